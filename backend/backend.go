@@ -1,0 +1,199 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Float is the element type of a matrix.
+type Float interface{ float32 | float64 }
+
+// Host is a row-major matrix in Go memory: element (i, j) is Data[i*Stride+j].
+// Stride ≥ Cols, and Data reaches at least to the last element.
+type Host[T Float] struct {
+	Rows, Cols, Stride int
+	Data               []T
+}
+
+// NewHost returns a rows × cols matrix of zeros without padding.
+func NewHost[T Float](rows, cols int) Host[T] {
+	return Host[T]{Rows: rows, Cols: cols, Stride: cols, Data: make([]T, rows*cols)}
+}
+
+// Row returns row i of h, sharing its memory.
+func (h Host[T]) Row(i int) []T { return h.Data[i*h.Stride : i*h.Stride+h.Cols : i*h.Stride+h.Cols] }
+
+// View returns the rows × cols part of h whose first element is (i, j),
+// sharing its memory.
+func (h Host[T]) View(i, j, rows, cols int) Host[T] {
+	if i < 0 || j < 0 || rows < 0 || cols < 0 || i+rows > h.Rows || j+cols > h.Cols {
+		panic(viewText("Host", i, j, rows, cols, h.Rows, h.Cols))
+	}
+	if rows == 0 || cols == 0 {
+		return Host[T]{Rows: rows, Cols: cols, Stride: max(h.Stride, cols)}
+	}
+	first := i*h.Stride + j
+	return Host[T]{Rows: rows, Cols: cols, Stride: h.Stride, Data: h.Data[first : first+(rows-1)*h.Stride+cols]}
+}
+
+// Matrix is a rows × cols matrix in the memory of the device that made it.
+type Matrix[T Float] interface {
+	Dims() (rows, cols int)
+	// View returns the rows × cols part whose first element is (i, j). It
+	// shares memory with the matrix and must not be used after its Free.
+	View(i, j, rows, cols int) Matrix[T]
+	// Free gives the memory back. On a view it does nothing.
+	Free()
+}
+
+// Trans says whether a matrix operand is used as it is or transposed.
+type Trans uint8
+
+const (
+	NoTrans Trans = iota
+	Transpose
+)
+
+// Uplo names the triangle of a square matrix that is read and written; the
+// other one is neither.
+type Uplo uint8
+
+const (
+	Lower Uplo = iota
+	Upper
+)
+
+// Side says on which side of B the triangular or symmetric matrix stands.
+type Side uint8
+
+const (
+	Left Side = iota
+	Right
+)
+
+// Info describes an open device.
+type Info struct {
+	Device      string // the name that opens it again, such as "cpu/avx512"
+	Processor   string // the maker's name of the processor
+	Instruction string // instruction set or compute capability in use
+	Threads     int    // workers that share the work; 0 where that means nothing
+	Memory      int64  // bytes that matrices may take in all
+}
+
+// Device is one processor and its memory. Its methods may be called from
+// several goroutines.
+type Device interface {
+	Info() Info
+	F32() Backend[float32]
+	F64() Backend[float64]
+	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src,
+	// exactly. The shapes are equal.
+	Narrow(dst Matrix[float32], src Matrix[float64])
+	Widen(dst Matrix[float64], src Matrix[float32])
+	// InUse returns the bytes that live matrices take now, and the most they
+	// have taken since the device was opened.
+	InUse() (now, peak int64)
+	// Sync waits for all work and returns its first failure.
+	Sync() error
+	// Close waits, then frees everything. The device is unusable afterwards.
+	Close() error
+}
+
+// Backend is an ordered queue of work in one precision. Methods that say that
+// they wait return an error; the others queue: their first failure sticks and
+// is returned, once, by the next method that waits.
+//
+// Outputs must not overlap inputs unless a method says otherwise. Elements
+// outside the named triangle, and memory between the rows of a view, are never
+// written. NaN and Inf follow IEEE arithmetic: 0·NaN is NaN, nothing is
+// skipped because a factor is zero; only beta = 0 means that C is not read.
+// Matrices with a zero dimension are allowed everywhere.
+//
+// The results do not depend on the number of workers.
+type Backend[T Float] interface {
+	// With returns the same queue under ctx, for one caller's work: once ctx
+	// is done, work queued through the result stops within about 0.1 s,
+	// leaves its outputs undefined, and the next method that waits returns an
+	// error that wraps context.Cause(ctx). If done is not nil it is told, by
+	// one goroutine at a time, of floating-point operations as they are
+	// finished, counted as in flops.go.
+	With(ctx context.Context, done func(flops float64)) Backend[T]
+
+	// New returns a rows × cols matrix of zeros, or a *MemoryError.
+	New(rows, cols int) (Matrix[T], error)
+	// Upload waits: dst ← src.
+	Upload(dst Matrix[T], src Host[T]) error
+	// Download waits: dst ← src.
+	Download(dst Host[T], src Matrix[T]) error
+	// Sync waits.
+	Sync() error
+
+	// Gemm queues C ← α op(A) op(B) + β C with op(A) m × k, op(B) k × n.
+	Gemm(tA, tB Trans, alpha T, a, b Matrix[T], beta T, c Matrix[T])
+	// Syrk queues C ← α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C (Transpose) on
+	// the triangle ul of C.
+	Syrk(ul Uplo, t Trans, alpha T, a Matrix[T], beta T, c Matrix[T])
+	// Symm queues C ← α A B + β C with A symmetric, given by its triangle ul.
+	Symm(ul Uplo, alpha T, a, b Matrix[T], beta T, c Matrix[T])
+	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), A triangular
+	// with the triangle ul. A zero on the diagonal gives Inf or NaN.
+	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
+	// Potrf waits: A = L Lᵀ (Lower) or UᵀU (Upper), the factor in place of
+	// the triangle ul of A. It returns a *PivotError when a pivot is not a
+	// positive finite number; the leading part of the factor is valid then.
+	Potrf(ul Uplo, a Matrix[T]) error
+
+	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A; a d of length
+	// 1 is used for every i. d may be changed once the call has returned.
+	AddDiag(d []T, a Matrix[T])
+	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
+	// changed once the call has returned.
+	ColAxpy(alpha []T, x, y Matrix[T])
+	// ColDot waits: dst_j ← x_jᵀ y_j for each column j; y may be x.
+	ColDot(dst []T, x, y Matrix[T]) error
+
+	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d.
+	// When z is the same matrix as x (the same memory and shape), the strict
+	// upper triangle of dst is neither read nor written, and the diagonal is
+	// k(x_i, x_i) with distances of exactly 0.
+	Gram(dst Matrix[T], k kernels.Kernel, x, z Matrix[T])
+	// GramMul queues dst ← k(X, Z) V without storing k(X, Z): V is m × t.
+	GramMul(dst Matrix[T], k kernels.Kernel, x, z, v Matrix[T])
+}
+
+// Wrapper is an optional ability of a Backend whose memory is Go memory: Wrap
+// returns a matrix that shares h.Data, without a copy.
+type Wrapper[T Float] interface {
+	Wrap(h Host[T]) Matrix[T]
+}
+
+// Place returns a matrix on b's device with the elements of h, for reading
+// only: it is h itself where the backend can wrap it, a copy elsewhere. The
+// caller frees it.
+func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
+	if w, ok := b.(Wrapper[T]); ok {
+		return w.Wrap(h), nil
+	}
+	m, err := b.New(h.Rows, h.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Upload(m, h); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (t Trans) String() string { return name(int(t), "NoTrans", "Transpose") }
+func (u Uplo) String() string  { return name(int(u), "Lower", "Upper") }
+func (s Side) String() string  { return name(int(s), "Left", "Right") }
+
+func name(i int, names ...string) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("invalid(%d)", i)
+}

@@ -1,0 +1,44 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotPosDef is what a *PivotError matches by errors.Is.
+	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
+	// ErrUnavailable is what Open's error matches when the machine lacks what
+	// was asked for; its text holds every reason.
+	ErrUnavailable = errors.New("backend: device is not available")
+	// ErrMemory is what a *MemoryError matches.
+	ErrMemory = errors.New("backend: out of memory")
+)
+
+// PivotError says that a Cholesky factorisation met a pivot that is not a
+// positive finite number.
+type PivotError struct {
+	Index int     // row of the pivot, from 0
+	Value float64 // what stood where the square of the pivot should be
+}
+
+func (e *PivotError) Error() string {
+	return fmt.Sprintf("backend: matrix is not positive definite: pivot %d is %g", e.Index, e.Value)
+}
+
+// Is makes errors.Is(err, ErrNotPosDef) true.
+func (e *PivotError) Is(target error) bool { return target == ErrNotPosDef }
+
+// MemoryError says that a matrix does not fit into what is left of the
+// device's memory.
+type MemoryError struct {
+	Device      string
+	Asked, Free int64 // bytes
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free", e.Device, e.Asked, e.Free)
+}
+
+// Is makes errors.Is(err, ErrMemory) true.
+func (e *MemoryError) Is(target error) bool { return target == ErrMemory }

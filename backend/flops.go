@@ -1,0 +1,25 @@
+package backend
+
+// Floating-point operations of each method, as they are counted for progress
+// and for rates: a multiplication and an addition are two. A transcendental
+// function of a kernel is not counted; its time shows in the rate.
+
+// GemmFlops is 2mnk.
+func GemmFlops(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float64(k) }
+
+// SyrkFlops is n(n+1)k: one triangle.
+func SyrkFlops(n, k int) float64 { return float64(n) * float64(n+1) * float64(k) }
+
+// TrsmFlops is n²·m for an n × n triangle and m right-hand sides.
+func TrsmFlops(n, m int) float64 { return float64(n) * float64(n) * float64(m) }
+
+// PotrfFlops is n³/3.
+func PotrfFlops(n int) float64 { return float64(n) * float64(n) * float64(n) / 3 }
+
+// GramFlops is 2nmd, and half of it when Z is X (symmetric).
+func GramFlops(n, m, d int, symmetric bool) float64 {
+	if symmetric {
+		return SyrkFlops(n, d)
+	}
+	return GemmFlops(n, m, d)
+}

@@ -1,0 +1,180 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Config is what a caller may ask of a device; the zero value is right for
+// most.
+type Config struct {
+	Threads int   // workers; 0 is GOMAXPROCS
+	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
+}
+
+// A Candidate is a device that a driver knows of.
+type Candidate struct {
+	Device string // such as "cpu/avx512"
+	Info   Info   // what was probed; as much as is known when Err is not nil
+	Err    error  // nil, or why this machine cannot run it
+}
+
+// Driver makes devices of one kind. Packages cpu and cuda register one each.
+type Driver interface {
+	// Name is the part of a device's name before the slash.
+	Name() string
+	// Candidates probes the machine: every device that the driver could ever
+	// open, the best first.
+	Candidates() []Candidate
+	// Open opens a device by the part of its name after the slash.
+	Open(device string, c Config) (Device, error)
+}
+
+// NotAutomatic is the preference of a driver that is opened by name only.
+const NotAutomatic = -1
+
+type registration struct {
+	driver     Driver
+	preference int
+}
+
+var (
+	mu      sync.RWMutex
+	drivers []registration // the most preferred first
+)
+
+// Register makes a driver known. Among usable devices Open("") takes the one
+// whose driver has the highest preference; NotAutomatic is never taken. It
+// panics when the name is taken.
+func Register(d Driver, preference int) {
+	mu.Lock()
+	defer mu.Unlock()
+	for _, r := range drivers {
+		if r.driver.Name() == d.Name() {
+			panic(fmt.Sprintf("backend: Register: driver %q is registered twice", d.Name()))
+		}
+	}
+	drivers = append(drivers, registration{d, preference})
+	slices.SortStableFunc(drivers, func(a, b registration) int { return cmp.Compare(b.preference, a.preference) })
+}
+
+// registered is a copy of the list of drivers, the most preferred first.
+func registered() []registration {
+	mu.RLock()
+	defer mu.RUnlock()
+	return slices.Clone(drivers)
+}
+
+// EnvDevice is the environment variable that Open reads when it is given no
+// device name.
+const EnvDevice = "MERCER_DEVICE"
+
+// Open opens a device.
+//
+//	""           the best usable device (or what MERCER_DEVICE names)
+//	"auto"       the best usable device
+//	"cpu"        the best usable device of the driver "cpu"
+//	"cpu/avx2"   that device and no other
+//
+// It fails with an error that matches ErrUnavailable and holds the reason of
+// every device that was considered; it never falls back to one that was not
+// asked for.
+func Open(name string, c Config) (Device, error) {
+	if c.Threads < 0 || c.Memory < 0 {
+		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
+	}
+	source := ""
+	if name == "" {
+		if name = os.Getenv(EnvDevice); name != "" {
+			source = " (from " + EnvDevice + ")"
+		}
+	}
+	name = strings.ToLower(name)
+	if name == "auto" {
+		name = ""
+	}
+	known := false
+	var reasons []error
+	for _, s := range statuses(name) {
+		known = true
+		if !s.Chosen {
+			if s.Err != nil {
+				reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
+			}
+			continue
+		}
+		driver, device, _ := strings.Cut(s.Device, "/")
+		for _, r := range registered() {
+			if r.driver.Name() == driver {
+				return r.driver.Open(device, c)
+			}
+		}
+	}
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("%w: no device can be used here: %w", ErrUnavailable, errors.Join(reasons...))
+	case known:
+		return nil, fmt.Errorf("%w: %q%s: %w", ErrUnavailable, name, source, errors.Join(reasons...))
+	}
+	return nil, fmt.Errorf("%w: no device is called %q%s; there are: %s", ErrUnavailable, name, source, strings.Join(names(), ", "))
+}
+
+// Status is a line of Report.
+type Status struct {
+	Candidate
+	Chosen bool // Open("auto") would take it
+}
+
+// Report lists every device of every driver, in the order in which Open("auto")
+// considers them, and why each can or cannot be used.
+func Report() []Status {
+	all := statuses("")
+	for _, r := range registered() {
+		if r.preference == NotAutomatic {
+			for _, c := range r.driver.Candidates() {
+				all = append(all, Status{Candidate: c})
+			}
+		}
+	}
+	return all
+}
+
+// statuses lists the candidates that name ("", a driver or a device) could
+// mean, the first usable one marked as chosen.
+func statuses(name string) []Status {
+	var all []Status
+	chosen := false
+	for _, r := range registered() {
+		if name == "" && r.preference == NotAutomatic {
+			continue
+		}
+		for _, c := range r.driver.Candidates() {
+			if name != "" && name != r.driver.Name() && name != c.Device {
+				continue
+			}
+			s := Status{Candidate: c, Chosen: c.Err == nil && !chosen}
+			chosen = chosen || s.Chosen
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// names lists the drivers and devices that Open understands.
+func names() []string {
+	list := []string{"auto"}
+	for _, r := range registered() {
+		list = append(list, r.driver.Name())
+		for _, c := range r.driver.Candidates() {
+			if c.Device != r.driver.Name() {
+				list = append(list, c.Device)
+			}
+		}
+	}
+	return list
+}

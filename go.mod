@@ -1,0 +1,3 @@
+module github.com/mercer-go/mercer
+
+go 1.26

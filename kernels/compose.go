@@ -1,0 +1,138 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Sum is k(x, z) = Σ_i k_i(x, z).
+type Sum []Kernel
+
+func (k Sum) String() string { return joinKernels(k, " + ", func(t Kernel) bool { return false }) }
+
+// Check requires at least one term and that every term passes.
+func (k Sum) Check(d int) error { return checkAll("sum", k, d) }
+
+func (k Sum) IsPSD() bool { return allPSD(k) }
+
+func (k Sum) compile(c *compiler) {
+	for i, t := range k {
+		t.compile(c)
+		if i > 0 {
+			c.binary(Add)
+		}
+	}
+}
+
+// Product is k(x, z) = Π_i k_i(x, z).
+type Product []Kernel
+
+func (k Product) String() string {
+	return joinKernels(k, "*", func(t Kernel) bool { _, sum := t.(Sum); return sum })
+}
+
+// Check requires at least one factor and that every factor passes.
+func (k Product) Check(d int) error { return checkAll("product", k, d) }
+
+func (k Product) IsPSD() bool { return allPSD(k) }
+
+func (k Product) compile(c *compiler) {
+	for i, t := range k {
+		t.compile(c)
+		if i > 0 {
+			c.binary(Mul)
+		}
+	}
+}
+
+// Scaled is Weight · k(x, z) with Weight > 0.
+type Scaled struct {
+	Weight float64
+	Kernel Kernel
+}
+
+func (k Scaled) String() string {
+	return Product{Constant{k.Weight}, k.Kernel}.String()
+}
+
+// Check requires Weight > 0 and that the kernel passes.
+func (k Scaled) Check(d int) error {
+	if k.Kernel == nil {
+		return errors.New("kernels: scaled: no kernel to scale")
+	}
+	if err := positive("scaled", "weight", k.Weight); err != nil {
+		return err
+	}
+	return k.Kernel.Check(d)
+}
+
+func (k Scaled) IsPSD() bool { return k.Check(-1) == nil && k.Kernel.IsPSD() }
+
+func (k Scaled) compile(c *compiler) {
+	k.Kernel.compile(c)
+	c.unary(Instr{Op: Affine, A: k.Weight})
+}
+
+// Constant is k(x, z) = Value ≥ 0; as a term of a Sum it adds a bias.
+type Constant struct{ Value float64 }
+
+func (k Constant) String() string      { return fmt.Sprint(k.Value) }
+func (k Constant) Check(int) error     { return nonNegative("constant", "value", k.Value) }
+func (k Constant) IsPSD() bool         { return k.Check(-1) == nil }
+func (k Constant) compile(c *compiler) { c.push(Instr{Op: Const, A: k.Value}) }
+
+// ExpOf is exp(k(x, z)), positive semi-definite when k is.
+type ExpOf struct{ Kernel Kernel }
+
+func (k ExpOf) String() string { return "exp(" + k.Kernel.String() + ")" }
+
+// Check requires that the kernel passes.
+func (k ExpOf) Check(d int) error {
+	if k.Kernel == nil {
+		return errors.New("kernels: exp: no kernel inside")
+	}
+	return k.Kernel.Check(d)
+}
+
+func (k ExpOf) IsPSD() bool { return k.Check(-1) == nil && k.Kernel.IsPSD() }
+
+func (k ExpOf) compile(c *compiler) {
+	k.Kernel.compile(c)
+	c.unary(Instr{Op: Exp})
+}
+
+func joinKernels(ks []Kernel, sep string, parens func(Kernel) bool) string {
+	texts := make([]string, len(ks))
+	for i, t := range ks {
+		texts[i] = t.String()
+		if parens(t) {
+			texts[i] = "(" + texts[i] + ")"
+		}
+	}
+	return strings.Join(texts, sep)
+}
+
+func checkAll(what string, ks []Kernel, d int) error {
+	if len(ks) == 0 {
+		return fmt.Errorf("kernels: %s: needs at least one kernel", what)
+	}
+	for _, k := range ks {
+		if k == nil {
+			return fmt.Errorf("kernels: %s: a kernel is nil", what)
+		}
+		if err := k.Check(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func allPSD(ks []Kernel) bool {
+	for _, k := range ks {
+		if k == nil || !k.IsPSD() {
+			return false
+		}
+	}
+	return len(ks) > 0
+}

@@ -1,0 +1,21 @@
+// Package kernels holds kernel functions k(x, z) on ℝᵈ as data.
+//
+// A kernel is a value such as Gaussian{Sigma: 2} or
+// Sum{Linear{}, Scaled{0.5, Polynomial{Degree: 3, C: 1}}}. It knows its own
+// text (String, Parse), its rules (Check), and how to become a Program: a few
+// statistics of a pair of points, such as xᵀz and ‖x−z‖², and a short postfix
+// code that maps them to k(x, z).
+//
+//	Gaussian{Sigma: 2}     statistics: ‖x−z‖²      code: load 0; affine −1/8, 0; exp
+//
+// A backend evaluates the statistics for a tile of pairs at once, by a matrix
+// product or a direct loop, and runs the code on the tile while it is in cache
+// or in registers. No closure crosses that border, so every backend can fuse
+// every kernel, composed ones included.
+//
+// Eval and Program.Run are the scalar meaning of all this: slow, obvious, and
+// what the tests of the backends compare with.
+//
+// Kernels over strings, trees or user functions have no such program; they
+// make a Gram matrix that is passed on as it is.
+package kernels

@@ -1,0 +1,182 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A StatKind names a statistic of a pair of points (x, z).
+type StatKind uint8
+
+const (
+	Dot    StatKind = iota // xᵀz
+	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²
+	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
+)
+
+func (k StatKind) String() string {
+	switch k {
+	case Dot:
+		return "dot"
+	case SqDist:
+		return "sqdist"
+	case L1:
+		return "l1"
+	}
+	return fmt.Sprintf("StatKind(%d)", uint8(k))
+}
+
+// TranslationInvariant tells whether the statistic is the same after one
+// vector has been added to both points, so that data may be centred first.
+func (k StatKind) TranslationInvariant() bool { return k != Dot }
+
+// A Stat is one statistic of a pair of points, taken after feature p of both
+// has been multiplied by Scale[p]. A nil Scale is all ones.
+type Stat struct {
+	Kind  StatKind
+	Scale []float64
+}
+
+// Eval returns the statistic of (x, z) in float64 by the defining sum. It
+// panics when the lengths of x, z and a non-nil Scale differ.
+func (s Stat) Eval(x, z []float64) float64 {
+	if len(x) != len(z) || s.Scale != nil && len(s.Scale) != len(x) {
+		panic(fmt.Sprintf("kernels: Stat.Eval: lengths differ: x %d, z %d, scale %d", len(x), len(z), len(s.Scale)))
+	}
+	var sum float64
+	for p := range x {
+		a, b := x[p], z[p]
+		if s.Scale != nil {
+			a, b = a*s.Scale[p], b*s.Scale[p]
+		}
+		switch s.Kind {
+		case Dot:
+			sum += a * b
+		case SqDist:
+			sum += (a - b) * (a - b)
+		case L1:
+			sum += math.Abs(a - b)
+		}
+	}
+	return sum
+}
+
+func (s Stat) equal(t Stat) bool { return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) }
+
+// An Op is an operation of the postfix code. t is the top of the stack, u the
+// value below it.
+type Op uint8
+
+const (
+	Load   Op = iota // push statistic Arg
+	Const            // push A
+	Affine           // t ← A·t + B
+	Add              // u, t → u + t
+	Mul              // u, t → u · t
+	PowInt           // t ← t^Arg, Arg ≥ 1
+	Sqrt             // t ← √max(t, 0); NaN stays NaN
+	Exp              // t ← exp(t)
+)
+
+// An Instr is one operation with its operands; unused operands are zero.
+type Instr struct {
+	Op   Op
+	Arg  int
+	A, B float64
+}
+
+// A Program computes k(x, z) from statistics of the pair. Programs are made by
+// Compile and are not changed afterwards.
+type Program struct {
+	Stats []Stat  // what Load refers to; no two are equal
+	Code  []Instr // leaves exactly one value on the stack
+	Depth int     // the deepest stack that Code needs
+}
+
+// Compile returns the program of k. It does not check parameters: see
+// Kernel.Check.
+func Compile(k Kernel) *Program {
+	c := &compiler{}
+	k.compile(c)
+	return &Program{Stats: c.stats, Code: c.code, Depth: c.max}
+}
+
+// Run returns k(x, z) from the statistics of the pair, in float64.
+func (p *Program) Run(stats []float64) float64 {
+	stack := make([]float64, 0, p.Depth)
+	for _, in := range p.Code {
+		switch in.Op {
+		case Load:
+			stack = append(stack, stats[in.Arg])
+			continue
+		case Const:
+			stack = append(stack, in.A)
+			continue
+		}
+		t := &stack[len(stack)-1]
+		switch in.Op {
+		case Affine:
+			*t = in.A**t + in.B
+		case PowInt:
+			*t = powInt(*t, in.Arg)
+		case Sqrt:
+			*t = math.Sqrt(max(*t, 0))
+		case Exp:
+			*t = math.Exp(*t)
+		case Add:
+			stack[len(stack)-2] += *t
+			stack = stack[:len(stack)-1]
+		case Mul:
+			stack[len(stack)-2] *= *t
+			stack = stack[:len(stack)-1]
+		default:
+			panic(fmt.Sprintf("kernels: Program.Run: unknown operation %d", in.Op))
+		}
+	}
+	return stack[0]
+}
+
+// powInt is x^n for n ≥ 1 by squaring.
+func powInt(x float64, n int) float64 {
+	r := 1.0
+	for ; n > 1; n >>= 1 {
+		if n&1 == 1 {
+			r *= x
+		}
+		x *= x
+	}
+	return r * x
+}
+
+// compiler collects the statistics and the code of a kernel.
+type compiler struct {
+	stats      []Stat
+	code       []Instr
+	depth, max int
+}
+
+// load pushes a statistic; equal ones share a slot.
+func (c *compiler) load(s Stat) {
+	i := slices.IndexFunc(c.stats, s.equal)
+	if i < 0 {
+		i = len(c.stats)
+		c.stats = append(c.stats, s)
+	}
+	c.push(Instr{Op: Load, Arg: i})
+}
+
+func (c *compiler) push(in Instr) {
+	c.code = append(c.code, in)
+	c.depth++
+	c.max = max(c.max, c.depth)
+}
+
+// unary replaces the top of the stack.
+func (c *compiler) unary(in Instr) { c.code = append(c.code, in) }
+
+// binary replaces the two top values by one.
+func (c *compiler) binary(op Op) {
+	c.code = append(c.code, Instr{Op: op})
+	c.depth--
+}

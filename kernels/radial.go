@@ -1,0 +1,138 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Gaussian is k(x, z) = exp(−‖x−z‖² / 2σ²) with σ = Sigma > 0.
+//
+// With Sigmas, one length scale per feature (automatic relevance
+// determination), it is exp(−½ Σ_p (x_p−z_p)²/σ_p²), and Sigma must be 0.
+// scikit-learn's gamma is 1/2σ².
+type Gaussian struct {
+	Sigma  float64
+	Sigmas []float64
+}
+
+func (k Gaussian) String() string {
+	if k.Sigmas == nil {
+		return fmt.Sprintf("gaussian(sigma=%v)", k.Sigma)
+	}
+	texts := make([]string, len(k.Sigmas))
+	for i, s := range k.Sigmas {
+		texts[i] = strconv.FormatFloat(s, 'g', -1, 64)
+	}
+	return "gaussian(sigma=[" + strings.Join(texts, ",") + "])"
+}
+
+// Check requires σ > 0 and, with Sigmas, one per feature.
+func (k Gaussian) Check(d int) error {
+	if k.Sigmas == nil {
+		return positive("gaussian", "sigma", k.Sigma)
+	}
+	if k.Sigma != 0 {
+		return fmt.Errorf("kernels: gaussian: give either sigma or one sigma per feature, not both")
+	}
+	if d >= 0 && len(k.Sigmas) != d {
+		return fmt.Errorf("kernels: gaussian: sigma has %d entries for %d features", len(k.Sigmas), d)
+	}
+	for i, s := range k.Sigmas {
+		if err := positive("gaussian", fmt.Sprintf("sigma[%d]", i), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k Gaussian) IsPSD() bool { return k.Check(-1) == nil }
+
+func (k Gaussian) compile(c *compiler) {
+	if k.Sigmas != nil {
+		scale := make([]float64, len(k.Sigmas))
+		for i, s := range k.Sigmas {
+			scale[i] = 1 / s
+		}
+		c.load(Stat{Kind: SqDist, Scale: scale})
+		c.unary(Instr{Op: Affine, A: -0.5})
+	} else {
+		c.load(Stat{Kind: SqDist})
+		// Divided twice: σ² alone leaves the range of float64 sooner.
+		c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
+	}
+	c.unary(Instr{Op: Exp})
+}
+
+// Laplacian is k(x, z) = exp(−‖x−z‖₁ / σ) with σ = Sigma > 0: the L1 distance,
+// as in scikit-learn, whose gamma is 1/σ.
+type Laplacian struct{ Sigma float64 }
+
+func (k Laplacian) String() string  { return fmt.Sprintf("laplacian(sigma=%v)", k.Sigma) }
+func (k Laplacian) Check(int) error { return positive("laplacian", "sigma", k.Sigma) }
+func (k Laplacian) IsPSD() bool     { return k.Check(-1) == nil }
+
+func (k Laplacian) compile(c *compiler) {
+	c.load(Stat{Kind: L1})
+	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
+	c.unary(Instr{Op: Exp})
+}
+
+// Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / σ:
+//
+//	Nu = 1/2   exp(−r), the exponential kernel
+//	Nu = 3/2   (1 + √3 r) exp(−√3 r)
+//	Nu = 5/2   (1 + √5 r + 5r²/3) exp(−√5 r)
+//
+// as in Rasmussen and Williams (2006), equations 4.17 and 4.18.
+type Matern struct {
+	Nu, Sigma float64
+}
+
+// maternNames are the texts of the three kernels with a closed form.
+var maternNames = map[float64]string{0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}
+
+func (k Matern) String() string {
+	if name, ok := maternNames[k.Nu]; ok {
+		return fmt.Sprintf("%s(sigma=%v)", name, k.Sigma)
+	}
+	return fmt.Sprintf("matern(nu=%v,sigma=%v)", k.Nu, k.Sigma)
+}
+
+// Check requires Nu to be 1/2, 3/2 or 5/2 and Sigma > 0.
+func (k Matern) Check(int) error {
+	name, ok := maternNames[k.Nu]
+	if !ok {
+		return fmt.Errorf("kernels: matern: nu must be 0.5, 1.5 or 2.5, got %v", k.Nu)
+	}
+	return positive(name, "sigma", k.Sigma)
+}
+
+func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
+
+func (k Matern) compile(c *compiler) {
+	// s = √(2ν) r is on the stack first; the polynomial in s and exp(−s)
+	// follow. 5r²/3 is s²/3.
+	s := func() {
+		c.load(Stat{Kind: SqDist})
+		c.unary(Instr{Op: Sqrt})
+		c.unary(Instr{Op: Affine, A: math.Sqrt(2*k.Nu) / k.Sigma})
+	}
+	s()
+	c.unary(Instr{Op: Affine, A: -1})
+	c.unary(Instr{Op: Exp})
+	if k.Nu == 0.5 {
+		return
+	}
+	s()
+	if k.Nu == 2.5 {
+		// 1 + s + s²/3 = (s+1.5)²/3 + 1/4 needs no second copy of s.
+		c.unary(Instr{Op: Affine, A: 1, B: 1.5})
+		c.unary(Instr{Op: PowInt, Arg: 2})
+		c.unary(Instr{Op: Affine, A: 1.0 / 3, B: 0.25})
+	} else {
+		c.unary(Instr{Op: Affine, A: 1, B: 1})
+	}
+	c.binary(Mul)
+}
