@@ -1,0 +1,77 @@
+# Mercer's tasks. `make demo` and `make test` need nothing but Go, make and git.
+
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 5s
+BENCHTIME   ?= 1s
+BENCH       ?= .
+
+# One Go for everything, and no C compiler: only the race detector needs one.
+export CGO_ENABLED := 0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the command, ./bin/mercer
+	$(GO) build -o bin/mercer ./cmd/mercer
+
+.PHONY: demo
+demo: build ## build, then fit and check models on the bundled data (writes ./demo)
+	./bin/mercer demo --out demo
+
+.PHONY: test
+test: ## run every test, generated code included
+	$(GO) test ./...
+	cd tools && $(GO) test ./...
+
+.PHONY: race
+race: ## run the short tests under the race detector (needs cgo and a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+.PHONY: purego
+purego: ## run the short tests without any assembly
+	$(GO) test -tags purego -short ./...
+
+.PHONY: arm64
+arm64: ## run the short tests of the backends as arm64 under qemu-user
+	GOARCH=arm64 $(GO) test -short -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/...
+
+.PHONY: generate
+generate: ## write the generated assembly anew
+	cd tools && $(GO) run ./asmgen
+
+.PHONY: check-generated
+check-generated: ## fail if the generated assembly differs from what its source makes
+	cd tools && $(GO) test -count=1 ./...
+
+.PHONY: vet
+vet: ## gofmt, go vet and staticcheck, for every build there is
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }
+	$(GO) vet ./... ./testdata
+	$(GO) vet -tags purego ./...
+	GOARCH=arm64 $(GO) vet ./...
+	cd tools && $(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./... ./testdata
+	$(GO) run $(STATICCHECK) -tags purego ./...
+	cd tools && $(GO) run $(STATICCHECK) ./...
+
+.PHONY: bench
+bench: ## run the benchmarks: BENCH=regexp BENCHTIME=1s
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) ./...
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## run every fuzz test for FUZZTIME=5s
+	@set -e; for package in $$($(GO) list ./...); do \
+		for name in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: agree
+agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
+	/usr/bin/python3 bench/agree_sklearn.py

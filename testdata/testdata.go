@@ -1,0 +1,13 @@
+// Package testdata carries three small real data sets that may be passed on,
+// so that the tests, the examples and `mercer demo` need no download.
+// README.md says where they come from and under which licence.
+package testdata
+
+import "embed"
+
+// FS holds diabetes.csv (regression, 442 × 10), breast_cancer.csv (two
+// classes, 569 × 30) and digits.csv (ten classes, 1797 × 64). Each has a
+// header line and its target in the last column, named "target".
+//
+//go:embed diabetes.csv breast_cancer.csv digits.csv
+var FS embed.FS
