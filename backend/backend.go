@@ -28,7 +28,7 @@ func (h Host[T]) Row(i int) []T { return h.Data[i*h.Stride : i*h.Stride+h.Cols :
 // View returns the rows × cols part of h whose first element is (i, j),
 // sharing its memory.
 func (h Host[T]) View(i, j, rows, cols int) Host[T] {
-	if i < 0 || j < 0 || rows < 0 || cols < 0 || i+rows > h.Rows || j+cols > h.Cols {
+	if outside(i, j, rows, cols, h.Rows, h.Cols) {
 		panic(viewText("Host", i, j, rows, cols, h.Rows, h.Cols))
 	}
 	if rows == 0 || cols == 0 {

@@ -18,9 +18,14 @@ func viewText(op string, i, j, rows, cols, r, c int) string {
 	return fmt.Sprintf("backend: %s.View: %d×%d at (%d, %d) is outside a %d×%d matrix", op, rows, cols, i, j, r, c)
 }
 
+// outside compares differences, because i+rows may overflow.
+func outside(i, j, rows, cols, r, c int) bool {
+	return i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j
+}
+
 // CheckView panics unless the part lies inside an r × c matrix.
 func CheckView(i, j, rows, cols, r, c int) {
-	if i < 0 || j < 0 || rows < 0 || cols < 0 || i+rows > r || j+cols > c {
+	if outside(i, j, rows, cols, r, c) {
 		panic(viewText("Matrix", i, j, rows, cols, r, c))
 	}
 }
@@ -37,8 +42,14 @@ func CheckHost[T Float](op string, h Host[T]) {
 	if h.Rows < 0 || h.Cols < 0 || h.Stride < h.Cols {
 		misuse(op, "bad host matrix: %d×%d with stride %d", h.Rows, h.Cols, h.Stride)
 	}
-	if h.Rows > 0 && h.Cols > 0 && len(h.Data) < (h.Rows-1)*h.Stride+h.Cols {
-		misuse(op, "host matrix %d×%d with stride %d needs %d elements, has %d", h.Rows, h.Cols, h.Stride, (h.Rows-1)*h.Stride+h.Cols, len(h.Data))
+	if h.Rows == 0 || h.Cols == 0 {
+		return
+	}
+	// (Rows−1)·Stride + Cols may overflow; the quotient tells without it.
+	room := len(h.Data) - h.Cols
+	if room < 0 || h.Rows > 1 && h.Rows-1 > room/h.Stride {
+		needs := (float64(h.Rows)-1)*float64(h.Stride) + float64(h.Cols)
+		misuse(op, "host matrix %d×%d with stride %d needs %.0f elements, has %d", h.Rows, h.Cols, h.Stride, needs, len(h.Data))
 	}
 }
 
@@ -200,6 +211,10 @@ func checkPoints[T Float](op string, k kernels.Kernel, x, z Matrix[T]) (n, m, d 
 	}
 	return n, m, d
 }
+
+// Freed panics: a matrix was used after its Free. Backends that can tell, say
+// so.
+func Freed(op string) { misuse(op, "a matrix was used after Free") }
 
 // Foreign panics: a matrix was made by another device.
 func Foreign(op string) { misuse(op, "a matrix belongs to another device") }

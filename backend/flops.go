@@ -10,6 +10,9 @@ func GemmFlops(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float
 // SyrkFlops is n(n+1)k: one triangle.
 func SyrkFlops(n, k int) float64 { return float64(n) * float64(n+1) * float64(k) }
 
+// SymmFlops is 2m²n: Symm counts as the Gemm that it stands for.
+func SymmFlops(m, n int) float64 { return GemmFlops(m, n, m) }
+
 // TrsmFlops is n²·m for an n × n triangle and m right-hand sides.
 func TrsmFlops(n, m int) float64 { return float64(n) * float64(n) * float64(m) }
 
@@ -23,3 +26,7 @@ func GramFlops(n, m, d int, symmetric bool) float64 {
 	}
 	return GemmFlops(n, m, d)
 }
+
+// GramMulFlops is 2nm(d+t): a Gram that is not symmetric, whatever Z is, and a
+// Gemm.
+func GramMulFlops(n, m, d, t int) float64 { return GemmFlops(n, m, d) + GemmFlops(n, t, m) }

@@ -1,0 +1,47 @@
+package ref
+
+import "github.com/mercer-go/mercer/backend"
+
+func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
+	n := backend.CheckAddDiag(d, a)
+	A := own(q.dev, "AddDiag", a)
+	if q.stopped() {
+		return
+	}
+	for i := range n {
+		v := d[0]
+		if len(d) > 1 {
+			v = d[i]
+		}
+		A.set(i, i, A.at(i, i)+float64(v))
+	}
+}
+
+func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
+	rows, cols := backend.CheckColumns("ColAxpy", alpha, x, y)
+	X, Y := own(q.dev, "ColAxpy", x), own(q.dev, "ColAxpy", y)
+	for i := range rows {
+		if q.stopped() {
+			return
+		}
+		for j := range cols {
+			Y.set(i, j, Y.at(i, j)+float64(alpha[j])*X.at(i, j))
+		}
+	}
+}
+
+func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
+	rows, cols := backend.CheckColumns("ColDot", dst, x, y)
+	X, Y := own(q.dev, "ColDot", x), own(q.dev, "ColDot", y)
+	for j := range cols {
+		if q.stopped() {
+			break
+		}
+		var s float64
+		for i := range rows {
+			s += X.at(i, j) * Y.at(i, j)
+		}
+		dst[j] = T(s)
+	}
+	return q.wait()
+}

@@ -1,0 +1,101 @@
+package ref
+
+import "github.com/mercer-go/mercer/backend"
+
+func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	m, n, k := backend.CheckGemm(tA, tB, a, b, c)
+	A, B, C := own(q.dev, "Gemm", a).op(tA), own(q.dev, "Gemm", b).op(tB), own(q.dev, "Gemm", c)
+	progress := q.meter(backend.GemmFlops(m, n, k), m)
+	for i := range m {
+		if q.stopped() {
+			return
+		}
+		for j := range n {
+			var s float64
+			for p := range k {
+				s += A.at(i, p) * B.at(p, j)
+			}
+			C.update(i, j, float64(alpha), s, float64(beta))
+		}
+		progress.step()
+	}
+}
+
+func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	n, k := backend.CheckSyrk(ul, t, a, c)
+	A, C := own(q.dev, "Syrk", a).op(t), own(q.dev, "Syrk", c)
+	progress := q.meter(backend.SyrkFlops(n, k), n)
+	for i := range n {
+		if q.stopped() {
+			return
+		}
+		first, end := 0, i+1
+		if ul == backend.Upper {
+			first, end = i, n
+		}
+		for j := first; j < end; j++ {
+			var s float64
+			for p := range k {
+				s += A.at(i, p) * A.at(j, p)
+			}
+			C.update(i, j, float64(alpha), s, float64(beta))
+		}
+		progress.step()
+	}
+}
+
+func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	m, n := backend.CheckSymm(ul, a, b, c)
+	A, B, C := own(q.dev, "Symm", a), own(q.dev, "Symm", b), own(q.dev, "Symm", c)
+	progress := q.meter(backend.SymmFlops(m, n), m)
+	for i := range m {
+		if q.stopped() {
+			return
+		}
+		for j := range n {
+			var s float64
+			for p := range m {
+				if (p <= i) == (ul == backend.Lower) || p == i {
+					s += A.at(i, p) * B.at(p, j)
+				} else {
+					s += A.at(p, i) * B.at(p, j)
+				}
+			}
+			C.update(i, j, float64(alpha), s, float64(beta))
+		}
+		progress.step()
+	}
+}
+
+// Trsm solves op(A) X = αB by substitution. From the right, X op(A) = αB is
+// op(A)ᵀ Xᵀ = αBᵀ: the same loops over transposed grids.
+func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
+	m, n := backend.CheckTrsm(s, ul, t, a, b)
+	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)
+	lower := (ul == backend.Lower) == (t == backend.NoTrans)
+	if s == backend.Right {
+		A, B, lower = A.transpose(), B.transpose(), !lower
+		m, n = n, m
+	}
+	progress := q.meter(backend.TrsmFlops(m, n), m)
+	for step := range m {
+		if q.stopped() {
+			return
+		}
+		// Row i needs the rows that are solved already: those before it in a
+		// lower triangle, those after it in an upper one.
+		i, first, end := step, 0, step
+		if !lower {
+			i = m - 1 - step
+			first, end = i+1, m
+		}
+		for j := range n {
+			v := float64(alpha) * B.at(i, j)
+			for p := first; p < end; p++ {
+				v -= A.at(i, p) * B.at(p, j)
+			}
+			B.set(i, j, v/A.at(i, i))
+		}
+		progress.step()
+	}
+}

@@ -1,0 +1,46 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Potrf computes L row by row (Cholesky–Banachiewicz):
+//
+//	L_ij = (A_ij − Σ_{p<j} L_ip L_jp) / L_jj          j < i
+//	L_ii = √(A_ii − Σ_{p<i} L_ip²)
+//
+// UᵀU is the same on the transposed grid. When pivot i fails, rows 0…i−1 of L
+// are the factor of the leading i × i part of A.
+func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
+	n := backend.CheckPotrf(ul, a)
+	L := own(q.dev, "Potrf", a)
+	if ul == backend.Upper {
+		L = L.transpose()
+	}
+	progress := q.meter(backend.PotrfFlops(n), n)
+	for i := range n {
+		if q.stopped() {
+			break
+		}
+		for j := range i {
+			v := L.at(i, j)
+			for p := range j {
+				v -= L.at(i, p) * L.at(j, p)
+			}
+			L.set(i, j, v/L.at(j, j))
+		}
+		v := L.at(i, i)
+		for p := range i {
+			v -= L.at(i, p) * L.at(i, p)
+		}
+		// The pivot is judged as the element that it would be stored in.
+		if pivot := float64(T(v)); !(pivot > 0) || math.IsInf(pivot, 1) {
+			return &backend.PivotError{Index: i, Value: v}
+		}
+		L.set(i, i, math.Sqrt(v))
+		progress.step()
+	}
+	return q.wait()
+}

@@ -1,0 +1,82 @@
+package ref
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// queue is the Backend in one precision, for one caller's work.
+type queue[T backend.Float] struct {
+	dev *device
+	*work
+}
+
+// With returns a queue of its own failures under ctx. The context and done of
+// q itself no longer matter to it.
+func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
+	return &queue[T]{dev: q.dev, work: &work{ctx: ctx, done: done}}
+}
+
+// Sync returns the failure of the work so far.
+func (q *queue[T]) Sync() error { return q.wait() }
+
+// work is what one caller brought and what became of it.
+type work struct {
+	ctx  context.Context // nil: never done
+	done func(flops float64)
+	mu   sync.Mutex
+	err  error // the first failure, until wait returns it
+}
+
+// stopped tells whether work must stop, because ctx is done now or was when
+// some work before it ran.
+func (w *work) stopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && w.ctx != nil && w.ctx.Err() != nil {
+		w.err = fmt.Errorf("backend: %s: stopped: %w", name, context.Cause(w.ctx))
+	}
+	return w.err != nil
+}
+
+// wait returns the first failure, once.
+func (w *work) wait() error {
+	w.stopped()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.err
+	w.err = nil
+	return err
+}
+
+// meter reports the flops of one operation in equal steps.
+type meter struct {
+	w            *work
+	total, told  float64
+	steps, taken int
+}
+
+func (w *work) meter(total float64, steps int) *meter {
+	return &meter{w: w, total: total, steps: steps}
+}
+
+// step reports the next part. All but the last are whole numbers, whose sums
+// are exact, so that the parts add up to the total without rounding.
+func (m *meter) step() {
+	m.taken++
+	upTo := m.total
+	if m.taken < m.steps {
+		upTo = math.Floor(m.total / float64(m.steps) * float64(m.taken))
+	}
+	part := upTo - m.told
+	m.told = upTo
+	if m.w.done != nil && part > 0 {
+		m.w.mu.Lock()
+		defer m.w.mu.Unlock()
+		m.w.done(part)
+	}
+}

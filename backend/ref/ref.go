@@ -1,0 +1,153 @@
+// Package ref is a whole backend in plain loops: the specification of
+// backend.Backend in executable form, the oracle that other backends are
+// compared with, and the template for a new one.
+//
+// It is slow and obvious. Three choices make it an oracle:
+//
+//   - sums are accumulated in float64 whatever the precision, so that a
+//     float32 element is rounded once, when it is stored;
+//   - distances are sums of squared or absolute differences, feature by
+//     feature, and never ‖x‖² + ‖z‖² − 2xᵀz, so that nothing cancels;
+//   - every loop runs in the order of the formula in the interface's comment.
+//
+// Importing it registers the driver "ref", with the one device "ref", which is
+// opened by that name only. All work is done in the caller's goroutine before
+// a method returns: the queue of a ref is always empty, and the only failure
+// that can stick in it is a context that is done.
+package ref
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// DefaultMemory is the limit of a device that is opened with Config.Memory 0:
+// 1 GiB, more than the plain loops can work on in reasonable time.
+const DefaultMemory = 1 << 30
+
+const name = "ref"
+
+func init() { backend.Register(driver{}, backend.NotAutomatic) }
+
+type driver struct{}
+
+func (driver) Name() string { return name }
+
+func (driver) Candidates() []backend.Candidate {
+	return []backend.Candidate{{Device: name, Info: info(DefaultMemory)}}
+}
+
+// Open opens the device. Config.Threads is not used: ref has no workers.
+func (driver) Open(suffix string, c backend.Config) (backend.Device, error) {
+	if suffix != "" {
+		return nil, fmt.Errorf("%w: %s has no device %q", backend.ErrUnavailable, name, suffix)
+	}
+	limit := c.Memory
+	if limit == 0 {
+		limit = DefaultMemory
+	}
+	d := &device{limit: limit}
+	d.f32 = &queue[float32]{dev: d, work: &work{}}
+	d.f64 = &queue[float64]{dev: d, work: &work{}}
+	return d, nil
+}
+
+func info(limit int64) backend.Info {
+	return backend.Info{
+		Device:      name,
+		Processor:   runtime.GOARCH,
+		Instruction: "plain Go",
+		Threads:     1,
+		Memory:      limit,
+	}
+}
+
+// device is the Device. Its mutex guards the accounts of memory; the work
+// itself touches nothing shared.
+type device struct {
+	limit    int64
+	f32      *queue[float32]
+	f64      *queue[float64]
+	mu       sync.Mutex
+	now, top int64 // bytes in use, and the most there have been
+	closed   bool
+}
+
+func (d *device) Info() backend.Info            { return info(d.limit) }
+func (d *device) F32() backend.Backend[float32] { return d.f32 }
+func (d *device) F64() backend.Backend[float64] { return d.f64 }
+
+func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
+	convert(d, "Narrow", dst, src)
+}
+
+func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
+	convert(d, "Widen", dst, src)
+}
+
+func convert[D, S backend.Float](d *device, op string, dst backend.Matrix[D], src backend.Matrix[S]) {
+	backend.CheckSameDims(op, dst, src)
+	to, from := own(d, op, dst), own(d, op, src)
+	for i := range to.rows {
+		for j := range to.cols {
+			to.data[i*to.rs+j] = D(from.data[i*from.rs+j])
+		}
+	}
+}
+
+func (d *device) InUse() (now, peak int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now, d.top
+}
+
+// Sync returns nil: there is no work left, and a context that is done belongs
+// to the caller who brought it.
+func (d *device) Sync() error { return nil }
+
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.now = true, 0
+	return nil
+}
+
+var errClosed = errors.New("backend: ref: the device is closed")
+
+// take enters bytes into the accounts.
+func (d *device) take(rows, cols int, size int64) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return 0, errClosed
+	}
+	free := d.limit - d.now
+	// rows·cols·size may not be an int64; the quotient tells without it.
+	if rows > 0 && cols > 0 && int64(rows) > free/size/int64(cols) {
+		asked := float64(rows) * float64(cols) * float64(size)
+		return 0, &backend.MemoryError{Device: name, Asked: int64(min(asked, 1<<62)), Free: free}
+	}
+	bytes := int64(rows) * int64(cols) * size
+	d.now += bytes
+	d.top = max(d.top, d.now)
+	return bytes, nil
+}
+
+// give is the opposite of take.
+func (d *device) give(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.now -= bytes
+	}
+}
+
+func sizeof[T backend.Float]() int64 {
+	var t T
+	return int64(unsafe.Sizeof(t))
+}
