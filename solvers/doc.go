@@ -1,0 +1,21 @@
+// Package solvers solves the regularised least-squares problems of kernel
+// machines. The equation is
+//
+//	(K + λW⁻¹) α + b·1 = y,  K_ij = k(x_i, x_j),  f(x) = Σ_i α_i k(x_i, x) + b
+//
+// with λ unscaled, W = diag(weights), and b = 0 unless Problem.Intercept asks
+// for it (then 1ᵀα = 0 belongs to the system). It is the minimum of
+//
+//	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
+//
+// where the norm leaves b out: the intercept is not penalised.
+//
+//	dual.go     Cholesky of the n × n matrix K + λW⁻¹, for every kernel
+//	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
+//	choose.go   which of the two is cheaper
+//	plan.go     memory and work, known before the work starts
+//
+// The methods are written against backend.Device alone. Every result carries
+// the relative residual of the system it solved, recomputed in float64 from
+// the original data and not from the factor.
+package solvers

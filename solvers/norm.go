@@ -1,0 +1,40 @@
+package solvers
+
+import "math"
+
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
+
+// norm returns the 2-norm of v(0), …, v(n−1), scaled so that squares neither
+// overflow nor vanish.
+func norm(n int, v func(i int) float64) float64 {
+	most := 0.0
+	for i := range n {
+		most = larger(most, math.Abs(v(i)))
+	}
+	if !(most > 0) || math.IsInf(most, 1) {
+		return most // 0, Inf or NaN
+	}
+	sum := 0.0
+	for i := range n {
+		q := v(i) / most
+		sum += q * q
+	}
+	return most * math.Sqrt(sum)
+}
+
+// ratio is a/b with 0/0 = 0, as a relative residual of a zero right-hand side.
+func ratio(a, b float64) float64 {
+	if a == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// larger is the maximum; NaN wins.
+func larger(a, b float64) float64 {
+	if a > b || math.IsNaN(a) {
+		return a
+	}
+	return b
+}

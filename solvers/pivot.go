@@ -1,0 +1,129 @@
+package solvers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// A pivot of a Cholesky factorisation that should be 0 comes out as rounding of
+// either sign. Potrf refuses one half of them; this file refuses the other
+// half too, so that a singular system never gives numbers without a right
+// digit, and says what to do.
+
+// pivotTol is the part of a diagonal element of A below which a pivot is
+// nothing but rounding. A pivot is what is left of that element after a sum of
+// as many terms as A has rows (and, in primal, was itself a sum over the
+// samples); the rounding of such a sum grows as the root of its length. 8 is a
+// margin.
+func (w *work) pivotTol() float64 {
+	terms := float64(w.s.n)
+	if w.plan.Method == Primal {
+		terms += float64(w.s.d)
+	}
+	return 8 * epsilon * math.Sqrt(terms)
+}
+
+// checkPivots returns a *backend.PivotError for the first pivot of the factor l
+// that is rounding only; before is the diagonal of the matrix.
+func (w *work) checkPivots(l backend.Matrix[float64], before []float64) error {
+	after, err := w.diagonal(l)
+	if err != nil {
+		return err
+	}
+	tol := w.pivotTol()
+	for i, v := range after {
+		least := tol * before[i]
+		if w.plan.Method == Primal {
+			least = max(least, w.s.roundingOfColumn(i))
+		}
+		if v*v <= least {
+			return &backend.PivotError{Index: i, Value: v * v}
+		}
+	}
+	return nil
+}
+
+// diagonal returns the diagonal of a, read in square blocks along it.
+func (w *work) diagonal(a backend.Matrix[float64]) ([]float64, error) {
+	const side = 64
+	n, _ := a.Dims()
+	d := make([]float64, n)
+	h := backend.NewHost[float64](min(n, side), min(n, side))
+	for i := 0; i < n; i += side {
+		r := min(side, n-i)
+		part := h.View(0, 0, r, r)
+		if err := w.b.Download(part, a.View(i, i, r, r)); err != nil {
+			return nil, err
+		}
+		for p := range r {
+			d[i+p] = part.Row(p)[p]
+		}
+	}
+	return d, nil
+}
+
+// roundingOfColumn is what the squares of column j of X may sum to although the
+// column is constant: centring leaves ε times the mean in every sample. 4 is a
+// margin.
+func (s *samples) roundingOfColumn(j int) float64 {
+	if s.meanX == nil {
+		return 0
+	}
+	sum := 0.0
+	for i := range s.n {
+		sum += s.weightOf(i)
+	}
+	e := 4 * epsilon * s.meanX[j]
+	return sum * e * e
+}
+
+// enough is a λ that lifts every pivot above rounding.
+func (w *work) enough(before []float64) float64 {
+	most := 0.0
+	for _, v := range before {
+		most = max(most, v)
+	}
+	return w.s.Lambda + w.pivotTol()*most
+}
+
+// dualPivot explains a failed factorisation of K + λW⁻¹.
+func (w *work) dualPivot(err error, before []float64) error {
+	var pivot *backend.PivotError
+	if !errors.As(err, &pivot) {
+		return w.fail(err)
+	}
+	row := w.s.row(pivot.Index) + 1
+	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down: %w", row, w.s.Kernel, err)
+	}
+	return fmt.Errorf("solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise lambda above %.2g: %w",
+		row, pivot.Value, w.enough(before), err)
+}
+
+// primalPivot explains a failed factorisation of XᵀWX + λI.
+func (w *work) primalPivot(err error, before []float64) error {
+	var pivot *backend.PivotError
+	if !errors.As(err, &pivot) {
+		return w.fail(err)
+	}
+	j := pivot.Index + 1
+	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("solvers: primal: XᵀX overflows at column %d: scale the features down: %w", j, err)
+	}
+	reason := "a combination of the columns before it"
+	switch {
+	case w.s.n < w.s.d:
+		reason = fmt.Sprintf("one too many for %d samples", w.s.n)
+	case w.s.meanX != nil && j == 1:
+		reason = "constant"
+	case w.s.meanX != nil:
+		reason = "constant or a combination of the columns before it"
+	case j == 1:
+		reason = "zero"
+	}
+	return fmt.Errorf("solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise lambda above %.2g: %w",
+		j, reason, pivot.Value, w.enough(before), err)
+}

@@ -1,0 +1,182 @@
+package solvers
+
+import (
+	"github.com/mercer-go/mercer/backend"
+)
+
+// primal solves (XᵀWX + λI)w = XᵀWy, X and y centred when there is an
+// intercept. XᵀWX is summed over blocks of rows, so X is never copied whole.
+//
+// The normal equations square the condition number of X. One step of iterative
+// refinement, with the residual taken from X instead of XᵀWX (Björck 1987,
+// "corrected seminormal equations"), gives back most of what that costs, for
+// two more passes over X.
+func (w *work) primal() error {
+	s := w.s
+	blocks, err := w.newBlocks()
+	if err != nil {
+		return w.fail(err)
+	}
+	a, err := w.mem.new(s.d, s.d)
+	if err != nil {
+		return w.fail(err)
+	}
+	coef, err := w.mem.new(s.d, s.t)
+	if err != nil {
+		return w.fail(err)
+	}
+	r, err := w.mem.new(s.d, s.t)
+	if err != nil {
+		return w.fail(err)
+	}
+	rhs := backend.NewHost[float64](s.d, s.t) // XᵀWy
+
+	err = w.timed("gram", &w.res.Seconds.Gram, func() error {
+		err := blocks.each(func(x, y backend.Matrix[float64]) {
+			w.b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
+			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, coef)
+		})
+		if err != nil {
+			return err
+		}
+		w.b.AddDiag([]float64{s.Lambda}, a)
+		return w.b.Download(rhs, coef)
+	})
+	if err != nil {
+		return w.fail(err)
+	}
+	before, err := w.diagonal(a)
+	if err != nil {
+		return w.fail(err)
+	}
+	err = w.timed("factor", &w.res.Seconds.Factor, func() error { return w.b.Potrf(backend.Lower, a) })
+	if err == nil {
+		err = w.checkPivots(a, before)
+	}
+	if err != nil {
+		return w.primalPivot(err, before)
+	}
+	err = w.timed("solve", &w.res.Seconds.Solve, func() error {
+		w.cholesky(a, coef)
+		if err := w.normalResidual(blocks, coef, r); err != nil {
+			return err
+		}
+		w.cholesky(a, r)
+		one := make([]float64, s.t)
+		for j := range one {
+			one[j] = 1
+		}
+		w.b.ColAxpy(one, r, coef)
+		return w.normalResidual(blocks, coef, r)
+	})
+	if err != nil {
+		return w.fail(err)
+	}
+
+	left := backend.NewHost[float64](s.d, s.t)
+	if err := w.b.Download(left, r); err != nil {
+		return w.fail(err)
+	}
+	w.res.Coef = backend.NewHost[float64](s.d, s.t)
+	if err := w.b.Download(w.res.Coef, coef); err != nil {
+		return w.fail(err)
+	}
+	for j := range s.t {
+		at := func(h backend.Host[float64]) func(int) float64 {
+			return func(i int) float64 { return h.Data[i*h.Stride+j] }
+		}
+		w.res.Residual = larger(w.res.Residual, ratio(norm(s.d, at(left)), norm(s.d, at(rhs))))
+	}
+	return w.finishIntercept()
+}
+
+// cholesky queues b ← (LLᵀ)⁻¹ b.
+func (w *work) cholesky(l, b backend.Matrix[float64]) {
+	w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
+	w.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
+}
+
+// normalResidual sets r to XᵀW(y − X coef) − λ coef.
+func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) error {
+	first := 0.0
+	err := blocks.each(func(x, y backend.Matrix[float64]) {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, y)
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, r)
+		first = 1
+	})
+	if err != nil {
+		return err
+	}
+	minus := make([]float64, w.s.t)
+	for j := range minus {
+		minus[j] = -w.s.Lambda
+	}
+	w.b.ColAxpy(minus, coef, r)
+	return nil
+}
+
+// blocks feeds the samples to the device, some rows at a time: √w_i (x_i − x̄)
+// and √w_i (y_i − ȳ).
+type blocks struct {
+	w            *work
+	rows         int
+	wrap         backend.Wrapper[float64] // not nil: X is used where it is
+	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
+	hostX, hostY backend.Host[float64]    // hostX is empty when X needs no change
+}
+
+func (w *work) newBlocks() (*blocks, error) {
+	s := w.s
+	b := &blocks{w: w, rows: blockRows(s.n, s.d)}
+	plain := s.plain(true)
+	if plain {
+		b.wrap = wrapper(w.mem.dev)
+	} else {
+		b.hostX = backend.NewHost[float64](b.rows, s.d)
+	}
+	b.hostY = backend.NewHost[float64](b.rows, s.t)
+	var err error
+	if b.y, err = w.mem.new(b.rows, s.t); err != nil {
+		return nil, err
+	}
+	if b.wrap == nil {
+		b.x, err = w.mem.new(b.rows, s.d)
+	}
+	return b, err
+}
+
+// each calls f with every block in turn. f may overwrite y.
+func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
+	s := b.w.s
+	for i := 0; i < s.n; i += b.rows {
+		r := min(b.rows, s.n-i)
+		hy, y := b.hostY.View(0, 0, r, s.t), b.y.View(0, 0, r, s.t)
+		s.fill(hy, s.Y, s.meanY, i, true)
+		if err := b.w.b.Upload(y, hy); err != nil {
+			return err
+		}
+		if b.wrap != nil {
+			x := b.wrap.Wrap(s.X.View(i, 0, r, s.d))
+			f(x, y)
+			err := b.w.b.Sync()
+			x.Free()
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		hx := s.X
+		if b.hostX.Data != nil {
+			hx = b.hostX.View(0, 0, r, s.d)
+			s.fill(hx, s.X, s.meanX, i, true)
+		} else {
+			hx = hx.View(i, 0, r, s.d)
+		}
+		x := b.x.View(0, 0, r, s.d)
+		if err := b.w.b.Upload(x, hx); err != nil {
+			return err
+		}
+		f(x, y)
+	}
+	return nil
+}

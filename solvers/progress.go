@@ -1,0 +1,66 @@
+package solvers
+
+import "sync"
+
+// The stages of a Solve, in their order.
+var stages = []string{"gram", "factor", "solve"}
+
+// progress turns counts of floating-point operations into Progress. A stage
+// ends at its planned share whatever the backend has counted, so that the
+// fraction neither falls nor passes 1.
+type progress struct {
+	mu     sync.Mutex
+	report func(Progress)
+	share  map[string]float64 // of the whole
+	stage  string
+	base   float64 // fraction at which the stage began
+	total  float64 // operations of the whole
+	count  float64 // operations done in this stage
+	told   float64 // the last fraction reported
+}
+
+func newProgress(report func(Progress), plan Plan) *progress {
+	p := &progress{report: report, share: map[string]float64{}, total: plan.Flops}
+	for i, s := range stages {
+		p.share[s] = plan.stages[i] / plan.Flops
+	}
+	return p
+}
+
+// enter begins a stage.
+func (p *progress) enter(stage string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stage != "" {
+		p.base += p.share[p.stage]
+	}
+	p.stage, p.count = stage, 0
+	p.tell(p.base)
+}
+
+// done is told by the backend of operations as they are finished.
+func (p *progress) done(flops float64) {
+	if p.report == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count += flops
+	// A thousand calls are enough for any display.
+	if f := p.base + min(p.count/p.total, p.share[p.stage]); f >= p.told+1e-3 {
+		p.tell(f)
+	}
+}
+
+func (p *progress) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tell(1)
+}
+
+func (p *progress) tell(fraction float64) {
+	p.told = max(p.told, min(fraction, 1))
+	if p.report != nil {
+		p.report(Progress{Stage: p.stage, Fraction: p.told})
+	}
+}
