@@ -1,0 +1,219 @@
+package dataset
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxCategories is the largest number of different texts that a column can
+// have and still become one-hot features.
+const MaxCategories = 1000
+
+// kind says what a cell is when it is read as a number.
+type kind uint8
+
+const (
+	missing    kind = iota
+	marker          // a text that stands for a missing number, such as NA
+	number          // a finite number
+	notFinite       // NaN or ±Inf, spelt out
+	outOfRange      // a number that float64 cannot hold
+	text            // anything else
+)
+
+// rule is what is wrong with a cell of kind k where a number is needed.
+func (k kind) rule() string {
+	switch k {
+	case notFinite:
+		return "is not a finite number; leave a missing cell empty"
+	case outOfRange:
+		return "is outside the range of float64"
+	}
+	return "is not a number"
+}
+
+// parseCell reads a trimmed cell as a number. The value is NaN unless the kind
+// is number.
+func parseCell(s string) (float64, kind) {
+	switch {
+	case s == "":
+		return math.NaN(), missing
+	case s[0] == '?' || s[0]|0x20 == 'n': // most cells are told from markers by a look
+		if s == "?" || strings.EqualFold(s, "NA") || strings.EqualFold(s, "N/A") || strings.EqualFold(s, "NULL") {
+			return math.NaN(), marker
+		}
+	case strings.ContainsAny(s, "xX_"): // hexadecimal, and digits in groups, are texts
+		return math.NaN(), text
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
+		return v, number
+	case err == nil:
+		return math.NaN(), notFinite
+	case err.(*strconv.NumError).Err == strconv.ErrRange:
+		return math.NaN(), outOfRange
+	}
+	return math.NaN(), text
+}
+
+// An entry is one of the different cells of a coded column.
+type entry struct {
+	text  string
+	value float64
+	kind  kind // never missing
+}
+
+// A column is stored in one of two forms. It starts coded: each different
+// cell once, and for each row which one it is, so that it can still be read as
+// numbers or as texts. When more than MaxCategories different cells have come
+// and none is a text, it becomes plain: it can only be a column of numbers,
+// and 8 bytes a cell are enough.
+type column struct {
+	name string
+
+	codes   []int32 // coded: row → entry, −1 for a missing cell
+	entries []entry
+	index   map[string]int32 // text → entry, while cells are being added
+	texts   bool             // some entry is a text
+
+	plain   bool
+	numbers []float64      // plain: row → number, NaN for a missing cell
+	odd     map[int]string // plain: the cells that are neither a number nor missing
+}
+
+// add appends a cell. It keeps no reference to s.
+func (c *column) add(s string) {
+	s = strings.TrimSpace(s)
+	if c.plain {
+		v, k := parseCell(s)
+		if k > number {
+			if c.odd == nil {
+				c.odd = map[int]string{}
+			}
+			c.odd[len(c.numbers)] = strings.Clone(s)
+		}
+		c.numbers = append(c.numbers, v)
+		return
+	}
+	if s == "" {
+		c.codes = append(c.codes, -1)
+		return
+	}
+	code, ok := c.index[s]
+	if !ok {
+		code = c.addEntry(strings.Clone(s))
+	}
+	c.codes = append(c.codes, code)
+	if len(c.entries) > MaxCategories && !c.texts {
+		c.makePlain()
+	}
+}
+
+func (c *column) addEntry(s string) int32 {
+	v, k := parseCell(s)
+	if c.index == nil {
+		c.index = map[string]int32{}
+	}
+	code := int32(len(c.entries))
+	c.index[s] = code
+	c.entries = append(c.entries, entry{s, v, k})
+	c.texts = c.texts || k == text
+	return code
+}
+
+func (c *column) makePlain() {
+	c.plain = true
+	c.numbers = make([]float64, len(c.codes), 2*len(c.codes))
+	for i, code := range c.codes {
+		c.numbers[i] = math.NaN()
+		if code < 0 {
+			continue
+		}
+		e := c.entries[code]
+		c.numbers[i] = e.value
+		if e.kind > number {
+			if c.odd == nil {
+				c.odd = map[int]string{}
+			}
+			c.odd[i] = e.text
+		}
+	}
+	c.codes, c.entries, c.index = nil, nil, nil
+}
+
+// number reads the cell of row i as a number; v is NaN unless k is number.
+func (c *column) number(i int) (v float64, k kind) {
+	if c.plain {
+		v = c.numbers[i]
+		if v == v {
+			return v, number
+		}
+		if s, ok := c.odd[i]; ok {
+			_, k = parseCell(s)
+		}
+		return v, k
+	}
+	if c.codes[i] < 0 {
+		return math.NaN(), missing
+	}
+	e := &c.entries[c.codes[i]]
+	return e.value, e.kind
+}
+
+// cell is the text of row i, for messages.
+func (c *column) cell(i int) string {
+	if !c.plain {
+		if c.codes[i] < 0 {
+			return ""
+		}
+		return c.entries[c.codes[i]].text
+	}
+	if v := c.numbers[i]; v == v {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return c.odd[i]
+}
+
+// selectRows returns the column of those rows, in that order.
+func (c *column) selectRows(rows []int) *column {
+	s := &column{name: c.name, entries: c.entries, texts: c.texts, plain: c.plain}
+	if !c.plain {
+		s.codes = make([]int32, len(rows))
+		for i, r := range rows {
+			s.codes[i] = c.codes[r]
+		}
+		return s
+	}
+	s.numbers = make([]float64, len(rows))
+	for i, r := range rows {
+		s.numbers[i] = c.numbers[r]
+		if text, ok := c.odd[r]; ok {
+			if s.odd == nil {
+				s.odd = map[int]string{}
+			}
+			s.odd[i] = text
+		}
+	}
+	return s
+}
+
+// census counts how often each entry of a coded column occurs. Entries that
+// occur in no row, which selectRows leaves behind, are nothing that was seen.
+func (c *column) census() []int {
+	counts := make([]int, len(c.entries))
+	for _, code := range c.codes {
+		if code >= 0 {
+			counts[code]++
+		}
+	}
+	return counts
+}
+
+// finish gives back what only add needs.
+func (c *column) finish() {
+	c.index = nil
+	c.entries = slices.Clip(c.entries)
+}

@@ -1,0 +1,178 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// ReadCSV reads a table from a CSV file: UTF-8 with or without a byte order
+// mark, commas, quotation by RFC 4180, LF or CRLF, one header line with the
+// names of the columns. Empty lines are skipped. A file that begins as gzip
+// does is decompressed; one whose name ends in .gz must begin so. The path "-"
+// reads stdin.
+//
+// A file with a header and no rows gives a table without rows. Everything that
+// cannot be read is an *Error with the line; it wraps nothing but the text of
+// the operating system's reason.
+func ReadCSV(path string, stdin io.Reader) (*Table, error) {
+	t := &Table{Source: path}
+	if path == "-" {
+		t.Source = "standard input"
+		if stdin == nil {
+			return nil, t.fault("", "cannot be read: there is none")
+		}
+		return t.read(stdin, false)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, t.openFault(err)
+	}
+	if info.IsDir() {
+		return nil, t.fault("", "is a directory; the name of a CSV file is needed")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, t.openFault(err)
+	}
+	defer f.Close()
+	return t.read(f, strings.HasSuffix(strings.ToLower(path), ".gz"))
+}
+
+// openFault says why a file cannot be opened, without naming it again.
+func (t *Table) openFault(err error) *Error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.fault("", "no such file")
+	}
+	return t.fault("", "cannot be opened: "+err.Error())
+}
+
+// read fills t. It returns t, so that a failure leaves nothing half read.
+func (t *Table) read(r io.Reader, mustBeGzip bool) (*Table, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	magic, _ := in.Peek(2) // an error comes back from the next read
+	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, t.readFault(0, err)
+		}
+		in = bufio.NewReaderSize(z, 1<<16)
+	} else if mustBeGzip && len(magic) > 0 {
+		return nil, t.fault("", "is named .gz but does not hold gzip data")
+	}
+	mark, _ := in.Peek(3)
+	switch {
+	case bytes.Equal(mark, []byte{0xef, 0xbb, 0xbf}):
+		in.Discard(3)
+	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
+		return nil, t.fault("", "is UTF-16; save it as UTF-8")
+	}
+	if err := t.readRecords(in); err != nil {
+		return nil, err
+	}
+	for _, c := range t.columns {
+		c.finish()
+	}
+	return t, nil
+}
+
+// readRecords reads the header and the rows. It returns an error, not an
+// *Error, for nil to be nil.
+func (t *Table) readRecords(in io.Reader) error {
+	r := csv.NewReader(in)
+	r.ReuseRecord = true
+	r.FieldsPerRecord = -1 // counted here, for a better message
+	header, err := r.Read()
+	if err == io.EOF {
+		return t.fault("", "is empty; a header line with the names of the columns is needed")
+	}
+	if err != nil {
+		return t.readFault(1, err)
+	}
+	line, _ := r.FieldPos(0)
+	if err := t.setHeader(header); err != nil {
+		err.Line = line
+		return err
+	}
+	for {
+		record, err := r.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return t.readFault(line+1, err)
+		}
+		line, _ = r.FieldPos(0)
+		if len(record) != len(t.columns) {
+			e := t.fault("", fmt.Sprintf("has %d cells where the header has %d", len(record), len(t.columns)))
+			e.Line = line
+			return e
+		}
+		if t.rows == math.MaxInt32 || line > math.MaxInt32 {
+			return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		}
+		t.lines = append(t.lines, int32(line))
+		for i, c := range t.columns {
+			c.add(record[i])
+			// Numbers are ASCII, so what a plain column took is valid.
+			if !c.plain && !utf8.ValidString(record[i]) {
+				return t.cellFault(c, t.rows, record[i], "is not valid UTF-8; save the file as UTF-8")
+			}
+		}
+		t.rows++
+	}
+}
+
+// setHeader names the columns.
+func (t *Table) setHeader(names []string) *Error {
+	if len(names) == 1 {
+		for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}} {
+			if strings.Contains(names[0], sep.char) {
+				return t.fault("", fmt.Sprintf("the columns seem to be separated by %s; commas are needed", sep.name))
+			}
+		}
+	}
+	return t.setNames(names)
+}
+
+// readFault turns an error of the readers into one line. next is the line on
+// which the next record should begin.
+func (t *Table) readFault(next int, err error) *Error {
+	var syntax *csv.ParseError
+	var corrupt flate.CorruptInputError
+	e := t.fault("", "")
+	switch {
+	case errors.As(err, &syntax):
+		e.Line = syntax.StartLine
+		switch {
+		case !errors.Is(err, csv.ErrQuote):
+			e.Rule = `broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`
+		case syntax.Line > syntax.StartLine:
+			e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly by line %d", syntax.Line)
+		default:
+			e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly at byte %d of the line", syntax.Column)
+		}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Rule = "the gzip data is cut short"
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+		e.Rule = "the gzip data is damaged"
+	default:
+		e.Line = next
+		e.Rule = "cannot be read: " + err.Error()
+	}
+	return e
+}

@@ -1,0 +1,30 @@
+// Package dataset turns tables of raw cells into matrices, and remembers how.
+//
+//	t, err := dataset.ReadCSV("train.csv", nil)
+//	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"price"}, Standardize: true})
+//	x, err := e.Features(t) // rows × features
+//	y, err := e.Targets(t)  // rows × targets
+//
+// A Table holds the columns of a file, or of Go slices, as they were given. An
+// Encoder is learnt from a training table: which columns are numbers, which
+// are texts and with what categories, what replaces a missing cell, the mean
+// and the spread of each number. It is stored with the model as JSON, so that
+// later tables are encoded in the same way, whatever the order of their
+// columns.
+//
+// What a cell means:
+//
+//   - Spaces around a cell do not count.
+//   - An empty cell is missing. In a column of numbers so are NA, N/A, NULL in
+//     any case and a lone "?"; in a column of texts these are texts like any
+//     other (NA may be a country).
+//   - A number is decimal, with a point, such as -1.5e3. NaN, Inf and numbers
+//     outside the range of float64 are refused.
+//   - A column with any other text is a column of texts; true and false are
+//     texts. A text past the first MaxCategories different cells of a column
+//     which were all numbers does not change the column: it is a fault, and
+//     is reported where the column is used.
+//
+// No input makes this package panic. Faults of the data are reported as
+// *Error, which names the file, the line, the column, the cell and the rule.
+package dataset

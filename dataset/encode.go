@@ -1,0 +1,122 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A writer writes the features of one column.
+type writer interface {
+	// write fills its part of row, which is zeros, from row i of the table.
+	write(row []float64, i int) error
+}
+
+// Features encodes the columns of t that e was learnt from, whatever their
+// order in t, as a matrix of t.Rows() rows with the columns that FeatureNames
+// names. Other columns of t are ignored, the target among them.
+//
+// A column that t does not have, a table without rows, and a cell that breaks
+// a rule (not a number where numbers were learnt, an unknown category, missing
+// where that is refused) are each an *Error; the first by line, then by column,
+// is reported.
+func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	writers, width, err := e.writers(t)
+	if err != nil {
+		return nil, err
+	}
+	if t.rows == 0 {
+		return nil, t.noRows()
+	}
+	if t.rows > math.MaxInt/8/width {
+		return nil, t.fault("", fmt.Sprintf("%d rows of %d features are too many", t.rows, width))
+	}
+	data := make([]float64, t.rows*width)
+	for i := range t.rows {
+		row := data[i*width : (i+1)*width]
+		for _, w := range writers {
+			if err := w.write(row, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return mat.NewDense(t.rows, width, data), nil
+}
+
+// writers finds the column of each input.
+func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
+	columns := make(map[string]*column, len(t.columns))
+	for _, c := range t.columns {
+		columns[c.name] = c
+	}
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		c := columns[in.Name]
+		if c == nil {
+			return nil, 0, t.fault(in.Name, fmt.Sprintf("is missing, but was learnt from%s; there are %s", nearest(in.Name, e.unused(t)), list(t.Names())))
+		}
+		if in.Number != nil {
+			writers = append(writers, &numberWriter{table: t, column: c, rule: in.Number, refuse: e.RefuseMissing, at: width})
+		} else {
+			w, err := newTextWriter(textWriter{table: t, column: c, rule: in.Text, refuse: e.RefuseMissing, at: width})
+			if err != nil {
+				return nil, 0, err
+			}
+			writers = append(writers, w)
+		}
+		width += in.width()
+	}
+	return writers, width, nil
+}
+
+// unused names the columns of t that e has no use for: a misspelt column is
+// among them.
+func (e *Encoder) unused(t *Table) []string {
+	return slices.DeleteFunc(t.Names(), func(name string) bool {
+		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name })
+	})
+}
+
+// Targets returns the target columns of t, one row for each of t's rows and
+// one column for each target, as they are: targets are neither replaced nor
+// standardised. An encoder without targets, a table without rows or without a
+// target column, and a cell that is missing or not a number are each an error.
+func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	if len(e.Outputs) == 0 {
+		return nil, t.fault("", "no target column was named when the features were learnt")
+	}
+	return e.targets(t)
+}
+
+// targets is Targets without the checks of e.
+func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
+	if t.rows == 0 {
+		return nil, t.noRows()
+	}
+	y := mat.NewDense(t.rows, len(e.Outputs), nil)
+	for j, name := range e.Outputs {
+		c := t.find(name)
+		if c == nil {
+			return nil, t.fault("", unknownName("target column", name, t.Names()))
+		}
+		for i := range t.rows {
+			switch v, k := c.number(i); {
+			case k == missing || k == marker:
+				return nil, t.cellFault(c, i, c.cell(i), "is a missing target; give it a value or drop the row")
+			case k != number:
+				return nil, t.cellFault(c, i, c.cell(i), k.rule()+"; the target must be")
+			default:
+				y.Set(i, j, v)
+			}
+		}
+	}
+	return y, nil
+}

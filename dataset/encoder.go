@@ -1,0 +1,219 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// Rules says how a table is to be encoded. The zero value makes every column a
+// feature, replaces missing cells and does not standardise.
+type Rules struct {
+	Targets       []string // columns to predict: numbers, no cell missing
+	Standardize   bool     // numeric features to mean 0, population standard deviation 1
+	RefuseMissing bool     // a missing cell of a feature is an error
+}
+
+// An Encoder is what Learn learnt from a training table. It marshals to JSON
+// and back without loss; Check validates one that came out of a file.
+type Encoder struct {
+	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
+	Outputs       []string `json:"outputs"` // the target columns, as Rules named them
+	RefuseMissing bool     `json:"refuse_missing"`
+}
+
+// Input says how one column becomes features. Exactly one of Number and Text
+// is set.
+type Input struct {
+	Name   string  `json:"name"`
+	Number *Number `json:"number,omitempty"`
+	Text   *Text   `json:"text,omitempty"`
+}
+
+// Number makes one feature, (x − Mean) / Scale, of a number x; a missing x is
+// Fill. Without standardisation Mean is 0 and Scale is 1.
+type Number struct {
+	Fill  float64 `json:"fill"`
+	Mean  float64 `json:"mean"`
+	Scale float64 `json:"scale"`
+}
+
+// Text makes one feature for each category: 1 where the cell is that category
+// and 0 elsewhere. A missing cell is Fill.
+type Text struct {
+	Fill       string   `json:"fill"`
+	Categories []string `json:"categories"` // sorted
+}
+
+// Learn learns from a training table how to encode it and later ones. Columns
+// that are not targets become features:
+//
+//   - A column of numbers becomes one feature. A missing cell is replaced by
+//     the median of the others. With r.Standardize the feature is
+//     (x − mean) / sd, where mean and sd, with the divisor n, are those of the
+//     column after the replacement; a constant column is divided by 1.
+//   - A column of texts becomes one feature, 0 or 1, for each text in it, in
+//     sorted order. A missing cell is replaced by the most frequent text, the
+//     first in sorted order among equals.
+//
+// A column without any value, and a column of texts that has too many of them
+// to be categories, is an *Error, as is everything that Features or Targets
+// would refuse.
+func Learn(t *Table, r Rules) (*Encoder, error) {
+	if t.rows == 0 {
+		return nil, t.noRows()
+	}
+	e := &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing}
+	for i, name := range r.Targets {
+		if slices.Contains(r.Targets[:i], name) {
+			return nil, t.fault(name, "is named twice as a target")
+		}
+	}
+	if len(r.Targets) > 0 {
+		if _, err := e.targets(t); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range t.columns {
+		if slices.Contains(r.Targets, c.name) {
+			continue
+		}
+		in, err := t.learnInput(c, r)
+		if err != nil {
+			return nil, err
+		}
+		e.Inputs = append(e.Inputs, *in)
+	}
+	if len(e.Inputs) == 0 {
+		return nil, t.fault("", "has no column besides the target; at least one feature is needed")
+	}
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// learnInput decides what c is, and learns it.
+func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
+	if c.plain {
+		return t.learnNumber(c, r)
+	}
+	counts := c.census()
+	var seen [text + 1]int // different cells of each kind
+	for code, e := range c.entries {
+		if counts[code] > 0 {
+			seen[e.kind]++
+		}
+	}
+	if seen[text] == 0 {
+		return t.learnNumber(c, r)
+	}
+	return t.learnText(c, counts, seen[number], r)
+}
+
+func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
+
+// FeatureNames names the columns of the matrix that Features makes: a column
+// of numbers by its name, a category as column=value.
+func (e *Encoder) FeatureNames() []string {
+	var names []string
+	for _, in := range e.Inputs {
+		if in.Text == nil {
+			names = append(names, in.Name)
+			continue
+		}
+		for _, v := range in.Text.Categories {
+			names = append(names, in.Name+"="+v)
+		}
+	}
+	return names
+}
+
+// TargetNames names the columns of the matrix that Targets makes.
+func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
+
+// width is the number of features that in makes.
+func (in *Input) width() int {
+	if in.Text == nil {
+		return 1
+	}
+	return len(in.Text.Categories)
+}
+
+// Check returns nil when e is one that Learn could have made, so that it can
+// be used without harm, or an error that names the first fault.
+func (e *Encoder) Check() error {
+	if len(e.Inputs) == 0 {
+		return errors.New("dataset: encoder: has no inputs")
+	}
+	names := make(map[string]bool, len(e.Inputs)+len(e.Outputs))
+	use := func(name string) error {
+		if name == "" || !utf8.ValidString(name) {
+			return fmt.Errorf("dataset: encoder: %s is no name of a column", quote(name))
+		}
+		if names[name] {
+			return fmt.Errorf("dataset: encoder: column %s occurs twice", quote(name))
+		}
+		names[name] = true
+		return nil
+	}
+	for i := range e.Inputs {
+		if err := use(e.Inputs[i].Name); err != nil {
+			return err
+		}
+		if err := e.Inputs[i].check(); err != nil {
+			return fmt.Errorf("dataset: encoder: column %s: %w", quote(e.Inputs[i].Name), err)
+		}
+	}
+	for _, name := range e.Outputs {
+		if err := use(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Input) check() error {
+	switch {
+	case (in.Number == nil) == (in.Text == nil):
+		return errors.New("must be either a number or a text")
+	case in.Number != nil:
+		return in.Number.check()
+	}
+	return in.Text.check()
+}
+
+func (n *Number) check() error {
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{{"fill", n.Fill}, {"mean", n.Mean}, {"scale", n.Scale}} {
+		if math.IsNaN(p.value) || math.IsInf(p.value, 0) {
+			return fmt.Errorf("%s must be finite, is %v", p.name, p.value)
+		}
+	}
+	if n.Scale <= 0 {
+		return fmt.Errorf("scale must be > 0, is %v", n.Scale)
+	}
+	return nil
+}
+
+func (x *Text) check() error {
+	if len(x.Categories) == 0 || len(x.Categories) > MaxCategories {
+		return fmt.Errorf("must have 1 to %d categories, has %d", MaxCategories, len(x.Categories))
+	}
+	for i, v := range x.Categories {
+		if v == "" || !utf8.ValidString(v) {
+			return fmt.Errorf("%s is no category", quote(v))
+		}
+		if i > 0 && v <= x.Categories[i-1] {
+			return fmt.Errorf("categories must be sorted and different: %s, %s", quote(x.Categories[i-1]), quote(v))
+		}
+	}
+	if _, ok := slices.BinarySearch(x.Categories, x.Fill); !ok {
+		return fmt.Errorf("fill %s is no category", quote(x.Fill))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Error is a fault of the data. Its text is one line, such as
+//
+//	train.csv:17: column "age": "abc" is not a number
+type Error struct {
+	Source string // the file, as it was named; may be empty for a table made in Go
+	Line   int    // line of the file, from 1; 0 when the fault is not on one line
+	Row    int    // row of a table made in Go, from 1; 0 otherwise
+	Column string // name of the column; empty when the fault is not in one column
+	Value  string // the cell; empty when there is none to show
+	Rule   string // what is wrong, and what to do about it
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Source)
+	if e.Source == "" {
+		b.WriteString("dataset")
+	}
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	if e.Row > 0 {
+		fmt.Fprintf(&b, ": row %d", e.Row)
+	}
+	if e.Column != "" {
+		b.WriteString(": column " + quote(e.Column))
+	}
+	b.WriteString(": ")
+	if e.Value != "" {
+		b.WriteString(quote(e.Value) + " ")
+	}
+	b.WriteString(e.Rule)
+	return b.String()
+}
+
+// quote is s on one line in quotation marks, shortened when it is long.
+func quote(s string) string {
+	const limit = 60
+	if r := []rune(s[:min(len(s), 4*limit)]); len(r) > limit {
+		s = string(r[:limit]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// list names at most eight of names.
+func list(names []string) string {
+	const limit = 8
+	texts := make([]string, 0, limit+1)
+	for i, n := range names {
+		if i == limit {
+			texts = append(texts, fmt.Sprintf("… (%d in all)", len(names)))
+			break
+		}
+		texts = append(texts, quote(n))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// nearest returns a phrase that names the one of names that is spelt most like
+// name, or nothing when none is near.
+func nearest(name string, names []string) string {
+	const longest = 100 // more is no misspelling, and the distance is quadratic
+	name = strings.ToLower(name)
+	if len(name) > longest {
+		return ""
+	}
+	best, bestDistance := "", max(1, len(name)/2)+1
+	for _, n := range names {
+		if len(n) > longest {
+			continue
+		}
+		if d := levenshtein.ComputeDistance(name, strings.ToLower(n)); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + quote(best) + "?"
+}
+
+// unknownName says that name is none of names.
+func unknownName(what, name string, names []string) string {
+	sorted := slices.Clone(names)
+	return fmt.Sprintf("there is no %s %s%s; there are %s", what, quote(name), strings.TrimSuffix(nearest(name, names), "?"), list(sorted))
+}

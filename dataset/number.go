@@ -1,0 +1,124 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// learnNumber learns from a column that must be numbers.
+func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
+	values, err := t.numbers(c)
+	if err != nil {
+		return nil, err
+	}
+	if r.RefuseMissing {
+		if row := slices.IndexFunc(values, math.IsNaN); row >= 0 {
+			return nil, t.missingFault(c, row)
+		}
+	}
+	fill, ok := median(values)
+	if !ok {
+		return nil, t.fault(c.name, "has no values; drop the column")
+	}
+	n := &Number{Fill: fill, Scale: 1}
+	if r.Standardize {
+		for i, v := range values {
+			if math.IsNaN(v) {
+				values[i] = fill
+			}
+		}
+		if n.Mean, n.Scale, ok = standard(values); !ok {
+			return nil, t.fault(c.name, "has numbers too large to standardise; rescale the column")
+		}
+	}
+	return &Input{Name: c.name, Number: n}, nil
+}
+
+// median returns the median of the values that are not NaN: the middle one, or
+// the mean of the two in the middle. ok is false when there are none.
+func median(values []float64) (m float64, ok bool) {
+	sorted := make([]float64, 0, len(values))
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			sorted = append(sorted, v)
+		}
+	}
+	n := len(sorted)
+	if n == 0 {
+		return 0, false
+	}
+	slices.Sort(sorted)
+	if n%2 == 1 {
+		return sorted[n/2], true
+	}
+	a, b := sorted[n/2-1], sorted[n/2]
+	if m = (a + b) / 2; math.IsInf(m, 0) {
+		m = a/2 + b/2
+	}
+	return m, true
+}
+
+// standard returns the mean and the standard deviation with the divisor n, or
+// 1 instead of it when all values are equal. ok is false when they are not
+// finite.
+//
+// The deviations are taken from the mean, and their squares summed, in a
+// second pass: the sum of x² − n·mean² of one pass cancels when the mean is
+// large (Chan, Golub and LeVeque 1983). They are divided by the largest first,
+// so that no square leaves the range of float64.
+func standard(values []float64) (mean, sd float64, ok bool) {
+	low, high := slices.Min(values), slices.Max(values)
+	if low == high {
+		return low, 1, true
+	}
+	n := float64(len(values))
+	for _, v := range values {
+		mean += v / n
+	}
+	var rest float64 // what rounding left in the mean
+	for _, v := range values {
+		rest += (v - mean) / n
+	}
+	mean += rest
+	largest := max(high-mean, mean-low)
+	var sum float64
+	for _, v := range values {
+		u := (v - mean) / largest
+		sum += u * u
+	}
+	sd = largest * math.Sqrt(sum/n)
+	return mean, sd, sd > 0 && !math.IsInf(sd, 0) && !math.IsNaN(sd)
+}
+
+// A numberWriter writes the feature of a column of numbers.
+type numberWriter struct {
+	table  *Table
+	column *column
+	rule   *Number
+	refuse bool // missing cells
+	at     int  // the feature's place in a row
+}
+
+func (w *numberWriter) write(row []float64, i int) error {
+	v, k := w.column.number(i)
+	switch {
+	case k > number:
+		return w.table.cellFault(w.column, i, w.column.cell(i), k.rule())
+	case k != number && w.refuse:
+		return w.table.missingFault(w.column, i)
+	case k != number:
+		v = w.rule.Fill
+	}
+	v = (v - w.rule.Mean) / w.rule.Scale
+	if math.IsInf(v, 0) {
+		return w.table.cellFault(w.column, i, w.column.cell(i), fmt.Sprintf("leaves the range of float64 when standardised with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
+	}
+	row[w.at] = v
+	return nil
+}
+
+// missingFault is the error for a missing cell that is not to be replaced.
+func (t *Table) missingFault(c *column, row int) *Error {
+	return t.cellFault(c, row, c.cell(row), "is a missing cell, and missing cells are refused")
+}

@@ -1,0 +1,36 @@
+package dataset
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Split divides the rows at random into a training and a test table. Each row
+// is in exactly one of them, and both keep the table's order.
+//
+// The test table has round(testFraction · rows) rows, and at least one row is
+// left on both sides when 0 < testFraction < 1 and there are two; a
+// testFraction ≤ 0 or NaN gives an empty test table, one ≥ 1 an empty training
+// table. The same table, fraction and seed give the same split everywhere: the
+// rows are shuffled by Fisher and Yates' method with PCG.
+func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
+	n := t.rows
+	size := 0
+	switch {
+	case testFraction >= 1:
+		size = n
+	case testFraction > 0:
+		size = int(math.Round(testFraction * float64(n)))
+		if n >= 2 {
+			size = min(max(size, 1), n-1)
+		}
+	}
+	rows := rand.New(rand.NewPCG(seed, splitStream)).Perm(n)
+	slices.Sort(rows[:size])
+	slices.Sort(rows[size:])
+	return t.selectRows(rows[size:]), t.selectRows(rows[:size])
+}
+
+// splitStream keeps the numbers of Split apart from other uses of a seed.
+const splitStream = 0x73706c6974 // "split"

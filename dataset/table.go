@@ -1,0 +1,210 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Table is a set of named columns of equal length. It is not changed once
+// made, and may be read from several goroutines.
+type Table struct {
+	// Source names the table in messages: the file as it was named.
+	Source string
+
+	columns []*column
+	rows    int
+	lines   []int32 // line of the file on which each row begins; nil without a file
+}
+
+// Column is a named column for NewTable, made by Numbers or Texts.
+type Column struct {
+	name    string
+	numbers []float64
+	texts   []string
+	isText  bool
+}
+
+// Numbers is a column of numbers; NaN is a missing cell. The values are not
+// copied and must not be changed while the table is in use.
+func Numbers(name string, values []float64) Column { return Column{name: name, numbers: values} }
+
+// Texts is a column of texts, read as the cells of a file are: "" is missing,
+// and if every text is a number they are numbers.
+func Texts(name string, values []string) Column {
+	return Column{name: name, texts: values, isText: true}
+}
+
+func (c Column) len() int {
+	if c.isText {
+		return len(c.texts)
+	}
+	return len(c.numbers)
+}
+
+// NewTable makes a table of columns; source names it in messages and may be
+// empty. The columns must be of equal length, their names not empty and all
+// different, their numbers not infinite; otherwise it returns an *Error.
+func NewTable(source string, columns ...Column) (*Table, error) {
+	t := &Table{Source: source}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	if err := t.setNames(names); err != nil {
+		return nil, err
+	}
+	for i, in := range columns {
+		if i == 0 {
+			t.rows = in.len()
+		}
+		if in.len() != t.rows {
+			return nil, t.fault(in.name, fmt.Sprintf("has %d cells, column %s has %d", in.len(), quote(columns[0].name), t.rows))
+		}
+		c := t.columns[i]
+		if !in.isText {
+			c.plain, c.numbers = true, in.numbers
+			if row := slices.IndexFunc(in.numbers, isInf); row >= 0 {
+				return nil, t.cellFault(c, row, fmt.Sprint(in.numbers[row]), notFinite.rule())
+			}
+			continue
+		}
+		for row, s := range in.texts {
+			if !utf8.ValidString(s) {
+				return nil, t.cellFault(c, row, s, "is not valid UTF-8")
+			}
+			c.add(s)
+		}
+		c.finish()
+	}
+	return t, nil
+}
+
+func isInf(v float64) bool { return math.IsInf(v, 0) }
+
+// setNames makes the empty columns of t, after checking their names.
+func (t *Table) setNames(names []string) *Error {
+	if len(names) == 0 {
+		return t.fault("", "has no columns")
+	}
+	first := make(map[string]int, len(names))
+	for i, name := range names {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "":
+			return t.fault("", fmt.Sprintf("column %d of %d has no name", i+1, len(names)))
+		case !utf8.ValidString(name):
+			return t.fault("", fmt.Sprintf("the name of column %d, %s, is not valid UTF-8", i+1, quote(name)))
+		case strings.ContainsFunc(name, unicode.IsControl):
+			return t.fault("", fmt.Sprintf("the name of column %d, %s, has a control character", i+1, quote(name)))
+		}
+		if j, ok := first[name]; ok {
+			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
+		}
+		first[name] = i
+		t.columns = append(t.columns, &column{name: strings.Clone(name)})
+	}
+	return nil
+}
+
+// Rows returns the number of rows.
+func (t *Table) Rows() int { return t.rows }
+
+// Names returns the names of the columns in the table's order.
+func (t *Table) Names() []string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// Numbers returns a copy of a column of numbers; a missing cell is NaN. A
+// column that does not exist, or a cell that is not a number, is an *Error.
+func (t *Table) Numbers(name string) ([]float64, error) {
+	c, err := t.column(name)
+	if err != nil {
+		return nil, err
+	}
+	return t.numbers(c)
+}
+
+// numbers is Numbers for a column of t.
+func (t *Table) numbers(c *column) ([]float64, error) {
+	values := make([]float64, t.rows)
+	for i := range values {
+		v, k := c.number(i)
+		if k > number {
+			return nil, t.cellFault(c, i, c.cell(i), k.rule())
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// Texts returns the cells of a column; a missing cell is "". Where the column
+// holds more than MaxCategories different numbers, they are written anew, in
+// the shortest form. A column that does not exist is an *Error.
+func (t *Table) Texts(name string) ([]string, error) {
+	c, err := t.column(name)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, t.rows)
+	for i := range texts {
+		texts[i] = c.cell(i)
+	}
+	return texts, nil
+}
+
+// find returns a column, or nil.
+func (t *Table) find(name string) *column {
+	for _, c := range t.columns {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// column returns a column, or an *Error that lists those there are.
+func (t *Table) column(name string) (*column, error) {
+	if c := t.find(name); c != nil {
+		return c, nil
+	}
+	return nil, t.fault("", unknownName("column", name, t.Names()))
+}
+
+// selectRows returns the table of those rows, in that order.
+func (t *Table) selectRows(rows []int) *Table {
+	s := &Table{Source: t.Source, rows: len(rows)}
+	for _, c := range t.columns {
+		s.columns = append(s.columns, c.selectRows(rows))
+	}
+	if t.lines != nil {
+		s.lines = make([]int32, len(rows))
+		for i, r := range rows {
+			s.lines[i] = t.lines[r]
+		}
+	}
+	return s
+}
+
+// fault is an error about a column, or about the whole table if name is empty.
+func (t *Table) fault(name, rule string) *Error {
+	return &Error{Source: t.Source, Column: name, Rule: rule}
+}
+
+// cellFault is an error about one cell.
+func (t *Table) cellFault(c *column, row int, value, rule string) *Error {
+	e := &Error{Source: t.Source, Column: c.name, Value: value, Rule: rule}
+	if t.lines != nil {
+		e.Line = int(t.lines[row])
+	} else {
+		e.Row = row + 1
+	}
+	return e
+}
