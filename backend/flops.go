@@ -16,8 +16,11 @@ func SymmFlops(m, n int) float64 { return GemmFlops(m, n, m) }
 // TrsmFlops is n²·m for an n × n triangle and m right-hand sides.
 func TrsmFlops(n, m int) float64 { return float64(n) * float64(n) * float64(m) }
 
-// PotrfFlops is n³/3.
-func PotrfFlops(n int) float64 { return float64(n) * float64(n) * float64(n) / 3 }
+// PotrfFlops is n(n+1)(2n+1)/6, about n³/3.
+func PotrfFlops(n int) float64 {
+	x := float64(n)
+	return x * (x + 1) * (2*x + 1) / 6
+}
 
 // GramFlops is 2nmd, and half of it when Z is X (symmetric).
 func GramFlops(n, m, d int, symmetric bool) float64 {
