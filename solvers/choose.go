@@ -34,7 +34,7 @@ func stageFlops(m Method, n, d, t int, bordered, linear bool) []float64 {
 	if bordered {
 		columns++
 	}
-	solve := 2*backend.TrsmFlops(n, columns) + backend.GramFlops(n, n, d, false) + backend.GemmFlops(n, t, n)
+	solve := 2*backend.TrsmFlops(n, columns) + backend.GramMulFlops(n, n, d, t)
 	if linear {
 		solve += backend.GemmFlops(d, t, n)
 	}

@@ -1,0 +1,152 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const kernelRidgeName = "kernel-ridge"
+
+// KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
+// unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
+type KernelRidge struct {
+	// Kernel is k. Nil is the Gaussian whose sigma is the median distance
+	// between rows of x (of at most 500 rows, chosen by Seed).
+	Kernel    kernels.Kernel
+	Lambda    float64 // ≥ 0
+	Intercept bool    // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
+	Seed      uint64  // of the choice of rows where Kernel is nil
+}
+
+// KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
+// weight > 0, the centers of its kernel functions.
+type KernelRidgeModel struct {
+	kernel    kernels.Kernel
+	lambda    float64
+	fitted    bool // with an intercept
+	centers   backend.Host[float64]
+	alpha     backend.Host[float64]
+	intercept []float64
+	solved    *solvers.Result
+}
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelRidgeModel, error) {
+	hx, hy, err := samples(x, y)
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+	}
+	k := l.Kernel
+	if k == nil {
+		sigma, err := medianDistance(ctx, hx, l.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+		}
+		k = kernels.Gaussian{Sigma: sigma}
+	}
+	res, err := solvers.Solve(ctx, dev, solvers.Problem{
+		Kernel:    k,
+		X:         hx,
+		Y:         hy,
+		Weights:   o.Weights,
+		Lambda:    l.Lambda,
+		Intercept: l.Intercept,
+	}, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: o.Progress})
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+	}
+	m := &KernelRidgeModel{kernel: k, lambda: l.Lambda, fitted: l.Intercept, intercept: res.Intercept, solved: res}
+	m.centers, m.alpha = keepPositive(hx, o.Weights), res.Alpha
+	if m.centers.Rows < hx.Rows {
+		m.alpha = keepPositive(res.Alpha, o.Weights)
+	}
+	return m, nil
+}
+
+// keepPositive returns a copy of the rows of h whose weight is > 0.
+func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float64] {
+	n := h.Rows
+	for _, w := range weights {
+		if w == 0 {
+			n--
+		}
+	}
+	kept, next := backend.NewHost[float64](n, h.Cols), 0
+	for i := range h.Rows {
+		if weights == nil || weights[i] > 0 {
+			copy(kept.Row(next), h.Row(i))
+			next++
+		}
+	}
+	return kept
+}
+
+// Learner returns "kernel-ridge".
+func (m *KernelRidgeModel) Learner() string { return kernelRidgeName }
+
+// Dims implements Model.
+func (m *KernelRidgeModel) Dims() (features, outputs int) {
+	if m == nil {
+		return 0, 0
+	}
+	return m.centers.Cols, m.alpha.Cols
+}
+
+// Predict implements Model: k(x, centers)α + b, without storing the matrix of
+// kernel values.
+func (m *KernelRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: kernelRidgeName}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
+		}
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// Solved implements Model.
+func (m *KernelRidgeModel) Solved() *solvers.Result {
+	if m == nil {
+		return nil
+	}
+	return m.solved
+}
+
+// Kernel returns the kernel that the model was fitted with, also where it was
+// chosen by Fit.
+func (m *KernelRidgeModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Lambda returns the λ that the model was fitted with.
+func (m *KernelRidgeModel) Lambda() float64 { return m.lambda }
+
+// Alpha returns a copy of the dual coefficients, one row for each sample of
+// weight > 0; nil when the model is not fitted.
+func (m *KernelRidgeModel) Alpha() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.alpha)
+}
+
+// Intercept returns a copy of b, one entry for each output.
+func (m *KernelRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// State implements Model. Its arrays are "centers", n×d, "alpha", n×t, and
+// "intercept", 1×t.
+func (m *KernelRidgeModel) State() State {
+	s := State{Learner: kernelRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
+	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
+	return s
+}

@@ -1,0 +1,87 @@
+package learners
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+// hostOf returns m as a row-major matrix: a *mat.Dense or *mat.VecDense as it
+// stands, a copy of anything else.
+func hostOf(name string, m mat.Matrix) (backend.Host[float64], error) {
+	none := backend.Host[float64]{}
+	switch v := m.(type) {
+	case nil:
+		return none, fmt.Errorf("%s is missing", name)
+	case *mat.Dense:
+		if v == nil {
+			return none, fmt.Errorf("%s is missing", name)
+		}
+		if !v.IsEmpty() {
+			r := v.RawMatrix()
+			return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, nil
+		}
+	case *mat.VecDense:
+		if v == nil {
+			return none, fmt.Errorf("%s is missing", name)
+		}
+		if !v.IsEmpty() {
+			r := v.RawVector()
+			return backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, nil
+		}
+	}
+	rows, cols := m.Dims()
+	if rows == 0 || cols == 0 {
+		return none, fmt.Errorf("%s is empty: %d rows, %d columns", name, rows, cols)
+	}
+	h := backend.NewHost[float64](rows, cols)
+	for i := range rows {
+		row := h.Row(i)
+		for j := range row {
+			row[j] = m.At(i, j)
+		}
+	}
+	return h, nil
+}
+
+// denseOf returns a copy of h.
+func denseOf(h backend.Host[float64]) *mat.Dense {
+	m := mat.NewDense(h.Rows, h.Cols, nil)
+	for i := range h.Rows {
+		m.SetRow(i, h.Row(i))
+	}
+	return m
+}
+
+// notFinite returns the place of the first NaN or Inf.
+func notFinite(h backend.Host[float64]) (row, col int, found bool) {
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			if v-v != 0 {
+				return i, j, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// valueError names the place of an element that is not a number to work with.
+func valueError(name string, h backend.Host[float64], i, j int) error {
+	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, h.Row(i)[j])
+}
+
+// samples returns x and y as row-major matrices with as many rows. NaN and Inf
+// are left to the solver, which looks at every element anyway.
+func samples(x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
+	if hx, err = hostOf("x", x); err != nil {
+		return hx, hy, err
+	}
+	if hy, err = hostOf("y", y); err != nil {
+		return hx, hy, err
+	}
+	if hx.Rows != hy.Rows {
+		return hx, hy, fmt.Errorf("x has %d rows, y has %d", hx.Rows, hy.Rows)
+	}
+	return hx, hy, nil
+}

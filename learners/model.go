@@ -1,0 +1,123 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Options are what every Fit takes besides the samples; the zero value is
+// right for most.
+type Options struct {
+	Weights  []float64              // of the samples; nil: all 1. A sample of weight 0 is left out
+	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
+	Progress func(solvers.Progress) // nil, or told of the work as it is done
+}
+
+// Model is a fitted learner.
+type Model interface {
+	// Learner is the name of what fitted it: "ridge", "kernel-ridge".
+	Learner() string
+	// Dims returns the columns of x and of what Predict returns; zeros when
+	// the model is not fitted.
+	Dims() (features, outputs int)
+	// Predict returns f(x) for every row of x, n×outputs. The rows are worked
+	// on in blocks; the result for a row does not depend on the others but
+	// for rounding. Once ctx is done it returns within about 0.1 s an error
+	// that wraps context.Cause(ctx).
+	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
+	// Solved returns how the model was computed; nil for a restored one.
+	Solved() *solvers.Result
+	// State returns what Restore needs to make an equal model. It shares
+	// memory with the model and is only for reading.
+	State() State
+}
+
+// State is a model as data, for saving.
+type State struct {
+	Learner string
+	Params  map[string]any // strings, bools and float64s, so that JSON keeps them
+	Arrays  map[string]backend.Host[float64]
+}
+
+// restorers make a model from the State of each learner.
+var restorers = map[string]func(State) (Model, error){
+	ridgeName: restoreRidge,
+}
+
+// Restore returns a model whose predictions have the same bits as those of the
+// model that s came from. It checks every shape, parameter and number, so that
+// a State from a damaged file gives an error and nothing else. The model
+// shares the memory of s.
+func Restore(s State) (Model, error) {
+	f, ok := restorers[s.Learner]
+	if !ok {
+		names := make([]string, 0, len(restorers))
+		for name := range restorers {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return nil, fmt.Errorf("learners: restore: no learner is called %q; there are: %s", s.Learner, strings.Join(names, ", "))
+	}
+	m, err := f(s)
+	if err != nil {
+		return nil, fmt.Errorf("learners: restore: %s: %w", s.Learner, err)
+	}
+	return m, nil
+}
+
+// param returns a parameter of type T.
+func param[T any](s State, name string) (T, error) {
+	var zero T
+	v, ok := s.Params[name]
+	if !ok {
+		return zero, fmt.Errorf("parameter %q is missing", name)
+	}
+	t, ok := v.(T)
+	if !ok {
+		return zero, fmt.Errorf("parameter %q is a %T, not a %T", name, v, zero)
+	}
+	return t, nil
+}
+
+// lambda returns the parameter of that name, ≥ 0 and finite.
+func (s State) lambda() (float64, error) {
+	v, err := param[float64](s, "lambda")
+	if err == nil && (!(v >= 0) || math.IsInf(v, 1)) {
+		err = fmt.Errorf("parameter \"lambda\" must be a finite number ≥ 0, got %v", v)
+	}
+	return v, err
+}
+
+// array returns an array of finite numbers with the given shape; a negative
+// dimension allows any that is not 0.
+func (s State) array(name string, rows, cols int) (backend.Host[float64], error) {
+	h, ok := s.Arrays[name]
+	if !ok {
+		return h, fmt.Errorf("array %q is missing", name)
+	}
+	if h.Rows <= 0 || h.Cols <= 0 || h.Stride < h.Cols || rows >= 0 && h.Rows != rows || cols >= 0 && h.Cols != cols {
+		return h, fmt.Errorf("array %q has the shape %d×%d, not %s×%s", name, h.Rows, h.Cols, dimension(rows), dimension(cols))
+	}
+	// Divided, because (Rows−1)·Stride of a foreign State may overflow.
+	if len(h.Data) < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 {
+		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %d elements", name, h.Rows, h.Cols, h.Stride, len(h.Data))
+	}
+	if i, j, ok := notFinite(h); ok {
+		return h, valueError(fmt.Sprintf("array %q", name), h, i, j)
+	}
+	return h, nil
+}
+
+func dimension(n int) string {
+	if n < 0 {
+		return "any"
+	}
+	return fmt.Sprint(n)
+}

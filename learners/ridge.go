@@ -1,0 +1,139 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const ridgeName = "ridge"
+
+// Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b
+// that minimise
+//
+//	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
+//
+// The intercept b is not penalised. λ is unscaled, as scikit-learn's alpha.
+// λ = 0 is least squares and needs x (centred, with an intercept) of full
+// column rank. The zero value is least squares with an intercept.
+type Ridge struct {
+	Lambda      float64        // ≥ 0
+	NoIntercept bool           // b = 0
+	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
+}
+
+// RidgeModel is a fitted Ridge.
+type RidgeModel struct {
+	lambda    float64
+	fitted    bool // with an intercept
+	coef      backend.Host[float64]
+	intercept []float64
+	solved    *solvers.Result
+}
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RidgeModel, error) {
+	hx, hy, err := samples(x, y)
+	if err != nil {
+		return nil, fmt.Errorf("learners: ridge: %w", err)
+	}
+	res, err := solvers.Solve(ctx, dev, solvers.Problem{
+		Kernel:    kernels.Linear{},
+		X:         hx,
+		Y:         hy,
+		Weights:   o.Weights,
+		Lambda:    l.Lambda,
+		Intercept: !l.NoIntercept,
+	}, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress})
+	if err != nil {
+		return nil, fmt.Errorf("learners: ridge: %w", err)
+	}
+	return &RidgeModel{lambda: l.Lambda, fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}, nil
+}
+
+// Learner returns "ridge".
+func (m *RidgeModel) Learner() string { return ridgeName }
+
+// Dims implements Model.
+func (m *RidgeModel) Dims() (features, outputs int) {
+	if m == nil {
+		return 0, 0
+	}
+	return m.coef.Rows, m.coef.Cols
+}
+
+// Predict implements Model: xW + b.
+func (m *RidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: ridgeName}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.coef}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
+		}
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// Solved implements Model.
+func (m *RidgeModel) Solved() *solvers.Result {
+	if m == nil {
+		return nil
+	}
+	return m.solved
+}
+
+// Lambda returns the penalty that the model was fitted with.
+func (m *RidgeModel) Lambda() float64 { return m.lambda }
+
+// Coef returns a copy of the d×t weights; nil when the model is not fitted.
+func (m *RidgeModel) Coef() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.coef)
+}
+
+// Intercept returns a copy of b, one entry for each output.
+func (m *RidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t.
+func (m *RidgeModel) State() State {
+	s := State{Learner: ridgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["lambda"], s.Params["intercept"] = m.lambda, m.fitted
+	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
+	return s
+}
+
+func restoreRidge(s State) (Model, error) {
+	var err error
+	m := &RidgeModel{}
+	if m.lambda, err = s.lambda(); err != nil {
+		return nil, err
+	}
+	if m.fitted, err = param[bool](s, "intercept"); err != nil {
+		return nil, err
+	}
+	if m.coef, err = s.array("coef", -1, -1); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.coef.Cols)
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
+}
+
+// rowOf returns v as a 1×len(v) matrix that shares its memory.
+func rowOf(v []float64) backend.Host[float64] {
+	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
+}
