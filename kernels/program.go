@@ -46,17 +46,20 @@ func (s Stat) Eval(x, z []float64) float64 {
 	}
 	var sum float64
 	for p := range x {
-		a, b := x[p], z[p]
+		scale := 1.0
 		if s.Scale != nil {
-			a, b = a*s.Scale[p], b*s.Scale[p]
+			scale = s.Scale[p]
 		}
+		// A difference is scaled once, not each of its terms: far from the
+		// origin their rounding would be larger than the difference.
 		switch s.Kind {
 		case Dot:
-			sum += a * b
+			sum += (x[p] * scale) * (z[p] * scale)
 		case SqDist:
-			sum += (a - b) * (a - b)
+			diff := (x[p] - z[p]) * scale
+			sum += diff * diff
 		case L1:
-			sum += math.Abs(a - b)
+			sum += math.Abs((x[p] - z[p]) * scale)
 		}
 	}
 	return sum

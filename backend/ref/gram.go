@@ -66,9 +66,9 @@ func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float6
 	}
 }
 
-// statistic is stat.Eval for row i of x and row j of z, with one difference:
-// the scale multiplies the difference of two features, not each of them, so
-// that its rounding is relative to the distance.
+// statistic is stat.Eval for row i of x and row j of z. The scale multiplies
+// the difference of two features, not each of them, so that its rounding is
+// relative to the distance.
 func statistic[T backend.Float](stat kernels.Stat, x grid[T], i int, z grid[T], j int) float64 {
 	var sum float64
 	for p := range x.cols {

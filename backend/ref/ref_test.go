@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -113,4 +114,10 @@ func TestPotrfWorked(t *testing.T) {
 	if !errors.As(err, &pivot) || pivot.Index != 1 || pivot.Value != 0 || !errors.Is(err, backend.ErrNotPosDef) {
 		t.Errorf("singular matrix: got %v", err)
 	}
+}
+
+// Loops without blocks have no sizes at which something could change: the
+// large tests gain nothing from n in the thousands.
+func TestConformance(t *testing.T) {
+	backendtest.Suite{Open: open, LargeN: 200}.Run(t)
 }

@@ -1,0 +1,191 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Bounds of rounding errors, after Higham, Accuracy and Stability of Numerical
+// Algorithms (2nd edition, 2002), chapter 3.
+
+func short() bool { return testing.Short() }
+
+// unit is u, half the distance from 1 to the next number.
+func unit[T backend.Float]() float64 {
+	var t T
+	if _, ok := any(t).(float32); ok {
+		return 0x1p-24
+	}
+	return 0x1p-53
+}
+
+// smallest is the smallest normal number: where results underflow, errors are
+// not relative any more.
+func smallest[T backend.Float]() float64 {
+	var t T
+	if _, ok := any(t).(float32); ok {
+		return 0x1p-126
+	}
+	return 0x1p-1022
+}
+
+// gamma is γ_n = nu / (1 − nu): n roundings one after another. The error of a
+// sum of n products is at most γ_n Σ|a||b| in whatever order it is summed,
+// with or without fused multiply-add (Higham, equation 3.5).
+func gamma[T backend.Float](n int) float64 {
+	nu := float64(n) * unit[T]()
+	return nu / (1 - nu)
+}
+
+// product is the bound, relative to |α||A||B| + |β||C|, for the difference of
+// two computed αAB + βC with sums of k products, one in T and one by the
+// oracle. Beside the k of the sum there are the roundings of α·, of β·, and of
+// the addition; the oracle's are in float64, and one more is in T, to store.
+func product[T backend.Float](k int) float64 {
+	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
+}
+
+// approx is a value with the largest error that it may have.
+type approx struct{ v, err float64 }
+
+// rounded adds the error of n more roundings, relative to the largest that the
+// computed value can be.
+func (a approx) rounded(n int, u float64) approx {
+	a.err += float64(n) * u * (math.Abs(a.v) + a.err)
+	return a
+}
+
+// expUlps is the error that an exp may have: vector versions reach about 1 ulp,
+// so that 4 leaves them some freedom. An ulp is at most 2u.
+const expUlps = 4
+
+// propagate runs the program on statistics with errors, in arithmetic of T: a
+// running error analysis (Higham, section 3.3), exact in the propagated part
+// and with every rounding counted.
+func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
+	u := unit[T]()
+	var stack []approx
+	for _, in := range p.Code {
+		switch in.Op {
+		case kernels.Load:
+			stack = append(stack, stats[in.Arg])
+			continue
+		case kernels.Const:
+			stack = append(stack, approx{in.A, 0}.rounded(1, u))
+			continue
+		}
+		last := len(stack) - 1
+		t := stack[last]
+		switch in.Op {
+		case kernels.Affine: // A and the product, B, the sum
+			at := approx{in.A * t.v, math.Abs(in.A) * t.err}.rounded(2, u)
+			t = approx{at.v + in.B, at.err + u*math.Abs(in.B)}.rounded(1, u)
+		case kernels.PowInt: // mean value theorem; one rounding per factor
+			n := float64(in.Arg)
+			t = approx{math.Pow(t.v, n), n * t.err * math.Pow(math.Abs(t.v)+t.err, n-1)}.rounded(in.Arg, u)
+		case kernels.Sqrt:
+			// |√(t±e) − √t| ≤ e/√t and ≤ √e.
+			v, e := math.Sqrt(max(t.v, 0)), math.Sqrt(t.err)
+			if v > 0 {
+				e = min(e, t.err/v)
+			}
+			t = approx{v, e}.rounded(1, u)
+		case kernels.Exp:
+			v := math.Exp(t.v)
+			e := v * math.Expm1(t.err)
+			if v == 0 || math.IsInf(e, 0) {
+				e = math.Exp(t.v + t.err)
+			}
+			t = approx{v, e}.rounded(2*expUlps, u)
+			t.err += smallest[T]()
+		case kernels.Add:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			t = approx{s.v + t.v, s.err + t.err}.rounded(1, u)
+		case kernels.Mul:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			t = approx{s.v * t.v, math.Abs(s.v)*t.err + math.Abs(t.v)*s.err + s.err*t.err}.rounded(1, u)
+		default:
+			panic(fmt.Sprintf("backendtest: unknown operation %d", in.Op))
+		}
+		stack[last] = t
+	}
+	return stack[0]
+}
+
+// kernelBounds returns, for every pair of rows, how far k(x_i, z_j) in T may be
+// from the oracle's.
+//
+// A direct sum of distances has the relative error γ_{d+3}: difference, scale,
+// square or absolute value, and the sum. That is asked of L1, for which there
+// is no other way.
+//
+// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that
+// were moved to a centre among them and scaled. Its error is at most
+// γ_{d+6}(‖x′‖+‖z′‖)², and neither norm is more than the diameter of the set
+// of points, 2r with r the largest distance from one of them: 16γ_{d+6}r².
+// Where the terms cancel that is not enough for the square root of Matérn
+// kernels. So the error must be small relative to the distance itself too:
+// a backend may keep the formula while the result is ≥ 2⁻¹⁰ of ‖x′‖² + ‖z′‖²,
+// where the error is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 is for that
+// decision, which is made on rounded numbers. Duplicate rows have distance 0,
+// exactly.
+//
+// The whole is doubled: a fused path may reach the same kernel through another
+// formula with as many roundings.
+func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
+	p := kernels.Compile(k)
+	d := x.Cols
+	radius2 := make([]float64, len(p.Stats))
+	for s, stat := range p.Stats {
+		for _, h := range []host{x, z} {
+			for i := range h.Rows {
+				if v := direct(stat, x.Row(0), h.Row(i)).v; !math.IsNaN(v) && !math.IsInf(v, 0) {
+					radius2[s] = max(radius2[s], v)
+				}
+			}
+		}
+	}
+	mine, oracles := make([]approx, len(p.Stats)), make([]approx, len(p.Stats))
+	return each(x.Rows, z.Rows, func(i, j int) float64 {
+		for s, stat := range p.Stats {
+			v := direct(stat, x.Row(i), z.Row(j))
+			oracles[s] = approx{v.v, gamma[float64](d+3) * v.err}
+			mine[s] = approx{v.v, gamma[T](d+3) * v.err}
+			if stat.Kind == kernels.SqDist {
+				mine[s].err = min(16*gamma[T](d+6)*radius2[s], 0x1p12*gamma[T](d+6)*v.v)
+			}
+		}
+		o := propagate[float64](p, oracles)
+		return 2*propagate[T](p, mine).err + o.err + unit[T]()*math.Abs(o.v) + smallest[T]()
+	})
+}
+
+// direct is a statistic by its definition; err is the sum of the absolute
+// values of its terms.
+func direct(stat kernels.Stat, x, z []float64) approx {
+	var sum approx
+	for p := range x {
+		scale := 1.0
+		if stat.Scale != nil {
+			scale = stat.Scale[p]
+		}
+		var term float64
+		switch stat.Kind {
+		case kernels.Dot:
+			term = x[p] * scale * z[p] * scale
+		case kernels.SqDist:
+			term = math.Pow((x[p]-z[p])*scale, 2)
+		case kernels.L1:
+			term = math.Abs((x[p] - z[p]) * scale)
+		}
+		sum.v += term
+		sum.err += math.Abs(term)
+	}
+	return sum
+}

@@ -1,0 +1,258 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+func gramCall[T backend.Float](k kernels.Kernel) call[T] {
+	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
+		b.Gram(m[2], k, m[0], m[1])
+		return nil
+	}
+}
+
+// symmetricCall is Gram with z == x: the same matrix, or another view of it.
+func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] {
+	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
+		z := m[0]
+		if anotherView {
+			rows, cols := z.Dims()
+			z = z.View(0, 0, rows, cols)
+		}
+		b.Gram(m[1], k, m[0], z)
+		return nil
+	}
+}
+
+// distanceKernels have one statistic, a distance of points whose differences
+// are about 1/spread per feature.
+func distanceKernels(d int, spread float64) []kernels.Kernel {
+	length := math.Sqrt(float64(max(d, 1))) / spread
+	sigmas := make([]float64, d)
+	for p := range sigmas {
+		sigmas[p] = length * (0.5 + float64(p%7)/4)
+	}
+	return []kernels.Kernel{
+		kernels.Gaussian{Sigma: length},
+		kernels.Gaussian{Sigmas: sigmas},
+		kernels.Laplacian{Sigma: float64(max(d, 1)) / spread},
+		kernels.Matern{Nu: 0.5, Sigma: length},
+		kernels.Matern{Nu: 1.5, Sigma: length},
+		kernels.Matern{Nu: 2.5, Sigma: length},
+		kernels.Scaled{Weight: 0.3, Kernel: kernels.Gaussian{Sigma: length}},
+	}
+}
+
+// everyKernel is a kernel of every type for d features of size about 1, and
+// compositions that share statistics or need a deep stack.
+func everyKernel(d int) []kernels.Kernel {
+	length := math.Sqrt(float64(max(d, 1)))
+	distances := distanceKernels(d, 1)
+	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
+	// exp and powers of xᵀz need a scale to stay in range.
+	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
+	return append(distances,
+		kernels.Linear{},
+		kernels.Polynomial{Degree: 1, C: 0.5},
+		kernels.Polynomial{Degree: 2},
+		kernels.Polynomial{Degree: 3, C: 1},
+		kernels.Polynomial{Degree: 7, C: 2},
+		kernels.Constant{Value: 0.7},
+		small,
+		kernels.ExpOf{Kernel: small},
+		kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 3}},
+		kernels.Sum{gaussian, ard, laplacian, small},
+		kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}},
+		kernels.Product{matern, kernels.Sum{gaussian, kernels.Scaled{Weight: 2, Kernel: laplacian}}},
+		kernels.Sum{gaussian, kernels.Product{matern, kernels.Sum{laplacian, kernels.Product{ard, small}}}},
+		kernels.ExpOf{Kernel: kernels.Sum{kernels.Scaled{Weight: 0.1, Kernel: gaussian}, small}},
+	)
+}
+
+// gram requires k(X, Z) of the device to be near the oracle's and the scalar
+// definition.
+func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
+	r.Helper()
+	dst := filled(x.Rows, z.Rows, sentinel)
+	want := r.ask(what, gramCall[T](k), x, z, dst)
+	if x.Rows == 0 || z.Rows == 0 {
+		r.do(what, gramCall[T](k), x, z, dst)
+		return
+	}
+	bound := kernelBounds[T](k, x, z)
+	// The oracle is not beyond doubt either.
+	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
+	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
+		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
+	}
+	r.within(what, r.do(what, gramCall[T](k), x, z, dst), want, bound)
+}
+
+// featureCounts are the numbers of features; 17, 50 and 100 are past the unroll
+// of most loops over features.
+var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
+
+func testGramKernels[T backend.Float](r *rig[T]) {
+	for _, d := range featureCounts {
+		for _, k := range everyKernel(d) {
+			for range r.fewer(4) {
+				n, m := r.rng.IntN(40), r.rng.IntN(40)
+				r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
+			}
+		}
+	}
+	for range r.fewer(30) {
+		n, m, d := pick(r, blockSizes), pick(r, blockSizes), pick(r, featureCounts)
+		k := pick(r, everyKernel(d))
+		r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
+	}
+	// Without features every distance and product is 0.
+	for _, k := range everyKernel(0) {
+		r.gram(fmt.Sprintf("Gram %v d=0", k), k, r.normals(5, 0), r.normals(3, 0))
+	}
+	r.report()
+}
+
+// testGramSymmetric is z == x: the strict upper triangle is left alone, and
+// distances on the diagonal and of duplicate rows are 0, exactly.
+func testGramSymmetric[T backend.Float](r *rig[T]) {
+	for _, d := range featureCounts {
+		singles := len(distanceKernels(d, 1))
+		for ki, k := range everyKernel(d) {
+			n := r.rng.IntN(40)
+			if r.rng.IntN(4) == 0 {
+				n = pick(r, blockSizes)
+			}
+			what := fmt.Sprintf("Gram %v n=%d d=%d, z == x", k, n, d)
+			x := r.normals(n, d)
+			for range n / 4 {
+				copy(x.Row(r.rng.IntN(n)), x.Row(r.rng.IntN(n)))
+			}
+			dst := filled(n, n, sentinel)
+			another := r.rng.IntN(2) == 0
+			got := r.do(what, symmetricCall[T](k, another), x, dst)
+			if n == 0 {
+				continue
+			}
+			want := r.ask(what, symmetricCall[T](k, another), x, dst)
+			r.within(what, got, want, kernelBounds[T](k, x, x))
+			if ki >= singles {
+				continue
+			}
+			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
+			for i := range n {
+				for j := range i + 1 {
+					if sameRow(x, i, j) && got.Row(i)[j] != atZero {
+						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, i, j, got.Row(i)[j], atZero)
+					}
+				}
+			}
+		}
+	}
+	r.report()
+}
+
+func sameRow(x host, i, j int) bool {
+	for p, v := range x.Row(i) {
+		if x.Row(j)[p] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// testGramOffset adds 10⁶ to every feature. The input is rounded by that, and
+// no more than that may be lost: the bounds are relative to the distances
+// between the points as they are after that rounding.
+func testGramOffset[T backend.Float](r *rig[T]) {
+	for _, d := range featureCounts {
+		for _, k := range distanceKernels(d, 1) {
+			n, m := 20+r.rng.IntN(30), 20+r.rng.IntN(30)
+			shift := func(int, int) float64 { return float64(T(1e6 + r.rng.NormFloat64())) }
+			x, z := each(n, d, shift), each(m, d, shift)
+			r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d, offset 1e6", k, n, m, d), k, x, z)
+			what := fmt.Sprintf("Gram %v n=%d d=%d, offset 1e6, z == x", k, n, d)
+			dst := filled(n, n, sentinel)
+			got := r.do(what, symmetricCall[T](k, false), x, dst)
+			r.within(what, got, r.ask(what, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
+		}
+	}
+	r.report()
+}
+
+// testGramNearDuplicates has pairs of rows that differ by 2⁻³⁰ of their size in
+// float64, 2⁻¹³ in float32, and length scales as small as those differences:
+// ‖x‖² + ‖z‖² − 2xᵀz has no digit of such a distance left.
+func testGramNearDuplicates[T backend.Float](r *rig[T]) {
+	tiny := 0x1p-30
+	if unit[T]() == unit[float32]() {
+		tiny = 0x1p-13
+	}
+	for _, d := range featureCounts {
+		for _, k := range distanceKernels(d, 1/tiny) {
+			n := 30
+			x := r.normals(n, d)
+			z := each(n, d, func(i, j int) float64 {
+				return float64(T(x.Row(i)[j] * (1 + tiny*r.rng.NormFloat64())))
+			})
+			r.gram(fmt.Sprintf("Gram %v d=%d, near duplicates", k, d), k, x, z)
+
+			all := each(2*n, d, func(i, j int) float64 {
+				if i < n {
+					return x.Row(i)[j]
+				}
+				return z.Row(i - n)[j]
+			})
+			what := fmt.Sprintf("Gram %v d=%d, near duplicates, z == x", k, d)
+			dst := filled(2*n, 2*n, sentinel)
+			got := r.do(what, symmetricCall[T](k, false), all, dst)
+			r.within(what, got, r.ask(what, symmetricCall[T](k, false), all, dst), kernelBounds[T](k, all, all))
+		}
+	}
+	r.report()
+}
+
+// testGramMul bounds Σ_j k_ij v_j by the error of each k_ij, and γ_{m+1} for
+// the sum, one rounding of k_ij included.
+func testGramMul[T backend.Float](r *rig[T]) {
+	multiply := func(d int, k kernels.Kernel, n, m, t int) {
+		what := fmt.Sprintf("GramMul %v n=%d m=%d d=%d t=%d", k, n, m, d, t)
+		x, z, v := r.normals(n, d), r.normals(m, d), r.normals(m, t)
+		mulCall := func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			b.GramMul(op[3], k, op[0], op[1], op[2])
+			return nil
+		}
+		dst := filled(n, t, sentinel)
+		got, want := r.do(what, mulCall, x, z, v, dst), r.ask(what, mulCall, x, z, v, dst)
+		if n == 0 || m == 0 {
+			r.equal(what, got, filled(n, t, 0))
+			return
+		}
+		// The kernel's values themselves, for the size of the products.
+		gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+		bound := kernelBounds[T](k, x, z)
+		relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
+		size := each(n, m, func(i, j int) float64 {
+			return bound.Row(i)[j] + relative*(math.Abs(gram.Row(i)[j])+bound.Row(i)[j])
+		})
+		r.within(what, got, want, mul(size, abs(v)))
+	}
+	for _, d := range featureCounts {
+		for _, k := range everyKernel(d) {
+			multiply(d, k, r.rng.IntN(40), r.rng.IntN(40), 1+r.rng.IntN(4))
+		}
+	}
+	for range r.fewer(20) {
+		d := pick(r, featureCounts)
+		multiply(d, pick(r, everyKernel(d)), pick(r, blockSizes), pick(r, blockSizes), pick(r, []int{1, 2, 3, 7, 16, 33}))
+	}
+	for _, long := range []int{1025, 2049} {
+		multiply(3, kernels.Gaussian{Sigma: 2}, long, 5, 2)
+		multiply(3, kernels.Gaussian{Sigma: 2}, 5, long, 2)
+	}
+	r.report()
+}

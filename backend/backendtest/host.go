@@ -1,0 +1,187 @@
+package backendtest
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Host matrices: how tests make them and what they compute with them. The
+// products here are the suite's own, so that a fault of the oracle shows.
+
+func bits(v float64) uint64 { return math.Float64bits(v) }
+
+func round[T backend.Float](h host) backend.Host[T] {
+	r := backend.NewHost[T](h.Rows, h.Cols)
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			r.Data[i*r.Stride+j] = T(v)
+		}
+	}
+	return r
+}
+
+func widen[T backend.Float](h backend.Host[T]) host {
+	r := backend.NewHost[float64](h.Rows, h.Cols)
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			r.Data[i*r.Stride+j] = float64(v)
+		}
+	}
+	return r
+}
+
+// each returns the matrix of f(i, j).
+func each(rows, cols int, f func(i, j int) float64) host {
+	h := backend.NewHost[float64](rows, cols)
+	for i := range rows {
+		for j := range cols {
+			h.Data[i*cols+j] = f(i, j)
+		}
+	}
+	return h
+}
+
+func filled(rows, cols int, v float64) host {
+	return each(rows, cols, func(int, int) float64 { return v })
+}
+
+// integers returns whole numbers in −largest…largest.
+func (r *rig[T]) integers(rows, cols, largest int) host {
+	return each(rows, cols, func(int, int) float64 { return float64(r.rng.IntN(2*largest+1) - largest) })
+}
+
+// normals returns standard normal numbers in the precision under test.
+func (r *rig[T]) normals(rows, cols int) host {
+	return each(rows, cols, func(int, int) float64 { return float64(T(r.rng.NormFloat64())) })
+}
+
+func transpose(h host) host {
+	return each(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
+}
+
+// op is op(h) for a matrix, and its inverse for what has to be stored.
+func op(t backend.Trans, h host) host {
+	if t == backend.Transpose {
+		return transpose(h)
+	}
+	return h
+}
+
+func abs(h host) host {
+	return each(h.Rows, h.Cols, func(i, j int) float64 { return math.Abs(h.Row(i)[j]) })
+}
+
+// mul returns AB.
+func mul(a, b host) host {
+	c := backend.NewHost[float64](a.Rows, b.Cols)
+	for i := range a.Rows {
+		row := c.Row(i)
+		for p, aip := range a.Row(i) {
+			for j, bpj := range b.Row(p) {
+				row[j] += aip * bpj
+			}
+		}
+	}
+	return c
+}
+
+// combine returns αS + βC, and αS alone when β is 0.
+func combine(alpha float64, s host, beta float64, c host) host {
+	return each(s.Rows, s.Cols, func(i, j int) float64 {
+		v := alpha * s.Row(i)[j]
+		if beta != 0 {
+			v += beta * c.Row(i)[j]
+		}
+		return v
+	})
+}
+
+// inside tells whether (i, j) belongs to the triangle ul.
+func inside(ul backend.Uplo, i, j int) bool {
+	if ul == backend.Lower {
+		return j <= i
+	}
+	return j >= i
+}
+
+// triangle returns h with sentinels outside the triangle ul.
+func triangle(ul backend.Uplo, h host) host {
+	return each(h.Rows, h.Cols, func(i, j int) float64 {
+		if inside(ul, i, j) {
+			return h.Row(i)[j]
+		}
+		return sentinel
+	})
+}
+
+// mirror returns the symmetric matrix that the triangle ul of h stands for.
+func mirror(ul backend.Uplo, h host) host {
+	return each(h.Rows, h.Cols, func(i, j int) float64 {
+		if inside(ul, i, j) {
+			return h.Row(i)[j]
+		}
+		return h.Row(j)[i]
+	})
+}
+
+// exactTriangle returns a lower triangular matrix of small whole numbers, with
+// zeros above, that can be inverted without rounding.
+//
+// Its diagonal holds powers of two. The rows fall at random into three
+// classes, and an element below the diagonal is not zero only where the class
+// of its row is higher than that of its column: then N³ = 0 for the strict
+// triangle N, the inverse D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ is as small as N² is,
+// and a backend that multiplies by inverted diagonal blocks is as exact as one
+// that substitutes. perRow bounds the density: about so many elements of a row
+// are not zero.
+func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
+	class := make([]int, n)
+	for i := range class {
+		class[i] = r.rng.IntN(3)
+	}
+	return each(n, n, func(i, j int) float64 {
+		switch {
+		case i == j:
+			d := float64(int(1) << r.rng.IntN(2))
+			if !positive && r.rng.IntN(2) == 0 {
+				d = -d
+			}
+			return d
+		case j > i || class[i] <= class[j]:
+			return 0
+		case r.rng.IntN(n) < 2*perRow:
+			return float64(r.rng.IntN(5) - 2)
+		}
+		return 0
+	})
+}
+
+var (
+	bothTrans = []backend.Trans{backend.NoTrans, backend.Transpose}
+	bothUplos = []backend.Uplo{backend.Lower, backend.Upper}
+	bothSides = []backend.Side{backend.Left, backend.Right}
+
+	// Powers of two and their small sums: products with them are exact.
+	alphas = []float64{1, -1, 2, 0, 0.5, -3}
+	betas  = []float64{0, 1, -1, 2, 0.5, -3}
+)
+
+func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.IntN(len(list))] }
+
+// blockSizes are the sizes around those of registers, panels and blocks.
+var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
+
+// fewer returns n, or a quarter of it with -short.
+func (r *rig[T]) fewer(n int) int {
+	if short() {
+		return (n + 3) / 4
+	}
+	return n
+}
+
+func abs1(v float64) float64 { return math.Abs(v) }
+
+func scale(f float64, h host) host {
+	return each(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
+}

@@ -1,0 +1,151 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
+	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
+}
+
+// as returns the lower triangular or symmetric matrix h as Potrf with ul sees
+// it, sentinels in the other triangle.
+func as(ul backend.Uplo, h host) host {
+	if ul == backend.Upper {
+		h = transpose(h)
+	}
+	return triangle(ul, h)
+}
+
+func testPotrfExact[T backend.Float](r *rig[T]) {
+	factor := func(n int) {
+		low := r.exactTriangle(n, 12, true)
+		a := mul(low, transpose(low))
+		for _, ul := range bothUplos {
+			what := fmt.Sprintf("Potrf %v n=%d", ul, n)
+			r.equal(what, r.do(what, potrfCall[T](ul), as(ul, a)), as(ul, low))
+		}
+	}
+	for n := range 70 {
+		factor(n)
+	}
+	for _, n := range blockSizes {
+		if !short() || r.rng.IntN(4) == 0 {
+			factor(n)
+		}
+	}
+	if !short() {
+		for _, n := range []int{385, 511, 512, 513} {
+			factor(n)
+		}
+	}
+}
+
+// testPotrfResidual bounds the residual of random matrices of condition about
+// 10 and about 10⁴: |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), and as
+// much again in float64 for computing LLᵀ. One more rounding is for a
+// reciprocal of the pivot.
+func testPotrfResidual[T backend.Float](r *rig[T]) {
+	for trial := range r.fewer(40) {
+		n := 1 + r.rng.IntN(200)
+		g := r.normals(n, n)
+		a := mul(g, transpose(g))
+		shift := float64(n) / 2
+		if trial%2 == 1 {
+			shift = float64(n) * 4e-4 // ‖GGᵀ‖ is about 4n
+		}
+		a = each(n, n, func(i, j int) float64 {
+			v := a.Row(i)[j]
+			if i == j {
+				v += shift
+			}
+			return float64(T(v))
+		})
+		for _, ul := range bothUplos {
+			what := fmt.Sprintf("Potrf %v n=%d shift=%g", ul, n, shift)
+			factor := r.do(what, potrfCall[T](ul), as(ul, a))
+			if ul == backend.Upper {
+				factor = transpose(factor)
+			}
+			low := each(n, n, func(i, j int) float64 {
+				if j > i {
+					return 0
+				}
+				return factor.Row(i)[j]
+			})
+			relative := gamma[T](n+2) + gamma[float64](n+1)
+			size := mul(abs(low), transpose(abs(low)))
+			r.within(what, mul(low, transpose(low)), a, scale(relative, size))
+		}
+	}
+	r.report()
+}
+
+// testPotrfFailure spoils one element of an exact matrix and requires the
+// index and the value of the first pivot that it reaches, the leading factor,
+// and that the other triangle is left alone.
+func testPotrfFailure[T backend.Float](r *rig[T]) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, n := range []int{1, 2, 9, 34, 130, 258} {
+		low := r.exactTriangle(n, 12, true)
+		good := mul(low, transpose(low))
+		for _, p := range []int{0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 255, 256, 257} {
+			if p >= n {
+				continue
+			}
+			q := r.rng.IntN(p + 1) // a column of row p
+			square := low.Row(p)[p] * low.Row(p)[p]
+			for _, fault := range []struct {
+				name  string
+				col   int
+				value float64 // the element (p, col) of A
+				pivot float64 // what PivotError tells
+			}{
+				{"zero", p, good.Row(p)[p] - square, 0},
+				{"negative", p, good.Row(p)[p] - square - 3, -3},
+				{"NaN on the diagonal", p, nan, nan},
+				{"NaN in the row", q, nan, nan},
+				{"Inf on the diagonal", p, inf, inf},
+			} {
+				bad := each(n, n, func(i, j int) float64 {
+					if i == p && j == fault.col || j == p && i == fault.col {
+						return fault.value
+					}
+					return good.Row(i)[j]
+				})
+				for _, ul := range bothUplos {
+					what := fmt.Sprintf("Potrf %v n=%d, %s at (%d, %d)", ul, n, fault.name, p, fault.col)
+					out, err := r.try(what, potrfCall[T](ul), as(ul, bad))
+					r.pivot(what, err, p, fault.pivot)
+					if ul == backend.Upper {
+						out = transpose(out)
+					}
+					r.equal(what+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
+					for i := range n {
+						for j := i + 1; j < n; j++ {
+							if bits(out.Row(i)[j]) != bits(sentinel) {
+								r.Fatalf("%s: wrote the other triangle at (%d, %d)", what, i, j)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// pivot requires err to be the PivotError of that index and value.
+func (r *rig[T]) pivot(what string, err error, index int, value float64) {
+	r.Helper()
+	var e *backend.PivotError
+	if !errors.As(err, &e) || !errors.Is(err, backend.ErrNotPosDef) {
+		r.Fatalf("%s: error is %v, want a *PivotError", what, err)
+	}
+	if e.Index != index || e.Value != value && !(math.IsNaN(e.Value) && math.IsNaN(value)) {
+		r.Fatalf("%s: pivot %d with value %g, want pivot %d with value %g", what, e.Index, e.Value, index, value)
+	}
+}

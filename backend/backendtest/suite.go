@@ -1,0 +1,307 @@
+// Package backendtest is the suite that every backend passes. The whole test
+// of a backend is
+//
+//	func TestConformance(t *testing.T) {
+//		backendtest.Run(t, func(t testing.TB, c backend.Config) backend.Device {
+//			dev, err := backend.Open("cpu/avx2", c)
+//			…
+//			return dev
+//		})
+//	}
+//
+// and a function of the same shape gives its benchmarks to Bench.
+//
+// Three kinds of evidence are used, in this order of strength:
+//
+//   - exact: small integers (and powers of two) make every intermediate result
+//     exact whatever the order of the operations, so that == is the test and no
+//     tolerance hides a wrong index;
+//   - closed: a property that needs no second implementation, such as the
+//     residual LLᵀ − A, with the bound that the theory gives;
+//   - differential: random numbers against package ref, with a bound derived
+//     from the number of roundings (bounds.go).
+//
+// Every operand is a view into a larger matrix whose other elements are NaN
+// with a known bit pattern: reading one spoils the result, writing one is
+// found. Sizes are fixed by the seed, which every test logs. -short takes a
+// part of them.
+package backendtest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref" // the oracle
+)
+
+// Open opens the device under test and leaves its Close to t.Cleanup. It must
+// obey c.
+type Open func(t testing.TB, c backend.Config) backend.Device
+
+// Run tests the device that open opens, in both precisions.
+func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
+
+// Suite is the suite with its choices; the zero values of the others than
+// Open are right for a fast backend.
+type Suite struct {
+	Open Open
+	// LargeN is the size of the large tests; 0 is 1500. A slow backend may
+	// choose less.
+	LargeN int
+	// Seed is the seed of every random choice; 0 is 1.
+	Seed uint64
+}
+
+// Run tests the device that s.Open opens, in both precisions.
+func (s Suite) Run(t *testing.T) {
+	if s.LargeN == 0 {
+		s.LargeN = 1500
+	}
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	t.Run("device", func(t *testing.T) { testDevice(t, s) })
+	t.Run("float64", func(t *testing.T) { runPrecision(t, s, backend.Device.F64) })
+	t.Run("float32", func(t *testing.T) { runPrecision(t, s, backend.Device.F32) })
+}
+
+// runPrecision runs every test on a device of its own and requires that it
+// has left no memory behind.
+func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) {
+	for _, test := range []struct {
+		name string
+		run  func(*rig[T])
+	}{
+		{"GemmExact", testGemmExact[T]},
+		{"GemmRounding", testGemmRounding[T]},
+		{"SyrkExact", testSyrkExact[T]},
+		{"SyrkRounding", testSyrkRounding[T]},
+		{"SymmExact", testSymmExact[T]},
+		{"SymmRounding", testSymmRounding[T]},
+		{"TrsmExact", testTrsmExact[T]},
+		{"TrsmResidual", testTrsmResidual[T]},
+		{"PotrfExact", testPotrfExact[T]},
+		{"PotrfResidual", testPotrfResidual[T]},
+		{"PotrfFailure", testPotrfFailure[T]},
+		{"GramKernels", testGramKernels[T]},
+		{"GramSymmetric", testGramSymmetric[T]},
+		{"GramOffset", testGramOffset[T]},
+		{"GramNearDuplicates", testGramNearDuplicates[T]},
+		{"GramMul", testGramMul[T]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, s, queue)
+			test.run(r)
+			if t.Failed() {
+				return
+			}
+			if now, _ := r.dev.InUse(); now != 0 {
+				t.Errorf("InUse: %d bytes after every matrix was freed", now)
+			}
+		})
+	}
+}
+
+// rig is one test's device, its queue in the precision under test, and the
+// oracle's.
+type rig[T backend.Float] struct {
+	*testing.T
+	Suite
+	dev    backend.Device
+	b      backend.Backend[T]
+	oracle backend.Backend[T]
+	queue  func(backend.Device) backend.Backend[T]
+	rng    *rand.Rand
+	worst  float64 // largest part of a bound that an error took
+}
+
+func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) *rig[T] {
+	hash := fnv.New64a()
+	hash.Write([]byte(t.Name()))
+	t.Logf("seed %d", s.Seed)
+	oracle, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := s.Open(t, backend.Config{})
+	return &rig[T]{
+		T: t, Suite: s, queue: queue,
+		dev: dev, b: queue(dev), oracle: queue(oracle),
+		rng: rand.New(rand.NewPCG(s.Seed, hash.Sum64())),
+	}
+}
+
+// host is a matrix as the tests see it: its elements have been rounded to the
+// precision under test, and are kept in float64, which holds them exactly.
+type host = backend.Host[float64]
+
+// call is a call of one method: m are the matrices, the last one the output.
+type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) error
+
+// sentinel is the NaN of all memory that a method may neither read nor write.
+// Its bit pattern survives the conversions between the precisions.
+var sentinel = float64(math.Float32frombits(0x7fc0beef))
+
+// frame is an operand: a view with sentinels around it.
+type frame[T backend.Float] struct {
+	whole, view backend.Matrix[T]
+	before      backend.Host[T] // what whole held
+	top, left   int
+}
+
+// place puts h into a frame on the device under test. The frame's widths vary;
+// one in four operands has none.
+func (r *rig[T]) place(h host) frame[T] {
+	r.Helper()
+	var top, bottom, left, right int
+	if r.rng.IntN(4) > 0 {
+		top, bottom, left, right = r.rng.IntN(3), r.rng.IntN(3), r.rng.IntN(5), r.rng.IntN(5)
+	}
+	f := frame[T]{before: backend.NewHost[T](top+h.Rows+bottom, left+h.Cols+right), top: top, left: left}
+	for i := range f.before.Data {
+		f.before.Data[i] = T(sentinel)
+	}
+	for i := range h.Rows {
+		row := f.before.Row(top + i)[left:]
+		for j, v := range h.Row(i) {
+			row[j] = T(v)
+		}
+	}
+	var err error
+	if f.whole, err = r.b.New(f.before.Rows, f.before.Cols); err != nil {
+		r.Fatal(err)
+	}
+	if err := r.b.Upload(f.whole, f.before); err != nil {
+		r.Fatal(err)
+	}
+	f.view = f.whole.View(top, left, h.Rows, h.Cols)
+	return f
+}
+
+// read returns what the view holds, and an error when memory around it was
+// written.
+func (f frame[T]) read(b backend.Backend[T]) (host, error) {
+	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
+	if err := b.Download(after, f.whole); err != nil {
+		return host{}, err
+	}
+	rows, cols := f.view.Dims()
+	h := backend.NewHost[float64](rows, cols)
+	for i := range after.Rows {
+		for j := range after.Cols {
+			v := float64(after.Data[i*after.Stride+j])
+			vi, vj := i-f.top, j-f.left
+			if 0 <= vi && vi < rows && 0 <= vj && vj < cols {
+				h.Data[vi*h.Stride+vj] = v
+			} else if bits(v) != bits(sentinel) {
+				return host{}, fmt.Errorf("wrote %g outside the %d×%d matrix, at (%d, %d) of it", v, rows, cols, vi, vj)
+			}
+		}
+	}
+	return h, nil
+}
+
+// unchanged returns an error when an input was written.
+func (f frame[T]) unchanged(b backend.Backend[T]) error {
+	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
+	if err := b.Download(after, f.whole); err != nil {
+		return err
+	}
+	for i, v := range after.Data {
+		if bits(float64(v)) != bits(float64(f.before.Data[i])) {
+			return fmt.Errorf("an input was written: %g became %g", f.before.Data[i], v)
+		}
+	}
+	return nil
+}
+
+// try performs the call on framed operands and returns the output, and the
+// error of the call itself.
+func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
+	r.Helper()
+	frames := make([]frame[T], len(in))
+	views := make([]backend.Matrix[T], len(in))
+	for i, h := range in {
+		frames[i] = r.place(h)
+		views[i] = frames[i].view
+		defer frames[i].whole.Free()
+	}
+	failure := f(r.b, views)
+	if err := r.b.Sync(); err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	last := len(in) - 1
+	out, err := frames[last].read(r.b)
+	if err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	for _, f := range frames[:last] {
+		if err := f.unchanged(r.b); err != nil {
+			r.Fatalf("%s: %v", what, err)
+		}
+	}
+	return out, failure
+}
+
+// do is try for a call that must not fail.
+func (r *rig[T]) do(what string, f call[T], in ...host) host {
+	r.Helper()
+	out, err := r.try(what, f, in...)
+	if err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	return out
+}
+
+// ask performs the call on the oracle.
+func (r *rig[T]) ask(what string, f call[T], in ...host) host {
+	r.Helper()
+	m := make([]backend.Matrix[T], len(in))
+	held := make([]backend.Host[T], len(in))
+	for i, h := range in {
+		held[i] = round[T](h)
+		m[i] = r.oracle.(backend.Wrapper[T]).Wrap(held[i])
+	}
+	if err := f(r.oracle, m); err != nil {
+		r.Fatalf("%s: on the oracle: %v", what, err)
+	}
+	return widen(held[len(in)-1])
+}
+
+// equal requires got to equal want, NaNs by their bits.
+func (r *rig[T]) equal(what string, got, want host) {
+	r.Helper()
+	for i := range want.Rows {
+		for j, w := range want.Row(i) {
+			if g := got.Row(i)[j]; g != w && bits(g) != bits(w) {
+				r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", what, i, j, g, w)
+			}
+		}
+	}
+}
+
+// within requires |got − want| ≤ bound for each element, and NaNs of want to
+// be kept bit by bit.
+func (r *rig[T]) within(what string, got, want, bound host) {
+	r.Helper()
+	for i := range want.Rows {
+		for j, w := range want.Row(i) {
+			g, limit := got.Row(i)[j], bound.Row(i)[j]
+			if g == w || math.IsNaN(w) && bits(g) == bits(w) {
+				continue
+			}
+			diff := math.Abs(g - w)
+			if !(diff <= limit) {
+				r.Fatalf("%s: element (%d, %d) is %v, want %v: error %.3g, bound %.3g", what, i, j, g, w, diff, limit)
+			}
+			r.worst = max(r.worst, diff/limit)
+		}
+	}
+}
+
+// report logs how near the errors came to their bounds.
+func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.worst) }

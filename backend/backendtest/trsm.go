@@ -1,0 +1,135 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// trsmCase is one call B ← α op(A)⁻¹ B or α B op(A)⁻¹, A order × order, with
+// rhs columns (Left) or rows (Right) in B.
+type trsmCase struct {
+	s          backend.Side
+	ul         backend.Uplo
+	t          backend.Trans
+	order, rhs int
+	alpha      float64
+}
+
+func (c trsmCase) String() string {
+	return fmt.Sprintf("Trsm %v %v %v order=%d rhs=%d alpha=%v", c.s, c.ul, c.t, c.order, c.rhs, c.alpha)
+}
+
+func trsmCall[T backend.Float](c trsmCase) call[T] {
+	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
+		b.Trsm(c.s, c.ul, c.t, T(c.alpha), m[0], m[1])
+		return nil
+	}
+}
+
+// stored is A for the lower triangular matrix low: low or its transpose.
+func (c trsmCase) stored(low host) host {
+	if c.ul == backend.Upper {
+		return transpose(low)
+	}
+	return low
+}
+
+// times is op(A) X or X op(A).
+func (c trsmCase) times(a, x host) host {
+	if c.s == backend.Left {
+		return mul(op(c.t, a), x)
+	}
+	return mul(x, op(c.t, a))
+}
+
+func (c trsmCase) dims() (m, n int) {
+	if c.s == backend.Left {
+		return c.order, c.rhs
+	}
+	return c.rhs, c.order
+}
+
+// trsmExact chooses X and solves for it from B = op(A) X / α. alpha is a power
+// of two, or 0: then the solution is 0.
+func (r *rig[T]) trsmExact(c trsmCase) {
+	r.Helper()
+	a := c.stored(r.exactTriangle(c.order, 12, false))
+	m, n := c.dims()
+	x := r.integers(m, n, 3)
+	b := c.times(a, x)
+	if c.alpha != 0 {
+		b = scale(1/c.alpha, b)
+	} else {
+		x = filled(m, n, 0)
+	}
+	r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
+}
+
+// everyTrsm calls f for the eight kinds of triangular solves.
+func everyTrsm(f func(trsmCase)) {
+	for _, s := range bothSides {
+		for _, ul := range bothUplos {
+			for _, t := range bothTrans {
+				f(trsmCase{s: s, ul: ul, t: t})
+			}
+		}
+	}
+}
+
+var trsmAlphas = []float64{1, -1, 2, 0.5, 0}
+
+func testTrsmExact[T backend.Float](r *rig[T]) {
+	everyTrsm(func(c trsmCase) {
+		for c.order = range 34 {
+			for _, c.rhs = range []int{0, 1, 2, 3, 5, 8, 17, 33} {
+				c.alpha = pick(r, trsmAlphas)
+				r.trsmExact(c)
+			}
+		}
+		for range r.fewer(12) {
+			c.order, c.rhs, c.alpha = pick(r, blockSizes), pick(r, blockSizes), pick(r, trsmAlphas)
+			r.trsmExact(c)
+		}
+		for _, long := range []int{385, 513, 1025} {
+			c.alpha = 1
+			c.order, c.rhs = 1+r.rng.IntN(70), long
+			r.trsmExact(c)
+			if !short() {
+				c.order, c.rhs = long, 1+r.rng.IntN(4)
+				r.trsmExact(c)
+			}
+		}
+	})
+}
+
+// testTrsmResidual bounds the residual: the computed X solves
+// (op(A) + ΔA) X = αB with |ΔA| ≤ γ_n|A| (Higham, theorem 8.5), for one more
+// rounding where a reciprocal of the diagonal is used, and one of αB. The
+// residual itself is computed in float64.
+func testTrsmResidual[T backend.Float](r *rig[T]) {
+	everyTrsm(func(c trsmCase) {
+		for range r.fewer(8) {
+			c.order, c.rhs = 1+r.rng.IntN(150), 1+r.rng.IntN(60)
+			c.alpha = pick(r, []float64{1, float64(T(r.rng.NormFloat64()))})
+			// A diagonal as large as the row sums keeps X small.
+			low := r.normals(c.order, c.order)
+			for i := range c.order {
+				for j := range low.Row(i) {
+					if j > i {
+						low.Row(i)[j] = 0
+					}
+				}
+				low.Row(i)[i] = float64(T(float64(c.order)/4 + 1 + r.rng.Float64()))
+			}
+			a := c.stored(low)
+			m, n := c.dims()
+			b := r.normals(m, n)
+			x := r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b)
+			size := combine(1, c.times(abs(a), abs(x)), abs1(c.alpha), abs(b))
+			relative := gamma[T](c.order+2) + gamma[float64](c.order+2)
+			r.within(c.String(), c.times(a, x), scale(c.alpha, b), scale(relative, size))
+		}
+	})
+	r.report()
+}
