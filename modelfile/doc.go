@@ -1,0 +1,32 @@
+// Package modelfile saves fitted models and loads them again.
+//
+// A file is a safetensors file (the public format of Hugging Face: 8 bytes of
+// header length, little endian; a JSON header; the data), so that any reader of
+// that format gets at the arrays:
+//
+//	import safetensors.numpy
+//	coef = safetensors.numpy.load_file("m.safetensors")["coef"]
+//
+// All arrays are F64 of rank 2, in the order of their names, and the header is
+// padded with spaces to a multiple of 8 bytes. The rest of the model is text in
+// the header's __metadata__:
+//
+//	format    "mercer"
+//	version   "1": the number of this layout
+//	learner   such as "kernel-ridge"
+//	model     the parameters, a JSON object
+//	encoder   how a table becomes the model's features, JSON; absent if unknown
+//	sha256    of everything above and the arrays, in hexadecimal
+//
+// The checksum runs over the other metadata in the order of their keys, then
+// over the arrays in the order of their names. Every string is written with
+// its length in front, as 8 bytes, little endian; so is every number:
+//
+//	for each metadatum: key, value
+//	for each array: name, "F64", rank, each dimension
+//	the data of the file
+//
+// The same model gives the same bytes. Loading trusts nothing: sizes are
+// checked against the file before memory is taken, and a file that is cut
+// short, changed, or of another origin gives an error of one line.
+package modelfile

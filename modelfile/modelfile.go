@@ -1,0 +1,167 @@
+package modelfile
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+)
+
+const (
+	format  = "mercer"
+	version = 1
+)
+
+// Bundle is what a file holds.
+type Bundle struct {
+	Model   learners.Model
+	Encoder *dataset.Encoder // how a table becomes the model's features and targets; nil: not known
+}
+
+// check returns nil when the encoder's columns are those of the model.
+func (b Bundle) check() error {
+	if b.Encoder == nil {
+		return nil
+	}
+	if err := b.Encoder.Check(); err != nil {
+		return err
+	}
+	d, t := b.Model.Dims()
+	if n := len(b.Encoder.FeatureNames()); n != d {
+		return fmt.Errorf("the encoder makes %d features, the model takes %d", n, d)
+	}
+	if n := len(b.Encoder.TargetNames()); n != t {
+		return fmt.Errorf("the encoder makes %d targets, the model has %d outputs", n, t)
+	}
+	return nil
+}
+
+// Load returns the bundle of a file that Save wrote. The predictions of its
+// model have the same bits as those of the model that was saved. Any other file
+// gives an error that names path and what is wrong with it.
+func Load(path string) (Bundle, error) {
+	b, err := load(path)
+	if err != nil {
+		return Bundle{}, pathError(path, err)
+	}
+	return b, nil
+}
+
+// pathError is the one form of this package's errors: the path once, as it was
+// given, and the reason.
+func pathError(path string, err error) error {
+	if path == "" {
+		return errors.New("modelfile: the path is empty")
+	}
+	// Both name a path themselves: this one again, or that of the temporary file.
+	switch e := err.(type) {
+	case *fs.PathError:
+		err = e.Err
+	case *os.LinkError:
+		err = e.Err
+	}
+	return fmt.Errorf("modelfile: %s: %w", path, err)
+}
+
+func load(path string) (Bundle, error) {
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return Bundle{}, err
+	}
+	if err := regular(info); err != nil {
+		return Bundle{}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Bundle{}, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return Bundle{}, err
+	}
+	return read(f, info.Size())
+}
+
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return errors.New("is a directory")
+	case !info.Mode().IsRegular():
+		return errors.New("is not a regular file")
+	}
+	return nil
+}
+
+// read returns the bundle in a file of size bytes.
+func read(r io.ReaderAt, size int64) (Bundle, error) {
+	h, err := readHeader(r, size)
+	if err != nil {
+		return Bundle{}, err
+	}
+	if err := checkOrigin(h.metadata); err != nil {
+		return Bundle{}, err
+	}
+	list, err := h.tensors(size - h.data)
+	if err != nil {
+		return Bundle{}, err
+	}
+	sum := newChecksum(h.metadata, list)
+	arrays, err := readArrays(r, h.data, list, sum)
+	if err != nil {
+		return Bundle{}, err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != h.metadata["sha256"] {
+		return Bundle{}, errors.New("is damaged: its content does not have the checksum that it was saved with")
+	}
+	state := learners.State{Learner: h.metadata["learner"], Arrays: arrays}
+	b, err := decode(state, h.metadata)
+	if err != nil {
+		return Bundle{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	return b, nil
+}
+
+// checkOrigin tells foreign and newer files from damaged ones.
+func checkOrigin(metadata map[string]string) error {
+	if f, ok := metadata["format"]; !ok {
+		return errors.New("is a safetensors file, but not a model of mercer: its metadata name no format")
+	} else if f != format {
+		return fmt.Errorf("is a safetensors file, but not a model of mercer: its format is %q", f)
+	}
+	v, err := strconv.Atoi(metadata["version"])
+	switch {
+	case err != nil || v < 1 || strconv.Itoa(v) != metadata["version"]:
+		return fmt.Errorf("is damaged: its version is %q", metadata["version"])
+	case v > version:
+		return fmt.Errorf("was made by a newer mercer: its version is %d, this one reads versions up to %d: update mercer", v, version)
+	}
+	return nil
+}
+
+// decode makes the bundle from its texts and arrays.
+func decode(state learners.State, metadata map[string]string) (b Bundle, err error) {
+	if err := json.Unmarshal([]byte(metadata["model"]), &state.Params); err != nil {
+		return b, fmt.Errorf("its parameters: %w", err)
+	}
+	if b.Model, err = learners.Restore(state); err != nil {
+		return b, err
+	}
+	if text, ok := metadata["encoder"]; ok {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		b.Encoder = &dataset.Encoder{}
+		if err := d.Decode(b.Encoder); err != nil {
+			return b, fmt.Errorf("its encoder: %w", err)
+		}
+	}
+	return b, b.check()
+}

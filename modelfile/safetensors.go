@@ -1,0 +1,282 @@
+package modelfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The container: what the safetensors format says, and no more. The format's
+// own limits are kept, so that whatever is written here is read elsewhere.
+const (
+	lengthBytes = 8           // the length of the header, little endian
+	maxHeader   = 100_000_000 // bytes, as in the reference reader
+	metadataKey = "__metadata__"
+)
+
+// tensor describes one array. Its data are the bytes begin … end of the part of
+// the file that follows the header.
+type tensor struct {
+	name       string
+	dtype      string
+	shape      []int64
+	begin, end int64
+}
+
+// header is a parsed header.
+type header struct {
+	metadata map[string]string
+	infos    []member // the tensors, not looked into yet
+	data     int64    // where the data begin in the file
+}
+
+// member is one entry of a JSON object.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// errNotSafetensors says that a file is something else altogether.
+var errNotSafetensors = errors.New("is not a model file: it does not begin as a safetensors file does")
+
+// readHeader reads the header of a file of size bytes. It takes no more memory
+// than a small multiple of the header, which lies inside the file.
+func readHeader(r io.ReaderAt, size int64) (*header, error) {
+	if size == 0 {
+		return nil, errors.New("is empty")
+	}
+	var first [lengthBytes + 1]byte
+	if n, err := r.ReadAt(first[:], 0); n < len(first) {
+		if err == io.EOF {
+			return nil, fmt.Errorf("is truncated: %d bytes are too few for a model file", size)
+		}
+		return nil, err
+	}
+	length := binary.LittleEndian.Uint64(first[:])
+	if first[lengthBytes] != '{' || length > maxHeader {
+		return nil, errNotSafetensors
+	}
+	if rest := uint64(size - lengthBytes); length > rest {
+		return nil, fmt.Errorf("is truncated: its header has %d bytes, %d are there", length, rest)
+	}
+	text := make([]byte, length)
+	if _, err := r.ReadAt(text, lengthBytes); err != nil {
+		return nil, readError(err)
+	}
+	if !utf8.Valid(text) {
+		return nil, errors.New("is damaged: its header is not UTF-8")
+	}
+	members, err := object(text)
+	if err != nil {
+		return nil, fmt.Errorf("is damaged: its header: %w", err)
+	}
+	h := &header{data: lengthBytes + int64(length)}
+	for _, m := range members {
+		if m.key != metadataKey {
+			h.infos = append(h.infos, m)
+			continue
+		}
+		if h.metadata, err = metadataOf(m.value); err != nil {
+			return nil, fmt.Errorf("is damaged: its metadata: %w", err)
+		}
+	}
+	return h, nil
+}
+
+// readError words the end of a file that had been longer a moment ago.
+func readError(err error) error {
+	if err == io.EOF {
+		return errors.New("is truncated")
+	}
+	return err
+}
+
+func metadataOf(text []byte) (map[string]string, error) {
+	members, err := object(text)
+	if err != nil {
+		return nil, err
+	}
+	metadata := make(map[string]string, len(members))
+	for _, m := range members {
+		if m.value[0] != '"' {
+			return nil, fmt.Errorf("%q is not a string", m.key)
+		}
+		var v string
+		if err := json.Unmarshal(m.value, &v); err != nil {
+			return nil, err
+		}
+		metadata[m.key] = v
+	}
+	return metadata, nil
+}
+
+// object splits a JSON object into its entries, in their order. Decoding into
+// a struct would accept keys in other cases and keys that occur twice.
+func object(text []byte) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("a JSON object was expected")
+	}
+	var members []member
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, jsonError(err)
+		}
+		key := t.(string) // the decoder lets nothing else stand here
+		if seen[key] {
+			return nil, fmt.Errorf("%q occurs twice", key)
+		}
+		seen[key] = true
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, jsonError(err)
+		}
+		members = append(members, member{key, value})
+	}
+	if _, err := d.Token(); err != nil { // the closing brace
+		return nil, jsonError(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return members, nil
+}
+
+func jsonError(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("the JSON ends too early")
+	}
+	return err
+}
+
+// tensors looks into the descriptions: float64 arrays only, each as long as its
+// shape says, that fill the size bytes of data one after the other.
+func (h *header) tensors(size int64) ([]tensor, error) {
+	list := make([]tensor, 0, len(h.infos))
+	for _, m := range h.infos {
+		t, err := tensorOf(m)
+		if err != nil {
+			return nil, fmt.Errorf("is damaged: array %q: %w", m.key, err)
+		}
+		list = append(list, t)
+	}
+	// An array without elements comes before the one at its place.
+	slices.SortFunc(list, func(a, b tensor) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+	})
+	next := int64(0)
+	for _, t := range list {
+		if t.begin != next {
+			return nil, fmt.Errorf("is damaged: array %q begins at byte %d of the data, not at %d", t.name, t.begin, next)
+		}
+		next = t.end
+	}
+	if next != size {
+		return nil, fmt.Errorf("is truncated or damaged: it has %d bytes of data, its header describes %d", size, next)
+	}
+	return list, nil
+}
+
+func tensorOf(m member) (tensor, error) {
+	t := tensor{name: m.key}
+	fields, err := object(m.value)
+	if err != nil {
+		return t, err
+	}
+	var offsets []int64
+	for _, f := range fields {
+		switch f.key {
+		case "dtype":
+			if err = json.Unmarshal(f.value, &t.dtype); err != nil || t.dtype != "F64" {
+				return t, fmt.Errorf("its type is %s, only F64 can be read", f.value)
+			}
+		case "shape":
+			t.shape, err = integers(f.value)
+		case "data_offsets":
+			offsets, err = integers(f.value)
+		default:
+			err = fmt.Errorf("%q is unknown", f.key)
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	if t.dtype == "" || t.shape == nil || len(offsets) != 2 {
+		return t, errors.New("dtype, shape or data_offsets is missing or incomplete")
+	}
+	t.begin, t.end = offsets[0], offsets[1]
+	need := uint64(8)
+	for _, n := range t.shape {
+		hi, lo := bits.Mul64(need, uint64(n))
+		if hi != 0 {
+			return t, errors.New("its shape overflows")
+		}
+		need = lo
+	}
+	if t.end < t.begin || uint64(t.end-t.begin) != need {
+		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", need, t.begin, t.end)
+	}
+	return t, nil
+}
+
+// integers reads a JSON array of integers ≥ 0. The result is not nil.
+func integers(text json.RawMessage) ([]int64, error) {
+	var pointers []*int64 // a JSON null would be a silent 0 otherwise
+	if err := json.Unmarshal(text, &pointers); err != nil || text[0] != '[' {
+		return nil, errors.New("an array of integers was expected")
+	}
+	list := make([]int64, len(pointers))
+	for i, p := range pointers {
+		if p == nil || *p < 0 {
+			return nil, errors.New("an array of integers ≥ 0 was expected")
+		}
+		list[i] = *p
+	}
+	return list, nil
+}
+
+// marshalHeader returns the length and the header, padded so that the data are
+// aligned.
+func marshalHeader(metadata map[string]string, list []tensor) ([]byte, error) {
+	type info struct {
+		Dtype   string   `json:"dtype"`
+		Shape   []int64  `json:"shape"`
+		Offsets [2]int64 `json:"data_offsets"`
+	}
+	all := map[string]any{metadataKey: metadata}
+	for _, t := range list {
+		all[t.name] = info{t.dtype, t.shape, [2]int64{t.begin, t.end}}
+	}
+	text, err := marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	if pad := len(text) % lengthBytes; pad != 0 {
+		text += strings.Repeat(" ", lengthBytes-pad)
+	}
+	if len(text) > maxHeader {
+		return nil, fmt.Errorf("the parameters and the encoder take %d bytes, more than the %d that the format allows", len(text), maxHeader)
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
+}
+
+// marshal returns v as JSON with sorted keys, and < > & as they are.
+func marshal(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
