@@ -23,7 +23,12 @@ func NewHost[T Float](rows, cols int) Host[T] {
 }
 
 // Row returns row i of h, sharing its memory.
-func (h Host[T]) Row(i int) []T { return h.Data[i*h.Stride : i*h.Stride+h.Cols : i*h.Stride+h.Cols] }
+func (h Host[T]) Row(i int) []T {
+	if h.Cols == 0 {
+		return nil // h.Data may be shorter than i rows
+	}
+	return h.Data[i*h.Stride : i*h.Stride+h.Cols : i*h.Stride+h.Cols]
+}
 
 // View returns the rows × cols part of h whose first element is (i, j),
 // sharing its memory.
