@@ -1,0 +1,52 @@
+package cpu
+
+import "github.com/mercer-go/mercer/backend"
+
+func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
+	n := backend.CheckAddDiag(d, a)
+	v := q.own("AddDiag", a).view()
+	if q.stopped() {
+		return
+	}
+	for i := range n {
+		*v.at(i, i) += d[min(i, len(d)-1)]
+	}
+}
+
+func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
+	rows, cols := backend.CheckColumns("ColAxpy", alpha, x, y)
+	mx, my := q.own("ColAxpy", x), q.own("ColAxpy", y)
+	q.rows(rows, cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			to := my.row(i)
+			for j, v := range mx.row(i) {
+				to[j] += alpha[j] * v
+			}
+		}
+	})
+}
+
+// ColDot adds up in float64, in pieces that depend on the shape alone.
+func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
+	rows, cols := backend.CheckColumns("ColDot", dst, x, y)
+	mx, my := q.own("ColDot", x), q.own("ColDot", y)
+	grain := rowGrain(cols)
+	partial := make([]float64, panels(rows, grain)*cols)
+	q.rows(rows, cols, func(lo, hi int) {
+		sums := partial[lo/grain*cols:][:cols]
+		for i := lo; i < hi; i++ {
+			other := my.row(i)
+			for j, v := range mx.row(i) {
+				sums[j] += float64(v) * float64(other[j])
+			}
+		}
+	})
+	for j := range dst {
+		sum := 0.0
+		for at := j; at < len(partial); at += cols {
+			sum += partial[at]
+		}
+		dst[j] = T(sum)
+	}
+	return q.wait()
+}

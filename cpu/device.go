@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+func init() { backend.Register(driver{}, 0) }
+
+// driver offers a device for each tier.
+type driver struct{}
+
+func (driver) Name() string { return "cpu" }
+
+func (driver) Candidates() []backend.Candidate {
+	var list []backend.Candidate
+	for _, t := range ukr.Tiers() {
+		c := backend.Candidate{
+			Device: "cpu/" + t.Name,
+			Info: backend.Info{
+				Device:      "cpu/" + t.Name,
+				Processor:   processor(),
+				Instruction: t.Name,
+				Threads:     runtime.GOMAXPROCS(0),
+				Memory:      budget(),
+			},
+		}
+		if missing := t.Missing(); missing != "" {
+			c.Err = fmt.Errorf("the processor or the operating system lacks %s", missing)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (driver) Open(name string, c backend.Config) (backend.Device, error) {
+	for _, t := range ukr.Tiers() {
+		if t.Name == name {
+			return open(t, c)
+		}
+	}
+	return nil, fmt.Errorf("%w: cpu: no tier is called %q", backend.ErrUnavailable, name)
+}
+
+func open(t *ukr.Tier, c backend.Config) (*device, error) {
+	if missing := t.Missing(); missing != "" {
+		return nil, fmt.Errorf("%w: cpu/%s: the processor or the operating system lacks %s", backend.ErrUnavailable, t.Name, missing)
+	}
+	d := &device{tier: t, threads: c.Threads}
+	d.memory.limit = c.Memory
+	if d.threads == 0 {
+		d.threads = runtime.GOMAXPROCS(0)
+	}
+	if d.memory.limit == 0 {
+		d.memory.limit = budget()
+	}
+	d.memory.name = "cpu/" + t.Name
+	d.f32 = newEngine(d, &t.F32)
+	d.f64 = newEngine(d, &t.F64)
+	return d, nil
+}
+
+// device is a CPU at one tier.
+type device struct {
+	tier    *ukr.Tier
+	threads int
+	memory  memory
+	closed  atomic.Bool
+	f32     *engine[float32]
+	f64     *engine[float64]
+}
+
+func (d *device) Info() backend.Info {
+	return backend.Info{
+		Device:      "cpu/" + d.tier.Name,
+		Processor:   processor(),
+		Instruction: d.tier.Name,
+		Threads:     d.threads,
+		Memory:      d.memory.limit,
+	}
+}
+
+func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine: d.f32} }
+func (d *device) F64() backend.Backend[float64] { return &queue[float64]{engine: d.f64} }
+
+func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
+	backend.CheckSameDims("Narrow", dst, src)
+	to, from := d.f32.own("Narrow", dst), d.f64.own("Narrow", src)
+	convert(d, to, from)
+}
+
+func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
+	backend.CheckSameDims("Widen", dst, src)
+	to, from := d.f64.own("Widen", dst), d.f32.own("Widen", src)
+	convert(d, to, from)
+}
+
+// convert is to ← from, rounded.
+func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
+	each(d.threads, from.rows, rowGrain(from.cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			dst := to.row(i)
+			for j, v := range from.row(i) {
+				dst[j] = D(v)
+			}
+		}
+	})
+}
+
+func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
+
+// Sync has nothing to wait for: a method has done its work when it returns.
+func (d *device) Sync() error { return nil }
+
+// Close makes New fail from now on; the collector frees the memory.
+func (d *device) Close() error {
+	d.closed.Store(true)
+	return nil
+}

@@ -1,0 +1,43 @@
+// Package cpu is the backend that runs on the processor: blocked matrix
+// products, triangular solves, Cholesky factorisation and fused Gram matrices
+// in portable Go over the micro-kernels of package internal/ukr. It names no
+// instruction set; the driver "cpu" offers one device for each tier of ukr
+// that the machine can run: cpu/avx512, cpu/avx2, cpu/generic.
+//
+// # The five loops
+//
+// All of level 3 runs in the loops of Goto and van de Geijn (2008) as BLIS
+// numbers them, around a register tile of MR × NR:
+//
+//	loop 5   jc over the columns of C, NC at a time
+//	loop 4     pc over k, KC at a time            pack B: KC × NC   (shared)
+//	loop 3       ic over the rows, MB at a time   pack A: MB × KC   (shared)
+//	             tasks of MC × TN, taken by the workers as they come
+//	loop 2         jr over the task's columns, NR at a time
+//	loop 1           ir over its rows, MR at a time        (in the micro-kernel)
+//	                   Σ over KC in registers
+//
+// The workers share packed A and B; a task's part of A (MC × KC) stays in the
+// second-level cache, one panel of B (KC × NR) in the first.
+//
+// # Packed panels
+//
+// A is packed into panels of MR rows, stored column after column; B into
+// panels of NR columns, stored row after row; both padded with zeros:
+//
+//	A, MR = 4                        B, NR = 3
+//	┌ 0  4  8 … ┐ panel 0            ┌ 0  1  2 ┐┌ … ┐
+//	│ 1  5  9   │                    │ 3  4  5 ││   │
+//	│ 2  6 10   │                    │ 6  7  8 ││   │
+//	│ 3  7 11   │                    └ …       ┘└   ┘
+//	├ …         ┤ panel 1             panel 0    panel 1
+//
+// Both are "panels of W rows" of A and of Bᵀ, so one function packs them.
+// Operands come as views with any row and column stride, so transposition and
+// reversal cost nothing but the packing.
+//
+// # Results do not depend on the workers
+//
+// Which task computes an element, and in what order its sum runs, follows from
+// the shapes alone. Workers only choose who runs which task when.
+package cpu

@@ -1,0 +1,147 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// engine is a tier in one precision, with the sizes of the loops around its
+// register tile.
+type engine[T backend.Float] struct {
+	device *device
+	ukr    *ukr.Kernels[T]
+	block  blocking
+
+	idle sync.Pool // of *scratch[T]
+	big  sync.Pool // of *[]T: packed operands that the workers share
+}
+
+// blocking holds the sizes of the five loops, in elements; see the package
+// documentation.
+type blocking struct {
+	kc int // depth of a packed panel
+	mc int // rows of a task, a multiple of MR
+	tn int // columns of a task, a multiple of NR
+	mb int // rows of packed A, a multiple of mc
+	nc int // columns of packed B, a multiple of tn
+}
+
+// blockingFor derives the sizes from a tile of mr × nr elements of size bytes:
+// a panel of B takes half of a first-level cache of 32 KiB or more, a task's
+// rows of A a quarter of a second-level cache of 1 MiB, packed A and packed B
+// some megabytes each.
+func blockingFor(mr, nr, size int) blocking {
+	const l1, l2, shared = 32 << 10, 1 << 20, 8 << 20
+	var b blocking
+	b.kc = min(max(l1*3/4/(nr*size)/8*8, 64), 384)
+	b.mc = max(l2/4/(b.kc*size)/mr, 1) * mr
+	b.tn = max(512/nr, 1) * nr
+	b.mb = max(shared/(b.kc*size)/b.mc, 1) * b.mc
+	b.nc = max(shared/(b.kc*size)/b.tn, 1) * b.tn
+	return b
+}
+
+func newEngine[T backend.Float](d *device, k *ukr.Kernels[T]) *engine[T] {
+	return &engine[T]{device: d, ukr: k, block: blockingFor(k.MR, k.NR, int(unsafe.Sizeof(*new(T))))}
+}
+
+// scratch is a worker's own memory.
+type scratch[T backend.Float] struct {
+	tile  ukr.Tile[T] // argument of the micro-kernels; in the heap once, not at each call
+	block []T         // a register tile, for tiles that are only partly stored
+	work  []T         // grown as asked for
+}
+
+// take returns scratch memory for a worker, give brings it back.
+func (e *engine[T]) take() *scratch[T] {
+	if s, ok := e.idle.Get().(*scratch[T]); ok {
+		return s
+	}
+	return &scratch[T]{block: aligned[T](e.ukr.MR * e.ukr.NR)}
+}
+
+func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }
+
+// grow returns n elements of s.work with any contents.
+func (s *scratch[T]) grow(n int) []T {
+	if len(s.work) < n {
+		s.work = aligned[T](n)
+	}
+	return s.work[:n]
+}
+
+// shared returns n elements with any contents, for memory that the workers of
+// one operation share; the second result brings them back.
+func (e *engine[T]) shared(n int) ([]T, func()) {
+	p, ok := e.big.Get().(*[]T)
+	if !ok {
+		p = new([]T)
+	}
+	if len(*p) < n {
+		*p = aligned[T](n)
+	}
+	return (*p)[:n], func() { e.big.Put(p) }
+}
+
+// own is m as a matrix of this device; any other panics.
+func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
+	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
+		return own
+	}
+	backend.Foreign(op)
+	panic("unreachable")
+}
+
+func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.engine.own(op, m) }
+
+func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
+	backend.CheckNew(rows, cols)
+	d := q.engine.device
+	if d.closed.Load() {
+		return nil, fmt.Errorf("cpu: new: the device has been closed")
+	}
+	if cols > 0 && rows > int(^uint(0)>>1)/cols/int(unsafe.Sizeof(*new(T))) {
+		return nil, &backend.MemoryError{Device: d.memory.name, Asked: int64(^uint64(0) >> 1), Free: d.memory.limit}
+	}
+	m := &matrix[T]{device: d, rows: rows, cols: cols, stride: cols}
+	m.bytes = int64(rows) * int64(cols) * int64(unsafe.Sizeof(*new(T)))
+	if err := d.memory.take(m.bytes); err != nil {
+		return nil, err
+	}
+	m.data = aligned[T](rows * cols)
+	return m, nil
+}
+
+// Wrap makes a matrix of h's own memory.
+func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
+	backend.CheckHost("Wrap", h)
+	return &matrix[T]{device: q.engine.device, rows: h.Rows, cols: h.Cols, stride: h.Stride, data: h.Data}
+}
+
+func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
+	to := q.own("Upload", dst)
+	backend.CheckTransfer("Upload", dst, src)
+	q.copy(to.host(), src)
+	return q.wait()
+}
+
+func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
+	from := q.own("Download", src)
+	backend.CheckTransfer("Download", src, dst)
+	q.copy(dst, from.host())
+	return q.wait()
+}
+
+func (q *queue[T]) copy(to, from backend.Host[T]) {
+	q.rows(from.Rows, from.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			copy(to.Row(i), from.Row(i))
+		}
+	})
+}
+
+func (q *queue[T]) Sync() error { return q.wait() }

@@ -1,0 +1,186 @@
+package cpu
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckGemm(tA, tB, a, b, c)
+	q.gemm(alpha, q.own("Gemm", a).view().op(tA), q.own("Gemm", b).view().op(tB), beta, q.own("Gemm", c).view(), whole)
+}
+
+func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSyrk(ul, t, a, c)
+	q.syrk(ul, alpha, q.own("Syrk", a).view().op(t), beta, q.own("Syrk", c).view())
+}
+
+// syrk is C ← α A Aᵀ + β C on a triangle.
+func (q *queue[T]) syrk(ul backend.Uplo, alpha T, a view[T], beta T, c view[T]) {
+	part := lower
+	if ul == backend.Upper {
+		part = upper
+	}
+	q.gemm(alpha, a, a.t(), beta, c, part)
+}
+
+func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymm(ul, a, b, c)
+	full := q.own("Symm", a).view()
+	if ul == backend.Upper {
+		full = full.t()
+	}
+	q.product(alpha, symmetric[T]{full}, full.cols, q.own("Symm", b).view(), beta, q.own("Symm", c).view(), whole)
+}
+
+// gemm is C ← α A B + β C on a region of C.
+func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
+	if c.cs != 1 && c.rs == 1 {
+		// The micro-kernels store rows: work on Cᵀ.
+		a, b, c, part = b.t(), a.t(), c.t(), part.transposed()
+	}
+	q.product(alpha, a, a.cols, b, beta, c, part)
+}
+
+// product is gemm for a C with rows in one piece. It is loops 5 to 3.
+func (q *queue[T]) product(alpha T, a operand[T], k int, b view[T], beta T, c view[T], part region) {
+	m, n := c.rows, c.cols
+	if m == 0 || n == 0 {
+		return
+	}
+	if k == 0 {
+		q.scale(beta, c, part)
+		return
+	}
+	e := q.engine
+	mr, nr, size := e.ukr.MR, e.ukr.NR, e.block
+	depth := min(k, size.kc)
+	packedA, freeA := e.shared(panels(min(m, size.mb), mr) * mr * depth)
+	defer freeA()
+	packedB, freeB := e.shared(panels(min(n, size.nc), nr) * nr * depth)
+	defer freeB()
+
+	for jc := 0; jc < n; jc += size.nc { // loop 5
+		nb := min(size.nc, n-jc)
+		for pc := 0; pc < k; pc += size.kc { // loop 4
+			kb := min(size.kc, k-pc)
+			beta := beta
+			if pc > 0 {
+				beta = 1
+			}
+			bt := b.part(pc, jc, kb, nb).t()
+			q.pieces(nb, size.tn, func(_ *scratch[T], j, cols int) {
+				pack(packedB[j*kb:], bt.part(j, 0, cols, kb), nr)
+			})
+			for ic := 0; ic < m; ic += size.mb { // loop 3
+				mb := min(size.mb, m-ic)
+				if part.count(mb, nb, jc-ic) == 0 {
+					continue
+				}
+				q.pieces(mb, size.mc, func(_ *scratch[T], i, rows int) {
+					a.pack(packedA[i*kb:], ic+i, pc, rows, kb, mr)
+				})
+				g := newGrid(mb, nb, size.mc, size.tn)
+				q.tasks(g.tasks(), func(s *scratch[T], task int) {
+					i, j, rows, cols := g.block(task)
+					elements := part.count(rows, cols, jc+j-ic-i)
+					if elements == 0 {
+						return
+					}
+					p := packed[T]{packedA[i*kb:], packedB[j*kb:], kb}
+					e.multiply(s, p, alpha, beta, c.part(ic+i, jc+j, rows, cols), part, jc+j-ic-i)
+					q.count(2 * float64(elements) * float64(kb))
+				})
+				if q.stopped() {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scale is C ← β C on a region.
+func (q *queue[T]) scale(beta T, c view[T], part region) {
+	q.rows(c.rows, c.cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			from, to := part.columns(i, c.cols)
+			for j := from; j < to; j++ {
+				x := c.at(i, j)
+				if beta == 0 {
+					*x = 0
+				} else {
+					*x *= beta
+				}
+			}
+		}
+	})
+}
+
+// pieces runs f on the pieces of 0 … n−1 of grain each.
+func (q *queue[T]) pieces(n, grain int, f func(s *scratch[T], first, count int)) {
+	q.tasks(panels(n, grain), func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
+}
+
+// packed holds the panels of A and of B that a task multiplies, k deep.
+type packed[T backend.Float] struct {
+	a, b []T
+	k    int
+}
+
+// multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1.
+// off is how far the diagonal lies to the left: element (i, j) of c is in the
+// lower region when i ≥ j + off.
+func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part region, off int) {
+	mr, nr := e.ukr.MR, e.ukr.NR
+	for j := 0; j < c.cols; j += nr { // loop 2
+		n := min(nr, c.cols-j)
+		first, last := part.rows(c.rows, j, n, off)
+		from, to := part.full(c.rows, j, n, off)
+		// Panels are the unit: those with rows outside the full range are
+		// done by way of a register tile.
+		begin := first / mr * mr
+		inner := min(max(panels(from, mr)*mr, begin), last)
+		outer := max(to/mr*mr, inner)
+		if to == c.rows {
+			outer = max(c.rows, inner)
+		}
+		for i := begin; i < inner; i += mr {
+			e.partial(s, p, alpha, beta, c, i, j, n, part, off)
+		}
+		if inner < outer {
+			s.tile = ukr.Tile[T]{
+				A: &p.a[inner*p.k], B: &p.b[j*p.k], C: c.at(inner, j),
+				K: p.k, M: outer - inner, N: n, Ldc: c.rs, Lda: mr * p.k,
+				Alpha: alpha, Beta: beta,
+			}
+			e.ukr.Gemm(&s.tile) // loop 1
+		}
+		for i := outer; i < last; i += mr {
+			e.partial(s, p, alpha, beta, c, i, j, n, part, off)
+		}
+	}
+}
+
+// partial does one register tile that the diagonal crosses: into scratch
+// memory first, then the elements of the region into C.
+func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part region, off int) {
+	mr, nr := e.ukr.MR, e.ukr.NR
+	rows := min(mr, c.rows-i)
+	s.tile = ukr.Tile[T]{
+		A: &p.a[i*p.k], B: &p.b[j*p.k], C: &s.block[0],
+		K: p.k, M: rows, N: n, Ldc: nr, Lda: mr * p.k,
+		Alpha: alpha,
+	}
+	e.ukr.Gemm(&s.tile)
+	for r := range rows {
+		from, to := part.columns(i+r-j-off, n)
+		for k := from; k < to; k++ {
+			x := c.at(i+r, j+k)
+			v := s.block[r*nr+k]
+			if beta != 0 {
+				v += beta * *x
+			}
+			*x = v
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package cpu
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
+	n, m, d := backend.CheckGram(dst, k, x, z)
+	out, mx, mz := q.own("Gram", dst), q.own("Gram", x), q.own("Gram", z)
+	part := whole
+	if mx.same(mz) {
+		part = lower
+	}
+	if n == 0 || m == 0 {
+		return
+	}
+	g := q.newGram(k, mx, mz)
+	tm, tn := g.tileSize()
+	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
+		cut := newGrid(rows, cols, tm, tn)
+		q.tasks(cut.tasks(), func(s *scratch[T], task int) {
+			i, j, rows, cols := cut.block(task)
+			elements := part.count(rows, cols, j0+j-i0-i)
+			if elements == 0 {
+				return
+			}
+			g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r int, values []T) {
+				copy(out.row(i0 + i + r)[j0+j:], values)
+			})
+			q.count(2 * float64(elements) * float64(d))
+		})
+	})
+}
+
+func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
+	n, m, d, t := backend.CheckGramMul(dst, k, x, z, v)
+	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
+	q.scale(0, out.view(), whole)
+	if n == 0 || m == 0 || t == 0 {
+		return
+	}
+	g := q.newGram(k, mx, mz)
+	tm, tn := g.tileSize()
+	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
+		// A task has its rows of dst to itself and goes through the columns
+		// in order.
+		q.pieces(rows, tm, func(s *scratch[T], i, rows int) {
+			for j := 0; j < cols; j += tn {
+				width := min(tn, cols-j)
+				g.tile(s, bx, bz, i0, j0, i, j, rows, width, whole, func(r int, values []T) {
+					multiplyRow(out.row(i0+i+r), values, mv, j0+j)
+				})
+				q.count(2 * float64(rows) * float64(width) * float64(d+t))
+				if q.stopped() {
+					return
+				}
+			}
+		})
+	})
+}
+
+// multiplyRow is dst ← dst + values · rows first … of v.
+func multiplyRow[T backend.Float](dst, values []T, v *matrix[T], first int) {
+	if v.cols == 1 && v.stride == 1 {
+		dst[0] += dot(values, v.data[first:first+len(values)])
+		return
+	}
+	for j, a := range values {
+		row := v.row(first + j)
+		for c, b := range row {
+			dst[c] += a * b
+		}
+	}
+}
+
+// dot is xᵀy in four sums.
+func dot[T backend.Float](x, y []T) T {
+	var s0, s1, s2, s3 T
+	y = y[:len(x)]
+	for ; len(x) >= 4; x, y = x[4:], y[4:] {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+	}
+	for i := range x {
+		s0 += x[i] * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// gram evaluates a kernel on tiles of pairs of points.
+type gram[T backend.Float] struct {
+	q     *queue[T]
+	x, z  *matrix[T]
+	prog  *kernels.Program
+	stats []statistic[T]
+	packs []packing[T]
+	size  int // points that are packed at a time
+}
+
+// gramBlock is how many points of X and of Z are packed at a time.
+const gramBlock = 4096
+
+// tileSize is the number of rows and columns of a task: with a few statistics
+// it stays in the second-level cache.
+func (g *gram[T]) tileSize() (rows, cols int) {
+	u := g.q.engine.ukr
+	return max(112/u.MR, 1) * u.MR, max(128/u.NR, 1) * u.NR
+}
+
+// blocks packs X and Z block by block and calls f with each pair, whose first
+// points are i0 and j0. For the lower triangle of a symmetric Gram matrix the
+// blocks above the diagonal are packed in vain; they are few.
+func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
+	e := g.q.engine
+	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
+		bz, freeZ := g.pack(g.z, j0, e.ukr.NR)
+		for i0 := 0; i0 < g.x.rows && !g.q.stopped(); i0 += g.size {
+			bx, freeX := g.pack(g.x, i0, e.ukr.MR)
+			f(i0, j0, bx, bz)
+			freeX()
+		}
+		freeZ()
+	}
+}
+
+// tile evaluates the kernel for rows × cols pairs, which begin at point i of
+// the packed block bx and point j of bz, and hands each row to use.
+func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r int, values []T)) {
+	_, tn := g.tileSize()
+	tm := panels(rows, g.q.engine.ukr.MR) * g.q.engine.ukr.MR
+	memory := s.grow(len(g.stats)*tm*tn + g.prog.Depth*tn)
+	for n, st := range g.stats {
+		out := memory[n*tm*tn:][:tm*tn]
+		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, cols, out, tn)
+	}
+	stack := memory[len(g.stats)*tm*tn:]
+	for r := range rows {
+		// Columns of the region; those before the first are none.
+		_, last := part.columns(i0+i+r-j0-j, cols)
+		if last == 0 {
+			continue
+		}
+		for n, st := range g.stats {
+			if st.norms {
+				row := memory[(n*tm+r)*tn:][:last]
+				g.finish(st, row, bx[st.packing], bz[st.packing], i0, j0, i+r, j)
+			}
+		}
+		use(r, run(g.prog, stack, memory, r*tn, tm*tn, tn, last))
+	}
+}
+
+// statistic fills out, with rows tn apart, by the micro-kernel, KC features at
+// a time.
+func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, cols int, out []T, tn int) {
+	u, d, kc := g.q.engine.ukr, g.x.cols, g.q.engine.block.kc
+	if d == 0 {
+		clear(out)
+		return
+	}
+	for p := 0; p < d; p += kc {
+		beta := T(1)
+		if p == 0 {
+			beta = 0
+		}
+		for c := 0; c < cols; c += u.NR {
+			s.tile = ukr.Tile[T]{
+				A: &x.panels[i*d+p*u.MR], B: &z.panels[(j+c)*d+p*u.NR], C: &out[c],
+				K: min(kc, d-p), M: rows, N: min(u.NR, cols-c), Ldc: tn, Lda: u.MR * d,
+				Alpha: 1, Beta: beta,
+			}
+			st.kernel(&s.tile)
+		}
+	}
+}

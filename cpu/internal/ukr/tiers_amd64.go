@@ -1,0 +1,46 @@
+//go:build !purego
+
+package ukr
+
+import "golang.org/x/sys/cpu"
+
+// assembled lists the tiers in assembly, the fastest first.
+func assembled() []*Tier { return []*Tier{avx512(), avx2()} }
+
+func avx512() *Tier {
+	t := generic()
+	t.Name = "avx512"
+	t.Features = []Feature{
+		{"AVX", cpu.X86.HasAVX},
+		{"FMA3", cpu.X86.HasFMA},
+		{"AVX512F", cpu.X86.HasAVX512F},
+	}
+	t.F64 = Kernels[float64]{
+		MR: 14, NR: 16,
+		Gemm: gemmF64AVX512, SqDist: sqDistF64AVX512, L1: l1F64AVX512, Trsm: trsmF64AVX512,
+	}
+	t.F32 = Kernels[float32]{
+		MR: 14, NR: 32,
+		Gemm: gemmF32AVX512, SqDist: sqDistF32AVX512, L1: l1F32AVX512, Trsm: trsmF32AVX512,
+	}
+	return t
+}
+
+func avx2() *Tier {
+	t := generic()
+	t.Name = "avx2"
+	t.Features = []Feature{
+		{"AVX", cpu.X86.HasAVX},
+		{"AVX2", cpu.X86.HasAVX2},
+		{"FMA3", cpu.X86.HasFMA},
+	}
+	t.F64 = Kernels[float64]{
+		MR: 6, NR: 8,
+		Gemm: gemmF64AVX2, SqDist: sqDistF64AVX2, L1: l1F64AVX2, Trsm: trsmF64AVX2,
+	}
+	t.F32 = Kernels[float32]{
+		MR: 6, NR: 16,
+		Gemm: gemmF32AVX2, SqDist: sqDistF32AVX2, L1: l1F32AVX2, Trsm: trsmF32AVX2,
+	}
+	return t
+}

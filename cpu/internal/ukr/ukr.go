@@ -1,0 +1,92 @@
+// Package ukr holds the micro-kernels: the innermost loops of the CPU engine,
+// one set for each instruction set, and the sizes that go with them.
+//
+// A micro-kernel works on packed panels, drawn in the documentation of package
+// cpu. The generic set is portable Go and complete; the others are assembly
+// written by tools/asmgen and start from a copy of the generic set, so that a
+// tier with only some of its kernels is correct.
+package ukr
+
+import "unsafe"
+
+// Float is the element type.
+type Float interface{ float32 | float64 }
+
+// A Tile is the argument of a micro-kernel: C ← α·S + β·C on an M × N tile,
+// where S_ij = Σ_{p<K} s(A_ip, B_pj) and s is what the kernel is named after.
+// With β = 0, C is not read.
+//
+// A points to ⌈M/MR⌉ packed panels, Lda elements apart, each K columns of MR
+// rows; B to one packed panel, K rows of NR columns. Both are padded: every
+// element of a panel may be read. Of C exactly M rows and N ≤ NR columns are
+// read and written; Ldc may be negative.
+//
+// The field order is known to tools/asmgen.
+type Tile[T Float] struct {
+	A, B, C     *T
+	K, M, N     int
+	Ldc, Lda    int
+	Alpha, Beta T
+}
+
+// Kernels is what a tier offers in one precision.
+type Kernels[T Float] struct {
+	MR, NR int // rows and columns of a register tile
+
+	// Gemm, SqDist and L1 are Tile with s(a, b) = ab, (a−b)² and |a−b|.
+	Gemm, SqDist, L1 func(*Tile[T])
+
+	// Trsm solves L₁₁X₁ = B₁ − L₁₀X₀ on packed panels: A holds one panel with
+	// the K columns of L₁₀ and then the MR columns of the lower triangle L₁₁,
+	// whose diagonal is stored inverted; B holds K rows X₀ and then MR rows
+	// B₁, which become X₁. The other fields are not used.
+	Trsm func(*Tile[T])
+}
+
+// A Feature is a processor feature that a tier's assembly needs.
+type Feature struct {
+	Name string // as in the "Requires" lines of the assembly
+	Has  bool   // the processor and the operating system have it
+}
+
+// A Tier is an instruction set: what it needs, and its kernels.
+type Tier struct {
+	Name     string
+	Features []Feature
+	F32      Kernels[float32]
+	F64      Kernels[float64]
+}
+
+// Missing names the first feature that the machine lacks, or is empty.
+func (t *Tier) Missing() string {
+	for _, f := range t.Features {
+		if !f.Has {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// Tiers lists the tiers that were compiled in, the fastest first and the
+// generic one last.
+func Tiers() []*Tier { return append(assembled(), generic()) }
+
+// generic is the tier in portable Go.
+func generic() *Tier {
+	return &Tier{Name: "generic", F32: genericKernels[float32](), F64: genericKernels[float64]()}
+}
+
+func genericKernels[T Float]() Kernels[T] {
+	return Kernels[T]{
+		MR: genericMR, NR: genericNR,
+		Gemm:   tileGeneric[T, product[T]],
+		SqDist: tileGeneric[T, squaredDifference[T]],
+		L1:     tileGeneric[T, absoluteDifference[T]],
+		Trsm:   trsmGeneric[T],
+	}
+}
+
+// at is the n elements at p+offset.
+func at[T Float](p *T, offset, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(p), offset*int(unsafe.Sizeof(*p)))), n)
+}

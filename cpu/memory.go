@@ -1,0 +1,52 @@
+package cpu
+
+import (
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// memory counts what the matrices of a device take.
+type memory struct {
+	name  string
+	limit int64
+
+	mu        sync.Mutex
+	now, peak int64
+}
+
+// take counts bytes, or fails when they do not fit.
+func (m *memory) take(bytes int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes > m.limit-m.now {
+		return &backend.MemoryError{Device: m.name, Asked: bytes, Free: m.limit - m.now}
+	}
+	m.now += bytes
+	m.peak = max(m.peak, m.now)
+	return nil
+}
+
+func (m *memory) give(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now -= bytes
+}
+
+func (m *memory) inUse() (now, peak int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now, m.peak
+}
+
+// budget is 80 % of what the process may still take, limits of its control
+// group included, or half of a 32-bit address space where the system does not
+// say.
+func budget() int64 {
+	const unknown = 1 << 31
+	free := available()
+	if free <= 0 {
+		free = unknown
+	}
+	return free / 10 * 8
+}

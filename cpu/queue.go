@@ -1,0 +1,92 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// queue is the backend.Backend of one precision, for one caller's work. A
+// method has done its work when it returns; "queue" is what the interface
+// calls it.
+type queue[T backend.Float] struct {
+	engine *engine[T]
+	ctx    context.Context // nil: never done
+	done   func(flops float64)
+
+	mu  sync.Mutex // guards done's calls and err
+	err error      // the failure that the next waiting method returns
+}
+
+func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
+	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
+}
+
+// stopped tells whether the caller's context is done, and notes its cause as
+// the queue's failure.
+func (q *queue[T]) stopped() bool {
+	if q.ctx == nil {
+		return false
+	}
+	select {
+	case <-q.ctx.Done():
+	default:
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
+		q.err = fmt.Errorf("cpu: stopped: %w", context.Cause(q.ctx))
+	}
+	return true
+}
+
+// count tells the caller of finished operations.
+func (q *queue[T]) count(flops float64) {
+	if q.done == nil || flops == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.done(flops)
+}
+
+// wait returns the queue's failure and forgets it.
+func (q *queue[T]) wait() error {
+	q.stopped()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.err
+	q.err = nil
+	return err
+}
+
+// threads is how many workers share the queue's work.
+func (q *queue[T]) threads() int { return q.engine.device.threads }
+
+// tasks runs tasks 0 … n−1 on the workers, until the caller's context is done.
+// Each worker has scratch memory of its own.
+func (q *queue[T]) tasks(n int, run func(s *scratch[T], task int)) {
+	tasks(q.threads(), n, func(mine iter.Seq[int]) {
+		s := q.engine.take()
+		defer q.engine.give(s)
+		for i := range mine {
+			if q.stopped() {
+				return
+			}
+			run(s, i)
+		}
+	})
+}
+
+// rows runs f on pieces of rows 0 … n−1 that hold cols elements each.
+func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
+	each(q.threads(), n, rowGrain(cols), func(lo, hi int) {
+		if !q.stopped() {
+			f(lo, hi)
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package cpu
+
+// region is the part of C that a product writes. In a part of C, off says how
+// far its diagonal lies off: element (i, j) is on it when i = j + off.
+type region uint8
+
+const (
+	whole region = iota
+	lower        // i ≥ j + off
+	upper        // i ≤ j + off
+)
+
+// transposed is the region of Cᵀ.
+func (r region) transposed() region {
+	switch r {
+	case lower:
+		return upper
+	case upper:
+		return lower
+	}
+	return whole
+}
+
+// columns is the range of columns of row i, 0 … n−1, that lie in the region
+// when off is 0; for another off, pass i − off.
+func (r region) columns(i, n int) (from, to int) {
+	switch r {
+	case lower:
+		return 0, clamp(i+1, n)
+	case upper:
+		return clamp(i, n), n
+	}
+	return 0, n
+}
+
+// rows is the range of rows, 0 … m−1, with an element of columns j … j+n−1 in
+// the region.
+func (r region) rows(m, j, n, off int) (first, last int) {
+	switch r {
+	case lower:
+		return clamp(j+off, m), m
+	case upper:
+		return 0, clamp(j+n+off, m)
+	}
+	return 0, m
+}
+
+// full is the range of rows whose elements of columns j … j+n−1 are all in the
+// region.
+func (r region) full(m, j, n, off int) (first, last int) {
+	switch r {
+	case lower:
+		return clamp(j+n-1+off, m), m
+	case upper:
+		return 0, clamp(j+1+off, m)
+	}
+	return 0, m
+}
+
+// count is the number of elements of an m × n part in the region.
+func (r region) count(m, n, off int) int {
+	if r == whole {
+		return m * n
+	}
+	sum := 0
+	for i := range m {
+		from, to := r.columns(i-off, n)
+		sum += to - from
+	}
+	return sum
+}
+
+// clamp is x brought into 0 … limit.
+func clamp(x, limit int) int { return max(0, min(x, limit)) }
+
+// grid is an m × n part of C cut into blocks, one for each task. Blocks of one
+// column strip follow each other, so that workers share packed B.
+type grid struct{ m, n, mc, tn, rows int }
+
+func newGrid(m, n, mc, tn int) grid {
+	return grid{m: m, n: n, mc: mc, tn: tn, rows: panels(m, mc)}
+}
+
+func (g grid) tasks() int { return g.rows * panels(g.n, g.tn) }
+
+func (g grid) block(task int) (i, j, rows, cols int) {
+	i, j = task%g.rows*g.mc, task/g.rows*g.tn
+	return i, j, min(g.mc, g.m-i), min(g.tn, g.n-j)
+}

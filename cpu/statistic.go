@@ -1,0 +1,171 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A statistic is how one statistic of a program is computed: a micro-kernel on
+// points packed in one way.
+type statistic[T backend.Float] struct {
+	kernel  func(*ukr.Tile[T])
+	packing int // index into gram.packs
+	scale   []float64
+	norms   bool // the kernel gives xᵀz; ‖x−z‖² follows by the norms
+}
+
+// A packing is a transformation of the points before they are packed:
+// (x − center)·scale, feature by feature.
+type packing[T backend.Float] struct {
+	center []T       // nil: zeros
+	scale  []float64 // nil: ones
+	norms  bool      // squared norms are wanted
+}
+
+// points is a block of packed points.
+type points[T backend.Float] struct {
+	panels []T
+	norms  []T // squared, one for each point
+}
+
+// directDistance is the number of features up to which ‖x−z‖² is summed from
+// the differences. That is two operations instead of one on each feature, but
+// exact, and with few features the rest costs more.
+const directDistance = 16
+
+// cancelled is the share of ‖x‖²+‖z‖² below which ‖x‖²+‖z‖²−2xᵀz has lost more
+// than ten bits to cancellation and ‖x−z‖² is summed from the differences.
+const cancelled = 1.0 / 1024
+
+func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
+	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock}
+	for _, s := range g.prog.Stats {
+		var st statistic[T]
+		var p packing[T]
+		u := q.engine.ukr
+		switch {
+		case s.Kind == kernels.L1:
+			st.kernel = u.L1
+		case s.Kind == kernels.Dot:
+			st.kernel = u.Gemm
+		case s.Scale == nil && x.cols <= directDistance:
+			st.kernel = u.SqDist
+		default:
+			st.kernel, st.norms, p.norms = u.Gemm, true, true
+		}
+		st.scale, p.scale = s.Scale, s.Scale
+		if s.Kind.TranslationInvariant() && (s.Scale != nil || st.norms) {
+			p.center = center(z)
+		}
+		st.packing = len(g.packs)
+		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
+	}
+	return g
+}
+
+// center is the mean of the finite values of each column, or 0. Distances do
+// not change when both points are moved by it, but lose fewer digits.
+func center[T backend.Float](m *matrix[T]) []T {
+	mean, count := make([]float64, m.cols), make([]float64, m.cols)
+	for i := range m.rows {
+		for j, v := range m.row(i) {
+			if x := float64(v); !math.IsNaN(x) && !math.IsInf(x, 0) {
+				count[j]++
+				mean[j] += (x - mean[j]) / count[j]
+			}
+		}
+	}
+	c := make([]T, m.cols)
+	for j, v := range mean {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			c[j] = T(v)
+		}
+	}
+	return c
+}
+
+// pack packs the block of points that begins at first, in every way that the
+// statistics need. The second result gives the memory back.
+func (g *gram[T]) pack(m *matrix[T], first, w int) ([]points[T], func()) {
+	rows, e := min(g.size, m.rows-first), g.q.engine
+	out := make([]points[T], len(g.packs))
+	frees := make([]func(), 0, 2*len(g.packs))
+	for i, p := range g.packs {
+		padded := panels(rows, w) * w
+		memory, free := e.shared(padded * (m.cols + 1))
+		frees = append(frees, free)
+		out[i] = points[T]{panels: memory[:padded*m.cols], norms: memory[padded*m.cols : padded*(m.cols+1)]}
+		g.q.pieces(rows, 8*w, func(_ *scratch[T], r, count int) {
+			for k := r; k < r+count; k += w {
+				p.panel(out[i].panels[k*m.cols:][:w*m.cols], out[i].norms[k:], m, first+k, min(w, rows-k), w)
+			}
+		})
+	}
+	return out, func() {
+		for _, free := range frees {
+			free()
+		}
+	}
+}
+
+// panel packs ≤ w points as one panel, with their squared norms.
+func (p packing[T]) panel(dst, norms []T, m *matrix[T], first, rows, w int) {
+	packPanel(dst, m.view().part(first, 0, rows, m.cols), w)
+	if p.center != nil || p.scale != nil {
+		for c := range m.cols {
+			var shift T
+			if p.center != nil {
+				shift = p.center[c]
+			}
+			factor := 1.0
+			if p.scale != nil {
+				factor = p.scale[c]
+			}
+			column := dst[c*w : c*w+rows]
+			for r := range column {
+				column[r] = T(float64(column[r]-shift) * factor)
+			}
+		}
+	}
+	if !p.norms {
+		return
+	}
+	for r := range rows {
+		sum := 0.0
+		for c := range m.cols {
+			sum += float64(dst[c*w+r]) * float64(dst[c*w+r])
+		}
+		norms[r] = T(sum)
+	}
+}
+
+// finish turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
+// points of bz from j on.
+func (g *gram[T]) finish(st statistic[T], row []T, bx, bz points[T], i0, j0, i, j int) {
+	nx, norms := bx.norms[i], bz.norms[j:j+len(row)]
+	for c, dot := range row {
+		sum := nx + norms[c]
+		sq := sum - 2*dot
+		// Also true for NaN: an infinite feature or an overflow of the norms.
+		if !(sq >= sum*cancelled) {
+			sq = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
+		}
+		row[c] = sq
+	}
+}
+
+// squaredDistance is Σ ((x_p−z_p)·scale_p)² from the differences.
+func squaredDistance[T backend.Float](x, z []T, scale []float64) T {
+	sum := 0.0
+	for p, v := range x {
+		diff := float64(v) - float64(z[p])
+		if scale != nil {
+			diff *= scale[p]
+		}
+		sum += diff * diff
+	}
+	return T(sum)
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package cpu
+
+// available is not known here.
+func available() int64 { return 0 }
+
+// processor is not known here.
+func processor() string { return "" }

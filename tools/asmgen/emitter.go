@@ -1,0 +1,240 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// An emitter writes one function for a tier and a precision. Its methods are
+// vector operations without the letters for either.
+type emitter struct {
+	*build.Context
+	tier
+	precision
+	labels    int
+	constants map[string]operand.Mem // data sections of the file, by name
+}
+
+func (e *emitter) double() bool { return e.precision.bytes == 8 }
+func (e *emitter) size() int    { return e.precision.bytes }
+func (e *emitter) lanes() int   { return e.tier.bytes / e.precision.bytes }
+func (e *emitter) nr() int      { return e.nv * e.lanes() }
+
+// label returns a new name that is unique in the function.
+func (e *emitter) label(what string) string {
+	e.labels++
+	return fmt.Sprintf("%s%d", what, e.labels)
+}
+
+// vec is a new vector register.
+func (e *emitter) vec() reg.VecVirtual {
+	if e.tier.bytes == 64 {
+		return e.ZMM()
+	}
+	return e.YMM()
+}
+
+// vecs is n new vector registers.
+func (e *emitter) vecs(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = e.vec()
+	}
+	return v
+}
+
+// at is the element i of the array at base.
+func (e *emitter) at(base reg.Register, i int) operand.Mem {
+	return operand.Mem{Base: base, Disp: i * e.size()}
+}
+
+func (e *emitter) zero(v reg.VecVirtual) {
+	if e.tier.bytes == 64 {
+		e.VPXORQ(v, v, v)
+		return
+	}
+	e.VXORPS(v, v, v)
+}
+
+func (e *emitter) load(m operand.Op, v reg.VecVirtual) {
+	if e.double() {
+		e.VMOVUPD(m, v)
+		return
+	}
+	e.VMOVUPS(m, v)
+}
+
+func (e *emitter) store(v reg.VecVirtual, m operand.Op) { e.move(v, m) }
+
+func (e *emitter) move(from, to operand.Op) {
+	if e.double() {
+		e.VMOVUPD(from, to)
+		return
+	}
+	e.VMOVUPS(from, to)
+}
+
+// broadcast sets every lane of v to one element of memory.
+func (e *emitter) broadcast(m operand.Op, v reg.VecVirtual) {
+	if e.double() {
+		e.VBROADCASTSD(m, v)
+		return
+	}
+	e.VBROADCASTSS(m, v)
+}
+
+// fma is acc ← acc + a·b.
+func (e *emitter) fma(a, b operand.Op, acc reg.VecVirtual) {
+	if e.double() {
+		e.VFMADD231PD(a, b, acc)
+		return
+	}
+	e.VFMADD231PS(a, b, acc)
+}
+
+// sub is dst ← a − b.
+func (e *emitter) sub(a, b operand.Op, dst reg.VecVirtual) {
+	if e.double() {
+		e.VSUBPD(b, a, dst)
+		return
+	}
+	e.VSUBPS(b, a, dst)
+}
+
+// add is dst ← a + b.
+func (e *emitter) add(a, b operand.Op, dst reg.VecVirtual) {
+	if e.double() {
+		e.VADDPD(b, a, dst)
+		return
+	}
+	e.VADDPS(b, a, dst)
+}
+
+// mul is dst ← a · b.
+func (e *emitter) mul(a, b operand.Op, dst reg.VecVirtual) {
+	if e.double() {
+		e.VMULPD(b, a, dst)
+		return
+	}
+	e.VMULPS(b, a, dst)
+}
+
+// abs clears the signs of v.
+func (e *emitter) abs(v reg.VecVirtual) {
+	switch {
+	case e.masks && e.double():
+		e.VPANDQ_BCST(e.absMask(1), v, v)
+	case e.masks:
+		e.VPANDD_BCST(e.absMask(1), v, v)
+	default:
+		e.VANDPS(e.absMask(e.lanes()), v, v)
+	}
+}
+
+// absMask is a constant with n elements whose sign bit alone is clear.
+func (e *emitter) absMask(n int) operand.Mem {
+	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
+}
+
+// constant is an array of n elements in read-only memory, given by its bits in
+// float64; float32 takes the upper half. Equal names mean the same array.
+func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.Mem {
+	name += e.precision.name + e.tier.name
+	m, ok := e.constants[name]
+	if ok {
+		return m
+	}
+	m = e.StaticGlobal(name)
+	e.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range n {
+		if e.double() {
+			e.AddDatum(i*8, operand.U64(bits(i)))
+		} else {
+			e.AddDatum(i*4, operand.U32(bits(i)>>32))
+		}
+	}
+	e.constants[name] = m
+	return m
+}
+
+// A columnMask lets the first n columns of a row of the tile be loaded and
+// stored.
+type columnMask struct {
+	k []reg.OpmaskVirtual // with mask registers
+	v []reg.VecVirtual    // without
+}
+
+// columnMask makes the masks of n columns, 1 ≤ n ≤ NR.
+func (e *emitter) columnMask(n reg.Register) columnMask {
+	var m columnMask
+	if e.masks {
+		bits := e.GP64()
+		e.MOVQ(n, reg.RCX)
+		e.MOVQ(operand.U64(1), bits)
+		e.SHLQ(reg.CL, bits)
+		e.DECQ(bits)
+		for v := range e.nv {
+			if v > 0 {
+				e.SHRQ(operand.U8(e.lanes()), bits)
+			}
+			k := e.K()
+			e.KMOVW(bits.As32(), k)
+			m.k = append(m.k, k)
+		}
+		return m
+	}
+	// A row of NR times −1 and NR times 0, entered so that n of the former
+	// are left.
+	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
+		if i < e.nr() {
+			return 1<<64 - 1
+		}
+		return 0
+	})
+	at := e.GP64()
+	e.LEAQ(table, at)
+	e.ADDQ(operand.U32(e.nr()*e.size()), at)
+	back := e.GP64()
+	e.MOVQ(n, back)
+	e.IMUL3Q(operand.U32(e.size()), back, back)
+	e.SUBQ(back, at)
+	for v := range e.nv {
+		x := e.vec()
+		e.VMOVDQU(e.at(at, v*e.lanes()), x)
+		m.v = append(m.v, x)
+	}
+	return m
+}
+
+// loadMasked loads the columns of vector i that m lets through; the others
+// become zero.
+func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVirtual) {
+	switch {
+	case e.masks && e.double():
+		e.VMOVUPD_Z(from, m.k[i], to)
+	case e.masks:
+		e.VMOVUPS_Z(from, m.k[i], to)
+	case e.double():
+		e.VMASKMOVPD(from, m.v[i], to)
+	default:
+		e.VMASKMOVPS(from, m.v[i], to)
+	}
+}
+
+// storeMasked stores the columns of vector i that m lets through.
+func (e *emitter) storeMasked(m columnMask, i int, from reg.VecVirtual, to operand.Mem) {
+	switch {
+	case e.masks && e.double():
+		e.VMOVUPD(from, m.k[i], to)
+	case e.masks:
+		e.VMOVUPS(from, m.k[i], to)
+	case e.double():
+		e.VMASKMOVPD(from, m.v[i], to)
+	default:
+		e.VMASKMOVPS(from, m.v[i], to)
+	}
+}

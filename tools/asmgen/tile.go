@@ -1,0 +1,261 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of ukr.Tile, whose pointer every routine is given.
+const (
+	offA     = 0  // *T: packed panels of A
+	offB     = 8  // *T: one packed panel of B
+	offC     = 16 // *T
+	offK     = 24 // int
+	offM     = 32 // int: rows, over all panels of A
+	offN     = 40 // int: columns, 1 … NR
+	offLdc   = 48 // int: elements from one row of C to the next
+	offLda   = 56 // int: elements from one panel of A to the next
+	offAlpha = 64 // T, and beta follows
+)
+
+// A step is acc_v ← acc_v + s(a, b_v) for one row of the tile: a is the
+// address of the element of A.
+type step func(e *emitter, a operand.Mem, b, acc []reg.VecVirtual)
+
+func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	x := e.vec()
+	e.broadcast(a, x)
+	for v := range acc {
+		e.fma(x, b[v], acc[v])
+	}
+}
+
+func sqDistStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	x := e.vec()
+	e.broadcast(a, x)
+	for v := range acc {
+		diff := e.vec()
+		e.sub(b[v], x, diff)
+		e.fma(diff, diff, acc[v])
+	}
+}
+
+func l1Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	x := e.vec()
+	e.broadcast(a, x)
+	for v := range acc {
+		diff := e.vec()
+		e.sub(b[v], x, diff)
+		e.abs(diff)
+		e.add(acc[v], diff, acc[v])
+	}
+}
+
+// field loads a field of the argument into a new register.
+func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
+	r := e.GP64()
+	e.MOVQ(operand.Mem{Base: args, Disp: offset}, r)
+	return r
+}
+
+// scale multiplies r by the size of an element.
+func (e *emitter) scale(r reg.Register) {
+	shift := uint8(3)
+	if !e.double() {
+		shift = 2
+	}
+	e.SHLQ(operand.U8(shift), r)
+}
+
+// accumulators is MR rows of NV registers.
+func (e *emitter) accumulators() [][]reg.VecVirtual {
+	acc := make([][]reg.VecVirtual, e.mr)
+	for i := range acc {
+		acc[i] = e.vecs(e.nv)
+	}
+	return acc
+}
+
+// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances
+// pa and pb past the k columns and rows, and destroys k.
+func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual) {
+	const unroll = 4
+	for i := range acc {
+		for v := range acc[i] {
+			e.zero(acc[i][v])
+		}
+	}
+	one := func(u int) {
+		b := e.vecs(e.nv)
+		for v := range b {
+			e.load(e.at(pb, u*e.nr()+v*e.lanes()), b[v])
+		}
+		for i := range acc {
+			s(e, e.at(pa, u*e.mr+i), b, acc[i])
+		}
+	}
+	many, rest, single, done := e.label("many"), e.label("rest"), e.label("single"), e.label("done")
+	e.SUBQ(operand.U32(unroll), k)
+	e.JL(operand.LabelRef(rest))
+	e.Label(many)
+	for u := range unroll {
+		one(u)
+	}
+	e.ADDQ(operand.U32(unroll*e.mr*e.size()), pa)
+	e.ADDQ(operand.U32(unroll*e.nr()*e.size()), pb)
+	e.SUBQ(operand.U32(unroll), k)
+	e.JGE(operand.LabelRef(many))
+	e.Label(rest)
+	e.ADDQ(operand.U32(unroll), k)
+	e.JZ(operand.LabelRef(done))
+	e.Label(single)
+	one(0)
+	e.ADDQ(operand.U32(e.mr*e.size()), pa)
+	e.ADDQ(operand.U32(e.nr()*e.size()), pb)
+	e.DECQ(k)
+	e.JNZ(operand.LabelRef(single))
+	e.Label(done)
+}
+
+// tile emits the loop over the panels of A: for each, the sum over k and then
+// C ← α·sum + β·C on the rows and columns that exist.
+func (e *emitter) tile(s step) {
+	args := e.Load(e.Param("args"), e.GP64()).(reg.GPVirtual)
+	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
+	ldc, lda := e.field(args, offLdc), e.field(args, offLda)
+	e.scale(ldc)
+	e.scale(lda)
+	panel, end := e.label("panel"), e.label("end")
+
+	e.Label(panel)
+	e.TESTQ(m, m)
+	e.JLE(operand.LabelRef(end))
+	e.prefetchC(c, ldc, m)
+	acc := e.accumulators()
+	pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
+	e.MOVQ(a, pa)
+	e.sum(s, pa, pb, k, acc)
+
+	e.Comment("C ← α·sum + β·C")
+	alpha := e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offAlpha}, alpha)
+	for i := range acc {
+		for v := range acc[i] {
+			e.mul(acc[i][v], alpha, acc[i][v])
+		}
+	}
+	n := e.field(args, offN)
+	partial, next := e.label("partial"), e.label("next")
+	e.CMPQ(n, operand.U32(e.nr()))
+	e.JL(operand.LabelRef(partial))
+	e.update(args, acc, c, ldc, m, next, nil)
+	e.Label(partial)
+	mask := e.columnMask(n)
+	e.update(args, acc, c, ldc, m, next, &mask)
+
+	e.Label(next)
+	rows := e.GP64()
+	e.IMUL3Q(operand.U32(e.mr), ldc, rows)
+	e.ADDQ(rows, c)
+	e.ADDQ(lda, a)
+	e.SUBQ(operand.U32(e.mr), m)
+	e.JMP(operand.LabelRef(panel))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// prefetchC fetches the rows of C that the panel will update while the sum is
+// under way.
+func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
+	done := e.label("fetched")
+	row := e.GP64()
+	e.MOVQ(c, row)
+	for i := range e.mr {
+		e.CMPQ(m, operand.U32(i))
+		e.JLE(operand.LabelRef(done))
+		e.PREFETCHT0(operand.Mem{Base: row})
+		e.PREFETCHT0(operand.Mem{Base: row, Disp: e.nr()*e.size() - 1})
+		e.ADDQ(ldc, row)
+	}
+	e.Label(done)
+}
+
+// update emits C ← acc + β·C for the first m rows, and jumps to next. A nil
+// mask means all columns.
+func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m reg.GPVirtual, next string, mask *columnMask) {
+	beta := e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
+	// β = 0, of either sign: all bits but the sign are zero.
+	bits := e.GP64()
+	at := operand.Mem{Base: args, Disp: offAlpha + e.size()}
+	if e.double() {
+		e.MOVQ(at, bits)
+		e.SHLQ(operand.U8(1), bits)
+	} else {
+		e.MOVL(at, bits.As32())
+		e.SHLL(operand.U8(1), bits.As32())
+	}
+	overwrite := e.label("overwrite")
+	e.JZ(operand.LabelRef(overwrite))
+	for _, read := range []bool{true, false} {
+		if !read {
+			e.Label(overwrite)
+		}
+		row := e.GP64()
+		e.MOVQ(c, row)
+		for i := range acc {
+			e.CMPQ(m, operand.U32(i))
+			e.JLE(operand.LabelRef(next))
+			for v, x := range acc[i] {
+				at := e.at(row, v*e.lanes())
+				if read {
+					old := e.vec()
+					if mask == nil {
+						e.load(at, old)
+					} else {
+						e.loadMasked(*mask, v, at, old)
+					}
+					e.fma(old, beta, x)
+				}
+				if mask == nil {
+					e.store(x, at)
+				} else {
+					e.storeMasked(*mask, v, x, at)
+				}
+			}
+			e.ADDQ(ldc, row)
+		}
+		e.JMP(operand.LabelRef(next))
+	}
+}
+
+// vzeroupper leaves the vector state as code without AVX expects it.
+func (e *emitter) vzeroupper() { e.VZEROUPPER() }
+
+// trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels: a holds L₁₀ (k columns)
+// and then L₁₁ (MR columns, the diagonal inverted), b holds X₀ (k rows) and
+// then B₁ (MR rows), which becomes X₁.
+func (e *emitter) trsm() {
+	args := e.Load(e.Param("args"), e.GP64()).(reg.GPVirtual)
+	pa, pb, k := e.field(args, offA), e.field(args, offB), e.field(args, offK)
+	acc := e.accumulators()
+	e.sum(dotStep, pa, pb, k, acc)
+	for p := range acc {
+		inverse := e.vec()
+		e.broadcast(e.at(pa, p*e.mr+p), inverse)
+		for v, x := range acc[p] {
+			at := e.at(pb, p*e.nr()+v*e.lanes())
+			b := e.vec()
+			e.load(at, b)
+			e.sub(b, x, x)
+			e.mul(x, inverse, x)
+			e.store(x, at)
+		}
+		for i := p + 1; i < e.mr; i++ {
+			dotStep(e, e.at(pa, p*e.mr+i), acc[p], acc[i])
+		}
+	}
+	e.VZEROUPPER()
+	e.RET()
+}
