@@ -27,7 +27,7 @@ const (
 func (k kind) rule() string {
 	switch k {
 	case notFinite:
-		return "is not a finite number; leave a missing cell empty"
+		return "is not a finite number"
 	case outOfRange:
 		return "is outside the range of float64"
 	}

@@ -23,8 +23,7 @@ import (
 // reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Everything that
-// cannot be read is an *Error with the line; it wraps nothing but the text of
-// the operating system's reason.
+// cannot be read is an *Error, with the line where there is one.
 func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 	t := &Table{Source: path}
 	if path == "-" {

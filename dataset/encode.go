@@ -14,6 +14,14 @@ type writer interface {
 	write(row []float64, i int) error
 }
 
+// A place is where a writer reads and writes.
+type place struct {
+	table  *Table
+	column *column
+	refuse bool // missing cells
+	at     int  // the first feature's place in a row
+}
+
 // Features encodes the columns of t that e was learnt from, whatever their
 // order in t, as a matrix of t.Rows() rows with the columns that FeatureNames
 // names. Other columns of t are ignored, the target among them.
@@ -58,16 +66,16 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		in := &e.Inputs[i]
 		c := columns[in.Name]
 		if c == nil {
-			return nil, 0, t.fault(in.Name, fmt.Sprintf("is missing, but was learnt from%s; there are %s", nearest(in.Name, e.unused(t)), list(t.Names())))
+			return nil, 0, t.noColumn("feature column", in.Name, e.unused(t))
 		}
-		if in.Number != nil {
-			writers = append(writers, &numberWriter{table: t, column: c, rule: in.Number, refuse: e.RefuseMissing, at: width})
-		} else {
-			w, err := newTextWriter(textWriter{table: t, column: c, rule: in.Text, refuse: e.RefuseMissing, at: width})
-			if err != nil {
-				return nil, 0, err
-			}
-			writers = append(writers, w)
+		place := place{table: t, column: c, refuse: e.RefuseMissing, at: width}
+		switch {
+		case in.Number != nil:
+			writers = append(writers, &numberWriter{place, in.Number})
+		case c.plain:
+			return nil, 0, t.fault(c.name, fmt.Sprintf("holds numbers where texts were learnt: %s", list(in.Text.Categories)))
+		default:
+			writers = append(writers, newTextWriter(place, in.Text))
 		}
 		width += in.width()
 	}
@@ -105,16 +113,17 @@ func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	for j, name := range e.Outputs {
 		c := t.find(name)
 		if c == nil {
-			return nil, t.fault("", unknownName("target column", name, t.Names()))
+			return nil, t.noColumn("target column", name, t.Names())
 		}
 		for i := range t.rows {
-			switch v, k := c.number(i); {
-			case k == missing || k == marker:
-				return nil, t.cellFault(c, i, c.cell(i), "is a missing target; give it a value or drop the row")
-			case k != number:
-				return nil, t.cellFault(c, i, c.cell(i), k.rule()+"; the target must be")
-			default:
+			v, k := c.number(i)
+			switch k {
+			case number:
 				y.Set(i, j, v)
+			case missing, marker:
+				return nil, t.missingFault(c, i, "a target needs a value: give it one or drop the row")
+			default:
+				return nil, t.cellFault(c, i, c.cell(i), k.rule()+", as a target must be")
 			}
 		}
 	}

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
+
+// MaxFeatures is the largest number of features that an Encoder makes.
+const MaxFeatures = 1 << 20
 
 // Rules says how a table is to be encoded. The zero value makes every column a
 // feature, replaces missing cells and does not standardise.
@@ -150,8 +154,8 @@ func (e *Encoder) Check() error {
 	}
 	names := make(map[string]bool, len(e.Inputs)+len(e.Outputs))
 	use := func(name string) error {
-		if name == "" || !utf8.ValidString(name) {
-			return fmt.Errorf("dataset: encoder: %s is no name of a column", quote(name))
+		if rule := nameRule(name); rule != "" {
+			return fmt.Errorf("dataset: encoder: the name %s %s", quote(name), rule)
 		}
 		if names[name] {
 			return fmt.Errorf("dataset: encoder: column %s occurs twice", quote(name))
@@ -159,7 +163,11 @@ func (e *Encoder) Check() error {
 		names[name] = true
 		return nil
 	}
+	width := 0
 	for i := range e.Inputs {
+		if width += e.Inputs[i].width(); width > MaxFeatures {
+			return fmt.Errorf("dataset: encoder: makes more than %d features", MaxFeatures)
+		}
 		if err := use(e.Inputs[i].Name); err != nil {
 			return err
 		}
@@ -205,7 +213,7 @@ func (x *Text) check() error {
 		return fmt.Errorf("must have 1 to %d categories, has %d", MaxCategories, len(x.Categories))
 	}
 	for i, v := range x.Categories {
-		if v == "" || !utf8.ValidString(v) {
+		if v == "" || !utf8.ValidString(v) || strings.TrimSpace(v) != v {
 			return fmt.Errorf("%s is no category", quote(v))
 		}
 		if i > 0 && v <= x.Categories[i-1] {

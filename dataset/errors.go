@@ -2,9 +2,9 @@ package dataset
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
 )
@@ -67,20 +67,21 @@ func list(names []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// nearest returns a phrase that names the one of names that is spelt most like
-// name, or nothing when none is near.
+// nearest returns a phrase that asks whether the one of names that is spelt
+// most like name was meant, or nothing when none is near.
 func nearest(name string, names []string) string {
 	const longest = 100 // more is no misspelling, and the distance is quadratic
-	name = strings.ToLower(name)
 	if len(name) > longest {
 		return ""
 	}
-	best, bestDistance := "", max(1, len(name)/2)+1
+	name = strings.ToLower(name)
+	best, bestDistance := "", max(1, utf8.RuneCountInString(name)/2)+1
 	for _, n := range names {
 		if len(n) > longest {
 			continue
 		}
-		if d := levenshtein.ComputeDistance(name, strings.ToLower(n)); d < bestDistance {
+		d := levenshtein.ComputeDistance(name, strings.ToLower(n))
+		if d < bestDistance && d < max(utf8.RuneCountInString(name), utf8.RuneCountInString(n)) {
 			best, bestDistance = n, d
 		}
 	}
@@ -88,10 +89,4 @@ func nearest(name string, names []string) string {
 		return ""
 	}
 	return "; did you mean " + quote(best) + "?"
-}
-
-// unknownName says that name is none of names.
-func unknownName(what, name string, names []string) string {
-	sorted := slices.Clone(names)
-	return fmt.Sprintf("there is no %s %s%s; there are %s", what, quote(name), strings.TrimSuffix(nearest(name, names), "?"), list(sorted))
 }

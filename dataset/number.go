@@ -14,7 +14,7 @@ func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
 	}
 	if r.RefuseMissing {
 		if row := slices.IndexFunc(values, math.IsNaN); row >= 0 {
-			return nil, t.missingFault(c, row)
+			return nil, t.missingFault(c, row, refused)
 		}
 	}
 	fill, ok := median(values)
@@ -93,11 +93,8 @@ func standard(values []float64) (mean, sd float64, ok bool) {
 
 // A numberWriter writes the feature of a column of numbers.
 type numberWriter struct {
-	table  *Table
-	column *column
-	rule   *Number
-	refuse bool // missing cells
-	at     int  // the feature's place in a row
+	place
+	rule *Number
 }
 
 func (w *numberWriter) write(row []float64, i int) error {
@@ -106,7 +103,7 @@ func (w *numberWriter) write(row []float64, i int) error {
 	case k > number:
 		return w.table.cellFault(w.column, i, w.column.cell(i), k.rule())
 	case k != number && w.refuse:
-		return w.table.missingFault(w.column, i)
+		return w.table.missingFault(w.column, i, refused)
 	case k != number:
 		v = w.rule.Fill
 	}
@@ -118,7 +115,13 @@ func (w *numberWriter) write(row []float64, i int) error {
 	return nil
 }
 
-// missingFault is the error for a missing cell that is not to be replaced.
-func (t *Table) missingFault(c *column, row int) *Error {
-	return t.cellFault(c, row, c.cell(row), "is a missing cell, and missing cells are refused")
+// refused is the rule that a missing cell of a feature breaks.
+const refused = "missing cells are refused: give it a value or drop the row"
+
+// missingFault is the error for a missing cell where that breaks a rule.
+func (t *Table) missingFault(c *column, row int, rule string) *Error {
+	if value := c.cell(row); value != "" {
+		return t.cellFault(c, row, value, "stands for a missing cell; "+rule)
+	}
+	return t.cellFault(c, row, "", "the cell is empty; "+rule)
 }

@@ -93,13 +93,8 @@ func (t *Table) setNames(names []string) *Error {
 	first := make(map[string]int, len(names))
 	for i, name := range names {
 		name = strings.TrimSpace(name)
-		switch {
-		case name == "":
-			return t.fault("", fmt.Sprintf("column %d of %d has no name", i+1, len(names)))
-		case !utf8.ValidString(name):
-			return t.fault("", fmt.Sprintf("the name of column %d, %s, is not valid UTF-8", i+1, quote(name)))
-		case strings.ContainsFunc(name, unicode.IsControl):
-			return t.fault("", fmt.Sprintf("the name of column %d, %s, has a control character", i+1, quote(name)))
+		if rule := nameRule(name); rule != "" {
+			return t.fault("", fmt.Sprintf("the name %s of column %d %s", quote(name), i+1, rule))
 		}
 		if j, ok := first[name]; ok {
 			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
@@ -108,6 +103,21 @@ func (t *Table) setNames(names []string) *Error {
 		t.columns = append(t.columns, &column{name: strings.Clone(name)})
 	}
 	return nil
+}
+
+// nameRule returns what is wrong with the name of a column, or nothing.
+func nameRule(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case !utf8.ValidString(name):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "has a control character in it"
+	case strings.TrimSpace(name) != name:
+		return "begins or ends with a space"
+	}
+	return ""
 }
 
 // Rows returns the number of rows.
@@ -175,7 +185,7 @@ func (t *Table) column(name string) (*column, error) {
 	if c := t.find(name); c != nil {
 		return c, nil
 	}
-	return nil, t.fault("", unknownName("column", name, t.Names()))
+	return nil, t.noColumn("column", name, t.Names())
 }
 
 // selectRows returns the table of those rows, in that order.
@@ -191,6 +201,12 @@ func (t *Table) selectRows(rows []int) *Table {
 		}
 	}
 	return s
+}
+
+// noColumn is the error for a column that t does not have; one of candidates
+// may have been meant.
+func (t *Table) noColumn(what, name string, candidates []string) *Error {
+	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates)))
 }
 
 // fault is an error about a column, or about the whole table if name is empty.

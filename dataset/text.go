@@ -29,14 +29,14 @@ func (t *Table) learnText(c *column, counts []int, numbers int, r Rules) (*Input
 	switch {
 	case numbers > few && numbers > kinds/2:
 		row := c.firstText()
-		return nil, t.cellFault(c, row, c.cell(row), fmt.Sprintf("is not a number, but most cells of the column are; correct it or leave it empty (%d of %d different cells are numbers)", numbers, kinds))
+		return nil, t.cellFault(c, row, c.cell(row), fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds))
 	case kinds > MaxCategories, kinds > few && kinds > present/2:
 		row := c.firstText()
 		return nil, t.fault(c.name, fmt.Sprintf("has %d different texts, such as %s, in %d rows: too many to be categories; drop the column", kinds, quote(c.cell(row)), t.rows))
 	}
 	if r.RefuseMissing {
 		if row := slices.Index(c.codes, -1); row >= 0 {
-			return nil, t.missingFault(c, row)
+			return nil, t.missingFault(c, row, refused)
 		}
 	}
 	slices.Sort(x.Categories)
@@ -50,42 +50,38 @@ func (c *column) firstText() int {
 
 // A textWriter writes the one-hot features of a column of texts.
 type textWriter struct {
-	table  *Table
-	column *column
-	rule   *Text
-	refuse bool // missing cells
-	at     int  // the first feature's place in a row
-	fill   int  // category of a missing cell
-	known  []int32
+	place
+	rule  *Text
+	fill  int32   // category of a missing cell
+	known []int32 // entry of the column → category, −1 for none
 }
 
-// newTextWriter looks up the category of each entry of the column; −1 is none.
-func newTextWriter(w textWriter) (*textWriter, error) {
-	if w.column.plain {
-		return nil, w.table.fault(w.column.name, fmt.Sprintf("holds numbers where texts were learnt: %s", list(w.rule.Categories)))
-	}
-	w.known = make([]int32, len(w.column.entries))
-	for i, e := range w.column.entries {
-		w.known[i] = -1
-		if k, ok := slices.BinarySearch(w.rule.Categories, e.text); ok {
-			w.known[i] = int32(k)
+// newTextWriter needs a coded column.
+func newTextWriter(p place, rule *Text) *textWriter {
+	category := func(value string) int32 {
+		if k, ok := slices.BinarySearch(rule.Categories, value); ok {
+			return int32(k)
 		}
+		return -1
 	}
-	w.fill, _ = slices.BinarySearch(w.rule.Categories, w.rule.Fill)
-	return &w, nil
+	w := &textWriter{place: p, rule: rule, fill: category(rule.Fill)}
+	for _, e := range p.column.entries {
+		w.known = append(w.known, category(e.text))
+	}
+	return w
 }
 
 // write needs the row to be zeros.
 func (w *textWriter) write(row []float64, i int) error {
-	k := int32(w.fill)
+	k := w.fill
 	switch code := w.column.codes[i]; {
 	case code >= 0:
 		if k = w.known[code]; k < 0 {
 			value := w.column.cell(i)
-			return w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category%s; known are %s", nearest(value, w.rule.Categories), list(w.rule.Categories)))
+			return w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
 		}
 	case w.refuse:
-		return w.table.missingFault(w.column, i)
+		return w.table.missingFault(w.column, i, refused)
 	}
 	row[w.at+int(k)] = 1
 	return nil

@@ -1,0 +1,332 @@
+package dataset_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// read reads text as standard input.
+func read(t *testing.T, text string) *dataset.Table {
+	t.Helper()
+	table, err := dataset.ReadCSV("-", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func gzipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, text)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The same table in every form that a CSV file may have.
+func TestReadForms(t *testing.T) {
+	const plain = "size,colour\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
+	forms := map[string][]byte{
+		"lf":               []byte(plain),
+		"crlf":             []byte(strings.ReplaceAll(plain, "\n", "\r\n")),
+		"no last line end": []byte(strings.TrimSuffix(plain, "\n")),
+		"byte order mark":  []byte("\ufeff" + plain),
+		"empty lines":      []byte("\n" + strings.ReplaceAll(plain, "\n", "\n\n")),
+		"spaces":           []byte("size , colour\n 1.5, red \n ,\"light, blue\"\n-2e3 ,\"5\"\" wide\"\n"),
+		"gzip":             gzipped(t, plain),
+		"gzip and mark":    gzipped(t, "\ufeff"+plain),
+		"two gzip members": append(gzipped(t, plain[:20]), gzipped(t, plain[20:])...),
+	}
+	for name, data := range forms {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.csv")
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			fromFile, err := dataset.ReadCSV(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fromInput, err := dataset.ReadCSV("-", iotest.OneByteReader(bytes.NewReader(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []*dataset.Table{fromFile, fromInput} {
+				if table.Rows() != 3 || !slices.Equal(table.Names(), []string{"size", "colour"}) {
+					t.Fatalf("%d rows, columns %q", table.Rows(), table.Names())
+				}
+				sizes, err := table.Numbers("size")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := []float64{1.5, math.NaN(), -2000}; !cmp.Equal(sizes, want, cmpopts.EquateNaNs()) {
+					t.Errorf("size is %v, want %v", sizes, want)
+				}
+				colours, err := table.Texts("colour")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := []string{"red", "light, blue", `5" wide`}; !slices.Equal(colours, want) {
+					t.Errorf("colour is %q, want %q", colours, want)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be read, and the one line that says so.
+func TestReadFaults(t *testing.T) {
+	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)-6] ^= 1 // the checksum
+	for _, c := range []struct{ name, data, want string }{
+		{"empty.csv", "", ": is empty; a header line with the names of the columns is needed"},
+		{"blank.csv", "\n\n", ": is empty; a header line with the names of the columns is needed"},
+		{"mark.csv", "\ufeff", ": is empty; a header line with the names of the columns is needed"},
+		{"twice.csv", "a,b,c,b\n1,2,3,4\n", `:1: column "b": the name is used twice, for columns 2 and 4`},
+		{"nameless.csv", "a,,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
+		{"spaces.csv", "a, ,c\n1,2,3\n", `:1: the name "" of column 2 is empty`},
+		{"control.csv", "a\rb\r1,2", `:1: the name "a\rb\r1" of column 1 has a control character in it`},
+		{"semicolons.csv", "a;b\n1;2\n", ":1: the columns seem to be separated by semicolons; commas are needed"},
+		{"tabs.csv", "a\tb\n1\t2\n", ":1: the columns seem to be separated by tabs; commas are needed"},
+		{"short.csv", "a,b\n1,2\n3\n", ":3: has 1 cells where the header has 2"},
+		{"long.csv", "a,b\n\n\n1,2,3\n", ":4: has 3 cells where the header has 2"},
+		{"bare.csv", "a,b\n1,6\" pipe\n", `:2: broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`},
+		{"after.csv", "a,b\n1,\"x\"y\n", ":2: broken quoting: a quotation mark is not closed properly at byte 5 of the line"},
+		{"open.csv", "a,b\n1,\"x\n2,y\n", ":2: broken quoting: a quotation mark is not closed properly by line 3"},
+		{"header.csv", "a,\"b\n1,2\n", ":1: broken quoting: a quotation mark is not closed properly by line 2"},
+		{"latin1.csv", "a,b\n1,M\xfcller\n", `:2: column "b": "M\xfcller" is not valid UTF-8; save the file as UTF-8`},
+		{"latin1header.csv", "a,\xfc\n1,2\n", `:1: the name "\xfc" of column 2 is not valid UTF-8`},
+		{"utf16.csv", "\xff\xfea\x00,\x00b\x00", ": is UTF-16; save it as UTF-8"},
+		{"plain.csv.gz", "a,b\n1,2\n", ": is named .gz but does not hold gzip data"},
+		{"cut.csv.gz", string(whole[:len(whole)-12]), ": the gzip data is cut short"},
+		{"start.csv.gz", string(whole[:4]), ": the gzip data is cut short"},
+		{"checksum.csv.gz", string(damaged), ": the gzip data is damaged"},
+		{"method.csv", "\x1f\x8b\x07aaaaaaaaaaaa", ": the gzip data is damaged"},
+		{"flate.csv.gz", string(whole[:10]) + "\xff\xff\xff\xff\xff\xff\xff\xff", ": the gzip data is damaged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), c.name)
+			if err := os.WriteFile(path, []byte(c.data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := dataset.ReadCSV(path, nil)
+			wantFault(t, err, path+c.want)
+		})
+	}
+}
+
+// wantFault fails unless err is an *Error with that text.
+func wantFault(t *testing.T, err error, want string) {
+	t.Helper()
+	var fault *dataset.Error
+	switch {
+	case !errors.As(err, &fault):
+		t.Errorf("got %v, want an *Error: %s", err, want)
+	case err.Error() != want:
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+}
+
+func TestReadNoFile(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing.csv")
+	_, err := dataset.ReadCSV(missing, nil)
+	wantFault(t, err, missing+": no such file")
+	_, err = dataset.ReadCSV(dir, nil)
+	wantFault(t, err, dir+": is a directory; the name of a CSV file is needed")
+	_, err = dataset.ReadCSV("-", nil)
+	wantFault(t, err, "standard input: cannot be read: there is none")
+	_, err = dataset.ReadCSV("-", io.MultiReader(strings.NewReader("a,b\n1,2\n"), iotest.ErrReader(errors.New("the line went dead"))))
+	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
+}
+
+// Lines are counted in the file, not in rows: quoted line ends and empty lines
+// come between.
+func TestLines(t *testing.T) {
+	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
+	_, err := table.Numbers("b")
+	wantFault(t, err, `standard input:5: column "b": "oops" is not a number`)
+	_, err = table.Numbers("c")
+	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
+}
+
+// A number is decimal and finite; everything else has its own name.
+func TestCells(t *testing.T) {
+	for _, c := range []struct {
+		cell string
+		want float64
+		rule string
+	}{
+		{"0", 0, ""}, {"-1.5e3", -1500, ""}, {"+.5", 0.5, ""}, {"5.", 5, ""}, {" 7 ", 7, ""}, {"1E2", 100, ""},
+		{"1e-400", 0, ""}, {"007", 7, ""},
+		{"", math.NaN(), ""}, {"NA", math.NaN(), ""}, {"n/a", math.NaN(), ""}, {"Null", math.NaN(), ""}, {"?", math.NaN(), ""},
+		{"nan", 0, "is not a finite number"}, {"NaN", 0, "is not a finite number"}, {"inf", 0, "is not a finite number"},
+		{"-Inf", 0, "is not a finite number"}, {"+Infinity", 0, "is not a finite number"},
+		{"1e999", 0, "is outside the range of float64"}, {"-1e309", 0, "is outside the range of float64"},
+		{"abc", 0, "is not a number"}, {"1,5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
+		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
+	} {
+		// As the first cells of a column, and where it has become plain.
+		few := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
+		many := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
+		for _, table := range []*dataset.Table{few, many} {
+			got, err := table.Numbers("b")
+			if c.rule != "" {
+				wantFault(t, err, fmt.Sprintf(`standard input:%d: column "b": %q %s`, table.Rows()+1, c.cell, c.rule))
+				continue
+			}
+			if err != nil {
+				t.Errorf("%q: %v", c.cell, err)
+				continue
+			}
+			if v := got[len(got)-1]; !cmp.Equal(v, c.want, cmpopts.EquateNaNs()) {
+				t.Errorf("%q is read as %v, want %v", c.cell, v, c.want)
+			}
+		}
+	}
+}
+
+// numbersBelow is n records of two numbers, all different in both columns.
+func numbersBelow(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d,%d.5\n", i, i)
+	}
+	return b.String()
+}
+
+// A long column of numbers stays right across its change of form, with missing
+// cells before and after it.
+func TestLongColumn(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("a,b\n")
+	const rows = 5 * dataset.MaxCategories
+	for i := range rows {
+		if i%7 == 3 {
+			fmt.Fprintf(&b, "%d,\n", i%10)
+		} else {
+			fmt.Fprintf(&b, "%d,%d\n", i%10, i)
+		}
+	}
+	table := read(t, b.String())
+	got, err := table.Numbers("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != rows {
+		t.Fatalf("%d rows, want %d", len(got), rows)
+	}
+	for i, v := range got {
+		if i%7 == 3 && !math.IsNaN(v) || i%7 != 3 && v != float64(i) {
+			t.Fatalf("row %d is %v", i, v)
+		}
+	}
+}
+
+func TestNewTable(t *testing.T) {
+	table, err := dataset.NewTable("",
+		dataset.Numbers("x", []float64{1, math.NaN(), 3}),
+		dataset.Texts("c", []string{"a", "", "b"}),
+		dataset.Texts("n", []string{"1", "2", ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := table.Numbers("n"); err != nil || !cmp.Equal(n, []float64{1, 2, math.NaN()}, cmpopts.EquateNaNs()) {
+		t.Errorf("n is %v, %v", n, err)
+	}
+	if x, err := table.Texts("x"); err != nil || !slices.Equal(x, []string{"1", "", "3"}) {
+		t.Errorf("x is %q, %v", x, err)
+	}
+	_, err = table.Numbers("c")
+	wantFault(t, err, `dataset: row 1: column "c": "a" is not a number`)
+
+	one := []float64{1}
+	for _, c := range []struct {
+		columns []dataset.Column
+		want    string
+	}{
+		{nil, "made: has no columns"},
+		{[]dataset.Column{dataset.Numbers("a", one), dataset.Numbers("a", one)}, `made: column "a": the name is used twice, for columns 1 and 2`},
+		{[]dataset.Column{dataset.Numbers("", one)}, `made: the name "" of column 1 is empty`},
+		{[]dataset.Column{dataset.Numbers("a", one), dataset.Texts("b", nil)}, `made: column "b": has 0 cells, column "a" has 1`},
+		{[]dataset.Column{dataset.Numbers("a", []float64{0, math.Inf(-1)})}, `made: row 2: column "a": "-Inf" is not a finite number`},
+		{[]dataset.Column{dataset.Texts("a", []string{"\xff"})}, `made: row 1: column "a": "\xff" is not valid UTF-8`},
+	} {
+		_, err := dataset.NewTable("made", c.columns...)
+		wantFault(t, err, c.want)
+	}
+}
+
+// A message stays short whatever the cell.
+func TestLongValue(t *testing.T) {
+	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
+	_, err := table.Numbers("a")
+	if err == nil || len(err.Error()) > 250 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("message: %.300v", err)
+	}
+}
+
+func FuzzReadCSV(f *testing.F) {
+	for _, s := range []string{
+		"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\r\n", "\ufeffa\nNA\nnan\n1e999\n", "a,target\nred,1\n,2\n", "a;b\n", "\x1f\x8b\x08", "a\n\xff\n",
+		"id,target\n" + strings.Repeat("1,2\nx,3\n", 30),
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := dataset.ReadCSV("-", bytes.NewReader(data))
+		if err != nil {
+			oneLine(t, err)
+			return
+		}
+		names := table.Names()
+		for _, name := range names {
+			texts, err := table.Texts(name)
+			if err != nil || len(texts) != table.Rows() {
+				t.Fatalf("Texts(%q): %d cells of %d, %v", name, len(texts), table.Rows(), err)
+			}
+			if _, err := table.Numbers(name); err != nil {
+				oneLine(t, err)
+			}
+		}
+		e, err := dataset.Learn(table, dataset.Rules{Targets: names[len(names)-1:], Standardize: true})
+		if err != nil {
+			oneLine(t, err)
+			return
+		}
+		if _, err := e.Features(table); err != nil {
+			oneLine(t, err) // a number may leave the range when it is standardised
+		}
+		if _, err := e.Targets(table); err != nil {
+			t.Fatalf("learnt, but then: %v", err)
+		}
+	})
+}
+
+// oneLine fails unless err is an *Error of one short line.
+func oneLine(t *testing.T, err error) {
+	t.Helper()
+	var fault *dataset.Error
+	if !errors.As(err, &fault) || strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 10_000 {
+		t.Fatalf("not a good message: %q", err)
+	}
+}

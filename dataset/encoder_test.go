@@ -1,0 +1,464 @@
+package dataset_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+func learn(t *testing.T, table *dataset.Table, r dataset.Rules) *dataset.Encoder {
+	t.Helper()
+	e, err := dataset.Learn(table, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func features(t *testing.T, e *dataset.Encoder, table *dataset.Table) *mat.Dense {
+	t.Helper()
+	x, err := e.Features(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+const mixed = `size,colour,wide,y
+1,red,true,10
+,blue,false,20
+4,,true,30
+2,blue,true,40
+`
+
+// The whole of the encoding on a table that can be checked by eye.
+func TestEncode(t *testing.T) {
+	table := read(t, mixed)
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
+	if want := []string{"size", "colour=blue", "colour=red", "wide=false", "wide=true"}; !slices.Equal(e.FeatureNames(), want) {
+		t.Errorf("features are %q, want %q", e.FeatureNames(), want)
+	}
+	if !slices.Equal(e.TargetNames(), []string{"y"}) {
+		t.Errorf("targets are %q", e.TargetNames())
+	}
+	want := mat.NewDense(4, 5, []float64{
+		1, 0, 1, 0, 1,
+		2, 1, 0, 1, 0, // the median of 1, 2, 4
+		4, 1, 0, 0, 1, // blue is the most frequent
+		2, 1, 0, 0, 1,
+	})
+	if x := features(t, e, table); !mat.Equal(x, want) {
+		t.Errorf("features:\n%v\nwant\n%v", mat.Formatted(x), mat.Formatted(want))
+	}
+	y, err := e.Targets(table)
+	if err != nil || !mat.Equal(y, mat.NewDense(4, 1, []float64{10, 20, 30, 40})) {
+		t.Errorf("targets: %v, %v", y, err)
+	}
+}
+
+// A later table may have its columns in any order, more of them, and no
+// target.
+func TestEncodeOtherOrder(t *testing.T) {
+	table := read(t, mixed)
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	other := read(t, "note,wide,colour,size\nnan,true,red,1\nx,false,blue,\n1e999,true,,4\n,true,blue,2\n")
+	if a, b := features(t, e, table), features(t, e, other); !mat.Equal(a, b) {
+		t.Errorf("the order of columns changed the features:\n%v\n%v", mat.Formatted(a), mat.Formatted(b))
+	}
+	_, err := e.Targets(other)
+	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "colour", "size"`)
+}
+
+// Two targets keep the order of the rules, not of the table.
+func TestTwoTargets(t *testing.T) {
+	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
+	e := learn(t, table, dataset.Rules{Targets: []string{"c", "a"}})
+	y, err := e.Targets(table)
+	if err != nil || !mat.Equal(y, mat.NewDense(2, 2, []float64{3, 1, 6, 4})) {
+		t.Errorf("targets: %v, %v", y, err)
+	}
+	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 1, []float64{2, 5})) {
+		t.Errorf("features: %v", mat.Formatted(x))
+	}
+	none := learn(t, table, dataset.Rules{})
+	if _, err := none.Targets(table); err == nil || len(none.FeatureNames()) != 3 {
+		t.Errorf("without a target: features %q, Targets error %v", none.FeatureNames(), err)
+	}
+}
+
+// The most frequent text replaces a missing one; among equals, the first in
+// sorted order, wherever it stands in the table.
+func TestFillTie(t *testing.T) {
+	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
+		e := learn(t, read(t, text), dataset.Rules{})
+		if got := e.Inputs[0].Text.Fill; got != "a" {
+			t.Errorf("%q: fill is %q, want a", text, got)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5},
+		{[]float64{math.NaN(), 5, math.NaN(), 7, 6}, 6},
+		{[]float64{math.MaxFloat64, math.MaxFloat64}, math.MaxFloat64},
+		{[]float64{5e-324, 5e-324}, 5e-324},
+	} {
+		table, err := dataset.NewTable("", dataset.Numbers("x", c.values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := learn(t, table, dataset.Rules{}).Inputs[0].Number.Fill; got != c.want {
+			t.Errorf("median of %v is %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+// Mean and standard deviation against their definition in 200 bits, for data
+// whose offset is up to 1e9 times its spread, or whose squares leave the range
+// of float64.
+func TestStandardise(t *testing.T) {
+	const seed = 11
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	const n = 1000
+	for _, c := range []struct{ offset, spread float64 }{
+		{0, 1}, {1e6, 1}, {-1e6, 1e-3}, {1e9, 1}, {1e300, 1e299}, {0, 1e-300},
+	} {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = c.offset + c.spread*r.NormFloat64()
+		}
+		table, err := dataset.NewTable("", dataset.Numbers("x", values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := learn(t, table, dataset.Rules{Standardize: true})
+		mean, sd := exactMoments(values)
+		const u = 0x1p-53
+		got := e.Inputs[0].Number
+		// The mean of the first pass is off by at most (n+1)u of the largest
+		// value; the second pass leaves the rounding of the result, one more
+		// for each addition of the rest, which is that much smaller.
+		largest := math.Abs(c.offset) + 6*c.spread
+		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
+		if d := math.Abs(got.Mean - mean); d > meanTol {
+			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
+		}
+		// A mean that is off by δ adds δ² to the variance; the sum of squares
+		// and its terms add n+4 roundings, halved by the root.
+		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
+		if d := math.Abs(got.Scale - sd); d > sdTol {
+			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)
+		}
+		x := features(t, e, table)
+		for i, v := range values {
+			if want := (v - got.Mean) / got.Scale; x.At(i, 0) != want {
+				t.Fatalf("offset %v: row %d is %v, want %v", c.offset, i, x.At(i, 0), want)
+			}
+		}
+	}
+}
+
+// exactMoments returns the mean and the standard deviation with divisor n.
+func exactMoments(values []float64) (mean, sd float64) {
+	num := func(v float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(v) }
+	n := num(float64(len(values)))
+	m, s := num(0), num(0)
+	for _, v := range values {
+		m.Add(m, num(v))
+	}
+	m.Quo(m, n)
+	for _, v := range values {
+		d := num(v)
+		d.Sub(d, m)
+		s.Add(s, d.Mul(d, d))
+	}
+	s.Sqrt(s.Quo(s, n))
+	mean, _ = m.Float64()
+	sd, _ = s.Float64()
+	return mean, sd
+}
+
+// The replacement comes before the moments, as in a pipeline; a constant
+// column becomes zeros, also when its value has no short binary form.
+func TestStandardiseDetails(t *testing.T) {
+	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
+	e := learn(t, table, dataset.Rules{Standardize: true})
+	a, b := e.Inputs[0].Number, e.Inputs[1].Number
+	if a.Fill != 2 || a.Mean != 2 || a.Scale != math.Sqrt(2.0/3) {
+		t.Errorf("a: %+v, want fill 2, mean 2, scale √(2/3)", *a)
+	}
+	if b.Mean != 0.1 || b.Scale != 1 {
+		t.Errorf("b: %+v, want mean 0.1 and scale 1", *b)
+	}
+	x := features(t, e, table)
+	if want := []float64{0, 0, 0, 1}; !slices.Equal(x.RawRowView(1), want) {
+		t.Errorf("row 2 is %v, want %v", x.RawRowView(1), want)
+	}
+	if want := []float64{-1 / a.Scale, 0, 1, 0}; !slices.Equal(x.RawRowView(0), want) {
+		t.Errorf("row 1 is %v, want %v", x.RawRowView(0), want)
+	}
+}
+
+// Only the rows of the table it is given are learnt from: nothing of the test
+// rows leaks through a split, neither a category nor a fault.
+func TestLearnFromRows(t *testing.T) {
+	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
+	for seed := range uint64(50) {
+		train, test := table.Split(0.25, seed)
+		if bad, _ := test.Texts("a"); !slices.Contains(bad, "bad") {
+			continue
+		}
+		e := learn(t, train, dataset.Rules{})
+		if want := []string{"a", "c=u", "c=v", "c=w"}; !slices.Equal(e.FeatureNames(), want) {
+			t.Errorf("features %q, want %q", e.FeatureNames(), want)
+		}
+		_, err := e.Features(test)
+		wantFault(t, err, `standard input:5: column "a": "bad" is not a number`)
+		return
+	}
+	t.Fatal("no split put the last row into the test")
+}
+
+// What cannot be learnt from, and the one line that says so.
+func TestLearnFaults(t *testing.T) {
+	repeat := func(n int, f func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(f(i) + "\n")
+		}
+		return b.String()
+	}
+	y := dataset.Rules{Targets: []string{"y"}}
+	for _, c := range []struct {
+		name, text string
+		rules      dataset.Rules
+		want       string
+	}{
+		{"no rows", "a,y\n", y, ": has no rows below its header"},
+		{"no target", "a,Y1,z\n1,2,3\n", y, `: has no target column "y"; it has "a", "Y1", "z"; did you mean "Y1"?`},
+		{"target twice", "a,y\n1,2\n", dataset.Rules{Targets: []string{"y", "y"}}, `: column "y": is named twice as a target`},
+		{"empty target", "a,y\n1,2\n1,\n", y, `:3: column "y": the cell is empty; a target needs a value: give it one or drop the row`},
+		{"NA target", "a,y\n1,2\n1,NA\n", y, `:3: column "y": "NA" stands for a missing cell; a target needs a value: give it one or drop the row`},
+		{"text target", "a,y\n1,setosa\n", y, `:2: column "y": "setosa" is not a number, as a target must be`},
+		{"nan target", "a,y\n1,2\n1,nan\n", y, `:3: column "y": "nan" is not a finite number, as a target must be`},
+		{"no features", "y\n1\n", y, ": has no column besides the target; at least one feature is needed"},
+		{"no values", "a,y\n,1\nNA,2\n", y, `:0: column "a": has no values; drop the column`},
+		{"nan", "a,y\n1,1\nnan,2\n", y, `:3: column "a": "nan" is not a finite number`},
+		{"inf", "a,y\n1,1\n-inf,2\n", y, `:3: column "a": "-inf" is not a finite number`},
+		{"range", "a,y\n1,1\n1e400,2\n", y, `:3: column "a": "1e400" is outside the range of float64`},
+		{"one bad cell", "a,y\n" + repeat(500, func(i int) string { return fmt.Sprintf("%d,1", i%50) }) + "abc,1\n", y,
+			`:502: column "a": "abc" is not a number, but 50 of the 51 different cells of the column are; correct it or leave it empty`},
+		{"late bad cell", "a,y\n" + numbersBelow(5000) + "abc,1\n", y, `:5002: column "a": "abc" is not a number`},
+		{"names", "a,y\n" + repeat(30, func(i int) string { return fmt.Sprintf("name%d,1", i) }), y,
+			`:0: column "a": has 30 different texts, such as "name0", in 30 rows: too many to be categories; drop the column`},
+		{"many names", "a,y\n" + repeat(5000, func(i int) string { return fmt.Sprintf("name%d,1", i%1001) }), y,
+			`:0: column "a": has 1001 different texts, such as "name0", in 5000 rows: too many to be categories; drop the column`},
+		{"refused", "a,y\n1,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},
+		{"refused NA", "a,y\n1,1\nNA,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": "NA" stands for a missing cell; missing cells are refused: give it a value or drop the row`},
+		{"refused text", "a,y\nu,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},
+		{"too large", "a,y\n1.7e308,1\n-1.7e308,2\n-1.7e308,2\n", dataset.Rules{Targets: []string{"y"}, Standardize: true}, `:0: column "a": has numbers too large to standardise; rescale the column`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := dataset.Learn(read(t, c.text), c.rules)
+			wantFault(t, err, "standard input"+strings.TrimPrefix(c.want, ":0"))
+		})
+	}
+}
+
+// Up to the limit, texts are categories, and NA is one of them.
+func TestManyCategories(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("a\nNA\n")
+	for i := range 2000 {
+		fmt.Fprintf(&b, "c%03d\n", i%999)
+	}
+	e := learn(t, read(t, b.String()), dataset.Rules{})
+	if n := len(e.FeatureNames()); n != 1000 || e.FeatureNames()[0] != "a=NA" {
+		t.Errorf("%d features, the first %q; want 1000 and a=NA", n, e.FeatureNames()[0])
+	}
+}
+
+// What a later table may not have, and the one line that says so.
+func TestFeaturesFaults(t *testing.T) {
+	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	strict := learn(t, read(t, "length,sex\n1,male\n2,female\n"), dataset.Rules{RefuseMissing: true})
+	many := "length,sex\n" + numbersBelow(2*dataset.MaxCategories)
+	for _, c := range []struct {
+		name string
+		e    *dataset.Encoder
+		text string
+		want string
+	}{
+		{"no rows", e, "length,sex\n", ": has no rows below its header"},
+		{"no column", e, "lenght,sex\n1,male\n", `: has no feature column "length"; it has "lenght", "sex"; did you mean "lenght"?`},
+		{"other case", e, "length,Sex\n1,male\n", `: has no feature column "sex"; it has "length", "Sex"; did you mean "Sex"?`},
+		{"not a number", e, "sex,length\nmale,1\nmale,long\n", `:3: column "length": "long" is not a number`},
+		{"nan", e, "sex,length\nmale,nan\n", `:2: column "length": "nan" is not a finite number`},
+		{"category", e, "sex,length\nmale,1\nmael,1\n", `:3: column "sex": "mael" is an unknown category; known are "female", "male"; did you mean "male"?`},
+		{"number for text", e, "sex,length\n1,1\n", `:2: column "sex": "1" is an unknown category; known are "female", "male"`},
+		{"numbers for text", e, many, `: column "sex": holds numbers where texts were learnt: "female", "male"`},
+		{"first by line", e, "length,sex\n1,other\nlong,male\n", `:2: column "sex": "other" is an unknown category; known are "female", "male"`},
+		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" leaves the range of float64 when standardised with mean 2 and scale 0.816496580927726`},
+		{"refused", strict, "length,sex\n1,male\n1,\n", `:3: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`},
+		{"refused NA", strict, "length,sex\nNA,male\n", `:2: column "length": "NA" stands for a missing cell; missing cells are refused: give it a value or drop the row`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.e.Features(read(t, c.text))
+			wantFault(t, err, "standard input"+c.want)
+		})
+	}
+}
+
+// Categories that look like numbers are still texts where texts were learnt.
+func TestNumbersAsCategories(t *testing.T) {
+	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
+	x := features(t, e, read(t, "stay\n2\n01\n"))
+	if !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 1, 0, 1, 0, 0})) {
+		t.Errorf("features:\n%v", mat.Formatted(x))
+	}
+	_, err := e.Features(read(t, "stay\n1\n"))
+	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
+}
+
+// An encoder that went through JSON encodes the same bits, and its JSON is the
+// same bytes.
+func TestEncoderJSON(t *testing.T) {
+	table := read(t, mixed)
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back dataset.Encoder
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if err := back.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, &back); diff != "" {
+		t.Errorf("changed by JSON:\n%s", diff)
+	}
+	if !mat.Equal(features(t, e, table), features(t, &back, table)) {
+		t.Error("features differ")
+	}
+	again, err := json.Marshal(learn(t, read(t, mixed), dataset.Rules{Targets: []string{"y"}, Standardize: true}))
+	if err != nil || string(again) != string(data) {
+		t.Errorf("learnt again, the JSON differs:\n%s\n%s, %v", data, again, err)
+	}
+}
+
+// Check finds what Learn could not have made, and Features refuses it too.
+func TestCheck(t *testing.T) {
+	table := read(t, mixed)
+	number := func(fill, mean, scale float64) dataset.Input {
+		return dataset.Input{Name: "size", Number: &dataset.Number{Fill: fill, Mean: mean, Scale: scale}}
+	}
+	text := func(fill string, categories ...string) dataset.Input {
+		return dataset.Input{Name: "colour", Text: &dataset.Text{Fill: fill, Categories: categories}}
+	}
+	manyCategories := make([]string, dataset.MaxCategories+1)
+	for i := range manyCategories {
+		manyCategories[i] = fmt.Sprintf("c%04d", i)
+	}
+	manyInputs := make([]dataset.Input, dataset.MaxFeatures/dataset.MaxCategories+1)
+	for i := range manyInputs {
+		manyInputs[i] = dataset.Input{Name: fmt.Sprint(i), Text: &dataset.Text{Fill: manyCategories[0], Categories: manyCategories[:dataset.MaxCategories]}}
+	}
+	good := number(0, 0, 1)
+	for _, c := range []struct {
+		inputs  []dataset.Input
+		outputs []string
+		want    string
+	}{
+		{[]dataset.Input{good}, []string{"y"}, ""},
+		{nil, nil, "dataset: encoder: has no inputs"},
+		{[]dataset.Input{{Name: "size"}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
+		{[]dataset.Input{{Name: "size", Number: good.Number, Text: text("a", "a").Text}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
+		{[]dataset.Input{{Number: good.Number}}, nil, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{{Name: "\xff", Number: good.Number}}, nil, `dataset: encoder: the name "\xff" is not valid UTF-8`},
+		{[]dataset.Input{{Name: " a", Number: good.Number}}, nil, `dataset: encoder: the name " a" begins or ends with a space`},
+		{[]dataset.Input{good, good}, nil, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{good}, []string{"size"}, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{good}, []string{"y", "y"}, `dataset: encoder: column "y" occurs twice`},
+		{[]dataset.Input{good}, []string{""}, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{number(math.NaN(), 0, 1)}, nil, `dataset: encoder: column "size": fill must be finite, is NaN`},
+		{[]dataset.Input{number(0, math.Inf(1), 1)}, nil, `dataset: encoder: column "size": mean must be finite, is +Inf`},
+		{[]dataset.Input{number(0, 0, math.Inf(1))}, nil, `dataset: encoder: column "size": scale must be finite, is +Inf`},
+		{[]dataset.Input{number(0, 0, 0)}, nil, `dataset: encoder: column "size": scale must be > 0, is 0`},
+		{[]dataset.Input{number(0, 0, -1)}, nil, `dataset: encoder: column "size": scale must be > 0, is -1`},
+		{[]dataset.Input{text("a")}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 0`},
+		{[]dataset.Input{text(manyCategories[0], manyCategories...)}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 1001`},
+		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "b", "a"`},
+		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "a", "a"`},
+		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "colour": "" is no category`},
+		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "colour": fill "c" is no category`},
+		{manyInputs, nil, `dataset: encoder: makes more than 1048576 features`},
+	} {
+		e := dataset.Encoder{Inputs: c.inputs, Outputs: c.outputs}
+		err := e.Check()
+		if c.want == "" {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+		if _, err := e.Features(table); err == nil {
+			t.Errorf("Features uses an encoder that is wrong: %s", c.want)
+		}
+		if _, err := e.Targets(table); err == nil {
+			t.Errorf("Targets uses an encoder that is wrong: %s", c.want)
+		}
+	}
+}
+
+func FuzzEncoderJSON(f *testing.F) {
+	f.Add([]byte(`{"inputs":[{"name":"size","number":{"fill":1,"mean":0,"scale":1}},{"name":"colour","text":{"fill":"red","categories":["blue","red"]}}],"outputs":["y"]}`), mixed)
+	f.Add([]byte(`{"inputs":[{"name":"size","number":{"scale":1e-320}}]}`), mixed)
+	f.Add([]byte(`{"inputs":[{"name":"a","text":{"fill":"?","categories":["?"]}}],"refuse_missing":true}`), "a\n?\n")
+	f.Fuzz(func(t *testing.T, data []byte, csv string) {
+		var e dataset.Encoder
+		if json.Unmarshal(data, &e) != nil {
+			return
+		}
+		table, err := dataset.ReadCSV("-", strings.NewReader(csv))
+		if err != nil {
+			return
+		}
+		checked := e.Check()
+		x, err := e.Features(table)
+		if checked != nil && err == nil {
+			t.Fatalf("Features accepts what Check does not: %v", checked)
+		}
+		if err == nil {
+			rows, cols := x.Dims()
+			if rows != table.Rows() || cols != len(e.FeatureNames()) {
+				t.Fatalf("features are %d×%d for %d rows and %d names", rows, cols, table.Rows(), len(e.FeatureNames()))
+			}
+			if s := mat.Sum(x); math.IsNaN(s) {
+				t.Fatal("features hold NaN")
+			}
+		}
+		if y, err := e.Targets(table); err == nil && math.IsNaN(mat.Sum(y)) {
+			t.Fatal("targets hold NaN")
+		}
+	})
+}
