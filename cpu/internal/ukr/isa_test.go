@@ -1,0 +1,65 @@
+package ukr
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// implied are features of the generator's "Requires" lines that every amd64
+// processor has. MMX+ is its word for PREFETCHT0, which is part of SSE.
+var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
+
+// TestFeatures reads what each assembly function needs, as its "Requires" line
+// says, and holds it against the features that its tier asks the processor
+// for: a function that needs more would be run where it is an illegal
+// instruction.
+func TestFeatures(t *testing.T) {
+	files, err := filepath.Glob("*_amd64.s")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no assembly found: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, "_amd64.s")
+		i := slices.IndexFunc(Tiers(), func(tier *Tier) bool { return tier.Name == name })
+		if i < 0 {
+			t.Skipf("this build has no tier in assembly: GOARCH other than amd64, or tag purego")
+		}
+		var asked []string
+		for _, f := range Tiers()[i].Features {
+			asked = append(asked, f.Name)
+		}
+		functions := 0
+		text, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer text.Close()
+		var requires []string
+		for s := bufio.NewScanner(text); s.Scan(); {
+			line := s.Text()
+			if list, ok := strings.CutPrefix(line, "// Requires: "); ok {
+				requires = strings.Split(list, ", ")
+			}
+			if !strings.HasPrefix(line, "TEXT ·") {
+				continue
+			}
+			functions++
+			if requires == nil {
+				t.Errorf("%s: %s has no Requires line", file, line)
+			}
+			for _, r := range requires {
+				if !slices.Contains(asked, r) && !slices.Contains(implied, r) {
+					t.Errorf("%s: %s needs %s, which the tier does not ask for", file, line, r)
+				}
+			}
+			requires = nil
+		}
+		if functions == 0 {
+			t.Errorf("%s: no functions found", file)
+		}
+	}
+}
