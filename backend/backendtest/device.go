@@ -1,6 +1,9 @@
 package backendtest
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -8,9 +11,113 @@ import (
 
 // testDevice is what does not depend on the precision.
 func testDevice(t *testing.T, s Suite) {
+	t.Run("Info", func(t *testing.T) {
+		dev := s.Open(t, backend.Config{Threads: 2, Memory: 1 << 24})
+		info := dev.Info()
+		if info.Device == "" || info.Processor == "" || info.Memory != 1<<24 {
+			t.Errorf("Info must name the device and the memory that was asked for, 16 MiB: %+v", info)
+		}
+		if info := s.Open(t, backend.Config{}).Info(); info.Memory <= 0 {
+			t.Errorf("Info.Memory must be known when none was asked for: %+v", info)
+		}
+		if now, peak := dev.InUse(); now != 0 || peak != 0 {
+			t.Errorf("InUse of a new device: %d and %d bytes", now, peak)
+		}
+		if err := dev.Sync(); err != nil {
+			t.Errorf("Sync of a new device: %v", err)
+		}
+	})
+	t.Run("Convert", func(t *testing.T) { testConvert(t, s) })
+}
+
+// testConvert: a conversion has one correct result, that of Go.
+func testConvert(t *testing.T, s Suite) {
+	t.Logf("seed %d", s.Seed)
+	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	dev := s.Open(t, backend.Config{})
-	info := dev.Info()
-	if info.Device == "" || info.Memory <= 0 {
-		t.Errorf("Info must name the device and its memory: %+v", info)
+	special := []float64{
+		0, math.Copysign(0, -1), 1, math.Inf(1), math.Inf(-1), math.NaN(),
+		1 + 0x1p-24, 1 + 0x3p-24, // ties, to even: down and up
+		1 + 0x1p-24 + 0x1p-50,                   // just past a tie
+		math.MaxFloat32, math.MaxFloat64, 1e-50, // stays, becomes Inf, becomes 0
+		0x1p-140, math.SmallestNonzeroFloat32 * 0.75, // subnormal
+	}
+	for _, shape := range [][2]int{{0, 4}, {4, 0}, {1, 1}, {3, 7}, {33, 65}, {257, 100}} {
+		rows, cols := shape[0], shape[1]
+		what := fmt.Sprintf("%d×%d", rows, cols)
+		// Both stand in larger matrices, at different places.
+		wide := backend.NewHost[float64](rows+3, cols+2)
+		thin := backend.NewHost[float32](rows+1, cols+6)
+		for i := range wide.Data {
+			wide.Data[i] = rng.NormFloat64() * math.Exp(10*rng.NormFloat64())
+			if i < len(special) || rng.IntN(8) == 0 {
+				wide.Data[i] = special[rng.IntN(len(special))]
+			}
+		}
+		for i := range thin.Data {
+			thin.Data[i] = float32(sentinel)
+		}
+		m64, m32 := upload(t, dev.F64(), wide), upload(t, dev.F32(), thin)
+		dev.Narrow(m32.View(1, 4, rows, cols), m64.View(2, 1, rows, cols))
+		part := wide.View(2, 1, rows, cols)
+		for i := range rows {
+			for j, v := range part.Row(i) {
+				thin.Row(i + 1)[4+j] = float32(v)
+			}
+		}
+		requireBits(t, "Narrow "+what, fetch(t, dev.F32(), m32), thin)
+
+		dev.Widen(m64.View(1, 2, rows, cols), m32.View(1, 4, rows, cols))
+		for i := range rows {
+			for j, v := range thin.View(1, 4, rows, cols).Row(i) {
+				wide.Row(i + 1)[2+j] = float64(v)
+			}
+		}
+		requireBits(t, "Widen "+what, fetch(t, dev.F64(), m64), wide)
+		m64.Free()
+		m32.Free()
+	}
+	if now, _ := dev.InUse(); now != 0 {
+		t.Errorf("InUse: %d bytes after every matrix was freed", now)
+	}
+}
+
+// upload returns a new matrix with the elements of h.
+func upload[T backend.Float](t testing.TB, b backend.Backend[T], h backend.Host[T]) backend.Matrix[T] {
+	t.Helper()
+	m, err := b.New(h.Rows, h.Cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Upload(m, h); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// fetch returns the elements of m.
+func fetch[T backend.Float](t testing.TB, b backend.Backend[T], m backend.Matrix[T]) backend.Host[T] {
+	t.Helper()
+	h := backend.NewHost[T](m.Dims())
+	if err := b.Download(h, m); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// requireBits requires equal bits, but for the bits of a NaN that was
+// converted.
+func requireBits[T backend.Float](t testing.TB, what string, got, want backend.Host[T]) {
+	t.Helper()
+	for i := range want.Rows {
+		for j, w := range want.Row(i) {
+			g := got.Row(i)[j]
+			if g != g && w != w {
+				continue
+			}
+			if bits(float64(g)) != bits(float64(w)) {
+				t.Fatalf("%s: element (%d, %d) is %v, want %v", what, i, j, g, w)
+			}
+		}
 	}
 }

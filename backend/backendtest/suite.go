@@ -92,6 +92,14 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"GramOffset", testGramOffset[T]},
 		{"GramNearDuplicates", testGramNearDuplicates[T]},
 		{"GramMul", testGramMul[T]},
+		{"AddDiag", testAddDiag[T]},
+		{"ColAxpy", testColAxpy[T]},
+		{"ColDot", testColDot[T]},
+		{"NaNGemm", testNaNGemm[T]},
+		{"NaNSyrkSymm", testNaNSyrkSymm[T]},
+		{"NaNTrsm", testNaNTrsm[T]},
+		{"NaNGram", testNaNGram[T]},
+		{"NaNGramMul", testNaNGramMul[T]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, s, queue)
@@ -154,12 +162,15 @@ type frame[T backend.Float] struct {
 }
 
 // place puts h into a frame on the device under test. The frame's widths vary;
-// one in four operands has none.
+// one in four operands has none, and a few have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
 	if r.rng.IntN(4) > 0 {
 		top, bottom, left, right = r.rng.IntN(3), r.rng.IntN(3), r.rng.IntN(5), r.rng.IntN(5)
+	}
+	if h.Rows < 40 && r.rng.IntN(100) == 0 {
+		right += 4000
 	}
 	f := frame[T]{before: backend.NewHost[T](top+h.Rows+bottom, left+h.Cols+right), top: top, left: left}
 	for i := range f.before.Data {

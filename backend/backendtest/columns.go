@@ -1,0 +1,117 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// testAddDiag: one addition has one correct result, so == is right for any
+// numbers. The slice is spoilt after the call, which it allows.
+func testAddDiag[T backend.Float](r *rig[T]) {
+	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
+		for _, length := range []int{1, n} {
+			what := fmt.Sprintf("AddDiag n=%d len(d)=%d", n, length)
+			d := r.normals(1, length)
+			a := filled(n, n, sentinel)
+			for i := range n {
+				a.Row(i)[i] = float64(T(r.rng.NormFloat64()))
+			}
+			want := each(n, n, func(i, j int) float64 {
+				if i != j {
+					return sentinel
+				}
+				return float64(T(a.Row(i)[i]) + T(d.Data[min(i, length-1)]))
+			})
+			got := r.do(what, func(b backend.Backend[T], m []backend.Matrix[T]) error {
+				v := round[T](d).Data
+				b.AddDiag(v, m[0])
+				spoil(v)
+				return nil
+			}, a)
+			r.equal(what, got, want)
+		}
+	}
+}
+
+func spoil[T backend.Float](v []T) {
+	for i := range v {
+		v[i] = T(sentinel)
+	}
+}
+
+var columnShapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {1, 7}, {7, 1}, {5, 3}, {17, 33}, {64, 65}, {129, 2}, {1000, 5}, {3, 1000}, {10007, 3}}
+
+func testColAxpy[T backend.Float](r *rig[T]) {
+	for _, s := range columnShapes {
+		rows, cols := s[0], s[1]
+		what := fmt.Sprintf("ColAxpy %d×%d", rows, cols)
+		run := func(alpha host) call[T] {
+			return func(b backend.Backend[T], m []backend.Matrix[T]) error {
+				v := round[T](alpha).Data
+				b.ColAxpy(v, m[0], m[1])
+				spoil(v)
+				return nil
+			}
+		}
+		alpha, x, y := r.integers(1, cols, 4), r.integers(rows, cols, 8), r.integers(rows, cols, 8)
+		want := each(rows, cols, func(i, j int) float64 { return y.Row(i)[j] + alpha.Data[j]*x.Row(i)[j] })
+		r.equal(what, r.do(what, run(alpha), x, y), want)
+
+		// A product and a sum, fused or not: product[T](1) counts them.
+		alpha, x, y = r.normals(1, cols), r.normals(rows, cols), r.normals(rows, cols)
+		size := each(rows, cols, func(i, j int) float64 {
+			return abs1(alpha.Data[j]*x.Row(i)[j]) + abs1(y.Row(i)[j])
+		})
+		r.within(what, r.do(what, run(alpha), x, y), r.ask(what, run(alpha), x, y), scale(product[T](1), size))
+	}
+	r.report()
+}
+
+// colDot runs ColDot as a call whose output is a row.
+func (r *rig[T]) colDot(what string, x, y host, same bool) host {
+	r.Helper()
+	fx, fy := r.place(x), r.place(y)
+	defer fx.whole.Free()
+	defer fy.whole.Free()
+	dst := filled(1, x.Cols, sentinel)
+	held := round[T](dst)
+	var err error
+	if same {
+		err = r.b.ColDot(held.Data, fx.view, fx.view)
+	} else {
+		err = r.b.ColDot(held.Data, fx.view, fy.view)
+	}
+	if err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	for _, f := range []frame[T]{fx, fy} {
+		if err := f.unchanged(r.b); err != nil {
+			r.Fatalf("%s: %v", what, err)
+		}
+	}
+	return widen(held)
+}
+
+func testColDot[T backend.Float](r *rig[T]) {
+	dots := func(x, y host) host {
+		return each(1, x.Cols, func(_, j int) float64 {
+			var s float64
+			for i := range x.Rows {
+				s += x.Row(i)[j] * y.Row(i)[j]
+			}
+			return s
+		})
+	}
+	for _, s := range columnShapes {
+		rows, cols := s[0], s[1]
+		what := fmt.Sprintf("ColDot %d×%d", rows, cols)
+		x, y := r.integers(rows, cols, 8), r.integers(rows, cols, 8)
+		r.equal(what, r.colDot(what, x, y, false), dots(x, y))
+		r.equal(what+", y is x", r.colDot(what, x, y, true), dots(x, x))
+
+		x, y = r.normals(rows, cols), r.normals(rows, cols)
+		r.within(what, r.colDot(what, x, y, false), dots(x, y), scale(product[T](rows), dots(abs(x), abs(y))))
+	}
+	r.report()
+}

@@ -1,0 +1,237 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Infinities and NaNs: they reach every element that depends on them, also
+// through a factor of zero, and no other.
+
+// alike is within, with a NaN wherever want has one.
+func (r *rig[T]) alike(what string, got, want, bound host) {
+	r.Helper()
+	for i := range want.Rows {
+		for j, w := range want.Row(i) {
+			if math.IsNaN(w) && !math.IsNaN(got.Row(i)[j]) {
+				r.Fatalf("%s: element (%d, %d) is %v, want NaN", what, i, j, got.Row(i)[j])
+			}
+			if math.IsNaN(w) {
+				got.Row(i)[j] = w
+			}
+		}
+	}
+	r.within(what, got, want, bound)
+}
+
+var nanSizes = []int{1, 2, 7, 16, 17, 33, 65, 129}
+
+// poison puts v at a random place of h and returns its row.
+func (r *rig[T]) poison(h host, v float64) (row, col int) {
+	row, col = r.rng.IntN(h.Rows), r.rng.IntN(h.Cols)
+	h.Row(row)[col] = v
+	return row, col
+}
+
+// testNaNGemm compares with the plain sums in IEEE arithmetic. There is only
+// one infinity, so that their order does not matter.
+func testNaNGemm[T backend.Float](r *rig[T]) {
+	for range r.fewer(200) {
+		g := gemmCase{
+			pick(r, bothTrans), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, nanSizes),
+			pick(r, []float64{1, 0, -2}), pick(r, []float64{0, 1, 2}),
+		}
+		largest := pick(r, []int{0, 3}) // matrices of zeros too
+		a, b, c := r.integers(g.m, g.k, largest), r.integers(g.k, g.n, largest), r.integers(g.m, g.n, 3)
+		if g.beta == 0 {
+			c = filled(g.m, g.n, sentinel)
+		}
+		v := pick(r, []float64{math.NaN(), math.NaN(), math.Inf(1), math.Inf(-1)})
+		where := "A"
+		switch r.rng.IntN(3) {
+		case 0:
+			r.poison(a, v)
+		case 1:
+			r.poison(b, v)
+			where = "B"
+		case 2:
+			if g.beta != 0 {
+				r.poison(c, v)
+				where = "C"
+			}
+		}
+		what := fmt.Sprintf("%v, %v in %s, other elements ≤ %d", g, v, where, largest)
+		got := r.do(what, gemmCall[T](g), op(g.tA, a), op(g.tB, b), c)
+		r.alike(what, got, combine(g.alpha, mul(a, b), g.beta, c), filled(g.m, g.n, 0))
+	}
+}
+
+func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
+	for range r.fewer(60) {
+		s := syrkCase{pick(r, bothUplos), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
+		a, c := r.integers(s.n, s.k, pick(r, []int{0, 3})), r.integers(s.n, s.n, 3)
+		r.poison(a, math.NaN())
+		what := s.String() + ", NaN in A"
+		got := r.do(what, syrkCall[T](s), op(s.t, a), triangle(s.ul, c))
+		want := triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c))
+		r.alike(what, got, want, filled(s.n, s.n, 0))
+	}
+	for range r.fewer(60) {
+		s := symmCase{pick(r, bothUplos), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
+		largest := pick(r, []int{0, 3})
+		a, b, c := r.integers(s.m, s.m, largest), r.integers(s.m, s.n, largest), r.integers(s.m, s.n, 3)
+		what := s.String() + ", NaN in A"
+		if r.rng.IntN(2) == 0 {
+			r.poison(a, math.NaN())
+		} else {
+			r.poison(b, math.NaN())
+			what = s.String() + ", NaN in B"
+		}
+		got := r.do(what, symmCall[T](s), triangle(s.ul, a), b, c)
+		r.alike(what, got, combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c), filled(s.m, s.n, 0))
+	}
+}
+
+// testNaNTrsm: a NaN in B spoils its own right-hand side from its element on
+// in the order of substitution, and no other; what comes before it in that
+// order may be spoilt where blocks are inverted. A zero pivot leaves no finite
+// number in its row.
+func testNaNTrsm[T backend.Float](r *rig[T]) {
+	everyTrsm(func(c trsmCase) {
+		for range r.fewer(12) {
+			c.order, c.rhs, c.alpha = pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0})
+			low := r.exactTriangle(c.order, 12, false)
+			m, n := c.dims()
+			x := r.integers(m, n, 3)
+			b := c.times(c.stored(low), x)
+			if c.alpha == 0 {
+				x = filled(m, n, 0)
+			}
+			i, j := r.poison(b, math.NaN())
+			pivot, rhs := i, j
+			if c.s == backend.Right {
+				pivot, rhs = j, i
+			}
+			what := fmt.Sprintf("%v, NaN in B at (%d, %d)", c, i, j)
+			got := r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), b)
+			// Pivots go down for a lower op(A) on the left and an upper one on
+			// the right.
+			down := (c.ul == backend.Lower) == (c.t == backend.NoTrans) == (c.s == backend.Left)
+			for i := range m {
+				for j := range n {
+					p, h := i, j
+					if c.s == backend.Right {
+						p, h = j, i
+					}
+					g := got.Row(i)[j]
+					after := p == pivot || (p > pivot) == down
+					if h == rhs && after && !math.IsNaN(g) {
+						r.Fatalf("%s: element (%d, %d) is %v, want NaN", what, i, j, g)
+					}
+					if h != rhs && g != x.Row(i)[j] {
+						r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", what, i, j, g, x.Row(i)[j])
+					}
+				}
+			}
+
+			low.Row(pivot)[pivot] = 0
+			what = fmt.Sprintf("%v, pivot %d is zero", c, pivot)
+			got = r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), filled(m, n, 1))
+			for h := range c.rhs {
+				g := got.Row(min(pivot, m-1))
+				if c.s == backend.Right {
+					g = got.Row(h)[pivot : pivot+1]
+				} else {
+					g = g[h : h+1]
+				}
+				if !math.IsNaN(g[0]) && !math.IsInf(g[0], 0) {
+					r.Fatalf("%s: it gave %v", what, g[0])
+				}
+			}
+		}
+	})
+}
+
+// testNaNGram: a NaN feature spoils the row or column of its point, an
+// infinite one nothing but these; a centre or a scale taken from the data must
+// not carry it to other points. What k is of a point with NaN and itself is
+// not said: its distance to itself is both 0 and NaN.
+func testNaNGram[T backend.Float](r *rig[T]) {
+	for _, d := range []int{1, 3, 17} {
+		for _, k := range everyKernel(d) {
+			if len(kernels.Compile(k).Stats) == 0 {
+				continue
+			}
+			n, m := pick(r, nanSizes), pick(r, nanSizes)
+			x, z := r.normals(n, d), r.normals(m, d)
+			clean := r.ask("Gram", gramCall[T](k), x, z, filled(n, m, sentinel))
+			bound, symmetric := kernelBounds[T](k, x, z), kernelBounds[T](k, x, x)
+			i, _ := r.poison(x, math.NaN())
+			j, _ := r.poison(z, pick(r, []float64{math.NaN(), math.Inf(1)}))
+			what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, NaN in row %d of X, NaN or Inf in row %d of Z", k, n, m, d, i, j)
+			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+			for h := range n {
+				if h != i {
+					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // tested with X
+				}
+			}
+			for h := range m {
+				if h == j {
+					h = 0
+				}
+				clean.Row(i)[h] = math.NaN()
+			}
+			clean.Row(i)[j] = got.Row(i)[j]
+			r.alike(what, got, clean, bound)
+
+			what = fmt.Sprintf("Gram %v n=%d d=%d, NaN in row %d, z == x", k, n, d, i)
+			got = r.do(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			want := r.ask(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			want.Row(i)[i] = got.Row(i)[i]
+			r.alike(what, got, want, symmetric)
+		}
+	}
+}
+
+// testNaNGramMul: a NaN in V spoils its column, also where k is 0; one in X
+// spoils its row, one in Z everything.
+func testNaNGramMul[T backend.Float](r *rig[T]) {
+	far := len(distanceKernels(3, 1)) // those are 0 at points far apart
+	for ki, k := range everyKernel(3) {
+		if len(kernels.Compile(k).Stats) == 0 {
+			continue
+		}
+		n, m, t := pick(r, nanSizes), pick(r, nanSizes), 1+r.rng.IntN(5)
+		for _, where := range []string{"X", "Z", "V"} {
+			x, z, v := r.normals(n, 3), r.normals(m, 3), r.normals(m, t)
+			if ki < far {
+				x = scale(128, x)
+			}
+			var row, col int
+			switch where {
+			case "X":
+				row, col = r.poison(x, math.NaN())
+			case "Z":
+				row, col = r.poison(z, math.NaN())
+			case "V":
+				row, col = r.poison(v, math.NaN())
+			}
+			what := fmt.Sprintf("GramMul %v n=%d m=%d t=%d, NaN in %s at (%d, %d)", k, n, m, t, where, row, col)
+			got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+				b.GramMul(op[3], k, op[0], op[1], op[2])
+				return nil
+			}, x, z, v, filled(n, t, sentinel))
+			for i := range n {
+				for c, g := range got.Row(i) {
+					spoilt := where == "Z" || where == "X" && i == row || where == "V" && c == col
+					if math.IsNaN(g) != spoilt {
+						r.Fatalf("%s: element (%d, %d) is %v", what, i, c, g)
+					}
+				}
+			}
+		}
+	}
+}
