@@ -1,0 +1,233 @@
+package solvertest
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// precision of the oracle in bits. A condition of 2^100 would leave it more
+// right digits than float64 has.
+const precision = 256
+
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
+
+// oracle is the solution of the dual system of a Problem, in which every k(x,z)
+// is the float64 that package kernels gives, and the norms from which bounds
+// are made.
+type oracle struct {
+	p            solvers.Problem
+	alpha        [][]*big.Float // n×t
+	intercept    []*big.Float
+	a            float64   // ‖A‖ of A = K + λW⁻¹, Frobenius, as all norms here
+	inverse      float64   // ‖A⁻¹‖
+	ones         float64   // ‖A⁻¹1‖
+	weightOfOnes float64   // 1ᵀA⁻¹1
+	y            []float64 // ‖y_j‖ + |b_j|√n
+}
+
+func newOracle(p solvers.Problem) *oracle {
+	n, t := p.X.Rows, p.Y.Cols
+	o := &oracle{p: p}
+	a := zeros(n, n)
+	for i := range n {
+		for j := range n {
+			a[i][j].SetFloat64(kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)))
+		}
+		shift := real(p.Lambda)
+		if p.Weights != nil {
+			shift.Quo(shift, real(p.Weights[i]))
+		}
+		a[i][i].Add(a[i][i], shift)
+	}
+	o.a = frobenius(a)
+	inverse := invert(a)
+	o.inverse = frobenius(inverse)
+
+	ones := zeros(n, 1)
+	for i := range n {
+		ones[i][0].SetInt64(1)
+	}
+	z := multiply(inverse, ones)
+	s := multiply(inverse, toBig(p.Y))
+	o.ones = frobenius(z)
+	o.weightOfOnes, _ = sum(z, 0).Float64()
+	for j := range t {
+		b := real(0)
+		if p.Intercept {
+			b.Quo(sum(s, j), sum(z, 0))
+		}
+		o.intercept = append(o.intercept, b)
+		for i := range n {
+			s[i][j].Sub(s[i][j], real(0).Mul(b, z[i][0]))
+		}
+		size, _ := b.Float64()
+		o.y = append(o.y, norm(column(p.Y, j))+math.Abs(size)*math.Sqrt(float64(n)))
+	}
+	o.alpha = s
+	return o
+}
+
+// coefficients returns α, rounded.
+func (o *oracle) coefficients() backend.Host[float64] {
+	h := backend.NewHost[float64](len(o.alpha), len(o.y))
+	for i, row := range o.alpha {
+		for j, v := range row {
+			h.Row(i)[j], _ = v.Float64()
+		}
+	}
+	return h
+}
+
+// values returns f at the rows of z, rounded.
+func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
+	k := zeros(z.Rows, o.p.X.Rows)
+	for i := range z.Rows {
+		for j := range o.p.X.Rows {
+			k[i][j].SetFloat64(kernels.Eval(o.p.Kernel, z.Row(i), o.p.X.Row(j)))
+		}
+	}
+	f := multiply(k, o.alpha)
+	h := backend.NewHost[float64](z.Rows, len(o.y))
+	for i := range f {
+		for j, v := range f[i] {
+			h.Row(i)[j], _ = v.Add(v, o.intercept[j]).Float64()
+		}
+	}
+	return h
+}
+
+// unit is the relative perturbation of A that a float64 method may show: each
+// of n+d steps of a sum or an elimination rounds once (γ_{n+d}), an element of
+// K and a solve add a few; 8 covers both and the change from the spectral norm
+// of the theory (Higham 2002, theorem 10.4) to its constants.
+func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
+
+// alphaBound is how far the computed α of output j may be from the exact one,
+// in norm. A perturbation of A by unit·‖A‖ changes A⁻¹v by
+// unit·‖A‖·‖A⁻¹‖·‖A⁻¹‖·‖v‖ to first order; α = A⁻¹(y − b1) adds what comes with
+// an error of b.
+func (o *oracle) alphaBound(j int) float64 {
+	bound := o.unit() * o.a * o.inverse * o.inverse * o.y[j]
+	if o.p.Intercept {
+		bound += o.ones * o.interceptBound(j)
+	}
+	return bound
+}
+
+// interceptBound is the same for b = 1ᵀA⁻¹y / 1ᵀA⁻¹1.
+func (o *oracle) interceptBound(j int) float64 {
+	if !o.p.Intercept {
+		return 0
+	}
+	n := float64(o.p.X.Rows)
+	return math.Sqrt(n) * o.unit() * o.a * o.inverse * o.inverse * o.y[j] / o.weightOfOnes
+}
+
+// valueBound is the same for f(z): |k_zᵀδα| + |δb|. The primal method solves
+// with XᵀWX + λI, whose condition is not worse than that of K + λW⁻¹ when there
+// are more samples than features; the same bound serves it.
+func (o *oracle) valueBound(z []float64, j int) float64 {
+	k := backend.NewHost[float64](o.p.X.Rows, 1)
+	for i := range k.Data {
+		k.Data[i] = kernels.Eval(o.p.Kernel, o.p.X.Row(i), z)
+	}
+	return norm(k)*o.alphaBound(j) + o.interceptBound(j)
+}
+
+func real(v float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(v) }
+
+func zeros(rows, cols int) [][]*big.Float {
+	m := make([][]*big.Float, rows)
+	for i := range m {
+		m[i] = make([]*big.Float, cols)
+		for j := range m[i] {
+			m[i][j] = real(0)
+		}
+	}
+	return m
+}
+
+func toBig(h backend.Host[float64]) [][]*big.Float {
+	m := zeros(h.Rows, h.Cols)
+	for i := range m {
+		for j := range m[i] {
+			m[i][j].SetFloat64(h.Row(i)[j])
+		}
+	}
+	return m
+}
+
+func multiply(a, b [][]*big.Float) [][]*big.Float {
+	c := zeros(len(a), len(b[0]))
+	for i := range c {
+		for j := range c[i] {
+			for q := range b {
+				c[i][j].Add(c[i][j], real(0).Mul(a[i][q], b[q][j]))
+			}
+		}
+	}
+	return c
+}
+
+// invert returns the inverse of a positive definite matrix by Gauss and
+// Jordan's elimination, which needs no pivoting then. It overwrites a.
+func invert(a [][]*big.Float) [][]*big.Float {
+	n := len(a)
+	inv := zeros(n, n)
+	for i := range n {
+		inv[i][i].SetInt64(1)
+	}
+	for p := range n {
+		pivot := real(0).Copy(a[p][p])
+		for j := range n {
+			a[p][j].Quo(a[p][j], pivot)
+			inv[p][j].Quo(inv[p][j], pivot)
+		}
+		for i := range n {
+			if i == p {
+				continue
+			}
+			factor := real(0).Copy(a[i][p])
+			for j := range n {
+				a[i][j].Sub(a[i][j], real(0).Mul(factor, a[p][j]))
+				inv[i][j].Sub(inv[i][j], real(0).Mul(factor, inv[p][j]))
+			}
+		}
+	}
+	return inv
+}
+
+func sum(a [][]*big.Float, j int) *big.Float {
+	s := real(0)
+	for i := range a {
+		s.Add(s, a[i][j])
+	}
+	return s
+}
+
+func frobenius(a [][]*big.Float) float64 {
+	s := 0.0
+	for _, row := range a {
+		for _, v := range row {
+			f, _ := v.Float64()
+			s += f * f
+		}
+	}
+	return math.Sqrt(s)
+}
+
+// norm is the Frobenius norm.
+func norm(h backend.Host[float64]) float64 {
+	s := 0.0
+	for i := range h.Rows {
+		for _, v := range h.Row(i) {
+			s += v * v
+		}
+	}
+	return math.Sqrt(s)
+}

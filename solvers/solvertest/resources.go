@@ -1,0 +1,191 @@
+package solvertest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// The tests of this file are about memory, progress, cancellation and faults.
+
+// large is a problem whose matrices are large against the rounding of their
+// rows to whole cache lines.
+func (c *cell) large() solvers.Problem {
+	r := c.random()
+	if c.method == solvers.Primal {
+		return c.problem(r, 700, 64, 2)
+	}
+	if isLinear(c.kernel) {
+		return c.problem(r, 160, 64, 2)
+	}
+	return c.problem(r, 160, 4, 2)
+}
+
+// testMemory: the plan is within a tenth of what was measured, and nothing is
+// left.
+func testMemory(c *cell) {
+	p := c.large()
+	for _, intercept := range []bool{false, true} {
+		for _, weights := range [][]float64{nil, p.Weights} {
+			q := p
+			q.Intercept, q.Weights = intercept, weights
+			dev := c.open(c, backend.Config{}) // a new one: its peak is that of this solve
+			plan, err := solvers.MakePlan(dev, q, c.method)
+			if err != nil {
+				c.Fatal(err)
+			}
+			res, err := solvers.Solve(c.Context(), dev, q, solvers.Params{Method: c.method})
+			if err != nil {
+				c.Fatal(err)
+			}
+			now, peak := dev.InUse()
+			if now != 0 {
+				c.Errorf("%d bytes are left on the device", now)
+			}
+			if res.Bytes != peak {
+				c.Errorf("Bytes is %d, the device measured %d", res.Bytes, peak)
+			}
+			if off := math.Abs(float64(plan.Bytes-peak)) / float64(peak); off > 0.1 {
+				c.Errorf("intercept %v, weights %v: planned %d bytes, measured %d: off by %.0f %%", intercept, weights != nil, plan.Bytes, peak, 100*off)
+			}
+			if plan.Method != c.method || plan.Reason == "" || plan.Flops <= 0 {
+				c.Errorf("incomplete plan: %+v", plan)
+			}
+		}
+	}
+}
+
+// testBudget: one byte too few is refused, with the number of rows that fits.
+func testBudget(c *cell) {
+	p := c.large()
+	plan, err := solvers.MakePlan(c.dev, p, c.method)
+	if err != nil {
+		c.Fatal(err)
+	}
+	refused := func(dev backend.Device, limit int64) {
+		c.Helper()
+		_, err := solvers.Solve(c.Context(), dev, p, solvers.Params{Method: c.method, Memory: limit})
+		var budget *solvers.BudgetError
+		if !errors.As(err, &budget) {
+			c.Fatalf("not refused as too large: %v", err)
+		}
+		if budget.Needed != plan.Bytes || budget.Available != plan.Bytes-1 || budget.Rows != p.X.Rows || budget.Method != c.method {
+			c.Errorf("%+v does not describe a plan of %d bytes for %d rows", budget, plan.Bytes, p.X.Rows)
+		}
+		if _, peak := dev.InUse(); dev != c.dev && peak != 0 {
+			c.Errorf("%d bytes had been taken when it was refused", peak)
+		}
+		if budget.Largest >= p.X.Rows {
+			c.Fatalf("%d rows are said to fit, %d do not", budget.Largest, p.X.Rows)
+		}
+		for _, n := range []int{budget.Largest, budget.Largest + 1} {
+			if n == 0 {
+				continue
+			}
+			q := subset(p, upTo(n))
+			small, err := solvers.MakePlan(dev, q, c.method)
+			if err != nil {
+				c.Fatal(err)
+			}
+			if fits := small.Bytes <= budget.Available; fits != (n == budget.Largest) {
+				c.Errorf("%d rows need %d bytes of %d, %d rows are said to be the most", n, small.Bytes, budget.Available, budget.Largest)
+			}
+		}
+	}
+	refused(c.dev, plan.Bytes-1)
+	refused(c.open(c, backend.Config{Memory: plan.Bytes - 1}), 0)
+	if _, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method, Memory: plan.Bytes}); err != nil {
+		c.Errorf("the planned memory is not enough: %v", err)
+	}
+}
+
+// testProgress: one call at a time, from 0 to 1, never back, through all
+// stages.
+func testProgress(c *cell) {
+	p := c.large()
+	var inside atomic.Int32
+	var told []solvers.Progress
+	_, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method, Progress: func(s solvers.Progress) {
+		if inside.Add(1) != 1 {
+			c.Error("called by two goroutines at a time")
+		}
+		told = append(told, s)
+		inside.Add(-1)
+	}})
+	if err != nil {
+		c.Fatal(err)
+	}
+	order, last := map[string]int{"gram": 1, "factor": 2, "solve": 3}, solvers.Progress{Stage: "gram"}
+	for i, s := range told {
+		step := order[s.Stage] - order[last.Stage]
+		if order[s.Stage] == 0 || step < 0 || step > 1 || !(s.Fraction >= last.Fraction) || s.Fraction > 1 {
+			c.Errorf("call %d: %+v after %+v", i, s, last)
+		}
+		last = s
+	}
+	if len(told) < 5 || told[0].Fraction != 0 || last.Fraction != 1 || last.Stage != "solve" {
+		c.Errorf("%d calls, from %+v to %+v", len(told), told[0], last)
+	}
+}
+
+// testCancelled: before the work and in the middle of it.
+func testCancelled(c *cell) {
+	p := c.large()
+	cause := errors.New("the reason")
+	for _, at := range []float64{-1, 0, 0.2, 0.5, 0.8, 0.99} {
+		ctx, cancel := context.WithCancelCause(c.Context())
+		if at < 0 {
+			cancel(cause)
+		}
+		res, err := solvers.Solve(ctx, c.dev, p, solvers.Params{Method: c.method, Progress: func(s solvers.Progress) {
+			if s.Fraction >= at {
+				cancel(cause)
+			}
+		}})
+		cancel(nil)
+		if !errors.Is(err, cause) || res != nil {
+			c.Errorf("cancelled at %v: got %v, error %v", at, res, err)
+		}
+		c.nothingLeft()
+	}
+	ctx, cancel := context.WithCancel(c.Context())
+	cancel()
+	if _, err := solvers.Solve(ctx, c.dev, p, solvers.Params{Method: c.method}); !errors.Is(err, context.Canceled) {
+		c.Errorf("not context.Canceled: %v", err)
+	}
+}
+
+// testFaults: the first call to the device fails, the second, and so on until
+// none is left to fail.
+func testFaults(c *cell) {
+	c.each(func(c *cell, p solvers.Problem) {
+		p.Weights = nil
+		for n := 1; ; n++ {
+			calls := 0
+			dev := &device{Device: c.dev, before: func() error {
+				if calls++; calls == n {
+					return errFault
+				}
+				return nil
+			}}
+			_, err := solvers.Solve(c.Context(), dev, p, solvers.Params{Method: c.method})
+			c.nothingLeft()
+			if calls < n {
+				if err != nil {
+					c.Fatalf("no call failed, but: %v", err)
+				}
+				if n < 5 {
+					c.Fatalf("only %d calls could fail", n-1)
+				}
+				return
+			}
+			if !errors.Is(err, errFault) {
+				c.Fatalf("call %d failed, the error is: %v", n, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,300 @@
+package solvertest
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// The tests of this file compare with the oracle and with closed forms.
+
+func isLinear(k kernels.Kernel) bool { return kernels.Equal(k, kernels.Linear{}) }
+
+// againstOracle compares everything in res with the exact solution.
+func (c *cell) againstOracle(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) {
+	c.Helper()
+	o := newOracle(p)
+	c.compare("values", values(p, res, z), o.values(z), func(i, j int) float64 { return o.valueBound(z.Row(i), j) })
+	if len(res.Alpha.Data) > 0 {
+		c.compare("alpha", res.Alpha, o.coefficients(), func(_, j int) float64 { return o.alphaBound(j) })
+	}
+	if isLinear(p.Kernel) != (len(res.Coef.Data) > 0) {
+		c.Errorf("coef has %d entries with the kernel %v", len(res.Coef.Data), p.Kernel)
+	}
+	if !p.Intercept {
+		for j, b := range res.Intercept {
+			if b != 0 {
+				c.Errorf("intercept of output %d is %v, none was asked for", j, b)
+			}
+		}
+	}
+}
+
+func testOracle(c *cell) {
+	c.each(func(c *cell, p solvers.Problem) {
+		c.againstOracle(p, c.solve(p), points(c.random(), p))
+	})
+}
+
+func testDuplicateRows(c *cell) {
+	c.each(func(c *cell, p solvers.Problem) {
+		n := p.X.Rows
+		for i := n / 2; i < n; i++ {
+			copy(p.X.Row(i), p.X.Row(i-n/2))
+		}
+		c.againstOracle(p, c.solve(p), points(c.random(), p))
+	})
+}
+
+// testOneSample: α = y/(k + λ/w), or b = y and f = y everywhere.
+func testOneSample(c *cell) {
+	if c.kernel.Check(1) != nil {
+		c.Skipf("%v is not a kernel of one feature", c.kernel)
+	}
+	one := func(v float64) backend.Host[float64] { return rowOf([]float64{v}) }
+	p := solvers.Problem{Kernel: c.kernel, X: one(1.5), Y: one(3), Weights: []float64{2}, Lambda: 0.5}
+	k := kernels.Diag(c.kernel, []float64{1.5})
+	// A handful of roundings, each relative to the result.
+	bound := func(int, int) float64 { return 16 * epsilon * 3 }
+	c.compare("value", values(p, c.solve(p), p.X), one(k*3/(k+0.25)), bound)
+	p.Intercept = true
+	c.compare("value with intercept", values(p, c.solve(p), p.X), one(3), bound)
+	c.compare("intercept", rowOf(c.solve(p).Intercept), one(3), func(int, int) float64 {
+		return 16 * epsilon * 3 * max(1, k) // α is a rounding error, and kα with it
+	})
+}
+
+// testLargeLambda: α → Wy/λ; the next term of the series is WKWy/λ².
+func testLargeLambda(c *cell) {
+	r := c.random()
+	p := c.problem(r, 24, 4, 2)
+	o := newOracle(p)
+	p.Lambda = 1e6 * o.a
+	z := points(r, p)
+	want := backend.NewHost[float64](z.Rows, 2)
+	wy, most := backend.NewHost[float64](p.X.Rows, 2), 0.0
+	for q, w := range p.Weights {
+		most = max(most, w)
+		for j, y := range p.Y.Row(q) {
+			wy.Row(q)[j] = w * y
+		}
+	}
+	sizes := make([]float64, z.Rows) // ‖k_z‖
+	for i := range z.Rows {
+		for q := range p.X.Rows {
+			k := kernels.Eval(p.Kernel, p.X.Row(q), z.Row(i))
+			sizes[i] = math.Hypot(sizes[i], k)
+			for j := range want.Cols {
+				want.Row(i)[j] += k * wy.Row(q)[j] / p.Lambda
+			}
+		}
+	}
+	c.compare("values", values(p, c.solve(p), z), want, func(i, j int) float64 {
+		first := sizes[i] * norm(column(wy, j)) / p.Lambda
+		return first * (most*o.a/p.Lambda + o.unit()*most)
+	})
+}
+
+// testSmallLambda: λ = 0 gives a function through all points, where there is
+// one.
+func testSmallLambda(c *cell) {
+	r := c.random()
+	if c.method == solvers.Primal {
+		c.linearTargets(c.problem(r, 24, 4, 2))
+		return
+	}
+	for _, intercept := range []bool{false, true} {
+		// Four samples in four dimensions: K has full rank for every kernel
+		// but the centred linear one.
+		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
+			p.Lambda, p.Intercept = 0, intercept
+			o := newOracle(p)
+			if cond := o.a * o.inverse; cond > 1e10 {
+				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
+			}
+			c.compare("values", values(p, c.solve(p), p.X), p.Y, func(i, j int) float64 { return o.valueBound(p.X.Row(i), j) })
+		}
+	}
+}
+
+// linearTargets: with λ = 0, targets that are linear in x are met, and their
+// coefficients found.
+func (c *cell) linearTargets(p solvers.Problem) {
+	p.Lambda, p.Intercept = 0, true
+	n, d := p.X.Rows, p.X.Cols
+	wide := zeros(n, d+1) // [X 1]
+	for i := range n {
+		for j, v := range p.X.Row(i) {
+			wide[i][j].SetFloat64(v)
+			p.Y.Row(i)[0] = 3
+			p.Y.Row(i)[1] = -1
+		}
+		wide[i][d].SetInt64(1)
+		for j, v := range p.X.Row(i) {
+			p.Y.Row(i)[0] += float64(j+1) * v
+			p.Y.Row(i)[1] -= v
+		}
+	}
+	// XᵀWX is at most twice, and its inverse at most twice, that without W.
+	square := zeros(d+1, d+1)
+	for i := range square {
+		for j := range square {
+			for q := range n {
+				square[i][j].Add(square[i][j], real(0).Mul(wide[q][i], wide[q][j]))
+			}
+		}
+	}
+	condition := 4 * frobenius(square) * frobenius(invert(square))
+	unit := 8 * epsilon * float64(n+d)
+	res := c.solve(p)
+	want := backend.NewHost[float64](d, 2)
+	for j := range d {
+		want.Row(j)[0], want.Row(j)[1] = float64(j+1), -1
+	}
+	bound := func(_, j int) float64 { return unit * condition * (norm(column(want, j)) + 3) }
+	c.compare("coef", res.Coef, want, bound)
+	c.compare("intercept", rowOf(res.Intercept), rowOf([]float64{3, -1}), bound)
+}
+
+// testResidual: small, and what a computation on the host finds, also when the
+// factor is wrong.
+func testResidual(c *cell) {
+	c.each(func(c *cell, p solvers.Problem) {
+		o := newOracle(p)
+		res := c.solve(p)
+		want, noise := residual(p, res, o)
+		if !(res.Residual <= noise) {
+			c.Errorf("residual %.3g, a stable method stays below %.3g", res.Residual, noise)
+		}
+		if !(math.Abs(res.Residual-want) <= noise) {
+			c.Errorf("residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+		}
+
+		bad := &device{Device: c.dev, factor: 1e-2}
+		res, err := solvers.Solve(c.Context(), bad, p, solvers.Params{Method: c.method})
+		if err != nil {
+			c.Fatal(err)
+		}
+		want, noise = residual(p, res, o)
+		if !(want > 100*noise) {
+			c.Fatalf("the wrong factor gives a residual of %.3g only", want)
+		}
+		if !(math.Abs(res.Residual-want) <= noise) {
+			c.Errorf("wrong factor: residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+		}
+	})
+}
+
+// residual computes Result.Residual on the host, and what rounding may
+// contribute to it.
+func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise float64) {
+	n, d := p.X.Rows, p.X.Cols
+	weight := func(i int) float64 {
+		if p.Weights == nil {
+			return 1
+		}
+		return p.Weights[i]
+	}
+	f := values(p, res, p.X)
+	for j := range p.Y.Cols {
+		var r, size backend.Host[float64]
+		var scale float64
+		if res.Method == solvers.Primal {
+			xbar, ybar := mean(p, p.X), mean(p, p.Y)
+			r, size = backend.NewHost[float64](d, 1), backend.NewHost[float64](d, 1)
+			for q := range d {
+				for i := range n {
+					x, y := weight(i)*(p.X.Row(i)[q]-xbar[q]), p.Y.Row(i)[j]
+					r.Data[q] += x * (y - f.Row(i)[j])
+					size.Data[q] += x * (y - ybar[j])
+				}
+				r.Data[q] -= p.Lambda * res.Coef.Row(q)[j]
+			}
+			scale = o.a*norm(column(res.Coef, j)) + norm(p.X)*o.y[j]*2
+		} else {
+			r, size = backend.NewHost[float64](n+1, 1), column(p.Y, j)
+			for i := range n {
+				a := res.Alpha.Row(i)[j]
+				r.Data[i] = f.Row(i)[j] + p.Lambda/weight(i)*a - p.Y.Row(i)[j]
+				if p.Intercept {
+					r.Data[n] += a
+				}
+			}
+			scale = o.a*norm(column(res.Alpha, j)) + o.y[j]
+		}
+		worst = max(worst, norm(r)/norm(size))
+		noise = max(noise, 2*o.unit()*scale/norm(size))
+	}
+	return worst, noise
+}
+
+// mean returns the weighted means of h's columns, or zeros without intercept.
+func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
+	m, total := make([]float64, h.Cols), 0.0
+	for i := range h.Rows {
+		w := 1.0
+		if p.Weights != nil {
+			w = p.Weights[i]
+		}
+		total += w
+		for j, v := range h.Row(i) {
+			m[j] += w * v
+		}
+	}
+	for j := range m {
+		m[j] /= total
+		if !p.Intercept {
+			m[j] = 0
+		}
+	}
+	return m
+}
+
+// testSingular: a system without a unique solution gives no numbers.
+func testSingular(c *cell) {
+	r := c.random()
+	p := c.problem(r, 24, 4, 1)
+	p.Lambda, p.Weights = 0, nil
+	refused := func(p solvers.Problem) {
+		c.Helper()
+		_, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method})
+		if err == nil {
+			c.Fatal("a singular system was solved")
+		}
+		var pivot *backend.PivotError
+		if !errors.As(err, &pivot) || !errors.Is(err, backend.ErrNotPosDef) {
+			c.Errorf("not a PivotError: %v", err)
+		}
+		if !strings.Contains(err.Error(), "raise lambda above") {
+			c.Errorf("the error does not say what to do: %v", err)
+		}
+		c.nothingLeft()
+	}
+	if c.method == solvers.Dual {
+		copy(p.X.Row(20), p.X.Row(3))
+		refused(p)
+		return
+	}
+	for _, intercept := range []bool{false, true} {
+		p.Intercept = intercept
+		q := p
+		q.X = rowsOf(p.X, upTo(p.X.Rows))
+		for i := range q.X.Rows {
+			q.X.Row(i)[2] = q.X.Row(i)[0] - q.X.Row(i)[1]
+		}
+		refused(q)
+		constant := 0.0
+		if intercept {
+			constant = 0.1
+		}
+		for i := range q.X.Rows {
+			q.X.Row(i)[2] = constant
+		}
+		refused(q)
+		refused(subset(p, upTo(3))) // fewer samples than features
+	}
+}

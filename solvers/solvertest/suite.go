@@ -1,0 +1,171 @@
+// Package solvertest is the suite that every method of package solvers passes.
+// The test of a method is
+//
+//	func TestDual(t *testing.T) {
+//		solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: …})
+//	}
+//
+// in a file that imports the backends: the suite runs on every device that is
+// registered and usable, and once more on a device that cannot use Go memory,
+// as a GPU cannot.
+//
+// The oracle solves the same system with numbers of 256 bits (oracle.go), so
+// that an allowed difference is all the method's own, and is derived from the
+// condition of the system.
+package solvertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Suite says what is tested.
+type Suite struct {
+	Method  solvers.Method
+	Kernels []kernels.Kernel // that the method takes
+	Seed    uint64           // of every random number; 0 is 1
+}
+
+// Run runs the suite on every usable device.
+func Run(t *testing.T, s Suite) {
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	EachDevice(t, func(t *testing.T, open Open) {
+		dev := open(t, backend.Config{})
+		for _, k := range s.Kernels {
+			t.Run(k.String(), func(t *testing.T) {
+				for _, test := range tests {
+					t.Run(test.name, func(t *testing.T) {
+						c := &cell{T: t, open: open, dev: dev, method: s.Method, kernel: k, seed: s.Seed}
+						test.run(c)
+						c.nothingLeft()
+					})
+				}
+			})
+		}
+	})
+}
+
+var tests = []struct {
+	name string
+	run  func(*cell)
+}{
+	{"Oracle", testOracle},
+	{"OneSample", testOneSample},
+	{"Residual", testResidual},
+	{"LargeLambda", testLargeLambda},
+	{"SmallLambda", testSmallLambda},
+	{"PermutedRows", testPermutedRows},
+	{"ScaledTargets", testScaledTargets},
+	{"ShiftedTargets", testShiftedTargets},
+	{"ShiftedFeatures", testShiftedFeatures},
+	{"WeightsAreRepetitions", testWeightsAreRepetitions},
+	{"ZeroWeights", testZeroWeights},
+	{"Outputs", testOutputs},
+	{"DuplicateRows", testDuplicateRows},
+	{"SameBits", testSameBits},
+	{"Singular", testSingular},
+	{"Memory", testMemory},
+	{"Budget", testBudget},
+	{"Progress", testProgress},
+	{"Cancelled", testCancelled},
+	{"Faults", testFaults},
+}
+
+// Open opens the device under test, to be closed when the test ends.
+type Open func(t testing.TB, c backend.Config) backend.Device
+
+// EachDevice runs f for every device that is registered and usable, and for one
+// without the ability to wrap Go memory. A device that cannot be used here is
+// skipped with the reason of its probe.
+func EachDevice(t *testing.T, f func(t *testing.T, open Open)) {
+	t.Helper()
+	report := backend.Report()
+	if len(report) == 0 {
+		t.Fatal("no backend is registered: import one for its side effect")
+	}
+	for _, s := range report {
+		run := func(name string, change func(backend.Device) backend.Device) {
+			t.Run(name, func(t *testing.T) {
+				if s.Err != nil {
+					t.Skipf("%s cannot be used here: %v", s.Device, s.Err)
+				}
+				f(t, func(t testing.TB, c backend.Config) backend.Device {
+					t.Helper()
+					dev, err := backend.Open(s.Device, c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() {
+						if err := dev.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+					return change(dev)
+				})
+			})
+		}
+		run(s.Device, func(d backend.Device) backend.Device { return d })
+		if s.Device == "ref" {
+			run("ref without Wrap", func(d backend.Device) backend.Device { return &device{Device: d} })
+		}
+	}
+}
+
+// cell is one test of one kernel on one device.
+type cell struct {
+	*testing.T
+	open   Open
+	dev    backend.Device
+	method solvers.Method
+	kernel kernels.Kernel
+	seed   uint64
+}
+
+// random returns the generator of this test and logs its seed.
+func (c *cell) random() *rand.Rand {
+	c.Logf("seed %d", c.seed)
+	return rand.New(rand.NewPCG(c.seed, 0))
+}
+
+// solve solves p by the method under test, or ends the test.
+func (c *cell) solve(p solvers.Problem) *solvers.Result {
+	c.Helper()
+	res, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return res
+}
+
+// nothingLeft requires that no memory is in use on the device.
+func (c *cell) nothingLeft() {
+	c.Helper()
+	if now, _ := c.dev.InUse(); now != 0 {
+		c.Errorf("%d bytes are left on the device", now)
+	}
+}
+
+// each runs f for the variations of a problem that a method must cover.
+func (c *cell) each(f func(c *cell, p solvers.Problem)) {
+	for _, intercept := range []bool{false, true} {
+		for _, weighted := range []bool{false, true} {
+			c.Run(fmt.Sprintf("intercept=%v,weights=%v", intercept, weighted), func(t *testing.T) {
+				sub := *c
+				sub.T = t
+				p := sub.problem(sub.random(), 24, 4, 2)
+				p.Intercept = intercept
+				if !weighted {
+					p.Weights = nil
+				}
+				f(&sub, p)
+			})
+		}
+	}
+}
