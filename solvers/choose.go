@@ -56,9 +56,8 @@ func cost(m Method, n, d, t int, bordered, linear bool) float64 {
 // choose returns the method for p and why.
 func choose(p Problem, n int, m Method) (Method, string, error) {
 	linear := isLinear(p.Kernel)
-	singular := linear && p.Lambda == 0 && p.Intercept
 	switch {
-	case m == Dual && singular:
+	case m == Dual && linear && p.Lambda == 0 && p.Intercept:
 		return "", "", errors.New("solvers: dual: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use the method primal")
 	case m == Dual || m == Primal && linear:
 		return m, "asked for", nil
@@ -68,10 +67,10 @@ func choose(p Problem, n int, m Method) (Method, string, error) {
 		return "", "", fmt.Errorf("solvers: no method is called %q: there are %q and %q", m, Dual, Primal)
 	case !linear:
 		return Dual, "the only method for " + p.Kernel.String(), nil
-	case singular:
-		// K of centred samples is singular: the dual system has no solution
-		// even where the problem has one.
-		return Primal, "the dual matrix is singular for lambda 0 with an intercept", nil
+	case p.Lambda == 0 && (p.Intercept || n >= p.X.Cols):
+		return Primal, "with lambda 0 the dual matrix is singular, whatever the samples", nil
+	case p.Lambda == 0:
+		return Dual, "with lambda 0 and fewer samples than features the primal matrix is singular", nil
 	}
 	d, t := p.X.Cols, p.Y.Cols
 	dual, primal := cost(Dual, n, d, t, false, true), cost(Primal, n, d, t, false, true)

@@ -89,6 +89,20 @@ func (w *work) enough(before []float64) float64 {
 	return w.s.Lambda + w.pivotTol()*most
 }
 
+// explained is a PivotError in the words of the problem. Its own text, which
+// counts from 0 and knows no samples, is left out.
+type explained struct {
+	text  string
+	pivot *backend.PivotError
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.pivot }
+
+func explain(pivot *backend.PivotError, format string, args ...any) error {
+	return &explained{fmt.Sprintf(format, args...), pivot}
+}
+
 // dualPivot explains a failed factorisation of K + λW⁻¹.
 func (w *work) dualPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
@@ -97,10 +111,10 @@ func (w *work) dualPivot(err error, before []float64) error {
 	}
 	row := w.s.row(pivot.Index) + 1
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down: %w", row, w.s.Kernel, err)
+		return explain(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
 	}
-	return fmt.Errorf("solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise lambda above %.2g: %w",
-		row, pivot.Value, w.enough(before), err)
+	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise lambda above %.2g",
+		row, pivot.Value, w.enough(before))
 }
 
 // primalPivot explains a failed factorisation of XᵀWX + λI.
@@ -111,7 +125,7 @@ func (w *work) primalPivot(err error, before []float64) error {
 	}
 	j := pivot.Index + 1
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("solvers: primal: XᵀX overflows at column %d: scale the features down: %w", j, err)
+		return explain(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
 	}
 	reason := "a combination of the columns before it"
 	switch {
@@ -124,6 +138,6 @@ func (w *work) primalPivot(err error, before []float64) error {
 	case j == 1:
 		reason = "zero"
 	}
-	return fmt.Errorf("solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise lambda above %.2g: %w",
-		j, reason, pivot.Value, w.enough(before), err)
+	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise lambda above %.2g",
+		j, reason, pivot.Value, w.enough(before))
 }

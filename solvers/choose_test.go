@@ -1,0 +1,90 @@
+package solvers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// shape is a problem of zeros: a plan looks at sizes only.
+func shape(k kernels.Kernel, n, d int) solvers.Problem {
+	return solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1}
+}
+
+func TestChoice(t *testing.T) {
+	dev := openRef(t, backend.Config{})
+	for _, test := range []struct {
+		name   string
+		p      solvers.Problem
+		want   solvers.Method
+		reason string
+	}{
+		{"more samples than features", shape(kernels.Linear{}, 1000, 10), solvers.Primal, "cheaper: primal"},
+		{"more features than samples", shape(kernels.Linear{}, 10, 1000), solvers.Dual, "cheaper: primal"},
+		{"another kernel", shape(kernels.Matern{Nu: 0.5, Sigma: 1}, 1000, 10), solvers.Dual, "the only method for exponential(sigma=1)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan, err := solvers.MakePlan(dev, test.p, solvers.Auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Method != test.want || !strings.Contains(plan.Reason, test.reason) {
+				t.Errorf("got %s because %q, want %s because %q", plan.Method, plan.Reason, test.want, test.reason)
+			}
+			for _, m := range []solvers.Method{solvers.Dual, solvers.Primal} {
+				if m == solvers.Primal && test.p.Kernel != (kernels.Linear{}) {
+					continue
+				}
+				if plan, err := solvers.MakePlan(dev, test.p, m); err != nil || plan.Method != m || plan.Reason != "asked for" {
+					t.Errorf("asked for %s: got %+v, %v", m, plan, err)
+				}
+			}
+		})
+	}
+	p := shape(kernels.Linear{}, 10, 1000)
+	p.Lambda, p.Intercept = 0, true
+	if plan, err := solvers.MakePlan(dev, p, solvers.Auto); err != nil || plan.Method != solvers.Primal {
+		t.Errorf("lambda 0 with an intercept: got %+v, %v", plan, err)
+	}
+}
+
+// TestCrossover: the choice changes once as features are added, near as many
+// as there are samples, and each way it is the one with fewer operations where
+// the difference is large.
+func TestCrossover(t *testing.T) {
+	dev := openRef(t, backend.Config{})
+	const n = 200
+	changes, last := 0, solvers.Primal
+	for d := 10; d <= 1000; d += 10 {
+		p := shape(kernels.Linear{}, n, d)
+		plan, err := solvers.MakePlan(dev, p, solvers.Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Method != last {
+			changes++
+			last = plan.Method
+			if d < n/3 || d > 3*n {
+				t.Errorf("the choice changes at %d features for %d samples", d, n)
+			}
+		}
+		primal, err := solvers.MakePlan(dev, p, solvers.Primal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dual, err := solvers.MakePlan(dev, p, solvers.Dual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The rates differ by less than a factor of 7.
+		if primal.Flops > 7*dual.Flops && plan.Method != solvers.Dual || dual.Flops > 7*primal.Flops && plan.Method != solvers.Primal {
+			t.Errorf("%d features: primal %.3g, dual %.3g operations, chosen: %s", d, primal.Flops, dual.Flops, plan.Method)
+		}
+	}
+	if changes != 1 {
+		t.Errorf("the choice changes %d times", changes)
+	}
+}

@@ -1,0 +1,179 @@
+package solvers_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// three is a good problem of three samples, two features, one output.
+func three() solvers.Problem {
+	return solvers.Problem{
+		Kernel: kernels.Gaussian{Sigma: 1},
+		X:      backend.Host[float64]{Rows: 3, Cols: 2, Stride: 2, Data: []float64{1, 2, 3, 4, 5, 6}},
+		Y:      backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 3}},
+		Lambda: 1,
+	}
+}
+
+func openRef(t *testing.T, c backend.Config) backend.Device {
+	t.Helper()
+	dev, err := backend.Open("ref", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// TestRefusals: a bad problem gives one line that names the place, and no work.
+func TestRefusals(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, test := range []struct {
+		name   string
+		change func(*solvers.Problem, *solvers.Params)
+		want   string
+	}{
+		{"no kernel", func(p *solvers.Problem, _ *solvers.Params) { p.Kernel = nil }, "solvers: the kernel is missing"},
+		{"bad kernel", func(p *solvers.Problem, _ *solvers.Params) { p.Kernel = kernels.Gaussian{} }, "solvers: kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{"kernel of other features", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 2, 3}}
+		}, "3 entries for 2 features"},
+		{"no x", func(p *solvers.Problem, _ *solvers.Params) { p.X = backend.Host[float64]{} }, "solvers: x is empty: 0 rows, 0 columns"},
+		{"no y", func(p *solvers.Problem, _ *solvers.Params) { p.Y = backend.Host[float64]{Rows: 3} }, "solvers: y is empty: 3 rows, 0 columns"},
+		{"negative size", func(p *solvers.Problem, _ *solvers.Params) { p.X.Rows = -1 }, "solvers: x is empty: -1 rows, 2 columns"},
+		{"short data", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data = p.X.Data[:5] }, "solvers: x: 3×2 with stride 2 does not fit 5 elements"},
+		{"bad stride", func(p *solvers.Problem, _ *solvers.Params) { p.X.Stride = 1 }, "solvers: x: 3×2 with stride 1 does not fit 6 elements"},
+		{"other length", func(p *solvers.Problem, _ *solvers.Params) { p.Y.Rows = 2 }, "solvers: x has 3 rows, y has 2"},
+		{"NaN in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[5] = nan }, "solvers: x: row 3, column 2 is NaN"},
+		{"Inf in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[0] = inf }, "solvers: x: row 1, column 1 is +Inf"},
+		{"two infinities", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[2], p.X.Data[3] = inf, -inf }, "solvers: x: row 2, column 1 is +Inf"},
+		{"NaN in y", func(p *solvers.Problem, _ *solvers.Params) { p.Y.Data[1] = nan }, "solvers: y: row 2, column 1 is NaN"},
+		{"negative lambda", func(p *solvers.Problem, _ *solvers.Params) { p.Lambda = -1 }, "solvers: lambda must be a finite number ≥ 0, got -1"},
+		{"NaN lambda", func(p *solvers.Problem, _ *solvers.Params) { p.Lambda = nan }, "solvers: lambda must be a finite number ≥ 0, got NaN"},
+		{"infinite lambda", func(p *solvers.Problem, _ *solvers.Params) { p.Lambda = inf }, "solvers: lambda must be a finite number ≥ 0, got +Inf"},
+		{"few weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 2} }, "solvers: 2 weights for 3 rows"},
+		{"no weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{} }, "solvers: 0 weights for 3 rows"},
+		{"negative weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, -2, 1} }, "solvers: weights: row 2: must be a finite number ≥ 0, got -2"},
+		{"NaN weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 1, nan} }, "solvers: weights: row 3: must be a finite number ≥ 0, got NaN"},
+		{"zero weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = make([]float64, 3) }, "solvers: weights: all are 0: no sample is left"},
+		{"tiny weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 5e-324, 1} }, "solvers: weights: row 2: 5e-324 is too small for lambda 1"},
+		{"huge weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1e308, 1e308, 1} }, "solvers: weights: their sum is not a finite number"},
+		{"negative memory", func(_ *solvers.Problem, q *solvers.Params) { q.Memory = -1 }, "solvers: memory must be ≥ 0 bytes, got -1"},
+		{"unknown method", func(_ *solvers.Problem, q *solvers.Params) { q.Method = "cg" }, `solvers: no method is called "cg": there are "dual" and "primal"`},
+		{"primal, not linear", func(_ *solvers.Problem, q *solvers.Params) { q.Method = solvers.Primal }, "solvers: primal: needs the kernel linear(), got gaussian(sigma=1): use the method dual"},
+		{"dual, singular", func(p *solvers.Problem, q *solvers.Params) {
+			p.Kernel, p.Lambda, p.Intercept, q.Method = kernels.Linear{}, 0, true, solvers.Dual
+		}, "lambda must be > 0"},
+		{"overflow in K", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.X.Data[2] = kernels.Polynomial{Degree: 3}, 1e200
+		}, "solvers: dual: K + λI is not finite at row 2"},
+		{"overflow in XᵀX", func(p *solvers.Problem, q *solvers.Params) {
+			p.Kernel, p.X.Data[2], q.Method = kernels.Linear{}, 1e200, solvers.Primal
+		}, "solvers: primal: XᵀX overflows at column 1"},
+		{"duplicate rows", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Lambda, p.X.Data[2], p.X.Data[3] = 0, 1, 2
+		}, "solvers: dual: K + λI is not positive definite at row 2 (pivot 0): raise lambda above 3.1e-15"},
+		{"duplicate columns", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.Lambda, p.X.Data = kernels.Linear{}, 0, []float64{1, 1, 2, 2, 3, 3}
+		}, "solvers: primal: x does not have full rank: column 2 is a combination of the columns before it"},
+		{"zero column", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.Lambda, p.X.Data = kernels.Linear{}, 0, []float64{0, 1, 0, 2, 0, 3}
+		}, "column 1 is zero (pivot 0): remove it or raise lambda"},
+		{"constant column", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.Lambda, p.Intercept, p.X.Data = kernels.Linear{}, 0, true, []float64{.1, 1, .1, 2, .1, 3}
+		}, "column 1 is constant (pivot"},
+		{"too few samples", func(p *solvers.Problem, _ *solvers.Params) {
+			p.Kernel, p.Lambda, p.Intercept = kernels.Linear{}, 0, true
+			p.X.Cols, p.X.Rows, p.X.Stride, p.Y.Rows = 3, 2, 3, 2
+		}, "is one too many for 2 samples"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dev := openRef(t, backend.Config{})
+			p, par := three(), solvers.Params{}
+			test.change(&p, &par)
+			res, err := solvers.Solve(t.Context(), dev, p, par)
+			if err == nil || res != nil {
+				t.Fatalf("got %+v, error %v", res, err)
+			}
+			if !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got  %q\nwant %q", err, test.want)
+			}
+			if now, _ := dev.InUse(); now != 0 {
+				t.Errorf("%d bytes are left on the device", now)
+			}
+		})
+	}
+	if _, err := solvers.Solve(t.Context(), nil, three(), solvers.Params{}); err == nil {
+		t.Error("solved without a device")
+	}
+}
+
+// TestPivotRow: the row of the error is that of X, also when rows are left out.
+func TestPivotRow(t *testing.T) {
+	p := three()
+	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}
+	p.Weights = []float64{0, 1, 1}
+	_, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+	if !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "at row 3 ") {
+		t.Error(err)
+	}
+}
+
+// TestZeroTargets: α = 0 solves them, and the residual is 0, not NaN.
+func TestZeroTargets(t *testing.T) {
+	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 1}} {
+		for _, intercept := range []bool{false, true} {
+			p := three()
+			p.Kernel, p.Intercept, p.Y.Data = k, intercept, make([]float64, 3)
+			res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range append(append(res.Alpha.Data, res.Coef.Data...), append(res.Intercept, res.Residual)...) {
+				if v != 0 {
+					t.Errorf("%v, intercept %v: %+v", k, intercept, res)
+				}
+			}
+		}
+	}
+}
+
+// TestExtremeTargets: norms neither overflow nor vanish.
+func TestExtremeTargets(t *testing.T) {
+	for _, scale := range []float64{1e300, 1e-300} {
+		p := three()
+		p.Y.Data = []float64{1 * scale, -2 * scale, 3 * scale}
+		res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 3 samples, condition below 4: a few roundings.
+		if !(res.Residual <= 16*0x1p-52) {
+			t.Errorf("targets near %g: residual %g", scale, res.Residual)
+		}
+	}
+}
+
+func TestBudgetMessage(t *testing.T) {
+	for _, test := range []struct {
+		err  solvers.BudgetError
+		want string
+	}{
+		{solvers.BudgetError{Method: solvers.Dual, Rows: 40000, Needed: 12_800_000_000, Available: 8 << 30, Largest: 32000},
+			"solvers: dual: 40000 rows need 11.92 GiB of memory, 8 GiB may be used: use at most 32000 rows or allow more memory"},
+		{solvers.BudgetError{Method: solvers.Primal, Rows: 10, Needed: 3000, Available: 1000},
+			"solvers: primal: 10 rows need 2.93 KiB of memory, 1000 B may be used: allow more memory, or use fewer features or outputs"},
+		{solvers.BudgetError{Method: solvers.Dual, Rows: 1 << 40, Needed: math.MaxInt64, Available: 1, Largest: 1},
+			"solvers: dual: 1099511627776 rows need 8 EiB of memory, 1 B may be used: use at most 1 rows or allow more memory"},
+	} {
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+}
