@@ -139,31 +139,42 @@ func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
 // The whole is doubled: a fused path may reach the same kernel through another
 // formula with as many roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
-	p := kernels.Compile(k)
-	d := x.Cols
-	radius2 := make([]float64, len(p.Stats))
-	for s, stat := range p.Stats {
+	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z).at)
+}
+
+// kernelBound is kernelBounds for one pair at a time.
+type kernelBound[T backend.Float] struct {
+	program *kernels.Program
+	x, z    host
+	radius2 []float64 // r² of each statistic
+}
+
+func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T] {
+	b := kernelBound[T]{program: kernels.Compile(k), x: x, z: z}
+	b.radius2 = make([]float64, len(b.program.Stats))
+	for s, stat := range b.program.Stats {
 		for _, h := range []host{x, z} {
 			for i := range h.Rows {
-				if v := direct(stat, x.Row(0), h.Row(i)).v; !math.IsNaN(v) && !math.IsInf(v, 0) {
-					radius2[s] = max(radius2[s], v)
-				}
+				b.radius2[s] = max(b.radius2[s], direct(stat, x.Row(0), h.Row(i)).v)
 			}
 		}
 	}
-	mine, oracles := make([]approx, len(p.Stats)), make([]approx, len(p.Stats))
-	return each(x.Rows, z.Rows, func(i, j int) float64 {
-		for s, stat := range p.Stats {
-			v := direct(stat, x.Row(i), z.Row(j))
-			oracles[s] = approx{v.v, gamma[float64](d+3) * v.err}
-			mine[s] = approx{v.v, gamma[T](d+3) * v.err}
-			if stat.Kind == kernels.SqDist {
-				mine[s].err = min(16*gamma[T](d+6)*radius2[s], 0x1p12*gamma[T](d+6)*v.v)
-			}
+	return b
+}
+
+func (b kernelBound[T]) at(i, j int) float64 {
+	d := b.x.Cols
+	mine, oracles := make([]approx, len(b.radius2)), make([]approx, len(b.radius2))
+	for s, stat := range b.program.Stats {
+		v := direct(stat, b.x.Row(i), b.z.Row(j))
+		oracles[s] = approx{v.v, gamma[float64](d+3) * v.err}
+		mine[s] = approx{v.v, gamma[T](d+3) * v.err}
+		if stat.Kind == kernels.SqDist {
+			mine[s].err = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v.v)
 		}
-		o := propagate[float64](p, oracles)
-		return 2*propagate[T](p, mine).err + o.err + unit[T]()*math.Abs(o.v) + smallest[T]()
-	})
+	}
+	o := propagate[float64](b.program, oracles)
+	return 2*propagate[T](b.program, mine).err + o.err + unit[T]()*math.Abs(o.v) + smallest[T]()
 }
 
 // direct is a statistic by its definition; err is the sum of the absolute

@@ -36,9 +36,13 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 	for p := range sigmas {
 		sigmas[p] = length * (0.5 + float64(p%7)/4)
 	}
+	ard := kernels.Gaussian{Sigmas: sigmas}
+	if d == 0 { // there is no list of no scales
+		ard = kernels.Gaussian{Sigma: length / 2}
+	}
 	return []kernels.Kernel{
 		kernels.Gaussian{Sigma: length},
-		kernels.Gaussian{Sigmas: sigmas},
+		ard,
 		kernels.Laplacian{Sigma: float64(max(d, 1)) / spread},
 		kernels.Matern{Nu: 0.5, Sigma: length},
 		kernels.Matern{Nu: 1.5, Sigma: length},

@@ -100,6 +100,23 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"NaNTrsm", testNaNTrsm[T]},
 		{"NaNGram", testNaNGram[T]},
 		{"NaNGramMul", testNaNGramMul[T]},
+		{"Views", testViews[T]},
+		{"SharedInputs", testSharedInputs[T]},
+		{"Memory", testMemory[T]},
+		{"Transfer", testTransfer[T]},
+		{"Budget", testBudget[T]},
+		{"Wrap", testWrap[T]},
+		{"Misuse", testMisuse[T]},
+		{"Foreign", testForeign[T]},
+		{"Progress", testProgress[T]},
+		{"Cancel", testCancel[T]},
+		{"Deadline", testDeadline[T]},
+		{"Concurrent", testConcurrent[T]},
+		{"Threads", testThreads[T]},
+		{"LargeProducts", testLargeProducts[T]},
+		{"LargeSolves", testLargeSolves[T]},
+		{"LargePotrf", testLargePotrf[T]},
+		{"LargeGram", testLargeGram[T]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, s, queue)

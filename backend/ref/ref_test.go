@@ -121,3 +121,5 @@ func TestPotrfWorked(t *testing.T) {
 func TestConformance(t *testing.T) {
 	backendtest.Suite{Open: open, LargeN: 200}.Run(t)
 }
+
+func BenchmarkRef(b *testing.B) { backendtest.Suite{Open: open, LargeN: 128}.Bench(b) }

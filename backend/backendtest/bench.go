@@ -1,0 +1,91 @@
+package backendtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Bench times the device that open opens, in both precisions, and reports
+// GFLOP/s as counted in backend/flops.go. Names are of the form
+// Gemm/float64/n=1024.
+func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
+
+// Bench times the device that s.Open opens, at sizes up to LargeN; 0 is 2048.
+func (s Suite) Bench(b *testing.B) {
+	if s.LargeN == 0 {
+		s.LargeN = 2048
+	}
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	benchPrecision(b, s, "float64", backend.Device.F64)
+	benchPrecision(b, s, "float32", backend.Device.F32)
+}
+
+func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, queue func(backend.Device) backend.Backend[T]) {
+	for _, n := range []int{128, 512, 1024, 2048} {
+		if n > s.LargeN {
+			break
+		}
+		dev := s.Open(b, backend.Config{})
+		q := queue(dev)
+		rng := rand.New(rand.NewPCG(s.Seed, uint64(n)))
+		random := func(rows, cols int) backend.Matrix[T] {
+			h := backend.NewHost[T](rows, cols)
+			for i := range h.Data {
+				h.Data[i] = T(rng.NormFloat64())
+			}
+			return upload(b, q, h)
+		}
+		const d, t = 32, 8
+		a, e, c, rhs, spd := random(n, n), random(n, n), random(n, n), random(n, n), random(n, n)
+		spdHost, unitHost := fetch(b, q, spd), fetch(b, q, a)
+		for i := range n {
+			spdHost.Row(i)[i] = T(4 * n)
+			// Nearly the identity: solutions stay what they are however often
+			// they are solved for again.
+			for j := range n {
+				unitHost.Row(i)[j] *= 1e-9
+			}
+			unitHost.Row(i)[i] = 1
+		}
+		unit := upload(b, q, unitHost)
+		x, z, v, out := random(n, d), random(n, d), random(n, t), random(n, t)
+		gaussian, matern := kernels.Gaussian{Sigma: 4}, kernels.Matern{Nu: 2.5, Sigma: 4}
+		const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+		for _, op := range []struct {
+			name  string
+			flops float64
+			run   func() error
+		}{
+			{"Gemm", backend.GemmFlops(n, n, n), func() error { q.Gemm(no, no, 1, a, e, 0, c); return q.Sync() }},
+			{"GemmTransposed", backend.GemmFlops(n, n, n), func() error { q.Gemm(yes, yes, 1, a, e, 0, c); return q.Sync() }},
+			{"Syrk", backend.SyrkFlops(n, n), func() error { q.Syrk(low, no, 1, a, 0, c); return q.Sync() }},
+			{"Symm", backend.SymmFlops(n, n), func() error { q.Symm(low, 1, a, e, 0, c); return q.Sync() }},
+			{"TrsmLeft", backend.TrsmFlops(n, n), func() error { q.Trsm(backend.Left, low, no, 1, unit, rhs); return q.Sync() }},
+			{"TrsmRight", backend.TrsmFlops(n, n), func() error { q.Trsm(backend.Right, low, yes, 1, unit, rhs); return q.Sync() }},
+			{"Potrf", backend.PotrfFlops(n), func() error {
+				if err := q.Upload(spd, spdHost); err != nil {
+					return err
+				}
+				return q.Potrf(low, spd)
+			}},
+			{"GramGaussian", backend.GramFlops(n, n, d, true), func() error { q.Gram(c, gaussian, x, x); return q.Sync() }},
+			{"GramMatern52", backend.GramFlops(n, n, d, false), func() error { q.Gram(c, matern, x, z); return q.Sync() }},
+			{"GramMul", backend.GramMulFlops(n, n, d, t), func() error { q.GramMul(out, gaussian, x, z, v); return q.Sync() }},
+		} {
+			b.Run(fmt.Sprintf("%s/%s/n=%d", op.name, precision, n), func(b *testing.B) {
+				for b.Loop() {
+					if err := op.run(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(op.flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}

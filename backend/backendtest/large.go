@@ -1,0 +1,187 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Tests at a size where every loop over blocks runs several times and all
+// workers have something to do. A product is checked by multiplying both sides
+// by a vector (Freivalds, 1977), in n² steps. With whole numbers both sides
+// are exact: one wrong element shows unless the vector has a zero there, which
+// it has not.
+
+// vector returns n whole numbers, none of them 0. Their products with sums
+// below 2²⁴ are added exactly in float64 for n < 2¹⁹.
+func (r *rig[T]) vector(n int) host {
+	return each(n, 1, func(int, int) float64 {
+		v := float64(1 + r.rng.IntN(512))
+		if r.rng.IntN(2) == 0 {
+			return -v
+		}
+		return v
+	})
+}
+
+// mulSparse is mul for a left factor with many zeros and finite numbers.
+func mulSparse(a, b host) host {
+	c := backend.NewHost[float64](a.Rows, b.Cols)
+	for i := range a.Rows {
+		row := c.Row(i)
+		for p, aip := range a.Row(i) {
+			if aip == 0 {
+				continue
+			}
+			for j, bpj := range b.Row(p) {
+				row[j] += aip * bpj
+			}
+		}
+	}
+	return c
+}
+
+func testLargeProducts[T backend.Float](r *rig[T]) {
+	if short() {
+		r.Skip("large sizes are left out with -short")
+	}
+	n := r.LargeN
+	for _, tA := range bothTrans {
+		for _, tB := range bothTrans {
+			g := gemmCase{tA, tB, n + 1, n - 1, n + 3, pick(r, []float64{1, -2}), pick(r, []float64{0, 1})}
+			a, b, c := r.integers(g.m, g.k, 2), r.integers(g.k, g.n, 2), r.integers(g.m, g.n, 2)
+			got := r.do(g.String(), gemmCall[T](g), op(tA, a), op(tB, b), c)
+			v := r.vector(g.n)
+			r.equal(g.String()+", times a vector", mul(got, v), combine(g.alpha, mul(a, mul(b, v)), g.beta, mul(c, v)))
+		}
+	}
+	for _, ul := range bothUplos {
+		for _, t := range bothTrans {
+			s := syrkCase{ul, t, n + 1, n/2 + 1, -1, 1}
+			a, c := r.integers(s.n, s.k, 2), r.integers(s.n, s.n, 2)
+			got := r.do(s.String(), syrkCall[T](s), op(t, a), triangle(ul, c))
+			for i := range s.n {
+				for j := range s.n {
+					if !inside(ul, i, j) && bits(got.Row(i)[j]) != bits(sentinel) {
+						r.Fatalf("%v: wrote the other triangle at (%d, %d)", s, i, j)
+					}
+				}
+			}
+			v := r.vector(s.n)
+			want := combine(s.alpha, mul(a, mul(transpose(a), v)), s.beta, mul(mirror(ul, c), v))
+			r.equal(s.String()+", times a vector", mul(mirror(ul, got), v), want)
+		}
+		s := symmCase{ul, n + 1, n/2 + 1, 2, 0}
+		a, b := r.integers(s.m, s.m, 2), r.integers(s.m, s.n, 2)
+		got := r.do(s.String(), symmCall[T](s), triangle(ul, a), b, filled(s.m, s.n, sentinel))
+		v := r.vector(s.n)
+		r.equal(s.String()+", times a vector", mul(got, v), scale(s.alpha, mul(mirror(ul, a), mul(b, v))))
+	}
+}
+
+func testLargeSolves[T backend.Float](r *rig[T]) {
+	if short() {
+		r.Skip("large sizes are left out with -short")
+	}
+	n := r.LargeN + 1
+	low := r.exactTriangle(n, 12, false)
+	everyTrsm(func(c trsmCase) {
+		c.order, c.rhs, c.alpha = n, n/2, 1
+		m, cols := c.dims()
+		a, x := c.stored(low), r.integers(m, cols, 3)
+		var b host
+		if c.s == backend.Left {
+			b = mulSparse(op(c.t, a), x)
+		} else {
+			b = transpose(mulSparse(transpose(op(c.t, a)), transpose(x)))
+		}
+		r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
+	})
+}
+
+// testLargePotrf factors an exact matrix, and a dense random one whose
+// residual is bounded after multiplication by a vector of ±1:
+// |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, and 3n roundings in float64 for the three
+// products.
+func testLargePotrf[T backend.Float](r *rig[T]) {
+	if short() {
+		r.Skip("large sizes are left out with -short")
+	}
+	n := r.LargeN - 1
+	low := r.exactTriangle(n, 12, true)
+	exact := mulSparse(low, transpose(low))
+	// GGᵀ + nI with a thin G, so that making it costs little.
+	g := r.normals(n, 8)
+	dense := mul(g, transpose(g))
+	for i := range n {
+		for j := range n {
+			v := dense.Row(i)[j]
+			if i == j {
+				v += float64(n)
+			}
+			dense.Row(i)[j] = float64(T(v))
+		}
+	}
+	for _, ul := range bothUplos {
+		what := fmt.Sprintf("Potrf %v n=%d", ul, n)
+		r.equal(what, r.do(what, potrfCall[T](ul), as(ul, exact)), as(ul, low))
+
+		factor := r.do(what, potrfCall[T](ul), as(ul, dense))
+		if ul == backend.Upper {
+			factor = transpose(factor)
+		}
+		for i := range n {
+			clear(factor.Row(i)[i+1:])
+		}
+		v := each(n, 1, func(int, int) float64 { return float64(2*r.rng.IntN(2) - 1) })
+		size := mul(abs(factor), mul(transpose(abs(factor)), filled(n, 1, 1)))
+		relative := gamma[T](n+2) + gamma[float64](3*n)
+		r.within(what, mul(factor, mul(transpose(factor), v)), mul(dense, v), scale(relative, size))
+	}
+	r.report()
+}
+
+// testLargeGram compares a sample of the elements with the definition.
+func testLargeGram[T backend.Float](r *rig[T]) {
+	if short() {
+		r.Skip("large sizes are left out with -short")
+	}
+	n, m := r.LargeN+1, r.LargeN-1
+	for _, d := range []int{3, 33} {
+		x, z := r.normals(n, d), r.normals(m, d)
+		for _, k := range append(distanceKernels(d, 1), kernels.Polynomial{Degree: 3, C: 1}) {
+			what := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
+			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+			r.sample(what, k, got, x, z, func(i, j int) bool { return true })
+			what += ", z == x"
+			got = r.do(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
+			for i := range n {
+				for j := i + 1; j < n; j++ {
+					if bits(got.Row(i)[j]) != bits(sentinel) {
+						r.Fatalf("%s: wrote above the diagonal at (%d, %d)", what, i, j)
+					}
+				}
+			}
+		}
+	}
+}
+
+// sample compares 2000 of the elements that written selects with the scalar
+// definition.
+func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
+	r.Helper()
+	bound := newKernelBound[T](k, x, z)
+	for range 2000 {
+		i, j := r.rng.IntN(got.Rows), r.rng.IntN(got.Cols)
+		if !written(i, j) {
+			continue
+		}
+		limit := bound.at(i, j)
+		if e := math.Abs(got.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= limit) {
+			r.Fatalf("%s: element (%d, %d) is %v: error %.3g, bound %.3g", what, i, j, got.Row(i)[j], e, limit)
+		}
+	}
+}

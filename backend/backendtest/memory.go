@@ -1,0 +1,218 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// bytesOf is what a matrix takes at least; backends may pad.
+func bytesOf[T backend.Float](rows, cols int) int64 {
+	size := int64(8)
+	if unit[T]() == unit[float32]() {
+		size = 4
+	}
+	return int64(rows) * int64(cols) * size
+}
+
+// alloc returns a new matrix on b.
+func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
+	r.Helper()
+	m, err := b.New(rows, cols)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return m
+}
+
+// testMemory: matrices are born zero, also where dirty memory was given back;
+// Free gives back exactly what New took, once; views take and free nothing.
+func testMemory[T backend.Float](r *rig[T]) {
+	top := int64(0)
+	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
+		rows, cols := s[0], s[1]
+		for range 3 { // the second and third get what the first has dirtied
+			m := r.alloc(r.b, rows, cols)
+			if gr, gc := m.Dims(); gr != rows || gc != cols {
+				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
+			}
+			requireBits(r, fmt.Sprintf("New %d×%d", rows, cols), fetch(r, r.b, m), backend.NewHost[T](rows, cols))
+			now, peak := r.dev.InUse()
+			if now < bytesOf[T](rows, cols) {
+				r.Fatalf("InUse: %d bytes with a %d×%d matrix alive", now, rows, cols)
+			}
+			if peak < now || peak < top {
+				r.Fatalf("InUse: peak %d after %d, with %d in use", peak, top, now)
+			}
+			top = peak
+
+			view := m.View(0, 0, rows, cols).View(0, 0, rows, cols)
+			if after, _ := r.dev.InUse(); after != now {
+				r.Fatalf("InUse: a view changed it from %d to %d bytes", now, after)
+			}
+			if err := r.b.Upload(view, round[T](filled(rows, cols, sentinel))); err != nil {
+				r.Fatal(err)
+			}
+			view.Free()
+			requireBits(r, "matrix whose view was freed", fetch(r, r.b, m), round[T](filled(rows, cols, sentinel)))
+			m.Free()
+			m.Free() // does nothing
+			if now, peak := r.dev.InUse(); now != 0 || peak != top {
+				r.Fatalf("InUse after Free: %d bytes, peak %d instead of %d", now, peak, top)
+			}
+		}
+	}
+	// Many alive at once, freed out of order.
+	var all []backend.Matrix[T]
+	for i := range 20 {
+		all = append(all, r.alloc(r.b, 10+i, 10))
+	}
+	r.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, m := range all {
+		m.Free()
+	}
+}
+
+// testTransfer: copies between strided host matrices and views touch the
+// elements and nothing between the rows.
+func testTransfer[T backend.Float](r *rig[T]) {
+	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
+		rows, cols := s[0], s[1]
+		what := fmt.Sprintf("transfer %d×%d", rows, cols)
+		source := round[T](r.normals(rows+2, cols+3))
+		part := source.View(1, 2, rows, cols)
+		m := upload(r, r.b, round[T](filled(rows+3, cols+5, sentinel)))
+		if err := r.b.Upload(m.View(2, 1, rows, cols), part); err != nil {
+			r.Fatal(err)
+		}
+		want := round[T](filled(rows+3, cols+5, sentinel))
+		for i := range rows {
+			copy(want.Row(i + 2)[1:], part.Row(i))
+		}
+		requireBits(r, what+" up", fetch(r, r.b, m), want)
+
+		target := round[T](filled(rows+4, cols+1, sentinel))
+		if err := r.b.Download(target.View(3, 0, rows, cols), m.View(2, 1, rows, cols)); err != nil {
+			r.Fatal(err)
+		}
+		want = round[T](filled(rows+4, cols+1, sentinel))
+		for i := range rows {
+			copy(want.Row(i+3), part.Row(i))
+		}
+		for i, v := range target.Data {
+			if bits(float64(v)) != bits(float64(want.Data[i])) {
+				r.Fatalf("%s down: element %d of the host's memory is %v, want %v", what, i, v, want.Data[i])
+			}
+		}
+		m.Free()
+	}
+	// The host matrix belongs to the caller again when Upload has returned.
+	h := round[T](r.normals(200, 200))
+	held := widen(h)
+	m := r.alloc(r.b, 200, 200)
+	if err := r.b.Upload(m, h); err != nil {
+		r.Fatal(err)
+	}
+	spoil(h.Data)
+	requireBits(r, "upload of memory that is changed afterwards", fetch(r, r.b, m), round[T](held))
+	m.Free()
+}
+
+// testBudget opens a device of 1 MiB and fills it.
+func testBudget[T backend.Float](r *rig[T]) {
+	const limit = 1 << 20
+	dev := r.Open(r, backend.Config{Memory: limit})
+	b := r.queue(dev)
+	refused := func(rows, cols int, used int64) {
+		r.Helper()
+		m, err := b.New(rows, cols)
+		var e *backend.MemoryError
+		if !errors.As(err, &e) || !errors.Is(err, backend.ErrMemory) {
+			r.Fatalf("New(%d, %d) in a budget of %d bytes with %d in use: %v, %v; want a *MemoryError", rows, cols, limit, used, m, err)
+		}
+		asked := float64(rows) * float64(cols) * float64(bytesOf[T](1, 1))
+		if float64(e.Asked) < min(asked, 1<<62) || e.Free < 0 || e.Free > limit-used {
+			r.Fatalf("New(%d, %d): %d bytes asked and %d free, with %d of %d in use", rows, cols, e.Asked, e.Free, used, limit)
+		}
+		if now, _ := dev.InUse(); now != used {
+			r.Fatalf("InUse: a refused matrix changed it from %d to %d bytes", used, now)
+		}
+	}
+	refused(1<<10, 1<<10, 0)
+	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // their product wraps round to 0
+	refused(math.MaxInt, math.MaxInt, 0)
+	refused(math.MaxInt, 1, 0)
+	half := r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
+	used, _ := dev.InUse()
+	refused(250, int(limit*5/8/bytesOf[T](250, 1)), used)
+	quarter := r.alloc(b, 250, int(limit/4/bytesOf[T](250, 1)))
+	half.Free()
+	half = r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
+	half.Free()
+	quarter.Free()
+	if now, peak := dev.InUse(); now != 0 || peak > limit || peak < limit*3/4 {
+		r.Fatalf("InUse at the end: %d bytes, peak %d", now, peak)
+	}
+
+	// k(X, Z) of 2000 × 2000 would be 16 times the budget or more.
+	n := 2000
+	x, v, dst := r.alloc(b, n, 2), r.alloc(b, n, 1), r.alloc(b, n, 1)
+	b.GramMul(dst, kernels.Constant{Value: 1}, x, x, v)
+	b.GramMul(dst, kernels.Gaussian{Sigma: 1}, x, x, v)
+	if err := b.Sync(); err != nil {
+		r.Fatalf("GramMul must not store k(X, Z): %v", err)
+	}
+	for _, m := range []backend.Matrix[T]{x, v, dst} {
+		m.Free()
+	}
+	if now, peak := dev.InUse(); now != 0 || peak > limit {
+		r.Fatalf("InUse after GramMul: %d bytes, peak %d", now, peak)
+	}
+}
+
+// testWrap: a wrapped matrix is the caller's memory; Place is right for every
+// backend.
+func testWrap[T backend.Float](r *rig[T]) {
+	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
+	m, err := backend.Place(r.b, h)
+	if err != nil {
+		r.Fatal(err)
+	}
+	requireBits(r, "Place", fetch(r, r.b, m), h)
+	m.Free()
+	if now, _ := r.dev.InUse(); now != 0 {
+		r.Fatalf("InUse after Free of what Place made: %d bytes", now)
+	}
+	w, ok := r.b.(backend.Wrapper[T])
+	if !ok {
+		r.Log("the backend does not wrap Go memory")
+		return
+	}
+	if _, ok := r.b.With(r.Context(), nil).(backend.Wrapper[T]); !ok {
+		r.Error("the backend is a Wrapper, but what With returns is not")
+	}
+	whole, want := round[T](filled(6, 7, sentinel)), round[T](filled(6, 7, sentinel))
+	part := whole.View(1, 2, 4, 4)
+	for i, row := range [][]T{{1, 0, 0, 0}, {5, 7, 5, 5}, {5, 5, 7, 5}, {0, 0, 0, 1}} {
+		copy(part.Row(i), make([]T, 4))
+		copy(want.View(1, 2, 4, 4).Row(i), row)
+	}
+	square := w.Wrap(part)
+	r.b.AddDiag([]T{1}, square)
+	if err := r.b.Upload(square.View(1, 0, 2, 4), round[T](filled(2, 4, 5))); err != nil {
+		r.Fatal(err)
+	}
+	r.b.AddDiag([]T{2}, square.View(1, 1, 2, 2))
+	if err := r.b.Sync(); err != nil {
+		r.Fatal(err)
+	}
+	requireBits(r, "wrapped memory", whole, want)
+	square.Free()
+	for _, bad := range []backend.Host[T]{{Rows: 2, Cols: 3, Stride: 2, Data: make([]T, 9)}, {Rows: 2, Cols: 3, Stride: 3, Data: make([]T, 5)}} {
+		r.panics("Wrap", func() { w.Wrap(bad) })
+	}
+}

@@ -1,0 +1,162 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// panics requires f to panic with a text of check.go for that operation.
+func (r *rig[T]) panics(op string, f func()) string {
+	r.Helper()
+	text := func() (text string) {
+		defer func() {
+			if v := recover(); v != nil {
+				text = fmt.Sprint(v)
+			}
+		}()
+		f()
+		return ""
+	}()
+	if !strings.HasPrefix(text, "backend: "+op) {
+		if text == "" {
+			text = "nothing"
+		}
+		r.Errorf("%s: misuse must panic with %q, panicked with: %s", op, "backend: "+op+"…", text)
+	}
+	return text
+}
+
+// testMisuse makes every kind of call that no program should make, each with
+// one fault, and then a good one.
+func testMisuse[T backend.Float](r *rig[T]) {
+	b := r.b
+	m := map[[2]int]backend.Matrix[T]{}
+	mat := func(rows, cols int) backend.Matrix[T] {
+		if m[[2]int{rows, cols}] == nil {
+			m[[2]int{rows, cols}] = r.alloc(b, rows, cols)
+		}
+		return m[[2]int{rows, cols}]
+	}
+	host := func(rows, cols, stride, length int) backend.Host[T] {
+		return backend.Host[T]{Rows: rows, Cols: cols, Stride: stride, Data: make([]T, length)}
+	}
+	const no, yes, low, left, bad = backend.NoTrans, backend.Transpose, backend.Lower, backend.Left, 9
+	linear := kernels.Linear{}
+	for _, c := range []struct {
+		op string
+		f  func()
+	}{
+		{"New: ", func() { b.New(-1, 2) }},
+		{"New: ", func() { b.New(2, -1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(-1, 0, 1, 1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, -1, 1, 1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, 0, -1, 1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, 0, 1, -1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(1, 0, 3, 4) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, 1, 3, 4) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(4, 0, 0, 0) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(1, 0, math.MaxInt, 1) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, 1, 1, math.MaxInt) }},
+		{"Matrix.View: ", func() { mat(3, 4).View(0, 0, 2, 2).View(0, 0, 3, 2) }},
+		{"Upload: ", func() { b.Upload(mat(3, 4), host(3, 3, 4, 12)) }},
+		{"Upload: ", func() { b.Upload(mat(3, 4), host(3, 4, 3, 12)) }},
+		{"Upload: ", func() { b.Upload(mat(3, 4), host(3, 4, 5, 13)) }},
+		{"Upload: ", func() { b.Upload(mat(3, 4), host(3, 4, math.MaxInt/2+1, 12)) }},
+		{"Upload: ", func() { b.Upload(mat(3, 4), host(-3, 4, 4, 12)) }},
+		{"Download: ", func() { b.Download(host(4, 3, 4, 16), mat(3, 4)) }},
+		{"Download: ", func() { b.Download(host(3, 4, 4, 11), mat(3, 4)) }},
+		{"Gemm: ", func() { b.Gemm(no, no, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
+		{"Gemm: ", func() { b.Gemm(no, yes, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
+		{"Gemm: ", func() { b.Gemm(yes, no, 1, mat(3, 4), mat(3, 4), 0, mat(3, 3)) }},
+		{"Gemm: ", func() { b.Gemm(bad, no, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
+		{"Gemm: ", func() { b.Gemm(no, bad, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(low, no, 1, mat(3, 4), 0, mat(4, 4)) }},
+		{"Syrk: ", func() { b.Syrk(low, yes, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(low, no, 1, mat(3, 4), 0, mat(3, 4)) }},
+		{"Syrk: ", func() { b.Syrk(bad, no, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(low, bad, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Symm: ", func() { b.Symm(low, 1, mat(3, 4), mat(4, 3), 0, mat(3, 3)) }},
+		{"Symm: ", func() { b.Symm(low, 1, mat(3, 3), mat(4, 3), 0, mat(4, 3)) }},
+		{"Symm: ", func() { b.Symm(low, 1, mat(3, 3), mat(3, 4), 0, mat(3, 3)) }},
+		{"Symm: ", func() { b.Symm(bad, 1, mat(3, 3), mat(3, 4), 0, mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, low, no, 1, mat(3, 4), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, low, no, 1, mat(4, 4), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(backend.Right, low, no, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(bad, low, no, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, bad, no, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, low, bad, 1, mat(3, 3), mat(3, 4)) }},
+		{"Potrf: ", func() { b.Potrf(low, mat(3, 4)) }},
+		{"Potrf: ", func() { b.Potrf(bad, mat(3, 3)) }},
+		{"AddDiag: ", func() { b.AddDiag([]T{1}, mat(3, 4)) }},
+		{"AddDiag: ", func() { b.AddDiag([]T{1, 2}, mat(3, 3)) }},
+		{"AddDiag: ", func() { b.AddDiag(nil, mat(3, 3)) }},
+		{"ColAxpy: ", func() { b.ColAxpy([]T{1, 2, 3}, mat(3, 4), mat(3, 4)) }},
+		{"ColAxpy: ", func() { b.ColAxpy([]T{1, 2, 3}, mat(4, 3), mat(3, 3)) }},
+		{"ColDot: ", func() { b.ColDot(make([]T, 5), mat(3, 4), mat(3, 4)) }},
+		{"ColDot: ", func() { b.ColDot(make([]T, 4), mat(3, 4), mat(4, 4)) }},
+		{"Gram: ", func() { b.Gram(mat(3, 4), linear, mat(3, 2), mat(3, 2)) }},
+		{"Gram: ", func() { b.Gram(mat(3, 4), linear, mat(3, 2), mat(4, 3)) }},
+		{"Gram: ", func() { b.Gram(mat(3, 3), nil, mat(3, 2), mat(3, 2)) }},
+		{"Gram: ", func() { b.Gram(mat(3, 3), kernels.Gaussian{}, mat(3, 2), mat(3, 2)) }},
+		{"Gram: ", func() { b.Gram(mat(3, 3), kernels.Gaussian{Sigmas: []float64{1, 1, 1}}, mat(3, 2), mat(3, 2)) }},
+		{"GramMul: ", func() { b.GramMul(mat(3, 1), linear, mat(3, 2), mat(4, 2), mat(3, 1)) }},
+		{"GramMul: ", func() { b.GramMul(mat(4, 1), linear, mat(3, 2), mat(4, 2), mat(4, 1)) }},
+		{"GramMul: ", func() { b.GramMul(mat(3, 2), linear, mat(3, 2), mat(4, 2), mat(4, 1)) }},
+		{"GramMul: ", func() { b.GramMul(mat(3, 1), kernels.Polynomial{}, mat(3, 2), mat(4, 2), mat(4, 1)) }},
+	} {
+		r.panics(c.op, c.f)
+	}
+	if err := b.Sync(); err != nil {
+		r.Errorf("Sync after misuse: %v", err)
+	}
+	for _, v := range m {
+		v.Free()
+	}
+	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
+}
+
+// testForeign gives each operand of each method in turn to a matrix of another
+// device of the same kind, and to one of the oracle.
+func testForeign[T backend.Float](r *rig[T]) {
+	other := r.queue(r.Open(r, backend.Config{}))
+	const n = 3
+	strangers := []backend.Matrix[T]{r.alloc(other, n, n), r.alloc(r.oracle, n, n)}
+	own := r.alloc(r.b, n, n)
+	defer own.Free()
+	v, h := make([]T, n), backend.NewHost[T](n, n)
+	k := kernels.Gaussian{Sigma: 1}
+	b := r.b
+	for _, c := range []struct {
+		op       string
+		operands int
+		f        func(m []backend.Matrix[T])
+	}{
+		{"Upload", 1, func(m []backend.Matrix[T]) { b.Upload(m[0], h) }},
+		{"Download", 1, func(m []backend.Matrix[T]) { b.Download(h, m[0]) }},
+		{"Gemm", 3, func(m []backend.Matrix[T]) { b.Gemm(0, 0, 1, m[0], m[1], 0, m[2]) }},
+		{"Syrk", 2, func(m []backend.Matrix[T]) { b.Syrk(0, 0, 1, m[0], 0, m[1]) }},
+		{"Symm", 3, func(m []backend.Matrix[T]) { b.Symm(0, 1, m[0], m[1], 0, m[2]) }},
+		{"Trsm", 2, func(m []backend.Matrix[T]) { b.Trsm(0, 0, 0, 1, m[0], m[1]) }},
+		{"Potrf", 1, func(m []backend.Matrix[T]) { b.Potrf(0, m[0]) }},
+		{"AddDiag", 1, func(m []backend.Matrix[T]) { b.AddDiag(v, m[0]) }},
+		{"ColAxpy", 2, func(m []backend.Matrix[T]) { b.ColAxpy(v, m[0], m[1]) }},
+		{"ColDot", 2, func(m []backend.Matrix[T]) { b.ColDot(v, m[0], m[1]) }},
+		{"Gram", 3, func(m []backend.Matrix[T]) { b.Gram(m[0], k, m[1], m[2]) }},
+		{"GramMul", 4, func(m []backend.Matrix[T]) { b.GramMul(m[0], k, m[1], m[2], m[3]) }},
+	} {
+		for _, stranger := range strangers {
+			for at := range c.operands {
+				m := []backend.Matrix[T]{own, own, own, own}
+				m[at] = stranger
+				if text := r.panics(c.op+": ", func() { c.f(m) }); !strings.Contains(text, "another device") {
+					r.Errorf("%s: operand %d of another device: panic was %q", c.op, at, text)
+				}
+			}
+		}
+	}
+	strangers[0].Free()
+}

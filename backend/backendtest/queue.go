@@ -1,0 +1,265 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// job is one operation with its operands in place and the flops it counts.
+type job[T backend.Float] struct {
+	name  string
+	flops float64
+	run   func(b backend.Backend[T]) error // returns what waiting methods return
+}
+
+// jobs prepares one operation of each kind that counts flops, of order n, on
+// numbers that no operation spoils; release frees the operands.
+func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
+	r.Helper()
+	place := func(h host) backend.Matrix[T] { return upload(r, r.b, round[T](h)) }
+	const d, t = 7, 3
+	identity := each(n, n, func(i, j int) float64 {
+		if i == j {
+			return 1
+		}
+		return 0
+	})
+	square, wide, eye := place(r.integers(n, n, 2)), place(r.integers(n, n-1, 2)), place(identity)
+	out, result := place(filled(n, n, 0)), place(filled(n, t, 0))
+	points, others, v := place(r.normals(n, d)), place(r.normals(n, d)), place(r.normals(n, t))
+	k := kernels.Gaussian{Sigma: 2}
+	const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+	list = []job[T]{
+		{"Gemm", backend.GemmFlops(n, n, n-1), func(b backend.Backend[T]) error {
+			b.Gemm(no, yes, 1, wide, wide, 0, out)
+			return nil
+		}},
+		{"Syrk", backend.SyrkFlops(n, n-1), func(b backend.Backend[T]) error {
+			b.Syrk(low, no, 1, wide, 0, out)
+			return nil
+		}},
+		{"Symm", backend.SymmFlops(n, n-1), func(b backend.Backend[T]) error {
+			b.Symm(low, 1, square, wide, 0, out.View(0, 0, n, n-1))
+			return nil
+		}},
+		{"Trsm left", backend.TrsmFlops(n, n-1), func(b backend.Backend[T]) error {
+			b.Trsm(backend.Left, low, no, 1, eye, wide)
+			return nil
+		}},
+		{"Trsm right", backend.TrsmFlops(n-1, n), func(b backend.Backend[T]) error {
+			b.Trsm(backend.Right, backend.Upper, yes, 1, eye.View(0, 0, n-1, n-1), wide)
+			return nil
+		}},
+		{"Potrf", backend.PotrfFlops(n), func(b backend.Backend[T]) error { return b.Potrf(low, eye) }},
+		{"Potrf upper", backend.PotrfFlops(n), func(b backend.Backend[T]) error { return b.Potrf(backend.Upper, eye) }},
+		{"Gram", backend.GramFlops(n, n, d, false), func(b backend.Backend[T]) error {
+			b.Gram(out, k, points, others)
+			return nil
+		}},
+		{"Gram symmetric", backend.GramFlops(n, n, d, true), func(b backend.Backend[T]) error {
+			b.Gram(out, k, points, points)
+			return nil
+		}},
+		{"GramMul", backend.GramMulFlops(n, n, d, t), func(b backend.Backend[T]) error {
+			b.GramMul(result, k, points, others, v)
+			return nil
+		}},
+	}
+	return list, func() {
+		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, others, v} {
+			m.Free()
+		}
+	}
+}
+
+// testProgress: the parts that done is told add up to the count of the
+// operation, up to one rounding for each addition, and come one at a time.
+func testProgress[T backend.Float](r *rig[T]) {
+	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
+		list, release := r.jobs(n)
+		for _, job := range list {
+			var sum float64
+			var parts int
+			var inside atomic.Bool
+			b := r.b.With(r.Context(), func(flops float64) {
+				if inside.Swap(true) {
+					r.Errorf("%s: done was called by two goroutines at a time", job.name)
+				}
+				if flops < 0 || math.IsNaN(flops) {
+					r.Errorf("%s: done was told %v flops", job.name, flops)
+				}
+				sum += flops
+				parts++
+				inside.Store(false)
+			})
+			if err := errors.Join(job.run(b), b.Sync()); err != nil {
+				r.Fatalf("%s: %v", job.name, err)
+			}
+			if math.Abs(sum-job.flops) > float64(parts)*0x1p-52*job.flops {
+				r.Errorf("%s n=%d: done was told of %.17g flops in %d parts, want %.17g", job.name, n, sum, parts, job.flops)
+			}
+		}
+		release()
+	}
+}
+
+// testCancel cancels each operation before it starts, and at its first report
+// of progress. Whatever had been done by then, the queue's next method that
+// waits tells why; the device itself and other queues are as good as before.
+func testCancel[T backend.Float](r *rig[T]) {
+	cause := errors.New("the reason of the test")
+	n := min(r.LargeN, 700)
+	list, release := r.jobs(n)
+	release()
+	small := r.alloc(r.b, 2, 2)
+	for i, job := range list {
+		for _, before := range []bool{true, false} {
+			// Cancelled work leaves its outputs undefined: new ones each time.
+			list, release := r.jobs(n)
+			job = list[i]
+			what := fmt.Sprintf("%s, cancelled before it starts: %v", job.name, before)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			if before {
+				cancel(cause)
+			}
+			b := r.b.With(ctx, func(float64) { cancel(cause) })
+			bystander := r.b.With(context.Background(), nil)
+			failure := job.run(b)
+			if failure == nil {
+				failure = b.Sync()
+			}
+			if !errors.Is(failure, cause) {
+				r.Fatalf("%s: error is %v, want one that wraps context.Cause", what, failure)
+			}
+			// The context is still done: every waiting method says so.
+			h, v := backend.NewHost[T](2, 2), make([]T, 2)
+			for name, err := range map[string]error{
+				"Sync": b.Sync(), "Upload": b.Upload(small, h), "Download": b.Download(h, small),
+				"Potrf": b.Potrf(backend.Lower, small), "ColDot": b.ColDot(v, small, small),
+			} {
+				if !errors.Is(err, cause) {
+					r.Errorf("%s: then %s returned %v", what, name, err)
+				}
+			}
+			if err := errors.Join(bystander.Sync(), r.b.Sync()); err != nil {
+				r.Errorf("%s: another caller's Sync returned %v", what, err)
+			}
+			cancel(nil)
+			release()
+		}
+		// Not collected by any waiting method: it stays with that caller.
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		r.b.With(ctx, nil).AddDiag([]T{1}, small)
+		if err := r.b.Sync(); err != nil {
+			r.Errorf("%s: an error that was not collected reached another caller: %v", job.name, err)
+		}
+		r.gemmExact(gemmCase{m: 40, n: 50, k: 60, alpha: 1, beta: 1})
+	}
+	small.Free()
+	if err := r.dev.Sync(); err != nil && !errors.Is(err, cause) {
+		r.Errorf("Sync of the device: %v", err)
+	}
+}
+
+// testDeadline: the cause of a context whose time is up is DeadlineExceeded.
+func testDeadline[T backend.Float](r *rig[T]) {
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if err := r.b.With(ctx, nil).Sync(); !errors.Is(err, context.DeadlineExceeded) {
+		r.Errorf("Sync after the deadline: %v", err)
+	}
+}
+
+// testConcurrent lets several callers work at once, each with its own queue
+// and matrices, and one of them cancelled all the time. Every result is exact.
+func testConcurrent[T backend.Float](r *rig[T]) {
+	const callers = 4
+	var group sync.WaitGroup
+	failures := make([]error, callers)
+	for c := range callers {
+		n := 50 + 30*c
+		a, x := r.integers(n, n, 4), r.integers(n, n, 4)
+		want := mul(a, x)
+		low := r.exactTriangle(n, 12, true)
+		spd := mul(low, transpose(low))
+		group.Go(func() {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			if c == 0 {
+				cancel(errors.New("always cancelled"))
+			}
+			for range r.fewer(20) {
+				var told float64
+				b := r.b.With(ctx, func(flops float64) { told += flops })
+				err := works(b, a, x, want, spd, low)
+				switch {
+				case c == 0 && errors.Is(err, context.Cause(ctx)):
+				case c == 0:
+					failures[c] = fmt.Errorf("cancelled work returned %v", err)
+				case err != nil:
+					failures[c] = err
+				}
+				if all := backend.GemmFlops(n, n, n) + backend.PotrfFlops(n); c != 0 && math.Abs(told-all) > 1e-9*all {
+					failures[c] = fmt.Errorf("done was told of %g flops, want %g", told, all)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for c, err := range failures {
+		if err != nil {
+			r.Errorf("caller %d: %v", c, err)
+		}
+	}
+}
+
+// works multiplies and factors, and returns an error when a result is wrong.
+func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) error {
+	n := a.Rows
+	var m [3]backend.Matrix[T]
+	for i := range m {
+		var err error
+		if m[i], err = b.New(n, n); err != nil {
+			return err
+		}
+		defer m[i].Free()
+	}
+	if err := errors.Join(b.Upload(m[0], round[T](a)), b.Upload(m[1], round[T](x))); err != nil {
+		return err
+	}
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, m[0], m[1], 0, m[2])
+	got := backend.NewHost[T](n, n)
+	if err := b.Download(got, m[2]); err != nil {
+		return err
+	}
+	for i, w := range want.Data {
+		if float64(got.Data[i]) != w {
+			return fmt.Errorf("Gemm beside other callers: element %d is %v, want %v", i, got.Data[i], w)
+		}
+	}
+	if err := b.Upload(m[2], round[T](spd)); err != nil {
+		return err
+	}
+	if err := b.Potrf(backend.Lower, m[2]); err != nil {
+		return err
+	}
+	if err := b.Download(got, m[2]); err != nil {
+		return err
+	}
+	for i := range n {
+		for j := range i + 1 {
+			if float64(got.Row(i)[j]) != low.Row(i)[j] {
+				return fmt.Errorf("Potrf beside other callers: element (%d, %d) is %v, want %v", i, j, got.Row(i)[j], low.Row(i)[j])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// testThreads requires the same bits from 1, 2, 3 and 8 workers, and from the
+// same device twice, for every method whose work can be shared.
+func testThreads[T backend.Float](r *rig[T]) {
+	for _, n := range []int{65, min(r.LargeN, 389), min(r.LargeN, 601)} {
+		const d, t = 20, 5
+		a, c := round[T](r.normals(n, n)), round[T](r.normals(n, n))
+		thin, wide := round[T](r.normals(n, 3)), round[T](r.normals(3, n))
+		x, z, v := round[T](r.normals(n, d)), round[T](r.normals(n+1, d)), round[T](r.normals(n+1, t))
+		g := r.normals(n, 2*t)
+		spd := round[T](each(n, n, func(i, j int) float64 { // GGᵀ + I
+			var s float64
+			for p, gip := range g.Row(i) {
+				s += gip * g.Row(j)[p]
+			}
+			if i == j {
+				s++
+			}
+			return s
+		}))
+		var first map[string]backend.Host[T]
+		for _, threads := range []int{1, 2, 3, 8, 2} {
+			dev := r.Open(r, backend.Config{Threads: threads})
+			b := r.queue(dev)
+			results := map[string]backend.Host[T]{}
+			keep := func(name string, m backend.Matrix[T]) { results[name] = fetch(r, b, m) }
+			A, C, thin, wide := upload(r, b, a), upload(r, b, c), upload(r, b, thin), upload(r, b, wide)
+			X, Z, V, S := upload(r, b, x), upload(r, b, z), upload(r, b, v), upload(r, b, spd)
+			const no, yes, low, up = backend.NoTrans, backend.Transpose, backend.Lower, backend.Upper
+
+			if err := b.Potrf(low, S); err != nil {
+				r.Fatal(err)
+			}
+			keep("Potrf", S)
+			b.Trsm(backend.Left, low, no, 1, S, C)
+			b.Trsm(backend.Right, low, yes, 1, S, C)
+			keep("Trsm", C)
+			b.Gemm(no, yes, 0.5, A, C, 1, C.View(0, 0, n, n))
+			b.Gemm(yes, no, 1, A, thin, 0, C.View(0, 0, n, 3))
+			b.Gemm(no, no, 1, wide, A, 0, C.View(0, 0, 3, n))
+			keep("Gemm", C)
+			b.Syrk(up, yes, 1, A, 1, S)
+			keep("Syrk", S)
+			b.Symm(low, 1, S, A, 0, C)
+			keep("Symm", C)
+			b.Gram(C, kernels.Gaussian{Sigma: 4}, X, X)
+			keep("Gram", C)
+			b.Gram(C, kernels.Matern{Nu: 1.5, Sigma: 4}, X, Z.View(0, 0, n, d))
+			keep("Gram of two sets", C)
+			b.GramMul(X.View(0, 0, n, t), kernels.Laplacian{Sigma: 9}, Z.View(0, 0, n, d), Z, V)
+			keep("GramMul", X)
+			dots := backend.NewHost[T](1, n)
+			if err := b.ColDot(dots.Data, A, S); err != nil {
+				r.Fatal(err)
+			}
+			results["ColDot"] = dots
+			b.ColAxpy(dots.Data, A, S)
+			keep("ColAxpy", S)
+
+			if first == nil {
+				first = results
+			}
+			for name, got := range results {
+				requireBits(r, fmt.Sprintf("%s n=%d with %d workers, against 1", name, n, threads), got, first[name])
+			}
+		}
+	}
+}
