@@ -51,9 +51,10 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T]) *engine[T] {
 
 // scratch is a worker's own memory.
 type scratch[T backend.Float] struct {
-	tile  ukr.Tile[T] // argument of the micro-kernels; in the heap once, not at each call
-	block []T         // a register tile, for tiles that are only partly stored
-	work  []T         // grown as asked for
+	tile  ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
+	span  ukr.Span[T]
+	block []T // a register tile, for tiles that are only partly stored
+	work  []T // grown as asked for
 }
 
 // take returns scratch memory for a worker, give brings it back.

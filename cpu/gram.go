@@ -132,33 +132,45 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 // tile evaluates the kernel for rows × cols pairs, which begin at point i of
 // the packed block bx and point j of bz, and hands each row to use.
 func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r int, values []T)) {
-	_, tn := g.tileSize()
-	tm := panels(rows, g.q.engine.ukr.MR) * g.q.engine.ukr.MR
-	memory := s.grow(len(g.stats)*tm*tn + g.prog.Depth*tn)
+	u := g.q.engine.ukr
+	// Rows are padded to whole vectors; what stands there is not used.
+	width := panels(cols, u.NR) * u.NR
+	size := rows * width
+	group := max(spanLength/width, 1) // rows on which the program runs at once
+	memory := s.grow(len(g.stats)*size + g.prog.Depth*group*width)
 	for n, st := range g.stats {
-		out := memory[n*tm*tn:][:tm*tn]
-		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, cols, out, tn)
+		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size])
 	}
-	stack := memory[len(g.stats)*tm*tn:]
-	for r := range rows {
-		// Columns of the region; those before the first are none.
-		_, last := part.columns(i0+i+r-j0-j, cols)
-		if last == 0 {
-			continue
+	stack := memory[len(g.stats)*size:]
+	for first := 0; first < rows; first += group {
+		count := min(group, rows-first)
+		if _, last := part.columns(i0+i+first+count-1-j0-j, cols); last == 0 {
+			continue // all above the diagonal
 		}
 		for n, st := range g.stats {
-			if st.norms {
-				row := memory[(n*tm+r)*tn:][:last]
-				g.finish(st, row, bx[st.packing], bz[st.packing], i0, j0, i+r, j)
+			if !st.norms {
+				continue
+			}
+			for r := first; r < first+count; r++ {
+				row := memory[n*size+r*width:][:width]
+				g.distances(s, st, row, bx[st.packing], bz[st.packing], i0, j0, i+r, j, cols)
 			}
 		}
-		use(r, run(g.prog, stack, memory, r*tn, tm*tn, tn, last))
+		values := g.run(s, stack, memory, first*width, size, count*width)
+		for r := range count {
+			_, last := part.columns(i0+i+first+r-j0-j, cols)
+			use(first+r, values[r*width:][:last])
+		}
 	}
 }
 
-// statistic fills out, with rows tn apart, by the micro-kernel, KC features at
+// spanLength is about how many elements a program works on at once: the stack
+// stays in the first-level cache.
+const spanLength = 1024
+
+// statistic fills out, width columns wide, by the micro-kernel, KC features at
 // a time.
-func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, cols int, out []T, tn int) {
+func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T) {
 	u, d, kc := g.q.engine.ukr, g.x.cols, g.q.engine.block.kc
 	if d == 0 {
 		clear(out)
@@ -169,10 +181,10 @@ func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j
 		if p == 0 {
 			beta = 0
 		}
-		for c := 0; c < cols; c += u.NR {
+		for c := 0; c < width; c += u.NR {
 			s.tile = ukr.Tile[T]{
 				A: &x.panels[i*d+p*u.MR], B: &z.panels[(j+c)*d+p*u.NR], C: &out[c],
-				K: min(kc, d-p), M: rows, N: min(u.NR, cols-c), Ldc: tn, Lda: u.MR * d,
+				K: min(kc, d-p), M: rows, N: u.NR, Ldc: width, Lda: u.MR * d,
 				Alpha: 1, Beta: beta,
 			}
 			st.kernel(&s.tile)

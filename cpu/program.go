@@ -1,66 +1,89 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// run executes a kernel's program on n neighbouring pairs at once. Statistic s
-// of the pairs is stats[s·apart+at:]; the stack's slots are width apart. The
-// result is the slot at the bottom of the stack.
-func run[T backend.Float](p *kernels.Program, stack, stats []T, at, apart, width, n int) []T {
-	depth := 0
-	slot := func(i int) []T { return stack[i*width:][:n] }
-	for _, in := range p.Code {
+// run executes the kernel's program on n pairs at once, n a multiple of NR.
+// Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The
+// stack has Depth slots of n elements.
+func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
+	var slots [8][]T
+	top := slots[:0]
+	do := func(f func(*ukr.Span[T]), x, y []T, a, b float64) {
+		s.span = ukr.Span[T]{X: &x[0], N: n, A: T(a), B: T(b)}
+		if y != nil {
+			s.span.Y = &y[0]
+		}
+		f(&s.span)
+	}
+	u := g.q.engine.ukr
+	for pc := 0; pc < len(g.prog.Code); pc++ {
+		in := g.prog.Code[pc]
+		slot := func() []T { return stack[len(top)*n:][:n] }
 		switch in.Op {
 		case kernels.Load:
-			copy(slot(depth), stats[in.Arg*apart+at:])
-			depth++
+			x := stats[in.Arg*apart+at:][:n]
+			if !g.onlyLoad(pc) {
+				x = append(slot()[:0], x...)
+			}
+			top = append(top, x)
 			continue
 		case kernels.Const:
-			top := slot(depth)
-			for i := range top {
-				top[i] = T(in.A)
+			x := slot()
+			for i := range x {
+				x[i] = T(in.A)
 			}
-			depth++
+			top = append(top, x)
 			continue
 		}
-		top := slot(depth - 1)
+		x := top[len(top)-1]
 		switch in.Op {
 		case kernels.Affine:
-			a, b := T(in.A), T(in.B)
-			for i, t := range top {
-				top[i] = a*t + b
+			if pc+1 < len(g.prog.Code) && g.prog.Code[pc+1].Op == kernels.Exp {
+				do(u.Exp, x, nil, in.A, in.B)
+				pc++
+				continue
 			}
-		case kernels.PowInt:
-			powInt(top, in.Arg)
-		case kernels.Sqrt:
-			for i, t := range top {
-				top[i] = T(math.Sqrt(float64(max(t, 0))))
-			}
+			do(u.Affine, x, nil, in.A, in.B)
 		case kernels.Exp:
-			for i, t := range top {
-				top[i] = T(math.Exp(float64(t)))
-			}
-		case kernels.Add, kernels.Mul:
-			below := slot(depth - 2)
-			if in.Op == kernels.Add {
-				for i, t := range top {
-					below[i] += t
+			do(u.Exp, x, nil, 1, 0)
+		case kernels.Sqrt:
+			do(u.Sqrt, x, nil, 0, 0)
+		case kernels.PowInt:
+			if k := in.Arg; k&(k-1) == 0 {
+				for ; k > 1; k >>= 1 {
+					do(u.Mul, x, x, 0, 0)
 				}
 			} else {
-				for i, t := range top {
-					below[i] *= t
-				}
+				powInt(x, k)
 			}
-			depth--
+		case kernels.Add, kernels.Mul:
+			below := top[len(top)-2]
+			if in.Op == kernels.Add {
+				do(u.Add, below, x, 0, 0)
+			} else {
+				do(u.Mul, below, x, 0, 0)
+			}
+			top = top[:len(top)-1]
 		default:
 			panic("cpu: unknown operation in a kernel's program")
 		}
 	}
-	return slot(0)
+	return top[0]
+}
+
+// onlyLoad tells whether the instruction is the last that loads its statistic,
+// which may then be worked on in place.
+func (g *gram[T]) onlyLoad(pc int) bool {
+	for _, in := range g.prog.Code[pc+1:] {
+		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {
+			return false
+		}
+	}
+	return true
 }
 
 // powInt is x^n for n ≥ 1 by squaring, element by element.

@@ -133,8 +133,8 @@ func (p packing[T]) panel(dst, norms []T, m *matrix[T], first, rows, w int) {
 	if !p.norms {
 		return
 	}
-	for r := range rows {
-		sum := 0.0
+	for r := range w {
+		sum := 0.0 // stays 0 for the padding
 		for c := range m.cols {
 			sum += float64(dst[c*w+r]) * float64(dst[c*w+r])
 		}
@@ -142,18 +142,20 @@ func (p packing[T]) panel(dst, norms []T, m *matrix[T], first, rows, w int) {
 	}
 }
 
-// finish turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
-// points of bz from j on.
-func (g *gram[T]) finish(st statistic[T], row []T, bx, bz points[T], i0, j0, i, j int) {
-	nx, norms := bx.norms[i], bz.norms[j:j+len(row)]
-	for c, dot := range row {
-		sum := nx + norms[c]
-		sq := sum - 2*dot
-		// Also true for NaN: an infinite feature or an overflow of the norms.
-		if !(sq >= sum*cancelled) {
-			sq = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
+// distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
+// points of bz from j on, of which cols exist.
+func (g *gram[T]) distances(s *scratch[T], st statistic[T], row []T, bx, bz points[T], i0, j0, i, j, cols int) {
+	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
+	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: cancelled}
+	g.q.engine.ukr.Distance(&s.span)
+	if s.span.Flag == 0 {
+		return
+	}
+	for c, sq := range row[:cols] {
+		// Also true for NaN: an infinite feature, or an overflow of the norms.
+		if !(sq >= (norm+norms[c])*cancelled) {
+			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
 		}
-		row[c] = sq
 	}
 }
 

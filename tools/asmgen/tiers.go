@@ -53,6 +53,12 @@ var routines = []routine{
 	{"sqDist", "Tile", "sqDist is Tile with the statistic Σ (a−b)².", func(e *emitter) { e.tile(sqDistStep) }},
 	{"l1", "Tile", "l1 is Tile with the statistic Σ |a−b|.", func(e *emitter) { e.tile(l1Step) }},
 	{"trsm", "Tile", "trsm solves a tile of a lower triangular system; see Kernels.Trsm.", func(e *emitter) { e.trsm() }},
+	{"affine", "Span", "affine is x ← A·x + B.", func(e *emitter) { e.affine() }},
+	{"add", "Span", "add is x ← x + y.", func(e *emitter) { e.pairwise(e.add) }},
+	{"mul", "Span", "mul is x ← x · y.", func(e *emitter) { e.pairwise(e.mul) }},
+	{"sqrt", "Span", "sqrt is x ← √max(x, 0).", func(e *emitter) { e.sqrt() }},
+	{"exp", "Span", "exp is x ← exp(A·x + B).", func(e *emitter) { e.exp() }},
+	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
 }
 
 // generate returns the text of every generated file by its name.

@@ -120,7 +120,7 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual) {
 // tile emits the loop over the panels of A: for each, the sum over k and then
 // C ← α·sum + β·C on the rows and columns that exist.
 func (e *emitter) tile(s step) {
-	args := e.Load(e.Param("args"), e.GP64()).(reg.GPVirtual)
+	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
 	ldc, lda := e.field(args, offLdc), e.field(args, offLda)
 	e.scale(ldc)
@@ -237,7 +237,7 @@ func (e *emitter) vzeroupper() { e.VZEROUPPER() }
 // and then L₁₁ (MR columns, the diagonal inverted), b holds X₀ (k rows) and
 // then B₁ (MR rows), which becomes X₁.
 func (e *emitter) trsm() {
-	args := e.Load(e.Param("args"), e.GP64()).(reg.GPVirtual)
+	args := e.args()
 	pa, pb, k := e.field(args, offA), e.field(args, offB), e.field(args, offK)
 	acc := e.accumulators()
 	e.sum(dotStep, pa, pb, k, acc)

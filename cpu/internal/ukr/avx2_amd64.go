@@ -43,3 +43,63 @@ func trsmF64AVX2(args *Tile[float64])
 //
 //go:noescape
 func trsmF32AVX2(args *Tile[float32])
+
+// affineF64AVX2 is x ← A·x + B.
+//
+//go:noescape
+func affineF64AVX2(args *Span[float64])
+
+// affineF32AVX2 is x ← A·x + B.
+//
+//go:noescape
+func affineF32AVX2(args *Span[float32])
+
+// addF64AVX2 is x ← x + y.
+//
+//go:noescape
+func addF64AVX2(args *Span[float64])
+
+// addF32AVX2 is x ← x + y.
+//
+//go:noescape
+func addF32AVX2(args *Span[float32])
+
+// mulF64AVX2 is x ← x · y.
+//
+//go:noescape
+func mulF64AVX2(args *Span[float64])
+
+// mulF32AVX2 is x ← x · y.
+//
+//go:noescape
+func mulF32AVX2(args *Span[float32])
+
+// sqrtF64AVX2 is x ← √max(x, 0).
+//
+//go:noescape
+func sqrtF64AVX2(args *Span[float64])
+
+// sqrtF32AVX2 is x ← √max(x, 0).
+//
+//go:noescape
+func sqrtF32AVX2(args *Span[float32])
+
+// expF64AVX2 is x ← exp(A·x + B).
+//
+//go:noescape
+func expF64AVX2(args *Span[float64])
+
+// expF32AVX2 is x ← exp(A·x + B).
+//
+//go:noescape
+func expF32AVX2(args *Span[float32])
+
+// distanceF64AVX2 is x ← A + y − 2x, checked; see Kernels.Distance.
+//
+//go:noescape
+func distanceF64AVX2(args *Span[float64])
+
+// distanceF32AVX2 is x ← A + y − 2x, checked; see Kernels.Distance.
+//
+//go:noescape
+func distanceF32AVX2(args *Span[float32])

@@ -43,3 +43,63 @@ func trsmF64AVX512(args *Tile[float64])
 //
 //go:noescape
 func trsmF32AVX512(args *Tile[float32])
+
+// affineF64AVX512 is x ← A·x + B.
+//
+//go:noescape
+func affineF64AVX512(args *Span[float64])
+
+// affineF32AVX512 is x ← A·x + B.
+//
+//go:noescape
+func affineF32AVX512(args *Span[float32])
+
+// addF64AVX512 is x ← x + y.
+//
+//go:noescape
+func addF64AVX512(args *Span[float64])
+
+// addF32AVX512 is x ← x + y.
+//
+//go:noescape
+func addF32AVX512(args *Span[float32])
+
+// mulF64AVX512 is x ← x · y.
+//
+//go:noescape
+func mulF64AVX512(args *Span[float64])
+
+// mulF32AVX512 is x ← x · y.
+//
+//go:noescape
+func mulF32AVX512(args *Span[float32])
+
+// sqrtF64AVX512 is x ← √max(x, 0).
+//
+//go:noescape
+func sqrtF64AVX512(args *Span[float64])
+
+// sqrtF32AVX512 is x ← √max(x, 0).
+//
+//go:noescape
+func sqrtF32AVX512(args *Span[float32])
+
+// expF64AVX512 is x ← exp(A·x + B).
+//
+//go:noescape
+func expF64AVX512(args *Span[float64])
+
+// expF32AVX512 is x ← exp(A·x + B).
+//
+//go:noescape
+func expF32AVX512(args *Span[float32])
+
+// distanceF64AVX512 is x ← A + y − 2x, checked; see Kernels.Distance.
+//
+//go:noescape
+func distanceF64AVX512(args *Span[float64])
+
+// distanceF32AVX512 is x ← A + y − 2x, checked; see Kernels.Distance.
+//
+//go:noescape
+func distanceF32AVX512(args *Span[float32])

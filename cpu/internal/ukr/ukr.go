@@ -29,6 +29,17 @@ type Tile[T Float] struct {
 	Alpha, Beta T
 }
 
+// A Span is the argument of the functions on N elements one after the other, N
+// a multiple of NR. X is changed in place.
+//
+// The field order is known to tools/asmgen.
+type Span[T Float] struct {
+	X, Y *T
+	N    int
+	Flag int // a result
+	A, B T
+}
+
 // Kernels is what a tier offers in one precision.
 type Kernels[T Float] struct {
 	MR, NR int // rows and columns of a register tile
@@ -41,6 +52,18 @@ type Kernels[T Float] struct {
 	// whose diagonal is stored inverted; B holds K rows X₀ and then MR rows
 	// B₁, which become X₁. The other fields are not used.
 	Trsm func(*Tile[T])
+
+	// Affine is x ← A·x + B; Add is x ← x + y; Mul is x ← x·y, Y may be X;
+	// Sqrt is x ← √max(x, 0). A NaN stays one.
+	Affine, Add, Mul, Sqrt func(*Span[T])
+	// Exp is x ← exp(A·x + B), within 1 ulp of the exponential of the rounded
+	// argument; overflow gives Inf, and results below the normal range lose
+	// digits gradually.
+	Exp func(*Span[T])
+	// Distance is x ← (A + y) − 2x, that is ‖a−b‖² from aᵀb and the squared
+	// norms A and y. Flag is not 0 when any result is not at least B·(A + y),
+	// so that a sum from the differences would be more exact.
+	Distance func(*Span[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
@@ -83,6 +106,8 @@ func genericKernels[T Float]() Kernels[T] {
 		SqDist: tileGeneric[T, squaredDifference[T]],
 		L1:     tileGeneric[T, absoluteDifference[T]],
 		Trsm:   trsmGeneric[T],
+		Affine: affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
+		Exp: expGeneric[T], Distance: distanceGeneric[T],
 	}
 }
 

@@ -1,0 +1,196 @@
+package ukr
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// apply runs a span function on a copy of x and returns the result.
+func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
+	n := (len(x) + nr - 1) / nr * nr
+	padX, padY := make([]T, n+1), make([]T, n+1)
+	copy(padX, x)
+	copy(padY, y)
+	const sentinel = 4321
+	padX[n] = sentinel
+	s := &Span[T]{X: first(padX), Y: first(padY), N: n, A: a, B: b}
+	f(s)
+	if padX[n] != sentinel {
+		panic("ukr: a span function wrote past the end")
+	}
+	return padX[:len(x)], s.Flag
+}
+
+// TestSpans compares the elementwise functions with the portable ones: equal
+// on small integers, where everything is exact.
+func TestSpans(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testSpans(t, tier.F32) })
+	})
+}
+
+func testSpans[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	g := genericKernels[T]()
+	nan, inf := T(math.NaN()), T(math.Inf(1))
+	for n := range 3*k.NR + 2 {
+		x, y := integers[T](rng, n), integers[T](rng, n)
+		if n > 5 {
+			x[1], x[2], x[3], y[4] = nan, inf, -inf, nan
+		}
+		for _, c := range []struct {
+			name      string
+			got, want func(*Span[T])
+		}{{"affine", k.Affine, g.Affine}, {"add", k.Add, g.Add}, {"mul", k.Mul, g.Mul}, {"sqrt", k.Sqrt, g.Sqrt}, {"distance", k.Distance, g.Distance}} {
+			got, flag := apply(c.got, k.NR, x, y, 2, -3)
+			want, wantFlag := apply(c.want, k.NR, x, y, 2, -3)
+			for i := range want {
+				if got[i] != want[i] && !(got[i] != got[i] && want[i] != want[i]) {
+					t.Fatalf("%s: n=%d: element %d of %v, %v is %v, want %v", c.name, n, i, x[i], y[i], got[i], want[i])
+				}
+			}
+			if (flag != 0) != (wantFlag != 0) {
+				t.Fatalf("%s: n=%d: flag %d, want %d", c.name, n, flag, wantFlag)
+			}
+		}
+	}
+}
+
+// TestDistanceFlag sets one element of many just below and at the limit.
+func TestDistanceFlag(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		k := tier.F64
+		for n := k.NR; n <= 3*k.NR; n += k.NR {
+			for at := range n {
+				x, y := make([]float64, n), make([]float64, n)
+				for i := range y {
+					y[i] = 3 // with A = 1: 4 − 0 ≥ 4·¼
+				}
+				for _, c := range []struct {
+					dot  float64
+					flag bool
+				}{{0, false}, {1.5, false}, {1.5000001, true}, {2, true}, {math.NaN(), true}} {
+					x[at] = c.dot
+					if _, flag := apply(k.Distance, k.NR, x, y, 1, 0.25); (flag != 0) != c.flag {
+						t.Fatalf("n=%d: xᵀz = %v at %d: flag %d", n, c.dot, at, flag)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestExp holds Exp to 1 ulp of a result that big arithmetic gives, over the
+// whole range, specials included.
+func TestExp(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testExp(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testExp(t, tier.F32) })
+	})
+}
+
+func testExp[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	low, high := -746.0, 710.0
+	smallest := 0x1p-1074
+	if unsafe.Sizeof(T(0)) == 4 {
+		low, high, smallest = -104, 89, 0x1p-149
+	}
+	var x []T
+	for range 4000 {
+		x = append(x, T(low+(high-low)*rng.Float64()), T(rng.NormFloat64()), T(-rng.ExpFloat64()*30), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
+	}
+	// Around the multiples of ½ ln 2, where the reduction changes, and around
+	// the ends of the range.
+	for n := range 200 {
+		c := float64(n-100) * math.Ln2 / 2
+		x = append(x, T(c), T(c*(1+1e-7)), T(c*(1-1e-7)))
+	}
+	for _, end := range []float64{709.782712893384, 709.78, 710.5, -708.4, -745.13, -745.2, -746.5, 88.72283, 88.73, -87.3, -103.97, -103.98, 1e4, -1e4} {
+		x = append(x, T(end))
+	}
+	got, _ := apply(k.Exp, k.NR, x, x, 1, 0)
+	worst, at := 0.0, T(0)
+	for i, v := range x {
+		want := bigExp(float64(v))
+		rounded, _ := want.Float64()
+		if unsafe.Sizeof(T(0)) == 4 {
+			f, _ := want.Float32()
+			rounded = float64(f)
+		}
+		if math.IsInf(rounded, 1) || math.IsInf(float64(got[i]), 1) {
+			if rounded != float64(got[i]) {
+				// The largest finite number and Inf are neighbours.
+				if limit, _ := want.Float64(); !(limit > float64(maximum[T]())*(1-0x1p-23)) {
+					t.Errorf("exp(%v) is %v, want %v", v, got[i], rounded)
+				}
+			}
+			continue
+		}
+		ulp := max(smallest, math.Ldexp(1, exponent(rounded)-digits[T]()+1))
+		diff := new(big.Float).Sub(want, big.NewFloat(float64(got[i])))
+		// The quotient, not the difference, is a float64 without loss.
+		e, _ := diff.Quo(diff.Abs(diff), big.NewFloat(ulp)).Float64()
+		if e > worst {
+			worst, at = e, v
+			if e > 1 {
+				t.Errorf("exp(%v) is %v, want %v: %.3f ulp", v, got[i], rounded, e)
+			}
+		}
+	}
+	t.Logf("largest error %.3f ulp, at %v, of %d arguments", worst, at, len(x))
+
+	special := []T{T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), 0, T(math.Copysign(0, -1))}
+	got, _ = apply(k.Exp, k.NR, special, special, 1, 0)
+	if got[0] == got[0] || !math.IsInf(float64(got[1]), 1) || got[2] != 0 || got[3] != 1 || got[4] != 1 {
+		t.Errorf("exp of NaN, Inf, −Inf, 0, −0 is %v", got)
+	}
+	// A and B.
+	got, _ = apply(k.Exp, k.NR, []T{3, 1}, []T{0, 0}, 2, -2)
+	if want := T(math.Exp(4)); math.Abs(float64(got[0]-want)) > float64(want)*math.Ldexp(2, -digits[T]()) || got[1] != 1 {
+		t.Errorf("exp(2x−2) at 3 and 1 is %v", got)
+	}
+}
+
+// digits is the number of bits of a significand.
+func digits[T Float]() int {
+	if unsafe.Sizeof(T(0)) == 4 {
+		return 24
+	}
+	return 53
+}
+
+func maximum[T Float]() T {
+	if unsafe.Sizeof(T(0)) == 4 {
+		return T(math.MaxFloat32)
+	}
+	return T(any(math.MaxFloat64).(float64))
+}
+
+// exponent is e with 2^e ≤ x < 2^(e+1).
+func exponent(x float64) int { _, e := math.Frexp(x); return e - 1 }
+
+// bigExp is exp(x) to some 150 bits: the series at x/2^k, squared k times.
+func bigExp(x float64) *big.Float {
+	const bits, squarings = 200, 14
+	r := new(big.Float).SetPrec(bits).SetFloat64(x)
+	r.SetMantExp(r, -squarings)
+	sum, term := big.NewFloat(1).SetPrec(bits), big.NewFloat(1).SetPrec(bits)
+	for n := 1; n <= 40; n++ {
+		term.Mul(term, r)
+		term.Quo(term, big.NewFloat(float64(n)))
+		sum.Add(sum, term)
+	}
+	for range squarings {
+		sum.Mul(sum, sum)
+	}
+	return sum
+}

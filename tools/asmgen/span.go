@@ -1,0 +1,342 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of ukr.Span.
+const (
+	offX    = 0  // *T
+	offY    = 8  // *T
+	offNum  = 16 // int: elements, a multiple of NR
+	offFlag = 24 // int
+	offSA   = 32 // T, and B follows
+)
+
+// forVectors emits a loop over the elements of X, NR at a time. body is given
+// the addresses of X and Y and the number of the vector in the step.
+func (e *emitter) forVectors(args reg.Register, withY bool, body func(x, y reg.Register, v int)) {
+	x, n := e.field(args, offX), e.field(args, offNum)
+	var y reg.GPVirtual
+	if withY {
+		y = e.field(args, offY)
+	}
+	loop, end := e.label("loop"), e.label("end")
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	e.Label(loop)
+	for v := range e.nv {
+		body(x, y, v)
+	}
+	e.ADDQ(operand.U32(e.nr()*e.size()), x)
+	if withY {
+		e.ADDQ(operand.U32(e.nr()*e.size()), y)
+	}
+	e.SUBQ(operand.U32(e.nr()), n)
+	e.JG(operand.LabelRef(loop))
+	e.Label(end)
+}
+
+func (e *emitter) args() reg.GPVirtual { return e.Load(e.Param("args"), e.GP64()).(reg.GPVirtual) }
+
+// scalars broadcasts the fields A and B.
+func (e *emitter) scalars(args reg.Register) (a, b reg.VecVirtual) {
+	a, b = e.vec(), e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offSA}, a)
+	e.broadcast(operand.Mem{Base: args, Disp: offSA + e.size()}, b)
+	return a, b
+}
+
+// number is a constant that arithmetic can use in place: a register where
+// there are 32 of them, and memory where there are 16.
+func (e *emitter) number(name string, value float64) operand.Op {
+	return e.pattern(name, e.bits(value))
+}
+
+// bits is the bit pattern of a number, in the upper half for float32.
+func (e *emitter) bits(value float64) uint64 {
+	if e.double() {
+		return math.Float64bits(value)
+	}
+	return uint64(math.Float32bits(float32(value))) << 32
+}
+
+func (e *emitter) pattern(name string, bits uint64) operand.Op {
+	if e.masks {
+		v := e.vec()
+		e.broadcast(e.constant(name, 1, func(int) uint64 { return bits }), v)
+		return v
+	}
+	return e.constant(name, e.lanes(), func(int) uint64 { return bits })
+}
+
+// affine emits x ← A·x + B.
+func (e *emitter) affine() {
+	args := e.args()
+	a, b := e.scalars(args)
+	e.forVectors(args, false, func(x, _ reg.Register, v int) {
+		r := e.vec()
+		e.load(e.at(x, v*e.lanes()), r)
+		e.fma213(b, a, r)
+		e.store(r, e.at(x, v*e.lanes()))
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// pairwise emits x ← x + y or x ← x · y.
+func (e *emitter) pairwise(op func(a, b operand.Op, dst reg.VecVirtual)) {
+	args := e.args()
+	e.forVectors(args, true, func(x, y reg.Register, v int) {
+		r := e.vec()
+		e.load(e.at(x, v*e.lanes()), r)
+		op(r, e.at(y, v*e.lanes()), r)
+		e.store(r, e.at(x, v*e.lanes()))
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// sqrt emits x ← √max(x, 0).
+func (e *emitter) sqrt() {
+	args := e.args()
+	zero := e.vec()
+	e.zero(zero)
+	e.forVectors(args, false, func(x, _ reg.Register, v int) {
+		r := e.vec()
+		e.load(e.at(x, v*e.lanes()), r)
+		// The operand that is returned when one is NaN is r.
+		if e.double() {
+			e.VMAXPD(r, zero, r)
+			e.VSQRTPD(r, r)
+		} else {
+			e.VMAXPS(r, zero, r)
+			e.VSQRTPS(r, r)
+		}
+		e.store(r, e.at(x, v*e.lanes()))
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// distance emits x ← (A + y) − 2x, and sets Flag when any result is not at
+// least B·(A + y).
+func (e *emitter) distance() {
+	args := e.args()
+	a, b := e.scalars(args)
+	two := e.number("two", 2)
+	var found reg.VecVirtual
+	var hit reg.OpmaskVirtual
+	if e.masks {
+		hit = e.K()
+		e.KXORW(hit, hit, hit)
+	} else {
+		found = e.vec()
+		e.zero(found)
+	}
+	e.forVectors(args, true, func(x, y reg.Register, v int) {
+		r, sum, limit := e.vec(), e.vec(), e.vec()
+		e.add(a, e.at(y, v*e.lanes()), sum)
+		e.load(e.at(x, v*e.lanes()), r)
+		e.fnma213(sum, two, r)
+		e.store(r, e.at(x, v*e.lanes()))
+		e.mul(sum, b, limit)
+		const notGreaterEqualUnordered = 0x19
+		if e.masks {
+			k := e.K()
+			if e.double() {
+				e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, k)
+			} else {
+				e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, k)
+			}
+			e.KORW(k, hit, hit)
+			return
+		}
+		if e.double() {
+			e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, limit)
+		} else {
+			e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, limit)
+		}
+		e.VORPS(limit, found, found)
+	})
+	flag := e.GP32()
+	if e.masks {
+		e.KMOVW(hit, flag)
+	} else {
+		e.VMOVMSKPS(found, flag)
+	}
+	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// expCoefficients are those of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2,
+// by the Remez exchange, lowest first. Relative error of the whole: 2^−61.9 in
+// float64, 2^−32.0 in float32.
+var expCoefficients = map[int][]float64{
+	8: {
+		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
+		0x1.6c16c16c151fcp-10, 0x1.a01a01abe8206p-13, 0x1.a01a01acfae99p-16, 0x1.71de023137276p-19,
+		0x1.27e4cccda6fcfp-22, 0x1.af4dea2bc3f25p-26, 0x1.1f8b4cd99e7aap-29,
+	},
+	4: {
+		0x1.0000000b920a3p-1, 0x1.5555557430bd8p-3, 0x1.5554e9028dc90p-5,
+		0x1.1110ab6cf7261p-7, 0x1.6d4328396f80fp-10, 0x1.a17e0b83cb3dep-13,
+	},
+}
+
+// exp emits x ← exp(A·x + B). With n = round(x/ln 2) and r = x − n ln 2, whose
+// larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
+func (e *emitter) exp() {
+	args := e.args()
+	a, b := e.scalars(args)
+	// Beyond these the result is Inf or 0, and n stays small.
+	high, low := 710.0, -746.0
+	// ln 2 in two parts; the first has so few bits that n times it is exact.
+	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
+	magic, bias, shift := 0x1.8p52, 1023.0, 52
+	if !e.double() {
+		high, low = 89, -104
+		ln2, rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
+		magic, bias, shift = 0x1.8p23, 127, 23
+	}
+	top, bottom := e.number("expHigh", high), e.number("expLow", low)
+	log2e := e.number("log2e", math.Log2E)
+	hi, lo := e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
+	one := e.number("one", 1)
+	coefficients := expCoefficients[e.size()]
+	c := make([]operand.Op, len(coefficients))
+	for i, v := range coefficients {
+		c[i] = e.number("exp"+string(rune('A'+i)), v)
+	}
+	var biased, half operand.Op
+	if !e.masks {
+		biased, half = e.number("biased", magic+bias), e.number("half", 0.5)
+	}
+	e.forVectors(args, false, func(x, _ reg.Register, v int) {
+		r, n, q, sq := e.vec(), e.vec(), e.vec(), e.vec()
+		e.load(e.at(x, v*e.lanes()), r)
+		e.fma213(b, a, r)
+		// min and max return their first operand's rival when it is NaN: the
+		// order of the operands keeps a NaN of x.
+		e.minmax(true, r, top, r)
+		e.minmax(false, r, bottom, r)
+		e.mul(r, log2e, n)
+		e.round(n, n)
+		e.fnma231(n, hi, r) // exact
+		tail := e.vec()
+		e.move(r, tail)
+		e.fnma231(n, lo, r)
+		e.sub(tail, r, tail)
+		e.fnma231(n, lo, tail) // what r lost in the last step
+		e.mul(r, r, sq)
+		last := len(c) - 1
+		e.move(c[last], q)
+		for i := last - 1; i >= 0; i-- {
+			e.fma213(c[i], r, q)
+		}
+		e.fma213(tail, sq, q)
+		e.add(q, r, q)
+		e.add(q, one, q)
+		if e.masks {
+			e.scalef(n, q)
+		} else {
+			// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the
+			// result is not.
+			n1, n2 := e.vec(), e.vec()
+			e.mul(n, half, n1)
+			e.round(n1, n1)
+			e.sub(n, n1, n2)
+			for _, part := range []reg.VecVirtual{n1, n2} {
+				e.add(part, biased, part)
+				if e.double() {
+					e.VPSLLQ(operand.U8(shift), part, part)
+				} else {
+					e.VPSLLD(operand.U8(shift), part, part)
+				}
+				e.mul(q, part, q)
+			}
+		}
+		e.store(q, e.at(x, v*e.lanes()))
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// fma213 is x ← b·x + c.
+func (e *emitter) fma213(c, b operand.Op, x reg.VecVirtual) {
+	if e.double() {
+		e.VFMADD213PD(c, b, x)
+		return
+	}
+	e.VFMADD213PS(c, b, x)
+}
+
+// fnma213 is x ← c − b·x; b is in a register or moved there.
+func (e *emitter) fnma213(c reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
+	if _, ok := b.(operand.Mem); ok {
+		v := e.vec()
+		e.move(b, v)
+		b = v
+	}
+	if e.double() {
+		e.VFNMADD213PD(c, b, x)
+		return
+	}
+	e.VFNMADD213PS(c, b, x)
+}
+
+// fnma231 is x ← x − a·b.
+func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
+	if e.double() {
+		e.VFNMADD231PD(b, a, x)
+		return
+	}
+	e.VFNMADD231PS(b, a, x)
+}
+
+// minmax is dst ← the smaller or larger of x and limit, x when it is NaN.
+func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst reg.VecVirtual) {
+	if _, ok := limit.(operand.Mem); ok {
+		v := e.vec()
+		e.move(limit, v)
+		limit = v
+	}
+	switch {
+	case smaller && e.double():
+		e.VMINPD(x, limit, dst)
+	case smaller:
+		e.VMINPS(x, limit, dst)
+	case e.double():
+		e.VMAXPD(x, limit, dst)
+	default:
+		e.VMAXPS(x, limit, dst)
+	}
+}
+
+// round is dst ← x rounded to the nearest whole number.
+func (e *emitter) round(x, dst reg.VecVirtual) {
+	const nearest = 0x8
+	switch {
+	case e.masks && e.double():
+		e.VRNDSCALEPD(operand.U8(nearest), x, dst)
+	case e.masks:
+		e.VRNDSCALEPS(operand.U8(nearest), x, dst)
+	case e.double():
+		e.VROUNDPD(operand.U8(nearest), x, dst)
+	default:
+		e.VROUNDPS(operand.U8(nearest), x, dst)
+	}
+}
+
+// scalef is x ← x·2ⁿ, rounded once.
+func (e *emitter) scalef(n, x reg.VecVirtual) {
+	if e.double() {
+		e.VSCALEFPD(n, x, x)
+		return
+	}
+	e.VSCALEFPS(n, x, x)
+}
