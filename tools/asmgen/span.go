@@ -73,6 +73,30 @@ func (e *emitter) pattern(name string, bits uint64) operand.Op {
 	return e.constant(name, e.lanes(), func(int) uint64 { return bits })
 }
 
+// peak emits N rounds of one multiply-add for each accumulator of the tile.
+func (e *emitter) peak() {
+	args := e.args()
+	a, b := e.scalars(args)
+	acc := e.accumulators()
+	for i := range acc {
+		for v := range acc[i] {
+			e.zero(acc[i][v])
+		}
+	}
+	n := e.field(args, offNum)
+	loop := e.label("loop")
+	e.Label(loop)
+	for i := range acc {
+		for v := range acc[i] {
+			e.fma(a, b, acc[i][v])
+		}
+	}
+	e.DECQ(n)
+	e.JG(operand.LabelRef(loop))
+	e.VZEROUPPER()
+	e.RET()
+}
+
 // affine emits x ← A·x + B.
 func (e *emitter) affine() {
 	args := e.args()

@@ -59,6 +59,7 @@ var routines = []routine{
 	{"sqrt", "Span", "sqrt is x ← √max(x, 0).", func(e *emitter) { e.sqrt() }},
 	{"exp", "Span", "exp is x ← exp(A·x + B).", func(e *emitter) { e.exp() }},
 	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
+	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
 // generate returns the text of every generated file by its name.

@@ -103,3 +103,13 @@ func distanceF64AVX2(args *Span[float64])
 //
 //go:noescape
 func distanceF32AVX2(args *Span[float32])
+
+// peakF64AVX2 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
+//
+//go:noescape
+func peakF64AVX2(args *Span[float64])
+
+// peakF32AVX2 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
+//
+//go:noescape
+func peakF32AVX2(args *Span[float32])

@@ -103,3 +103,13 @@ func distanceF64AVX512(args *Span[float64])
 //
 //go:noescape
 func distanceF32AVX512(args *Span[float32])
+
+// peakF64AVX512 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
+//
+//go:noescape
+func peakF64AVX512(args *Span[float64])
+
+// peakF32AVX512 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
+//
+//go:noescape
+func peakF32AVX512(args *Span[float32])

@@ -79,3 +79,29 @@ func trsmGeneric[T Float](t *Tile[T]) {
 		}
 	}
 }
+
+// peakGeneric is Peak; it leaves a result in A so that nothing is optimised
+// away.
+func peakGeneric[T Float](s *Span[T]) {
+	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
+	a, b := s.A, s.B
+	for range s.N {
+		c00 += a * b
+		c01 += a * b
+		c02 += a * b
+		c03 += a * b
+		c10 += a * b
+		c11 += a * b
+		c12 += a * b
+		c13 += a * b
+		c20 += a * b
+		c21 += a * b
+		c22 += a * b
+		c23 += a * b
+		c30 += a * b
+		c31 += a * b
+		c32 += a * b
+		c33 += a * b
+	}
+	s.A = (c00 + c01 + c02 + c03) + (c10 + c11 + c12 + c13) + (c20 + c21 + c22 + c23) + (c30 + c31 + c32 + c33)
+}

@@ -64,6 +64,10 @@ type Kernels[T Float] struct {
 	// norms A and y. Flag is not 0 when any result is not at least B·(A + y),
 	// so that a sum from the differences would be more exact.
 	Distance func(*Span[T])
+
+	// Peak is N times MR·NR multiplications and additions in registers: how
+	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
+	Peak func(*Span[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
@@ -107,7 +111,7 @@ func genericKernels[T Float]() Kernels[T] {
 		L1:     tileGeneric[T, absoluteDifference[T]],
 		Trsm:   trsmGeneric[T],
 		Affine: affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
-		Exp: expGeneric[T], Distance: distanceGeneric[T],
+		Exp: expGeneric[T], Distance: distanceGeneric[T], Peak: peakGeneric[T],
 	}
 }
 
