@@ -9,7 +9,14 @@ import (
 // Sum is k(x, z) = Σ_i k_i(x, z).
 type Sum []Kernel
 
-func (k Sum) String() string { return joinKernels(k, " + ", func(t Kernel) bool { return false }) }
+// String is "k1 + k2". A Sum in a Sum has no parentheses: see Canonical.
+func (k Sum) String() string {
+	texts := make([]string, len(k))
+	for i, t := range k {
+		texts[i] = text(t)
+	}
+	return strings.Join(texts, " + ")
+}
 
 // Check requires at least one term and that every term passes.
 func (k Sum) Check(d int) error { return checkAll("sum", k, d) }
@@ -28,8 +35,16 @@ func (k Sum) compile(c *compiler) {
 // Product is k(x, z) = Π_i k_i(x, z).
 type Product []Kernel
 
+// String is "k1*k2", with a Sum in parentheses.
 func (k Product) String() string {
-	return joinKernels(k, "*", func(t Kernel) bool { _, sum := t.(Sum); return sum })
+	texts := make([]string, len(k))
+	for i, t := range k {
+		texts[i] = text(t)
+		if _, ok := t.(Sum); ok {
+			texts[i] = "(" + texts[i] + ")"
+		}
+	}
+	return strings.Join(texts, "*")
 }
 
 // Check requires at least one factor and that every factor passes.
@@ -46,7 +61,7 @@ func (k Product) compile(c *compiler) {
 	}
 }
 
-// Scaled is Weight · k(x, z) with Weight > 0.
+// Scaled is Weight · k(x, z) with Weight ≥ 0.
 type Scaled struct {
 	Weight float64
 	Kernel Kernel
@@ -56,12 +71,12 @@ func (k Scaled) String() string {
 	return Product{Constant{k.Weight}, k.Kernel}.String()
 }
 
-// Check requires Weight > 0 and that the kernel passes.
+// Check requires a finite Weight ≥ 0 and that the kernel passes.
 func (k Scaled) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: scaled: no kernel to scale")
 	}
-	if err := positive("scaled", "weight", k.Weight); err != nil {
+	if err := nonNegative("scaled", "weight", k.Weight); err != nil {
 		return err
 	}
 	return k.Kernel.Check(d)
@@ -77,7 +92,7 @@ func (k Scaled) compile(c *compiler) {
 // Constant is k(x, z) = Value ≥ 0; as a term of a Sum it adds a bias.
 type Constant struct{ Value float64 }
 
-func (k Constant) String() string      { return fmt.Sprint(k.Value) }
+func (k Constant) String() string      { return number(k.Value) }
 func (k Constant) Check(int) error     { return nonNegative("constant", "value", k.Value) }
 func (k Constant) IsPSD() bool         { return k.Check(-1) == nil }
 func (k Constant) compile(c *compiler) { c.push(Instr{Op: Const, A: k.Value}) }
@@ -85,7 +100,7 @@ func (k Constant) compile(c *compiler) { c.push(Instr{Op: Const, A: k.Value}) }
 // ExpOf is exp(k(x, z)), positive semi-definite when k is.
 type ExpOf struct{ Kernel Kernel }
 
-func (k ExpOf) String() string { return "exp(" + k.Kernel.String() + ")" }
+func (k ExpOf) String() string { return "exp(" + text(k.Kernel) + ")" }
 
 // Check requires that the kernel passes.
 func (k ExpOf) Check(d int) error {
@@ -102,15 +117,12 @@ func (k ExpOf) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-func joinKernels(ks []Kernel, sep string, parens func(Kernel) bool) string {
-	texts := make([]string, len(ks))
-	for i, t := range ks {
-		texts[i] = t.String()
-		if parens(t) {
-			texts[i] = "(" + texts[i] + ")"
-		}
+// text is k's text, also when k is nil, which only Check minds.
+func text(k Kernel) string {
+	if k == nil {
+		return "nil"
 	}
-	return strings.Join(texts, sep)
+	return k.String()
 }
 
 func checkAll(what string, ks []Kernel, d int) error {

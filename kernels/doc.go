@@ -13,6 +13,10 @@
 // or in registers. No closure crosses that border, so every backend can fuse
 // every kernel, composed ones included.
 //
+// Parse reads a kernel from its text, and Catalogue lists what it knows;
+// Canonical is the form in which kernels that were put together differently
+// but mean the same are equal.
+//
 // Eval and Program.Run are the scalar meaning of all this: slow, obvious, and
 // what the tests of the backends compare with.
 //

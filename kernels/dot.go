@@ -18,7 +18,7 @@ type Polynomial struct {
 }
 
 func (k Polynomial) String() string {
-	return fmt.Sprintf("polynomial(degree=%d,c=%v)", k.Degree, k.C)
+	return fmt.Sprintf("polynomial(degree=%d,c=%s)", k.Degree, number(k.C))
 }
 
 // Check requires Degree ≥ 1 and a finite C ≥ 0.

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 )
 
 // A Kernel is a function k(x, z) of two points of ℝᵈ, as data. The types of
-// this package are the only ones that implement it.
+// this package are the only ones that implement it; they are used as values,
+// not as pointers.
 type Kernel interface {
-	// String is the canonical text of the kernel; Parse(k.String()) equals k.
+	// String is the text of the kernel, numbers in full: Parse(k.String())
+	// equals Canonical(k), and k itself if Parse made it.
 	String() string
 
 	// Check returns nil when every parameter obeys its rule for points of d
@@ -24,6 +27,9 @@ type Kernel interface {
 	// compile appends the code that leaves k(x, z) on top of the stack.
 	compile(c *compiler)
 }
+
+// number is the shortest text that reads back as v.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // Equal tells whether a and b are the same kernel with the same parameters.
 func Equal(a, b Kernel) bool { return reflect.DeepEqual(a, b) }
@@ -42,10 +48,17 @@ func Eval(k Kernel, x, z []float64) float64 {
 // Diag returns k(x, x).
 func Diag(k Kernel, x []float64) float64 { return Eval(k, x, x) }
 
-// positive is the rule of length scales and weights.
-func positive(kernel, param string, v float64) error {
+// shortest is the smallest length scale: below it 1/σ² leaves the range of
+// float64, and k(x, x) = exp(−0·Inf) would be NaN.
+const shortest = 1e-150
+
+// lengthScale is the rule of length scales.
+func lengthScale(kernel, param string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return fmt.Errorf("kernels: %s: %s must be a finite number > 0, got %v", kernel, param, v)
+	}
+	if v < shortest {
+		return fmt.Errorf("kernels: %s: %s must be at least %v, got %v", kernel, param, shortest, v)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -19,11 +18,11 @@ type Gaussian struct {
 
 func (k Gaussian) String() string {
 	if k.Sigmas == nil {
-		return fmt.Sprintf("gaussian(sigma=%v)", k.Sigma)
+		return "gaussian(sigma=" + number(k.Sigma) + ")"
 	}
 	texts := make([]string, len(k.Sigmas))
 	for i, s := range k.Sigmas {
-		texts[i] = strconv.FormatFloat(s, 'g', -1, 64)
+		texts[i] = number(s)
 	}
 	return "gaussian(sigma=[" + strings.Join(texts, ",") + "])"
 }
@@ -31,16 +30,19 @@ func (k Gaussian) String() string {
 // Check requires σ > 0 and, with Sigmas, one per feature.
 func (k Gaussian) Check(d int) error {
 	if k.Sigmas == nil {
-		return positive("gaussian", "sigma", k.Sigma)
+		return lengthScale("gaussian", "sigma", k.Sigma)
 	}
 	if k.Sigma != 0 {
 		return fmt.Errorf("kernels: gaussian: give either sigma or one sigma per feature, not both")
 	}
+	if len(k.Sigmas) == 0 {
+		return fmt.Errorf("kernels: gaussian: the list of sigmas is empty")
+	}
 	if d >= 0 && len(k.Sigmas) != d {
-		return fmt.Errorf("kernels: gaussian: sigma has %d entries for %d features", len(k.Sigmas), d)
+		return fmt.Errorf("kernels: gaussian: sigma has %d entries, the points have %d features", len(k.Sigmas), d)
 	}
 	for i, s := range k.Sigmas {
-		if err := positive("gaussian", fmt.Sprintf("sigma[%d]", i), s); err != nil {
+		if err := lengthScale("gaussian", fmt.Sprintf("entry %d of sigma", i+1), s); err != nil {
 			return err
 		}
 	}
@@ -69,8 +71,8 @@ func (k Gaussian) compile(c *compiler) {
 // as in scikit-learn, whose gamma is 1/σ.
 type Laplacian struct{ Sigma float64 }
 
-func (k Laplacian) String() string  { return fmt.Sprintf("laplacian(sigma=%v)", k.Sigma) }
-func (k Laplacian) Check(int) error { return positive("laplacian", "sigma", k.Sigma) }
+func (k Laplacian) String() string  { return "laplacian(sigma=" + number(k.Sigma) + ")" }
+func (k Laplacian) Check(int) error { return lengthScale("laplacian", "sigma", k.Sigma) }
 func (k Laplacian) IsPSD() bool     { return k.Check(-1) == nil }
 
 func (k Laplacian) compile(c *compiler) {
@@ -95,9 +97,9 @@ var maternNames = map[float64]string{0.5: "exponential", 1.5: "matern32", 2.5: "
 
 func (k Matern) String() string {
 	if name, ok := maternNames[k.Nu]; ok {
-		return fmt.Sprintf("%s(sigma=%v)", name, k.Sigma)
+		return name + "(sigma=" + number(k.Sigma) + ")"
 	}
-	return fmt.Sprintf("matern(nu=%v,sigma=%v)", k.Nu, k.Sigma)
+	return "matern(nu=" + number(k.Nu) + ",sigma=" + number(k.Sigma) + ")"
 }
 
 // Check requires Nu to be 1/2, 3/2 or 5/2 and Sigma > 0.
@@ -106,7 +108,7 @@ func (k Matern) Check(int) error {
 	if !ok {
 		return fmt.Errorf("kernels: matern: nu must be 0.5, 1.5 or 2.5, got %v", k.Nu)
 	}
-	return positive(name, "sigma", k.Sigma)
+	return lengthScale(name, "sigma", k.Sigma)
 }
 
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }

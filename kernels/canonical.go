@@ -1,0 +1,110 @@
+package kernels
+
+// Canonical returns the one form among those that mean the same that Parse
+// makes: no Sum in a Sum, no Product or Scaled in a Product or Scaled, no Sum
+// or Product of one kernel, at most one Constant in a Sum and none in a
+// Product. Numbers that are multiplied become the weight of a Scaled around
+// the rest, numbers that are added one Constant, both from left to right;
+// nothing else changes its place, and a weight of 1 stays.
+//
+//	Product{Linear{}, Constant{2}, Scaled{3, Gaussian{1}}}  →  Scaled{6, Product{Linear{}, Gaussian{1}}}
+//
+// The value of k(x, z) changes by rounding only.
+func Canonical(k Kernel) Kernel {
+	switch k := k.(type) {
+	case Sum:
+		terms := addTerms(nil, k)
+		if len(terms) == 1 {
+			return terms[0]
+		}
+		return terms
+	case Product, Scaled:
+		var f factors
+		f.add(k)
+		return f.kernel()
+	case ExpOf:
+		return ExpOf{Canonical(k.Kernel)}
+	}
+	return k
+}
+
+// addTerms appends the terms of k as the term of a sum.
+func addTerms(terms Sum, k Kernel) Sum {
+	switch k := k.(type) {
+	case Sum:
+		for _, t := range k {
+			terms = addTerms(terms, t)
+		}
+		return terms
+	case Product:
+		if len(k) == 1 {
+			return addTerms(terms, k[0])
+		}
+	}
+	k = Canonical(k)
+	if c, ok := k.(Constant); ok {
+		for i, t := range terms {
+			if first, ok := t.(Constant); ok {
+				terms[i] = Constant{first.Value + c.Value}
+				return terms
+			}
+		}
+	}
+	return append(terms, k)
+}
+
+// factors is a product while it is taken apart.
+type factors struct {
+	weight   float64
+	weighted bool // there was a number
+	kernels  Product
+}
+
+func (f *factors) multiply(w float64) {
+	if f.weighted {
+		w *= f.weight
+	}
+	f.weight, f.weighted = w, true
+}
+
+// add multiplies by k.
+func (f *factors) add(k Kernel) {
+	switch k := k.(type) {
+	case Constant:
+		f.multiply(k.Value)
+	case Scaled:
+		f.multiply(k.Weight)
+		f.add(k.Kernel)
+	case Product:
+		for _, t := range k {
+			f.add(t)
+		}
+	case Sum:
+		if len(k) == 1 {
+			f.add(k[0])
+			return
+		}
+		c := Canonical(k)
+		if number, ok := c.(Constant); ok {
+			f.multiply(number.Value)
+			return
+		}
+		f.kernels = append(f.kernels, c)
+	default:
+		f.kernels = append(f.kernels, Canonical(k))
+	}
+}
+
+func (f *factors) kernel() Kernel {
+	var k Kernel = f.kernels
+	if len(f.kernels) == 1 {
+		k = f.kernels[0]
+	}
+	switch {
+	case !f.weighted:
+		return k
+	case len(f.kernels) == 0:
+		return Constant{f.weight}
+	}
+	return Scaled{f.weight, k}
+}

@@ -1,0 +1,180 @@
+package kernels
+
+import (
+	"math"
+	"slices"
+)
+
+// A Description tells what a kernel of the parser is: the one table from which
+// Parse works, and that a list of kernels prints.
+type Description struct {
+	Name       string      `json:"name"`
+	Aliases    []string    `json:"aliases,omitempty"` // other names that Parse takes
+	Formula    string      `json:"formula"`
+	Parameters []Parameter `json:"parameters"`
+	Example    string      `json:"example"`
+	Source     string      `json:"source"`
+
+	build func(a arguments) Kernel // of arguments that are complete and of the right type
+	wrap  func(k Kernel) Kernel    // instead of build, where the argument is a kernel
+}
+
+// A Parameter is a named parameter of a kernel.
+type Parameter struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`    // what is written after the =
+	Default string `json:"default"` // empty: it must be given
+	Rule    string `json:"rule"`
+	// InsteadOf names the parameter that this one is another way to give.
+	InsteadOf string `json:"instead_of,omitempty"`
+
+	convert func(v float64) float64 // to the parameter InsteadOf
+}
+
+// The types of parameters.
+const (
+	oneNumber   = "number"
+	wholeNumber = "whole number"
+	oneOrEach   = "number, or [list] with one for each feature"
+	innerKernel = "kernel" // written without a name
+)
+
+// arguments are the values of the parameters, in the Description's order of
+// those that are not InsteadOf others.
+type arguments []argument
+
+// argument is the value of a parameter: one number unless list is set.
+type argument struct {
+	name   string // of the parameter by which it was given
+	values []float64
+	list   bool
+}
+
+func (a argument) number() float64 { return a.values[0] }
+
+const positiveRule = "finite, > 0"
+
+func sigma(t string) Parameter {
+	return Parameter{Name: "sigma", Type: t, Rule: positiveRule}
+}
+
+func gamma(t string, rule string, convert func(float64) float64) Parameter {
+	return Parameter{Name: "gamma", Type: t, Rule: positiveRule + "; " + rule, InsteadOf: "sigma", convert: convert}
+}
+
+func matern(name, formula string, nu float64, aliases ...string) Description {
+	return Description{
+		Name: name, Aliases: aliases, Formula: formula + " with r = ‖x−z‖₂ / sigma",
+		Parameters: []Parameter{sigma(oneNumber)},
+		Example:    name + "(sigma=2)",
+		Source:     maternSource,
+		build:      func(a arguments) Kernel { return Matern{Nu: nu, Sigma: a[0].number()} },
+	}
+}
+
+const maternSource = "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equation 4.17"
+
+var catalogue = []Description{
+	{
+		Name: "linear", Formula: "xᵀz", Example: "linear()",
+		Source: "Schölkopf and Smola (2002), Learning with Kernels, section 2.1",
+		build:  func(arguments) Kernel { return Linear{} },
+	},
+	{
+		Name: "polynomial", Aliases: []string{"poly"}, Formula: "(xᵀz + c)^degree",
+		Parameters: []Parameter{
+			{Name: "degree", Type: wholeNumber, Rule: "≥ 1"},
+			{Name: "c", Type: oneNumber, Default: "0", Rule: "finite, ≥ 0"},
+		},
+		Example: "polynomial(degree=3,c=1)",
+		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.1",
+		build:   func(a arguments) Kernel { return Polynomial{Degree: int(a[0].number()), C: a[1].number()} },
+	},
+	{
+		Name: "gaussian", Aliases: []string{"rbf"}, Formula: "exp(−‖x−z‖² / (2 sigma²)); with a list, exp(−½ Σ (x_p−z_p)²/sigma_p²)",
+		Parameters: []Parameter{
+			sigma(oneOrEach),
+			gamma(oneOrEach, "sigma = 1/√(2 gamma)", func(v float64) float64 { return math.Sqrt(0.5 / v) }),
+		},
+		Example: "gaussian(sigma=2)",
+		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equation 4.9",
+		build: func(a arguments) Kernel {
+			if a[0].list {
+				return Gaussian{Sigmas: a[0].values}
+			}
+			return Gaussian{Sigma: a[0].number()}
+		},
+	},
+	{
+		Name: "laplacian", Formula: "exp(−‖x−z‖₁ / sigma)",
+		Parameters: []Parameter{
+			sigma(oneNumber),
+			gamma(oneNumber, "sigma = 1/gamma", func(v float64) float64 { return 1 / v }),
+		},
+		Example: "laplacian(sigma=2)",
+		Source:  "scikit-learn, sklearn.metrics.pairwise.laplacian_kernel",
+		build:   func(a arguments) Kernel { return Laplacian{Sigma: a[0].number()} },
+	},
+	matern("exponential", "exp(−r)", 0.5, "matern12"),
+	matern("matern32", "(1 + √3 r) exp(−√3 r)", 1.5),
+	matern("matern52", "(1 + √5 r + 5r²/3) exp(−√5 r)", 2.5),
+	{
+		Name: "matern", Formula: "exponential, matern32 or matern52, by nu",
+		Parameters: []Parameter{
+			{Name: "nu", Type: oneNumber, Rule: "0.5, 1.5 or 2.5"},
+			sigma(oneNumber),
+		},
+		Example: "matern(nu=1.5,sigma=2)",
+		Source:  maternSource,
+		build:   func(a arguments) Kernel { return Matern{Nu: a[0].number(), Sigma: a[1].number()} },
+	},
+	{
+		Name: "exp", Formula: "exp(k(x, z)) of a kernel k",
+		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
+		Example:    "exp(0.5*linear())",
+		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, proposition 3.24",
+		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
+	},
+}
+
+// Catalogue describes every kernel that Parse knows by name. What they are
+// joined with is described at Parse.
+func Catalogue() []Description { return slices.Clone(catalogue) }
+
+// find returns the description of a name or an alias, or nil.
+func find(name string) *Description {
+	for i, d := range catalogue {
+		if d.Name == name || slices.Contains(d.Aliases, name) {
+			return &catalogue[i]
+		}
+	}
+	return nil
+}
+
+// names lists the names of all kernels.
+func names() []string {
+	var list []string
+	for _, d := range catalogue {
+		list = append(list, d.Name)
+	}
+	return list
+}
+
+// aliases lists the other names of all kernels.
+func aliases() []string {
+	var list []string
+	for _, d := range catalogue {
+		list = append(list, d.Aliases...)
+	}
+	return list
+}
+
+// parameter returns the description of a parameter of d, or nil.
+func (d *Description) parameter(name string) *Parameter {
+	for i := range d.Parameters {
+		if d.Parameters[i].Name == name {
+			return &d.Parameters[i]
+		}
+	}
+	return nil
+}

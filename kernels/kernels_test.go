@@ -1,0 +1,279 @@
+package kernels_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/kerneltest"
+)
+
+const u = 0x1p-53 // the unit roundoff of float64
+
+// Every kernel, alone and composed, obeys the rules of kernels.
+func TestConformance(t *testing.T) {
+	for _, k := range []kernels.Kernel{
+		kernels.Linear{},
+		kernels.Polynomial{Degree: 1},
+		kernels.Polynomial{Degree: 2},
+		kernels.Polynomial{Degree: 3, C: 1},
+		kernels.Polynomial{Degree: 7, C: 0.5},
+		kernels.Gaussian{Sigma: 2},
+		kernels.Gaussian{Sigma: 1e-3},
+		kernels.Gaussian{Sigmas: []float64{1}},
+		kernels.Gaussian{Sigmas: []float64{1, 2, 0.3}},
+		kernels.Laplacian{Sigma: 0.7},
+		kernels.Matern{Nu: 0.5, Sigma: 1},
+		kernels.Matern{Nu: 1.5, Sigma: 1.5},
+		kernels.Matern{Nu: 2.5, Sigma: 3},
+		kernels.Constant{Value: 2},
+		kernels.Scaled{Weight: 0.25, Kernel: kernels.Gaussian{Sigma: 1}},
+		kernels.Scaled{Weight: 0, Kernel: kernels.Linear{}},
+		kernels.ExpOf{Kernel: kernels.Scaled{Weight: 0.01, Kernel: kernels.Linear{}}},
+		kernels.Sum{kernels.Linear{}, kernels.Gaussian{Sigma: 1}, kernels.Constant{Value: 1}},
+		kernels.Product{kernels.Linear{}, kernels.Laplacian{Sigma: 3}},
+		kernels.Product{kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1}}, kernels.Gaussian{Sigma: 1}},
+		kernels.Sum{
+			kernels.Scaled{Weight: 0.5, Kernel: kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 1.5, Sigma: 2}}},
+			kernels.ExpOf{Kernel: kernels.Sum{kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.Constant{Value: 0.1}}},
+		},
+	} {
+		kerneltest.Run(t, k)
+	}
+}
+
+// pairs returns n pairs of points of d features, two of which coincide.
+func pairs(t *testing.T, n, d int) [][2][]float64 {
+	t.Helper()
+	const seed = 3
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, uint64(d)))
+	list := make([][2][]float64, n)
+	for i := range list {
+		x, z := make([]float64, d), make([]float64, d)
+		for p := range d {
+			x[p], z[p] = r.NormFloat64(), r.NormFloat64()
+		}
+		if i == 0 {
+			copy(z, x)
+		}
+		list[i] = [2][]float64{x, z}
+	}
+	return list
+}
+
+// Each kernel against its formula, written once more and in another way.
+func TestClosedForms(t *testing.T) {
+	dot := func(x, z []float64) float64 {
+		return mat.Dot(mat.NewVecDense(len(x), x), mat.NewVecDense(len(z), z))
+	}
+	norm := func(p float64) func(x, z []float64) float64 {
+		return func(x, z []float64) float64 {
+			var diff mat.VecDense
+			diff.SubVec(mat.NewVecDense(len(x), x), mat.NewVecDense(len(z), z))
+			return mat.Norm(&diff, p)
+		}
+	}
+	l1, l2 := norm(1), norm(2)
+	sigmas := []float64{0.5, 1, 2, 3}
+	for _, c := range []struct {
+		k kernels.Kernel
+		f func(x, z []float64) float64
+	}{
+		{kernels.Linear{}, dot},
+		{kernels.Polynomial{Degree: 2}, func(x, z []float64) float64 { return math.Pow(dot(x, z), 2) }},
+		{kernels.Polynomial{Degree: 5, C: 1.5}, func(x, z []float64) float64 { return math.Pow(dot(x, z)+1.5, 5) }},
+		{kernels.Gaussian{Sigma: 1.5}, func(x, z []float64) float64 { return math.Exp(-math.Pow(l2(x, z)/1.5, 2) / 2) }},
+		{kernels.Gaussian{Sigmas: sigmas}, func(x, z []float64) float64 {
+			product := 1.0
+			for p := range x {
+				product *= math.Exp(-math.Pow(x[p]-z[p], 2) / (2 * sigmas[p] * sigmas[p]))
+			}
+			return product
+		}},
+		{kernels.Laplacian{Sigma: 2}, func(x, z []float64) float64 { return math.Exp(-l1(x, z) / 2) }},
+		{kernels.Matern{Nu: 0.5, Sigma: 2}, func(x, z []float64) float64 { return math.Exp(-l2(x, z) / 2) }},
+		{kernels.Matern{Nu: 1.5, Sigma: 2}, func(x, z []float64) float64 {
+			r := l2(x, z) / 2
+			return (1 + math.Sqrt(3)*r) / math.Exp(math.Sqrt(3)*r)
+		}},
+		{kernels.Matern{Nu: 2.5, Sigma: 2}, func(x, z []float64) float64 {
+			r := l2(x, z) / 2
+			return (1 + math.Sqrt(5)*r + 5*r*r/3) / math.Exp(math.Sqrt(5)*r)
+		}},
+		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
+		{kernels.Constant{Value: 3}, func(x, z []float64) float64 { return 3 }},
+		{kernels.ExpOf{Kernel: kernels.Polynomial{Degree: 2}}, func(x, z []float64) float64 { return math.Exp(dot(x, z) * dot(x, z)) }},
+		{kernels.Sum{kernels.Linear{}, kernels.Laplacian{Sigma: 1}, kernels.Linear{}}, func(x, z []float64) float64 {
+			return 2*dot(x, z) + math.Exp(-l1(x, z))
+		}},
+		{kernels.Product{kernels.Linear{}, kernels.Laplacian{Sigma: 1}, kernels.Constant{Value: 2}}, func(x, z []float64) float64 {
+			return 2 * dot(x, z) * math.Exp(-l1(x, z))
+		}},
+	} {
+		for _, pair := range pairs(t, 50, len(sigmas)) {
+			x, z := pair[0], pair[1]
+			got, want := kernels.Eval(c.k, x, z), c.f(x, z)
+			// The second formula rounds about as often as the first.
+			if tol := 2 * kerneltest.Rounding(c.k, x, z, u); math.Abs(got-want) > tol {
+				t.Errorf("%v at %v, %v is %v, want %v: off by %g, allowed %g", c.k, x, z, got, want, got-want, tol)
+			}
+		}
+	}
+}
+
+// Kernels that are the same by theory agree.
+func TestCoherence(t *testing.T) {
+	same := func(sigma float64) []float64 { return []float64{sigma, sigma, sigma} }
+	for _, c := range []struct {
+		name string
+		a, b kernels.Kernel
+	}{
+		{"equal length scales", kernels.Gaussian{Sigma: 1.3}, kernels.Gaussian{Sigmas: same(1.3)}},
+		{"degree 1", kernels.Polynomial{Degree: 1}, kernels.Linear{}},
+		{"degree 1 with c", kernels.Polynomial{Degree: 1, C: 2}, kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 2}}},
+		{"square", kernels.Polynomial{Degree: 2}, kernels.Product{kernels.Linear{}, kernels.Linear{}}},
+		{"gaussians multiply", kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Gaussian{Sigma: 1}}, kernels.Gaussian{Sigma: math.Sqrt(0.5)}},
+		{"exp of a sum", kernels.ExpOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 0.5}}}, kernels.Product{kernels.ExpOf{Kernel: kernels.Linear{}}, kernels.Constant{Value: math.Exp(0.5)}}},
+		{"twice", kernels.Sum{kernels.Linear{}, kernels.Linear{}}, kernels.Scaled{Weight: 2, Kernel: kernels.Linear{}}},
+	} {
+		for _, pair := range pairs(t, 50, 3) {
+			x, z := pair[0], pair[1]
+			a, b := kernels.Eval(c.a, x, z), kernels.Eval(c.b, x, z)
+			// Each side rounds by itself.
+			tol := kerneltest.Rounding(c.a, x, z, u) + kerneltest.Rounding(c.b, x, z, u)
+			if math.Abs(a-b) > tol {
+				t.Errorf("%s: %v and %v differ by %g, allowed %g", c.name, c.a, c.b, a-b, tol)
+			}
+		}
+	}
+	// In one dimension L1 and L2 distances are equal.
+	for _, pair := range pairs(t, 50, 1) {
+		a, b := kernels.Laplacian{Sigma: 2}, kernels.Matern{Nu: 0.5, Sigma: 2}
+		x, z := pair[0], pair[1]
+		if d, tol := math.Abs(kernels.Eval(a, x, z)-kernels.Eval(b, x, z)), kerneltest.Rounding(b, x, z, u)+kerneltest.Rounding(a, x, z, u); d > tol {
+			t.Errorf("laplacian and exponential differ by %g in one dimension, allowed %g", d, tol)
+		}
+	}
+}
+
+// Radial kernels are exactly 1 at distance 0, fall with the distance, are 0
+// far away, and 1 in the limit of a large σ; the smoother a Matérn kernel is,
+// the flatter it begins.
+func TestLimits(t *testing.T) {
+	const far = 1e5
+	for _, k := range []kernels.Kernel{
+		kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigmas: []float64{2}}, kernels.Laplacian{Sigma: 2},
+		kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 2}, kernels.Matern{Nu: 2.5, Sigma: 2},
+	} {
+		at := func(r float64) float64 { return kernels.Eval(k, []float64{r}, []float64{0}) }
+		if at(0) != 1 {
+			t.Errorf("%v is %v at distance 0", k, at(0))
+		}
+		if at(far) != 0 {
+			t.Errorf("%v is %v at distance %v", k, at(far), far)
+		}
+		for r := 0.125; r < 16; r *= 2 {
+			if !(at(r) < at(r/2)) {
+				t.Errorf("%v does not fall from %v to %v", k, r/2, r)
+			}
+		}
+	}
+	for _, k := range []kernels.Kernel{
+		kernels.Gaussian{Sigma: 1e18}, kernels.Laplacian{Sigma: 1e18},
+		kernels.Matern{Nu: 0.5, Sigma: 1e18}, kernels.Matern{Nu: 1.5, Sigma: 1e18}, kernels.Matern{Nu: 2.5, Sigma: 1e18},
+	} {
+		if v := kernels.Eval(k, []float64{3}, []float64{-1}); v != 1 {
+			t.Errorf("%v at distance 4 is %v, want 1", k, v)
+		}
+	}
+	// 1 − k is r, 3r²/2 and 5r²/6 to leading order; what is left out is less
+	// than 4r times as much, and 1 − k has the rounding of k.
+	const r = 1e-4
+	for _, c := range []struct{ nu, want float64 }{{0.5, r}, {1.5, 1.5 * r * r}, {2.5, 5 * r * r / 6}} {
+		k := kernels.Matern{Nu: c.nu, Sigma: 1}
+		x, z := []float64{r}, []float64{0}
+		got := 1 - kernels.Eval(k, x, z)
+		if tol := 4*r*c.want + kerneltest.Rounding(k, x, z, u); math.Abs(got-c.want) > tol {
+			t.Errorf("1 − %v at %v is %v, want %v within %g", k, r, got, c.want, tol)
+		}
+	}
+}
+
+// The parameters' rules, and how their errors read.
+func TestCheck(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	lin := kernels.Linear{}
+	for _, c := range []struct {
+		k    kernels.Kernel
+		d    int
+		want string
+	}{
+		{kernels.Gaussian{}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.Gaussian{Sigma: -1}, -1, "kernels: gaussian: sigma must be a finite number > 0, got -1"},
+		{kernels.Gaussian{Sigma: nan}, -1, "kernels: gaussian: sigma must be a finite number > 0, got NaN"},
+		{kernels.Gaussian{Sigma: inf}, -1, "kernels: gaussian: sigma must be a finite number > 0, got +Inf"},
+		{kernels.Gaussian{Sigma: 1e-200}, -1, "kernels: gaussian: sigma must be at least 1e-150, got 1e-200"},
+		{kernels.Gaussian{Sigmas: []float64{1, 0}}, 2, "kernels: gaussian: entry 2 of sigma must be a finite number > 0, got 0"},
+		{kernels.Gaussian{Sigmas: []float64{1, 2}}, 3, "kernels: gaussian: sigma has 2 entries, the points have 3 features"},
+		{kernels.Gaussian{Sigmas: []float64{}}, -1, "kernels: gaussian: the list of sigmas is empty"},
+		{kernels.Gaussian{Sigma: 1, Sigmas: []float64{1}}, 1, "kernels: gaussian: give either sigma or one sigma per feature, not both"},
+		{kernels.Laplacian{Sigma: -2}, -1, "kernels: laplacian: sigma must be a finite number > 0, got -2"},
+		{kernels.Matern{Nu: 1, Sigma: 1}, -1, "kernels: matern: nu must be 0.5, 1.5 or 2.5, got 1"},
+		{kernels.Matern{Nu: 1.5}, -1, "kernels: matern32: sigma must be a finite number > 0, got 0"},
+		{kernels.Polynomial{}, -1, "kernels: polynomial: degree must be a whole number ≥ 1, got 0"},
+		{kernels.Polynomial{Degree: 2, C: -1}, -1, "kernels: polynomial: c must be a finite number ≥ 0, got -1"},
+		{kernels.Constant{Value: -1}, -1, "kernels: constant: value must be a finite number ≥ 0, got -1"},
+		{kernels.Scaled{Weight: -1, Kernel: lin}, -1, "kernels: scaled: weight must be a finite number ≥ 0, got -1"},
+		{kernels.Scaled{Weight: 1}, -1, "kernels: scaled: no kernel to scale"},
+		{kernels.ExpOf{}, -1, "kernels: exp: no kernel inside"},
+		{kernels.ExpOf{Kernel: kernels.Laplacian{}}, -1, "kernels: laplacian: sigma must be a finite number > 0, got 0"},
+		{kernels.Sum{}, -1, "kernels: sum: needs at least one kernel"},
+		{kernels.Product{lin, nil}, -1, "kernels: product: a kernel is nil"},
+		{kernels.Sum{lin, kernels.Product{kernels.Gaussian{}}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+	} {
+		err := c.k.Check(c.d)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%v: got %v, want %s", c.k, err, c.want)
+		}
+		if c.d < 0 && c.k.IsPSD() {
+			t.Errorf("%v: IsPSD is true where Check fails", c.k)
+		}
+	}
+	// The number of features is checked only once it is known, and reaches
+	// every part of a kernel.
+	deep := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
+	if deep.Check(-1) != nil || deep.Check(2) != nil || deep.Check(3) == nil {
+		t.Errorf("Check of %v: %v, %v, %v", deep, deep.Check(-1), deep.Check(2), deep.Check(3))
+	}
+}
+
+// The smallest length scale that Check takes still has no NaN.
+func TestShortestSigma(t *testing.T) {
+	for _, k := range []kernels.Kernel{
+		kernels.Gaussian{Sigma: 1e-150}, kernels.Gaussian{Sigmas: []float64{1e-150}}, kernels.Laplacian{Sigma: 1e-150}, kernels.Matern{Nu: 2.5, Sigma: 1e-150},
+	} {
+		if err := k.Check(1); err != nil {
+			t.Error(err)
+		}
+		if v := kernels.Diag(k, []float64{3}); v != 1 {
+			t.Errorf("%v: k(x, x) is %v", k, v)
+		}
+		if v := kernels.Eval(k, []float64{3}, []float64{2}); v != 0 {
+			t.Errorf("%v: k(3, 2) is %v", k, v)
+		}
+	}
+}
+
+// Eval is misused by points of different length.
+func TestEvalPanics(t *testing.T) {
+	defer func() {
+		if r := recover(); r == nil {
+			t.Error("no panic")
+		}
+	}()
+	kernels.Eval(kernels.Linear{}, []float64{1}, []float64{1, 2})
+}

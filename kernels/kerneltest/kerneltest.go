@@ -1,0 +1,219 @@
+// Package kerneltest holds the tests that every kernel function must pass.
+package kerneltest
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+const seed = 20 // of all random points; logged with each failure
+
+// Run checks that k is what a kernels.Kernel must be, on random points of
+// every small number of features that k.Check accepts (one at least must be):
+// its rules, its text, its program, symmetry, the diagonal, invariance under
+// translation where its statistics have it, and, if k.IsPSD, Cauchy and
+// Schwarz's inequality and a positive semi-definite Gram matrix, also of
+// points that coincide.
+func Run(t *testing.T, k kernels.Kernel) {
+	t.Run(k.String(), func(t *testing.T) {
+		if err := k.Check(-1); err != nil {
+			t.Fatalf("Check(-1): %v", err)
+		}
+		t.Run("text", func(t *testing.T) { checkText(t, k) })
+		t.Run("program", func(t *testing.T) { checkProgram(t, k) })
+		accepted := 0
+		for d := 1; d <= 12; d++ {
+			if k.Check(d) != nil {
+				continue
+			}
+			accepted++
+			points := samplePoints(d)
+			t.Run("values", func(t *testing.T) { checkValues(t, k, points) })
+			t.Run("translation", func(t *testing.T) { checkTranslation(t, k, d) })
+			if k.IsPSD() {
+				t.Run("psd", func(t *testing.T) { checkPSD(t, k, points) })
+			}
+		}
+		if accepted == 0 {
+			t.Errorf("Check accepts no number of features up to 12: %v", k.Check(1))
+		}
+	})
+}
+
+// samplePoints returns points of d features: the origin, random ones near and
+// far, and some of them again.
+func samplePoints(d int) [][]float64 {
+	r := rand.New(rand.NewPCG(seed, uint64(d)))
+	points := [][]float64{make([]float64, d)}
+	for _, scale := range []float64{0.1, 1, 3} {
+		for range 6 {
+			x := make([]float64, d)
+			for p := range x {
+				x[p] = scale * r.NormFloat64()
+			}
+			points = append(points, x)
+		}
+	}
+	return append(points, points[0], points[1], points[1], points[8])
+}
+
+// checkText: the text parses to the kernel, in its canonical form, which has
+// the same text.
+func checkText(t *testing.T, k kernels.Kernel) {
+	parsed, err := kernels.Parse(k.String())
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", k, err)
+	}
+	if c := kernels.Canonical(k); !kernels.Equal(parsed, c) {
+		t.Errorf("Parse(%q) is %#v, want %#v", k, parsed, c)
+	}
+	again, err := kernels.Parse(parsed.String())
+	if err != nil || !kernels.Equal(again, parsed) {
+		t.Errorf("%q parses, its own text %q does not parse to the same: %v, %v", k, parsed, again, err)
+	}
+}
+
+// checkProgram walks the code: every operation finds its operands, Depth is the
+// deepest stack, one value is left, and every statistic is used.
+func checkProgram(t *testing.T, k kernels.Kernel) {
+	p := kernels.Compile(k)
+	depth, deepest := 0, 0
+	used := make([]bool, len(p.Stats))
+	for i, in := range p.Code {
+		pops, pushes := 1, 1
+		switch in.Op {
+		case kernels.Load:
+			pops = 0
+			if in.Arg < 0 || in.Arg >= len(p.Stats) {
+				t.Fatalf("instruction %d loads statistic %d of %d", i, in.Arg, len(p.Stats))
+			}
+			used[in.Arg] = true
+		case kernels.Const:
+			pops = 0
+		case kernels.Add, kernels.Mul:
+			pops = 2
+		case kernels.PowInt:
+			if in.Arg < 1 {
+				t.Errorf("instruction %d raises to the power %d", i, in.Arg)
+			}
+		case kernels.Affine, kernels.Sqrt, kernels.Exp:
+		default:
+			t.Fatalf("instruction %d has the unknown operation %d", i, in.Op)
+		}
+		if depth < pops {
+			t.Fatalf("instruction %d needs %d values, the stack holds %d", i, pops, depth)
+		}
+		depth += pushes - pops
+		deepest = max(deepest, depth)
+	}
+	if depth != 1 {
+		t.Errorf("the code leaves %d values", depth)
+	}
+	if deepest != p.Depth {
+		t.Errorf("Depth is %d, the code needs %d", p.Depth, deepest)
+	}
+	for i, ok := range used {
+		if !ok {
+			t.Errorf("statistic %d is never loaded", i)
+		}
+		for j := range i {
+			if p.Stats[i].Kind == p.Stats[j].Kind && slices.Equal(p.Stats[i].Scale, p.Stats[j].Scale) {
+				t.Errorf("statistics %d and %d are equal", j, i)
+			}
+		}
+	}
+}
+
+// checkValues: k(x, z) is k(z, x) in every bit, Diag is k(x, x), and all are
+// finite.
+func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
+	for i, x := range points {
+		if a, b := kernels.Diag(k, x), kernels.Eval(k, x, x); a != b {
+			t.Errorf("seed %d: Diag of point %d is %v, k(x, x) is %v", seed, i, a, b)
+		}
+		for j, z := range points[:i+1] {
+			a, b := kernels.Eval(k, x, z), kernels.Eval(k, z, x)
+			if a != b || math.IsNaN(a) || math.IsInf(a, 0) {
+				t.Errorf("seed %d, d = %d: k of points %d and %d is %v, of %d and %d %v", seed, len(x), i, j, a, j, i, b)
+			}
+		}
+	}
+}
+
+// checkTranslation: a kernel of differences alone does not change when whole
+// numbers move by a whole number, which is exact, and has one value for all
+// k(x, x). A scaled statistic rounds before it takes differences.
+func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
+	for _, s := range kernels.Compile(k).Stats {
+		if !s.Kind.TranslationInvariant() || s.Scale != nil {
+			return
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, uint64(d)))
+	whole := func() []float64 {
+		x := make([]float64, d)
+		for p := range x {
+			x[p] = float64(r.IntN(9) - 4)
+		}
+		return x
+	}
+	shifted := func(x []float64) []float64 {
+		y := make([]float64, d)
+		for p := range y {
+			y[p] = x[p] + float64(1000*(p+1))
+		}
+		return y
+	}
+	for range 20 {
+		x, z := whole(), whole()
+		if a, b := kernels.Eval(k, x, z), kernels.Eval(k, shifted(x), shifted(z)); a != b {
+			t.Errorf("seed %d: k(%v, %v) is %v, shifted it is %v", seed, x, z, a, b)
+		}
+		if a, b := kernels.Diag(k, x), kernels.Diag(k, z); a != b {
+			t.Errorf("seed %d: k(x, x) is %v at %v and %v at %v", seed, a, x, b, z)
+		}
+	}
+}
+
+// checkPSD: |k(x, z)|² ≤ k(x, x) k(z, z), and no eigenvalue of the Gram matrix
+// is below zero by more than rounding explains.
+func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
+	n := len(points)
+	gram := mat.NewSymDense(n, nil)
+	var rounding float64 // of any entry
+	for i, x := range points {
+		for j := range i + 1 {
+			v := kernels.Eval(k, x, points[j])
+			gram.SetSym(i, j, v)
+			rounding = max(rounding, Rounding(k, x, points[j], 0x1p-53))
+		}
+	}
+	for i := range n {
+		for j := range i {
+			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
+			// Three entries are off by the rounding of one at most; the roots
+			// and their product round once more each.
+			if math.Abs(gram.At(i, j)) > bound+2*rounding+3*0x1p-53*bound {
+				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
+			}
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(gram, false) {
+		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
+	}
+	smallest := eigen.Values(nil)[0]
+	// Entries that are off by ε move eigenvalues by nε at most (Weyl); the
+	// symmetric QR algorithm by a small multiple of nu‖K‖ (Golub and Van Loan,
+	// section 8.3.5), and ‖K‖ is at most the trace.
+	tol := float64(n)*rounding + 10*float64(n)*0x1p-53*mat.Trace(gram)
+	if smallest < -tol {
+		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)
+	}
+}

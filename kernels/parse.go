@@ -1,0 +1,343 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Bounds on what Parse takes, so that no text can exhaust the stack or the
+// processor. A list of 10,000 length scales fits.
+const (
+	maxLength  = 1 << 18 // bytes
+	maxNesting = 64      // parentheses in parentheses; a program's Depth is at most twice that and a few
+	maxKernels = 1000    // kernels and numbers in one text
+)
+
+// Parse reads a kernel from its text. Catalogue lists the names and their
+// parameters.
+//
+//	sum        product + product + …
+//	product    factor * factor * …
+//	factor     number                a weight ≥ 0, or a constant kernel
+//	           ( sum )
+//	           exp( sum )
+//	           name                  without parameters that must be given
+//	           name( parameter = value, … )
+//	value      number, or [ number, … ] with one for each feature
+//
+// Names are read without regard to case, and spaces do not count:
+//
+//	gaussian(sigma=2)
+//	gaussian(sigma=[1, 2, 0.5])
+//	0.5*polynomial(degree=3, c=1) + linear()
+//	exp(0.1*linear) * matern52(sigma=3) + 1
+//
+// gamma, as other libraries write it, is accepted for sigma: it is 1/(2σ²) for
+// gaussian and 1/σ for laplacian.
+//
+// The result is in the form that Canonical describes and passes Check(-1). An
+// error is a *ParseError.
+func Parse(text string) (Kernel, error) {
+	return (&parser{text: text}).parse()
+}
+
+// ParseError says where a kernel's text is wrong, and how.
+type ParseError struct {
+	Text   string // what was parsed
+	Column int    // where, in characters from 1
+	Detail string
+}
+
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("kernels: column %d: %s", e.Column, e.Detail)
+}
+
+// parser reads tokens and builds kernels by recursive descent. The first
+// failure is a panic with a *ParseError, which parse recovers: no level then
+// has to hand errors through.
+type parser struct {
+	text    string
+	next    token
+	end     int // of next, in bytes
+	nesting int
+	kernels int
+}
+
+func (p *parser) parse() (k Kernel, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *ParseError:
+			k, err = nil, r
+		default:
+			panic(r)
+		}
+	}()
+	if len(p.text) > maxLength {
+		p.fail(0, "the text is longer than %d bytes", maxLength)
+	}
+	p.advance()
+	if p.next.kind == endToken {
+		p.fail(0, "a kernel is needed, such as %s; there are %s", find("gaussian").Example, strings.Join(names(), ", "))
+	}
+	k = p.sum()
+	if p.next.kind != endToken {
+		p.unexpected("+, * or the end")
+	}
+	k = Canonical(k)
+	p.check(0, k)
+	if len(k.String()) > maxLength { // or what was parsed could not be read back
+		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
+	}
+	return k, nil
+}
+
+// fail ends the parsing with an error at a byte of the text.
+func (p *parser) fail(at int, format string, args ...any) {
+	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, Detail: fmt.Sprintf(format, args...)})
+}
+
+// unexpected fails at the next token.
+func (p *parser) unexpected(needed string) {
+	p.fail(p.next.at, "%s is needed, not %s", needed, p.next)
+}
+
+// check fails at a byte of the text if k breaks a rule.
+func (p *parser) check(at int, k Kernel) {
+	if err := k.Check(-1); err != nil {
+		p.fail(at, "%s", strings.TrimPrefix(err.Error(), "kernels: "))
+	}
+}
+
+// take steps over the next token if it is the punctuation s.
+func (p *parser) take(s string) bool {
+	if p.next.kind != signToken || p.next.text != s {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// expect steps over the punctuation s, or fails.
+func (p *parser) expect(s string) {
+	if !p.take(s) {
+		p.unexpected(s)
+	}
+}
+
+func (p *parser) sum() Kernel {
+	if p.nesting++; p.nesting > maxNesting {
+		p.fail(p.next.at, "more than %d parentheses are open", maxNesting)
+	}
+	defer func() { p.nesting-- }()
+	k := Sum{p.product()}
+	for p.take("+") {
+		k = append(k, p.product())
+	}
+	if p.next.kind == signToken && p.next.text == "-" {
+		p.fail(p.next.at, "kernels can be added, not subtracted")
+	}
+	return k
+}
+
+func (p *parser) product() Kernel {
+	k := Product{p.factor()}
+	for p.take("*") {
+		k = append(k, p.factor())
+	}
+	return k
+}
+
+func (p *parser) factor() Kernel {
+	if p.kernels++; p.kernels > maxKernels {
+		p.fail(p.next.at, "there are more than %d kernels", maxKernels)
+	}
+	at := p.next.at
+	switch {
+	case p.next.kind == nameToken:
+		return p.named()
+	case p.take("("):
+		k := p.sum()
+		p.expect(")")
+		return k
+	case p.next.kind == numberToken, p.next.kind == signToken && (p.next.text == "-" || p.next.text == "+"):
+		v := p.number()
+		if v < 0 {
+			p.fail(at, "a weight or constant must be ≥ 0, got %v", v)
+		}
+		return Constant{v}
+	}
+	p.unexpected("a kernel or a number")
+	return nil
+}
+
+// named reads a kernel that begins with its name.
+func (p *parser) named() Kernel {
+	at := p.next.at
+	typed := p.next.text
+	d := find(strings.ToLower(typed))
+	if d == nil {
+		p.fail(at, "unknown kernel %s%s; there are %s", p.next, nearest(typed, append(names(), aliases()...)), strings.Join(names(), ", "))
+	}
+	p.advance()
+	if d.wrap != nil {
+		if !p.take("(") {
+			p.fail(at, "%s needs a kernel in parentheses, as in %s", d.Name, d.Example)
+		}
+		k := d.wrap(p.sum())
+		p.expect(")")
+		return k
+	}
+	k := d.build(p.arguments(d, at))
+	p.check(at, k)
+	return k
+}
+
+// arguments reads the parameters of d, whose name stands at a byte of the
+// text, with their parentheses.
+func (p *parser) arguments(d *Description, at int) arguments {
+	given := map[string]argument{}
+	if p.take("(") && !p.take(")") {
+		for {
+			p.parameter(d, given)
+			if p.take(")") {
+				break
+			}
+			if !p.take(",") {
+				p.unexpected(", or )")
+			}
+		}
+	}
+	var all arguments
+	for _, q := range d.Parameters {
+		if q.InsteadOf != "" {
+			continue
+		}
+		a, ok := given[q.Name]
+		if !ok {
+			if q.Default == "" {
+				p.fail(at, "%s needs %s, as in %s", d.Name, q.Name, d.Example)
+			}
+			a = argument{values: []float64{parseNumber(q.Default)}}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// parameter reads name=value into given, under the name it stands for.
+func (p *parser) parameter(d *Description, given map[string]argument) {
+	at := p.next.at
+	if p.next.kind != nameToken {
+		p.fail(at, "%s: parameters are written with their names, as in %s", d.Name, d.Example)
+	}
+	q := d.parameter(strings.ToLower(p.next.text))
+	if q == nil {
+		p.unknownParameter(d)
+	}
+	p.advance()
+	p.expect("=")
+	a := p.value(d, q)
+	target := q.Name
+	if q.InsteadOf != "" {
+		target = q.InsteadOf
+		for i, v := range a.values {
+			if v <= 0 {
+				p.fail(at, "%s: %s must be > 0, got %v", d.Name, q.Name, v)
+			}
+			a.values[i] = q.convert(v)
+		}
+	}
+	if other, ok := given[target]; ok {
+		if other.name != q.Name {
+			p.fail(at, "%s: give %s or %s, not both", d.Name, other.name, q.Name)
+		}
+		p.fail(at, "%s: %s is given twice", d.Name, q.Name)
+	}
+	a.name = q.Name
+	given[target] = a
+}
+
+// unknownParameter fails at the next token, which is no parameter of d.
+func (p *parser) unknownParameter(d *Description) {
+	var known []string
+	for _, q := range d.Parameters {
+		known = append(known, q.Name)
+	}
+	if len(known) == 0 {
+		p.fail(p.next.at, "%s has no parameters", d.Name)
+	}
+	p.fail(p.next.at, "%s: unknown parameter %s%s; there are %s", d.Name, p.next, nearest(p.next.text, known), strings.Join(known, ", "))
+}
+
+// value reads what the parameter q of d takes.
+func (p *parser) value(d *Description, q *Parameter) argument {
+	at := p.next.at
+	if p.take("[") {
+		if q.Type != oneOrEach {
+			p.fail(at, "%s: %s is one number, not a list", d.Name, q.Name)
+		}
+		a := argument{list: true}
+		for {
+			a.values = append(a.values, p.number())
+			if p.take("]") {
+				return a
+			}
+			if !p.take(",") {
+				p.unexpected(", or ]")
+			}
+		}
+	}
+	v := p.number()
+	if q.Type == wholeNumber && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
+		p.fail(at, "%s: %s must be a whole number, got %v", d.Name, q.Name, v)
+	}
+	return argument{values: []float64{v}}
+}
+
+// number reads a number with an optional sign.
+func (p *parser) number() float64 {
+	at, sign := p.next.at, 1.0
+	if p.take("-") {
+		sign = -1
+	} else {
+		p.take("+")
+	}
+	switch word := strings.ToLower(p.next.text); {
+	case word == "inf", word == "infinity", word == "nan":
+		p.fail(at, "a finite number is needed, not %s", p.next)
+	case p.next.kind != numberToken:
+		p.unexpected("a number")
+	}
+	v := parseNumber(p.next.text)
+	switch {
+	case math.IsInf(v, 0):
+		p.fail(at, "%s is outside the range of float64", p.next)
+	case math.IsNaN(v):
+		p.fail(at, "%s is not a number", p.next)
+	}
+	p.advance()
+	return sign * v
+}
+
+// nearest names the one of names that is spelt most like typed, if one is
+// near.
+func nearest(typed string, names []string) string {
+	const longest = 100 // more is no misspelling, and the distance is quadratic
+	if len(typed) > longest {
+		return ""
+	}
+	best, bestDistance := "", len(typed)/2+1
+	for _, n := range names {
+		if d := levenshtein.ComputeDistance(strings.ToLower(typed), n); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}

@@ -1,0 +1,142 @@
+package kernels_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/kerneltest"
+)
+
+// Worked examples from the literature, in numbers small enough to be exact,
+// and one pair of points computed by another library.
+
+// φ(x) = (1, x, x², x³) at −1, 0, 1.
+func TestWorkedCubicMap(t *testing.T) {
+	k := kernels.Sum{
+		kernels.Constant{Value: 1}, kernels.Linear{},
+		kernels.Polynomial{Degree: 2}, kernels.Polynomial{Degree: 3},
+	}
+	want := [3][3]float64{{4, 1, 0}, {1, 1, 1}, {0, 1, 4}}
+	for i, x := range []float64{-1, 0, 1} {
+		for j, z := range []float64{-1, 0, 1} {
+			if got := kernels.Eval(k, []float64{x}, []float64{z}); got != want[i][j] {
+				t.Errorf("k(%v, %v) is %v, want %v", x, z, got, want[i][j])
+			}
+		}
+	}
+}
+
+// The quadratic kernels are inner products of explicit maps of (x1, x2).
+func TestWorkedQuadraticMaps(t *testing.T) {
+	root := math.Sqrt2
+	for _, c := range []struct {
+		k   kernels.Kernel
+		phi func(x []float64) []float64
+	}{
+		{kernels.Polynomial{Degree: 2}, func(x []float64) []float64 {
+			return []float64{x[0] * x[0], root * x[0] * x[1], x[1] * x[1]}
+		}},
+		{kernels.Polynomial{Degree: 2, C: 1}, func(x []float64) []float64 {
+			return []float64{1, root * x[0], root * x[1], x[0] * x[0], root * x[0] * x[1], x[1] * x[1]}
+		}},
+	} {
+		for _, pair := range pairs(t, 50, 2) {
+			x, z := pair[0], pair[1]
+			a, b := c.phi(x), c.phi(z)
+			want := kernels.Eval(kernels.Linear{}, a, b)
+			got := kernels.Eval(c.k, x, z)
+			// The entries of the map have at most three roundings each, the
+			// root among them, so six for a product beside those of the sum.
+			size := make([]float64, len(a))
+			for p := range a {
+				size[p] = math.Abs(a[p] * b[p])
+			}
+			ones := make([]float64, len(a))
+			for p := range ones {
+				ones[p] = 1
+			}
+			tol := kerneltest.Rounding(c.k, x, z, u) + kerneltest.Rounding(kernels.Linear{}, a, b, u) + 6*u*kernels.Eval(kernels.Linear{}, size, ones)
+			if math.Abs(got-want) > tol {
+				t.Errorf("%v at %v, %v is %v, its map gives %v", c.k, x, z, got, want)
+			}
+		}
+	}
+}
+
+// 1,000 inputs have 500,500 products x_i x_j, i ≤ j; the kernel of the same
+// map takes 1,001 multiplications: those of xᵀz, and one for the square.
+func TestWorkedQuadraticCost(t *testing.T) {
+	const d = 1000
+	features := 0
+	for i := range d {
+		features += d - i
+	}
+	if features != 500_500 {
+		t.Errorf("%d products of %d inputs, want 500,500", features, d)
+	}
+	p := kernels.Compile(kernels.Polynomial{Degree: 2})
+	if len(p.Stats) != 1 || p.Stats[0].Kind != kernels.Dot {
+		t.Fatalf("the statistics are %v, want one inner product", p.Stats)
+	}
+	multiplications := d
+	for _, in := range p.Code {
+		if in.Op == kernels.PowInt && in.Arg == 2 {
+			multiplications++
+		} else if in.Op != kernels.Load {
+			t.Errorf("an operation that needs none of this: %+v", in)
+		}
+	}
+	if multiplications != 1001 {
+		t.Errorf("%d multiplications, want 1,001", multiplications)
+	}
+}
+
+// XOR: the points (1,1), (−1,1), (−1,−1), (1,−1) under (xᵀz)².
+func TestWorkedXOR(t *testing.T) {
+	points := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
+	for i, x := range points {
+		for j, z := range points {
+			want := 0.0
+			if (i-j)%2 == 0 {
+				want = 4
+			}
+			if got := kernels.Eval(kernels.Polynomial{Degree: 2}, x, z); got != want {
+				t.Errorf("k of points %d and %d is %v, want %v", i, j, got, want)
+			}
+		}
+	}
+}
+
+// The values were computed with scikit-learn 1.2.1: sklearn.metrics.pairwise
+// (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with
+// gamma=1/2) and sklearn.gaussian_process.kernels (Matern, RBF with a list of
+// length scales).
+func TestScikitLearn(t *testing.T) {
+	x, z := []float64{1, -2, 0.5}, []float64{0.25, 1, 3}
+	for _, c := range []struct {
+		text string
+		want float64
+	}{
+		{"linear()", -0.25},
+		{"polynomial(degree=3,c=1)", 0.421875},
+		{"gaussian(sigma=2)", 0.13854466699075552},
+		{"gaussian(gamma=0.125)", 0.13854466699075552},
+		{"gaussian(sigma=[1,2,3])", 0.17317160802873416},
+		{"laplacian(sigma=2)", 0.04393693362340741},
+		{"laplacian(gamma=0.5)", 0.04393693362340741},
+		{"exponential(sigma=2)", 0.13693530169875945},
+		{"matern32(sigma=2)", 0.1419547420400926},
+		{"matern52(sigma=2)", 0.14112829788644474},
+	} {
+		k, err := kernels.Parse(c.text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		// Both libraries round, each about as often.
+		if got, tol := kernels.Eval(k, x, z), 2*kerneltest.Rounding(k, x, z, u); math.Abs(got-c.want) > tol {
+			t.Errorf("%s is %v, scikit-learn has %v: off by %g, allowed %g", c.text, got, c.want, got-c.want, tol)
+		}
+	}
+}
