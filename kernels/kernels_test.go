@@ -218,7 +218,7 @@ func TestCheck(t *testing.T) {
 		{kernels.Gaussian{Sigma: inf}, -1, "kernels: gaussian: sigma must be a finite number > 0, got +Inf"},
 		{kernels.Gaussian{Sigma: 1e-200}, -1, "kernels: gaussian: sigma must be at least 1e-150, got 1e-200"},
 		{kernels.Gaussian{Sigmas: []float64{1, 0}}, 2, "kernels: gaussian: entry 2 of sigma must be a finite number > 0, got 0"},
-		{kernels.Gaussian{Sigmas: []float64{1, 2}}, 3, "kernels: gaussian: sigma has 2 entries, the points have 3 features"},
+		{kernels.Gaussian{Sigmas: []float64{1, 2}}, 3, "kernels: gaussian: sigma has 2 entries for 3 features"},
 		{kernels.Gaussian{Sigmas: []float64{}}, -1, "kernels: gaussian: the list of sigmas is empty"},
 		{kernels.Gaussian{Sigma: 1, Sigmas: []float64{1}}, 1, "kernels: gaussian: give either sigma or one sigma per feature, not both"},
 		{kernels.Laplacian{Sigma: -2}, -1, "kernels: laplacian: sigma must be a finite number > 0, got -2"},

@@ -39,7 +39,7 @@ func (k Gaussian) Check(d int) error {
 		return fmt.Errorf("kernels: gaussian: the list of sigmas is empty")
 	}
 	if d >= 0 && len(k.Sigmas) != d {
-		return fmt.Errorf("kernels: gaussian: sigma has %d entries, the points have %d features", len(k.Sigmas), d)
+		return fmt.Errorf("kernels: gaussian: sigma has %d entries for %d features", len(k.Sigmas), d)
 	}
 	for i, s := range k.Sigmas {
 		if err := lengthScale("gaussian", fmt.Sprintf("entry %d of sigma", i+1), s); err != nil {
