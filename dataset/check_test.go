@@ -1,0 +1,142 @@
+package dataset_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// An encoder that went through JSON encodes the same bits, and its JSON is the
+// same bytes.
+func TestEncoderJSON(t *testing.T) {
+	table := read(t, mixed)
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back dataset.Encoder
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if err := back.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, &back); diff != "" {
+		t.Errorf("changed by JSON:\n%s", diff)
+	}
+	if !mat.Equal(features(t, e, table), features(t, &back, table)) {
+		t.Error("features differ")
+	}
+	again, err := json.Marshal(learn(t, read(t, mixed), dataset.Rules{Targets: []string{"y"}, Standardize: true}))
+	if err != nil || string(again) != string(data) {
+		t.Errorf("learnt again, the JSON differs:\n%s\n%s, %v", data, again, err)
+	}
+}
+
+// Check finds what Learn could not have made, and Features refuses it too.
+func TestCheck(t *testing.T) {
+	table := read(t, mixed)
+	number := func(fill, mean, scale float64) dataset.Input {
+		return dataset.Input{Name: "size", Number: &dataset.Number{Fill: fill, Mean: mean, Scale: scale}}
+	}
+	text := func(fill string, categories ...string) dataset.Input {
+		return dataset.Input{Name: "colour", Text: &dataset.Text{Fill: fill, Categories: categories}}
+	}
+	manyCategories := make([]string, dataset.MaxCategories+1)
+	for i := range manyCategories {
+		manyCategories[i] = fmt.Sprintf("c%04d", i)
+	}
+	manyInputs := make([]dataset.Input, dataset.MaxFeatures/dataset.MaxCategories+1)
+	for i := range manyInputs {
+		manyInputs[i] = dataset.Input{Name: fmt.Sprint(i), Text: &dataset.Text{Fill: manyCategories[0], Categories: manyCategories[:dataset.MaxCategories]}}
+	}
+	good := number(0, 0, 1)
+	for _, c := range []struct {
+		inputs  []dataset.Input
+		outputs []string
+		want    string
+	}{
+		{[]dataset.Input{good}, []string{"y"}, ""},
+		{nil, nil, "dataset: encoder: has no inputs"},
+		{[]dataset.Input{{Name: "size"}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
+		{[]dataset.Input{{Name: "size", Number: good.Number, Text: text("a", "a").Text}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
+		{[]dataset.Input{{Number: good.Number}}, nil, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{{Name: "\xff", Number: good.Number}}, nil, `dataset: encoder: the name "\xff" is not valid UTF-8`},
+		{[]dataset.Input{{Name: " a", Number: good.Number}}, nil, `dataset: encoder: the name " a" begins or ends with a space`},
+		{[]dataset.Input{good, good}, nil, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{good}, []string{"size"}, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{good}, []string{"y", "y"}, `dataset: encoder: column "y" occurs twice`},
+		{[]dataset.Input{good}, []string{""}, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{number(math.NaN(), 0, 1)}, nil, `dataset: encoder: column "size": fill must be finite, is NaN`},
+		{[]dataset.Input{number(0, math.Inf(1), 1)}, nil, `dataset: encoder: column "size": mean must be finite, is +Inf`},
+		{[]dataset.Input{number(0, 0, math.Inf(1))}, nil, `dataset: encoder: column "size": scale must be finite, is +Inf`},
+		{[]dataset.Input{number(0, 0, 0)}, nil, `dataset: encoder: column "size": scale must be > 0, is 0`},
+		{[]dataset.Input{number(0, 0, -1)}, nil, `dataset: encoder: column "size": scale must be > 0, is -1`},
+		{[]dataset.Input{text("a")}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 0`},
+		{[]dataset.Input{text(manyCategories[0], manyCategories...)}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 1001`},
+		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "b", "a"`},
+		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "a", "a"`},
+		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "colour": "" is no category`},
+		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "colour": fill "c" is no category`},
+		{manyInputs, nil, `dataset: encoder: makes more than 1048576 features`},
+	} {
+		e := dataset.Encoder{Inputs: c.inputs, Outputs: c.outputs}
+		err := e.Check()
+		if c.want == "" {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+		if _, err := e.Features(table); err == nil {
+			t.Errorf("Features uses an encoder that is wrong: %s", c.want)
+		}
+		if _, err := e.Targets(table); err == nil {
+			t.Errorf("Targets uses an encoder that is wrong: %s", c.want)
+		}
+	}
+}
+
+func FuzzEncoderJSON(f *testing.F) {
+	f.Add([]byte(`{"inputs":[{"name":"size","number":{"fill":1,"mean":0,"scale":1}},{"name":"colour","text":{"fill":"red","categories":["blue","red"]}}],"outputs":["y"]}`), mixed)
+	f.Add([]byte(`{"inputs":[{"name":"size","number":{"scale":1e-320}}]}`), mixed)
+	f.Add([]byte(`{"inputs":[{"name":"a","text":{"fill":"?","categories":["?"]}}],"refuse_missing":true}`), "a\n?\n")
+	f.Fuzz(func(t *testing.T, data []byte, csv string) {
+		var e dataset.Encoder
+		if json.Unmarshal(data, &e) != nil {
+			return
+		}
+		table, err := dataset.ReadCSV("-", strings.NewReader(csv))
+		if err != nil {
+			return
+		}
+		checked := e.Check()
+		x, err := e.Features(table)
+		if checked != nil && err == nil {
+			t.Fatalf("Features accepts what Check does not: %v", checked)
+		}
+		if err == nil {
+			rows, cols := x.Dims()
+			if rows != table.Rows() || cols != len(e.FeatureNames()) {
+				t.Fatalf("features are %d×%d for %d rows and %d names", rows, cols, table.Rows(), len(e.FeatureNames()))
+			}
+			if s := mat.Sum(x); math.IsNaN(s) {
+				t.Fatal("features hold NaN")
+			}
+		}
+		if y, err := e.Targets(table); err == nil && math.IsNaN(mat.Sum(y)) {
+			t.Fatal("targets hold NaN")
+		}
+	})
+}
