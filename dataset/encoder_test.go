@@ -332,4 +332,3 @@ func TestNumbersAsCategories(t *testing.T) {
 	_, err := e.Features(read(t, "stay\n1\n"))
 	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
 }
-
