@@ -26,24 +26,34 @@ func (q *queue[T]) syrk(ul backend.Uplo, alpha T, a view[T], beta T, c view[T]) 
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckSymm(ul, a, b, c)
-	full := q.own("Symm", a).view()
+	q.symm(backend.Left, ul, alpha, q.own("Symm", a).view(), q.own("Symm", b).view(), beta, q.own("Symm", c).view())
+}
+
+// symm is C ← α A B + β C or α B A + β C with A symmetric.
+func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	if ul == backend.Upper {
-		full = full.t()
+		a = a.t()
 	}
-	q.product(alpha, symmetric[T]{full}, full.cols, q.own("Symm", b).view(), beta, q.own("Symm", c).view(), whole)
+	if side == backend.Left {
+		q.product(alpha, symmetric[T]{a}, b.t(), a.rows, beta, c, whole)
+	} else {
+		q.product(alpha, b, symmetric[T]{a}, a.rows, beta, c, whole)
+	}
 }
 
 // gemm is C ← α A B + β C on a region of C.
 func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
-	if c.cs != 1 && c.rs == 1 {
-		// The micro-kernels store rows: work on Cᵀ.
-		a, b, c, part = b.t(), a.t(), c.t(), part.transposed()
-	}
-	q.product(alpha, a, a.cols, b, beta, c, part)
+	q.product(alpha, a, b.t(), a.cols, beta, c, part)
 }
 
-// product is gemm for a C with rows in one piece. It is loops 5 to 3.
-func (q *queue[T]) product(alpha T, a operand[T], k int, b view[T], beta T, c view[T], part region) {
+// product is C ← α A B + β C on a region of C, A with k columns, B given as its
+// transpose. It is loops 5 to 3. Each block of C is written after the parts of
+// A and B that it takes were packed: with k ≤ KC, C may be A or B.
+func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
+	if c.cs != 1 && c.rs == 1 {
+		// The micro-kernels store rows: work on Cᵀ.
+		a, bt, c, part = bt, a, c.t(), part.transposed()
+	}
 	m, n := c.rows, c.cols
 	if m == 0 || n == 0 {
 		return
@@ -68,9 +78,8 @@ func (q *queue[T]) product(alpha T, a operand[T], k int, b view[T], beta T, c vi
 			if pc > 0 {
 				beta = 1
 			}
-			bt := b.part(pc, jc, kb, nb).t()
 			q.pieces(nb, size.tn, func(_ *scratch[T], j, cols int) {
-				pack(packedB[j*kb:], bt.part(j, 0, cols, kb), nr)
+				bt.pack(packedB[j*kb:], jc+j, pc, cols, kb, nr)
 			})
 			for ic := 0; ic < m; ic += size.mb { // loop 3
 				mb := min(size.mb, m-ic)

@@ -47,18 +47,49 @@ func packPanel[T backend.Float](dst []T, v view[T], w int) {
 	}
 }
 
-// An operand is the left matrix of a product as the packing sees it: rows
-// i … i+rows−1 and columns p … p+cols−1 of it as panels of w rows.
+// An operand is a factor of a product as the packing sees it: the left one, or
+// the transpose of the right one. pack writes its rows i … i+rows−1 and columns
+// p … p+cols−1 as panels of w rows.
 type operand[T backend.Float] interface {
 	pack(dst []T, i, p, rows, cols, w int)
 }
 
 func (v view[T]) pack(dst []T, i, p, rows, cols, w int) { pack(dst, v.part(i, p, rows, cols), w) }
 
-// symmetric is a symmetric matrix of which view holds the lower triangle.
+// symmetric is a symmetric matrix of which the view's lower triangle is read.
 type symmetric[T backend.Float] struct{ view[T] }
 
 func (s symmetric[T]) pack(dst []T, i, p, rows, cols, w int) {
+	packEach(dst, i, p, rows, cols, w, func(r, c int) T {
+		if c > r {
+			r, c = c, r
+		}
+		return *s.at(r, c)
+	})
+}
+
+// triangular is a triangular matrix: the other triangle counts as zeros, and a
+// unit diagonal as ones, and neither is read.
+type triangular[T backend.Float] struct {
+	view[T]
+	part region // lower or upper
+	unit bool
+}
+
+func (t triangular[T]) pack(dst []T, i, p, rows, cols, w int) {
+	packEach(dst, i, p, rows, cols, w, func(r, c int) T {
+		switch {
+		case r == c && t.unit:
+			return 1
+		case (t.part == lower) == (r >= c) || r == c:
+			return *t.at(r, c)
+		}
+		return 0
+	})
+}
+
+// packEach packs elements that are not simply there.
+func packEach[T backend.Float](dst []T, i, p, rows, cols, w int, element func(r, c int) T) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
@@ -66,13 +97,8 @@ func (s symmetric[T]) pack(dst []T, i, p, rows, cols, w int) {
 			clear(panel)
 		}
 		for k := range n {
-			row := i + r + k
 			for c := range cols {
-				a, b := row, p+c
-				if b > a {
-					a, b = b, a
-				}
-				panel[c*w+k] = *s.at(a, b)
+				panel[c*w+k] = element(i+r+k, p+c)
 			}
 		}
 	}
