@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/testdata"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Fit and check models on bundled data; prints a table, writes a picture",
+		Args:  cobra.NoArgs,
+		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
+	}
+	c.Flags().StringVar(&out, "out", "demo", "folder to write to; it is made where it is not there")
+	return c
+}
+
+// task is a problem of the demo, with rows held out.
+type task struct {
+	name                       string
+	x, y, xTest, yTest         *mat.Dense
+	ridgeLambda, lambda, sigma float64
+}
+
+// demoRow is a line of the demo's table.
+type demoRow struct {
+	Data     string  `json:"data"`
+	N        int     `json:"n"`
+	Test     int     `json:"test"`
+	Model    string  `json:"model"`
+	Kernel   string  `json:"kernel,omitempty"`
+	Lambda   float64 `json:"lambda,omitempty"`
+	Solver   string  `json:"solver,omitempty"`
+	Residual float64 `json:"residual"`
+	RMSE     float64 `json:"rmse"`
+	R2       float64 `json:"r2"`
+	Seconds  float64 `json:"seconds"`
+
+	truth, predicted *mat.Dense
+}
+
+// demoReport is what `mercer demo` prints.
+type demoReport struct {
+	Device     string    `json:"device"`
+	Threads    int       `json:"threads"`
+	Models     []demoRow `json:"models"`
+	Difference float64   `json:"primal_dual_difference"` // largest, between the predictions of ridge on the first data set
+	Data       string    `json:"data"`
+	Picture    string    `json:"picture"`
+}
+
+func (a *app) demo(ctx context.Context, out string) error {
+	dev, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	r := demoReport{
+		Device:  dev.Info().Device,
+		Threads: dev.Info().Threads,
+		Data:    filepath.Join(out, "diabetes.csv"),
+		Picture: filepath.Join(out, "predicted-vs-true.png"),
+	}
+	patients, err := a.diabetes(ctx, r.Data)
+	if err != nil {
+		return err
+	}
+	for _, t := range []task{patients, friedman(3000, 1000)} {
+		rows, err := t.run(ctx, dev, a.newProgress)
+		if err != nil {
+			return err
+		}
+		r.Models = append(r.Models, rows...)
+	}
+	if r.Difference, err = primalAgainstDual(ctx, dev, patients, a.newProgress); err != nil {
+		return err
+	}
+	picture, err := drawDemo(r.Models)
+	if err != nil {
+		return err
+	}
+	if err := a.commit(ctx, func() error { return renameio.WriteFile(r.Picture, picture, 0o666) }); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(ctx, r)
+	}
+	return a.print(ctx, r.text(out))
+}
+
+// diabetes writes the bundled table to path, so that it can be used by the
+// commands that the demo tells of, and reads it back from there.
+func (a *app) diabetes(ctx context.Context, path string) (task, error) {
+	csv, err := testdata.FS.ReadFile("diabetes.csv")
+	if err != nil {
+		return task{}, err
+	}
+	if err := a.commit(ctx, func() error { return renameio.WriteFile(path, csv, 0o666) }); err != nil {
+		return task{}, err
+	}
+	all, err := dataset.ReadCSV(path, nil)
+	if err != nil {
+		return task{}, err
+	}
+	// λ and σ are those of the least error in five-fold cross-validation on
+	// the training rows, among powers of ten and of two.
+	t := task{name: "diabetes", ridgeLambda: 10, lambda: 1, sigma: 4}
+	train, test := all.Split(0.25, 1)
+	enc, err := dataset.Learn(train, dataset.Rules{Targets: []string{"target"}, Standardize: true})
+	if err != nil {
+		return task{}, err
+	}
+	if t.x, t.y, err = encode(enc, train); err != nil {
+		return task{}, err
+	}
+	t.xTest, t.yTest, err = encode(enc, test)
+	return t, err
+}
+
+// friedman is the first function of Friedman (1991), Multivariate Adaptive
+// Regression Splines, with noise of variance 1: ten features, five of use, so
+// that no prediction has an RMSE below about 1.
+func friedman(train, test int) task {
+	rng := rand.New(rand.NewPCG(1, 0))
+	draw := func(n int) (x, y *mat.Dense) {
+		x, y = mat.NewDense(n, 10, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			row := x.RawRowView(i)
+			for j := range row {
+				row[j] = rng.Float64()
+			}
+			f := 10*math.Sin(math.Pi*row[0]*row[1]) + 20*(row[2]-0.5)*(row[2]-0.5) + 10*row[3] + 5*row[4]
+			y.Set(i, 0, f+rng.NormFloat64())
+		}
+		return x, y
+	}
+	t := task{name: "friedman", ridgeLambda: 0.1, lambda: 0.001, sigma: 2} // chosen as for diabetes
+	t.x, t.y = draw(train)
+	t.xTest, t.yTest = draw(test)
+	return t
+}
+
+// run predicts the held-out rows by the mean of the training targets, by ridge
+// and by kernel ridge.
+func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) ([]demoRow, error) {
+	n, _ := t.x.Dims()
+	rows, _ := t.xTest.Dims()
+	mean := mat.NewDense(rows, 1, nil)
+	for i := range rows {
+		mean.Set(i, 0, mat.Sum(t.y)/float64(n))
+	}
+	list := []demoRow{{Model: "the mean", predicted: mean}}
+	ridge := fitFlags{learner: "ridge", solver: "auto", lambda: t.ridgeLambda}
+	kernelRidge := fitFlags{learner: "kernel-ridge", kernel: fmt.Sprintf("gaussian(sigma=%v)", t.sigma), lambda: t.lambda, intercept: true}
+	for _, f := range []fitFlags{ridge, kernelRidge} {
+		start := time.Now()
+		m, predicted, err := t.fit(ctx, dev, f, p())
+		if err != nil {
+			return nil, err
+		}
+		r := newFitReport(m, dev)
+		list = append(list, demoRow{
+			Model: r.Learner, Kernel: r.Kernel, Lambda: f.lambda, Solver: r.Solver, Residual: r.Residual,
+			Seconds: time.Since(start).Seconds(), predicted: predicted,
+		})
+	}
+	for i := range list {
+		s, err := learners.ScoreRegression(t.yTest, list[i].predicted)
+		if err != nil {
+			return nil, err
+		}
+		list[i].Data, list[i].N, list[i].Test = t.name, n, rows
+		list[i].RMSE, list[i].R2 = s.RMSE, s.R2
+		list[i].truth = t.yTest
+	}
+	return list, nil
+}
+
+// fit fits the learner of f and predicts the held-out rows.
+func (t task) fit(ctx context.Context, dev backend.Device, f fitFlags, p *progress) (learners.Model, *mat.Dense, error) {
+	learn, err := f.fitter()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := learn(ctx, dev, t.x, t.y, learners.Options{Progress: p.report})
+	p.close()
+	if err != nil {
+		return nil, nil, err
+	}
+	predicted, err := m.Predict(ctx, dev, t.xTest)
+	return m, predicted, err
+}
+
+// primalAgainstDual solves the same ridge problem both ways and returns the
+// largest difference of two predictions, relative to the largest prediction.
+func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func() *progress) (float64, error) {
+	var predicted [2]*mat.Dense
+	for i, m := range []solvers.Method{solvers.Primal, solvers.Dual} {
+		var err error
+		if _, predicted[i], err = t.fit(ctx, dev, fitFlags{learner: "ridge", solver: string(m), lambda: t.ridgeLambda}, p()); err != nil {
+			return 0, err
+		}
+	}
+	var d mat.Dense
+	d.Sub(predicted[0], predicted[1])
+	return mat.Norm(&d, math.Inf(1)) / mat.Norm(predicted[0], math.Inf(1)), nil
+}
+
+// text is the report for eyes.
+func (r demoReport) text(out string) string {
+	rows := [][]string{{"data", "rows", "held out", "model", "solver", "residual", "RMSE", "R²", "time"}}
+	for _, m := range r.Models {
+		name := m.Model
+		if m.Kernel != "" {
+			name += ", " + m.Kernel
+		}
+		row := []string{m.Data, fmt.Sprint(m.N), fmt.Sprint(m.Test), name, "", "", fmt.Sprintf("%#.4g", m.RMSE), fmt.Sprintf("%.3f", m.R2), ""}
+		if m.Solver != "" {
+			row[4], row[5], row[8] = m.Solver, fmt.Sprintf("%.1e", m.Residual), seconds(m.Seconds)
+		}
+		rows = append(rows, row)
+	}
+	model := filepath.Join(out, "model.safetensors")
+	return fmt.Sprintf(`Held-out error on %s, %d %s:
+
+%s
+Ridge by the primal and by the dual: predictions differ by %.1e at most, relative.
+Picture: %s
+
+Next:
+  mercer devices
+  mercer fit --kernel 'gaussian(sigma=4)' --intercept --target target --test-fraction 0.25 --model %s %s
+  mercer evaluate --model %[7]s %[8]s
+`, r.Device, r.Threads, plural("thread", r.Threads), table("lrrllrrrr", rows), r.Difference, r.Picture, model, r.Data)
+}

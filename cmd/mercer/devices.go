@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// openDevice is backend.Open, with a name that nobody has told from a device
+// that this machine lacks: the first is wrong use.
+func openDevice(name string, c backend.Config) (backend.Device, error) {
+	dev, err := backend.Open(name, c)
+	if err != nil && errors.Is(err, backend.ErrUnavailable) && name != "" && !knownDevice(name) {
+		return nil, usagef("--device: %s", oneLine(err))
+	}
+	return dev, err
+}
+
+func knownDevice(name string) bool {
+	name = strings.ToLower(name)
+	for _, s := range backend.Report() {
+		driver, _, _ := strings.Cut(s.Device, "/")
+		if name == "auto" || name == s.Device || name == driver {
+			return true
+		}
+	}
+	return false
+}
+
+// deviceLine is a line of `mercer devices`.
+type deviceLine struct {
+	Device      string `json:"device"`
+	Usable      bool   `json:"usable"`
+	Chosen      bool   `json:"chosen"`
+	Processor   string `json:"processor"`
+	Instruction string `json:"instruction"`
+	Threads     int    `json:"threads"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	Reason      string `json:"reason,omitempty"` // why it is not usable
+}
+
+func (a *app) devicesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "devices",
+		Short: "List the processors: what is here, what would be used, and why not the rest",
+		Args:  cobra.NoArgs,
+		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
+	}
+}
+
+func (a *app) devices(ctx context.Context) error {
+	chosen := ""
+	dev, failure := a.open()
+	if errors.As(failure, new(usageError)) {
+		return failure
+	}
+	if failure == nil {
+		chosen = dev.Info().Device
+		defer dev.Close()
+	}
+	var lines []deviceLine
+	for _, s := range backend.Report() {
+		l := deviceLine{
+			Device:      s.Device,
+			Usable:      s.Err == nil,
+			Chosen:      s.Device == chosen,
+			Processor:   s.Info.Processor,
+			Instruction: s.Info.Instruction,
+			Threads:     s.Info.Threads,
+			MemoryBytes: s.Info.Memory,
+		}
+		if s.Err != nil {
+			l.Reason = oneLine(s.Err)
+		}
+		if l.Chosen { // as the flags ask for it
+			l.Threads, l.MemoryBytes = dev.Info().Threads, dev.Info().Memory
+		}
+		lines = append(lines, l)
+	}
+	var err error
+	if a.json {
+		err = a.printJSON(ctx, map[string]any{"devices": lines})
+	} else {
+		err = a.print(ctx, devicesTable(lines))
+	}
+	return errors.Join(err, failure)
+}
+
+func devicesTable(lines []deviceLine) string {
+	rows := [][]string{{"", "device", "instructions", "threads", "memory", "processor"}}
+	for _, l := range lines {
+		mark := ""
+		if l.Chosen {
+			mark = "*"
+		}
+		if !l.Usable {
+			rows = append(rows, []string{mark, l.Device, l.Instruction, "-", "-", "not here: " + l.Reason})
+			continue
+		}
+		rows = append(rows, []string{mark, l.Device, l.Instruction, strconv.Itoa(l.Threads), humanBytes(l.MemoryBytes), l.Processor})
+	}
+	text := table("lllrrl", rows)
+	if name := os.Getenv(backend.EnvDevice); name != "" {
+		text += fmt.Sprintf("%s=%s is used where no --device is given\n", backend.EnvDevice, name)
+	}
+	return text + "* would be used\n"
+}

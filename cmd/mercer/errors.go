@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// usageError is wrong use: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// explain makes one line of an error, says what to do where that is known, and
+// returns the exit code.
+func (a *app) explain(ctx context.Context, err error) (text string, code int) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return "interrupted", 1
+	}
+	text = oneLine(err)
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, backend.ErrMemory):
+		text += "; use fewer rows, or raise --memory"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && !strings.Contains(text, path.Path):
+		text += ": " + path.Path
+	}
+	if errors.As(err, new(usageError)) || !a.started {
+		return text, 2
+	}
+	return text, 1
+}
+
+// packages are the prefixes of the library's messages, of no use to somebody
+// at a terminal.
+var packages = []string{"backend", "kernels", "solvers", "learners", "dataset", "modelfile"}
+
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	text := strings.Join(lines, "; ")
+	for {
+		before, after, found := strings.Cut(text, ": ")
+		if !found || !slices.Contains(packages, before) {
+			return text
+		}
+		text = after
+	}
+}
+
+// flagError explains a flag that is not there or has a wrong value.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usageError{err}
+	}
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		return usagef("unknown flag -%s; %s --help lists the flags", name, c.CommandPath())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
+}
+
+// subcommand rejects a first argument that is no subcommand.
+func (a *app) subcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return usagef("unknown command %q%s; mercer --help lists the commands", args[0], didYouMean("", args[0], names))
+}
+
+// didYouMean is ", did you mean ...?" when a name is near.
+func didYouMean(prefix, got string, names []string) string {
+	best, distance := "", 1+(len(got)+1)/2
+	for _, name := range names {
+		if d := levenshtein.ComputeDistance(strings.ToLower(got), name); d < distance {
+			best, distance = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
+}
+
+// checkOutput fails before the work does: path must be a place for a file, and
+// no other file of the same call.
+func checkOutput(flag, path, input string) error {
+	if to, err := os.Stat(path); err == nil {
+		if to.IsDir() {
+			return usagef("%s: %s is a directory; give the name of a file", flag, path)
+		}
+		if !to.Mode().IsRegular() { // it would be replaced by one
+			return usagef("%s: %s is not a regular file", flag, path)
+		}
+		if from, err := os.Stat(input); err == nil && os.SameFile(from, to) {
+			return usagef("%s: %s is the file that is read; give another name", flag, path)
+		}
+	}
+	dir := parent(path)
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return fmt.Errorf("%s: %w; make the folder first", flag, err)
+	case !info.IsDir():
+		return usagef("%s: %s is not a folder", flag, dir)
+	}
+	return nil
+}

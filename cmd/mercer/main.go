@@ -1,0 +1,157 @@
+// Command mercer fits kernel machines to tables of data, predicts with them
+// and evaluates them.
+//
+//	mercer fit --kernel 'gaussian(sigma=2)' --lambda 0.1 --target y --model m.safetensors train.csv
+//	mercer predict --model m.safetensors test.csv > predictions.csv
+//	mercer evaluate --model m.safetensors test.csv
+//	mercer devices
+//	mercer demo
+//
+// It exits with 0 when the work is done, 1 when it failed because of the data
+// or the machine, and 2 when it was called wrongly.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
+	_ "github.com/mercer-go/mercer/cpu"         // registers the devices "cpu/..."
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// app is one call of the command: its streams, the flags that all subcommands
+// share, and the lock that keeps an interrupt from cutting a write in two.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	device  string
+	threads int
+	memory  size
+	json    bool
+	quiet   bool
+
+	started bool // the flags were right and the work has begun
+	writing sync.Mutex
+}
+
+// grace is how long an interrupted subcommand may take to stop by itself.
+const grace = 80 * time.Millisecond
+
+// run is the whole command; it returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	err := a.interruptible(ctx, func() error {
+		root := a.root()
+		root.SetArgs(args)
+		return root.ExecuteContext(ctx)
+	})
+	if err == nil {
+		return 0
+	}
+	text, code := a.explain(ctx, err)
+	fmt.Fprintln(stderr, "mercer: "+text)
+	return code
+}
+
+// interruptible runs f, but does not wait for it longer than grace once ctx is
+// done: reading from a terminal or a pipe knows no context. A write that has
+// begun is always waited for, and none begins afterwards.
+func (a *app) interruptible(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+	}
+	a.writing.Lock() // and never unlocked: the process ends
+	select {
+	case err := <-done:
+		return err
+	default:
+		return ctx.Err()
+	}
+}
+
+// commit runs a write that must be whole or not at all.
+func (a *app) commit(ctx context.Context, write func() error) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return write()
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mercer",
+		Short: "Kernel machines: fit, predict, evaluate",
+		Long: `Mercer fits kernel machines to tables of data.
+
+A model is (K + λI)α = y with K = k(X, X); λ is not scaled by the number of
+rows (it is alpha in scikit-learn). Files are CSV with a header line, also
+.gz; - is standard input.`,
+		Args:          a.subcommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
+	flags.IntVar(&a.threads, "threads", 0, "threads to use (default: all)")
+	flags.Var(&a.memory, "memory", "most memory for matrices, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object")
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
+	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.devicesCommand(), a.demoCommand(), a.versionCommand())
+	return root
+}
+
+// work makes the RunE of a subcommand: what fails before it is wrong use.
+func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		a.started = true
+		return f(c.Context(), args)
+	}
+}
+
+// oneFile is the rule of the subcommands that read a table.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s needs one file (or - for standard input), got %d arguments", c.Name(), len(args))
+	}
+	return nil
+}
+
+// open opens the device that the flags ask for.
+func (a *app) open() (backend.Device, error) {
+	if a.threads < 0 {
+		return nil, usagef("--threads: must be ≥ 0, got %d", a.threads)
+	}
+	return openDevice(a.device, backend.Config{Threads: a.threads, Memory: int64(a.memory)})
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+)
+
+// size is a flag in bytes: 8GB, 512MiB or a plain number.
+type size int64
+
+func (s *size) Set(text string) error {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return fmt.Errorf("want a size such as 8GB, 512MiB or 1000000")
+	}
+	*s = size(n)
+	return nil
+}
+
+func (s *size) Type() string { return "size" }
+
+func (s *size) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return humanBytes(int64(*s))
+}
+
+func humanBytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+func parent(path string) string { return filepath.Dir(path) }
+
+// exact is the shortest text that reads back as the same number.
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// short is for eyes: four significant digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// seconds is for eyes: milliseconds below ten seconds.
+func seconds(s float64) string {
+	if s < 10 {
+		return fmt.Sprintf("%.3f s", s)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// printJSON writes v as one object.
+func (a *app) printJSON(ctx context.Context, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return a.print(ctx, string(text)+"\n")
+}
+
+// print writes all of the standard output at once.
+func (a *app) print(ctx context.Context, text string) error {
+	return a.commit(ctx, func() error {
+		if _, err := io.WriteString(a.stdout, text); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+		return nil
+	})
+}
+
+// table lays rows out in columns, two spaces apart. align has one letter for
+// each column: l or r. A rune counts as one place.
+func table(align string, rows [][]string) string {
+	widths := make([]int, len(align))
+	for _, row := range rows {
+		for j, cell := range row {
+			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for j, cell := range row {
+			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+			if j > 0 {
+				line.WriteString("  ")
+			}
+			if align[j] == 'r' {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}

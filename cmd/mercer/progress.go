@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// progress tells of long work on stderr: a bar on a terminal, plain lines
+// elsewhere. Work that takes less than patience is not told of.
+type progress struct {
+	w    io.Writer
+	bar  *progressbar.ProgressBar // nil: plain lines
+	mute bool
+
+	mu    sync.Mutex
+	start time.Time
+	last  time.Time // of the last plain line
+	stage string
+	shown bool
+	done  bool
+}
+
+// patience is how long work may take untold, and the pause between two lines.
+const patience = time.Second
+
+// steps is the resolution of the bar.
+const steps = 1000
+
+func (a *app) newProgress() *progress {
+	p := &progress{w: a.stderr, mute: a.quiet, start: time.Now()}
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.quiet {
+		p.bar = progressbar.NewOptions(steps,
+			progressbar.OptionSetWriter(a.stderr),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionSetElapsedTime(true),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetRenderBlankState(false))
+	}
+	return p
+}
+
+// report is the callback of a solver.
+func (p *progress) report(s solvers.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.mute || p.done || now.Sub(p.start) < patience {
+		return
+	}
+	if !p.shown && s.Fraction > 0.9 {
+		return // it ends before a first sign of it could be read
+	}
+	changed := s.Stage != p.stage
+	p.stage, p.shown = s.Stage, true
+	if p.bar != nil {
+		if changed {
+			p.bar.Describe(fmt.Sprintf("%-6s", s.Stage))
+		}
+		_ = p.bar.Set(int(s.Fraction * steps))
+		return
+	}
+	if !changed && now.Sub(p.last) < patience {
+		return
+	}
+	p.last = now
+	fmt.Fprintf(p.w, "%s: %.0f %%\n", s.Stage, 100*s.Fraction)
+}
+
+// close clears the bar.
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = true
+	if p.bar != nil && p.shown {
+		_ = p.bar.Clear()
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mercer-go/mercer/testdata"
+)
+
+// asCommand makes the test binary be the command, for tests that start it.
+const asCommand = "MERCER_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	testscript.Main(m, map[string]func(){"mercer": main})
+}
+
+// TestScripts runs the transcripts in testdata/script. They know these
+// commands besides testscript's own:
+//
+//	fails CODE command...     it must end with CODE, print one line to stderr that
+//	                          begins with "mercer: ", nothing to stdout, and leave
+//	                          every file as it was
+//	json NAME=VALUE...        the last stdout is one object with these scalars; the
+//	                          name a.b is b in a; VALUE * is any
+//	cut FILE BYTES            truncate FILE to its first BYTES; to all but -BYTES
+//	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
+//	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			return os.CopyFS(filepath.Join(e.WorkDir, "data"), testdata.FS)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails": fails,
+			"json":  jsonHas,
+			"cut":   cut,
+			"flip":  flip,
+			"grow":  grow,
+		},
+	})
+}
+
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fails CODE command...")
+	}
+	before := files(ts)
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	ts.Logf("[exit code %d]", code)
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+	text := ts.ReadFile("stderr")
+	if !strings.HasPrefix(text, "mercer: ") || strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("stderr is not one line of mercer's")
+	}
+	if ts.ReadFile("stdout") != "" {
+		ts.Fatalf("something was written to stdout")
+	}
+	if d := cmp.Diff(before, files(ts)); d != "" {
+		ts.Fatalf("files have changed:\n%s", d)
+	}
+}
+
+// files maps the files of the script's folder to their content.
+func files(ts *testscript.TestScript) map[string]string {
+	root := ts.MkAbs(".")
+	found := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			found[path] = "" // a folder
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(root, path))
+		found[path] = string(data)
+		return err
+	})
+	ts.Check(err)
+	return found
+}
+
+func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
+	var object map[string]any
+	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &object); err != nil {
+		ts.Fatalf("stdout is not one JSON object: %v", err)
+	}
+	for _, arg := range args {
+		name, want, _ := strings.Cut(arg, "=")
+		var got any = object
+		for part := range strings.SplitSeq(name, ".") {
+			m, ok := got.(map[string]any)
+			if _, has := m[part]; !ok || !has {
+				ts.Fatalf("there is no %s", name)
+			}
+			got = m[part]
+		}
+		if text, ok := got.(string); ok && want != "*" && text != want {
+			ts.Fatalf("%s is %q, want %q", name, text, want)
+		} else if text, err := json.Marshal(got); !ok && want != "*" && (err != nil || string(text) != want) {
+			ts.Fatalf("%s is %s, want %s", name, text, want)
+		}
+	}
+}
+
+func cut(ts *testscript.TestScript, neg bool, args []string) {
+	data := ts.ReadFile(args[0])
+	n := number(ts, args[1])
+	if n < 0 {
+		n += len(data)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(data[:n]), 0o666))
+}
+
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	data := []byte(ts.ReadFile(args[0]))
+	i := number(ts, args[1])
+	if i < 0 {
+		i += len(data)
+	}
+	data[i] ^= 0xff
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
+}
+
+func grow(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), table3(number(ts, args[1])), 0o666))
+}
+
+// table3 is a CSV with the columns a, b and y = a − b, no two rows alike.
+func table3(rows int) []byte {
+	text := []byte("a,b,y\n")
+	for i := range rows {
+		a, b := i%97, i/97
+		for j, v := range []int{a, b, a - b} {
+			if j > 0 {
+				text = append(text, ',')
+			}
+			text = strconv.AppendInt(text, int64(v), 10)
+		}
+		text = append(text, '\n')
+	}
+	return text
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is what `mercer version` tells.
+type version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func readVersion() version {
+	v := version{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Version = info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: a.work(func(ctx context.Context, _ []string) error {
+			v := readVersion()
+			if a.json {
+				return a.printJSON(ctx, v)
+			}
+			text := "mercer " + v.Version
+			if v.Revision != "" {
+				text += " " + v.Revision
+				if v.Modified {
+					text += "+changes"
+				}
+			}
+			return a.print(ctx, fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform))
+		}),
+	}
+}
