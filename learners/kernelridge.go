@@ -17,7 +17,8 @@ const kernelRidgeName = "kernel-ridge"
 // unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
 type KernelRidge struct {
 	// Kernel is k. Nil is the Gaussian whose sigma is the median distance
-	// between rows of x (of at most 500 rows, chosen by Seed).
+	// between the rows of x that differ and have a weight (of at most 500 of
+	// them, chosen by Seed).
 	Kernel    kernels.Kernel
 	Lambda    float64 // ≥ 0
 	Intercept bool    // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
@@ -44,7 +45,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	k := l.Kernel
 	if k == nil {
-		sigma, err := medianDistance(ctx, hx, l.Seed)
+		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 		}
@@ -149,4 +150,36 @@ func (m *KernelRidgeModel) State() State {
 	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
 	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
 	return s
+}
+
+func restoreKernelRidge(s State) (Model, error) {
+	m := &KernelRidgeModel{}
+	text, err := param[string](s, "kernel")
+	if err != nil {
+		return nil, err
+	}
+	if m.kernel, err = kernels.Parse(text); err != nil {
+		return nil, err
+	}
+	if m.lambda, err = s.lambda(); err != nil {
+		return nil, err
+	}
+	if m.fitted, err = param[bool](s, "intercept"); err != nil {
+		return nil, err
+	}
+	if m.centers, err = s.array("centers", -1, -1); err != nil {
+		return nil, err
+	}
+	if err := m.kernel.Check(m.centers.Cols); err != nil {
+		return nil, err
+	}
+	if m.alpha, err = s.array("alpha", m.centers.Rows, -1); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.alpha.Cols)
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
 }

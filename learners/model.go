@@ -48,7 +48,8 @@ type State struct {
 
 // restorers make a model from the State of each learner.
 var restorers = map[string]func(State) (Model, error){
-	ridgeName: restoreRidge,
+	ridgeName:       restoreRidge,
+	kernelRidgeName: restoreKernelRidge,
 }
 
 // Restore returns a model whose predictions have the same bits as those of the

@@ -15,13 +15,19 @@ import (
 const sigmaRows = 500
 
 // medianDistance returns the median of the Euclidean distances between rows of
-// x, pairs of equal rows left out: a length scale at which a Gaussian kernel
-// neither calls all points alike nor all points different. With more than
-// sigmaRows rows it looks at that many of them, chosen by seed.
-func medianDistance(ctx context.Context, x backend.Host[float64], seed uint64) (float64, error) {
-	rows := make([]int, x.Rows)
-	for i := range rows {
-		rows[i] = i
+// x whose weight is not 0, pairs of equal rows left out: a length scale at which
+// a Gaussian kernel neither calls all points alike nor all points different.
+// With more than sigmaRows such rows it looks at that many of them, chosen by
+// seed.
+func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
+	if i, j, ok := notFinite(x); ok {
+		return 0, valueError("x", x, i, j)
+	}
+	var rows []int
+	for i := range x.Rows {
+		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+			rows = append(rows, i)
+		}
 	}
 	if len(rows) > sigmaRows {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -39,21 +45,29 @@ func medianDistance(ctx context.Context, x backend.Host[float64], seed uint64) (
 			}
 		}
 	}
-	if i, j, ok := notFinite(x); ok {
-		return 0, valueError("x", x, i, j)
-	}
 	if len(distances) == 0 {
-		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because the rows of x are equal or too far apart: give a kernel")
+		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 	}
 	slices.Sort(distances)
 	n := len(distances)
-	return (distances[(n-1)/2] + distances[n/2]) / 2, nil
+	low, high := distances[(n-1)/2], distances[n/2]
+	return low + (high-low)/2, nil
 }
 
+// distance is the 2-norm of a − b, scaled so that squares neither overflow nor
+// vanish.
 func distance(a, b []float64) float64 {
+	most := 0.0
+	for p, v := range a {
+		most = max(most, math.Abs(v-b[p]))
+	}
+	if most == 0 || math.IsInf(most, 1) {
+		return most
+	}
 	sum := 0.0
 	for p, v := range a {
-		sum += (v - b[p]) * (v - b[p])
+		q := (v - b[p]) / most
+		sum += q * q
 	}
-	return math.Sqrt(sum)
+	return most * math.Sqrt(sum)
 }

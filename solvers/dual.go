@@ -194,11 +194,13 @@ func (s *samples) dualResidual(fit, alpha backend.Host[float64], intercept []flo
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
-		if s.meanY != nil {
-			w.res.Intercept[j] += s.meanY[j]
+		for _, part := range s.meanY {
+			w.res.Intercept[j] += part[j]
 		}
-		for p, m := range s.meanX {
-			w.res.Intercept[j] -= m * w.res.Coef.Row(p)[j]
+		for _, part := range s.meanX {
+			for p, m := range part {
+				w.res.Intercept[j] -= m * w.res.Coef.Row(p)[j]
+			}
 		}
 	}
 	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {

@@ -66,8 +66,8 @@ func (w *work) diagonal(a backend.Matrix[float64]) ([]float64, error) {
 }
 
 // roundingOfColumn is what the squares of column j of X may sum to although the
-// column is constant: centring leaves ε times the mean in every sample. 4 is a
-// margin.
+// column stands for a constant: numbers near the mean differ by ε times it. 4 is
+// a margin.
 func (s *samples) roundingOfColumn(j int) float64 {
 	if s.meanX == nil {
 		return 0
@@ -76,7 +76,7 @@ func (s *samples) roundingOfColumn(j int) float64 {
 	for i := range s.n {
 		sum += s.weightOf(i)
 	}
-	e := 4 * epsilon * s.meanX[j]
+	e := 4 * epsilon * s.meanX[0][j]
 	return sum * e * e
 }
 

@@ -21,8 +21,13 @@ type samples struct {
 	n, d, t      int       // rows that take part, features, outputs
 	rows         []int     // their numbers in X; nil: all
 	weight       []float64 // of those rows; nil: all 1
-	meanX, meanY []float64 // taken from X and Y; nil: nothing is
+	meanX, meanY centre    // taken from X and Y; empty: nothing is
 }
+
+// centre is the mean of each column as an unevaluated sum of two numbers. One
+// alone would be wrong by ε times the offset, which is as much as the centred
+// data may have of it.
+type centre [][]float64
 
 func newSamples(p Problem) *samples {
 	s := &samples{Problem: p, n: p.X.Rows, d: p.X.Cols, t: p.Y.Cols}
@@ -87,27 +92,27 @@ func (s *samples) shift() []float64 {
 	return d
 }
 
-// mean returns the weighted means of h's columns. The second pass removes the
-// rounding of the first, which grows with the offset and the number of rows.
-func (s *samples) mean(h backend.Host[float64]) []float64 {
-	mean, sum := make([]float64, h.Cols), make([]float64, h.Cols)
+// mean returns the weighted means of h's columns. The second part is the mean of
+// what the first leaves.
+func (s *samples) mean(h backend.Host[float64]) centre {
 	var total float64
 	for i := range s.n {
 		total += s.weightOf(i)
 	}
-	for range 2 {
-		clear(sum)
-		for i := range s.n {
-			w := s.weightOf(i) / total
-			for j, v := range h.Row(s.row(i)) {
-				sum[j] += w * (v - mean[j])
-			}
-		}
-		for j := range mean {
-			mean[j] += sum[j]
+	first, second := make([]float64, h.Cols), make([]float64, h.Cols)
+	for i := range s.n {
+		w := s.weightOf(i) / total
+		for j, v := range h.Row(s.row(i)) {
+			first[j] += w * v
 		}
 	}
-	return mean
+	for i := range s.n {
+		w := s.weightOf(i) / total
+		for j, v := range h.Row(s.row(i)) {
+			second[j] += w * (v - first[j])
+		}
+	}
+	return centre{first, second}
 }
 
 // plain tells whether X takes part as it stands in Problem.X.
@@ -117,12 +122,14 @@ func (s *samples) plain(scaled bool) bool {
 
 // fill sets dst to rows from, from+1, … of h less mean, each multiplied by
 // √w_i when scaled.
-func (s *samples) fill(dst, h backend.Host[float64], mean []float64, from int, scaled bool) {
+func (s *samples) fill(dst, h backend.Host[float64], mean centre, from int, scaled bool) {
 	for i := range dst.Rows {
 		row := dst.Row(i)
 		copy(row, h.Row(s.row(from+i)))
-		for j, m := range mean {
-			row[j] -= m
+		for _, part := range mean {
+			for j, m := range part {
+				row[j] -= m
+			}
 		}
 		if scaled && s.weight != nil {
 			r := math.Sqrt(s.weight[from+i])

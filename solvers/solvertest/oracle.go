@@ -20,14 +20,15 @@ const epsilon = 0x1p-52
 // is the float64 that package kernels gives, and the norms from which bounds
 // are made.
 type oracle struct {
-	p            solvers.Problem
-	alpha        [][]*big.Float // n×t
-	intercept    []*big.Float
-	a            float64   // ‖A‖ of A = K + λW⁻¹, Frobenius, as all norms here
-	inverse      float64   // ‖A⁻¹‖
-	ones         float64   // ‖A⁻¹1‖
-	weightOfOnes float64   // 1ᵀA⁻¹1
-	y            []float64 // ‖y_j‖ + |b_j|√n
+	p         solvers.Problem
+	alpha     [][]*big.Float // n×t
+	intercept []*big.Float
+	a         float64               // ‖A‖ of A = K + λW⁻¹, Frobenius, as all norms here
+	inverse   backend.Host[float64] // A⁻¹
+	z         backend.Host[float64] // A⁻¹1
+	sum       float64               // 1ᵀA⁻¹1
+	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: what α is the difference of
+	y         []float64             // ‖y_j‖ + |b_j|√n
 }
 
 func newOracle(p solvers.Problem) *oracle {
@@ -44,9 +45,9 @@ func newOracle(p solvers.Problem) *oracle {
 		}
 		a[i][i].Add(a[i][i], shift)
 	}
-	o.a = frobenius(a)
+	o.a = norm(rounded(a))
 	inverse := invert(a)
-	o.inverse = frobenius(inverse)
+	o.inverse = rounded(inverse)
 
 	ones := zeros(n, 1)
 	for i := range n {
@@ -54,8 +55,9 @@ func newOracle(p solvers.Problem) *oracle {
 	}
 	z := multiply(inverse, ones)
 	s := multiply(inverse, toBig(p.Y))
-	o.ones = frobenius(z)
-	o.weightOfOnes, _ = sum(z, 0).Float64()
+	o.z = rounded(z)
+	o.sum, _ = sum(z, 0).Float64()
+	exact := rounded(s)
 	for j := range t {
 		b := real(0)
 		if p.Intercept {
@@ -67,21 +69,14 @@ func newOracle(p solvers.Problem) *oracle {
 		}
 		size, _ := b.Float64()
 		o.y = append(o.y, norm(column(p.Y, j))+math.Abs(size)*math.Sqrt(float64(n)))
+		o.solutions = append(o.solutions, norm(column(exact, j))+math.Abs(size)*norm(o.z))
 	}
 	o.alpha = s
 	return o
 }
 
 // coefficients returns α, rounded.
-func (o *oracle) coefficients() backend.Host[float64] {
-	h := backend.NewHost[float64](len(o.alpha), len(o.y))
-	for i, row := range o.alpha {
-		for j, v := range row {
-			h.Row(i)[j], _ = v.Float64()
-		}
-	}
-	return h
-}
+func (o *oracle) coefficients() backend.Host[float64] { return rounded(o.alpha) }
 
 // values returns f at the rows of z, rounded.
 func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
@@ -92,13 +87,12 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 		}
 	}
 	f := multiply(k, o.alpha)
-	h := backend.NewHost[float64](z.Rows, len(o.y))
 	for i := range f {
 		for j, v := range f[i] {
-			h.Row(i)[j], _ = v.Add(v, o.intercept[j]).Float64()
+			v.Add(v, o.intercept[j])
 		}
 	}
-	return h
+	return rounded(f)
 }
 
 // unit is the relative perturbation of A that a float64 method may show: each
@@ -108,15 +102,10 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
 // alphaBound is how far the computed α of output j may be from the exact one,
-// in norm. A perturbation of A by unit·‖A‖ changes A⁻¹v by
-// unit·‖A‖·‖A⁻¹‖·‖A⁻¹‖·‖v‖ to first order; α = A⁻¹(y − b1) adds what comes with
-// an error of b.
+// in norm. To first order a perturbation δA of A changes the solution s = A⁻¹v
+// by A⁻¹δA s; α = A⁻¹y − b A⁻¹1 adds what comes with an error of b.
 func (o *oracle) alphaBound(j int) float64 {
-	bound := o.unit() * o.a * o.inverse * o.inverse * o.y[j]
-	if o.p.Intercept {
-		bound += o.ones * o.interceptBound(j)
-	}
-	return bound
+	return norm(o.inverse)*o.unit()*o.a*o.solutions[j] + norm(o.z)*o.interceptBound(j)
 }
 
 // interceptBound is the same for b = 1ᵀA⁻¹y / 1ᵀA⁻¹1.
@@ -124,19 +113,27 @@ func (o *oracle) interceptBound(j int) float64 {
 	if !o.p.Intercept {
 		return 0
 	}
-	n := float64(o.p.X.Rows)
-	return math.Sqrt(n) * o.unit() * o.a * o.inverse * o.inverse * o.y[j] / o.weightOfOnes
+	return norm(o.z) * o.unit() * o.a * o.solutions[j] / o.sum
 }
 
-// valueBound is the same for f(z): |k_zᵀδα| + |δb|. The primal method solves
-// with XᵀWX + λI, whose condition is not worse than that of K + λW⁻¹ when there
-// are more samples than features; the same bound serves it.
-func (o *oracle) valueBound(z []float64, j int) float64 {
-	k := backend.NewHost[float64](o.p.X.Rows, 1)
-	for i := range k.Data {
-		k.Data[i] = kernels.Eval(o.p.Kernel, o.p.X.Row(i), z)
+// valueBound is the same for f(x) = k_xᵀα + b: k_xᵀδα is (A⁻¹k_x)ᵀδA s, and
+// the sum itself rounds. The primal method solves with XᵀWX + λI, whose
+// condition is not worse than that of K + λW⁻¹ when there are more samples than
+// features; the condition of the suite's X, about 2, is left to the 8 in unit.
+func (o *oracle) valueBound(x []float64, j int) float64 {
+	n := o.p.X.Rows
+	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
+	for i := range n {
+		k.Data[i] = kernels.Eval(o.p.Kernel, o.p.X.Row(i), x)
 	}
-	return norm(k)*o.alphaBound(j) + o.interceptBound(j)
+	onB := 1.0 // how an error of b reaches f
+	for i := range n {
+		for q, v := range o.inverse.Row(i) {
+			s.Data[i] += v * k.Data[q]
+		}
+		onB += math.Abs(k.Data[i] * o.z.Data[i])
+	}
+	return (norm(s)*o.a+norm(k))*o.unit()*o.solutions[j] + onB*o.interceptBound(j)
 }
 
 func real(v float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(v) }
@@ -150,6 +147,16 @@ func zeros(rows, cols int) [][]*big.Float {
 		}
 	}
 	return m
+}
+
+func rounded(m [][]*big.Float) backend.Host[float64] {
+	h := backend.NewHost[float64](len(m), len(m[0]))
+	for i, row := range m {
+		for j, v := range row {
+			h.Row(i)[j], _ = v.Float64()
+		}
+	}
+	return h
 }
 
 func toBig(h backend.Host[float64]) [][]*big.Float {
@@ -208,17 +215,6 @@ func sum(a [][]*big.Float, j int) *big.Float {
 		s.Add(s, a[i][j])
 	}
 	return s
-}
-
-func frobenius(a [][]*big.Float) float64 {
-	s := 0.0
-	for _, row := range a {
-		for _, v := range row {
-			f, _ := v.Float64()
-			s += f * f
-		}
-	}
-	return math.Sqrt(s)
 }
 
 // norm is the Frobenius norm.

@@ -113,7 +113,7 @@ func testSmallLambda(c *cell) {
 		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)
-			if cond := o.a * o.inverse; cond > 1e10 {
+			if cond := o.a * norm(o.inverse); cond > 1e10 {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
 			}
 			c.compare("values", values(p, c.solve(p), p.X), p.Y, func(i, j int) float64 { return o.valueBound(p.X.Row(i), j) })
@@ -148,7 +148,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			}
 		}
 	}
-	condition := 4 * frobenius(square) * frobenius(invert(square))
+	condition := 4 * norm(rounded(square)) * norm(rounded(invert(square)))
 	unit := 8 * epsilon * float64(n+d)
 	res := c.solve(p)
 	want := backend.NewHost[float64](d, 2)

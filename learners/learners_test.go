@@ -1,0 +1,289 @@
+package learners_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/solvertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+// fitter returns l.Fit with a Model for a result; a nil *M in a Model would not
+// be nil.
+func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (learners.Model, error) {
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+		m, err := fit(ctx, dev, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}
+
+func ridgeTerms(model learners.Model, x []float64, j int) (float64, int) {
+	m := model.(*learners.RidgeModel)
+	sum, coef := math.Abs(m.Intercept()[j]), m.Coef()
+	for p, v := range x {
+		sum += math.Abs(v * coef.At(p, j))
+	}
+	return sum, len(x)
+}
+
+func kernelTerms(model learners.Model, x []float64, j int) (float64, int) {
+	m := model.(*learners.KernelRidgeModel)
+	h := m.State().Arrays["centers"]
+	sum, alpha := math.Abs(m.Intercept()[j]), m.Alpha()
+	for i := range h.Rows {
+		sum += math.Abs(alpha.At(i, j) * kernels.Eval(m.Kernel(), h.Row(i), x))
+	}
+	return sum, h.Rows
+}
+
+func TestRidge(t *testing.T) {
+	for name, l := range map[string]learners.Ridge{
+		"default": {},
+		"primal":  {Lambda: 1, Method: solvers.Primal},
+		"dual":    {Lambda: 1, Method: solvers.Dual},
+		"origin":  {Lambda: 1, NoIntercept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:   "ridge",
+				Fit:       fitter(l.Fit),
+				Unfitted:  []learners.Model{&learners.RidgeModel{}, (*learners.RidgeModel)(nil)},
+				Terms:     ridgeTerms,
+				Condition: 1000, // ‖X‖² ≈ 90 against λ, or against itself without one
+			})
+		})
+	}
+}
+
+func TestKernelRidge(t *testing.T) {
+	for name, l := range map[string]learners.KernelRidge{
+		"gaussian":  {Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1},
+		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.1, Intercept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:   "kernel-ridge",
+				Fit:       fitter(l.Fit),
+				Unfitted:  []learners.Model{&learners.KernelRidgeModel{}, (*learners.KernelRidgeModel)(nil)},
+				Terms:     kernelTerms,
+				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
+			})
+		})
+	}
+}
+
+// TestDefaultKernel: the median distance of rows that differ and have a weight.
+func TestDefaultKernel(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, test := range []struct {
+			x, weights []float64
+			want       float64
+		}{
+			{[]float64{0, 1, 3}, nil, 2},                       // distances 1, 2, 3
+			{[]float64{0, 1, 3, 3}, nil, 2},                    // 1, 2, 2, 3, 3 and a pair of equals
+			{[]float64{0, 4}, nil, 4},                          // the only one
+			{[]float64{0, 1, 3, 7}, nil, 3.5},                  // 1, 2, 3, 4, 6, 7
+			{[]float64{0, 1, 3, 99}, []float64{1, 2, 3, 0}, 2}, // without the last
+		} {
+			n := len(test.x)
+			m, err := learners.KernelRidge{Lambda: 1}.Fit(t.Context(), dev, mat.NewVecDense(n, test.x), mat.NewVecDense(n, make([]float64, n)), learners.Options{Weights: test.weights})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, ok := m.Kernel().(kernels.Gaussian)
+			if !ok {
+				t.Fatalf("the kernel is %v", m.Kernel())
+			}
+			near(t, "sigma", g.Sigma, test.want, 4*0x1p-52*test.want)
+		}
+		for _, x := range [][]float64{{1}, {2, 2, 2}} {
+			v := mat.NewVecDense(len(x), x)
+			_, err := learners.KernelRidge{Lambda: 1}.Fit(t.Context(), dev, v, v, learners.Options{})
+			if err == nil || !strings.Contains(err.Error(), "learners: kernel-ridge: no length scale can be chosen") {
+				t.Errorf("rows %v: %v", x, err)
+			}
+		}
+	})
+}
+
+// TestSeed: of many rows some are looked at; the seed says which, and the
+// median depends on them little.
+func TestSeed(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 1200
+	x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+	r := rand.New(rand.NewPCG(1, 0))
+	t.Log("seed 1")
+	for i := range n {
+		x.SetRow(i, []float64{r.Float64(), r.Float64()})
+	}
+	sigma := func(seed uint64) float64 {
+		m, err := learners.KernelRidge{Lambda: 1, Seed: seed}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Kernel().(kernels.Gaussian).Sigma
+	}
+	a, again, b := sigma(1), sigma(1), sigma(2)
+	if a != again || a == b {
+		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, again, b)
+	}
+	// The median distance in the unit square is 0.512. With 500 points its
+	// standard error is below 0.25/√500 = 0.011, where 0.25 is the deviation of
+	// one distance and more than that of a point's mean distance; five of it.
+	for _, s := range []float64{a, b} {
+		near(t, "sigma", s, 0.512, 5*0.011)
+	}
+}
+
+// eachDevice runs f on every usable device.
+func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) })
+}
+
+// near requires |got − want| ≤ bound and returns the difference.
+func near(t *testing.T, what string, got, want, bound float64) float64 {
+	t.Helper()
+	d := math.Abs(got - want)
+	if !(d <= bound) {
+		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", what, got, want, d, bound)
+	}
+	return d
+}
+
+// TestClosedForms: examples that can be solved by hand.
+func TestClosedForms(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
+
+		// y = x at −1, 0, 1 gives XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y
+		// and 100 to x changes b only.
+		for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
+			m, err := learners.Ridge{Lambda: 2, Method: method}.Fit(t.Context(), dev,
+				mat.NewDense(3, 1, []float64{99, 100, 101}), mat.NewDense(3, 1, []float64{6, 7, 8}), learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "w", m.Coef().At(0, 0), 0.5, bound)
+			near(t, "b", m.Intercept()[0], 7-0.5*100, 100*bound)
+		}
+
+		// φ(x) = (1, x, x², x³) at −1, 0, 1 gives K = [4 1 0; 1 1 1; 0 1 4], and
+		// (K + I)α = (1, 2, 3) is solved by α = (1/20, 3/4, 9/20). At x = 2 the
+		// kernel's values are 1−2+4−8 = −5, 1 and 15.
+		k, err := kernels.Parse("1 + linear() + polynomial(degree=2,c=0) + polynomial(degree=3,c=0)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.KernelRidge{Kernel: k, Lambda: 1}.Fit(t.Context(), dev,
+			mat.NewDense(3, 1, []float64{-1, 0, 1}), mat.NewDense(3, 1, []float64{1, 2, 3}), learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []float64{0.05, 0.75, 0.45} {
+			near(t, "alpha", m.Alpha().At(i, 0), want, bound)
+		}
+		f, err := m.Predict(t.Context(), dev, mat.NewDense(1, 1, []float64{2}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "f(2)", f.At(0, 0), -5*0.05+0.75+15*0.45, 15*bound)
+	})
+}
+
+// TestPrimalIsDual: ridge by both methods, and kernel ridge with a linear
+// kernel, are the same function; features may be far from the origin.
+func TestPrimalIsDual(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x, y, weights := diabetes(t)
+		n, d := x.Dims()
+		for _, far := range []float64{0, 1e6} {
+			z := mat.NewDense(n, d, nil)
+			z.Apply(func(_, _ int, v float64) float64 { return v + far }, x)
+			var models []*learners.RidgeModel
+			for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
+				m, err := learners.Ridge{Lambda: 1, Method: method}.Fit(t.Context(), dev, z, y, learners.Options{Weights: weights})
+				if err != nil {
+					t.Fatal(err)
+				}
+				models = append(models, m)
+			}
+			// Both matrices have the eigenvalues of XᵀWX + 1: at most their
+			// sum, 3·n·d with weights up to 3, against 1.
+			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
+			worst := 0.0
+			for p := range d {
+				worst = max(worst, near(t, "coef", models[1].Coef().At(p, 0), models[0].Coef().At(p, 0), bound))
+			}
+			t.Logf("offset %g: weights differ by at most %.2g of %.3g; residuals %.2g, %.2g", far, worst, mat.Norm(models[0].Coef(), 2),
+				models[0].Solved().Residual, models[1].Solved().Residual)
+			if far != 0 {
+				continue
+			}
+			m, err := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1, Intercept: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := m.Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := models[0].Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				sum, _ := kernelTerms(m, x.RawRowView(i), 0)
+				near(t, "kernel ridge", f.At(i, 0), g.At(i, 0), mat.Norm(x.RowView(i), 2)*bound+float64(n)*0x1p-52*sum)
+			}
+		}
+	})
+}
+
+// TestManyRows: prediction in blocks of rows does not lose or repeat one.
+func TestManyRows(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	m, err := learners.Ridge{}.Fit(t.Context(), dev, mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{1, 3, 5}), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2<<20/2 + 5 // two blocks of one feature and one output, and some rows
+	x := mat.NewVecDense(n, nil)
+	for i := range n {
+		x.SetVec(i, float64(i))
+	}
+	f, err := m.Predict(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		want := 2*float64(i) + 1
+		if !(math.Abs(f.At(i, 0)-want) <= 16*0x1p-52*want) {
+			t.Fatalf("row %d: got %v, want %v", i, f.At(i, 0), want)
+		}
+	}
+	if now, peak := dev.InUse(); now != 0 || peak > 9<<20 {
+		t.Errorf("%d bytes are left, there were up to %d", now, peak)
+	}
+}

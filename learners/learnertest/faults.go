@@ -1,0 +1,213 @@
+package learnertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+func set(m *mat.Dense, i, j int, v float64) mat.Matrix {
+	n := mat.DenseCopyOf(m)
+	n.Set(i, j, v)
+	return n
+}
+
+func weights(n int, last float64) []float64 {
+	w := slices.Repeat([]float64{1}, n)
+	w[n-1] = last
+	return w
+}
+
+func testRefusedFit(c *cell) {
+	x, y := c.data()
+	nan, inf := math.NaN(), math.Inf(-1)
+	var none *mat.Dense
+	var noVec *mat.VecDense
+	for _, test := range []struct {
+		x, y    mat.Matrix
+		weights []float64
+		want    string
+	}{
+		{nil, y, nil, "x is missing"},
+		{x, nil, nil, "y is missing"},
+		{none, y, nil, "x is missing"},
+		{x, noVec, nil, "y is missing"},
+		{&mat.Dense{}, y, nil, "x is empty: 0 rows, 0 columns"},
+		{x, &mat.VecDense{}, nil, "y is empty: 0 rows, "},
+		{x.Slice(0, 29, 0, 3), y, nil, "x has 29 rows, y has 30"},
+		{set(x, 2, 1, nan), y, nil, "x: row 3, column 2 is NaN"},
+		{set(x, 29, 2, inf), y, nil, "x: row 30, column 3 is -Inf"},
+		{x, set(y, 0, 1, nan), nil, "y: row 1, column 2 is NaN"},
+		{x, y, weights(29, 1), "29 weights for 30 rows"},
+		{x, y, weights(30, -1), "weights: row 30"},
+		{x, y, weights(30, nan), "weights: row 30"},
+		{x, y, make([]float64, 30), "no sample is left"},
+	} {
+		_, err := c.Fit(c.Context(), c.dev, test.x, test.y, learners.Options{Weights: test.weights})
+		c.refused(err, test.want)
+	}
+	_, err := c.Fit(c.Context(), nil, x, y, learners.Options{})
+	c.refused(err, "no device was given")
+}
+
+func testRefusedPredict(c *cell) {
+	x, y := c.data()
+	m := c.fit(x, y, learners.Options{})
+	for _, test := range []struct {
+		x    mat.Matrix
+		want string
+	}{
+		{nil, "x is missing"},
+		{&mat.Dense{}, "x is empty: 0 rows, 0 columns"},
+		{x.Slice(0, 30, 0, 2), "x has 2 columns, the model was fitted to 3"},
+		{set(x, 4, 2, math.NaN()), "x: row 5, column 3 is NaN"},
+		{set(x, 0, 0, math.Inf(1)), "x: row 1, column 1 is +Inf"},
+	} {
+		_, err := m.Predict(c.Context(), c.dev, test.x)
+		c.refused(err, test.want)
+	}
+	_, err := m.Predict(c.Context(), nil, x)
+	c.refused(err, "no device was given")
+}
+
+func testUnfitted(c *cell) {
+	x, _ := c.data()
+	if len(c.Unfitted) == 0 {
+		c.Error("the suite names no models that are not fitted")
+	}
+	for _, m := range c.Unfitted {
+		_, err := m.Predict(c.Context(), c.dev, x)
+		c.refused(err, "the model is not fitted")
+		if got, want := describe(m), c.Learner+" with 0 features, 0 outputs"; got != want {
+			c.Errorf("the model is %s, want %s", got, want)
+		}
+		if m.Solved() != nil {
+			c.Error("Solved is not nil")
+		}
+		if _, err := learners.Restore(m.State()); err == nil {
+			c.Error("the state of a model that is not fitted was restored")
+		}
+	}
+}
+
+// testOptions: memory and progress reach the solver.
+func testOptions(c *cell) {
+	x, y := c.data()
+	_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Memory: 1})
+	var budget *solvers.BudgetError
+	if !errors.As(err, &budget) {
+		c.Errorf("one byte of memory gives the error %v", err)
+	}
+	c.refused(err, "1 B may be used")
+	last := -1.0
+	c.fit(x, y, learners.Options{Progress: func(p solvers.Progress) {
+		if p.Fraction < last {
+			c.Errorf("progress fell from %v to %v", last, p.Fraction)
+		}
+		last = p.Fraction
+	}})
+	if last != 1 {
+		c.Errorf("progress ended at %v", last)
+	}
+}
+
+func testCancelled(c *cell) {
+	x, y := c.data()
+	m := c.fit(x, y, learners.Options{})
+	ctx, cancel := context.WithCancel(c.Context())
+	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{Progress: func(p solvers.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
+		c.Errorf("cancelled on the way: %v", err)
+	}
+	c.nothingLeft()
+	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{}); !errors.Is(err, context.Canceled) {
+		c.Errorf("cancelled before Fit: %v", err)
+	}
+	if _, err := m.Predict(ctx, c.dev, x); !errors.Is(err, context.Canceled) {
+		c.Errorf("cancelled before Predict: %v", err)
+	}
+}
+
+// testState: a model survives its state, also when the parameters have been
+// JSON.
+func testState(c *cell) {
+	x, y := c.data()
+	m := c.fit(x, y, learners.Options{Weights: weights(30, 0)})
+	s := m.State()
+	text, err := json.Marshal(s.Params)
+	if err != nil {
+		c.Fatal(err)
+	}
+	viaJSON := learners.State{Learner: s.Learner, Arrays: s.Arrays}
+	if err := json.Unmarshal(text, &viaJSON.Params); err != nil {
+		c.Fatal(err)
+	}
+	for _, s := range []learners.State{s, viaJSON} {
+		restored, err := learners.Restore(s)
+		if err != nil {
+			c.Fatal(err)
+		}
+		if describe(restored) != describe(m) || restored.Solved() != nil {
+			c.Errorf("the restored model is %s, Solved %v", describe(restored), restored.Solved())
+		}
+		c.same("predictions of the restored model", c.predict(restored, x), c.predict(m, x))
+		if again, err := json.Marshal(restored.State().Params); err != nil || string(again) != string(text) {
+			c.Errorf("the parameters were %s, are %s, %v", text, again, err)
+		}
+	}
+}
+
+// testRefusedState: every part of a state is needed and checked.
+func testRefusedState(c *cell) {
+	x, y := c.data()
+	whole := c.fit(x, y, learners.Options{}).State()
+	refused := func(what string, change func(s *learners.State)) {
+		c.Helper()
+		s := learners.State{Learner: whole.Learner, Params: maps.Clone(whole.Params), Arrays: maps.Clone(whole.Arrays)}
+		change(&s)
+		m, err := learners.Restore(s)
+		if err == nil || m != nil {
+			c.Errorf("%s: not refused", what)
+		}
+	}
+	refused("another learner", func(s *learners.State) { s.Learner = "none" })
+	refused("nothing", func(s *learners.State) { s.Params, s.Arrays = nil, nil })
+	for name := range whole.Params {
+		refused("parameter "+name+" missing", func(s *learners.State) { delete(s.Params, name) })
+		for _, v := range []any{nil, []any{1.0}, map[string]any{}, "no such thing", -1.0, math.NaN(), math.Inf(1)} {
+			refused(fmt.Sprintf("parameter %s is %v", name, v), func(s *learners.State) { s.Params[name] = v })
+		}
+	}
+	for name, h := range whole.Arrays {
+		refused("array "+name+" missing", func(s *learners.State) { delete(s.Arrays, name) })
+		for what, bad := range map[string]backend.Host[float64]{
+			"is empty":             {},
+			"has no columns":       {Rows: h.Rows, Stride: h.Stride, Data: h.Data},
+			"has a negative size":  {Rows: -h.Rows, Cols: -h.Cols, Stride: h.Stride, Data: h.Data},
+			"has too few elements": {Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: h.Data[:len(h.Data)-1]},
+			"has a bad stride":     {Rows: h.Rows, Cols: h.Cols, Stride: h.Cols - 1, Data: h.Data},
+			"overflows":            {Rows: math.MaxInt, Cols: h.Cols, Stride: math.MaxInt, Data: h.Data},
+			"holds NaN":            filled(h.Rows, h.Cols, math.NaN()),
+			"holds Inf":            filled(h.Rows, h.Cols, math.Inf(1)),
+		} {
+			refused("array "+name+" "+what, func(s *learners.State) { s.Arrays[name] = bad })
+		}
+		refused("array "+name+" has another shape", func(s *learners.State) { s.Arrays[name] = filled(h.Rows+1, h.Cols+1, 1) })
+	}
+}
+
+func filled(rows, cols int, v float64) backend.Host[float64] {
+	h := backend.NewHost[float64](rows, cols)
+	for i := range h.Data {
+		h.Data[i] = v
+	}
+	return h
+}

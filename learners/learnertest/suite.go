@@ -1,0 +1,192 @@
+// Package learnertest is the suite that every learner passes: what Fit and
+// Predict promise whatever the model. The test of a learner is
+//
+//	func TestRidge(t *testing.T) {
+//		learnertest.Run(t, learnertest.Suite{Learner: "ridge", Fit: …})
+//	}
+//
+// in a file that imports the backends: the suite runs on every device that is
+// registered and usable.
+package learnertest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers/solvertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Suite describes a learner.
+type Suite struct {
+	Learner string // its name, as Model.Learner gives it
+	Fit     func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error)
+	// Unfitted are models that no Fit has made: the zero value and a nil
+	// pointer.
+	Unfitted []learners.Model
+	// Terms returns Σ|terms| of what f(x) of output j sums up, the intercept
+	// included, and their number: what rounding is relative to.
+	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
+	// Condition bounds the condition of the system that Fit solves for 30
+	// samples of 3 standard normal features.
+	Condition float64
+	Seed      uint64 // of every random number; 0 is 1
+}
+
+const epsilon = 0x1p-52
+
+// Run runs the suite on every usable device.
+func Run(t *testing.T, s Suite) {
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
+		dev := open(t, backend.Config{})
+		for _, test := range []struct {
+			name string
+			run  func(*cell)
+		}{
+			{"Model", testModel},
+			{"RowByRow", testRowByRow},
+			{"MatrixKinds", testMatrixKinds},
+			{"InputsStay", testInputsStay},
+			{"ModelStays", testModelStays},
+			{"SameBits", testSameBits},
+			{"Goroutines", testGoroutines},
+			{"Outputs", testOutputs},
+			{"Weights", testWeights},
+			{"RefusedFit", testRefusedFit},
+			{"RefusedPredict", testRefusedPredict},
+			{"Unfitted", testUnfitted},
+			{"Options", testOptions},
+			{"Cancelled", testCancelled},
+			{"State", testState},
+			{"RefusedState", testRefusedState},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				c := &cell{T: t, Suite: s, dev: dev}
+				test.run(c)
+				c.nothingLeft()
+			})
+		}
+	})
+}
+
+// cell is one test on one device.
+type cell struct {
+	*testing.T
+	Suite
+	dev backend.Device
+}
+
+// data returns 30 samples of 3 standard normal features with 2 targets.
+func (c *cell) data() (x, y *mat.Dense) {
+	c.Logf("seed %d", c.Seed)
+	r := rand.New(rand.NewPCG(c.Seed, 0))
+	x, y = mat.NewDense(30, 3, nil), mat.NewDense(30, 2, nil)
+	for i := range 30 {
+		sum := 0.0
+		for j := range 3 {
+			v := r.NormFloat64()
+			x.Set(i, j, v)
+			sum += float64(j+1) * v
+		}
+		y.Set(i, 0, sum+0.1*r.NormFloat64())
+		y.Set(i, 1, 5+math.Sin(sum))
+	}
+	return x, y
+}
+
+func (c *cell) fit(x, y mat.Matrix, o learners.Options) learners.Model {
+	c.Helper()
+	m, err := c.Fit(c.Context(), c.dev, x, y, o)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return m
+}
+
+func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
+	c.Helper()
+	f, err := m.Predict(c.Context(), c.dev, x)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return f
+}
+
+func (c *cell) nothingLeft() {
+	c.Helper()
+	if now, _ := c.dev.InUse(); now != 0 {
+		c.Errorf("%d bytes are left on the device", now)
+	}
+}
+
+// refused requires an error of one line that begins with the learner and holds
+// want.
+func (c *cell) refused(err error, want string) {
+	c.Helper()
+	if err == nil {
+		c.Errorf("not refused: want an error with %q", want)
+		return
+	}
+	text := err.Error()
+	if !strings.HasPrefix(text, "learners: "+c.Learner+": ") || !strings.Contains(text, want) || strings.Contains(text, "\n") {
+		c.Errorf("got the error %q, want %q in it", text, want)
+	}
+	c.nothingLeft()
+}
+
+// same requires equal bits.
+func (c *cell) same(what string, got, want mat.Matrix) {
+	c.Helper()
+	c.near(what, got, want, func(int, int) float64 { return 0 })
+}
+
+// near requires |got − want| ≤ bound(i, j).
+func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) float64) {
+	c.Helper()
+	r, t := want.Dims()
+	if gr, gt := got.Dims(); gr != r || gt != t {
+		c.Fatalf("%s: is %d×%d, want %d×%d", what, gr, gt, r, t)
+	}
+	bad := 0
+	for i := range r {
+		for j := range t {
+			if d, b := math.Abs(got.At(i, j)-want.At(i, j)), bound(i, j); !(d <= b) {
+				if bad++; bad <= 3 {
+					c.Errorf("%s: row %d, output %d: got %v, want %v: difference %.3g, allowed %.3g", what, i, j, got.At(i, j), want.At(i, j), d, b)
+				}
+			}
+		}
+	}
+}
+
+// rounding is what two orders of the same sum may differ by at row i of x: each
+// of its n roundings, and a few more in a kernel's value, is relative to the
+// sum of the absolute terms. Both orders round.
+func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
+	return func(i, j int) float64 {
+		sum, n := c.Terms(m, x.RawRowView(i), j)
+		_, d := x.Dims()
+		return 2 * epsilon * float64(n+d+16) * sum
+	}
+}
+
+// solved is what two ways to solve the same system may differ by in a
+// prediction: the rounding, multiplied by the condition.
+func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
+	bound := c.rounding(m, x)
+	return func(i, j int) float64 { return c.Condition * bound(i, j) }
+}
+
+func describe(m learners.Model) string {
+	d, t := m.Dims()
+	return fmt.Sprintf("%s with %d features, %d outputs", m.Learner(), d, t)
+}
