@@ -40,7 +40,7 @@ func (a *app) evaluate(ctx context.Context, model, file string) error {
 		return err
 	}
 	defer dev.Close()
-	s, err := scoreOf(ctx, dev, b, t)
+	s, err := a.scoreOf(ctx, dev, b, t)
 	if err != nil {
 		return err
 	}
@@ -56,12 +56,12 @@ func (a *app) evaluate(ctx context.Context, model, file string) error {
 }
 
 // scoreOf applies a model to a table and compares with its targets.
-func scoreOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*score, error) {
+func (a *app) scoreOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*score, error) {
 	truth, err := b.Encoder.Targets(t) // first: it fails at once where Predict takes long
 	if err != nil {
 		return nil, err
 	}
-	predicted, err := predictions(ctx, dev, b, t)
+	predicted, err := a.predictions(ctx, dev, b, t)
 	if err != nil {
 		return nil, err
 	}

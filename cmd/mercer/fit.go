@@ -212,7 +212,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	r := newFitReport(m, dev)
 	if test != nil {
-		if r.Test, err = scoreOf(ctx, dev, modelfile.Bundle{Model: m, Encoder: enc}, test); err != nil {
+		if r.Test, err = a.scoreOf(ctx, dev, modelfile.Bundle{Model: m, Encoder: enc}, test); err != nil {
 			return err
 		}
 	}

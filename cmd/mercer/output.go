@@ -45,10 +45,13 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // short is for eyes: four significant digits.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// seconds is for eyes: milliseconds below ten seconds.
+// seconds is for eyes: milliseconds below one second.
 func seconds(s float64) string {
-	if s < 10 {
-		return fmt.Sprintf("%.3f s", s)
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%.1f ms", 1000*s)
+	case s < 10:
+		return fmt.Sprintf("%.2f s", s)
 	}
 	return fmt.Sprintf("%.1f s", s)
 }

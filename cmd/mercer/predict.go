@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 func (a *app) predictCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func (a *app) predict(ctx context.Context, model, out, file string) error {
 		return err
 	}
 	defer dev.Close()
-	y, err := predictions(ctx, dev, b, t)
+	y, err := a.predictions(ctx, dev, b, t)
 	if err != nil {
 		return err
 	}
@@ -74,13 +75,30 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	return dev, b, t, err
 }
 
-// predictions applies a model to a table of raw rows.
-func predictions(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
+// predictions applies a model to a table of raw rows, a part of the rows at a
+// time so that progress can be told.
+func (a *app) predictions(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	x, err := b.Encoder.Features(t)
 	if err != nil {
 		return nil, err
 	}
-	return b.Model.Predict(ctx, dev, x)
+	const parts, least = 50, 4096
+	n, d := x.Dims()
+	_, outputs := b.Model.Dims()
+	y := mat.NewDense(n, outputs, nil)
+	p := a.newProgress()
+	defer p.close()
+	step := max(least, (n+parts-1)/parts)
+	for i := 0; i < n; i += step {
+		end := min(i+step, n)
+		part, err := b.Model.Predict(ctx, dev, x.Slice(i, end, 0, d))
+		if err != nil {
+			return nil, err
+		}
+		y.Slice(i, end, 0, outputs).(*mat.Dense).Copy(part)
+		p.report(solvers.Progress{Stage: "predict", Fraction: float64(end) / float64(n)})
+	}
+	return y, nil
 }
 
 // format writes predictions as CSV or JSON.

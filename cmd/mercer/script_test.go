@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 //	                          name a.b is b in a; VALUE * is any
 //	cut FILE BYTES            truncate FILE to its first BYTES; to all but -BYTES
 //	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
+//	foreign FILE              another program's safetensors
 //	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -52,6 +54,11 @@ func TestScripts(t *testing.T) {
 			"cut":   cut,
 			"flip":  flip,
 			"grow":  grow,
+			"foreign": func(ts *testscript.TestScript, _ bool, args []string) {
+				header := `{"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`
+				file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), append(append(file, header...), make([]byte, 8)...), 0o666))
+			},
 		},
 	})
 }
