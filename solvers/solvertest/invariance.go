@@ -105,7 +105,7 @@ func testShiftedFeatures(c *cell) {
 func testWeightsAreRepetitions(c *cell) {
 	for _, intercept := range []bool{false, true} {
 		r := c.random()
-		p := c.problem(r, 24, 4, 2)
+		p := c.problem(r, 12, 4, 2) // 24 repetitions
 		p.Intercept = intercept
 		var rows []int
 		for i := range p.Weights {

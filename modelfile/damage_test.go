@@ -1,0 +1,300 @@
+package modelfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// loadBytes reads data as a file of that content.
+func loadBytes(data []byte) (Bundle, error) { return read(bytes.NewReader(data), int64(len(data))) }
+
+// TestTruncated: every beginning of a file is refused, and one byte too many.
+func TestTruncated(t *testing.T) {
+	data := saved(t, bundle(t, nil, true))
+	for n := range data {
+		if _, err := loadBytes(data[:n]); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("the first %d bytes of %d: %v", n, len(data), err)
+		}
+	}
+	if _, err := loadBytes(append(data, 0)); err == nil {
+		t.Error("one byte too many was accepted")
+	}
+}
+
+// TestChangedByte: a change of any byte is found, unless it puts one kind of
+// space for another in the JSON.
+func TestChangedByte(t *testing.T) {
+	for name, b := range map[string]Bundle{"ridge": bundle(t, nil, false), "kernel ridge": bundle(t, kernels.Gaussian{Sigma: 1}, true)} {
+		data := saved(t, b)
+		header := 8 + int(binary.LittleEndian.Uint64(data))
+		spaces := 0
+		for i, was := range data {
+			for _, now := range []byte{was ^ 1, was ^ 2, was ^ 4, was ^ 8, was ^ 16, was ^ 32, was ^ 64, was ^ 128, 0, ' ', '\t', '0', '"', '}', 'E', 0xff} {
+				if now == was {
+					continue
+				}
+				data[i] = now
+				got, err := loadBytes(data)
+				if err == nil {
+					if i < 8 || i >= header || was != ' ' || !strings.ContainsRune(" \t\r\n", rune(now)) {
+						t.Errorf("%s: byte %d of %d changed from %q to %q: accepted", name, i, len(data), was, now)
+					}
+					if diff := sameBundle(b, got); diff != "" {
+						t.Errorf("%s: byte %d changed from %q to %q: another model: %s", name, i, was, now, diff)
+					}
+					spaces++
+				} else if strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: byte %d: the error has several lines: %q", name, i, err)
+				}
+			}
+			data[i] = was
+		}
+		t.Logf("%s: %d bytes, %d changes of a space", name, len(data), spaces)
+	}
+}
+
+// file makes a file from its parts, with the checksum that belongs to them, so
+// that what comes after the checksum is tested too.
+func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
+	list := layout(arrays)
+	sum := newChecksum(metadata, list)
+	writeArrays(sum, list, arrays)
+	all := map[string]string{"sha256": hex.EncodeToString(sum.Sum(nil))}
+	for k, v := range metadata {
+		all[k] = v
+	}
+	var b bytes.Buffer
+	head, err := marshalHeader(all, list)
+	if err != nil {
+		panic(err)
+	}
+	b.Write(head)
+	writeArrays(&b, list, arrays)
+	return b.Bytes()
+}
+
+// raw makes a file from the text of a header.
+func raw(header string, data int) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	return append(append(b, header...), make([]byte, data)...)
+}
+
+// ours is a header with our metadata and, after it, the text of its arrays.
+func ours(arrays string) string {
+	return `{"__metadata__":{"format":"mercer","version":"1"}` + arrays + `}`
+}
+
+func TestRefused(t *testing.T) {
+	row := func(v ...float64) backend.Host[float64] {
+		return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
+	}
+	arrays := func(v float64) map[string]backend.Host[float64] {
+		return map[string]backend.Host[float64]{"coef": row(v), "intercept": row(0)}
+	}
+	metadata := func(change ...string) map[string]string {
+		m := map[string]string{"format": "mercer", "version": "1", "learner": "ridge", "model": `{"lambda":1,"intercept":true}`}
+		for i := 0; i < len(change); i += 2 {
+			m[change[i]] = change[i+1]
+		}
+		return m
+	}
+	if _, err := loadBytes(file(metadata(), arrays(1))); err != nil {
+		t.Fatalf("the file that the others are changed from: %v", err)
+	}
+	huge := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
+	for _, test := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"nothing", nil, "is empty"},
+		{"a few bytes", []byte("abc"), "is truncated: 3 bytes are too few"},
+		{"a text", []byte("size,price\n1,2\n3,4\n"), "is not a model file"},
+		{"zeros", make([]byte, 100), "is not a model file"},
+		{"a huge header", append(huge, "{}"...), "is not a model file"},
+		{"a header of 100 MB", append(binary.LittleEndian.AppendUint64(nil, 99_999_999), "{}"...), "is truncated: its header has 99999999 bytes, 2 are there"},
+		{"no JSON", raw("{no}", 0), "is damaged: its header"},
+		{"no end", raw(`{"a":1`, 0), "is damaged: its header: the JSON ends too early"},
+		{"not UTF-8", raw("{\"\xff\":1}", 0), "is damaged: its header is not UTF-8"},
+		{"two objects", raw("{}{}", 0), "something follows the JSON object"},
+		{"deep nesting", raw(`{"a":`+strings.Repeat("[", 20000), 0), "is damaged: its header"},
+		{"another's file", raw(`{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4), "is a safetensors file, but not a model of mercer: its metadata name no format"},
+		{"another's metadata", raw(`{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4), `not a model of mercer: its format is "pt"`},
+		{"metadata of numbers", raw(`{"__metadata__":{"format":1}}`, 0), `is damaged: its metadata: "format" is not a string`},
+		{"metadata null", raw(`{"__metadata__":null}`, 0), "is damaged: its metadata"},
+		{"two formats", raw(`{"__metadata__":{"format":"mercer","format":"mercer"}}`, 0), `"format" occurs twice`},
+		{"newer", file(metadata("version", "2"), arrays(1)), "was made by a newer mercer: its version is 2, this one reads versions up to 1: update mercer"},
+		{"no version", raw(`{"__metadata__":{"format":"mercer"}}`, 0), `its version is ""`},
+		{"version 0", file(metadata("version", "0"), arrays(1)), `its version is "0"`},
+		{"version 01", file(metadata("version", "01"), arrays(1)), `its version is "01"`},
+		{"no checksum", raw(ours(""), 0), "does not have the checksum"},
+		{"another type", raw(ours(`,"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`), 4), `array "w": its type is "F32", only F64 can be read`},
+		{"type null", raw(ours(`,"w":{"dtype":null,"shape":[1],"data_offsets":[0,8]}`), 8), "its type is null"},
+		{"unknown field", raw(ours(`,"w":{"Dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), `"Dtype" is unknown`},
+		{"field twice", raw(ours(`,"w":{"dtype":"F64","shape":[1],"shape":[1],"data_offsets":[0,8]}`), 8), `"shape" occurs twice`},
+		{"array twice", raw(ours(strings.Repeat(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`, 2)), 8), `"w" occurs twice`},
+		{"field missing", raw(ours(`,"w":{"dtype":"F64","shape":[1]}`), 8), "is missing"},
+		{"shape null", raw(ours(`,"w":{"dtype":"F64","shape":null,"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
+		{"shape of null", raw(ours(`,"w":{"dtype":"F64","shape":[null],"data_offsets":[0,0]}`), 0), "an array of integers ≥ 0"},
+		{"negative shape", raw(ours(`,"w":{"dtype":"F64","shape":[-1,-1],"data_offsets":[0,8]}`), 8), "an array of integers ≥ 0"},
+		{"broken shape", raw(ours(`,"w":{"dtype":"F64","shape":[1.5],"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
+		{"shape overflows", raw(ours(`,"w":{"dtype":"F64","shape":[4294967296,536870912],"data_offsets":[0,0]}`), 0), "its shape overflows"},
+		{"large shape", raw(ours(`,"w":{"dtype":"F64","shape":[1000000,1000000],"data_offsets":[0,8000000000000]}`), 8), "it has 8 bytes of data, its header describes 8000000000000"},
+		{"three offsets", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8,8]}`), 8), "is missing or incomplete"},
+		{"offsets and shape", raw(ours(`,"w":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}`), 8), "its shape needs 16 bytes"},
+		{"offsets backwards", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,0]}`), 8), "its offsets are 8 and 0"},
+		{"gap", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,16]}`), 16), "begins at byte 8 of the data, not at 0"},
+		{"overlap", raw(ours(`,"v":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"w":{"dtype":"F64","shape":[2],"data_offsets":[8,24]}`), 24), "begins at byte 8 of the data, not at 16"},
+		{"data left over", raw(ours(""), 8), "it has 8 bytes of data, its header describes 0"},
+		{"rank 1", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), "has rank 1, not 2"},
+		{"NaN", file(metadata(), arrays(math.NaN())), `cannot be used: learners: restore: ridge: array "coef": row 1, column 1 is NaN`},
+		{"Inf", file(metadata(), arrays(math.Inf(1))), `array "coef": row 1, column 1 is +Inf`},
+		{"no elements", file(metadata(), map[string]backend.Host[float64]{"coef": {Rows: 0, Cols: 5, Stride: 5}, "intercept": row(0)}), `array "coef" has the shape 0×5`},
+		{"no arrays", file(metadata(), nil), `array "coef" is missing`},
+		{"unknown learner", file(metadata("learner", "oracle"), arrays(1)), `no learner is called "oracle"`},
+		{"bad parameters", file(metadata("model", "{"), arrays(1)), "cannot be used: its parameters"},
+		{"parameters null", file(metadata("model", "null"), arrays(1)), `parameter "lambda" is missing`},
+		{"lambda of text", file(metadata("model", `{"lambda":"1","intercept":true}`), arrays(1)), `parameter "lambda" is a string`},
+		{"unknown kernel", file(metadata("learner", "kernel-ridge", "model", `{"kernel":"gausian(sigma=1)","lambda":1,"intercept":true}`), arrays(1)), "gausian"},
+		{"bad encoder", file(metadata("encoder", "{"), arrays(1)), "cannot be used: its encoder"},
+		{"unknown encoder", file(metadata("encoder", `{"magic":1}`), arrays(1)), "cannot be used: its encoder"},
+		{"empty encoder", file(metadata("encoder", `{}`), arrays(1)), "cannot be used: dataset: encoder"},
+		{"another encoder", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}},{"name":"b","number":{"fill":0,"mean":0,"scale":1}}],"outputs":["y"]}`), arrays(1)),
+			"the encoder makes 2 features, the model takes 1"},
+		{"encoder without target", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}}],"outputs":[]}`), arrays(1)),
+			"the encoder makes 0 targets, the model has 1 outputs"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "m.safetensors")
+			if err := os.WriteFile(path, test.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b, err := Load(path)
+			if err == nil || b.Model != nil || b.Encoder != nil {
+				t.Fatalf("loaded: %+v, %v", b, err)
+			}
+			text := err.Error()
+			if !strings.HasPrefix(text, "modelfile: "+path+": ") || !strings.Contains(text, test.want) || strings.Contains(text, "\n") || strings.Count(text, path) != 1 {
+				t.Errorf("got  %q\nwant %q", text, test.want)
+			}
+		})
+	}
+}
+
+// TestNoFile: what is at the path is not a file to read.
+func TestNoFile(t *testing.T) {
+	folder := t.TempDir()
+	pipe := filepath.Join(folder, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(folder, "none")
+	for path, want := range map[string]string{
+		missing: "modelfile: " + missing + ": no such file or directory",
+		folder:  "modelfile: " + folder + ": is a directory",
+		pipe:    "modelfile: " + pipe + ": is not a regular file",
+		"":      "modelfile: the path is empty",
+	} {
+		if _, err := Load(path); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := Load(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("not fs.ErrNotExist: %v", err)
+	}
+}
+
+// TestAllocation: a file takes no more memory than a small multiple of its size,
+// whatever it says.
+func TestAllocation(t *testing.T) {
+	for _, data := range [][]byte{
+		append(binary.LittleEndian.AppendUint64(nil, maxHeader), "{}"...),
+		raw(ours(`,"w":{"dtype":"F64","shape":[1000000000,1],"data_offsets":[0,8000000000]}`), 8),
+		raw(ours(`,"w":{"dtype":"F64","shape":[0,9223372036854775807],"data_offsets":[0,0]}`), 0),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := loadBytes(data); err == nil {
+			t.Error("loaded")
+		}
+		runtime.ReadMemStats(&after)
+		// The buffers of the reader are 64 KiB; the runtime adds its own.
+		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+			t.Errorf("%d bytes of file took %d bytes of memory", len(data), took)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, b := range bundles(f) {
+		f.Add(saved(f, b))
+	}
+	f.Add(raw(ours(`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}`), 8))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := loadBytes(data)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has several lines: %q", err)
+			}
+			return
+		}
+		again, err := loadBytes(saved(t, b))
+		if err != nil {
+			t.Fatalf("loaded, saved, not loaded: %v", err)
+		}
+		if diff := sameBundle(b, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// FuzzHeader works on the header alone, which the checksum would hide from a
+// fuzzer.
+func FuzzHeader(f *testing.F) {
+	f.Add(ours(`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}`), 8)
+	f.Add(ours(`,"v":{"dtype":"F64","shape":[0,1],"data_offsets":[0,0]},"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8)
+	f.Add(`{"__metadata__":{},"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]}} `, 8)
+	f.Fuzz(func(t *testing.T, text string, size int) {
+		data := raw(text, max(0, min(size, 1<<16)))
+		h, err := readHeader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		rest := int64(len(data)) - h.data
+		list, err := h.tensors(rest)
+		if err != nil {
+			return
+		}
+		var sum int64
+		for _, a := range list {
+			need := int64(8)
+			for _, n := range a.shape {
+				need *= n
+			}
+			if a.begin != sum || a.end-a.begin != need {
+				t.Errorf("array %+v does not begin at %d or does not need %d bytes", a, sum, need)
+			}
+			sum = a.end
+		}
+		if sum != rest {
+			t.Errorf("the arrays fill %d bytes of %d", sum, rest)
+		}
+		if got := fmt.Sprint(len(list)); got != fmt.Sprint(len(h.infos)) {
+			t.Errorf("%s arrays of %d", got, len(h.infos))
+		}
+	})
+}

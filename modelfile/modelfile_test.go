@@ -1,0 +1,258 @@
+package modelfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+func device(t testing.TB) backend.Device {
+	t.Helper()
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// training is a table with a number, a text and two targets.
+const training = `size,kind,price,age
+1,oak,2,10
+2,<ash>,4.5,20
+3,oak,5.5,30
+4,pine,8,45
+`
+
+// bundle returns a model fitted to training.
+func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
+	t.Helper()
+	table, err := dataset.ReadCSV("-", strings.NewReader(training))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"price", "age"}, Standardize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.Features(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Bundle
+	if encoded {
+		b.Encoder = e
+	}
+	if kernel == nil {
+		b.Model, err = learners.Ridge{Lambda: 0.1}.Fit(t.Context(), device(t), x, y, learners.Options{})
+	} else {
+		b.Model, err = learners.KernelRidge{Kernel: kernel, Lambda: 0.1, Intercept: true}.Fit(t.Context(), device(t), x, y, learners.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// bundles are models of every kind.
+func bundles(t testing.TB) map[string]Bundle {
+	return map[string]Bundle{
+		"ridge":            bundle(t, nil, true),
+		"ridge, no table":  bundle(t, nil, false),
+		"gaussian":         bundle(t, kernels.Gaussian{Sigma: 1.5}, true),
+		"sigmas, no table": bundle(t, kernels.Gaussian{Sigmas: []float64{1, 2, 3, 1.0 / 3}}, false),
+		"composed":         bundle(t, kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 0.5, Kernel: kernels.Polynomial{Degree: 2, C: 1}}}, true),
+	}
+}
+
+// saved returns the bytes of b's file.
+func saved(t testing.TB, b Bundle) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := Save(path, b); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// predictions are those of 3 rows.
+func predictions(t testing.TB, m learners.Model) *mat.Dense {
+	t.Helper()
+	d, _ := m.Dims()
+	x := mat.NewDense(3, d, nil)
+	for i := range 3 {
+		for j := range d {
+			x.Set(i, j, 1/float64(1+i+2*j))
+		}
+	}
+	f, err := m.Predict(t.Context(), device(t), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// sameBundle tells whether b is a: learner, parameters, arrays, encoder.
+func sameBundle(a, b Bundle) string {
+	return cmp.Diff(a.Model.State(), b.Model.State()) + cmp.Diff(a.Encoder, b.Encoder)
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, b := range bundles(t) {
+		t.Run(name, func(t *testing.T) {
+			data := saved(t, b)
+			if !bytes.Equal(saved(t, b), data) {
+				t.Error("saved twice, the bytes differ")
+			}
+			got, err := read(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := sameBundle(b, got); diff != "" {
+				t.Error(diff)
+			}
+			if !mat.Equal(predictions(t, got.Model), predictions(t, b.Model)) {
+				t.Error("the predictions have other bits")
+			}
+			if !bytes.Equal(saved(t, got), data) {
+				t.Error("saved again after loading, the bytes differ")
+			}
+		})
+	}
+}
+
+// TestLayout reads a file by the letter of the public format, without this
+// package.
+func TestLayout(t *testing.T) {
+	for name, b := range bundles(t) {
+		t.Run(name, func(t *testing.T) {
+			data := saved(t, b)
+			length := binary.LittleEndian.Uint64(data)
+			text := data[8 : 8+length]
+			if text[0] != '{' || length%8 != 0 {
+				t.Errorf("the header begins with %q and has %d bytes", text[0], length)
+			}
+			if trimmed := bytes.TrimRight(text, " "); trimmed[len(trimmed)-1] != '}' || len(text)-len(trimmed) > 7 {
+				t.Errorf("the header ends with %q", text[len(trimmed)-1:])
+			}
+			var header map[string]struct {
+				Dtype   string  `json:"dtype"`
+				Shape   []int   `json:"shape"`
+				Offsets []int64 `json:"data_offsets"`
+			}
+			metadata := map[string]map[string]string{}
+			var parts map[string]json.RawMessage
+			if err := json.Unmarshal(text, &parts); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(`{"m":`+string(parts["__metadata__"])+`}`), &metadata); err != nil {
+				t.Fatal(err)
+			}
+			delete(parts, "__metadata__")
+			rest, err := json.Marshal(parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(rest, &header); err != nil {
+				t.Fatal(err)
+			}
+			next := int64(0)
+			for _, name := range slices.Sorted(maps.Keys(header)) {
+				h := header[name]
+				if h.Dtype != "F64" || len(h.Shape) != 2 || h.Offsets[0] != next || h.Offsets[1]-h.Offsets[0] != int64(8*h.Shape[0]*h.Shape[1]) {
+					t.Errorf("array %q: %+v", name, h)
+				}
+				next = h.Offsets[1]
+			}
+			if int(next) != len(data)-8-int(length) {
+				t.Errorf("%d bytes of data, the header describes %d", len(data)-8-int(length), next)
+			}
+			keys := slices.Sorted(maps.Keys(metadata["m"]))
+			want := []string{"format", "learner", "model", "sha256", "version"}
+			if b.Encoder != nil {
+				want = append([]string{"encoder"}, want...)
+			}
+			if !slices.Equal(keys, want) {
+				t.Errorf("the metadata are %v, want %v", keys, want)
+			}
+			for name, want := range b.Model.State().Arrays {
+				at := 8 + int64(length) + header[name].Offsets[0]
+				for i := range want.Rows {
+					for _, v := range want.Row(i) {
+						if got := math.Float64frombits(binary.LittleEndian.Uint64(data[at:])); got != v {
+							t.Errorf("array %q, byte %d: got %v, want %v", name, at, got, v)
+						}
+						at += 8
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestOldFile: a file of version 1 stays readable, with the same predictions.
+func TestOldFile(t *testing.T) {
+	path := filepath.Join("testdata", "version1.safetensors")
+	if *update {
+		if err := Save(path, bundle(t, kernels.Matern{Nu: 1.5, Sigma: 2}, true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// (K + λI)α + b = y has been met: f(x_i) = y_i − λα_i.
+	table, err := dataset.ReadCSV("-", strings.NewReader(training))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := b.Encoder.Features(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := b.Encoder.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Model.Predict(t.Context(), device(t), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := b.Model.(*learners.KernelRidgeModel)
+	for i := range 4 {
+		for j := range 2 {
+			want := y.At(i, j) - m.Lambda()*m.Alpha().At(i, j)
+			// Four terms of the size of α and an intercept below 50.
+			if d := f.At(i, j) - want; !(d*d <= 1e-26*50*50) {
+				t.Errorf("row %d, output %d: got %v, want %v", i, j, f.At(i, j), want)
+			}
+		}
+	}
+}

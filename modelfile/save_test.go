@@ -1,0 +1,173 @@
+package modelfile
+
+import (
+	"bytes"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// only requires that folder holds the named files and nothing else, hidden or
+// not.
+func only(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Errorf("the folder holds %q, want %q", got, names)
+	}
+}
+
+func TestSaveRefused(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "m.safetensors")
+	good := bundle(t, nil, true)
+	wrong := *good.Encoder
+	wrong.Outputs = wrong.Outputs[:1]
+	for _, test := range []struct {
+		path string
+		b    Bundle
+		want string
+	}{
+		{path, Bundle{}, "not saved: there is no model"},
+		{path, Bundle{Model: &learners.RidgeModel{}}, "not saved: the model is not fitted"},
+		{path, Bundle{Model: (*learners.KernelRidgeModel)(nil)}, "not saved: the model is not fitted"},
+		{path, Bundle{Model: good.Model, Encoder: &dataset.Encoder{}}, "not saved: dataset: encoder"},
+		{path, Bundle{Model: good.Model, Encoder: &wrong}, "not saved: the encoder makes 1 targets, the model has 2 outputs"},
+		{folder, good, "is a directory"},
+		{filepath.Join(folder, "none", "m"), good, "no such file or directory"},
+		{filepath.Join(path, "m"), good, "no such file or directory"},
+		{"", good, "the path is empty"},
+		{os.DevNull, good, "is not a regular file"},
+	} {
+		err := Save(test.path, test.b)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), folder) > 1 {
+			t.Errorf("%q: got %v, want %q", test.path, err, test.want)
+		}
+		only(t, folder)
+	}
+}
+
+// TestReplaced: an old file is replaced as a whole and keeps its mode; a link
+// stays a link.
+func TestReplaced(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "m.safetensors"), filepath.Join(folder, "now")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("old"), 100_000), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	if err := os.Symlink("m.safetensors", link); err != nil {
+		t.Fatal(err)
+	}
+	b := bundle(t, nil, true)
+	if err := Save(link, b); err != nil {
+		t.Fatal(err)
+	}
+	only(t, folder, "m.safetensors", "now")
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != 0o640 {
+		t.Errorf("the mode is %v, %v", info.Mode(), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link has become %v, %v", info.Mode(), err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := sameBundle(b, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDiskFull: when writing fails half-way, the old file is as it was and
+// nothing else is left. A limit of the file size stands in for a full disk.
+func TestDiskFull(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "m.safetensors")
+	old := bundle(t, nil, true)
+	if err := Save(path, old); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 100_000
+	x := mat.NewDense(1, n, nil)
+	big, err := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}.Fit(t.Context(), device(t), x, mat.NewDense(1, 1, nil), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	low := limit
+	low.Cur = n // bytes: an eighth of the file
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &low); err != nil {
+		t.Fatal(err)
+	}
+	err = Save(path, Bundle{Model: big})
+	fresh := Save(filepath.Join(folder, "new"), Bundle{Model: big})
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{err, fresh} {
+		if err == nil || !strings.HasSuffix(err.Error(), ": file too large") {
+			t.Errorf("got %v", err)
+		}
+	}
+	only(t, folder, "m.safetensors")
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the old file was changed, %v", err)
+	}
+}
+
+// broken is a model whose state is not one.
+type broken struct {
+	learners.Model
+	state learners.State
+}
+
+func (b broken) Dims() (int, int)      { return 1, 1 }
+func (b broken) State() learners.State { return b.state }
+
+// TestNotSaved: what could not be loaded is not written.
+func TestNotSaved(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "m")
+	one := backend.NewHost[float64](1, 1)
+	for want, s := range map[string]learners.State{
+		`no learner is called "magic"`:  {Learner: "magic"},
+		"unsupported type":              {Learner: "ridge", Params: map[string]any{"lambda": func() {}}},
+		`array "coef" is missing`:       {Learner: "ridge", Params: map[string]any{"lambda": 1.0, "intercept": true}, Arrays: map[string]backend.Host[float64]{"intercept": one}},
+		`parameter "intercept" is miss`: {Learner: "ridge", Params: map[string]any{"lambda": 1.0}},
+	} {
+		if err := Save(path, Bundle{Model: broken{state: s}}); err == nil || !strings.Contains(err.Error(), "not saved: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	only(t, folder)
+}
