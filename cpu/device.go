@@ -50,7 +50,7 @@ func open(t *ukr.Tier, c backend.Config) (*device, error) {
 	if missing := t.Missing(); missing != "" {
 		return nil, fmt.Errorf("%w: cpu/%s: the processor or the operating system lacks %s", backend.ErrUnavailable, t.Name, missing)
 	}
-	d := &device{tier: t, threads: c.Threads}
+	d := newDevice(t, c.Threads)
 	d.memory.limit = c.Memory
 	if d.threads == 0 {
 		d.threads = runtime.GOMAXPROCS(0)
@@ -58,16 +58,22 @@ func open(t *ukr.Tier, c backend.Config) (*device, error) {
 	if d.memory.limit == 0 {
 		d.memory.limit = budget()
 	}
+	return d, nil
+}
+
+// newDevice is a device that counts memory, but has none to give.
+func newDevice(t *ukr.Tier, threads int) *device {
+	d := &device{tier: t, threads: threads}
 	d.memory.name = "cpu/" + t.Name
 	d.f32 = newEngine(d, &t.F32)
 	d.f64 = newEngine(d, &t.F64)
-	return d, nil
+	return d
 }
 
 // device is a CPU at one tier.
 type device struct {
 	tier    *ukr.Tier
-	threads int
+	threads int // 0: as many as GOMAXPROCS says at each call
 	memory  memory
 	closed  atomic.Bool
 	f32     *engine[float32]
@@ -79,9 +85,17 @@ func (d *device) Info() backend.Info {
 		Device:      "cpu/" + d.tier.Name,
 		Processor:   processor(),
 		Instruction: d.tier.Name,
-		Threads:     d.threads,
+		Threads:     d.workers(),
 		Memory:      d.memory.limit,
 	}
+}
+
+// workers is how many goroutines share the work of a call.
+func (d *device) workers() int {
+	if d.threads > 0 {
+		return d.threads
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine: d.f32} }
@@ -101,7 +115,7 @@ func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32])
 
 // convert is to ← from, rounded.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
-	each(d.threads, from.rows, rowGrain(from.cols), func(lo, hi int) {
+	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			dst := to.row(i)
 			for j, v := range from.row(i) {

@@ -49,11 +49,11 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T], first int) error {
 	}
 	if ul == backend.Lower {
 		a21 := a.part(n1, 0, n-n1, n1)
-		q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21)
+		q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, a11, a21)
 		q.syrk(backend.Lower, -1, a21, 1, a22)
 	} else {
 		a12 := a.part(0, n1, n1, n-n1)
-		q.trsm(backend.Left, backend.Upper, backend.Transpose, 1, a11, a12)
+		q.trsm(backend.Left, backend.Upper, backend.Transpose, false, 1, a11, a12)
 		q.syrk(backend.Upper, -1, a12.t(), 1, a22)
 	}
 	if q.stopped() {

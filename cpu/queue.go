@@ -65,7 +65,7 @@ func (q *queue[T]) wait() error {
 }
 
 // threads is how many workers share the queue's work.
-func (q *queue[T]) threads() int { return q.engine.device.threads }
+func (q *queue[T]) threads() int { return q.engine.device.workers() }
 
 // tasks runs tasks 0 … n−1 on the workers, until the caller's context is done.
 // Each worker has scratch memory of its own.

@@ -9,7 +9,7 @@ import (
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	backend.CheckTrsm(s, ul, t, a, b)
-	q.trsm(s, ul, t, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
+	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
 }
 
 // trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹, block by block of the triangle:
@@ -17,8 +17,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 // of B, which is a product.
 //
 // On the right, X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ; so both sides are one code on a
-// triangle and a view of B.
-func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b view[T]) {
+// triangle and a view of B. A unit diagonal counts as ones and is not read.
+func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
 	if side == backend.Right {
@@ -44,7 +44,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, alp
 			first, rest = n-done-nb, 0
 		}
 		x := b.part(first, 0, nb, b.cols)
-		q.solveBlock(isLower, alpha, a.part(first, first, nb, nb), x)
+		q.solveBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
 		left := n - done - nb
 		q.gemm(-1, a.part(rest, first, left, nb), x, alpha, b.part(rest, 0, left, b.cols), whole)
 		alpha = 1 // the first product has scaled the rest
@@ -57,7 +57,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, alp
 
 // solveBlock is X ← α A⁻¹ X for a triangle that is at most KC large. An upper
 // triangle is a lower one in reverse order.
-func (q *queue[T]) solveBlock(isLower bool, alpha T, a, x view[T]) {
+func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	n := a.rows
 	if n == 0 || x.cols == 0 {
 		return
@@ -70,7 +70,7 @@ func (q *queue[T]) solveBlock(isLower bool, alpha T, a, x view[T]) {
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
-	invertible := packTriangle(triangle, a, mr)
+	invertible := packTriangle(triangle, a, mr, unit)
 	q.tasks(panels(x.cols, nr), func(s *scratch[T], strip int) {
 		j := strip * nr
 		part := x.part(0, j, n, min(nr, x.cols-j))
@@ -82,7 +82,7 @@ func (q *queue[T]) solveBlock(isLower bool, alpha T, a, x view[T]) {
 			e.substitute(s, triangle, work, steps)
 			unpackPanel(part, work, nr)
 		} else {
-			substitutePlain(alpha, a, part)
+			substitutePlain(unit, alpha, a, part)
 		}
 		q.count(backend.TrsmFlops(n, part.cols))
 	})
@@ -103,7 +103,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle, work []T, steps int) {
 // panel r has (r+1)·w columns; the diagonal is inverted, and continued by ones
 // to whole panels. It reports false when an inverse is out of range although
 // the element is not zero, so that one must divide.
-func packTriangle[T backend.Float](dst []T, a view[T], w int) bool {
+func packTriangle[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
 	for r := 0; r < a.rows; r += w {
 		rows := min(w, a.rows-r)
 		cols := r + w
@@ -116,7 +116,10 @@ func packTriangle[T backend.Float](dst []T, a view[T], w int) bool {
 			for p := range r + i {
 				dst[p*w+i] = *a.at(r+i, p)
 			}
-			d := *a.at(r+i, r+i)
+			d := T(1)
+			if !unit {
+				d = *a.at(r+i, r+i)
+			}
 			inverse := 1 / d
 			if math.IsInf(float64(inverse), 0) && d != 0 {
 				return false
@@ -144,14 +147,17 @@ func unpackPanel[T backend.Float](x view[T], work []T, w int) {
 }
 
 // substitutePlain is X ← α A⁻¹ X for a lower triangle by divisions.
-func substitutePlain[T backend.Float](alpha T, a, x view[T]) {
+func substitutePlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
 	for j := range x.cols {
 		for i := range x.rows {
 			sum := alpha * *x.at(i, j)
 			for p := range i {
 				sum -= *a.at(i, p) * *x.at(p, j)
 			}
-			*x.at(i, j) = sum / *a.at(i, i)
+			if !unit {
+				sum /= *a.at(i, i)
+			}
+			*x.at(i, j) = sum
 		}
 	}
 }
