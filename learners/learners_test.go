@@ -158,6 +158,16 @@ func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) })
 }
 
+// eachFastDevice leaves out plain loops when time is short.
+func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		if testing.Short() && dev.Info().Device == "ref" {
+			t.Skip("seconds of plain loops: not under -short")
+		}
+		f(t, dev)
+	})
+}
+
 // near requires |got − want| ≤ bound and returns the difference.
 func near(t *testing.T, what string, got, want, bound float64) float64 {
 	t.Helper()
@@ -211,7 +221,7 @@ func TestClosedForms(t *testing.T) {
 // TestPrimalIsDual: ridge by both methods, and kernel ridge with a linear
 // kernel, are the same function; features may be far from the origin.
 func TestPrimalIsDual(t *testing.T) {
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
 		n, d := x.Dims()
 		for _, far := range []float64{0, 1e6} {

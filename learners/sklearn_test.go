@@ -108,7 +108,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			[]float64{-0.4311726582249772, -11.333654931877676, 24.77124180947207, 15.373472852971958, -30.088400592607428, 16.653152303364365, 1.4621070111096621, 7.521110929123377, 32.843750856521176, 3.266384869371616},
 			learners.RegressionScore{RMSE: 161.26152438433434, MAE: 152.14634031698847, R2: -3.3854610500633253, N: 442}},
 	}
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		worst := 0.0
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
@@ -194,7 +194,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			[]float64{204.21640363959742, 79.98953047230106, 166.47837065846977, 218.89487105878223},
 			learners.RegressionScore{RMSE: 31.20899040183647, MAE: 23.097728660696628, R2: 0.8357470509403311, N: 442}},
 	}
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
 		n, _ := x.Dims()
 		worst := 0.0

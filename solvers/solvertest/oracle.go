@@ -1,8 +1,10 @@
 package solvertest
 
 import (
+	"fmt"
 	"math"
 	"math/big"
+	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -31,7 +33,21 @@ type oracle struct {
 	y         []float64             // ‖y_j‖ + |b_j|√n
 }
 
+// oracles are those made before: every device is asked the same problems.
+var oracles sync.Map
+
+// newOracle returns the oracle of p. It is shared and only for reading.
 func newOracle(p solvers.Problem) *oracle {
+	key := fmt.Sprint(p.Kernel, p.X, p.Y, p.Weights, p.Lambda, p.Intercept)
+	if o, ok := oracles.Load(key); ok {
+		return o.(*oracle)
+	}
+	o := consult(p)
+	oracles.Store(key, o)
+	return o
+}
+
+func consult(p solvers.Problem) *oracle {
 	n, t := p.X.Rows, p.Y.Cols
 	o := &oracle{p: p}
 	a := zeros(n, n)

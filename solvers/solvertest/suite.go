@@ -31,10 +31,13 @@ type Suite struct {
 	Seed    uint64           // of every random number; 0 is 1
 }
 
-// Run runs the suite on every usable device.
+// Run runs the suite on every usable device; -short takes two of the kernels.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
+	}
+	if testing.Short() {
+		s.Kernels = s.Kernels[:min(2, len(s.Kernels))]
 	}
 	EachDevice(t, func(t *testing.T, open Open) {
 		dev := open(t, backend.Config{})
