@@ -116,6 +116,10 @@ func Open(name string, c Config) (Device, error) {
 		}
 	}
 	switch {
+	case len(registered()) == 0:
+		return nil, fmt.Errorf("%w: no driver is registered: import package cpu", ErrUnavailable)
+	case name == "" && len(reasons) == 0:
+		return nil, fmt.Errorf("%w: no driver is chosen automatically; there are: %s", ErrUnavailable, strings.Join(names(), ", "))
 	case name == "":
 		return nil, fmt.Errorf("%w: no device can be used here: %w", ErrUnavailable, errors.Join(reasons...))
 	case known:

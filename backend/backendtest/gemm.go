@@ -91,7 +91,7 @@ func testGemmRounding[T backend.Float](r *rig[T]) {
 		in := []host{op(g.tA, a), op(g.tB, b), c}
 		got, want := r.do(g.String(), gemmCall[T](g), in...), r.ask(g.String(), gemmCall[T](g), in...)
 		size := combine(abs1(g.alpha), mul(abs(a), abs(b)), abs1(g.beta), abs(c))
-		r.within(g.String(), got, want, scale(product[T](g.k), size))
+		r.near(g.String(), got, want, combine(g.alpha, mul(a, b), g.beta, c), scale(product[T](g.k), size))
 	}
 	r.report()
 }

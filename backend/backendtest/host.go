@@ -72,12 +72,35 @@ func abs(h host) host {
 	return each(h.Rows, h.Cols, func(i, j int) float64 { return math.Abs(h.Row(i)[j]) })
 }
 
+func abs1(v float64) float64 { return math.Abs(v) }
+
+func scale(f float64, h host) host {
+	return each(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
+}
+
 // mul returns AB.
 func mul(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
 		row := c.Row(i)
 		for p, aip := range a.Row(i) {
+			for j, bpj := range b.Row(p) {
+				row[j] += aip * bpj
+			}
+		}
+	}
+	return c
+}
+
+// mulSparse is mul for a left factor with many zeros and finite numbers.
+func mulSparse(a, b host) host {
+	c := backend.NewHost[float64](a.Rows, b.Cols)
+	for i := range a.Rows {
+		row := c.Row(i)
+		for p, aip := range a.Row(i) {
+			if aip == 0 {
+				continue
+			}
 			for j, bpj := range b.Row(p) {
 				row[j] += aip * bpj
 			}
@@ -172,16 +195,13 @@ func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.Int
 // blockSizes are the sizes around those of registers, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
+// some is true, or once in four times with -short.
+func (r *rig[T]) some() bool { return !short() || r.rng.IntN(4) == 0 }
+
 // fewer returns n, or a quarter of it with -short.
 func (r *rig[T]) fewer(n int) int {
 	if short() {
 		return (n + 3) / 4
 	}
 	return n
-}
-
-func abs1(v float64) float64 { return math.Abs(v) }
-
-func scale(f float64, h host) host {
-	return each(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
 }

@@ -26,23 +26,6 @@ func (r *rig[T]) vector(n int) host {
 	})
 }
 
-// mulSparse is mul for a left factor with many zeros and finite numbers.
-func mulSparse(a, b host) host {
-	c := backend.NewHost[float64](a.Rows, b.Cols)
-	for i := range a.Rows {
-		row := c.Row(i)
-		for p, aip := range a.Row(i) {
-			if aip == 0 {
-				continue
-			}
-			for j, bpj := range b.Row(p) {
-				row[j] += aip * bpj
-			}
-		}
-	}
-	return c
-}
-
 func testLargeProducts[T backend.Float](r *rig[T]) {
 	if short() {
 		r.Skip("large sizes are left out with -short")
@@ -91,13 +74,7 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 		c.order, c.rhs, c.alpha = n, n/2, 1
 		m, cols := c.dims()
 		a, x := c.stored(low), r.integers(m, cols, 3)
-		var b host
-		if c.s == backend.Left {
-			b = mulSparse(op(c.t, a), x)
-		} else {
-			b = transpose(mulSparse(transpose(op(c.t, a)), transpose(x)))
-		}
-		r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
+		r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), c.times(a, x)), x)
 	})
 }
 
@@ -158,13 +135,7 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 			what += ", z == x"
 			got = r.do(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
 			r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
-			for i := range n {
-				for j := i + 1; j < n; j++ {
-					if bits(got.Row(i)[j]) != bits(sentinel) {
-						r.Fatalf("%s: wrote above the diagonal at (%d, %d)", what, i, j)
-					}
-				}
-			}
+			r.untouched(what, got)
 		}
 	}
 }

@@ -331,5 +331,25 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 	}
 }
 
+// near requires got to be within the bound of the oracle's result, and that of
+// the suite's own product in float64.
+func (r *rig[T]) near(what string, got, oracles, own, bound host) {
+	r.Helper()
+	r.within(what+", the oracle's result", oracles, own, bound)
+	r.within(what, got, oracles, bound)
+}
+
+// untouched requires the sentinels above the diagonal of a result.
+func (r *rig[T]) untouched(what string, got host) {
+	r.Helper()
+	for i := range got.Rows {
+		for j := i + 1; j < got.Cols; j++ {
+			if bits(got.Row(i)[j]) != bits(sentinel) {
+				r.Fatalf("%s: wrote above the diagonal at (%d, %d)", what, i, j)
+			}
+		}
+	}
+}
+
 // report logs how near the errors came to their bounds.
 func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.worst) }

@@ -10,7 +10,11 @@ import (
 // testThreads requires the same bits from 1, 2, 3 and 8 workers, and from the
 // same device twice, for every method whose work can be shared.
 func testThreads[T backend.Float](r *rig[T]) {
-	for _, n := range []int{65, min(r.LargeN, 389), min(r.LargeN, 601)} {
+	sizes := []int{65, min(r.LargeN, 389), min(r.LargeN, 601)}
+	if short() {
+		sizes = sizes[:2]
+	}
+	for _, n := range sizes {
 		const d, t = 20, 5
 		a, c := round[T](r.normals(n, n)), round[T](r.normals(n, n))
 		thin, wide := round[T](r.normals(n, 3)), round[T](r.normals(3, n))

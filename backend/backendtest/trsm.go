@@ -38,9 +38,9 @@ func (c trsmCase) stored(low host) host {
 // times is op(A) X or X op(A).
 func (c trsmCase) times(a, x host) host {
 	if c.s == backend.Left {
-		return mul(op(c.t, a), x)
+		return mulSparse(op(c.t, a), x)
 	}
-	return mul(x, op(c.t, a))
+	return transpose(mulSparse(transpose(op(c.t, a)), transpose(x)))
 }
 
 func (c trsmCase) dims() (m, n int) {
@@ -83,8 +83,10 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for c.order = range 34 {
 			for _, c.rhs = range []int{0, 1, 2, 3, 5, 8, 17, 33} {
-				c.alpha = pick(r, trsmAlphas)
-				r.trsmExact(c)
+				if r.some() {
+					c.alpha = pick(r, trsmAlphas)
+					r.trsmExact(c)
+				}
 			}
 		}
 		for range r.fewer(12) {

@@ -55,7 +55,7 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 		for j := range n {
 			var s float64
 			for p := range m {
-				if (p <= i) == (ul == backend.Lower) || p == i {
+				if (p < i) == (ul == backend.Lower) {
 					s += A.at(i, p) * B.at(p, j)
 				} else {
 					s += A.at(p, i) * B.at(p, j)

@@ -1,0 +1,224 @@
+package backend
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakeDriver has candidates but no devices: what it opens is only recorded.
+type fakeDriver struct {
+	name       string
+	candidates []Candidate
+	opened     *[]string
+}
+
+// fakeDevice answers nothing but its name.
+type fakeDevice struct {
+	Device
+	name string
+	conf Config
+}
+
+func (d fakeDriver) Name() string            { return d.name }
+func (d fakeDriver) Candidates() []Candidate { return d.candidates }
+
+func (d fakeDriver) Open(device string, c Config) (Device, error) {
+	if d.opened != nil {
+		*d.opened = append(*d.opened, device)
+	}
+	if device == "broken" {
+		return nil, errors.New("it broke while opening")
+	}
+	return fakeDevice{name: d.name + "/" + device, conf: c}, nil
+}
+
+var (
+	errNoAVX512 = errors.New("this processor lacks avx512f")
+	errNoCUDA   = errors.New("libcuda.so.1 was not found")
+)
+
+// withDrivers replaces the registry for one test, and clears MERCER_DEVICE.
+func withDrivers(t *testing.T, register func()) {
+	t.Helper()
+	mu.Lock()
+	before := drivers
+	drivers = nil
+	mu.Unlock()
+	t.Cleanup(func() {
+		mu.Lock()
+		drivers = before
+		mu.Unlock()
+	})
+	t.Setenv(EnvDevice, "")
+	register()
+}
+
+// usual registers a machine without CUDA and avx512, the drivers in an order
+// that is not that of their preferences.
+func usual() {
+	Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+	Register(fakeDriver{name: "cpu", candidates: []Candidate{
+		{Device: "cpu/avx512", Err: errNoAVX512}, {Device: "cpu/avx2"}, {Device: "cpu/generic"},
+	}}, 0)
+	Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0", Err: errNoCUDA}}}, 10)
+}
+
+func TestOpen(t *testing.T) {
+	for _, c := range []struct {
+		name, env string
+		want      string   // the device that is opened
+		fails     []string // or what the error says
+	}{
+		{name: "", want: "cpu/avx2"},
+		{name: "auto", want: "cpu/avx2"},
+		{name: "AUTO", want: "cpu/avx2"},
+		{name: "cpu", want: "cpu/avx2"},
+		{name: "cpu/generic", want: "cpu/generic"},
+		{name: "CPU/Generic", want: "cpu/generic"},
+		{name: "slow", want: "slow/"},
+		{name: "", env: "cpu/generic", want: "cpu/generic"},
+		{name: "", env: "auto", want: "cpu/avx2"},
+		{name: "cpu/avx2", env: "cpu/generic", want: "cpu/avx2"},
+		{name: "auto", env: "cpu/generic", want: "cpu/avx2"},
+		{name: "cpu", env: "nonsense", want: "cpu/avx2"},
+
+		// No falling back to what was not asked for.
+		{name: "cpu/avx512", fails: []string{`"cpu/avx512"`, "avx512f"}},
+		{name: "cuda", fails: []string{`"cuda"`, "cuda/0: libcuda.so.1 was not found"}},
+		{name: "", env: "cuda/0", fails: []string{`"cuda/0"`, "MERCER_DEVICE", "libcuda"}},
+		{name: "gpu", fails: []string{`no device is called "gpu"`, "auto, cuda, cuda/0, cpu, cpu/avx512, cpu/avx2, cpu/generic, slow"}},
+		{name: "cpu/", fails: []string{`no device is called "cpu/"`}},
+		{name: "cpu/avx", fails: []string{`no device is called "cpu/avx"`}},
+		{name: "", env: "nonsense", fails: []string{`"nonsense"`, "MERCER_DEVICE"}},
+	} {
+		t.Run(c.name+"|"+c.env, func(t *testing.T) {
+			withDrivers(t, usual)
+			t.Setenv(EnvDevice, c.env)
+			dev, err := Open(c.name, Config{Threads: 3, Memory: 5})
+			if c.fails != nil {
+				if !errors.Is(err, ErrUnavailable) {
+					t.Fatalf("opened %v, error %v; want one that matches ErrUnavailable", dev, err)
+				}
+				for _, part := range c.fails {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("error %q does not say %q", err, part)
+					}
+				}
+				if c.env == "" && strings.Contains(err.Error(), EnvDevice) {
+					t.Errorf("error %q blames the environment", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := dev.(fakeDevice); got.name != c.want || got.conf != (Config{Threads: 3, Memory: 5}) {
+				t.Errorf("opened %q with %+v, want %q with the configuration given", got.name, got.conf, c.want)
+			}
+		})
+	}
+}
+
+func TestOpenReasons(t *testing.T) {
+	withDrivers(t, func() {
+		Register(fakeDriver{name: "cpu", candidates: []Candidate{{Device: "cpu/avx512", Err: errNoAVX512}}}, 0)
+		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Device: "cuda/0", Err: errNoCUDA}}}, 1)
+		Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+	})
+	_, err := Open("", Config{})
+	for _, want := range []error{ErrUnavailable, errNoAVX512, errNoCUDA} {
+		if !errors.Is(err, want) {
+			t.Errorf("error %q does not wrap %q", err, want)
+		}
+	}
+}
+
+func TestOpenWithoutDrivers(t *testing.T) {
+	withDrivers(t, func() {})
+	for _, name := range []string{"", "cpu"} {
+		if _, err := Open(name, Config{}); !errors.Is(err, ErrUnavailable) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("Open(%q): %v", name, err)
+		}
+	}
+	withDrivers(t, func() {
+		Register(fakeDriver{name: "slow", candidates: []Candidate{{Device: "slow"}}}, NotAutomatic)
+	})
+	if _, err := Open("", Config{}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "slow") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("Open with only a driver for tests: %v", err)
+	}
+}
+
+// A device that passed its probe and fails to open is an error, not a reason
+// to take the next.
+func TestOpenFails(t *testing.T) {
+	var opened []string
+	withDrivers(t, func() {
+		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Device: "cpu/broken"}, {Device: "cpu/generic"}}}, 0)
+	})
+	if _, err := Open("", Config{}); err == nil || !strings.Contains(err.Error(), "broke") {
+		t.Errorf("Open: %v", err)
+	}
+	if !slices.Equal(opened, []string{"broken"}) {
+		t.Errorf("opened %q", opened)
+	}
+}
+
+func TestOpenConfig(t *testing.T) {
+	withDrivers(t, usual)
+	for _, c := range []Config{{Threads: -1}, {Memory: -1}} {
+		if dev, err := Open("", c); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Errorf("Open with %+v: %v, %v", c, dev, err)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	withDrivers(t, usual)
+	// The report is of what auto does, whatever the environment says.
+	t.Setenv(EnvDevice, "cpu/generic")
+	var lines []string
+	for _, s := range Report() {
+		line := s.Device
+		if s.Chosen {
+			line += " chosen"
+		}
+		if s.Err != nil {
+			line += ": " + s.Err.Error()
+		}
+		lines = append(lines, line)
+	}
+	want := []string{
+		"cuda/0: libcuda.so.1 was not found",
+		"cpu/avx512: this processor lacks avx512f",
+		"cpu/avx2 chosen",
+		"cpu/generic",
+		"slow",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %q\nwant %q", lines, want)
+	}
+}
+
+func TestRegisterTwice(t *testing.T) {
+	withDrivers(t, usual)
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(v.(string), `"cpu" is registered twice`) {
+			t.Errorf("panic: %v", v)
+		}
+	}()
+	Register(fakeDriver{name: "cpu"}, 3)
+}
+
+// Drivers of equal preference are considered in the order of registration.
+func TestPreferenceTies(t *testing.T) {
+	withDrivers(t, func() {
+		for _, name := range []string{"b", "a", "c"} {
+			Register(fakeDriver{name: name, candidates: []Candidate{{Device: name}}}, 7)
+		}
+	})
+	if dev, err := Open("", Config{}); err != nil || dev.(fakeDevice).name != "b/" {
+		t.Errorf("opened %v, %v", dev, err)
+	}
+}
