@@ -78,16 +78,16 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 			if pc > 0 {
 				beta = 1
 			}
-			q.pieces(nb, size.tn, func(_ *scratch[T], j, cols int) {
-				bt.pack(packedB[j*kb:], jc+j, pc, cols, kb, nr)
+			q.pieces(nb, size.tn, func(s *scratch[T], j, cols int) {
+				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
 			})
 			for ic := 0; ic < m; ic += size.mb { // loop 3
 				mb := min(size.mb, m-ic)
 				if part.count(mb, nb, jc-ic) == 0 {
 					continue
 				}
-				q.pieces(mb, size.mc, func(_ *scratch[T], i, rows int) {
-					a.pack(packedA[i*kb:], ic+i, pc, rows, kb, mr)
+				q.pieces(mb, size.mc, func(s *scratch[T], i, rows int) {
+					a.pack(e.packerA(s), packedA[i*kb:], ic+i, pc, rows, kb)
 				})
 				g := newGrid(mb, nb, size.mc, size.tn)
 				q.tasks(g.tasks(), func(s *scratch[T], task int) {

@@ -119,9 +119,9 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
-		bz, freeZ := g.pack(g.z, j0, e.ukr.NR)
+		bz, freeZ := g.pack(g.z, j0, e.packerB)
 		for i0 := 0; i0 < g.x.rows && !g.q.stopped(); i0 += g.size {
-			bx, freeX := g.pack(g.x, i0, e.ukr.MR)
+			bx, freeX := g.pack(g.x, i0, e.packerA)
 			f(i0, j0, bx, bz)
 			freeX()
 		}

@@ -44,16 +44,29 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 		len(m.data) > 0 && len(b.data) > 0 && &m.data[0] == &b.data[0]
 }
 
-// alignment of a matrix's first element in bytes: a cache line.
-const alignment = 64
+// Alignment of a matrix's first element in bytes: a cache line, and for large
+// ones a page of the kind that the address translation of a processor covers
+// gigabytes with.
+const (
+	cacheLine = 64
+	hugePage  = 2 << 20
+)
 
-// aligned is n zeros that begin at a cache line.
+// aligned is n zeros that begin at a cache line, or at a huge page when they
+// take several.
 func aligned[T backend.Float](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
-	pad := alignment / size
-	data := make([]T, n+pad)
-	off := (alignment - int(uintptr(unsafe.Pointer(unsafe.SliceData(data)))%alignment)) % alignment / size
-	return data[off : off+n : off+n]
+	to := cacheLine
+	if n*size >= 2*hugePage {
+		to = hugePage
+	}
+	data := make([]T, n+to/size)
+	off := (to - int(uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(to))) % to / size
+	data = data[off : off+n : off+n]
+	if to == hugePage {
+		adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), n*size))
+	}
+	return data
 }
 
 // view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs].

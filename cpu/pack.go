@@ -1,48 +1,60 @@
 package cpu
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
 
 // panels is how many panels of w rows cover n rows.
 func panels(n, w int) int { return (n + w - 1) / w }
 
-// pack writes v as panels of w rows, column after column, padded with zeros to
-// whole panels; see the package documentation. dst has panels·w·v.cols
-// elements.
-func pack[T backend.Float](dst []T, v view[T], w int) {
-	for i := 0; i < v.rows; i += w {
-		packPanel(dst[i*v.cols:], v.part(i, 0, min(w, v.rows-i), v.cols), w)
-	}
+// packer packs panels of one width for one worker.
+type packer[T backend.Float] struct {
+	*ukr.Packer[T]
+	s *scratch[T]
 }
 
-// packPanel writes the ≤ w rows of v as one panel.
-func packPanel[T backend.Float](dst []T, v view[T], w int) {
+// packerA and packerB pack panels of MR and of NR with the worker's scratch
+// memory.
+func (e *engine[T]) packerA(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackA, s} }
+func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackB, s} }
+
+// view writes v as panels, column after column, padded with zeros to whole
+// panels; see the package documentation. dst has panels·Width·v.cols elements.
+func (p packer[T]) view(dst []T, v view[T]) {
+	w := p.Width
+	whole := v.rows / w // panels
 	if v.cols == 0 {
 		return
 	}
-	dst = dst[:w*v.cols]
-	if v.rows < w {
-		clear(dst)
-	}
-	if v.rs == 1 {
-		// Columns lie in one piece.
-		for p := range v.cols {
-			at := v.off + p*v.cs
-			copy(dst[p*w:p*w+v.rows], v.data[at:at+v.rows])
+	switch {
+	case whole == 0:
+	case v.rs == 1:
+		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: v.cols, M: whole, Lda: v.cs, Ldc: w * v.cols}
+		p.Copy(&p.s.tile)
+	default:
+		for i := range whole {
+			p.panel(dst[i*w*v.cols:], v.part(i*w, 0, w, v.cols))
 		}
-		return
+	}
+	if left := v.rows - whole*w; left > 0 {
+		p.panel(dst[whole*w*v.cols:], v.part(whole*w, 0, left, v.cols))
+	}
+}
+
+// panel writes the ≤ Width rows of v as one panel.
+func (p packer[T]) panel(dst []T, v view[T]) {
+	w, done := p.Width, 0
+	if v.rows < w {
+		clear(dst[:w*v.cols])
+	} else if v.cs == 1 && v.cols >= 8 {
+		done = v.cols / 8 * 8
+		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
+		p.Transpose(&p.s.tile)
 	}
 	for i := range v.rows {
-		at := v.off + i*v.rs
-		if v.cs == 1 {
-			row := v.data[at : at+v.cols]
-			d := dst[i:]
-			for p, x := range row {
-				d[p*w] = x
-			}
-			continue
-		}
-		for p := range v.cols {
-			dst[i+p*w] = v.data[at+p*v.cs]
+		for c := done; c < v.cols; c++ {
+			dst[c*w+i] = *v.at(i, c)
 		}
 	}
 }
@@ -51,16 +63,19 @@ func packPanel[T backend.Float](dst []T, v view[T], w int) {
 // the transpose of the right one. pack writes its rows i … i+rows−1 and columns
 // p … p+cols−1 as panels of w rows.
 type operand[T backend.Float] interface {
-	pack(dst []T, i, p, rows, cols, w int)
+	pack(to packer[T], dst []T, i, p, rows, cols int)
 }
 
-func (v view[T]) pack(dst []T, i, p, rows, cols, w int) { pack(dst, v.part(i, p, rows, cols), w) }
+func (v view[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
+	to.view(dst, v.part(i, p, rows, cols))
+}
 
 // symmetric is a symmetric matrix of which the view's lower triangle is read.
 type symmetric[T backend.Float] struct{ view[T] }
 
-func (s symmetric[T]) pack(dst []T, i, p, rows, cols, w int) {
-	packEach(dst, i, p, rows, cols, w, func(r, c int) T {
+func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
+	to.each(dst, rows, cols, func(r, c int) T {
+		r, c = i+r, p+c
 		if c > r {
 			r, c = c, r
 		}
@@ -76,8 +91,9 @@ type triangular[T backend.Float] struct {
 	unit bool
 }
 
-func (t triangular[T]) pack(dst []T, i, p, rows, cols, w int) {
-	packEach(dst, i, p, rows, cols, w, func(r, c int) T {
+func (t triangular[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
+	to.each(dst, rows, cols, func(r, c int) T {
+		r, c = i+r, p+c
 		switch {
 		case r == c && t.unit:
 			return 1
@@ -88,8 +104,9 @@ func (t triangular[T]) pack(dst []T, i, p, rows, cols, w int) {
 	})
 }
 
-// packEach packs elements that are not simply there.
-func packEach[T backend.Float](dst []T, i, p, rows, cols, w int, element func(r, c int) T) {
+// each packs elements that are not simply there.
+func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
+	w := p.Width
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
@@ -98,7 +115,7 @@ func packEach[T backend.Float](dst []T, i, p, rows, cols, w int, element func(r,
 		}
 		for k := range n {
 			for c := range cols {
-				panel[c*w+k] = element(i+r+k, p+c)
+				panel[c*w+k] = element(r+k, c)
 			}
 		}
 	}

@@ -89,8 +89,9 @@ func center[T backend.Float](m *matrix[T]) []T {
 
 // pack packs the block of points that begins at first, in every way that the
 // statistics need. The second result gives the memory back.
-func (g *gram[T]) pack(m *matrix[T], first, w int) ([]points[T], func()) {
+func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T]) ([]points[T], func()) {
 	rows, e := min(g.size, m.rows-first), g.q.engine
+	w := packerFor(&scratch[T]{}).Width
 	out := make([]points[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
@@ -98,9 +99,10 @@ func (g *gram[T]) pack(m *matrix[T], first, w int) ([]points[T], func()) {
 		memory, free := e.shared(padded * (m.cols + 1))
 		frees = append(frees, free)
 		out[i] = points[T]{panels: memory[:padded*m.cols], norms: memory[padded*m.cols : padded*(m.cols+1)]}
-		g.q.pieces(rows, 8*w, func(_ *scratch[T], r, count int) {
+		g.q.pieces(rows, 8*w, func(s *scratch[T], r, count int) {
+			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
 			for k := r; k < r+count; k += w {
-				p.panel(out[i].panels[k*m.cols:][:w*m.cols], out[i].norms[k:], m, first+k, min(w, rows-k), w)
+				p.finish(out[i].panels[k*m.cols:], out[i].norms[k:], m.cols, min(w, rows-k), w)
 			}
 		})
 	}
@@ -111,11 +113,11 @@ func (g *gram[T]) pack(m *matrix[T], first, w int) ([]points[T], func()) {
 	}
 }
 
-// panel packs ≤ w points as one panel, with their squared norms.
-func (p packing[T]) panel(dst, norms []T, m *matrix[T], first, rows, w int) {
-	packPanel(dst, m.view().part(first, 0, rows, m.cols), w)
+// finish transforms one packed panel of w points with d features, of which rows
+// exist, and sums up their squared norms.
+func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if p.center != nil || p.scale != nil {
-		for c := range m.cols {
+		for c := range d {
 			var shift T
 			if p.center != nil {
 				shift = p.center[c]
@@ -135,7 +137,7 @@ func (p packing[T]) panel(dst, norms []T, m *matrix[T], first, rows, w int) {
 	}
 	for r := range w {
 		sum := 0.0 // stays 0 for the padding
-		for c := range m.cols {
+		for c := range d {
 			sum += float64(dst[c*w+r]) * float64(dst[c*w+r])
 		}
 		norms[r] = T(sum)

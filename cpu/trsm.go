@@ -76,7 +76,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		part := x.part(0, j, n, min(nr, x.cols-j))
 		if invertible {
 			work := s.grow(steps * mr * nr)
-			packPanel(work, part.t(), nr)
+			e.packerB(s).view(work, part.t())
 			clear(work[n*nr:])
 			scaleSlice(alpha, work[:n*nr])
 			e.substitute(s, triangle, work, steps)

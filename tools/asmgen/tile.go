@@ -77,8 +77,10 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 }
 
 // sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances
-// pa and pb past the k columns and rows, and destroys k.
-func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual) {
+// pa and pb past the k columns and rows, and destroys k. If ahead is not nil, a
+// cache line there is fetched in each round of the unrolled loop, and ahead
+// moves on.
+func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, ahead reg.Register) {
 	const unroll = 4
 	for i := range acc {
 		for v := range acc[i] {
@@ -100,6 +102,10 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual) {
 	e.Label(many)
 	for u := range unroll {
 		one(u)
+		if u == 0 && ahead != nil {
+			e.PREFETCHT1(operand.Mem{Base: ahead})
+			e.ADDQ(operand.U32(64), ahead)
+		}
 	}
 	e.ADDQ(operand.U32(unroll*e.mr*e.size()), pa)
 	e.ADDQ(operand.U32(unroll*e.nr()*e.size()), pb)
@@ -127,6 +133,14 @@ func (e *emitter) tile(s step) {
 	e.scale(lda)
 	panel, end := e.label("panel"), e.label("end")
 
+	// The panel of B after this one comes from the third-level cache: it is
+	// fetched a little with each panel of A, so that the first panel of A next
+	// time does not wait for all of it.
+	ahead := e.field(args, offK)
+	e.scale(ahead)
+	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
+	e.ADDQ(operand.Mem{Base: args, Disp: offB}, ahead)
+
 	e.Label(panel)
 	e.TESTQ(m, m)
 	e.JLE(operand.LabelRef(end))
@@ -134,7 +148,7 @@ func (e *emitter) tile(s step) {
 	acc := e.accumulators()
 	pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
 	e.MOVQ(a, pa)
-	e.sum(s, pa, pb, k, acc)
+	e.sum(s, pa, pb, k, acc, ahead)
 
 	e.Comment("C ← α·sum + β·C")
 	alpha := e.vec()
@@ -240,7 +254,7 @@ func (e *emitter) trsm() {
 	args := e.args()
 	pa, pb, k := e.field(args, offA), e.field(args, offB), e.field(args, offK)
 	acc := e.accumulators()
-	e.sum(dotStep, pa, pb, k, acc)
+	e.sum(dotStep, pa, pb, k, acc, nil)
 	for p := range acc {
 		inverse := e.vec()
 		e.broadcast(e.at(pa, p*e.mr+p), inverse)

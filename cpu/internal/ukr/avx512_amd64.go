@@ -44,6 +44,46 @@ func trsmF64AVX512(args *Tile[float64])
 //go:noescape
 func trsmF32AVX512(args *Tile[float32])
 
+// copyAF64AVX512 is Packer.Copy for panels of MR.
+//
+//go:noescape
+func copyAF64AVX512(args *Tile[float64])
+
+// copyAF32AVX512 is Packer.Copy for panels of MR.
+//
+//go:noescape
+func copyAF32AVX512(args *Tile[float32])
+
+// copyBF64AVX512 is Packer.Copy for panels of NR.
+//
+//go:noescape
+func copyBF64AVX512(args *Tile[float64])
+
+// copyBF32AVX512 is Packer.Copy for panels of NR.
+//
+//go:noescape
+func copyBF32AVX512(args *Tile[float32])
+
+// transposeAF64AVX512 is Packer.Transpose for panels of MR.
+//
+//go:noescape
+func transposeAF64AVX512(args *Tile[float64])
+
+// transposeAF32AVX512 is Packer.Transpose for panels of MR.
+//
+//go:noescape
+func transposeAF32AVX512(args *Tile[float32])
+
+// transposeBF64AVX512 is Packer.Transpose for panels of NR.
+//
+//go:noescape
+func transposeBF64AVX512(args *Tile[float64])
+
+// transposeBF32AVX512 is Packer.Transpose for panels of NR.
+//
+//go:noescape
+func transposeBF32AVX512(args *Tile[float32])
+
 // affineF64AVX512 is x ← A·x + B.
 //
 //go:noescape

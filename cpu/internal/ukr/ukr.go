@@ -44,6 +44,8 @@ type Span[T Float] struct {
 type Kernels[T Float] struct {
 	MR, NR int // rows and columns of a register tile
 
+	PackA, PackB Packer[T] // panels of MR, and of NR
+
 	// Gemm, SqDist and L1 are Tile with s(a, b) = ab, (a−b)² and |a−b|.
 	Gemm, SqDist, L1 func(*Tile[T])
 
@@ -68,6 +70,19 @@ type Kernels[T Float] struct {
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
 	Peak func(*Span[T])
+}
+
+// A Packer packs whole panels of Width rows. In its argument A is the source,
+// whose rows (or columns, for Copy) are Lda elements apart, and C the packed
+// panels; B, N, Alpha and Beta are not used.
+type Packer[T Float] struct {
+	Width int
+	// Transpose packs one panel of K columns, K a multiple of 8; each row of
+	// the source lies in one piece.
+	Transpose func(*Tile[T])
+	// Copy packs M ≥ 1 panels of K columns, Ldc elements apart; each column of
+	// all panels lies in one piece.
+	Copy func(*Tile[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
@@ -106,6 +121,7 @@ func generic() *Tier {
 func genericKernels[T Float]() Kernels[T] {
 	return Kernels[T]{
 		MR: genericMR, NR: genericNR,
+		PackA: genericPacker[T](genericMR), PackB: genericPacker[T](genericNR),
 		Gemm:   tileGeneric[T, product[T]],
 		SqDist: tileGeneric[T, squaredDifference[T]],
 		L1:     tileGeneric[T, absoluteDifference[T]],

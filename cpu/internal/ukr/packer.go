@@ -1,0 +1,23 @@
+package ukr
+
+// genericPacker is the portable Packer for panels of w.
+func genericPacker[T Float](w int) Packer[T] {
+	return Packer[T]{
+		Width: w,
+		Transpose: func(t *Tile[T]) {
+			dst := at(t.C, 0, t.K*w)
+			for i := range w {
+				for p, x := range at(t.A, i*t.Lda, t.K) {
+					dst[p*w+i] = x
+				}
+			}
+		},
+		Copy: func(t *Tile[T]) {
+			for p := range t.K {
+				for j := range t.M {
+					copy(at(t.C, j*t.Ldc+p*w, w), at(t.A, p*t.Lda+j*w, w))
+				}
+			}
+		},
+	}
+}

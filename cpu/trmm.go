@@ -1,0 +1,145 @@
+package cpu
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// trmm is B ← α op(A) B or α B op(A) with A triangular, in place. A unit
+// diagonal counts as ones and is not read.
+//
+// A row of the result takes that row of B and the rows on one side of it; so
+// blocks of rows are done from the far end: the block on the diagonal first,
+// then a product is added for the rows that are still as they were. The right
+// side is the left one on Bᵀ, as in trsm.
+func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
+	a = a.op(t)
+	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
+	if side == backend.Right {
+		a, b, isLower = a.t(), b.t(), !isLower
+	}
+	n, kc := b.rows, q.engine.block.kc
+	for left := n; left > 0; {
+		nb := min(kc, left)
+		left -= nb
+		first, rest := left, 0 // of the block on the diagonal, and of the rows left
+		if !isLower {
+			first = n - left - nb
+			rest = n - left
+		}
+		x := b.part(first, 0, nb, b.cols)
+		q.multiplyBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
+		if left > 0 {
+			q.gemm(alpha, a.part(first, rest, nb, left), b.part(rest, 0, left, b.cols), 1, x, whole)
+		}
+		if q.stopped() {
+			return
+		}
+	}
+}
+
+// multiplyBlock is X ← α A X for a triangle that is at most KC large. An upper
+// triangle is a lower one in reverse order.
+func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
+	n := a.rows
+	if n == 0 || x.cols == 0 {
+		return
+	}
+	if !isLower {
+		a, x = a.reversed(true), x.reversed(false)
+	}
+	e := q.engine
+	mr, nr := e.ukr.MR, e.ukr.NR
+	steps := panels(n, mr)
+	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
+	defer free()
+	s := e.take()
+	packLower(e.packerA(s), triangle, a, unit)
+	e.give(s)
+	q.tasks(panels(x.cols, nr), func(s *scratch[T], strip int) {
+		j := strip * nr
+		part := x.part(0, j, n, min(nr, x.cols-j))
+		size := steps * mr * nr
+		work := s.grow(2 * size)
+		in, out := work[:size], work[size:]
+		e.packerB(s).view(in, part.t())
+		clear(in[n*nr:])
+		if finite(in) {
+			e.multiplyTriangle(s, alpha, triangle, in, out, steps)
+			unpackPanel(part, out, nr)
+		} else {
+			multiplyPlain(unit, alpha, a, part)
+		}
+		q.count(backend.TrsmFlops(n, part.cols))
+	})
+}
+
+// multiplyTriangle multiplies one packed strip of columns; out is packed too.
+func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
+	mr, nr := e.ukr.MR, e.ukr.NR
+	at := 0
+	for r := range steps {
+		k := (r + 1) * mr
+		s.tile = ukr.Tile[T]{
+			A: &triangle[at], B: &in[0], C: &out[r*mr*nr],
+			K: k, M: mr, N: nr, Ldc: nr, Lda: mr * k,
+			Alpha: alpha,
+		}
+		e.ukr.Gemm(&s.tile)
+		at += mr * k
+	}
+}
+
+// packLower writes a lower triangle as panels of w rows, panel r with its
+// (r+1)·w columns; what lies above the diagonal is zero and not read.
+func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
+	w := to.Width
+	for r := 0; r < a.rows; r += w {
+		rows := min(w, a.rows-r)
+		to.view(dst, a.part(r, 0, rows, r))
+		corner := dst[r*w : (r+w)*w]
+		clear(corner)
+		for i := range rows {
+			for p := range i {
+				corner[p*w+i] = *a.at(r+i, r+p)
+			}
+			corner[i*w+i] = 1
+			if !unit {
+				corner[i*w+i] = *a.at(r+i, r+i)
+			}
+		}
+		dst = dst[(r+w)*w:]
+	}
+}
+
+// multiplyPlain is X ← α A X for a lower triangle by the definition: with NaN
+// or Inf in X, the zeros above the diagonal must not be multiplied.
+func multiplyPlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
+	for j := range x.cols {
+		for i := x.rows - 1; i >= 0; i-- {
+			sum := *x.at(i, j)
+			if !unit {
+				sum *= *a.at(i, i)
+			}
+			for p := range i {
+				sum += *a.at(i, p) * *x.at(p, j)
+			}
+			*x.at(i, j) = alpha * sum
+		}
+	}
+}
+
+// finite tells whether no element is NaN or Inf.
+func finite[T backend.Float](x []T) bool {
+	var s0, s1, s2, s3 T
+	for ; len(x) >= 4; x = x[4:] {
+		s0 += x[0] - x[0]
+		s1 += x[1] - x[1]
+		s2 += x[2] - x[2]
+		s3 += x[3] - x[3]
+	}
+	for _, v := range x {
+		s0 += v - v
+	}
+	return (s0+s1)+(s2+s3) == 0
+}

@@ -1,0 +1,76 @@
+package cpu
+
+import "github.com/mercer-go/mercer/backend"
+
+// trtriBase is the order at which the recursions of trtri and lauum end.
+const trtriBase = 32
+
+// trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal counts as ones and
+// is neither read nor written. It reports false, with A as it was, when an
+// element of the diagonal is exactly zero.
+func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
+	if !unit && !regular(a) {
+		return false
+	}
+	if ul == backend.Upper {
+		a = a.t() // the inverse of the transpose
+	}
+	q.invertLower(unit, a)
+	return true
+}
+
+// regular tells whether no element of the diagonal is exactly zero.
+func regular[T backend.Float](a view[T]) bool {
+	for i := range a.rows {
+		if *a.at(i, i) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// invertLower halves the triangle until a block is small:
+//
+//	┌ L₁₁     ┐⁻¹   ┌ L₁₁⁻¹                     ┐
+//	└ L₂₁ L₂₂ ┘   = └ −L₂₂⁻¹ L₂₁ L₁₁⁻¹   L₂₂⁻¹ ┘
+//
+// L₂₁ is solved for from both sides before the triangles are inverted, which
+// is more exact than a product with an inverse.
+func (q *queue[T]) invertLower(unit bool, a view[T]) {
+	n := a.rows
+	if n <= trtriBase {
+		invertPlain(unit, a)
+		return
+	}
+	n1 := split(n, trtriBase)
+	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
+	q.trsm(backend.Left, backend.Lower, backend.NoTrans, unit, -1, a22, a21)
+	q.trsm(backend.Right, backend.Lower, backend.NoTrans, unit, 1, a11, a21)
+	if q.stopped() {
+		return
+	}
+	q.invertLower(unit, a11)
+	q.invertLower(unit, a22)
+}
+
+// invertPlain inverts a small lower triangle, from the last column on: column j
+// is the inverse of what lies right below times the column, over −L_jj.
+func invertPlain[T backend.Float](unit bool, a view[T]) {
+	for j := a.rows - 1; j >= 0; j-- {
+		pivot := T(1)
+		if !unit {
+			pivot = 1 / *a.at(j, j)
+			*a.at(j, j) = pivot
+		}
+		for i := a.rows - 1; i > j; i-- {
+			sum := *a.at(i, j)
+			if !unit {
+				sum *= *a.at(i, i)
+			}
+			for p := j + 1; p < i; p++ {
+				sum += *a.at(i, p) * *a.at(p, j)
+			}
+			*a.at(i, j) = -pivot * sum
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"math/bits"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The packing routines read a matrix at A, whose neighbouring rows are Lda
+// elements apart, and write panels of w elements to C. See ukr.Packer.
+
+// short is a vector register of 16, 32 or 64 bytes.
+func (e *emitter) short(bytes int) reg.VecVirtual {
+	switch bytes {
+	case 16:
+		return e.XMM()
+	case 32:
+		return e.YMM()
+	}
+	return e.ZMM()
+}
+
+// packCopy emits the packing of columns that lie in one piece: row p of the
+// source holds w elements of each of M panels, Ldc elements apart in C.
+func (e *emitter) packCopy(w int) {
+	args := e.args()
+	src, dst := e.field(args, offA), e.field(args, offC)
+	k, lda, ldc := e.field(args, offK), e.field(args, offLda), e.field(args, offLdc)
+	e.scale(lda)
+	e.scale(ldc)
+	// The widest vectors that w holds, the last one overlapping the one before
+	// it where they do not fill w.
+	lanes := min(e.lanes(), 1<<(bits.Len(uint(w))-1))
+	row, panel, end := e.label("row"), e.label("panel"), e.label("end")
+
+	e.Label(row)
+	e.DECQ(k)
+	e.JL(operand.LabelRef(end))
+	from, to, m := e.GP64(), e.GP64(), e.field(args, offM)
+	e.MOVQ(src, from)
+	e.MOVQ(dst, to)
+	e.Label(panel)
+	for at := 0; at < w; at += lanes {
+		v := e.short(lanes * e.size())
+		first := min(at, w-lanes)
+		e.move(e.at(from, first), v)
+		e.move(v, e.at(to, first))
+	}
+	e.ADDQ(operand.U32(w*e.size()), from)
+	e.ADDQ(ldc, to)
+	e.DECQ(m)
+	e.JG(operand.LabelRef(panel))
+	e.ADDQ(lda, src)
+	e.ADDQ(operand.U32(w*e.size()), dst)
+	e.JMP(operand.LabelRef(row))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// packTranspose emits the packing of one panel of w rows that lie in one piece
+// each: K columns, a multiple of 8, in blocks of 4 × 4, the last rows
+// overlapping those before them.
+func (e *emitter) packTranspose(w int) {
+	args := e.args()
+	src, dst, k, lda := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLda)
+	e.scale(lda)
+	lda3 := e.GP64()
+	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, lda3)
+	loop, end := e.label("loop"), e.label("end")
+	e.TESTQ(k, k)
+	e.JLE(operand.LabelRef(end))
+	e.Label(loop)
+	row := e.GP64()
+	e.MOVQ(src, row)
+	for i := 0; i < w; i += 4 {
+		first := min(i, w-4)
+		if first < i {
+			back := e.GP64()
+			e.IMUL3Q(operand.U32(i-first), lda, back)
+			e.SUBQ(back, row)
+		}
+		for p := 0; p < 8; p += 4 {
+			r := make([]reg.VecVirtual, 4)
+			for n := range r {
+				r[n] = e.short(4 * e.size())
+				m := operand.Mem{Base: row, Disp: p * e.size()}
+				switch n {
+				case 1:
+					m.Index, m.Scale = lda, 1
+				case 2:
+					m.Index, m.Scale = lda, 2
+				case 3:
+					m.Index, m.Scale = lda3, 1
+				}
+				e.move(m, r[n])
+			}
+			for n, c := range e.transposed(r) {
+				e.move(c, e.at(dst, (p+n)*w+first))
+			}
+		}
+		if i+4 < w {
+			e.LEAQ(operand.Mem{Base: row, Index: lda, Scale: 4}, row)
+		}
+	}
+	e.ADDQ(operand.U32(8*e.size()), src)
+	e.ADDQ(operand.U32(8*w*e.size()), dst)
+	e.SUBQ(operand.U32(8), k)
+	e.JG(operand.LabelRef(loop))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// transposed is the columns of the 4 × 4 block with rows r.
+func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
+	t := make([]reg.VecVirtual, 4)
+	c := make([]reg.VecVirtual, 4)
+	for i := range t {
+		t[i], c[i] = e.short(4*e.size()), e.short(4*e.size())
+	}
+	for i := range 2 {
+		a, b := r[2*i], r[2*i+1]
+		if e.double() {
+			e.VUNPCKLPD(b, a, t[2*i])
+			e.VUNPCKHPD(b, a, t[2*i+1])
+		} else {
+			e.VUNPCKLPS(b, a, t[2*i])
+			e.VUNPCKHPS(b, a, t[2*i+1])
+		}
+	}
+	if e.double() {
+		e.VPERM2F128(operand.U8(0x20), t[2], t[0], c[0])
+		e.VPERM2F128(operand.U8(0x20), t[3], t[1], c[1])
+		e.VPERM2F128(operand.U8(0x31), t[2], t[0], c[2])
+		e.VPERM2F128(operand.U8(0x31), t[3], t[1], c[3])
+	} else {
+		e.VUNPCKLPD(t[2], t[0], c[0])
+		e.VUNPCKHPD(t[2], t[0], c[1])
+		e.VUNPCKLPD(t[3], t[1], c[2])
+		e.VUNPCKHPD(t[3], t[1], c[3])
+	}
+	return c
+}
