@@ -34,7 +34,7 @@ func scoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
 	if err != nil {
 		return s, err
 	}
-	hf, err := hostOf("the predictions", pred)
+	hf, err := hostOf("prediction", pred)
 	if err != nil {
 		return s, err
 	}
@@ -45,7 +45,7 @@ func scoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
 		return s, valueError("y", hy, i, j)
 	}
 	if i, j, ok := notFinite(hf); ok {
-		return s, valueError("the predictions", hf, i, j)
+		return s, valueError("prediction", hf, i, j)
 	}
 	n, t := float64(hy.Rows), float64(hy.Cols)
 	for j := range hy.Cols {

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -26,6 +27,9 @@ type Plan struct {
 // a device that uses Go memory as it is, X takes nothing more unless rows are
 // left out or X is centred.
 func MakePlan(dev backend.Device, p Problem, m Method) (Plan, error) {
+	if dev == nil {
+		return Plan{}, errors.New("solvers: no device was given")
+	}
 	if err := p.checkShapes(); err != nil {
 		return Plan{}, err
 	}

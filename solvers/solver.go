@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -80,14 +79,8 @@ type Result struct {
 // back.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start := time.Now()
-	if dev == nil {
-		return nil, errors.New("solvers: no device was given")
-	}
 	if par.Memory < 0 {
 		return nil, fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", par.Memory)
-	}
-	if err := p.checkShapes(); err != nil {
-		return nil, err
 	}
 	plan, err := MakePlan(dev, p, par.Method)
 	if err != nil {

@@ -1,0 +1,59 @@
+package learners_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestScoreRegression(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		y, pred mat.Matrix
+		want    learners.RegressionScore
+	}{
+		{"one output", mat.NewVecDense(4, []float64{1, 2, 3, 4}), mat.NewVecDense(4, []float64{1, 2, 3, 6}),
+			learners.RegressionScore{RMSE: 1, MAE: 0.5, R2: 1 - 4.0/5, N: 4}},
+		// scikit-learn 1.2.1: mean_squared_error(squared=False),
+		// mean_absolute_error and r2_score of these.
+		{"two outputs", mat.NewDense(3, 2, []float64{0.5, 1, -1, 1, 7, -6}), mat.NewDense(3, 2, []float64{0, 2, -1, 2, 8, -5}),
+			learners.RegressionScore{RMSE: 0.8227486121839513, MAE: 0.75, R2: 0.9368005266622779, N: 3}},
+		{"constant, met", mat.NewVecDense(2, []float64{0.1, 0.1}), mat.NewVecDense(2, []float64{0.1, 0.1}), learners.RegressionScore{R2: 1, N: 2}},
+		{"constant, missed", mat.NewVecDense(3, []float64{0.1, 0.1, 0.1}), mat.NewVecDense(3, []float64{0.1, 0.1, 3.1}),
+			learners.RegressionScore{RMSE: math.Sqrt(3), MAE: 1, N: 3}},
+		{"one sample", mat.NewVecDense(1, []float64{2}), mat.NewVecDense(1, []float64{4}), learners.RegressionScore{RMSE: 2, MAE: 2, N: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := learners.ScoreRegression(test.y, test.pred)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
+			near(t, "RMSE", got.RMSE, test.want.RMSE, bound)
+			near(t, "MAE", got.MAE, test.want.MAE, bound)
+			near(t, "R2", got.R2, test.want.R2, bound)
+			if got.N != test.want.N {
+				t.Errorf("N is %d, want %d", got.N, test.want.N)
+			}
+		})
+	}
+	one := mat.NewVecDense(1, []float64{1})
+	for _, test := range []struct {
+		y, pred mat.Matrix
+		want    string
+	}{
+		{nil, one, "learners: score: y is missing"},
+		{one, &mat.Dense{}, "learners: score: prediction is empty"},
+		{one, mat.NewDense(1, 2, nil), "learners: score: y is 1×1, the predictions are 1×2"},
+		{mat.NewVecDense(1, []float64{math.NaN()}), one, "learners: score: y: row 1, column 1 is NaN"},
+		{one, mat.NewVecDense(1, []float64{math.Inf(1)}), "learners: score: prediction: row 1, column 1 is +Inf"},
+		{one, mat.NewVecDense(1, []float64{1e200}), "too large for float64"},
+	} {
+		if _, err := learners.ScoreRegression(test.y, test.pred); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}
