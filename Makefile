@@ -30,7 +30,7 @@ test: ## run every test, generated code included
 
 .PHONY: race
 race: ## run the short tests under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short ./...
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m ./...
 
 .PHONY: purego
 purego: ## run the short tests without any assembly
@@ -38,7 +38,7 @@ purego: ## run the short tests without any assembly
 
 .PHONY: arm64
 arm64: ## run the short tests of the backends as arm64 under qemu-user
-	GOARCH=arm64 $(GO) test -short -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/...
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/...
 
 .PHONY: generate
 generate: ## write the generated assembly anew
