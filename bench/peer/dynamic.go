@@ -1,0 +1,97 @@
+//go:build linux && (amd64 || arm64)
+
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// library is an opened shared library.
+type library struct {
+	name, path string
+	handle     uintptr
+}
+
+// open opens the first of files that is in one of the places, or else the first
+// that the system's loader finds. A place is a folder or the file itself.
+func open(name string, files, places []string) (library, error) {
+	var looked []string
+	for _, place := range places {
+		looked = append(looked, place)
+		for _, file := range files {
+			path := filepath.Join(place, file)
+			if info, err := os.Stat(place); err == nil && !info.IsDir() {
+				if path = place; !strings.HasPrefix(filepath.Base(place), strings.TrimSuffix(file, ".0")) {
+					continue
+				}
+			}
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			return load(name, path)
+		}
+	}
+	for _, file := range files {
+		l, err := load(name, file)
+		if err == nil {
+			return l, nil
+		}
+		if !strings.Contains(err.Error(), "No such file") {
+			return l, err
+		}
+	}
+	where := "where the system's loader looks"
+	if len(looked) > 0 {
+		where = strings.Join(looked, ", ") + " and " + where
+	}
+	return library{}, fmt.Errorf("%w: no %s in %s", ErrMissing, strings.Join(files, " or "), where)
+}
+
+// load binds every symbol at once and keeps the names to the library: two
+// libraries with the same names must not call into each other.
+func load(name, path string) (library, error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return library{}, fmt.Errorf("bench: %s: %w", name, err)
+	}
+	return library{name: name, path: path, handle: handle}, nil
+}
+
+func (l library) symbol(name string) (uintptr, error) {
+	p, err := purego.Dlsym(l.handle, name)
+	if err != nil {
+		return 0, fmt.Errorf("bench: %s: %s has no %s", l.name, l.path, name)
+	}
+	return p, nil
+}
+
+// bind makes the Go function that f points to call the symbol.
+func (l library) bind(f any, name string) error {
+	p, err := l.symbol(name)
+	if err == nil {
+		purego.RegisterFunc(f, p)
+	}
+	return err
+}
+
+// call calls a function whose arguments are all pointers. keep stays alive
+// until it has returned.
+func call(function uintptr, keep any, arguments ...uintptr) {
+	purego.SyscallN(function, arguments...)
+	runtime.KeepAlive(keep)
+}
+
+func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+func data[T backend.Float](h backend.Host[T]) uintptr { return ptr(unsafe.SliceData(h.Data)) }

@@ -1,0 +1,90 @@
+//go:build linux && (amd64 || arm64)
+
+package peer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+)
+
+// Intel's numbers of the layers that libmkl_rt loads.
+const (
+	interfaceLP64 = 0
+	threadingGNU  = 3
+)
+
+// mklVersion is MKLVersion of mkl_types.h.
+type mklVersion struct {
+	Major, Minor, Update         int32
+	Status, Build, CPU, Platform *byte
+}
+
+func mkl(places []string) (*Library, error) {
+	l, err := open("mkl", []string{"libmkl_rt.so", "libmkl_rt.so.2", "libmkl_rt.so.1"}, places)
+	if err != nil {
+		return nil, err
+	}
+	// MKL's GNU threads need the OpenMP runtime's names; its other parts are
+	// looked for by name only, and are found once they are loaded.
+	if _, err := purego.Dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
+	}
+	if folder := filepath.Dir(l.path); folder != "." {
+		for _, part := range []string{"libmkl_core.so", "libmkl_gnu_thread.so", "libmkl_intel_lp64.so"} {
+			parts, _ := filepath.Glob(filepath.Join(folder, part+"*"))
+			for _, path := range parts {
+				if _, err := purego.Dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL); err != nil {
+					return nil, fmt.Errorf("bench: mkl: %w", err)
+				}
+			}
+		}
+	}
+	var layer, integers func(int32) int32
+	var threads, dynamic func(int32)
+	var version func(*mklVersion)
+	var describe func(*byte, int32)
+	for _, f := range []struct {
+		to   any
+		name string
+	}{
+		{&layer, "MKL_Set_Threading_Layer"}, {&integers, "MKL_Set_Interface_Layer"},
+		{&threads, "MKL_Set_Num_Threads"}, {&dynamic, "MKL_Set_Dynamic"},
+		{&version, "MKL_Get_Version"}, {&describe, "MKL_Get_Version_String"},
+	} {
+		if err := l.bind(f.to, f.name); err != nil {
+			return nil, err
+		}
+	}
+	integers(interfaceLP64)
+	if os.Getenv("MKL_THREADING_LAYER") == "" {
+		layer(threadingGNU)
+	}
+	dynamic(0) // as many threads as it is told
+	var v mklVersion
+	version(&v)
+	text := make([]byte, 200)
+	describe(&text[0], int32(len(text)))
+	out := &Library{Name: l.name, Path: l.path}
+	out.Detail = fmt.Sprintf("%s, code path %s", strings.TrimSpace(unix.ByteSliceToString(text)), unix.BytePtrToString(v.CPU))
+	for _, name := range []string{"MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR"} {
+		if set := os.Getenv(name); set != "" {
+			out.Detail += fmt.Sprintf(" (%s=%s)", name, set)
+		}
+	}
+	if out.F64, err = fortran[float64](l, "d"); err != nil {
+		return nil, err
+	}
+	if out.F32, err = fortran[float32](l, "s"); err != nil {
+		return nil, err
+	}
+	out.Threads = func(n int) func() {
+		threads(int32(n))
+		return func() {}
+	}
+	return out, nil
+}

@@ -1,0 +1,71 @@
+//go:build linux && (amd64 || arm64)
+
+package peer
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/cpu"
+)
+
+// envCore is what OpenBLAS reads when it is loaded.
+const envCore = "OPENBLAS_CORETYPE"
+
+func openBLAS(places []string) (*Library, error) {
+	l, err := open("openblas", []string{"libopenblas.so.0", "libopenblas.so"}, places)
+	if err != nil {
+		return nil, err
+	}
+	var config, core func() string
+	var threads func(int32)
+	for _, f := range []struct {
+		to   any
+		name string
+	}{{&config, "openblas_get_config"}, {&core, "openblas_get_corename"}, {&threads, "openblas_set_num_threads"}} {
+		if err := l.bind(f.to, f.name); err != nil {
+			return nil, err
+		}
+	}
+	words := strings.Fields(config())
+	if slices.Contains(words, "USE64BITINT") {
+		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers; one with 32-bit integers is needed", l.path)
+	}
+	x := &cpu.X86
+	avx512 := x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
+	avx2 := x.HasAVX2 && x.HasFMA
+	out := &Library{Name: l.name, Path: l.path}
+	out.Detail = fmt.Sprintf("%s, core type %s", strings.Join(words[:min(2, len(words))], " "), core())
+	if set := os.Getenv(envCore); set != "" {
+		out.Detail += fmt.Sprintf(" (%s=%s)", envCore, set)
+	} else if better := betterCore(core(), avx512, avx2); better != "" {
+		out.Wants = []string{envCore + "=" + better}
+		out.Detail += fmt.Sprintf(" (mis-detected: this processor is a %s)", better)
+	}
+	if out.F64, err = fortran[float64](l, "d"); err != nil {
+		return nil, err
+	}
+	if out.F32, err = fortran[float32](l, "s"); err != nil {
+		return nil, err
+	}
+	out.Threads = func(n int) func() {
+		threads(int32(n))
+		return func() {}
+	}
+	return out, nil
+}
+
+// betterCore is the core type that OpenBLAS should have detected, or empty. A
+// version older than the processor takes it for one with fewer instructions.
+func betterCore(core string, avx512, avx2 bool) string {
+	core = strings.ToLower(core)
+	switch {
+	case avx512 && !slices.Contains([]string{"skylakex", "cooperlake", "sapphirerapids"}, core):
+		return "SkylakeX"
+	case avx2 && !avx512 && !slices.Contains([]string{"haswell", "zen"}, core):
+		return "Haswell"
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// TestLibraries holds every library that is here to one meaning of the
+// routines, on matrices with padding, whose other triangle must stay as it is.
+func TestLibraries(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			l, err := Open(name, nil)
+			if errors.Is(err, ErrMissing) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(l.Detail, l.Path, l.Wants)
+			for _, threads := range []int{1, 2} {
+				restore := l.Threads(threads)
+				t.Run(fmt.Sprintf("float64/threads=%d", threads), func(t *testing.T) { check(t, l.F64, 0x1p-53) })
+				t.Run(fmt.Sprintf("float32/threads=%d", threads), func(t *testing.T) { check(t, l.F32, 0x1p-24) })
+				restore()
+			}
+		})
+	}
+}
+
+// check compares with sums in float64. All operands are of the order of 1, the
+// sums have at most 31 terms, so that 64 units in the last place of the largest
+// partial sum bound any order of summing.
+func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
+	const m, n, k, alpha, beta = 23, 17, 31, 1.5, -0.5
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	random := func(rows, cols int) backend.Host[T] {
+		h := backend.Host[T]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]T, rows*(cols+3))}
+		for i := range h.Data {
+			h.Data[i] = T(rng.Float64() - 0.5)
+		}
+		return h
+	}
+	at := func(h backend.Host[T], i, j int) float64 { return float64(h.Data[i*h.Stride+j]) }
+	symmetric := func(h backend.Host[T], i, j int) float64 { return at(h, max(i, j), min(i, j)) }
+	copied := func(h backend.Host[T]) backend.Host[T] {
+		h.Data = append([]T(nil), h.Data...)
+		return h
+	}
+	compare := func(name string, before, got backend.Host[T], lower bool, want func(i, j int) float64) {
+		t.Helper()
+		for i := range got.Rows {
+			for j := range got.Stride {
+				if i*got.Stride+j >= len(got.Data) {
+					break
+				}
+				w := float64(before.Data[i*got.Stride+j])
+				if j < got.Cols && (!lower || j <= i) {
+					w = want(i, j)
+				}
+				if g := at(got, i, j); !(math.Abs(g-w) <= 64*unit*k) {
+					t.Fatalf("%s: element (%d, %d) is %v, want %v", name, i, j, g, w)
+				}
+			}
+		}
+	}
+	sum := func(n int, term func(p int) float64) (s float64) {
+		for p := range n {
+			s += term(p)
+		}
+		return s
+	}
+
+	a, b, c := random(m, k), random(k, n), random(m, n)
+	if got := copied(c); r.Gemm != nil {
+		r.Gemm(alpha, a, b, beta, got)
+		compare("gemm", c, got, false, func(i, j int) float64 {
+			return alpha*sum(k, func(p int) float64 { return at(a, i, p) * at(b, p, j) }) + beta*at(c, i, j)
+		})
+	}
+	square, wide := random(m, m), random(m, n)
+	if got := copied(c); r.Symm != nil {
+		r.Symm(alpha, square, wide, beta, got)
+		compare("symm", c, got, false, func(i, j int) float64 {
+			return alpha*sum(m, func(p int) float64 { return symmetric(square, i, p) * at(wide, p, j) }) + beta*at(c, i, j)
+		})
+	}
+	if got := copied(square); r.Syrk != nil {
+		r.Syrk(alpha, a, beta, got)
+		compare("syrk", square, got, true, func(i, j int) float64 {
+			return alpha*sum(k, func(p int) float64 { return at(a, i, p) * at(a, j, p) }) + beta*at(square, i, j)
+		})
+	}
+	if r.Symv != nil {
+		x, y := random(m, 1).Data[:m], random(m, 1).Data[:m]
+		got := append([]T(nil), y...)
+		r.Symv(alpha, square, x, beta, got)
+		for i := range m {
+			w := alpha*sum(m, func(p int) float64 { return symmetric(square, i, p) * float64(x[p]) }) + beta*float64(y[i])
+			if !(math.Abs(float64(got[i])-w) <= 64*unit*k) {
+				t.Fatalf("symv: element %d is %v, want %v", i, got[i], w)
+			}
+		}
+	}
+	// A diagonal of 2 over rows whose other elements sum to at most 1 in
+	// magnitude: solving enlarges no error.
+	triangle := random(m, m)
+	for i := range m {
+		for j := range m {
+			triangle.Data[i*triangle.Stride+j] *= 2. / m
+		}
+		triangle.Data[i*triangle.Stride+i] = 2
+	}
+	if got := copied(wide); r.Trsm != nil {
+		r.Trsm(alpha, triangle, got)
+		solution := copied(got)
+		compare("trsm", wide, got, false, func(i, j int) float64 {
+			s := alpha * at(wide, i, j)
+			for p := range i {
+				s -= at(triangle, i, p) * at(solution, p, j)
+			}
+			return s / at(triangle, i, i)
+		})
+	}
+	if got := copied(triangle); r.Potrf != nil {
+		if err := r.Potrf(got); err != nil {
+			t.Fatal(err)
+		}
+		compare("potrf", triangle, got, true, func(i, j int) float64 {
+			s := at(triangle, i, j) - sum(j, func(p int) float64 { return at(got, i, p) * at(got, j, p) })
+			if i == j {
+				return math.Sqrt(s)
+			}
+			return s / at(got, j, j)
+		})
+		triangle.Data[triangle.Stride*4+4] = -1
+		if r.Potrf(triangle) == nil {
+			t.Error("potrf accepts a matrix that is not positive definite")
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	if _, err := Open("atlas", nil); err == nil || !strings.Contains(err.Error(), "there are: gonum, openblas, mkl") {
+		t.Errorf("got %v", err)
+	}
+}
