@@ -25,24 +25,24 @@ type engine[T backend.Float] struct {
 type blocking struct {
 	kc int // depth of a packed panel
 	mc int // rows of a task, a multiple of MR
-	tn int // columns of a task, a multiple of NR
-	mb int // rows of packed A, a multiple of mc
-	nc int // columns of packed B, a multiple of tn
+	nc int // columns of packed B, a multiple of NR
+	nr int // NR
 }
 
 // blockingFor derives the sizes from a tile of mr × nr elements of size bytes:
-// a panel of B takes half of a first-level cache of 32 KiB or more, a task's
-// rows of A a quarter of a second-level cache of 1 MiB, packed A and packed B
-// some megabytes each.
+// a task's rows of A take half of a second-level cache of 1 MiB, packed B some
+// megabytes of the third. KC is as deep as still leaves eight panels in a task:
+// C is read and written once for each KC, and that, not the first-level cache,
+// is what a smaller one costs (512 against 192: 88 against 78 % of the ceiling;
+// float64, AVX-512, n = 1536, AMD EPYC of family 25, November 2026).
 func blockingFor(mr, nr, size int) blocking {
-	const l1, l2, shared = 32 << 10, 1 << 20, 8 << 20
-	var b blocking
-	b.kc = min(max(l1*3/4/(nr*size)/8*8, 64), 384)
-	b.mc = max(l2/4/(b.kc*size)/mr, 1) * mr
-	b.tn = max(512/nr, 1) * nr
-	b.mb = max(shared/(b.kc*size)/b.mc, 1) * b.mc
-	b.nc = max(shared/(b.kc*size)/b.tn, 1) * b.tn
-	return b
+	const kc, l2, l3 = 512, 1 << 20, 8 << 20
+	return blocking{
+		kc: kc,
+		mc: max(l2/2/(kc*size)/mr, 1) * mr,
+		nc: max(l3/(kc*size)/nr, 1) * nr,
+		nr: nr,
+	}
 }
 
 func newEngine[T backend.Float](d *device, k *ukr.Kernels[T]) *engine[T] {

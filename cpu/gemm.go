@@ -47,8 +47,10 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
 }
 
 // product is C ← α A B + β C on a region of C, A with k columns, B given as its
-// transpose. It is loops 5 to 3. Each block of C is written after the parts of
-// A and B that it takes were packed: with k ≤ KC, C may be A or B.
+// transpose. It is loops 5 to 3.
+//
+// With k ≤ KC and as many columns of C, C may be A or B: all of B, and all of a
+// task's rows of A, are packed before they are written.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows: work on Cᵀ.
@@ -63,12 +65,9 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 		return
 	}
 	e := q.engine
-	mr, nr, size := e.ukr.MR, e.ukr.NR, e.block
-	depth := min(k, size.kc)
-	packedA, freeA := e.shared(panels(min(m, size.mb), mr) * mr * depth)
-	defer freeA()
-	packedB, freeB := e.shared(panels(min(n, size.nc), nr) * nr * depth)
-	defer freeB()
+	nr, size := e.ukr.NR, e.block
+	packedB, free := e.shared(panels(min(n, size.nc), nr) * nr * min(k, size.kc))
+	defer free()
 
 	for jc := 0; jc < n; jc += size.nc { // loop 5
 		nb := min(size.nc, n-jc)
@@ -78,35 +77,31 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 			if pc > 0 {
 				beta = 1
 			}
-			q.pieces(nb, size.tn, func(s *scratch[T], j, cols int) {
+			q.pieces(nb, packGrain/nr*nr, func(s *scratch[T], j, cols int) {
 				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
 			})
-			for ic := 0; ic < m; ic += size.mb { // loop 3
-				mb := min(size.mb, m-ic)
-				if part.count(mb, nb, jc-ic) == 0 {
-					continue
-				}
-				q.pieces(mb, size.mc, func(s *scratch[T], i, rows int) {
-					a.pack(e.packerA(s), packedA[i*kb:], ic+i, pc, rows, kb)
-				})
-				g := newGrid(mb, nb, size.mc, size.tn)
-				q.tasks(g.tasks(), func(s *scratch[T], task int) {
-					i, j, rows, cols := g.block(task)
-					elements := part.count(rows, cols, jc+j-ic-i)
-					if elements == 0 {
-						return
-					}
-					p := packed[T]{packedA[i*kb:], packedB[j*kb:], kb}
-					e.multiply(s, p, alpha, beta, c.part(ic+i, jc+j, rows, cols), part, jc+j-ic-i)
-					q.count(2 * float64(elements) * float64(kb))
-				})
-				if q.stopped() {
+			g := newGrid(m, nb, size, q.threads())
+			q.tasks(g.tasks(), func(s *scratch[T], task int) { // loop 3
+				i, j, rows, cols := g.block(task)
+				elements := part.count(rows, cols, jc+j-i)
+				if elements == 0 {
 					return
 				}
+				packedA := s.grow(panels(rows, e.ukr.MR) * e.ukr.MR * kb)
+				a.pack(e.packerA(s), packedA, i, pc, rows, kb)
+				p := packed[T]{packedA, packedB[j*kb:], kb}
+				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), part, jc+j-i)
+				q.count(2 * float64(elements) * float64(kb))
+			})
+			if q.stopped() {
+				return
 			}
 		}
 	}
 }
+
+// packGrain is how many columns of B a worker packs at a time.
+const packGrain = 512
 
 // scale is C ← β C on a region.
 func (q *queue[T]) scale(beta T, c view[T], part region) {

@@ -20,7 +20,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		cut := newGrid(rows, cols, tm, tn)
+		cut := grid{m: rows, n: cols, mc: tm, tn: tn, cols: panels(cols, tn)}
 		q.tasks(cut.tasks(), func(s *scratch[T], task int) {
 			i, j, rows, cols := cut.block(task)
 			elements := part.count(rows, cols, j0+j-i0-i)

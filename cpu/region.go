@@ -73,17 +73,23 @@ func (r region) count(m, n, off int) int {
 // clamp is x brought into 0 … limit.
 func clamp(x, limit int) int { return max(0, min(x, limit)) }
 
-// grid is an m × n part of C cut into blocks, one for each task. Blocks of one
-// column strip follow each other, so that workers share packed B.
-type grid struct{ m, n, mc, tn, rows int }
+// grid is an m × n part of C cut into blocks of mc × tn, one for each task.
+type grid struct{ m, n, mc, tn, cols int }
 
-func newGrid(m, n, mc, tn int) grid {
-	return grid{m: m, n: n, mc: mc, tn: tn, rows: panels(m, mc)}
+// newGrid cuts a part of C for a product. A task packs its rows of A, so it
+// should have many columns; they are halved while the workers would have fewer
+// than four tasks each, down to KC, which is as many as in-place products need.
+func newGrid(m, n int, size blocking, threads int) grid {
+	tn := panels(n, size.nr) * size.nr
+	for tn >= 2*size.kc && panels(m, size.mc)*panels(n, tn) < 4*threads {
+		tn = panels(tn/2, size.nr) * size.nr
+	}
+	return grid{m: m, n: n, mc: size.mc, tn: tn, cols: panels(n, tn)}
 }
 
-func (g grid) tasks() int { return g.rows * panels(g.n, g.tn) }
+func (g grid) tasks() int { return panels(g.m, g.mc) * g.cols }
 
 func (g grid) block(task int) (i, j, rows, cols int) {
-	i, j = task%g.rows*g.mc, task/g.rows*g.tn
+	i, j = task/g.cols*g.mc, task%g.cols*g.tn
 	return i, j, min(g.mc, g.m-i), min(g.tn, g.n-j)
 }

@@ -188,8 +188,8 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	for i := range e.mr {
 		e.CMPQ(m, operand.U32(i))
 		e.JLE(operand.LabelRef(done))
-		e.PREFETCHT0(operand.Mem{Base: row})
-		e.PREFETCHT0(operand.Mem{Base: row, Disp: e.nr()*e.size() - 1})
+		e.PREFETCHT1(operand.Mem{Base: row})
+		e.PREFETCHT1(operand.Mem{Base: row, Disp: e.nr()*e.size() - 1})
 		e.ADDQ(ldc, row)
 	}
 	e.Label(done)
