@@ -171,7 +171,7 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 	}
 	list := []demoRow{{Model: "the mean", predicted: mean}}
 	ridge := fitFlags{learner: "ridge", solver: "auto", lambda: t.ridgeLambda}
-	kernelRidge := fitFlags{learner: "kernel-ridge", kernel: fmt.Sprintf("gaussian(sigma=%v)", t.sigma), lambda: t.lambda, intercept: true}
+	kernelRidge := fitFlags{learner: "kernel-ridge", kernel: fmt.Sprintf("gaussian(sigma=%v)", t.sigma), lambda: t.lambda, intercept: new(true)}
 	for _, f := range []fitFlags{ridge, kernelRidge} {
 		start := time.Now()
 		m, predicted, err := t.fit(ctx, dev, f, p())

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -30,12 +31,8 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 		return "interrupted", 1
 	}
 	text = oneLine(err)
-	var path *fs.PathError
-	switch {
-	case errors.Is(err, backend.ErrMemory):
+	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
-	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && !strings.Contains(text, path.Path):
-		text += ": " + path.Path
 	}
 	if errors.As(err, new(usageError)) || !a.started {
 		return text, 2
@@ -43,38 +40,48 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// packages are the prefixes of the library's messages, of no use to somebody
-// at a terminal.
-var packages = []string{"backend", "kernels", "solvers", "learners", "dataset", "modelfile"}
+// plain rewrites the library's messages for somebody at a terminal: the names
+// of its packages are of no use there, those of the flags are.
+var plain = strings.NewReplacer(
+	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ",
+	"raise lambda", "raise --lambda", "allow more memory", "raise --memory",
+)
 
+// oneLine is the text of err on one line.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	text := strings.Join(lines, "; ")
-	for {
-		before, after, found := strings.Cut(text, ": ")
-		if !found || !slices.Contains(packages, before) {
-			return text
-		}
-		text = after
-	}
+	text := plain.Replace(": " + strings.Join(lines, "; "))
+	return strings.TrimPrefix(text, ": ")
 }
 
 // flagError explains a flag that is not there or has a wrong value.
 func flagError(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return usageError{err}
+	var (
+		unknown *pflag.NotExistError
+		without *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+		syntax  *strconv.NumError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return usagef("unknown flag -%s; %s --help lists the flags", unknown.GetSpecifiedName(), c.CommandPath())
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		name := unknown.GetSpecifiedName()
+		return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
+	case errors.As(err, &without):
+		return usagef("--%s: needs a value", without.GetSpecifiedName())
+	case errors.As(err, &invalid) && errors.As(err, &syntax):
+		kind := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number ≥ 0", "bool": "true or false"}
+		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, kind[invalid.GetFlag().Value.Type()], invalid.GetValue())
+	case errors.As(err, &invalid):
+		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
-	name := unknown.GetSpecifiedName()
-	if unknown.GetSpecifiedShortnames() != "" {
-		return usagef("unknown flag -%s; %s --help lists the flags", name, c.CommandPath())
-	}
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
+	return usageError{err}
 }
 
 // subcommand rejects a first argument that is no subcommand.
@@ -117,10 +124,12 @@ func checkOutput(flag, path, input string) error {
 			return usagef("%s: %s is the file that is read; give another name", flag, path)
 		}
 	}
-	dir := parent(path)
+	dir := filepath.Dir(path)
 	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no folder %s; make it first", flag, dir)
 	case err != nil:
-		return fmt.Errorf("%s: %w; make the folder first", flag, err)
+		return fmt.Errorf("%s: %w", flag, err)
 	case !info.IsDir():
 		return usagef("%s: %s is not a folder", flag, dir)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +27,8 @@ type fitFlags struct {
 	targets                                 []string
 	lambda, testFraction                    float64
 	seed                                    uint64
-	intercept, noIntercept, noStandardize   bool
+	intercept                               *bool // nil: the learner's default
+	noStandardize                           bool
 }
 
 // The names of the learners; the first is the default.
@@ -59,14 +62,30 @@ and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'.`,
 	flags.Float64Var(&f.lambda, "lambda", 1, "λ of (K + λI)α = y, ≥ 0, not scaled by the number of rows")
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
-	flags.BoolVar(&f.intercept, "intercept", false, "fit an unpenalised intercept (default for ridge)")
-	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none (default for kernel-ridge)")
+	flags.BoolFunc("intercept", "fit an unpenalised intercept (default for ridge)", f.setIntercept(true))
+	flags.BoolFunc("no-intercept", "fit none (default for kernel-ridge)", f.setIntercept(false))
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
 	flags.StringVar(&f.missing, "missing", "impute", "empty cells: impute or refuse")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	flags.StringVar(&f.solver, "solver", "auto", "`NAME` of the solver: "+strings.Join(solverNames, ", "))
 	return c
+}
+
+// setIntercept is the value of --intercept, and of --no-intercept with the
+// opposite meaning.
+func (f *fitFlags) setIntercept(yes bool) func(string) error {
+	return func(text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return err
+		}
+		if f.intercept != nil && *f.intercept != (on == yes) {
+			return errors.New("contradicts an earlier flag; give one of --intercept and --no-intercept")
+		}
+		f.intercept = new(on == yes)
+		return nil
+	}
 }
 
 // check returns the first flag that is wrong.
@@ -86,8 +105,6 @@ func (f *fitFlags) check(file string) error {
 		return usagef("--lambda: must be a finite number ≥ 0, got %v", f.lambda)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
-	case f.intercept && f.noIntercept:
-		return usagef("--intercept and --no-intercept: give one of them")
 	case f.learner == "ridge" && f.kernel != "":
 		return usagef("--kernel: ridge has a linear kernel; leave it out, or use --learner kernel-ridge")
 	case f.learner == "kernel-ridge" && f.solver == "primal":
@@ -102,12 +119,12 @@ type fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o lea
 // fitter returns the learner that the flags describe.
 func (f *fitFlags) fitter() (fitter, error) {
 	if f.learner == "ridge" {
-		l := learners.Ridge{Lambda: f.lambda, NoIntercept: f.noIntercept, Method: method(f.solver)}
+		l := learners.Ridge{Lambda: f.lambda, NoIntercept: f.intercept != nil && !*f.intercept, Method: method(f.solver)}
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 			return asModel(l.Fit(ctx, dev, x, y, o))
 		}, nil
 	}
-	l := learners.KernelRidge{Lambda: f.lambda, Intercept: f.intercept, Seed: f.seed}
+	l := learners.KernelRidge{Lambda: f.lambda, Intercept: f.intercept != nil && *f.intercept, Seed: f.seed}
 	if f.kernel != "" {
 		k, err := kernels.Parse(f.kernel)
 		if err == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,7 +19,7 @@ type size int64
 func (s *size) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n == 0 || n > math.MaxInt64 {
-		return fmt.Errorf("want a size such as 8GB, 512MiB or 1000000")
+		return fmt.Errorf("want a size such as 8GB, 512MiB or 1000000, got %q", text)
 	}
 	*s = size(n)
 	return nil
@@ -36,8 +35,6 @@ func (s *size) String() string {
 }
 
 func humanBytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
-
-func parent(path string) string { return filepath.Dir(path) }
 
 // exact is the shortest text that reads back as the same number.
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
