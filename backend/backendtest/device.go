@@ -28,6 +28,17 @@ func testDevice(t *testing.T, s Suite) {
 		}
 	})
 	t.Run("Convert", func(t *testing.T) { testConvert(t, s) })
+	t.Run("ConvertMisuse", func(t *testing.T) {
+		dev, other := s.Open(t, backend.Config{}), s.Open(t, backend.Config{})
+		wide, thin := upload(t, dev.F64(), backend.NewHost[float64](2, 3)), upload(t, dev.F32(), backend.NewHost[float32](2, 3))
+		foreignWide, foreignThin := upload(t, other.F64(), backend.NewHost[float64](2, 3)), upload(t, other.F32(), backend.NewHost[float32](2, 3))
+		requirePanic(t, "Narrow: ", func() { dev.Narrow(thin.View(0, 0, 2, 2), wide) })
+		requirePanic(t, "Widen: ", func() { dev.Widen(wide, thin.View(0, 0, 1, 3)) })
+		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(foreignThin, wide) })
+		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(thin, foreignWide) })
+		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(foreignWide, thin) })
+		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(wide, foreignThin) })
+	})
 }
 
 // testConvert: a conversion has one correct result, that of Go.

@@ -17,8 +17,6 @@ func (g gemmCase) String() string {
 	return fmt.Sprintf("Gemm %v %v m=%d n=%d k=%d alpha=%v beta=%v", g.tA, g.tB, g.m, g.n, g.k, g.alpha, g.beta)
 }
 
-func (g gemmCase) flops() float64 { return backend.GemmFlops(g.m, g.n, g.k) }
-
 func gemmCall[T backend.Float](g gemmCase) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 		b.Gemm(g.tA, g.tB, T(g.alpha), m[0], m[1], T(g.beta), m[2])
@@ -26,7 +24,7 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// exact makes op(A), op(B) and C of whole numbers ≤ 8: with k ≤ 4100 the sums
+// gemmExact makes op(A), op(B) and C of whole numbers ≤ 8: with k ≤ 4100 the sums
 // are < 2¹⁹ and the result, with the factors above, < 2²⁴, so that float32
 // holds every intermediate result. C is NaN when it must not be read.
 func (r *rig[T]) gemmExact(g gemmCase) {

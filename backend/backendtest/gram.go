@@ -164,6 +164,34 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
+// testGramDuplicates has points of X among those of another matrix Z: their
+// distance is 0 too, exactly, with and without an offset.
+func testGramDuplicates[T backend.Float](r *rig[T]) {
+	for _, d := range featureCounts {
+		for _, k := range distanceKernels(d, 1) {
+			for _, offset := range []float64{0, 1e6} {
+				x := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+				z := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+				what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, duplicates, offset %g", k, x.Rows, z.Rows, d, offset)
+				atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
+				of := make([]int, z.Rows) // the row of X that row j of Z repeats
+				for j := range of {
+					of[j] = r.rng.IntN(x.Rows)
+					if j%2 == 0 {
+						copy(z.Row(j), x.Row(of[j]))
+					}
+				}
+				got := r.do(what, gramCall[T](k), x, z, filled(x.Rows, z.Rows, sentinel))
+				for j := 0; j < z.Rows; j += 2 {
+					if g := got.Row(of[j])[j]; g != atZero {
+						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, of[j], j, g, atZero)
+					}
+				}
+			}
+		}
+	}
+}
+
 func sameRow(x host, i, j int) bool {
 	for p, v := range x.Row(i) {
 		if x.Row(j)[p] != v {
@@ -225,12 +253,32 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 }
 
 // testGramMul bounds Σ_j k_ij v_j by the error of each k_ij, and γ_{m+1} for
-// the sum, one rounding of k_ij included.
+// the sum, one rounding of k_ij included. Every second call is with z == x, one
+// in four on points far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {
+	calls := 0
 	multiply := func(d int, k kernels.Kernel, n, m, t int) {
-		what := fmt.Sprintf("GramMul %v n=%d m=%d d=%d t=%d", k, n, m, d, t)
+		calls++
+		same := calls%2 == 0
+		if same {
+			m = n
+		}
+		what := fmt.Sprintf("GramMul %v n=%d m=%d d=%d t=%d, z == x: %v", k, n, m, d, t, same)
 		x, z, v := r.normals(n, d), r.normals(m, d), r.normals(m, t)
+		if calls%4 < 2 && len(kernels.Compile(k).Stats) == 1 && kernels.Compile(k).Stats[0].Kind.TranslationInvariant() {
+			what += ", offset 1e6"
+			far := func(h host) host {
+				return each(h.Rows, d, func(i, j int) float64 { return float64(T(1e6 + h.Row(i)[j])) })
+			}
+			x, z = far(x), far(z)
+		}
+		if same {
+			z = x
+		}
 		mulCall := func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			if same {
+				op[1] = op[0]
+			}
 			b.GramMul(op[3], k, op[0], op[1], op[2])
 			return nil
 		}

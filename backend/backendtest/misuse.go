@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// panics requires f to panic with a text of check.go for that operation.
-func (r *rig[T]) panics(op string, f func()) string {
-	r.Helper()
+// requirePanic requires f to panic with a text of check.go for that operation.
+func requirePanic(t testing.TB, op string, f func()) string {
+	t.Helper()
 	text := func() (text string) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -25,9 +26,14 @@ func (r *rig[T]) panics(op string, f func()) string {
 		if text == "" {
 			text = "nothing"
 		}
-		r.Errorf("%s: misuse must panic with %q, panicked with: %s", op, "backend: "+op+"…", text)
+		t.Errorf("%s: misuse must panic with %q, panicked with: %s", op, "backend: "+op+"…", text)
 	}
 	return text
+}
+
+func (r *rig[T]) panics(op string, f func()) string {
+	r.Helper()
+	return requirePanic(r, op, f)
 }
 
 // testMisuse makes every kind of call that no program should make, each with

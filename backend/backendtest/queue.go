@@ -242,7 +242,7 @@ func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) err
 	}
 	for i, w := range want.Data {
 		if float64(got.Data[i]) != w {
-			return fmt.Errorf("Gemm beside other callers: element %d is %v, want %v", i, got.Data[i], w)
+			return fmt.Errorf("beside other callers: element %d of a product is %v, want %v", i, got.Data[i], w)
 		}
 	}
 	if err := b.Upload(m[2], round[T](spd)); err != nil {
@@ -257,7 +257,7 @@ func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) err
 	for i := range n {
 		for j := range i + 1 {
 			if float64(got.Row(i)[j]) != low.Row(i)[j] {
-				return fmt.Errorf("Potrf beside other callers: element (%d, %d) is %v, want %v", i, j, got.Row(i)[j], low.Row(i)[j])
+				return fmt.Errorf("beside other callers: element (%d, %d) of a factor is %v, want %v", i, j, got.Row(i)[j], low.Row(i)[j])
 			}
 		}
 	}

@@ -89,6 +89,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"PotrfFailure", testPotrfFailure[T]},
 		{"GramKernels", testGramKernels[T]},
 		{"GramSymmetric", testGramSymmetric[T]},
+		{"GramDuplicates", testGramDuplicates[T]},
 		{"GramOffset", testGramOffset[T]},
 		{"GramNearDuplicates", testGramNearDuplicates[T]},
 		{"GramMul", testGramMul[T]},
