@@ -66,7 +66,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		clear(in[n*nr:])
 		if finite(in) {
 			e.multiplyTriangle(s, alpha, triangle, in, out, steps)
-			unpackPanel(part, out, nr)
+			e.unpack(s, part, out)
 		} else {
 			multiplyPlain(unit, alpha, a, part)
 		}

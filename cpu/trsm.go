@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
@@ -35,7 +36,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		})
 		alpha = 1
 	}
-	n, kc := b.rows, q.engine.block.kc
+	n, kc := b.rows, q.engine.block.kc/2
 	for done := 0; done < n; {
 		nb := min(kc, n-done)
 		first := done // of the block on the diagonal; from the end if upper
@@ -70,78 +71,107 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
-	invertible := packTriangle(triangle, a, mr, unit)
-	q.tasks(panels(x.cols, nr), func(s *scratch[T], strip int) {
-		j := strip * nr
-		part := x.part(0, j, n, min(nr, x.cols-j))
+	invertible := q.packTriangle(triangle, a, unit)
+	q.pieces(x.cols, trsmStrips*nr, func(s *scratch[T], j, cols int) {
+		part := x.part(0, j, n, cols)
 		if invertible {
-			work := s.grow(steps * mr * nr)
-			e.packerB(s).view(work, part.t())
-			clear(work[n*nr:])
-			scaleSlice(alpha, work[:n*nr])
-			e.substitute(s, triangle, work, steps)
-			unpackPanel(part, work, nr)
+			e.substitute(s, triangle, alpha, part)
 		} else {
 			substitutePlain(unit, alpha, a, part)
 		}
-		q.count(backend.TrsmFlops(n, part.cols))
+		q.count(backend.TrsmFlops(n, cols))
 	})
 }
 
-// substitute solves one packed strip of right-hand sides.
-func (e *engine[T]) substitute(s *scratch[T], triangle, work []T, steps int) {
-	mr := e.ukr.MR
+// trsmStrips is how many panels of right-hand sides a worker solves side by
+// side, so that each panel of the triangle is read once for all of them.
+const trsmStrips = 4
+
+// substitute solves with a packed triangle for a few panels of right-hand
+// sides.
+func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) {
+	mr, nr := e.ukr.MR, e.ukr.NR
+	n, steps := x.rows, panels(x.rows, mr)
+	size := steps * mr * nr // of a packed strip, padded to whole tiles
+	strips := panels(x.cols, nr)
+	work := s.grow(strips * size)
+	for j := range strips {
+		strip := work[j*size:][:size]
+		e.packerB(s).view(strip, x.part(0, j*nr, n, min(nr, x.cols-j*nr)).t())
+		clear(strip[n*nr:])
+		scaleSlice(alpha, strip[:n*nr])
+	}
 	at := 0
 	for r := range steps {
-		s.tile = ukr.Tile[T]{A: &triangle[at], B: &work[0], K: r * mr}
-		e.ukr.Trsm(&s.tile)
+		for j := range strips {
+			s.tile = ukr.Tile[T]{A: &triangle[at], B: &work[j*size], K: r * mr}
+			e.ukr.Trsm(&s.tile)
+		}
 		at += mr * mr * (r + 1)
+	}
+	for j := range strips {
+		e.unpack(s, x.part(0, j*nr, n, min(nr, x.cols-j*nr)), work[j*size:])
 	}
 }
 
-// packTriangle writes a lower triangle as panels of w rows for Kernels.Trsm:
-// panel r has (r+1)·w columns; the diagonal is inverted, and continued by ones
+// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm:
+// panel r has (r+1)·MR columns; the diagonal is inverted, and continued by ones
 // to whole panels. It reports false when an inverse is out of range although
 // the element is not zero, so that one must divide.
-func packTriangle[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
-	for r := 0; r < a.rows; r += w {
-		rows := min(w, a.rows-r)
-		cols := r + w
-		clear(dst[:cols*w])
-		for i := range w {
-			if i >= rows {
-				dst[(r+i)*w+i] = 1
-				continue
+func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
+	w := q.engine.ukr.MR
+	var failed atomic.Bool
+	q.pieces(panels(a.rows, w), 8, func(s *scratch[T], first, count int) {
+		for r := first; r < first+count; r++ {
+			i := r * w
+			rows := min(w, a.rows-i)
+			panel := dst[w*w*r*(r+1)/2:][:w*(i+w)]
+			q.engine.packerA(s).view(panel, a.part(i, 0, rows, i))
+			if !packCorner(panel[w*i:], a.part(i, i, rows, rows), w, unit) {
+				failed.Store(true)
 			}
-			for p := range r + i {
-				dst[p*w+i] = *a.at(r+i, p)
-			}
-			d := T(1)
-			if !unit {
-				d = *a.at(r+i, r+i)
-			}
-			inverse := 1 / d
+		}
+	})
+	return !failed.Load()
+}
+
+// packCorner writes the w columns on the diagonal of a panel.
+func packCorner[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
+	clear(dst)
+	for p := range w {
+		inverse := T(1)
+		if p < a.rows && !unit {
+			d := *a.at(p, p)
+			inverse = 1 / d
 			if math.IsInf(float64(inverse), 0) && d != 0 {
 				return false
 			}
-			dst[(r+i)*w+i] = inverse
 		}
-		dst = dst[cols*w:]
+		dst[p*w+p] = inverse
+		for i := p + 1; i < a.rows; i++ {
+			dst[p*w+i] = *a.at(i, p)
+		}
 	}
 	return true
 }
 
-// unpackPanel writes a packed strip of columns back.
-func unpackPanel[T backend.Float](x view[T], work []T, w int) {
-	for p := range x.rows {
+// unpack writes a packed panel of NR columns back.
+func (e *engine[T]) unpack(s *scratch[T], x view[T], work []T) {
+	w, done := e.ukr.NR, 0
+	if x.rs == 1 && x.cols == w && x.rows >= 8 {
+		done = x.rows / 8 * 8
+		s.tile = ukr.Tile[T]{A: &work[0], C: x.at(0, 0), K: done, Ldc: x.cs}
+		e.ukr.UnpackB(&s.tile)
+	}
+	for p := done; p < x.rows; p++ {
 		row := work[p*w : p*w+x.cols]
-		at := x.off + p*x.rs
 		if x.cs == 1 {
+			at := x.off + p*x.rs
 			copy(x.data[at:at+x.cols], row)
 			continue
 		}
 		for j, v := range row {
-			x.data[at+j*x.cs] = v
+			*x.at(p, j) = v
 		}
 	}
 }

@@ -113,6 +113,53 @@ func (e *emitter) packTranspose(w int) {
 	e.RET()
 }
 
+// unpackTranspose emits the reverse of packTranspose: a panel of w at A, K
+// columns, a multiple of 8, to w rows of C, Ldc elements apart.
+func (e *emitter) unpackTranspose(w int) {
+	args := e.args()
+	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)
+	e.scale(ldc)
+	ldc3 := e.GP64()
+	e.LEAQ(operand.Mem{Base: ldc, Index: ldc, Scale: 2}, ldc3)
+	loop, end := e.label("loop"), e.label("end")
+	e.TESTQ(k, k)
+	e.JLE(operand.LabelRef(end))
+	e.Label(loop)
+	row := e.GP64()
+	e.MOVQ(dst, row)
+	for i := 0; i < w; i += 4 {
+		for p := 0; p < 8; p += 4 {
+			r := make([]reg.VecVirtual, 4)
+			for n := range r {
+				r[n] = e.short(4 * e.size())
+				e.move(e.at(src, (p+n)*w+i), r[n])
+			}
+			for n, c := range e.transposed(r) {
+				m := operand.Mem{Base: row, Disp: p * e.size()}
+				switch n {
+				case 1:
+					m.Index, m.Scale = ldc, 1
+				case 2:
+					m.Index, m.Scale = ldc, 2
+				case 3:
+					m.Index, m.Scale = ldc3, 1
+				}
+				e.move(c, m)
+			}
+		}
+		if i+4 < w {
+			e.LEAQ(operand.Mem{Base: row, Index: ldc, Scale: 4}, row)
+		}
+	}
+	e.ADDQ(operand.U32(8*w*e.size()), src)
+	e.ADDQ(operand.U32(8*e.size()), dst)
+	e.SUBQ(operand.U32(8), k)
+	e.JG(operand.LabelRef(loop))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
 // transposed is the columns of the 4 × 4 block with rows r.
 func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
 	t := make([]reg.VecVirtual, 4)

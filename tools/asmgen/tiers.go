@@ -57,6 +57,7 @@ var routines = []routine{
 	{"copyB", "Tile", "copyB is Packer.Copy for panels of NR.", func(e *emitter) { e.packCopy(e.nr()) }},
 	{"transposeA", "Tile", "transposeA is Packer.Transpose for panels of MR.", func(e *emitter) { e.packTranspose(e.mr) }},
 	{"transposeB", "Tile", "transposeB is Packer.Transpose for panels of NR.", func(e *emitter) { e.packTranspose(e.nr()) }},
+	{"unpackB", "Tile", "unpackB is Kernels.UnpackB.", func(e *emitter) { e.unpackTranspose(e.nr()) }},
 	{"affine", "Span", "affine is x ← A·x + B.", func(e *emitter) { e.affine() }},
 	{"add", "Span", "add is x ← x + y.", func(e *emitter) { e.pairwise(e.add) }},
 	{"mul", "Span", "mul is x ← x · y.", func(e *emitter) { e.pairwise(e.mul) }},

@@ -84,6 +84,16 @@ func transposeBF64AVX2(args *Tile[float64])
 //go:noescape
 func transposeBF32AVX2(args *Tile[float32])
 
+// unpackBF64AVX2 is Kernels.UnpackB.
+//
+//go:noescape
+func unpackBF64AVX2(args *Tile[float64])
+
+// unpackBF32AVX2 is Kernels.UnpackB.
+//
+//go:noescape
+func unpackBF32AVX2(args *Tile[float32])
+
 // affineF64AVX2 is x ← A·x + B.
 //
 //go:noescape

@@ -84,6 +84,16 @@ func transposeBF64AVX512(args *Tile[float64])
 //go:noescape
 func transposeBF32AVX512(args *Tile[float32])
 
+// unpackBF64AVX512 is Kernels.UnpackB.
+//
+//go:noescape
+func unpackBF64AVX512(args *Tile[float64])
+
+// unpackBF32AVX512 is Kernels.UnpackB.
+//
+//go:noescape
+func unpackBF32AVX512(args *Tile[float32])
+
 // affineF64AVX512 is x ← A·x + B.
 //
 //go:noescape

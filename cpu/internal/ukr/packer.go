@@ -21,3 +21,13 @@ func genericPacker[T Float](w int) Packer[T] {
 		},
 	}
 }
+
+func unpackGeneric[T Float](t *Tile[T]) {
+	src := at(t.A, 0, t.K*genericNR)
+	for i := range genericNR {
+		row := at(t.C, i*t.Ldc, t.K)
+		for p := range row {
+			row[p] = src[p*genericNR+i]
+		}
+	}
+}

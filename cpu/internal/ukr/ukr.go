@@ -46,6 +46,10 @@ type Kernels[T Float] struct {
 
 	PackA, PackB Packer[T] // panels of MR, and of NR
 
+	// UnpackB is the reverse of PackB.Transpose: A is a packed panel of NR, K
+	// columns, a multiple of 8; C becomes its NR rows, Ldc elements apart.
+	UnpackB func(*Tile[T])
+
 	// Gemm, SqDist and L1 are Tile with s(a, b) = ab, (a−b)² and |a−b|.
 	Gemm, SqDist, L1 func(*Tile[T])
 
@@ -122,11 +126,12 @@ func genericKernels[T Float]() Kernels[T] {
 	return Kernels[T]{
 		MR: genericMR, NR: genericNR,
 		PackA: genericPacker[T](genericMR), PackB: genericPacker[T](genericNR),
-		Gemm:   tileGeneric[T, product[T]],
-		SqDist: tileGeneric[T, squaredDifference[T]],
-		L1:     tileGeneric[T, absoluteDifference[T]],
-		Trsm:   trsmGeneric[T],
-		Affine: affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
+		UnpackB: unpackGeneric[T],
+		Gemm:    tileGeneric[T, product[T]],
+		SqDist:  tileGeneric[T, squaredDifference[T]],
+		L1:      tileGeneric[T, absoluteDifference[T]],
+		Trsm:    trsmGeneric[T],
+		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Distance: distanceGeneric[T], Peak: peakGeneric[T],
 	}
 }
