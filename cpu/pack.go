@@ -52,9 +52,22 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
+	// What is left, an element at a time: at an edge, in small problems.
+	dst = dst[done*w : w*v.cols]
+	if v.rs == 1 {
+		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
+			for i, x := range v.data[at : at+v.rows] {
+				dst[i] = x
+			}
+			at += v.cs
+		}
+		return
+	}
 	for i := range v.rows {
-		for c := done; c < v.cols; c++ {
-			dst[c*w+i] = *v.at(i, c)
+		at := v.off + i*v.rs + done*v.cs
+		for c := i; c < len(dst); c += w {
+			dst[c] = v.data[at]
+			at += v.cs
 		}
 	}
 }

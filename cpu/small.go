@@ -1,0 +1,236 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// Small problems stay on the caller's goroutine: handing out tasks costs about
+// a microsecond, in which a core does 50,000 operations. The smallest are not
+// even packed.
+
+// Limits in multiplications, on an AMD EPYC of family 25 (Zen 4), November
+// 2026.
+const (
+	// aloneOps is where tasks begin to pay: a product of order 64.
+	aloneOps = 1 << 18
+	// plainOps is where packing begins to pay in a product, plainTriangleOps in
+	// one that writes a triangle: at orders 5 and 8.
+	plainOps         = 128
+	plainTriangleOps = 600
+	// plainSolveOps is where it does in a product or solution with a triangle:
+	// at order 24.
+	plainSolveOps = 24 * 24 * 24
+)
+
+// small does a product that is small enough, and tells whether it was.
+func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
+	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
+	if ops > aloneOps || ops == 0 {
+		return false
+	}
+	if ops <= plainOps || ops <= plainTriangleOps && part != whole {
+		plain(alpha, a, b.t(), beta, c, part)
+	} else {
+		q.engine.alone(alpha, a, b.t(), beta, c, part)
+	}
+	if q.done != nil {
+		q.count(2 * float64(part.count(c.rows, c.cols, 0)) * float64(a.cols))
+	}
+	return true
+}
+
+// alone is product in one block, with a worker's own memory.
+func (e *engine[T]) alone(alpha T, a, bt view[T], beta T, c view[T], part region) {
+	if c.cs != 1 && c.rs == 1 {
+		a, bt, c, part = bt, a, c.t(), part.transposed()
+	}
+	k, mr, nr := a.cols, e.ukr.MR, e.ukr.NR
+	s := e.take()
+	defer e.give(s)
+	size := panels(c.rows, mr) * mr * k
+	work := s.grow(size + panels(c.cols, nr)*nr*k)
+	packedA, packedB := work[:size], work[size:]
+	e.packerA(s).view(packedA, a)
+	e.packerB(s).view(packedB, bt)
+	for j := 0; j < c.cols; j += nr {
+		n := min(nr, c.cols-j)
+		if part == whole {
+			s.tile = ukr.Tile[T]{
+				A: &packedA[0], B: &packedB[j*k], C: c.at(0, j),
+				K: k, M: c.rows, N: n, Ldc: c.rs, Lda: mr * k,
+				Alpha: alpha, Beta: beta,
+			}
+			e.ukr.Gemm(&s.tile)
+			continue
+		}
+		first, last := part.rows(c.rows, j, n, 0)
+		for i := first / mr * mr; i < last; i += mr {
+			m := min(mr, c.rows-i)
+			s.tile = ukr.Tile[T]{
+				A: &packedA[i*k], B: &packedB[j*k], C: &s.block[0],
+				K: k, M: m, N: n, Ldc: nr, Lda: mr * k,
+				Alpha: alpha,
+			}
+			e.ukr.Gemm(&s.tile)
+			for r := range m {
+				from, to := part.columns(i+r-j, n)
+				if from < to {
+					at := c.off + (i+r)*c.rs + j
+					storeRow(c.data[at+from:at+to], s.block[r*nr+from:r*nr+to], beta)
+				}
+			}
+		}
+	}
+}
+
+// storeRow is C ← V + β C.
+func storeRow[T backend.Float](c, v []T, beta T) {
+	if beta == 0 {
+		for i, x := range v { // shorter than copy is worth
+			c[i] = x
+		}
+		return
+	}
+	for i, x := range v {
+		c[i] = x + beta*c[i]
+	}
+}
+
+// plain is product by the definition, in tiles of 2 × 2 sums. At an odd edge
+// the last row or column is summed twice and stored once.
+func plain[T backend.Float](alpha T, a, bt view[T], beta T, c view[T], part region) {
+	for i := 0; i < c.rows; i += 2 {
+		i1 := min(i+1, c.rows-1)
+		from0, to0 := part.columns(i, c.cols)
+		from1, to1 := part.columns(i1, c.cols)
+		for j := min(from0, from1); j < max(to0, to1); j += 2 {
+			j1 := min(j+1, c.cols-1)
+			p0, p1 := a.off+i*a.rs, a.off+i1*a.rs
+			q0, q1 := bt.off+j*bt.rs, bt.off+j1*bt.rs
+			var s00, s01, s10, s11 T
+			for range a.cols {
+				a0, a1, b0, b1 := a.data[p0], a.data[p1], bt.data[q0], bt.data[q1]
+				s00 += a0 * b0
+				s01 += a0 * b1
+				s10 += a1 * b0
+				s11 += a1 * b1
+				p0, p1, q0, q1 = p0+a.cs, p1+a.cs, q0+bt.cs, q1+bt.cs
+			}
+			if from0 <= j && j < to0 {
+				store(c.at(i, j), alpha*s00, beta)
+			}
+			if from0 <= j1 && j1 < to0 && j1 > j {
+				store(c.at(i, j1), alpha*s01, beta)
+			}
+			if i1 == i {
+				continue
+			}
+			if from1 <= j && j < to1 {
+				store(c.at(i1, j), alpha*s10, beta)
+			}
+			if from1 <= j1 && j1 < to1 && j1 > j {
+				store(c.at(i1, j1), alpha*s11, beta)
+			}
+		}
+	}
+}
+
+// store is c ← v + β c.
+func store[T backend.Float](c *T, v, beta T) {
+	if beta != 0 {
+		v += beta * *c
+	}
+	*c = v
+}
+
+// solvePlain is X ← α A⁻¹ X for a lower triangle by the definition.
+func solvePlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
+	for i := range a.rows {
+		addMultiples(alpha, &a, -1, &x, i)
+		if unit {
+			continue
+		}
+		d := *a.at(i, i)
+		if inverse := 1 / d; math.IsInf(float64(inverse), 0) && d != 0 {
+			for j := range x.cols {
+				*x.at(i, j) /= d
+			}
+		} else {
+			for j := range x.cols {
+				*x.at(i, j) *= inverse
+			}
+		}
+	}
+}
+
+// multiplyPlain is X ← α A X for a lower triangle by the definition.
+func multiplyPlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
+	for i := a.rows - 1; i >= 0; i-- {
+		scale := alpha
+		if !unit {
+			scale *= *a.at(i, i)
+		}
+		addMultiples(scale, &a, alpha, &x, i)
+	}
+}
+
+// addMultiples is x_i ← β x_i + α Σ_{p<i} a_ip x_p for the rows of X.
+func addMultiples[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
+	if x.cs == 1 {
+		addRows(beta, a, alpha, x, i)
+	} else {
+		addColumns(beta, a, alpha, x, i)
+	}
+}
+
+// addRows is addMultiples where rows lie in one piece: adding two at a time.
+func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
+	to := x.off + i*x.rs
+	row := x.data[to : to+x.cols]
+	if beta != 1 {
+		for j := range row {
+			row[j] *= beta
+		}
+	}
+	at, p, above := a.off+i*a.rs, 0, x.off
+	for ; p+2 <= i; p += 2 {
+		a0, a1 := alpha*a.data[at], alpha*a.data[at+a.cs]
+		x0, x1 := x.data[above:above+len(row)], x.data[above+x.rs:][:len(row)]
+		for j, v := range row {
+			row[j] = v + a0*x0[j] + a1*x1[j]
+		}
+		at, above = at+2*a.cs, above+2*x.rs
+	}
+	if p < i {
+		a0 := alpha * a.data[at]
+		x0 := x.data[above : above+len(row)]
+		for j, v := range row {
+			row[j] = v + a0*x0[j]
+		}
+	}
+}
+
+// addColumns is addMultiples where columns do: sums of four columns at a time.
+// At the edge the last column stands for the missing ones.
+func addColumns[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
+	last := (x.cols - 1) * x.cs
+	for o0 := 0; o0 <= last; o0 += 4 * x.cs {
+		o1, o2, o3 := min(o0+x.cs, last), min(o0+2*x.cs, last), min(o0+3*x.cs, last)
+		var s0, s1, s2, s3 T
+		at, above := a.off+i*a.rs, x.off
+		for range i {
+			v := a.data[at]
+			s0 += v * x.data[above+o0]
+			s1 += v * x.data[above+o1]
+			s2 += v * x.data[above+o2]
+			s3 += v * x.data[above+o3]
+			at, above = at+a.cs, above+x.rs
+		}
+		row := x.data[x.off+i*x.rs:]
+		s0, s1, s2, s3 = beta*row[o0]+alpha*s0, beta*row[o1]+alpha*s1, beta*row[o2]+alpha*s2, beta*row[o3]+alpha*s3
+		row[o0], row[o1], row[o2], row[o3] = s0, s1, s2, s3
+	}
+}
