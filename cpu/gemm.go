@@ -43,24 +43,32 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 
 // gemm is C ← α A B + β C on a region of C.
 func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
-	q.product(alpha, a, b.t(), a.cols, beta, c, part)
+	if !q.small(alpha, a, b, beta, c, part) {
+		q.product(alpha, a, b.t(), a.cols, beta, c, part)
+	}
 }
 
 // product is C ← α A B + β C on a region of C, A with k columns, B given as its
-// transpose. It is loops 5 to 3.
+// transpose.
 //
 // With k ≤ KC and as many columns of C, C may be A or B: all of B, and all of a
 // task's rows of A, are packed before they are written.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
+	q.productBeside(nil, alpha, a, bt, k, beta, c, part)
+}
+
+// productBeside is product while one of the workers does aside first. It is
+// loops 5 to 3.
+func (q *queue[T]) productBeside(aside func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows: work on Cᵀ.
 		a, bt, c, part = bt, a, c.t(), part.transposed()
 	}
 	m, n := c.rows, c.cols
-	if m == 0 || n == 0 {
-		return
-	}
-	if k == 0 {
+	if m == 0 || n == 0 || k == 0 {
+		if aside != nil {
+			aside()
+		}
 		q.scale(beta, c, part)
 		return
 	}
@@ -77,12 +85,21 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 			if pc > 0 {
 				beta = 1
 			}
-			q.pieces(nb, packGrain/nr*nr, func(s *scratch[T], j, cols int) {
+			q.pieces(nb, packGrain/nr*nr, moved(nb*kb), func(s *scratch[T], j, cols int) {
 				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
 			})
-			g := newGrid(m, nb, size, q.threads())
-			q.tasks(g.tasks(), func(s *scratch[T], task int) { // loop 3
-				i, j, rows, cols := g.block(task)
+			flops := backend.GemmFlops(m, nb, kb)
+			g := newGrid(m, nb, size, q.threads(flops))
+			first := 0 // of the grid's tasks
+			if aside != nil {
+				first = 1
+			}
+			q.tasks(first+g.tasks(), flops, func(s *scratch[T], task int) { // loop 3
+				if task < first {
+					aside()
+					return
+				}
+				i, j, rows, cols := g.block(task - first)
 				elements := part.count(rows, cols, jc+j-i)
 				if elements == 0 {
 					return
@@ -93,6 +110,7 @@ func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], 
 				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), part, jc+j-i)
 				q.count(2 * float64(elements) * float64(kb))
 			})
+			aside = nil
 			if q.stopped() {
 				return
 			}
@@ -118,11 +136,6 @@ func (q *queue[T]) scale(beta T, c view[T], part region) {
 			}
 		}
 	})
-}
-
-// pieces runs f on the pieces of 0 … n−1 of grain each.
-func (q *queue[T]) pieces(n, grain int, f func(s *scratch[T], first, count int)) {
-	q.tasks(panels(n, grain), func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }
 
 // packed holds the panels of A and of B that a task multiplies, k deep.

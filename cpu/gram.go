@@ -21,7 +21,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		cut := grid{m: rows, n: cols, mc: tm, tn: tn, cols: panels(cols, tn)}
-		q.tasks(cut.tasks(), func(s *scratch[T], task int) {
+		q.tasks(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
 			i, j, rows, cols := cut.block(task)
 			elements := part.count(rows, cols, j0+j-i0-i)
 			if elements == 0 {
@@ -48,7 +48,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		// A task has its rows of dst to itself and goes through the columns
 		// in order.
-		q.pieces(rows, tm, func(s *scratch[T], i, rows int) {
+		q.pieces(rows, tm, g.flops(rows, cols)+backend.GemmFlops(rows, t, cols), func(s *scratch[T], i, rows int) {
 			for j := 0; j < cols; j += tn {
 				width := min(tn, cols-j)
 				g.tile(s, bx, bz, i0, j0, i, j, rows, width, whole, func(r int, values []T) {
@@ -101,6 +101,13 @@ type gram[T backend.Float] struct {
 	stats []statistic[T]
 	packs []packing[T]
 	size  int // points that are packed at a time
+}
+
+// flops is what rows × cols values of the kernel count when it is weighed
+// whether to share the work: the statistics, and some twenty operations for the
+// program.
+func (g *gram[T]) flops(rows, cols int) float64 {
+	return backend.GemmFlops(rows, cols, g.x.cols*len(g.stats)+10)
 }
 
 // gramBlock is how many points of X and of Z are packed at a time.

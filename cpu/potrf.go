@@ -12,54 +12,73 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	if err := q.wait(); err != nil {
 		return err
 	}
-	err := q.potrf(ul, v, 0)
+	err := q.potrf(ul, v)
 	if stopped := q.wait(); stopped != nil {
 		return stopped
 	}
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
-// potrfBase is the order at which the recursion of potrf ends.
+// potrf factors a triangle in place. Block column by block column (right
+// looking):
+//
+//	A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
+//	    └ A₂₁ A₂₂ ┘   A₂₂ ← A₂₂ − A₂₁A₂₁ᵀ, its first block column first;
+//	                  then, beside the rest of A₂₂, its first block is factored
+//
+// so that the factorisation of the blocks on the diagonal, which one worker
+// does alone, is hidden behind products (look-ahead).
+func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
+	if ul == backend.Upper {
+		a = a.t() // UᵀU is LLᵀ of L = Uᵀ
+	}
+	n := a.rows
+	nb := potrfBlock(n, q.engine.block.kc)
+	err := q.factorBlock(a.part(0, 0, min(nb, n), min(nb, n)), 0)
+	for done := 0; err == nil && done+nb < n && !q.stopped(); done += nb {
+		rest := n - done - nb
+		next := min(nb, rest)
+		l11 := a.part(done, done, nb, nb)
+		a21 := a.part(done+nb, done, rest, nb)
+		a22 := a.part(done+nb, done+nb, rest, rest)
+		q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
+		top := a21.part(0, 0, next, nb)
+		q.gemm(-1, a21, top.t(), 1, a22.part(0, 0, rest, next), lower)
+		below := a21.part(next, 0, rest-next, nb)
+		q.productBeside(func() {
+			err = q.single().factorBlock(a22.part(0, 0, next, next), done+nb)
+		}, -1, below, below, nb, 1, a22.part(next, next, rest-next, rest-next), lower)
+	}
+	return err
+}
+
+// potrfBlock is the width of a block column: an eighth of a small matrix, so
+// that there is something to look ahead behind, and KC at most.
+func potrfBlock(n, kc int) int { return max(min(n/8/potrfBase*potrfBase, kc), 4*potrfBase) }
+
+// potrfBase is the order at which the recursion of factorBlock ends.
 const potrfBase = 16
 
-// potrf factors a triangle in place, first being the index of its first row.
-// It halves the matrix until a block is small:
-//
-//	A = ┌ A₁₁     ┐   factor A₁₁; A₂₁ ← A₂₁ L₁₁⁻ᵀ; A₂₂ ← A₂₂ − A₂₁A₂₁ᵀ; factor A₂₂
-//	    └ A₂₁ A₂₂ ┘
-//
-// so that nearly all work is in trsm and syrk of large blocks (Andersen,
-// Gustavson and others, recursive Cholesky, 2000).
-func (q *queue[T]) potrf(ul backend.Uplo, a view[T], first int) error {
+// factorBlock factors a lower triangle in place, first being the index of its
+// first row. It halves the matrix until a block is small, so that most work is
+// in products (Andersen, Gustavson and others, recursive Cholesky, 2000).
+func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
-		if ul == backend.Upper {
-			a = a.t()
-		}
 		q.count(backend.PotrfFlops(n))
 		return potrfPlain(a, first)
 	}
 	n1 := split(n, potrfBase)
-	a11, a22 := a.part(0, 0, n1, n1), a.part(n1, n1, n-n1, n-n1)
-	if err := q.potrf(ul, a11, first); err != nil {
+	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
+	if err := q.factorBlock(a11, first); err != nil {
 		return err
 	}
-	if ul == backend.Lower {
-		a21 := a.part(n1, 0, n-n1, n1)
-		q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, a11, a21)
-		q.syrk(backend.Lower, -1, a21, 1, a22)
-	} else {
-		a12 := a.part(0, n1, n1, n-n1)
-		q.trsm(backend.Left, backend.Upper, backend.Transpose, false, 1, a11, a12)
-		q.syrk(backend.Upper, -1, a12.t(), 1, a22)
-	}
+	q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, a11, a21)
+	q.syrk(backend.Lower, -1, a21, 1, a22)
 	if q.stopped() {
 		return nil
 	}
-	return q.potrf(ul, a22, first+n1)
+	return q.factorBlock(a22, first+n1)
 }
 
 // split is about half of n, a multiple of base.

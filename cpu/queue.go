@@ -16,6 +16,7 @@ type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // nil: never done
 	done   func(flops float64)
+	alone  bool // one worker only
 
 	mu  sync.Mutex // guards done's calls and err
 	err error      // the failure that the next waiting method returns
@@ -64,13 +65,25 @@ func (q *queue[T]) wait() error {
 	return err
 }
 
-// threads is how many workers share the queue's work.
-func (q *queue[T]) threads() int { return q.engine.device.workers() }
+// threads is how many workers share work of so many operations.
+func (q *queue[T]) threads(flops float64) int {
+	if q.alone || flops < worthSharing {
+		return 1
+	}
+	return q.engine.device.workers()
+}
 
-// tasks runs tasks 0 … n−1 on the workers, until the caller's context is done.
-// Each worker has scratch memory of its own.
-func (q *queue[T]) tasks(n int, run func(s *scratch[T], task int)) {
-	tasks(q.threads(), n, func(mine iter.Seq[int]) {
+// worthSharing is the work that takes about as long as waking another worker,
+// some 20 µs.
+const worthSharing = 1 << 20
+
+// moved is what moving n elements counts in operations.
+func moved(n int) float64 { return 32 * float64(n) }
+
+// tasks runs tasks 0 … n−1, some operations in all, on the workers, until the
+// caller's context is done. Each worker has scratch memory of its own.
+func (q *queue[T]) tasks(n int, flops float64, run func(s *scratch[T], task int)) {
+	tasks(q.threads(flops), n, func(mine iter.Seq[int]) {
 		s := q.engine.take()
 		defer q.engine.give(s)
 		for i := range mine {
@@ -82,11 +95,21 @@ func (q *queue[T]) tasks(n int, run func(s *scratch[T], task int)) {
 	})
 }
 
+// pieces is tasks for the pieces of 0 … n−1 of grain each.
+func (q *queue[T]) pieces(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
+	q.tasks(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
+}
+
 // rows runs f on pieces of rows 0 … n−1 that hold cols elements each.
 func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
-	each(q.threads(), n, rowGrain(cols), func(lo, hi int) {
+	each(q.threads(moved(n*cols)), n, rowGrain(cols), func(lo, hi int) {
 		if !q.stopped() {
 			f(lo, hi)
 		}
 	})
+}
+
+// single is the queue for work of one worker that others go on beside.
+func (q *queue[T]) single() *queue[T] {
+	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, alone: true}
 }

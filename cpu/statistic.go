@@ -99,7 +99,7 @@ func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) pa
 		memory, free := e.shared(padded * (m.cols + 1))
 		frees = append(frees, free)
 		out[i] = points[T]{panels: memory[:padded*m.cols], norms: memory[padded*m.cols : padded*(m.cols+1)]}
-		g.q.pieces(rows, 8*w, func(s *scratch[T], r, count int) {
+		g.q.pieces(rows, 8*w, moved(rows*m.cols), func(s *scratch[T], r, count int) {
 			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
 			for k := r; k < r+count; k += w {
 				p.finish(out[i].panels[k*m.cols:], out[i].norms[k:], m.cols, min(w, rows-k), w)

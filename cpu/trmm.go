@@ -48,6 +48,11 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	if !isLower {
 		a, x = a.reversed(true), x.reversed(false)
 	}
+	if n*n*x.cols <= plainSolveOps {
+		multiplyPlain(unit, alpha, a, x)
+		q.count(backend.TrsmFlops(n, x.cols))
+		return
+	}
 	e := q.engine
 	mr, nr := e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
@@ -56,7 +61,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	s := e.take()
 	packLower(e.packerA(s), triangle, a, unit)
 	e.give(s)
-	q.tasks(panels(x.cols, nr), func(s *scratch[T], strip int) {
+	q.tasks(panels(x.cols, nr), backend.TrsmFlops(n, x.cols), func(s *scratch[T], strip int) {
 		j := strip * nr
 		part := x.part(0, j, n, min(nr, x.cols-j))
 		size := steps * mr * nr
@@ -68,6 +73,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			e.multiplyTriangle(s, alpha, triangle, in, out, steps)
 			e.unpack(s, part, out)
 		} else {
+			// The zeros above the diagonal must not meet NaN or Inf.
 			multiplyPlain(unit, alpha, a, part)
 		}
 		q.count(backend.TrsmFlops(n, part.cols))
@@ -109,23 +115,6 @@ func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
 			}
 		}
 		dst = dst[(r+w)*w:]
-	}
-}
-
-// multiplyPlain is X ← α A X for a lower triangle by the definition: with NaN
-// or Inf in X, the zeros above the diagonal must not be multiplied.
-func multiplyPlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
-	for j := range x.cols {
-		for i := x.rows - 1; i >= 0; i-- {
-			sum := *x.at(i, j)
-			if !unit {
-				sum *= *a.at(i, i)
-			}
-			for p := range i {
-				sum += *a.at(i, p) * *x.at(p, j)
-			}
-			*x.at(i, j) = alpha * sum
-		}
 	}
 }
 

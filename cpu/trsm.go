@@ -27,7 +27,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 	if alpha == 0 {
 		// Once over all of B, so that 0·NaN is NaN in every block.
-		q.pieces(b.rows, 64, func(_ *scratch[T], i, rows int) {
+		q.pieces(b.rows, 64, moved(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
 			for r := i; r < i+rows; r++ {
 				for c := range b.cols {
 					*b.at(r, c) *= 0
@@ -66,18 +66,23 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	if !isLower {
 		a, x = a.reversed(true), x.reversed(false)
 	}
+	if n*n*x.cols <= plainSolveOps {
+		solvePlain(unit, alpha, a, x)
+		q.count(backend.TrsmFlops(n, x.cols))
+		return
+	}
 	e := q.engine
 	mr, nr := e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
 	invertible := q.packTriangle(triangle, a, unit)
-	q.pieces(x.cols, trsmStrips*nr, func(s *scratch[T], j, cols int) {
+	q.pieces(x.cols, trsmStrips*nr, backend.TrsmFlops(n, x.cols), func(s *scratch[T], j, cols int) {
 		part := x.part(0, j, n, cols)
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
 		} else {
-			substitutePlain(unit, alpha, a, part)
+			solvePlain(unit, alpha, a, part)
 		}
 		q.count(backend.TrsmFlops(n, cols))
 	})
@@ -121,7 +126,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool
-	q.pieces(panels(a.rows, w), 8, func(s *scratch[T], first, count int) {
+	q.pieces(panels(a.rows, w), 8, moved(a.rows*a.rows/2), func(s *scratch[T], first, count int) {
 		for r := first; r < first+count; r++ {
 			i := r * w
 			rows := min(w, a.rows-i)
@@ -172,22 +177,6 @@ func (e *engine[T]) unpack(s *scratch[T], x view[T], work []T) {
 		}
 		for j, v := range row {
 			*x.at(p, j) = v
-		}
-	}
-}
-
-// substitutePlain is X ← α A⁻¹ X for a lower triangle by divisions.
-func substitutePlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
-	for j := range x.cols {
-		for i := range x.rows {
-			sum := alpha * *x.at(i, j)
-			for p := range i {
-				sum -= *a.at(i, p) * *x.at(p, j)
-			}
-			if !unit {
-				sum /= *a.at(i, i)
-			}
-			*x.at(i, j) = sum
 		}
 	}
 }
