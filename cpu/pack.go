@@ -87,13 +87,21 @@ func (v view[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 type symmetric[T backend.Float] struct{ view[T] }
 
 func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
-	to.each(dst, rows, cols, func(r, c int) T {
-		r, c = i+r, p+c
-		if c > r {
-			r, c = c, r
-		}
-		return *s.at(r, c)
-	})
+	w := to.Width
+	for r := 0; r < rows; r += w {
+		n := min(w, rows-r)
+		panel := dst[r*cols : (r+w)*cols]
+		// Columns before and behind the panel's own square are in one piece,
+		// stored as they are or transposed.
+		before := clamp(i+r-p, cols)
+		behind := clamp(i+r+n-p, cols)
+		to.panel(panel, s.part(i+r, p, n, before))
+		to.each(panel[before*w:], n, behind-before, func(k, c int) T {
+			k, c = i+r+k, p+before+c
+			return *s.at(max(k, c), min(k, c))
+		})
+		to.panel(panel[behind*w:], s.t().part(i+r, p+behind, n, cols-behind))
+	}
 }
 
 // triangular is a triangular matrix: the other triangle counts as zeros, and a

@@ -27,14 +27,8 @@ const (
 
 // small does a product that is small enough, and tells whether it was.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
-	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
-	if ops > aloneOps || ops == 0 {
+	if !q.engine.small(alpha, a, b, beta, c, part) {
 		return false
-	}
-	if ops <= plainOps || ops <= plainTriangleOps && part != whole {
-		plain(alpha, a, b.t(), beta, c, part)
-	} else {
-		q.engine.alone(alpha, a, b.t(), beta, c, part)
 	}
 	if q.done != nil {
 		q.count(2 * float64(part.count(c.rows, c.cols, 0)) * float64(a.cols))
@@ -42,19 +36,33 @@ func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) 
 	return true
 }
 
-// alone is product in one block, with a worker's own memory.
-func (e *engine[T]) alone(alpha T, a, bt view[T], beta T, c view[T], part region) {
-	if c.cs != 1 && c.rs == 1 {
-		a, bt, c, part = bt, a, c.t(), part.transposed()
+func (e *engine[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
+	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
+	switch {
+	case ops > aloneOps || ops == 0:
+		return false
+	case ops <= plainOps || ops <= plainTriangleOps && part != whole:
+		plain(alpha, a, b.t(), beta, c, part)
+	default:
+		alone(e, alpha, a, b.t(), a.cols, beta, c, part)
 	}
-	k, mr, nr := a.cols, e.ukr.MR, e.ukr.NR
+	return true
+}
+
+// alone is product in one block, with a worker's own memory.
+func alone[T backend.Float, A, B operand[T]](e *engine[T], alpha T, a A, bt B, k int, beta T, c view[T], part region) {
+	if c.cs != 1 && c.rs == 1 {
+		alone(e, alpha, bt, a, k, beta, c.t(), part.transposed())
+		return
+	}
+	mr, nr := e.ukr.MR, e.ukr.NR
 	s := e.take()
 	defer e.give(s)
 	size := panels(c.rows, mr) * mr * k
 	work := s.grow(size + panels(c.cols, nr)*nr*k)
 	packedA, packedB := work[:size], work[size:]
-	e.packerA(s).view(packedA, a)
-	e.packerB(s).view(packedB, bt)
+	a.pack(e.packerA(s), packedA, 0, 0, c.rows, k)
+	bt.pack(e.packerB(s), packedB, 0, 0, c.cols, k)
 	for j := 0; j < c.cols; j += nr {
 		n := min(nr, c.cols-j)
 		if part == whole {
@@ -144,6 +152,20 @@ func store[T backend.Float](c *T, v, beta T) {
 		v += beta * *c
 	}
 	*c = v
+}
+
+// leftLower turns op(A) X or X op(A) into L X with L lower, by the strides of
+// views alone.
+func leftLower[T backend.Float](side backend.Side, ul backend.Uplo, t backend.Trans, a, x view[T]) (l, y view[T]) {
+	a = a.op(t)
+	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
+	if side == backend.Right {
+		a, x, isLower = a.t(), x.t(), !isLower
+	}
+	if !isLower {
+		a, x = a.reversed(true), x.reversed(false)
+	}
+	return a, x
 }
 
 // solvePlain is X ← α A⁻¹ X for a lower triangle by the definition.

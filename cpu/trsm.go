@@ -47,7 +47,9 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		x := b.part(first, 0, nb, b.cols)
 		q.solveBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
 		left := n - done - nb
-		q.gemm(-1, a.part(rest, first, left, nb), x, alpha, b.part(rest, 0, left, b.cols), whole)
+		if left > 0 {
+			q.gemm(-1, a.part(rest, first, left, nb), x, alpha, b.part(rest, 0, left, b.cols), whole)
+		}
 		alpha = 1 // the first product has scaled the rest
 		done += nb
 		if q.stopped() {
