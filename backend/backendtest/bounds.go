@@ -191,7 +191,8 @@ func direct(stat kernels.Stat, x, z []float64) approx {
 		case kernels.Dot:
 			term = x[p] * scale * z[p] * scale
 		case kernels.SqDist:
-			term = math.Pow((x[p]-z[p])*scale, 2)
+			diff := (x[p] - z[p]) * scale
+			term = diff * diff
 		case kernels.L1:
 			term = math.Abs((x[p] - z[p]) * scale)
 		}

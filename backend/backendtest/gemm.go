@@ -63,7 +63,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 		}
 	}
 	for range r.fewer(48) {
-		m, n, k := pick(r, blockSizes), pick(r, blockSizes), pick(r, blockSizes)
+		m, n, k := r.block(), r.block(), r.block()
 		r.gemmExact(gemmCase{pick(r, bothTrans), pick(r, bothTrans), m, n, k, pick(r, alphas), pick(r, betas)})
 	}
 	for _, long := range []int{383, 384, 385, 511, 512, 513, 769, 1025, 2049, 4097} {

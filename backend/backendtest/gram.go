@@ -110,7 +110,7 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 		}
 	}
 	for range r.fewer(30) {
-		n, m, d := pick(r, blockSizes), pick(r, blockSizes), pick(r, featureCounts)
+		n, m, d := r.block(), r.block(), pick(r, featureCounts)
 		k := pick(r, everyKernel(d))
 		r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
 	}
@@ -132,7 +132,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 			}
 			n := r.rng.IntN(40)
 			if r.rng.IntN(4) == 0 {
-				n = pick(r, blockSizes)
+				n = r.block()
 			}
 			what := fmt.Sprintf("Gram %v n=%d d=%d, z == x", k, n, d)
 			x := r.normals(n, d)
@@ -305,9 +305,9 @@ func testGramMul[T backend.Float](r *rig[T]) {
 			multiply(d, k, r.rng.IntN(40), r.rng.IntN(40), 1+r.rng.IntN(4))
 		}
 	}
-	for range r.fewer(20) {
+	for range r.fewer(16) {
 		d := pick(r, featureCounts)
-		multiply(d, pick(r, everyKernel(d)), pick(r, blockSizes), pick(r, blockSizes), pick(r, []int{1, 2, 3, 7, 16, 33}))
+		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
 	for _, long := range []int{1025, 2049} {
 		multiply(3, kernels.Gaussian{Sigma: 2}, long, 5, 2)

@@ -195,6 +195,14 @@ func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.Int
 // blockSizes are the sizes around those of registers, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
+// block returns one of blockSizes, with -short one up to 129.
+func (r *rig[T]) block() int {
+	if short() {
+		return blockSizes[r.rng.IntN(18)]
+	}
+	return pick(r, blockSizes)
+}
+
 // some is true, or once in four times with -short.
 func (r *rig[T]) some() bool { return !short() || r.rng.IntN(4) == 0 }
 

@@ -93,6 +93,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range []int{1, 2, 9, 34, 130, 258} {
+		if n > 130 && short() {
+			break
+		}
 		low := r.exactTriangle(n, 12, true)
 		good := mulSparse(low, transpose(low))
 		for _, p := range []int{0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 255, 256, 257} {

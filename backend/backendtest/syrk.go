@@ -76,7 +76,7 @@ func testSyrkExact[T backend.Float](r *rig[T]) {
 		}
 	}
 	for range r.fewer(60) {
-		n, k := pick(r, blockSizes), pick(r, blockSizes)
+		n, k := r.block(), r.block()
 		r.syrkExact(syrkCase{pick(r, bothUplos), pick(r, bothTrans), n, k, pick(r, alphas), pick(r, betas)})
 	}
 	for _, long := range []int{385, 513, 1025, 2049} {
@@ -119,7 +119,7 @@ func testSymmExact[T backend.Float](r *rig[T]) {
 		}
 	}
 	for range r.fewer(60) {
-		m, n := pick(r, blockSizes), pick(r, append(blockSizes, 1, 2, 3))
+		m, n := r.block(), pick(r, []int{1, 2, 3, r.block(), r.block(), r.block()})
 		r.symmExact(symmCase{pick(r, bothUplos), m, n, pick(r, alphas), pick(r, betas)})
 	}
 	for _, ul := range bothUplos {

@@ -90,7 +90,7 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 			}
 		}
 		for range r.fewer(12) {
-			c.order, c.rhs, c.alpha = pick(r, blockSizes), pick(r, blockSizes), pick(r, trsmAlphas)
+			c.order, c.rhs, c.alpha = r.block(), r.block(), pick(r, trsmAlphas)
 			r.trsmExact(c)
 		}
 		for _, long := range []int{385, 513, 1025} {
