@@ -27,9 +27,13 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 			if elements == 0 {
 				return
 			}
-			g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r int, values []T) {
-				copy(out.row(i0 + i + r)[j0+j:], values)
-			})
+			if g.inPlace && elements == rows*cols && cols%q.engine.ukr.NR == 0 {
+				g.direct(s, bx, bz, i0, j0, i, j, out.view().part(i0+i, j0+j, rows, cols))
+			} else {
+				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r int, values []T) {
+					copy(out.row(i0 + i + r)[j0+j:], values)
+				})
+			}
 			q.count(2 * float64(elements) * float64(d))
 		})
 	})
@@ -101,6 +105,9 @@ type gram[T backend.Float] struct {
 	stats []statistic[T]
 	packs []packing[T]
 	size  int // points that are packed at a time
+	// inPlace says that the program has one statistic and leaves its result in
+	// its place.
+	inPlace bool
 }
 
 // flops is what rows × cols values of the kernel count when it is weighed
@@ -117,7 +124,7 @@ const gramBlock = 4096
 // it stays in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
 	u := g.q.engine.ukr
-	return max(112/u.MR, 1) * u.MR, max(128/u.NR, 1) * u.NR
+	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
 // blocks packs X and Z block by block and calls f with each pair, whose first
@@ -136,6 +143,22 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 	}
 }
 
+// direct evaluates the kernel for the whole tile in place of out, the result:
+// the micro-kernel writes the statistic there, and the program changes it while
+// it is in the cache. That saves a pass over memory that is cold.
+func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j int, out view[T]) {
+	st := g.stats[0]
+	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
+	stack := s.grow(g.prog.Depth * out.cols)
+	for r := range out.rows {
+		row := out.data[out.off+r*out.rs:][:out.cols]
+		if st.norms {
+			g.distances(s, st, row, bx[0], bz[0], i0, j0, i+r, j, out.cols)
+		}
+		g.run(s, stack, row, 0, 0, out.cols)
+	}
+}
+
 // tile evaluates the kernel for rows × cols pairs, which begin at point i of
 // the packed block bx and point j of bz, and hands each row to use.
 func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r int, values []T)) {
@@ -146,7 +169,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 	group := max(spanLength/width, 1) // rows on which the program runs at once
 	memory := s.grow(len(g.stats)*size + g.prog.Depth*group*width)
 	for n, st := range g.stats {
-		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size])
+		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size], width)
 	}
 	stack := memory[len(g.stats)*size:]
 	for first := 0; first < rows; first += group {
@@ -175,12 +198,14 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 // stays in the first-level cache.
 const spanLength = 1024
 
-// statistic fills out, width columns wide, by the micro-kernel, KC features at
-// a time.
-func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T) {
+// statistic fills rows × width elements of out, whose rows are stride apart, by
+// the micro-kernel, KC features at a time.
+func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T, stride int) {
 	u, d, kc := g.q.engine.ukr, g.x.cols, g.q.engine.block.kc
 	if d == 0 {
-		clear(out)
+		for r := range rows {
+			clear(out[r*stride:][:width])
+		}
 		return
 	}
 	for p := 0; p < d; p += kc {
@@ -191,7 +216,7 @@ func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j
 		for c := 0; c < width; c += u.NR {
 			s.tile = ukr.Tile[T]{
 				A: &x.panels[i*d+p*u.MR], B: &z.panels[(j+c)*d+p*u.NR], C: &out[c],
-				K: min(kc, d-p), M: rows, N: u.NR, Ldc: width, Lda: u.MR * d,
+				K: min(kc, d-p), M: rows, N: u.NR, Ldc: stride, Lda: u.MR * d,
 				Alpha: 1, Beta: beta,
 			}
 			st.kernel(&s.tile)

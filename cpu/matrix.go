@@ -117,5 +117,6 @@ func (v view[T]) reversed(both bool) view[T] {
 	return v
 }
 
-// at is the address of element (i, j).
-func (v view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
+// at is the address of element (i, j). By pointer, because a copy of v, which
+// does not fit in registers, would take several times as long.
+func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }

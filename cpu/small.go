@@ -27,7 +27,8 @@ const (
 
 // small does a product that is small enough, and tells whether it was.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
-	if !q.engine.small(alpha, a, b, beta, c, part) {
+	bt := b.t()
+	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
 		return false
 	}
 	if q.done != nil {
@@ -36,15 +37,16 @@ func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) 
 	return true
 }
 
-func (e *engine[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
+// small takes B as its transpose.
+func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part region) bool {
 	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
-	switch {
-	case ops > aloneOps || ops == 0:
+	if ops > aloneOps || ops == 0 {
 		return false
-	case ops <= plainOps || ops <= plainTriangleOps && part != whole:
-		plain(alpha, a, b.t(), beta, c, part)
-	default:
-		alone(e, alpha, a, b.t(), a.cols, beta, c, part)
+	}
+	if ops <= plainOps || ops <= plainTriangleOps && part != whole {
+		plain(alpha, a, bt, beta, c, part)
+	} else {
+		alone(e, alpha, *a, *bt, a.cols, beta, *c, part)
 	}
 	return true
 }
@@ -94,6 +96,47 @@ func alone[T backend.Float, A, B operand[T]](e *engine[T], alpha T, a A, bt B, k
 	}
 }
 
+// smallSymm is small for a symmetric factor, of which one triangle is read.
+func (e *engine[T]) smallSymm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) bool {
+	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
+	if ops > aloneOps {
+		return false
+	}
+	if ul == backend.Upper {
+		a = a.t()
+	}
+	switch {
+	case ops <= plainOps:
+		s := e.take()
+		a = a.completed(s.grow(a.rows * a.rows))
+		if side == backend.Left {
+			b = b.t()
+			plain(alpha, &a, &b, beta, &c, whole)
+		} else {
+			plain(alpha, &b, &a, beta, &c, whole)
+		}
+		e.give(s)
+	case side == backend.Left:
+		alone(e, alpha, symmetric[T]{a}, b.t(), a.rows, beta, c, whole)
+	default:
+		alone(e, alpha, b, symmetric[T]{a}, a.rows, beta, c, whole)
+	}
+	return true
+}
+
+// completed is a copy of the symmetric matrix whose lower triangle is v's.
+func (v view[T]) completed(data []T) view[T] {
+	n := v.rows
+	full := view[T]{data: data, rows: n, cols: n, rs: n, cs: 1}
+	for i := range n {
+		for j := range i + 1 {
+			x := *v.at(i, j)
+			data[i*n+j], data[j*n+i] = x, x
+		}
+	}
+	return full
+}
+
 // storeRow is C ← V + β C.
 func storeRow[T backend.Float](c, v []T, beta T) {
 	if beta == 0 {
@@ -109,7 +152,7 @@ func storeRow[T backend.Float](c, v []T, beta T) {
 
 // plain is product by the definition, in tiles of 2 × 2 sums. At an odd edge
 // the last row or column is summed twice and stored once.
-func plain[T backend.Float](alpha T, a, bt view[T], beta T, c view[T], part region) {
+func plain[T backend.Float](alpha T, a, bt *view[T], beta T, c *view[T], part region) {
 	for i := 0; i < c.rows; i += 2 {
 		i1 := min(i+1, c.rows-1)
 		from0, to0 := part.columns(i, c.cols)
@@ -154,48 +197,36 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// leftLower turns op(A) X or X op(A) into L X with L lower, by the strides of
-// views alone.
-func leftLower[T backend.Float](side backend.Side, ul backend.Uplo, t backend.Trans, a, x view[T]) (l, y view[T]) {
-	a = a.op(t)
-	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
-	if side == backend.Right {
-		a, x, isLower = a.t(), x.t(), !isLower
-	}
-	if !isLower {
-		a, x = a.reversed(true), x.reversed(false)
-	}
-	return a, x
-}
-
 // solvePlain is X ← α A⁻¹ X for a lower triangle by the definition.
-func solvePlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
+func solvePlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
 	for i := range a.rows {
-		addMultiples(alpha, &a, -1, &x, i)
+		addMultiples(alpha, a, -1, x, i)
 		if unit {
 			continue
 		}
 		d := *a.at(i, i)
-		if inverse := 1 / d; math.IsInf(float64(inverse), 0) && d != 0 {
-			for j := range x.cols {
-				*x.at(i, j) /= d
+		inverse := 1 / d
+		divide := math.IsInf(float64(inverse), 0) && d != 0
+		at := x.off + i*x.rs
+		for range x.cols {
+			if divide {
+				x.data[at] /= d
+			} else {
+				x.data[at] *= inverse
 			}
-		} else {
-			for j := range x.cols {
-				*x.at(i, j) *= inverse
-			}
+			at += x.cs
 		}
 	}
 }
 
 // multiplyPlain is X ← α A X for a lower triangle by the definition.
-func multiplyPlain[T backend.Float](unit bool, alpha T, a, x view[T]) {
+func multiplyPlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
 	for i := a.rows - 1; i >= 0; i-- {
 		scale := alpha
 		if !unit {
 			scale *= *a.at(i, i)
 		}
-		addMultiples(scale, &a, alpha, &x, i)
+		addMultiples(scale, a, alpha, x, i)
 	}
 }
 

@@ -63,7 +63,19 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		st.packing = len(g.packs)
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
+	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
 	return g
+}
+
+// inPlace tells whether a program ends with its result where its only load was.
+func inPlace(p *kernels.Program) bool {
+	loads := 0
+	for _, in := range p.Code {
+		if in.Op == kernels.Load {
+			loads++
+		}
+	}
+	return loads == 1 && p.Code[0].Op == kernels.Load
 }
 
 // center is the mean of the finite values of each column, or 0. Distances do

@@ -49,7 +49,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		a, x = a.reversed(true), x.reversed(false)
 	}
 	if n*n*x.cols <= plainSolveOps {
-		multiplyPlain(unit, alpha, a, x)
+		multiplyPlain(unit, alpha, &a, &x)
 		q.count(backend.TrsmFlops(n, x.cols))
 		return
 	}
@@ -74,7 +74,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			e.unpack(s, part, out)
 		} else {
 			// The zeros above the diagonal must not meet NaN or Inf.
-			multiplyPlain(unit, alpha, a, part)
+			multiplyPlain(unit, alpha, &a, &part)
 		}
 		q.count(backend.TrsmFlops(n, part.cols))
 	})

@@ -69,7 +69,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		a, x = a.reversed(true), x.reversed(false)
 	}
 	if n*n*x.cols <= plainSolveOps {
-		solvePlain(unit, alpha, a, x)
+		solvePlain(unit, alpha, &a, &x)
 		q.count(backend.TrsmFlops(n, x.cols))
 		return
 	}
@@ -84,7 +84,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
 		} else {
-			solvePlain(unit, alpha, a, part)
+			solvePlain(unit, alpha, &a, &part)
 		}
 		q.count(backend.TrsmFlops(n, cols))
 	})

@@ -154,6 +154,16 @@ func distanceF64AVX2(args *Span[float64])
 //go:noescape
 func distanceF32AVX2(args *Span[float32])
 
+// distanceExpF64AVX2 is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.
+//
+//go:noescape
+func distanceExpF64AVX2(args *Span[float64])
+
+// distanceExpF32AVX2 is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.
+//
+//go:noescape
+func distanceExpF32AVX2(args *Span[float32])
+
 // peakF64AVX2 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //
 //go:noescape

@@ -1,0 +1,53 @@
+package cpu
+
+import "gonum.org/v1/gonum/blas"
+
+// The texts of gonum's panics, which gonum does not export.
+const (
+	badTranspose = "blas: illegal transpose"
+	badUplo      = "blas: illegal triangle"
+	badDiag      = "blas: illegal diagonal"
+	badSide      = "blas: illegal side"
+
+	mLT0 = "blas: m < 0"
+	nLT0 = "blas: n < 0"
+	kLT0 = "blas: k < 0"
+
+	badLdA = "blas: bad leading dimension of A"
+	badLdB = "blas: bad leading dimension of B"
+	badLdC = "blas: bad leading dimension of C"
+
+	shortA = "blas: insufficient length of a"
+	shortB = "blas: insufficient length of b"
+	shortC = "blas: insufficient length of c"
+)
+
+// must panics with gonum's text unless ok. Calls stand in gonum's order, so
+// that a call with several faults meets the same panic.
+func must(ok bool, text string) {
+	if !ok {
+		panic(text)
+	}
+}
+
+func mustTranspose(t blas.Transpose) {
+	must(t == blas.NoTrans || t == blas.Trans || t == blas.ConjTrans, badTranspose)
+}
+
+func mustUplo(ul blas.Uplo) { must(ul == blas.Upper || ul == blas.Lower, badUplo) }
+
+func mustSide(s blas.Side) { must(s == blas.Left || s == blas.Right, badSide) }
+
+func mustDiag(d blas.Diag) { must(d == blas.NonUnit || d == blas.Unit, badDiag) }
+
+// reaches tells whether a slice of the given length holds a rows × cols matrix
+// of rows ld elements apart.
+func reaches(length, rows, cols, ld int) bool { return length >= (rows-1)*ld+cols }
+
+// swapIf is rows, cols in the order in which a transposed operand is stored.
+func swapIf(t blas.Transpose, rows, cols int) (int, int) {
+	if t == blas.NoTrans {
+		return rows, cols
+	}
+	return cols, rows
+}

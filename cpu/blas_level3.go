@@ -1,0 +1,261 @@
+package cpu
+
+import (
+	"gonum.org/v1/gonum/blas"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Level 3, written once for both precisions.
+
+func (impl BLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+	blasGemm(impl.device().f64, tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	blasGemm(impl.device().f32, tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+	blasSymm(impl.device().f64, s, ul, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Ssymm(s blas.Side, ul blas.Uplo, m, n int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	blasSymm(impl.device().f32, s, ul, m, n, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Dsyrk(ul blas.Uplo, t blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, c []float64, ldc int) {
+	blasSyrk(impl.device().f64, ul, t, n, k, alpha, a, lda, beta, c, ldc)
+}
+
+func (impl BLAS) Ssyrk(ul blas.Uplo, t blas.Transpose, n, k int, alpha float32, a []float32, lda int, beta float32, c []float32, ldc int) {
+	blasSyrk(impl.device().f32, ul, t, n, k, alpha, a, lda, beta, c, ldc)
+}
+
+func (impl BLAS) Dsyr2k(ul blas.Uplo, t blas.Transpose, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+	blasSyr2k(impl.device().f64, ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Ssyr2k(ul blas.Uplo, t blas.Transpose, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	blasSyr2k(impl.device().f32, ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (impl BLAS) Dtrmm(s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, b []float64, ldb int) {
+	blasTriangular(impl.device().f64, false, s, ul, t, d, m, n, alpha, a, lda, b, ldb)
+}
+
+func (impl BLAS) Strmm(s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha float32, a []float32, lda int, b []float32, ldb int) {
+	blasTriangular(impl.device().f32, false, s, ul, t, d, m, n, alpha, a, lda, b, ldb)
+}
+
+func (impl BLAS) Dtrsm(s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, b []float64, ldb int) {
+	blasTriangular(impl.device().f64, true, s, ul, t, d, m, n, alpha, a, lda, b, ldb)
+}
+
+func (impl BLAS) Strsm(s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha float32, a []float32, lda int, b []float32, ldb int) {
+	blasTriangular(impl.device().f32, true, s, ul, t, d, m, n, alpha, a, lda, b, ldb)
+}
+
+func blasGemm[T backend.Float](e *engine[T], tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	mustTranspose(tA)
+	mustTranspose(tB)
+	must(m >= 0, mLT0)
+	must(n >= 0, nLT0)
+	must(k >= 0, kLT0)
+	aRows, aCols := swapIf(tA, m, k)
+	bRows, bCols := swapIf(tB, k, n)
+	must(lda >= max(1, aCols), badLdA)
+	must(ldb >= max(1, bCols), badLdB)
+	must(ldc >= max(1, n), badLdC)
+	if m == 0 || n == 0 {
+		return
+	}
+	must(reaches(len(a), aRows, aCols, lda), shortA)
+	must(reaches(len(b), bRows, bCols, ldb), shortB)
+	must(reaches(len(c), m, n, ldc), shortC)
+
+	to := rowMajor(c, m, n, ldc)
+	if alpha == 0 || k == 0 {
+		rescale(e, beta, to, whole)
+		return
+	}
+	left, rightT := rowMajor(a, m, k, lda), rowMajor(b, n, k, ldb)
+	left.storedAs(tA != blas.NoTrans, lda)
+	rightT.storedAs(tB == blas.NoTrans, ldb)
+	multiply(e, alpha, &left, &rightT, beta, &to, whole)
+}
+
+func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	mustSide(s)
+	mustUplo(ul)
+	must(m >= 0, mLT0)
+	must(n >= 0, nLT0)
+	k := n
+	if s == blas.Left {
+		k = m
+	}
+	must(lda >= max(1, k), badLdA)
+	must(ldb >= max(1, n), badLdB)
+	must(ldc >= max(1, n), badLdC)
+	if m == 0 || n == 0 {
+		return
+	}
+	must(reaches(len(a), k, k, lda), shortA)
+	must(reaches(len(b), m, n, ldb), shortB)
+	must(reaches(len(c), m, n, ldc), shortC)
+
+	to := rowMajor(c, m, n, ldc)
+	if alpha == 0 {
+		rescale(e, beta, to, whole)
+		return
+	}
+	from, other := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
+	if !e.smallSymm(sideOf(s), triangle(ul), alpha, from, other, beta, to) {
+		q := &queue[T]{engine: e}
+		q.symm(sideOf(s), triangle(ul), alpha, from, other, beta, to)
+	}
+}
+
+func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, beta T, c []T, ldc int) {
+	mustUplo(ul)
+	mustTranspose(t)
+	must(n >= 0, nLT0)
+	must(k >= 0, kLT0)
+	rows, cols := swapIf(t, n, k)
+	must(lda >= max(1, cols), badLdA)
+	must(ldc >= max(1, n), badLdC)
+	if n == 0 {
+		return
+	}
+	must(reaches(len(a), rows, cols, lda), shortA)
+	must(reaches(len(c), n, n, ldc), shortC)
+
+	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
+	if alpha == 0 || k == 0 {
+		rescale(e, beta, to, part)
+		return
+	}
+	left := rowMajor(a, n, k, lda)
+	left.storedAs(t != blas.NoTrans, lda)
+	multiply(e, alpha, &left, &left, beta, &to, part)
+}
+
+func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	mustUplo(ul)
+	mustTranspose(t)
+	must(n >= 0, nLT0)
+	must(k >= 0, kLT0)
+	rows, cols := swapIf(t, n, k)
+	must(lda >= max(1, cols), badLdA)
+	must(ldb >= max(1, cols), badLdB)
+	must(ldc >= max(1, n), badLdC)
+	if n == 0 {
+		return
+	}
+	must(reaches(len(a), rows, cols, lda), shortA)
+	must(reaches(len(b), rows, cols, ldb), shortB)
+	must(reaches(len(c), n, n, ldc), shortC)
+
+	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
+	if alpha == 0 || k == 0 {
+		rescale(e, beta, to, part)
+		return
+	}
+	left, right := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
+	left.storedAs(t != blas.NoTrans, lda)
+	right.storedAs(t != blas.NoTrans, ldb)
+	multiply(e, alpha, &left, &right, beta, &to, part)
+	multiply(e, alpha, &right, &left, 1, &to, part)
+}
+
+// blasTriangular is Trsm, or Trmm.
+func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul blas.Uplo, t blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int) {
+	mustSide(s)
+	mustUplo(ul)
+	mustTranspose(t)
+	mustDiag(d)
+	must(m >= 0, mLT0)
+	must(n >= 0, nLT0)
+	k := n
+	if s == blas.Left {
+		k = m
+	}
+	must(lda >= max(1, k), badLdA)
+	must(ldb >= max(1, n), badLdB)
+	if m == 0 || n == 0 {
+		return
+	}
+	must(reaches(len(a), k, k, lda), shortA)
+	must(reaches(len(b), m, n, ldb), shortB)
+
+	from, to := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
+	if alpha == 0 {
+		rescale(e, 0, to, whole)
+		return
+	}
+	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
+	if k*m*n <= plainSolveOps {
+		leftLower(side, part, op, &from, &to)
+		if solve {
+			solvePlain(unit, alpha, &from, &to)
+		} else {
+			multiplyPlain(unit, alpha, &from, &to)
+		}
+		return
+	}
+	q := &queue[T]{engine: e}
+	if solve {
+		q.trsm(side, part, op, unit, alpha, from, to)
+	} else {
+		q.trmm(side, part, op, unit, alpha, from, to)
+	}
+}
+
+// leftLower turns op(A) X or X op(A) into L X with L lower, by the strides of
+// the views alone.
+func leftLower[T backend.Float](side backend.Side, ul backend.Uplo, t backend.Trans, a, x *view[T]) {
+	isLower := ul == backend.Lower
+	if (t == backend.Transpose) != (side == backend.Right) {
+		a.rs, a.cs, isLower = a.cs, a.rs, !isLower
+	}
+	if side == backend.Right {
+		x.rows, x.cols, x.rs, x.cs = x.cols, x.rows, x.cs, x.rs
+	}
+	if !isLower {
+		a.off = (a.rows - 1) * (a.rs + a.cs)
+		a.rs, a.cs = -a.rs, -a.cs
+		x.off = (x.rows - 1) * x.rs
+		x.rs = -x.rs
+	}
+}
+
+// storedAs makes a matrix's view that of a matrix stored transposed, in rows ld
+// elements apart.
+func (v *view[T]) storedAs(transposed bool, ld int) {
+	if transposed {
+		v.rs, v.cs = 1, ld
+	}
+}
+
+// multiply is C ← α A B + β C on a region of C, B given as its transpose.
+func multiply[T backend.Float](e *engine[T], alpha T, a, bt *view[T], beta T, c *view[T], part region) {
+	if !e.small(alpha, a, bt, beta, c, part) {
+		q := &queue[T]{engine: e}
+		q.product(alpha, *a, *bt, a.cols, beta, *c, part)
+	}
+}
+
+// rescale is C ← β C on a region; with β = 1 there is nothing to do.
+func rescale[T backend.Float](e *engine[T], beta T, c view[T], part region) {
+	if beta != 1 {
+		q := &queue[T]{engine: e}
+		q.scale(beta, c, part)
+	}
+}
+
+func regionOf(ul blas.Uplo) region {
+	if ul == blas.Upper {
+		return upper
+	}
+	return lower
+}
