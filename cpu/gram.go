@@ -108,6 +108,8 @@ type gram[T backend.Float] struct {
 	// inPlace says that the program has one statistic and leaves its result in
 	// its place.
 	inPlace bool
+	// gaussian says that it is exp(a‖x−z‖²), a ≤ 0, by the norms.
+	gaussian bool
 }
 
 // flops is what rows × cols values of the kernel count when it is weighed
@@ -152,6 +154,10 @@ func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j int, ou
 	stack := s.grow(g.prog.Depth * out.cols)
 	for r := range out.rows {
 		row := out.data[out.off+r*out.rs:][:out.cols]
+		if g.gaussian {
+			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, out.cols)
+			continue
+		}
 		if st.norms {
 			g.distances(s, st, row, bx[0], bz[0], i0, j0, i+r, j, out.cols)
 		}

@@ -64,6 +64,9 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
 	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
+	code := g.prog.Code
+	g.gaussian = g.inPlace && g.stats[0].norms && len(code) == 3 &&
+		code[1].Op == kernels.Affine && code[1].A <= 0 && code[1].B == 0 && code[2].Op == kernels.Exp
 	return g
 }
 
@@ -169,6 +172,36 @@ func (g *gram[T]) distances(s *scratch[T], st statistic[T], row []T, bx, bz poin
 		// Also true for NaN: an infinite feature, or an overflow of the norms.
 		if !(sq >= (norm+norms[c])*cancelled) {
 			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
+		}
+	}
+}
+
+// gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), as distances and then
+// Exp would.
+func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz points[T], i0, j0, i, j, cols int) {
+	u := g.q.engine.ukr
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: T(g.prog.Code[1].A)}
+	u.DistanceExp(&s.span)
+	if s.span.Flag == 0 {
+		return
+	}
+	// Those that have lost too much are marked by −1: a few at a time.
+	marked := s.block[:0]
+	for c := 0; c < cols; {
+		first := c
+		marked = marked[:0]
+		for ; c < cols && len(marked) < u.NR; c++ {
+			if row[c] == -1 {
+				marked = append(marked, squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale))
+			}
+		}
+		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: T(g.prog.Code[1].A)}
+		u.Exp(&s.span)
+		for k := 0; first < c; first++ {
+			if row[first] == -1 {
+				row[first] = marked[k]
+				k++
+			}
 		}
 	}
 }

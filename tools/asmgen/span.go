@@ -146,53 +146,113 @@ func (e *emitter) sqrt() {
 	e.RET()
 }
 
+// A cancellation finds results of (A + y) − 2x that are not at least a part of
+// A + y.
+type cancellation struct {
+	e     *emitter
+	a     reg.VecVirtual
+	least operand.Op // the part
+	two   operand.Op
+	hit   reg.OpmaskVirtual // with mask registers
+	found reg.VecVirtual    // without
+}
+
+func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation {
+	c := &cancellation{e: e, a: a, least: least, two: e.number("two", 2)}
+	if e.masks {
+		c.hit = e.K()
+		e.KXORW(c.hit, c.hit, c.hit)
+	} else {
+		c.found = e.vec()
+		e.zero(c.found)
+	}
+	return c
+}
+
+// distance is (A + y) − 2x; bad has ones in the lanes that have lost too much.
+func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
+	const notGreaterEqualUnordered = 0x19
+	e := c.e
+	r, sum, limit := e.vec(), e.vec(), e.vec()
+	e.add(c.a, y, sum)
+	e.load(x, r)
+	e.fnma213(sum, c.two, r)
+	e.mul(sum, c.least, limit)
+	if e.masks {
+		badMask = e.K()
+		if e.double() {
+			e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
+		} else {
+			e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
+		}
+		e.KORW(badMask, c.hit, c.hit)
+		return r, nil, badMask
+	}
+	if e.double() {
+		e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, limit)
+	} else {
+		e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, limit)
+	}
+	e.VORPS(limit, c.found, c.found)
+	return r, limit, nil
+}
+
+// flag stores whether any lane was bad.
+func (c *cancellation) flag(args reg.Register) {
+	e := c.e
+	flag := e.GP32()
+	if e.masks {
+		e.KMOVW(c.hit, flag)
+	} else {
+		e.VMOVMSKPS(c.found, flag)
+	}
+	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
+}
+
 // distance emits x ← (A + y) − 2x, and sets Flag when any result is not at
 // least B·(A + y).
 func (e *emitter) distance() {
 	args := e.args()
 	a, b := e.scalars(args)
-	two := e.number("two", 2)
-	var found reg.VecVirtual
-	var hit reg.OpmaskVirtual
-	if e.masks {
-		hit = e.K()
-		e.KXORW(hit, hit, hit)
-	} else {
-		found = e.vec()
-		e.zero(found)
-	}
+	c := e.cancellation(a, b)
 	e.forVectors(args, true, func(x, y reg.Register, v int) {
-		r, sum, limit := e.vec(), e.vec(), e.vec()
-		e.add(a, e.at(y, v*e.lanes()), sum)
-		e.load(e.at(x, v*e.lanes()), r)
-		e.fnma213(sum, two, r)
+		r, _, _ := c.distance(e.at(x, v*e.lanes()), e.at(y, v*e.lanes()))
 		e.store(r, e.at(x, v*e.lanes()))
-		e.mul(sum, b, limit)
-		const notGreaterEqualUnordered = 0x19
-		if e.masks {
-			k := e.K()
-			if e.double() {
-				e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, k)
-			} else {
-				e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, k)
-			}
-			e.KORW(k, hit, hit)
-			return
-		}
-		if e.double() {
-			e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, limit)
-		} else {
-			e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, limit)
-		}
-		e.VORPS(limit, found, found)
 	})
-	flag := e.GP32()
-	if e.masks {
-		e.KMOVW(hit, flag)
-	} else {
-		e.VMOVMSKPS(found, flag)
-	}
-	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
+	c.flag(args)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// distanceExp emits x ← exp(C·((A + y) − 2x)), and −1 where the distance is
+// not at least B·(A + y); Flag is set then.
+func (e *emitter) distanceExp() {
+	args := e.args()
+	a, b := e.scalars(args)
+	factor := e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offSA + 2*e.size()}, factor)
+	var least operand.Op = b
+	f := e.exponential()
+	minus := e.number("minusOne", -1)
+	c := e.cancellation(a, least)
+	e.forVectors(args, true, func(x, y reg.Register, v int) {
+		at := e.at(x, v*e.lanes())
+		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
+		e.mul(r, factor, r)
+		k := f.of(r)
+		switch {
+		case e.masks && e.double():
+			e.VMOVAPD(minus, badMask, k)
+		case e.masks:
+			e.VMOVAPS(minus, badMask, k)
+		case e.double():
+			e.VBLENDVPD(bad, minus, k, k)
+		default:
+			e.VBLENDVPS(bad, minus, k, k)
+		}
+		e.store(k, at)
+	})
+	c.flag(args)
 	e.VZEROUPPER()
 	e.RET()
 }
@@ -212,79 +272,97 @@ var expCoefficients = map[int][]float64{
 	},
 }
 
-// exp emits x ← exp(A·x + B). With n = round(x/ln 2) and r = x − n ln 2, whose
-// larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
-func (e *emitter) exp() {
-	args := e.args()
-	a, b := e.scalars(args)
-	// Beyond these the result is Inf or 0, and n stays small.
+// An exponential holds the constants of exp in registers or memory.
+type exponential struct {
+	e                  *emitter
+	top, bottom        operand.Op // beyond these the result is Inf or 0
+	log2e, hi, lo, one operand.Op
+	coefficients       []operand.Op
+	biased, half       operand.Op // without mask registers
+	shift              int
+}
+
+// exponential loads the constants.
+func (e *emitter) exponential() *exponential {
+	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
 	// ln 2 in two parts; the first has so few bits that n times it is exact.
 	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
-	magic, bias, shift := 0x1.8p52, 1023.0, 52
+	magic := 0x1.8p52 + 1023
 	if !e.double() {
 		high, low = 89, -104
 		ln2, rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
-		magic, bias, shift = 0x1.8p23, 127, 23
+		magic, x.shift = 0x1.8p23+127, 23
 	}
-	top, bottom := e.number("expHigh", high), e.number("expLow", low)
-	log2e := e.number("log2e", math.Log2E)
-	hi, lo := e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
-	one := e.number("one", 1)
-	coefficients := expCoefficients[e.size()]
-	c := make([]operand.Op, len(coefficients))
-	for i, v := range coefficients {
-		c[i] = e.number("exp"+string(rune('A'+i)), v)
+	x.top, x.bottom = e.number("expHigh", high), e.number("expLow", low)
+	x.log2e, x.one = e.number("log2e", math.Log2E), e.number("one", 1)
+	x.hi, x.lo = e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
+	for i, v := range expCoefficients[e.size()] {
+		x.coefficients = append(x.coefficients, e.number("exp"+string(rune('A'+i)), v))
 	}
-	var biased, half operand.Op
 	if !e.masks {
-		biased, half = e.number("biased", magic+bias), e.number("half", 0.5)
+		x.biased, x.half = e.number("biased", magic), e.number("half", 0.5)
 	}
+	return x
+}
+
+// of is exp(r), and destroys r. With n = round(r/ln 2) and r reduced to
+// r − n ln 2, whose larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
+func (x *exponential) of(r reg.VecVirtual) reg.VecVirtual {
+	e := x.e
+	n, q, sq, tail := e.vec(), e.vec(), e.vec(), e.vec()
+	// min and max return their first operand's rival when it is NaN: the order
+	// of the operands keeps a NaN of r.
+	e.minmax(true, r, x.top, r)
+	e.minmax(false, r, x.bottom, r)
+	e.mul(r, x.log2e, n)
+	e.round(n, n)
+	e.fnma231(n, x.hi, r) // exact
+	e.move(r, tail)
+	e.fnma231(n, x.lo, r)
+	e.sub(tail, r, tail)
+	e.fnma231(n, x.lo, tail) // what r lost in the last step
+	e.mul(r, r, sq)
+	last := len(x.coefficients) - 1
+	e.move(x.coefficients[last], q)
+	for i := last - 1; i >= 0; i-- {
+		e.fma213(x.coefficients[i], r, q)
+	}
+	e.fma213(tail, sq, q)
+	e.add(q, r, q)
+	e.add(q, x.one, q)
+	if e.masks {
+		e.scalef(n, q)
+		return q
+	}
+	// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the result
+	// is not.
+	n1, n2 := e.vec(), e.vec()
+	e.mul(n, x.half, n1)
+	e.round(n1, n1)
+	e.sub(n, n1, n2)
+	for _, part := range []reg.VecVirtual{n1, n2} {
+		e.add(part, x.biased, part)
+		if e.double() {
+			e.VPSLLQ(operand.U8(x.shift), part, part)
+		} else {
+			e.VPSLLD(operand.U8(x.shift), part, part)
+		}
+		e.mul(q, part, q)
+	}
+	return q
+}
+
+// exp emits x ← exp(A·x + B).
+func (e *emitter) exp() {
+	args := e.args()
+	a, b := e.scalars(args)
+	f := e.exponential()
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
-		r, n, q, sq := e.vec(), e.vec(), e.vec(), e.vec()
+		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
 		e.fma213(b, a, r)
-		// min and max return their first operand's rival when it is NaN: the
-		// order of the operands keeps a NaN of x.
-		e.minmax(true, r, top, r)
-		e.minmax(false, r, bottom, r)
-		e.mul(r, log2e, n)
-		e.round(n, n)
-		e.fnma231(n, hi, r) // exact
-		tail := e.vec()
-		e.move(r, tail)
-		e.fnma231(n, lo, r)
-		e.sub(tail, r, tail)
-		e.fnma231(n, lo, tail) // what r lost in the last step
-		e.mul(r, r, sq)
-		last := len(c) - 1
-		e.move(c[last], q)
-		for i := last - 1; i >= 0; i-- {
-			e.fma213(c[i], r, q)
-		}
-		e.fma213(tail, sq, q)
-		e.add(q, r, q)
-		e.add(q, one, q)
-		if e.masks {
-			e.scalef(n, q)
-		} else {
-			// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the
-			// result is not.
-			n1, n2 := e.vec(), e.vec()
-			e.mul(n, half, n1)
-			e.round(n1, n1)
-			e.sub(n, n1, n2)
-			for _, part := range []reg.VecVirtual{n1, n2} {
-				e.add(part, biased, part)
-				if e.double() {
-					e.VPSLLQ(operand.U8(shift), part, part)
-				} else {
-					e.VPSLLD(operand.U8(shift), part, part)
-				}
-				e.mul(q, part, q)
-			}
-		}
-		e.store(q, e.at(x, v*e.lanes()))
+		e.store(f.of(r), e.at(x, v*e.lanes()))
 	})
 	e.VZEROUPPER()
 	e.RET()

@@ -64,6 +64,7 @@ var routines = []routine{
 	{"sqrt", "Span", "sqrt is x ← √max(x, 0).", func(e *emitter) { e.sqrt() }},
 	{"exp", "Span", "exp is x ← exp(A·x + B).", func(e *emitter) { e.exp() }},
 	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
+	{"distanceExp", "Span", "distanceExp is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.", func(e *emitter) { e.distanceExp() }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 

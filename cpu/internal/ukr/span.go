@@ -87,3 +87,16 @@ func distanceGeneric[T Float](s *Span[T]) {
 		}
 	}
 }
+
+func distanceExpGeneric[T Float](s *Span[T]) {
+	x, y := s.x(), s.y()
+	s.Flag = 0
+	for i, v := range y {
+		sum := s.A + v
+		sq := sum - 2*x[i]
+		x[i] = T(exp(float64(s.C * sq)))
+		if !(sq >= s.B*sum) {
+			x[i], s.Flag = -1, 1
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -84,6 +85,47 @@ func TestDistanceFlag(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDistanceExp holds DistanceExp to what Distance and Exp give, bit by bit.
+func TestDistanceExp(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testDistanceExp(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testDistanceExp(t, tier.F32) })
+	})
+}
+
+func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
+	const seed, least, factor = 9, 0.25, -0.5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for n := k.NR; n <= 4*k.NR; n += k.NR {
+		x, y := integers[T](rng, n), integers[T](rng, n)
+		for i := range y {
+			y[i] = 20 + y[i]
+		}
+		if n > k.NR {
+			x[rng.IntN(n)] = T(math.NaN())
+		}
+		d := &Span[T]{X: first(slices.Clone(x)), Y: first(y), N: n, A: 10, B: least}
+		k.Distance(d)
+		sq := slices.Clone(at(d.X, 0, n))
+		e := &Span[T]{X: d.X, N: n, A: factor}
+		k.Exp(e)
+		got := &Span[T]{X: first(x), Y: first(y), N: n, A: 10, B: least, C: factor}
+		k.DistanceExp(got)
+		if (got.Flag != 0) != (d.Flag != 0) {
+			t.Fatalf("n=%d: flag %d, Distance has %d", n, got.Flag, d.Flag)
+		}
+		for i, want := range at(e.X, 0, n) {
+			if !(sq[i] >= least*(10+y[i])) {
+				want = -1
+			}
+			if x[i] != want {
+				t.Fatalf("n=%d: element %d is %v, want %v", n, i, x[i], want)
+			}
+		}
+	}
 }
 
 // TestExp holds Exp to 1 ulp of a result that big arithmetic gives, over the

@@ -38,6 +38,7 @@ type Span[T Float] struct {
 	N    int
 	Flag int // a result
 	A, B T
+	C    T
 }
 
 // Kernels is what a tier offers in one precision.
@@ -70,6 +71,10 @@ type Kernels[T Float] struct {
 	// norms A and y. Flag is not 0 when any result is not at least B·(A + y),
 	// so that a sum from the differences would be more exact.
 	Distance func(*Span[T])
+
+	// DistanceExp is Distance and then x ← exp(C·x) for C ≤ 0; where Distance
+	// would set Flag, x becomes −1 too, which no exponential is.
+	DistanceExp func(*Span[T])
 
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
@@ -132,7 +137,7 @@ func genericKernels[T Float]() Kernels[T] {
 		L1:      tileGeneric[T, absoluteDifference[T]],
 		Trsm:    trsmGeneric[T],
 		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
-		Exp: expGeneric[T], Distance: distanceGeneric[T], Peak: peakGeneric[T],
+		Exp: expGeneric[T], Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], Peak: peakGeneric[T],
 	}
 }
 

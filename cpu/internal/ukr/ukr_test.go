@@ -181,6 +181,11 @@ func TestTileLayout(t *testing.T) {
 	var f Tile[float32]
 	check("float64", unsafe.Offsetof(d.Beta), 72)
 	check("float32", unsafe.Offsetof(f.Beta), 68)
+	var sd Span[float64]
+	var sf Span[float32]
+	if unsafe.Offsetof(sd.C) != 48 || unsafe.Offsetof(sf.C) != 40 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sd.A) != 32 {
+		t.Errorf("Span: A, C are at offsets %d, %d (float64), C at %d (float32)", unsafe.Offsetof(sd.A), unsafe.Offsetof(sd.C), unsafe.Offsetof(sf.C))
+	}
 	for i, got := range []uintptr{
 		unsafe.Offsetof(d.A), unsafe.Offsetof(d.B), unsafe.Offsetof(d.C), unsafe.Offsetof(d.K), unsafe.Offsetof(d.M),
 		unsafe.Offsetof(d.N), unsafe.Offsetof(d.Ldc), unsafe.Offsetof(d.Lda), unsafe.Offsetof(d.Alpha),
