@@ -17,9 +17,9 @@ const (
 	// aloneOps is where tasks begin to pay: a product of order 64.
 	aloneOps = 1 << 18
 	// plainOps is where packing begins to pay in a product, plainTriangleOps in
-	// one that writes a triangle: at orders 5 and 8.
-	plainOps         = 128
-	plainTriangleOps = 600
+	// one that writes a triangle: at orders 5 and 9.
+	plainOps         = 5 * 5 * 5
+	plainTriangleOps = 9 * 9 * 9
 	// plainSolveOps is where it does in a product or solution with a triangle:
 	// at order 24.
 	plainSolveOps = 24 * 24 * 24
@@ -46,25 +46,25 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part regi
 	if ops <= plainOps || ops <= plainTriangleOps && part != whole {
 		plain(alpha, a, bt, beta, c, part)
 	} else {
-		alone(e, alpha, *a, *bt, a.cols, beta, *c, part)
+		e.alone(alpha, a, bt, beta, c, part)
 	}
 	return true
 }
 
 // alone is product in one block, with a worker's own memory.
-func alone[T backend.Float, A, B operand[T]](e *engine[T], alpha T, a A, bt B, k int, beta T, c view[T], part region) {
+func (e *engine[T]) alone(alpha T, a, bt *view[T], beta T, c *view[T], part region) {
 	if c.cs != 1 && c.rs == 1 {
-		alone(e, alpha, bt, a, k, beta, c.t(), part.transposed())
-		return
+		ct := c.t()
+		a, bt, c, part = bt, a, &ct, part.transposed()
 	}
-	mr, nr := e.ukr.MR, e.ukr.NR
+	k, mr, nr := a.cols, e.ukr.MR, e.ukr.NR
 	s := e.take()
 	defer e.give(s)
 	size := panels(c.rows, mr) * mr * k
 	work := s.grow(size + panels(c.cols, nr)*nr*k)
 	packedA, packedB := work[:size], work[size:]
-	a.pack(e.packerA(s), packedA, 0, 0, c.rows, k)
-	bt.pack(e.packerB(s), packedB, 0, 0, c.cols, k)
+	e.packerA(s).view(packedA, *a)
+	e.packerB(s).view(packedB, *bt)
 	for j := 0; j < c.cols; j += nr {
 		n := min(nr, c.cols-j)
 		if part == whole {
@@ -98,30 +98,20 @@ func alone[T backend.Float, A, B operand[T]](e *engine[T], alpha T, a A, bt B, k
 
 // smallSymm is small for a symmetric factor, of which one triangle is read.
 func (e *engine[T]) smallSymm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) bool {
-	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
-	if ops > aloneOps {
+	if float64(c.rows)*float64(c.cols)*float64(a.cols) > aloneOps {
 		return false
 	}
 	if ul == backend.Upper {
 		a = a.t()
 	}
-	switch {
-	case ops <= plainOps:
-		s := e.take()
-		a = a.completed(s.grow(a.rows * a.rows))
-		if side == backend.Left {
-			b = b.t()
-			plain(alpha, &a, &b, beta, &c, whole)
-		} else {
-			plain(alpha, &b, &a, beta, &c, whole)
-		}
-		e.give(s)
-	case side == backend.Left:
-		alone(e, alpha, symmetric[T]{a}, b.t(), a.rows, beta, c, whole)
-	default:
-		alone(e, alpha, b, symmetric[T]{a}, a.rows, beta, c, whole)
+	s := e.take()
+	defer e.give(s)
+	full := a.completed(s.grow(a.rows * a.rows))
+	if side == backend.Left {
+		b = b.t()
+		return e.small(alpha, &full, &b, beta, &c, whole)
 	}
-	return true
+	return e.small(alpha, &b, &full, beta, &c, whole)
 }
 
 // completed is a copy of the symmetric matrix whose lower triangle is v's.
@@ -129,9 +119,11 @@ func (v view[T]) completed(data []T) view[T] {
 	n := v.rows
 	full := view[T]{data: data, rows: n, cols: n, rs: n, cs: 1}
 	for i := range n {
+		at := v.off + i*v.rs
 		for j := range i + 1 {
-			x := *v.at(i, j)
+			x := v.data[at]
 			data[i*n+j], data[j*n+i] = x, x
+			at += v.cs
 		}
 	}
 	return full
@@ -153,6 +145,7 @@ func storeRow[T backend.Float](c, v []T, beta T) {
 // plain is product by the definition, in tiles of 2 × 2 sums. At an odd edge
 // the last row or column is summed twice and stored once.
 func plain[T backend.Float](alpha T, a, bt *view[T], beta T, c *view[T], part region) {
+	k, inRows := a.cols, a.cs == 1 && bt.cs == 1
 	for i := 0; i < c.rows; i += 2 {
 		i1 := min(i+1, c.rows-1)
 		from0, to0 := part.columns(i, c.cols)
@@ -162,13 +155,24 @@ func plain[T backend.Float](alpha T, a, bt *view[T], beta T, c *view[T], part re
 			p0, p1 := a.off+i*a.rs, a.off+i1*a.rs
 			q0, q1 := bt.off+j*bt.rs, bt.off+j1*bt.rs
 			var s00, s01, s10, s11 T
-			for range a.cols {
-				a0, a1, b0, b1 := a.data[p0], a.data[p1], bt.data[q0], bt.data[q1]
-				s00 += a0 * b0
-				s01 += a0 * b1
-				s10 += a1 * b0
-				s11 += a1 * b1
-				p0, p1, q0, q1 = p0+a.cs, p1+a.cs, q0+bt.cs, q1+bt.cs
+			if inRows {
+				x1, y0, y1 := a.data[p1:p1+k], bt.data[q0:q0+k], bt.data[q1:q1+k]
+				for p, a0 := range a.data[p0 : p0+k] {
+					a1, b0, b1 := x1[p], y0[p], y1[p]
+					s00 += a0 * b0
+					s01 += a0 * b1
+					s10 += a1 * b0
+					s11 += a1 * b1
+				}
+			} else {
+				for range k {
+					a0, a1, b0, b1 := a.data[p0], a.data[p1], bt.data[q0], bt.data[q1]
+					s00 += a0 * b0
+					s01 += a0 * b1
+					s10 += a1 * b0
+					s11 += a1 * b1
+					p0, p1, q0, q1 = p0+a.cs, p1+a.cs, q0+bt.cs, q1+bt.cs
+				}
 			}
 			if from0 <= j && j < to0 {
 				store(c.at(i, j), alpha*s00, beta)
@@ -241,25 +245,26 @@ func addMultiples[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i in
 
 // addRows is addMultiples where rows lie in one piece: adding two at a time.
 func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	to := x.off + i*x.rs
-	row := x.data[to : to+x.cols]
+	data, rs := x.data, x.rs
+	to := x.off + i*rs
+	row := data[to : to+x.cols]
 	if beta != 1 {
 		for j := range row {
 			row[j] *= beta
 		}
 	}
-	at, p, above := a.off+i*a.rs, 0, x.off
+	at, above := a.off+i*a.rs, x.off
+	p := 0
 	for ; p+2 <= i; p += 2 {
 		a0, a1 := alpha*a.data[at], alpha*a.data[at+a.cs]
-		x0, x1 := x.data[above:above+len(row)], x.data[above+x.rs:][:len(row)]
+		x0, x1 := data[above:][:len(row)], data[above+rs:][:len(row)]
 		for j, v := range row {
 			row[j] = v + a0*x0[j] + a1*x1[j]
 		}
-		at, above = at+2*a.cs, above+2*x.rs
+		at, above = at+2*a.cs, above+2*rs
 	}
 	if p < i {
-		a0 := alpha * a.data[at]
-		x0 := x.data[above : above+len(row)]
+		a0, x0 := alpha*a.data[at], data[above:][:len(row)]
 		for j, v := range row {
 			row[j] = v + a0*x0[j]
 		}
@@ -269,20 +274,20 @@ func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
 // addColumns is addMultiples where columns do: sums of four columns at a time.
 // At the edge the last column stands for the missing ones.
 func addColumns[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	last := (x.cols - 1) * x.cs
+	ad, xd, last := a.data, x.data, (x.cols-1)*x.cs
 	for o0 := 0; o0 <= last; o0 += 4 * x.cs {
 		o1, o2, o3 := min(o0+x.cs, last), min(o0+2*x.cs, last), min(o0+3*x.cs, last)
 		var s0, s1, s2, s3 T
 		at, above := a.off+i*a.rs, x.off
 		for range i {
-			v := a.data[at]
-			s0 += v * x.data[above+o0]
-			s1 += v * x.data[above+o1]
-			s2 += v * x.data[above+o2]
-			s3 += v * x.data[above+o3]
+			v := ad[at]
+			s0 += v * xd[above+o0]
+			s1 += v * xd[above+o1]
+			s2 += v * xd[above+o2]
+			s3 += v * xd[above+o3]
 			at, above = at+a.cs, above+x.rs
 		}
-		row := x.data[x.off+i*x.rs:]
+		row := xd[x.off+i*x.rs:]
 		s0, s1, s2, s3 = beta*row[o0]+alpha*s0, beta*row[o1]+alpha*s1, beta*row[o2]+alpha*s2, beta*row[o3]+alpha*s3
 		row[o0], row[o1], row[o2], row[o3] = s0, s1, s2, s3
 	}
