@@ -16,11 +16,11 @@ func (q *queue[T]) lauum(ul backend.Uplo, a view[T]) {
 //	└ L₂₂ᵀL₂₁              L₂₂ᵀL₂₂ ┘
 func (q *queue[T]) squareLower(a view[T]) {
 	n := a.rows
-	if n <= trtriBase {
-		squarePlain(a)
+	if n <= triangleBase {
+		q.squareBlock(a)
 		return
 	}
-	n1 := split(n, trtriBase)
+	n1 := split(n, triangleBase/2)
 	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
 	q.squareLower(a11)
 	q.syrk(backend.Lower, 1, a21.t(), 1, a11)
@@ -31,14 +31,40 @@ func (q *queue[T]) squareLower(a view[T]) {
 	q.squareLower(a22)
 }
 
+// squareBlock is LᵀL for a small triangle: by the definition, or as a product
+// of L with the zeros above its diagonal, which must not meet NaN or Inf.
+func (q *queue[T]) squareBlock(a view[T]) {
+	n := a.rows
+	if n <= squareBase || !a.finiteLower() {
+		squarePlain(&a)
+		return
+	}
+	e := q.engine
+	s := e.take()
+	defer e.give(s)
+	full := rowMajor(s.grow(n*n), n, n, n)
+	clear(full.data)
+	for i := range n {
+		for j := range i + 1 {
+			*full.at(i, j) = *a.at(i, j)
+		}
+	}
+	q.gemm(1, full.t(), full, 0, a, lower)
+}
+
+// squareBase is the order at which a product begins to pay.
+const squareBase = 12
+
 // squarePlain is LᵀL for a small triangle, row by row: row i takes the rows
 // from i on, and its own diagonal element is written last.
-func squarePlain[T backend.Float](a view[T]) {
+func squarePlain[T backend.Float](a *view[T]) {
 	for i := range a.rows {
 		for j := range i + 1 {
 			var sum T
-			for p := i; p < a.rows; p++ {
-				sum += *a.at(p, i) * *a.at(p, j)
+			p0, p1 := a.off+i*(a.rs+a.cs), a.off+i*a.rs+j*a.cs
+			for range a.rows - i {
+				sum += a.data[p0] * a.data[p1]
+				p0, p1 = p0+a.rs, p1+a.rs
 			}
 			*a.at(i, j) = sum
 		}

@@ -36,6 +36,10 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		})
 		alpha = 1
 	}
+	if b.cols == 1 {
+		q.trsv(isLower, unit, alpha, a, b)
+		return
+	}
 	n, kc := b.rows, q.engine.block.kc/2
 	for done := 0; done < n; {
 		nb := min(kc, n-done)

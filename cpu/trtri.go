@@ -2,8 +2,9 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// trtriBase is the order at which the recursions of trtri and lauum end.
-const trtriBase = 32
+// triangleBase is the order at which the recursions of trtri and lauum end:
+// what one worker does alone.
+const triangleBase = 64
 
 // trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal counts as ones and
 // is neither read nor written. It reports false, with A as it was, when an
@@ -38,11 +39,11 @@ func regular[T backend.Float](a view[T]) bool {
 // is more exact than a product with an inverse.
 func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	n := a.rows
-	if n <= trtriBase {
-		invertPlain(unit, a)
+	if n <= triangleBase {
+		q.invertBlock(unit, a)
 		return
 	}
-	n1 := split(n, trtriBase)
+	n1 := split(n, triangleBase/2)
 	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
 	q.trsm(backend.Left, backend.Lower, backend.NoTrans, unit, -1, a22, a21)
 	q.trsm(backend.Right, backend.Lower, backend.NoTrans, unit, 1, a11, a21)
@@ -53,9 +54,51 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	q.invertLower(unit, a22)
 }
 
+// invertBlock inverts a small lower triangle: by the definition, or as the
+// solution of L X = I. The zeros of I must not meet NaN or Inf.
+func (q *queue[T]) invertBlock(unit bool, a view[T]) {
+	n := a.rows
+	if n*n*n <= plainSolveOps || !a.finiteLower() {
+		invertPlain(unit, &a)
+		return
+	}
+	e := q.engine
+	s := e.take()
+	defer e.give(s)
+	x := rowMajor(s.grow(n*n), n, n, n)
+	clear(x.data)
+	for i := range n {
+		*x.at(i, i) = 1
+	}
+	q.trsm(backend.Left, backend.Lower, backend.NoTrans, unit, 1, a, x)
+	for i := range n {
+		last := i
+		if unit {
+			last-- // the ones are not stored
+		}
+		for j := range last + 1 {
+			*a.at(i, j) = *x.at(i, j)
+		}
+	}
+}
+
+// finiteLower tells whether no element of the lower triangle is NaN or Inf.
+func (v *view[T]) finiteLower() bool {
+	var sum T
+	for i := range v.rows {
+		at := v.off + i*v.rs
+		for range i + 1 {
+			x := v.data[at]
+			sum += x - x
+			at += v.cs
+		}
+	}
+	return sum == 0
+}
+
 // invertPlain inverts a small lower triangle, from the last column on: column j
 // is the inverse of what lies right below times the column, over −L_jj.
-func invertPlain[T backend.Float](unit bool, a view[T]) {
+func invertPlain[T backend.Float](unit bool, a *view[T]) {
 	for j := a.rows - 1; j >= 0; j-- {
 		pivot := T(1)
 		if !unit {
@@ -67,8 +110,10 @@ func invertPlain[T backend.Float](unit bool, a view[T]) {
 			if !unit {
 				sum *= *a.at(i, i)
 			}
-			for p := j + 1; p < i; p++ {
-				sum += *a.at(i, p) * *a.at(p, j)
+			at, column := a.off+i*a.rs+(j+1)*a.cs, a.off+(j+1)*a.rs+j*a.cs
+			for range i - j - 1 {
+				sum += a.data[at] * a.data[column]
+				at, column = at+a.cs, column+a.rs
 			}
 			*a.at(i, j) = -pivot * sum
 		}

@@ -442,3 +442,138 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	}
 	e.VSCALEFPS(n, x, x)
 }
+
+// forElements is forVectors for any number of elements: whole steps of four
+// vectors, then single vectors, then one partial vector under a mask of lanes.
+// body is given what loads and stores vector v at a pointer.
+func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, body func(v int, load func(p int, to reg.VecVirtual), store func(from reg.VecVirtual, p int))) {
+	const unroll = 4
+	step := func(count int) {
+		for v := range count {
+			body(v,
+				func(p int, to reg.VecVirtual) { e.load(e.at(pointers[p], v*e.lanes()), to) },
+				func(from reg.VecVirtual, p int) { e.store(from, e.at(pointers[p], v*e.lanes())) })
+		}
+		for _, p := range pointers {
+			e.ADDQ(operand.U32(count*e.lanes()*e.size()), p)
+		}
+		e.SUBQ(operand.U32(count*e.lanes()), n)
+	}
+	many, few, one, tail, end := e.label("many"), e.label("few"), e.label("one"), e.label("tail"), e.label("end")
+	e.Label(many)
+	e.CMPQ(n, operand.U32(unroll*e.lanes()))
+	e.JL(operand.LabelRef(few))
+	step(unroll)
+	e.JMP(operand.LabelRef(many))
+	e.Label(few)
+	e.Label(one)
+	e.CMPQ(n, operand.U32(e.lanes()))
+	e.JL(operand.LabelRef(tail))
+	step(1)
+	e.JMP(operand.LabelRef(one))
+	e.Label(tail)
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	mask := e.columnMask(n)
+	body(0,
+		func(p int, to reg.VecVirtual) { e.loadMasked(mask, 0, e.at(pointers[p], 0), to) },
+		func(from reg.VecVirtual, p int) { e.storeMasked(mask, 0, from, e.at(pointers[p], 0)) })
+	e.Label(end)
+}
+
+// dot emits A ← Σ x_i y_i, in four sums.
+func (e *emitter) dot() {
+	args := e.args()
+	x, y, n := e.field(args, offX), e.field(args, offY), e.field(args, offNum)
+	sums := e.vecs(4)
+	for _, s := range sums {
+		e.zero(s)
+	}
+	e.forElements(n, []reg.GPVirtual{x, y}, func(v int, load func(int, reg.VecVirtual), _ func(reg.VecVirtual, int)) {
+		a, b := e.vec(), e.vec()
+		load(0, a)
+		load(1, b)
+		e.fma(a, b, sums[v])
+	})
+	e.reduce(sums, operand.Mem{Base: args, Disp: offSA})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// axpy emits x ← x + A·y.
+func (e *emitter) axpy() {
+	args := e.args()
+	x, y, n := e.field(args, offX), e.field(args, offY), e.field(args, offNum)
+	a, _ := e.scalars(args)
+	e.forElements(n, []reg.GPVirtual{x, y}, func(_ int, load func(int, reg.VecVirtual), store func(reg.VecVirtual, int)) {
+		to, from := e.vec(), e.vec()
+		load(0, to)
+		load(1, from)
+		e.fma(from, a, to)
+		store(to, 0)
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// dotAxpy emits B ← Σ z_i y_i and x ← x + A·z in one pass over z.
+func (e *emitter) dotAxpy() {
+	args := e.args()
+	x, y, n := e.field(args, offX), e.field(args, offY), e.field(args, offNum)
+	z := e.field(args, offZ(e.size()))
+	a, _ := e.scalars(args)
+	sums := e.vecs(4)
+	for _, s := range sums {
+		e.zero(s)
+	}
+	e.forElements(n, []reg.GPVirtual{x, y, z}, func(v int, load func(int, reg.VecVirtual), store func(reg.VecVirtual, int)) {
+		to, other, row := e.vec(), e.vec(), e.vec()
+		load(0, to)
+		load(1, other)
+		load(2, row)
+		e.fma(row, other, sums[v])
+		e.fma(row, a, to)
+		store(to, 0)
+	})
+	e.reduce(sums, operand.Mem{Base: args, Disp: offSA + e.size()})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// offZ is the offset of the field Z, which follows C.
+func offZ(size int) int { return (offSA + 3*size + 7) / 8 * 8 }
+
+// reduce stores the sum of all lanes of four vectors, and destroys them.
+func (e *emitter) reduce(sums []reg.VecVirtual, to operand.Mem) {
+	e.add(sums[0], sums[1], sums[0])
+	e.add(sums[2], sums[3], sums[2])
+	e.add(sums[0], sums[2], sums[0])
+	half := e.YMM()
+	var low reg.Register = sums[0].AsY()
+	if e.tier.bytes == 64 {
+		if e.double() {
+			e.VEXTRACTF64X4(operand.U8(1), sums[0], half)
+			e.VADDPD(half, low, half)
+		} else {
+			e.VEXTRACTF64X4(operand.U8(1), sums[0], half)
+			e.VADDPS(half, low, half)
+		}
+		low = half
+	}
+	quarter := e.XMM()
+	e.VEXTRACTF128(operand.U8(1), low, quarter)
+	other := e.XMM()
+	if e.double() {
+		e.VADDPD(quarter, low.(reg.Vec).AsX(), quarter)
+		e.VUNPCKHPD(quarter, quarter, other)
+		e.VADDSD(other, quarter, quarter)
+		e.VMOVSD(quarter, to)
+		return
+	}
+	e.VADDPS(quarter, low.(reg.Vec).AsX(), quarter)
+	e.VUNPCKHPD(quarter, quarter, other)
+	e.VADDPS(other, quarter, quarter)
+	e.VMOVSHDUP(quarter, other)
+	e.VADDSS(other, quarter, quarter)
+	e.VMOVSS(quarter, to)
+}

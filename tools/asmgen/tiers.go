@@ -65,6 +65,9 @@ var routines = []routine{
 	{"exp", "Span", "exp is x ← exp(A·x + B).", func(e *emitter) { e.exp() }},
 	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
 	{"distanceExp", "Span", "distanceExp is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.", func(e *emitter) { e.distanceExp() }},
+	{"dot", "Span", "dot is A ← Σ x_i y_i.", func(e *emitter) { e.dot() }},
+	{"axpy", "Span", "axpy is x ← x + A·y.", func(e *emitter) { e.axpy() }},
+	{"dotAxpy", "Span", "dotAxpy is B ← Σ z_i y_i and x ← x + A·z.", func(e *emitter) { e.dotAxpy() }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 

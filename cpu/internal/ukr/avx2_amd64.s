@@ -5188,6 +5188,462 @@ DATA minusOneF32AVX2<>+24(SB)/4, $0xbf800000
 DATA minusOneF32AVX2<>+28(SB)/4, $0xbf800000
 GLOBL minusOneF32AVX2<>(SB), RODATA|NOPTR, $32
 
+// func dotF64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·dotF64AVX2(SB), $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+many1:
+	CMPQ        BX, $0x00000010
+	JL          few2
+	VMOVUPD     (CX), Y4
+	VMOVUPD     (DX), Y5
+	VFMADD231PD Y4, Y5, Y0
+	VMOVUPD     32(CX), Y4
+	VMOVUPD     32(DX), Y5
+	VFMADD231PD Y4, Y5, Y1
+	VMOVUPD     64(CX), Y4
+	VMOVUPD     64(DX), Y5
+	VFMADD231PD Y4, Y5, Y2
+	VMOVUPD     96(CX), Y4
+	VMOVUPD     96(DX), Y5
+	VFMADD231PD Y4, Y5, Y3
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x00000010, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000004
+	JL          tail4
+	VMOVUPD     (CX), Y4
+	VMOVUPD     (DX), Y5
+	VFMADD231PD Y4, Y5, Y0
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000004, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF64AVX2<>+0(SB), SI
+	ADDQ        $0x00000040, SI
+	IMUL3Q      $0x00000008, BX, BX
+	SUBQ        BX, SI
+	VMOVDQU     (SI), Y4
+	VMOVDQU     32(SI), Y5
+	VMASKMOVPD  (CX), Y4, Y5
+	VMASKMOVPD  (DX), Y4, Y4
+	VFMADD231PD Y5, Y4, Y0
+
+end5:
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X1
+	VMOVSD       X1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func dotF32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·dotF32AVX2(SB), $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+many1:
+	CMPQ        BX, $0x00000020
+	JL          few2
+	VMOVUPS     (CX), Y4
+	VMOVUPS     (DX), Y5
+	VFMADD231PS Y4, Y5, Y0
+	VMOVUPS     32(CX), Y4
+	VMOVUPS     32(DX), Y5
+	VFMADD231PS Y4, Y5, Y1
+	VMOVUPS     64(CX), Y4
+	VMOVUPS     64(DX), Y5
+	VFMADD231PS Y4, Y5, Y2
+	VMOVUPS     96(CX), Y4
+	VMOVUPS     96(DX), Y5
+	VFMADD231PS Y4, Y5, Y3
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x00000020, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000008
+	JL          tail4
+	VMOVUPS     (CX), Y4
+	VMOVUPS     (DX), Y5
+	VFMADD231PS Y4, Y5, Y0
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000008, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF32AVX2<>+0(SB), SI
+	ADDQ        $0x00000040, SI
+	IMUL3Q      $0x00000004, BX, BX
+	SUBQ        BX, SI
+	VMOVDQU     (SI), Y4
+	VMOVDQU     32(SI), Y5
+	VMASKMOVPS  (CX), Y4, Y5
+	VMASKMOVPS  (DX), Y4, Y4
+	VFMADD231PS Y5, Y4, Y0
+
+end5:
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func axpyF64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·axpyF64AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSD 32(AX), Y0
+	VBROADCASTSD 40(AX), Y1
+
+many1:
+	CMPQ        BX, $0x00000010
+	JL          few2
+	VMOVUPD     (CX), Y1
+	VMOVUPD     (DX), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (CX)
+	VMOVUPD     32(CX), Y1
+	VMOVUPD     32(DX), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 32(CX)
+	VMOVUPD     64(CX), Y1
+	VMOVUPD     64(DX), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 64(CX)
+	VMOVUPD     96(CX), Y1
+	VMOVUPD     96(DX), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x00000010, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000004
+	JL          tail4
+	VMOVUPD     (CX), Y1
+	VMOVUPD     (DX), Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (CX)
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000004, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF64AVX2<>+0(SB), AX
+	ADDQ        $0x00000040, AX
+	IMUL3Q      $0x00000008, BX, BX
+	SUBQ        BX, AX
+	VMOVDQU     (AX), Y1
+	VMOVDQU     32(AX), Y2
+	VMASKMOVPD  (CX), Y1, Y2
+	VMASKMOVPD  (DX), Y1, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMASKMOVPD  Y2, Y1, (CX)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func axpyF32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·axpyF32AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	VBROADCASTSS 32(AX), Y0
+	VBROADCASTSS 36(AX), Y1
+
+many1:
+	CMPQ        BX, $0x00000020
+	JL          few2
+	VMOVUPS     (CX), Y1
+	VMOVUPS     (DX), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, (CX)
+	VMOVUPS     32(CX), Y1
+	VMOVUPS     32(DX), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 32(CX)
+	VMOVUPS     64(CX), Y1
+	VMOVUPS     64(DX), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 64(CX)
+	VMOVUPS     96(CX), Y1
+	VMOVUPS     96(DX), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	SUBQ        $0x00000020, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000008
+	JL          tail4
+	VMOVUPS     (CX), Y1
+	VMOVUPS     (DX), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, (CX)
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000008, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF32AVX2<>+0(SB), AX
+	ADDQ        $0x00000040, AX
+	IMUL3Q      $0x00000004, BX, BX
+	SUBQ        BX, AX
+	VMOVDQU     (AX), Y1
+	VMOVDQU     32(AX), Y2
+	VMASKMOVPS  (CX), Y1, Y2
+	VMASKMOVPS  (DX), Y1, Y3
+	VFMADD231PS Y3, Y0, Y2
+	VMASKMOVPS  Y2, Y1, (CX)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func dotAxpyF64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·dotAxpyF64AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         56(AX), SI
+	VBROADCASTSD 32(AX), Y0
+	VBROADCASTSD 40(AX), Y1
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+
+many1:
+	CMPQ        BX, $0x00000010
+	JL          few2
+	VMOVUPD     (CX), Y5
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (SI), Y7
+	VFMADD231PD Y7, Y6, Y1
+	VFMADD231PD Y7, Y0, Y5
+	VMOVUPD     Y5, (CX)
+	VMOVUPD     32(CX), Y5
+	VMOVUPD     32(DX), Y6
+	VMOVUPD     32(SI), Y7
+	VFMADD231PD Y7, Y6, Y2
+	VFMADD231PD Y7, Y0, Y5
+	VMOVUPD     Y5, 32(CX)
+	VMOVUPD     64(CX), Y5
+	VMOVUPD     64(DX), Y6
+	VMOVUPD     64(SI), Y7
+	VFMADD231PD Y7, Y6, Y3
+	VFMADD231PD Y7, Y0, Y5
+	VMOVUPD     Y5, 64(CX)
+	VMOVUPD     96(CX), Y5
+	VMOVUPD     96(DX), Y6
+	VMOVUPD     96(SI), Y7
+	VFMADD231PD Y7, Y6, Y4
+	VFMADD231PD Y7, Y0, Y5
+	VMOVUPD     Y5, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x00000010, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000004
+	JL          tail4
+	VMOVUPD     (CX), Y5
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (SI), Y7
+	VFMADD231PD Y7, Y6, Y1
+	VFMADD231PD Y7, Y0, Y5
+	VMOVUPD     Y5, (CX)
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000004, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF64AVX2<>+0(SB), DI
+	ADDQ        $0x00000040, DI
+	IMUL3Q      $0x00000008, BX, BX
+	SUBQ        BX, DI
+	VMOVDQU     (DI), Y5
+	VMOVDQU     32(DI), Y6
+	VMASKMOVPD  (CX), Y5, Y6
+	VMASKMOVPD  (DX), Y5, Y7
+	VMASKMOVPD  (SI), Y5, Y8
+	VFMADD231PD Y8, Y7, Y1
+	VFMADD231PD Y8, Y0, Y6
+	VMASKMOVPD  Y6, Y5, (CX)
+
+end5:
+	VADDPD       Y2, Y1, Y1
+	VADDPD       Y4, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X0, X1, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDSD       X1, X0, X0
+	VMOVSD       X0, 40(AX)
+	VZEROUPPER
+	RET
+
+// func dotAxpyF32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·dotAxpyF32AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         48(AX), SI
+	VBROADCASTSS 32(AX), Y0
+	VBROADCASTSS 36(AX), Y1
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+
+many1:
+	CMPQ        BX, $0x00000020
+	JL          few2
+	VMOVUPS     (CX), Y5
+	VMOVUPS     (DX), Y6
+	VMOVUPS     (SI), Y7
+	VFMADD231PS Y7, Y6, Y1
+	VFMADD231PS Y7, Y0, Y5
+	VMOVUPS     Y5, (CX)
+	VMOVUPS     32(CX), Y5
+	VMOVUPS     32(DX), Y6
+	VMOVUPS     32(SI), Y7
+	VFMADD231PS Y7, Y6, Y2
+	VFMADD231PS Y7, Y0, Y5
+	VMOVUPS     Y5, 32(CX)
+	VMOVUPS     64(CX), Y5
+	VMOVUPS     64(DX), Y6
+	VMOVUPS     64(SI), Y7
+	VFMADD231PS Y7, Y6, Y3
+	VFMADD231PS Y7, Y0, Y5
+	VMOVUPS     Y5, 64(CX)
+	VMOVUPS     96(CX), Y5
+	VMOVUPS     96(DX), Y6
+	VMOVUPS     96(SI), Y7
+	VFMADD231PS Y7, Y6, Y4
+	VFMADD231PS Y7, Y0, Y5
+	VMOVUPS     Y5, 96(CX)
+	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000080, DX
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x00000020, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000008
+	JL          tail4
+	VMOVUPS     (CX), Y5
+	VMOVUPS     (DX), Y6
+	VMOVUPS     (SI), Y7
+	VFMADD231PS Y7, Y6, Y1
+	VFMADD231PS Y7, Y0, Y5
+	VMOVUPS     Y5, (CX)
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000008, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	LEAQ        columnsF32AVX2<>+0(SB), DI
+	ADDQ        $0x00000040, DI
+	IMUL3Q      $0x00000004, BX, BX
+	SUBQ        BX, DI
+	VMOVDQU     (DI), Y5
+	VMOVDQU     32(DI), Y6
+	VMASKMOVPS  (CX), Y5, Y6
+	VMASKMOVPS  (DX), Y5, Y7
+	VMASKMOVPS  (SI), Y5, Y8
+	VFMADD231PS Y8, Y7, Y1
+	VFMADD231PS Y8, Y0, Y6
+	VMASKMOVPS  Y6, Y5, (CX)
+
+end5:
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, 36(AX)
+	VZEROUPPER
+	RET
+
 // func peakF64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·peakF64AVX2(SB), $0-8

@@ -164,6 +164,36 @@ func distanceExpF64AVX512(args *Span[float64])
 //go:noescape
 func distanceExpF32AVX512(args *Span[float32])
 
+// dotF64AVX512 is A ← Σ x_i y_i.
+//
+//go:noescape
+func dotF64AVX512(args *Span[float64])
+
+// dotF32AVX512 is A ← Σ x_i y_i.
+//
+//go:noescape
+func dotF32AVX512(args *Span[float32])
+
+// axpyF64AVX512 is x ← x + A·y.
+//
+//go:noescape
+func axpyF64AVX512(args *Span[float64])
+
+// axpyF32AVX512 is x ← x + A·y.
+//
+//go:noescape
+func axpyF32AVX512(args *Span[float32])
+
+// dotAxpyF64AVX512 is B ← Σ z_i y_i and x ← x + A·z.
+//
+//go:noescape
+func dotAxpyF64AVX512(args *Span[float64])
+
+// dotAxpyF32AVX512 is B ← Σ z_i y_i and x ← x + A·z.
+//
+//go:noescape
+func dotAxpyF32AVX512(args *Span[float32])
+
 // peakF64AVX512 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //
 //go:noescape

@@ -9291,6 +9291,472 @@ end2:
 DATA minusOneF32AVX512<>+0(SB)/4, $0xbf800000
 GLOBL minusOneF32AVX512<>(SB), RODATA|NOPTR, $4
 
+// func dotF64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dotF64AVX512(SB), $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+
+many1:
+	CMPQ        CX, $0x00000020
+	JL          few2
+	VMOVUPD     (DX), Z4
+	VMOVUPD     (BX), Z5
+	VFMADD231PD Z4, Z5, Z0
+	VMOVUPD     64(DX), Z4
+	VMOVUPD     64(BX), Z5
+	VFMADD231PD Z4, Z5, Z1
+	VMOVUPD     128(DX), Z4
+	VMOVUPD     128(BX), Z5
+	VFMADD231PD Z4, Z5, Z2
+	VMOVUPD     192(DX), Z4
+	VMOVUPD     192(BX), Z5
+	VFMADD231PD Z4, Z5, Z3
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	SUBQ        $0x00000020, CX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        CX, $0x00000008
+	JL          tail4
+	VMOVUPD     (DX), Z4
+	VMOVUPD     (BX), Z5
+	VFMADD231PD Z4, Z5, Z0
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000008, CX
+	JMP         one3
+
+tail4:
+	TESTQ       CX, CX
+	JLE         end5
+	MOVQ        $0x0000000000000001, SI
+	SHLQ        CL, SI
+	DECQ        SI
+	KMOVW       SI, K1
+	SHRQ        $0x08, SI
+	KMOVW       SI, K2
+	VMOVUPD.Z   (DX), K1, Z4
+	VMOVUPD.Z   (BX), K1, Z5
+	VFMADD231PD Z4, Z5, Z0
+
+end5:
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X0, X1, X0
+	VUNPCKHPD     X0, X0, X1
+	VADDSD        X1, X0, X0
+	VMOVSD        X0, 32(AX)
+	VZEROUPPER
+	RET
+
+// func dotF32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dotF32AVX512(SB), $0-8
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+
+many1:
+	CMPQ        CX, $0x00000040
+	JL          few2
+	VMOVUPS     (DX), Z4
+	VMOVUPS     (BX), Z5
+	VFMADD231PS Z4, Z5, Z0
+	VMOVUPS     64(DX), Z4
+	VMOVUPS     64(BX), Z5
+	VFMADD231PS Z4, Z5, Z1
+	VMOVUPS     128(DX), Z4
+	VMOVUPS     128(BX), Z5
+	VFMADD231PS Z4, Z5, Z2
+	VMOVUPS     192(DX), Z4
+	VMOVUPS     192(BX), Z5
+	VFMADD231PS Z4, Z5, Z3
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	SUBQ        $0x00000040, CX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        CX, $0x00000010
+	JL          tail4
+	VMOVUPS     (DX), Z4
+	VMOVUPS     (BX), Z5
+	VFMADD231PS Z4, Z5, Z0
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000010, CX
+	JMP         one3
+
+tail4:
+	TESTQ       CX, CX
+	JLE         end5
+	MOVQ        $0x0000000000000001, SI
+	SHLQ        CL, SI
+	DECQ        SI
+	KMOVW       SI, K1
+	SHRQ        $0x10, SI
+	KMOVW       SI, K2
+	VMOVUPS.Z   (DX), K1, Z4
+	VMOVUPS.Z   (BX), K1, Z5
+	VFMADD231PS Z4, Z5, Z0
+
+end5:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VUNPCKHPD     X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X0
+	VMOVSS        X0, 32(AX)
+	VZEROUPPER
+	RET
+
+// func axpyF64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·axpyF64AVX512(SB), $0-8
+	MOVQ         args+0(FP), CX
+	MOVQ         (CX), AX
+	MOVQ         8(CX), DX
+	MOVQ         16(CX), BX
+	VBROADCASTSD 32(CX), Z0
+	VBROADCASTSD 40(CX), Z1
+
+many1:
+	CMPQ        BX, $0x00000020
+	JL          few2
+	VMOVUPD     (AX), Z1
+	VMOVUPD     (DX), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (AX)
+	VMOVUPD     64(AX), Z1
+	VMOVUPD     64(DX), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, 64(AX)
+	VMOVUPD     128(AX), Z1
+	VMOVUPD     128(DX), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, 128(AX)
+	VMOVUPD     192(AX), Z1
+	VMOVUPD     192(DX), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, 192(AX)
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000020, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000008
+	JL          tail4
+	VMOVUPD     (AX), Z1
+	VMOVUPD     (DX), Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (AX)
+	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000008, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	MOVQ        BX, CX
+	MOVQ        $0x0000000000000001, BX
+	SHLQ        CL, BX
+	DECQ        BX
+	KMOVW       BX, K1
+	SHRQ        $0x08, BX
+	KMOVW       BX, K2
+	VMOVUPD.Z   (AX), K1, Z1
+	VMOVUPD.Z   (DX), K1, Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, K1, (AX)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func axpyF32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·axpyF32AVX512(SB), $0-8
+	MOVQ         args+0(FP), CX
+	MOVQ         (CX), AX
+	MOVQ         8(CX), DX
+	MOVQ         16(CX), BX
+	VBROADCASTSS 32(CX), Z0
+	VBROADCASTSS 36(CX), Z1
+
+many1:
+	CMPQ        BX, $0x00000040
+	JL          few2
+	VMOVUPS     (AX), Z1
+	VMOVUPS     (DX), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, (AX)
+	VMOVUPS     64(AX), Z1
+	VMOVUPS     64(DX), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 64(AX)
+	VMOVUPS     128(AX), Z1
+	VMOVUPS     128(DX), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 128(AX)
+	VMOVUPS     192(AX), Z1
+	VMOVUPS     192(DX), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 192(AX)
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000040, BX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        BX, $0x00000010
+	JL          tail4
+	VMOVUPS     (AX), Z1
+	VMOVUPS     (DX), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, (AX)
+	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000010, BX
+	JMP         one3
+
+tail4:
+	TESTQ       BX, BX
+	JLE         end5
+	MOVQ        BX, CX
+	MOVQ        $0x0000000000000001, BX
+	SHLQ        CL, BX
+	DECQ        BX
+	KMOVW       BX, K1
+	SHRQ        $0x10, BX
+	KMOVW       BX, K2
+	VMOVUPS.Z   (AX), K1, Z1
+	VMOVUPS.Z   (DX), K1, Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, K1, (AX)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func dotAxpyF64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dotAxpyF64AVX512(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	MOVQ         16(AX), CX
+	MOVQ         56(AX), SI
+	VBROADCASTSD 32(AX), Z0
+	VBROADCASTSD 40(AX), Z1
+	VPXORQ       Z2, Z2, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z4, Z4, Z4
+	VPXORQ       Z5, Z5, Z5
+
+many1:
+	CMPQ        CX, $0x00000020
+	JL          few2
+	VMOVUPD     (DX), Z1
+	VMOVUPD     (BX), Z6
+	VMOVUPD     (SI), Z7
+	VFMADD231PD Z7, Z6, Z2
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, (DX)
+	VMOVUPD     64(DX), Z1
+	VMOVUPD     64(BX), Z6
+	VMOVUPD     64(SI), Z7
+	VFMADD231PD Z7, Z6, Z3
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, 64(DX)
+	VMOVUPD     128(DX), Z1
+	VMOVUPD     128(BX), Z6
+	VMOVUPD     128(SI), Z7
+	VFMADD231PD Z7, Z6, Z4
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, 128(DX)
+	VMOVUPD     192(DX), Z1
+	VMOVUPD     192(BX), Z6
+	VMOVUPD     192(SI), Z7
+	VFMADD231PD Z7, Z6, Z5
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, 192(DX)
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	ADDQ        $0x00000100, SI
+	SUBQ        $0x00000020, CX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        CX, $0x00000008
+	JL          tail4
+	VMOVUPD     (DX), Z1
+	VMOVUPD     (BX), Z6
+	VMOVUPD     (SI), Z7
+	VFMADD231PD Z7, Z6, Z2
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, (DX)
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000008, CX
+	JMP         one3
+
+tail4:
+	TESTQ       CX, CX
+	JLE         end5
+	MOVQ        $0x0000000000000001, DI
+	SHLQ        CL, DI
+	DECQ        DI
+	KMOVW       DI, K1
+	SHRQ        $0x08, DI
+	KMOVW       DI, K2
+	VMOVUPD.Z   (DX), K1, Z1
+	VMOVUPD.Z   (BX), K1, Z6
+	VMOVUPD.Z   (SI), K1, Z7
+	VFMADD231PD Z7, Z6, Z2
+	VFMADD231PD Z7, Z0, Z1
+	VMOVUPD     Z1, K1, (DX)
+
+end5:
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z5, Z4, Z4
+	VADDPD        Z4, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPD        Y0, Y2, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDSD        X0, X1, X1
+	VMOVSD        X1, 40(AX)
+	VZEROUPPER
+	RET
+
+// func dotAxpyF32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dotAxpyF32AVX512(SB), $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	MOVQ         16(AX), CX
+	MOVQ         48(AX), SI
+	VBROADCASTSS 32(AX), Z0
+	VBROADCASTSS 36(AX), Z1
+	VPXORQ       Z2, Z2, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z4, Z4, Z4
+	VPXORQ       Z5, Z5, Z5
+
+many1:
+	CMPQ        CX, $0x00000040
+	JL          few2
+	VMOVUPS     (DX), Z1
+	VMOVUPS     (BX), Z6
+	VMOVUPS     (SI), Z7
+	VFMADD231PS Z7, Z6, Z2
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, (DX)
+	VMOVUPS     64(DX), Z1
+	VMOVUPS     64(BX), Z6
+	VMOVUPS     64(SI), Z7
+	VFMADD231PS Z7, Z6, Z3
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, 64(DX)
+	VMOVUPS     128(DX), Z1
+	VMOVUPS     128(BX), Z6
+	VMOVUPS     128(SI), Z7
+	VFMADD231PS Z7, Z6, Z4
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, 128(DX)
+	VMOVUPS     192(DX), Z1
+	VMOVUPS     192(BX), Z6
+	VMOVUPS     192(SI), Z7
+	VFMADD231PS Z7, Z6, Z5
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, 192(DX)
+	ADDQ        $0x00000100, DX
+	ADDQ        $0x00000100, BX
+	ADDQ        $0x00000100, SI
+	SUBQ        $0x00000040, CX
+	JMP         many1
+
+few2:
+one3:
+	CMPQ        CX, $0x00000010
+	JL          tail4
+	VMOVUPS     (DX), Z1
+	VMOVUPS     (BX), Z6
+	VMOVUPS     (SI), Z7
+	VFMADD231PS Z7, Z6, Z2
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, (DX)
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000010, CX
+	JMP         one3
+
+tail4:
+	TESTQ       CX, CX
+	JLE         end5
+	MOVQ        $0x0000000000000001, DI
+	SHLQ        CL, DI
+	DECQ        DI
+	KMOVW       DI, K1
+	SHRQ        $0x10, DI
+	KMOVW       DI, K2
+	VMOVUPS.Z   (DX), K1, Z1
+	VMOVUPS.Z   (BX), K1, Z6
+	VMOVUPS.Z   (SI), K1, Z7
+	VFMADD231PS Z7, Z6, Z2
+	VFMADD231PS Z7, Z0, Z1
+	VMOVUPS     Z1, K1, (DX)
+
+end5:
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z5, Z4, Z4
+	VADDPS        Z4, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDSS        X0, X1, X1
+	VMOVSS        X1, 36(AX)
+	VZEROUPPER
+	RET
+
 // func peakF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·peakF64AVX512(SB), $0-8

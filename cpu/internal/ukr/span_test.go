@@ -63,6 +63,47 @@ func testSpans[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
+// TestVectors compares Dot, Axpy and DotAxpy with their definitions for every
+// length around the unrolled loops, exactly, with sentinels at the ends.
+func TestVectors(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testVectors(t, tier.F32) })
+	})
+}
+
+func testVectors[T Float](t *testing.T, k Kernels[T]) {
+	const seed, sentinel = 13, 777
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for n := range 10*k.NR + 3 {
+		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, n+1)
+		x[n], y[n], z[n] = sentinel, T(math.NaN()), T(math.NaN()) // what lies behind is not touched
+		var xy, zy T
+		wantY, wantZ := slices.Clone(x), slices.Clone(x)
+		for i := range n {
+			xy += x[i] * y[i]
+			zy += z[i] * y[i]
+			wantY[i] += 3 * y[i]
+			wantZ[i] += 3 * z[i]
+		}
+		s := &Span[T]{X: first(x), Y: first(y), N: n}
+		if k.Dot(s); s.A != xy {
+			t.Fatalf("dot: n=%d: %v, want %v", n, s.A, xy)
+		}
+		got := slices.Clone(x)
+		k.Axpy(&Span[T]{X: first(got), Y: first(y), N: n, A: 3})
+		if !slices.Equal(got, wantY) {
+			t.Fatalf("axpy: n=%d: %v, want %v", n, got, wantY)
+		}
+		got = slices.Clone(x)
+		s = &Span[T]{X: first(got), Y: first(y), Z: first(z), N: n, A: 3}
+		if k.DotAxpy(s); s.B != zy || !slices.Equal(got, wantZ) {
+			t.Fatalf("dotAxpy: n=%d: %v and %v, want %v and %v", n, s.B, got, zy, wantZ)
+		}
+	}
+}
+
 // TestDistanceFlag sets one element of many just below and at the limit.
 func TestDistanceFlag(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {

@@ -39,6 +39,7 @@ type Span[T Float] struct {
 	Flag int // a result
 	A, B T
 	C    T
+	Z    *T
 }
 
 // Kernels is what a tier offers in one precision.
@@ -75,6 +76,10 @@ type Kernels[T Float] struct {
 	// DistanceExp is Distance and then x ← exp(C·x) for C ≤ 0; where Distance
 	// would set Flag, x becomes −1 too, which no exponential is.
 	DistanceExp func(*Span[T])
+
+	// Dot is A ← Σ x_i y_i; Axpy is x ← x + A·y; DotAxpy is B ← Σ z_i y_i and
+	// x ← x + A·z in one pass over z. Here N may be any number.
+	Dot, Axpy, DotAxpy func(*Span[T])
 
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
@@ -137,7 +142,8 @@ func genericKernels[T Float]() Kernels[T] {
 		L1:      tileGeneric[T, absoluteDifference[T]],
 		Trsm:    trsmGeneric[T],
 		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
-		Exp: expGeneric[T], Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], Peak: peakGeneric[T],
+		Exp: expGeneric[T], Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T],
+		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T], Peak: peakGeneric[T],
 	}
 }
 

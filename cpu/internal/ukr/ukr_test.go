@@ -183,7 +183,7 @@ func TestTileLayout(t *testing.T) {
 	check("float32", unsafe.Offsetof(f.Beta), 68)
 	var sd Span[float64]
 	var sf Span[float32]
-	if unsafe.Offsetof(sd.C) != 48 || unsafe.Offsetof(sf.C) != 40 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sd.A) != 32 {
+	if unsafe.Offsetof(sd.Z) != 56 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sf.Z) != 48 || unsafe.Offsetof(sd.C) != 48 || unsafe.Offsetof(sf.C) != 40 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sd.A) != 32 {
 		t.Errorf("Span: A, C are at offsets %d, %d (float64), C at %d (float32)", unsafe.Offsetof(sd.A), unsafe.Offsetof(sd.C), unsafe.Offsetof(sf.C))
 	}
 	for i, got := range []uintptr{

@@ -1,0 +1,171 @@
+package cpu
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/gonum"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// LAPACK implements gonum's lapack.Float64 on the best tier of this machine:
+//
+//	blas64.Use(cpu.BLAS{})
+//	lapack64.Use(cpu.LAPACK{})
+//
+// What rests on Cholesky factors and on triangles is Mercer's: Dpotrf, Dpotrs,
+// Dpotri, Dtrtri, Dlauum, Dtrtrs, and Spotrf, Spotrs, Spotri in float32, which
+// gonum does not have. Everything else is gonum's, which calls the
+// implementation that blas64 uses: with both lines, its factorisations by LU and
+// QR are faster too. Arguments are checked as gonum checks them, with its
+// panics.
+//
+// The zero value is ready to use, from several goroutines.
+type LAPACK struct {
+	gonum.Implementation
+	bound *device // nil: the best one
+}
+
+var _ lapack.Float64 = LAPACK{}
+
+// newLAPACK is a LAPACK that is bound to a tier, which the machine must have.
+func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0)} }
+
+func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
+
+// unblockedOrder is the order up to which gonum's unblocked routines, vectors
+// times matrices in SSE2, are faster than recursion: 1.4 times for Potrf of
+// order 32, 1.0 at 65 (AMD EPYC of family 25, November 2026).
+const unblockedOrder = 64
+
+// Dpotrf is A = LLᵀ (blas.Lower) or UᵀU (blas.Upper), the factor in place of
+// the triangle. It returns false when A is not positive definite.
+func (impl LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
+	if n <= unblockedOrder {
+		return impl.Implementation.Dpotrf(ul, n, a, lda)
+	}
+	return lapackPotrf(impl.device().f64, ul, n, a, lda)
+}
+
+// Spotrf is Dpotrf in float32.
+func (impl LAPACK) Spotrf(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
+	return lapackPotrf(impl.device().f32, ul, n, a, lda)
+}
+
+// Dpotrs is B ← A⁻¹ B, B n × nrhs, with A given by its factor from Dpotrf.
+func (impl LAPACK) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int) {
+	lapackPotrs(impl.device().f64, ul, n, nrhs, a, lda, b, ldb)
+}
+
+// Spotrs is Dpotrs in float32.
+func (impl LAPACK) Spotrs(ul blas.Uplo, n, nrhs int, a []float32, lda int, b []float32, ldb int) {
+	lapackPotrs(impl.device().f32, ul, n, nrhs, a, lda, b, ldb)
+}
+
+// Dpotri is the triangle of A⁻¹ in place of A's factor from Dpotrf. It returns
+// false, with the factor as it was, when the factor is singular.
+func (impl LAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
+	lapackTriangle(ul, n, len(a), lda)
+	if !impl.Dtrtri(ul, blas.NonUnit, n, a, lda) {
+		return false
+	}
+	impl.Dlauum(ul, n, a, lda)
+	return true
+}
+
+// Spotri is Dpotri in float32.
+func (impl LAPACK) Spotri(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
+	lapackTriangle(ul, n, len(a), lda)
+	q := &queue[float32]{engine: impl.device().f32}
+	return q.potri(triangle(ul), rowMajor(a, n, n, lda))
+}
+
+// Dtrtri is A ← A⁻¹ for a triangle, in place. It returns false, with A as it
+// was, when an element of the diagonal is zero.
+func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int) (ok bool) {
+	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
+	must(d == blas.NonUnit || d == blas.Unit, lapackDiag)
+	lapackTriangle(ul, n, len(a), lda)
+	q := &queue[float64]{engine: impl.device().f64}
+	return q.trtri(triangle(ul), d == blas.Unit, rowMajor(a, n, n, lda))
+}
+
+// Dlauum is the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower), in place of
+// the factor.
+func (impl LAPACK) Dlauum(ul blas.Uplo, n int, a []float64, lda int) {
+	if n <= unblockedOrder {
+		impl.Implementation.Dlauum(ul, n, a, lda)
+		return
+	}
+	lapackTriangle(ul, n, len(a), lda)
+	q := &queue[float64]{engine: impl.device().f64}
+	q.lauum(triangle(ul), rowMajor(a, n, n, lda))
+}
+
+// Dtrtrs is B ← op(A)⁻¹ B, A triangular and B n × nrhs. It returns false, with B
+// as it was, when an element of A's diagonal is zero.
+func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs int, a []float64, lda int, b []float64, ldb int) (ok bool) {
+	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
+	must(t == blas.NoTrans || t == blas.Trans || t == blas.ConjTrans, lapackTrans)
+	must(d == blas.NonUnit || d == blas.Unit, lapackDiag)
+	must(n >= 0, lapackN)
+	must(nrhs >= 0, lapackRHS)
+	must(lda >= max(1, n), lapackLdA)
+	must(ldb >= max(1, nrhs), lapackLdB)
+	if n == 0 {
+		return true
+	}
+	must(reaches(len(a), n, n, lda), lapackShortA)
+	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
+
+	unit, from := d == blas.Unit, rowMajor(a, n, n, lda)
+	if !unit && !regular(from) {
+		return false
+	}
+	q := &queue[float64]{engine: impl.device().f64}
+	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, from, rowMajor(b, n, nrhs, ldb))
+	return true
+}
+
+func lapackPotrf[T backend.Float](e *engine[T], ul blas.Uplo, n int, a []T, lda int) bool {
+	lapackTriangle(ul, n, len(a), lda)
+	q := &queue[T]{engine: e}
+	return q.potrf(triangle(ul), rowMajor(a, n, n, lda)) == nil
+}
+
+func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T, lda int, b []T, ldb int) {
+	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
+	must(n >= 0, lapackN)
+	must(nrhs >= 0, lapackRHS)
+	must(lda >= max(1, n), lapackLdA)
+	must(ldb >= max(1, nrhs), lapackLdB)
+	if n == 0 || nrhs == 0 {
+		return
+	}
+	must(reaches(len(a), n, n, lda), lapackShortA)
+	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
+	q := &queue[T]{engine: e}
+	q.potrs(triangle(ul), rowMajor(a, n, n, lda), rowMajor(b, n, nrhs, ldb))
+}
+
+// The texts of gonum's panics, which gonum does not export.
+const (
+	lapackUplo   = "lapack: bad Uplo"
+	lapackTrans  = "lapack: bad Trans"
+	lapackDiag   = "lapack: bad Diag"
+	lapackN      = "lapack: n < 0"
+	lapackRHS    = "lapack: nrhs < 0"
+	lapackLdA    = "lapack: bad leading dimension of A"
+	lapackLdB    = "lapack: bad leading dimension of B"
+	lapackShortA = "lapack: insufficient length of a"
+	lapackShortB = "lapack: insufficient length of b"
+)
+
+// lapackTriangle checks the arguments of a routine on one triangle.
+func lapackTriangle(ul blas.Uplo, n, length, lda int) {
+	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
+	must(n >= 0, lapackN)
+	must(lda >= max(1, n), lapackLdA)
+	must(n == 0 || reaches(length, n, n, lda), lapackShortA)
+}
