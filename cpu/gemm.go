@@ -31,6 +31,13 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 
 // symm is C ← α A B + β C or α B A + β C with A symmetric.
 func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
+	if side == backend.Right && c.rows <= thinColumns {
+		side, b, c = backend.Left, b.t(), c.t()
+	}
+	if side == backend.Left && c.cols <= thinColumns && a.cs == 1 && a.rows > 0 && c.cols > 0 {
+		q.symv(ul, alpha, a, b, beta, c)
+		return
+	}
 	if ul == backend.Upper {
 		a = a.t()
 	}
@@ -43,7 +50,14 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 
 // gemm is C ← α A B + β C on a region of C.
 func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
-	if !q.small(alpha, a, b, beta, c, part) {
+	thin := part == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
+	switch {
+	case q.small(alpha, a, b, beta, c, part):
+	case thin && c.cols <= thinColumns && a.inPieces():
+		q.gemv(alpha, a, b, beta, c)
+	case thin && c.rows <= thinColumns && b.inPieces():
+		q.gemv(alpha, b.t(), a.t(), beta, c.t())
+	default:
 		q.product(alpha, a, b.t(), a.cols, beta, c, part)
 	}
 }

@@ -117,6 +117,9 @@ func (v view[T]) reversed(both bool) view[T] {
 	return v
 }
 
+// inPieces tells whether the rows, or else the columns, of v lie in one piece.
+func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
+
 // at is the address of element (i, j). By pointer, because a copy of v, which
 // does not fit in registers, would take several times as long.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
