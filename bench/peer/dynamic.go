@@ -51,11 +51,8 @@ func open(name string, files, places []string) (library, error) {
 			return l, err
 		}
 	}
-	where := "where the system's loader looks"
-	if len(looked) > 0 {
-		where = strings.Join(looked, ", ") + " and " + where
-	}
-	return library{}, fmt.Errorf("%w: no %s in %s", ErrMissing, strings.Join(files, " or "), where)
+	looked = append(looked, "the folders of the system's loader")
+	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
 // load binds every symbol at once and keeps the names to the library: two

@@ -14,7 +14,7 @@ import (
 func TestMissing(t *testing.T) {
 	place := t.TempDir()
 	if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{place}); !errors.Is(err, ErrMissing) ||
-		!strings.Contains(err.Error(), "no libnothing.so.0 or libnothing.so in "+place) {
+		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
 		t.Errorf("got %v", err)
 	}
 	// A file of that name which is no library is an error of its own.

@@ -16,7 +16,7 @@ import (
 
 // ErrMissing is what the error of Open matches when the library is not on this
 // machine.
-var ErrMissing = errors.New("is not on this machine")
+var ErrMissing = errors.New("not found")
 
 // Routines are a library's level 2 and 3 in one precision, on row-major
 // matrices as they are, so that every library does the same work on the same

@@ -43,7 +43,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 // plain rewrites the library's messages for somebody at a terminal: the names
 // of its packages are of no use there, those of the flags are.
 var plain = strings.NewReplacer(
-	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ",
+	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ",
 	"raise lambda", "raise --lambda", "allow more memory", "raise --memory",
 )
 

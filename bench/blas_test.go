@@ -1,0 +1,263 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	"github.com/mercer-go/mercer/bench/peer"
+	_ "github.com/mercer-go/mercer/cpu"
+)
+
+// usable lists the devices of this machine.
+func usable() []string {
+	var names []string
+	for _, s := range backend.Report() {
+		if s.Err == nil {
+			names = append(names, s.Device)
+		}
+	}
+	return names
+}
+
+func gonum(t *testing.T) []Peer {
+	t.Helper()
+	peers, wants := OpenPeers([]string{"gonum"}, nil)
+	if peers[0].Library == nil || wants != nil {
+		t.Fatalf("got %+v, %v", peers, wants)
+	}
+	return peers
+}
+
+// TestBLAS measures everything once, small: each device and library comes to
+// the same result, is timed, and has its ceiling.
+func TestBLAS(t *testing.T) {
+	peers, _ := OpenPeers(peer.Names(), nil) // whatever is here
+	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
+	b := BLAS{
+		Routines: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Peers: peers,
+		Runner: Runner{Repeats: 2},
+	}
+	r, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r.Text("n"))
+	if want := len(Routines()) * 2 * 2 * 3; len(r.Cells) != want {
+		t.Fatalf("%d cells, want %d", len(r.Cells), want)
+	}
+	for _, c := range r.Cells {
+		for i, e := range r.Entrants {
+			run := c.Run(e.Name)
+			float32Potrf := e.Name == "gonum" && c.Case.Get("routine") == "potrf" && c.Case.Get("precision") == "float32"
+			switch {
+			case e.Kind == CeilingKind:
+				if vector := c.Case.Get("routine") == "symv"; vector == (e.Name == memoryCeiling) != run.Timed() {
+					t.Errorf("%v: %s: timed: %v", c.Case, e.Name, run.Timed())
+				}
+			case e.Missing != "":
+				if run.Reason != e.Missing || run.Timed() {
+					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
+				}
+			case float32Potrf:
+				if run.Reason != "has no potrf in float32" {
+					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
+				}
+			case len(run.Timings) != 2 || run.Rate.Median <= 0 || run.Time.Min > run.Time.Median || run.Time.Median > run.Time.Max:
+				t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
+			case (run.Check == nil) != (i == 0):
+				t.Errorf("%v: %s: compared: %v; the first is the reference", c.Case, e.Name, run.Check != nil)
+			case e.Name != "mercer ref" && run.Share <= 0:
+				t.Errorf("%v: %s has no ceiling", c.Case, e.Name)
+			}
+		}
+	}
+}
+
+// TestWrongResult: a library that does something else is found out, whatever
+// it does, in every routine.
+func TestWrongResult(t *testing.T) {
+	for _, r := range routines {
+		for _, n := range []int{64, 257} {
+			t.Run(fmt.Sprintf("%s/n=%d", r.name, n), func(t *testing.T) {
+				found(t, newProblem[float32](r, n))
+				found(t, newProblem[float64](r, n))
+			})
+		}
+	}
+}
+
+func found[T backend.Float](t *testing.T, p *problem[T]) {
+	t.Helper()
+	peers := gonum(t)
+	lib := peers[0].Library
+	var run func() error
+	switch q := any(p).(type) {
+	case *problem[float64]:
+		run = q.library(lib.F64)
+	case *problem[float32]:
+		run = q.library(lib.F32)
+	}
+	if run == nil {
+		return // gonum's potrf in float32
+	}
+	right := func() {
+		t.Helper()
+		p.preparation()()
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	right()
+	p.adopt()
+	if c := p.compare(); c.Difference != 0 {
+		t.Errorf("differs by %g from itself", c.Difference)
+	}
+	for name, spoil := range map[string]func(){
+		"nothing done": p.preparation(),
+		"transposed operands": func() {
+			if p.a.Data != nil {
+				turn(p.a)
+				defer turn(p.a)
+			}
+			right()
+			if p.name == "potrf" || p.name == "syrk" || p.name == "gemm" {
+				turn(p.c)
+			}
+		},
+		"a row left out": func() { right(); clear(p.c.Row(p.n / 2)) },
+		"one element too small": func() {
+			right()
+			p.c.Row(p.n - 1)[0] *= 0.5
+			p.c.Row(p.n - 1)[0] -= 0.5
+		},
+	} {
+		spoil()
+		if c := p.compare(); c.Difference <= c.Limit {
+			t.Errorf("%T: %s: differs by %g, within %g", p.c.Data, name, c.Difference, c.Limit)
+		}
+	}
+}
+
+// TestLazy: a library that leaves the result of the one before it as it is.
+func TestLazy(t *testing.T) {
+	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
+	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
+	b := BLAS{Routines: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}, Peers: []Peer{{Name: "lazy", Library: lazy}}}
+	if _, err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// turn transposes a square matrix in place.
+func turn[T backend.Float](h backend.Host[T]) {
+	for i := range h.Rows {
+		for j := range min(i, h.Cols) {
+			h.Row(i)[j], h.Row(j)[i] = h.Row(j)[i], h.Row(i)[j]
+		}
+	}
+}
+
+// distant is a device that cannot use Go memory.
+type distant struct{ backend.Device }
+
+func (d distant) F64() backend.Backend[float64] { return queueOnly[float64]{d.Device.F64()} }
+
+type queueOnly[T backend.Float] struct{ backend.Backend[T] }
+
+func (q queueOnly[T]) With(ctx context.Context, done func(float64)) backend.Backend[T] {
+	return queueOnly[T]{q.Backend.With(ctx, done)}
+}
+
+// TestDistant: operands are copied to a device with a memory of its own, and
+// what they took there is given back.
+func TestDistant(t *testing.T) {
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, r := range routines {
+		c := &contest{devices: map[int][]backend.Device{1: {dev, distant{dev}}}}
+		start := func(ctx context.Context) ([]Entry, error) {
+			list, err := entries(ctx, c, r, 1, 33, backend.Device.F64, nil)
+			for i := range list {
+				list[i].Entrant += fmt.Sprint(i)
+			}
+			return list, err
+		}
+		cells, err := Runner{Repeats: 2}.Measure(t.Context(), []Task{{Case: Case{{"routine", r.name}}, Start: start}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if check := cells[0].Runs[1].Check; check == nil || check.Difference != 0 {
+			t.Errorf("%s: got %+v", r.name, check)
+		}
+	}
+	if now, peak := dev.InUse(); now != 0 || peak == 0 {
+		t.Errorf("%d bytes are still in use, of %d", now, peak)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct {
+		b    BLAS
+		want string
+	}{
+		{BLAS{Routines: []string{"gem"}}, `no routine is called "gem"; there are: [gemm symm`},
+		{BLAS{Precisions: []string{"float16"}}, `no precision is called "float16"`},
+		{BLAS{Sizes: []int{8, 0}}, "must be ≥ 1, got 0"},
+		{BLAS{Threads: []int{-1}}, "must be ≥ 1, got -1"},
+		{BLAS{Devices: []string{"abacus"}}, `no device is called "abacus"`},
+		{BLAS{Sizes: []int{1000}, Memory: 8 << 20}, "n = 1000 takes 32000000 bytes for four matrices, there are 8388608: n = 512 would fit"},
+	} {
+		if _, err := test.b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v", test.b, err)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := (BLAS{Sizes: []int{8}}).Run(stopped); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDefaults: what is left out is filled in, and ceilings are those of the
+// best device and of the ones that compete.
+func TestDefaults(t *testing.T) {
+	b := BLAS{Routines: []string{"syrk"}, Sizes: []int{8}, Devices: []string{"cpu/generic"}, Runner: Runner{Repeats: 1}}
+	r, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var precisions, ceilings []string
+	for _, c := range r.Cells {
+		precisions = append(precisions, c.Case.Get("precision"))
+	}
+	for _, e := range r.Entrants {
+		if e.Kind == CeilingKind {
+			ceilings = append(ceilings, e.Name)
+		}
+	}
+	if d := cmp.Diff([]string{"float64", "float32"}, slices.Compact(precisions)); d != "" {
+		t.Error(d)
+	}
+	best, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Compact([]string{"ceiling " + best.Info().Device, "ceiling cpu/generic"})
+	if d := cmp.Diff(want, ceilings); d != "" {
+		t.Error(d)
+	}
+	if run := r.Cells[0].Run("mercer cpu/generic"); run.Limiter != "ceiling cpu/generic" {
+		t.Errorf("bounded by %q", run.Limiter)
+	}
+}

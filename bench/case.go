@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Case says what was measured, as parameters in the order in which they are
+// shown: routine=gemm, precision=float64, threads=2, n=1024. In JSON it is an
+// object in this order, with numbers where a value is a whole number.
+type Case []Param
+
+// Param is a parameter of a Case.
+type Param struct{ Name, Value string }
+
+// Get returns a parameter's value; "" when there is none of that name.
+func (c Case) Get(name string) string {
+	for _, p := range c {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return ""
+}
+
+// Int returns a parameter as a whole number, 0 when it is none.
+func (c Case) Int(name string) int {
+	n, _ := strconv.Atoi(c.Get(name))
+	return n
+}
+
+// Without returns c without one parameter.
+func (c Case) Without(name string) Case {
+	return slices.DeleteFunc(slices.Clone(c), func(p Param) bool { return p.Name == name })
+}
+
+// String is the case as the name of a Go benchmark:
+// routine=gemm/precision=float64/threads=2/n=1024.
+func (c Case) String() string {
+	parts := make([]string, len(c))
+	for i, p := range c {
+		parts[i] = p.Name + "=" + p.Value
+	}
+	return strings.Join(parts, "/")
+}
+
+// MarshalJSON keeps the order of the parameters.
+func (c Case) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range c {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(p.Value)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := strconv.Atoi(p.Value); err == nil && strconv.Itoa(n) == p.Value {
+			value = []byte(p.Value)
+		}
+		fmt.Fprintf(&b, "%s:%s", name, value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Case) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("bench: case: want an object, got %.20q", data)
+	}
+	*c = nil
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		value, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch v := value.(type) {
+		case string:
+			*c = append(*c, Param{name.(string), v})
+		case json.Number:
+			*c = append(*c, Param{name.(string), v.String()})
+		default:
+			return fmt.Errorf("bench: case: %v must be a text or a number", name)
+		}
+	}
+	return nil
+}

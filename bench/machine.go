@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Machine is where and by what a benchmark ran.
+type Machine struct {
+	Processor string   `json:"processor"`
+	CPUs      int      `json:"cpus"`
+	MaxProcs  int      `json:"gomaxprocs"`
+	Devices   []string `json:"devices"` // of Mercer, that can be used here; the best first
+	Virtual   bool     `json:"virtual"` // a virtual machine, whose cores others may use too
+	Governor  string   `json:"governor,omitempty"`
+	System    string   `json:"system"` // operating system and architecture
+	Go        string   `json:"go"`
+	Mercer    string   `json:"mercer"`          // version or revision
+	Noise     *Noise   `json:"noise,omitempty"` // nil: not to be known here
+}
+
+// Noise is what took processor time away from the benchmark, in per cent of the
+// time of all processors while it ran.
+type Noise struct {
+	Steal  float64 `json:"steal_percent"`  // by the machine that runs this virtual one
+	Others float64 `json:"others_percent"` // by other processes, and the kernel for them
+}
+
+// readMachine fills in all but Noise.
+func readMachine() Machine {
+	m := Machine{
+		CPUs:     runtime.NumCPU(),
+		MaxProcs: runtime.GOMAXPROCS(0),
+		System:   runtime.GOOS + "/" + runtime.GOARCH,
+		Go:       runtime.Version(),
+		Mercer:   revision(),
+		Governor: governor(),
+		Virtual:  virtual(),
+	}
+	for _, s := range backend.Report() {
+		if s.Err == nil {
+			m.Devices = append(m.Devices, s.Device)
+		}
+		if m.Processor == "" {
+			m.Processor = s.Info.Processor
+		}
+	}
+	return m
+}
+
+// revision is the version of this module as it was built.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	text, changed := info.Main.Version, false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			text = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			changed = s.Value == "true"
+		}
+	}
+	if changed {
+		text += "+changes"
+	}
+	return text
+}
+
+// usage is processor time in ticks of the system's own, since some moment.
+type usage struct {
+	all, idle, steal float64 // of all processors
+	own              float64 // of this process
+}
+
+// noise is what happened between two usages, nil when the clocks did not move.
+func noise(from, to usage) *Noise {
+	all := to.all - from.all
+	if all <= 0 {
+		return nil
+	}
+	steal := to.steal - from.steal
+	others := all - (to.idle - from.idle) - steal - (to.own - from.own)
+	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
+}
+
+// flags finds out whether a processor's list of features names one.
+func hasFlag(cpuinfo, flag string) bool {
+	for line := range strings.Lines(cpuinfo) {
+		if name, list, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			return slices.Contains(strings.Fields(list), flag)
+		}
+	}
+	return false
+}

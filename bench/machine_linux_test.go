@@ -1,0 +1,23 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUsage(t *testing.T) {
+	got, ok := parseUsage("cpu  10 20 30 400 50 6 7 80 1000 2000\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
+	if d := cmp.Diff(usage{all: 603, idle: 450, steal: 80}, got, cmp.AllowUnexported(usage{})); d != "" || !ok {
+		t.Error(d)
+	}
+	for _, bad := range []string{"", "cpu 1 2 3", "cpu a b c d e f g h", "intr 1 2 3 4 5 6 7 8 9"} {
+		if _, ok := parseUsage(bad); ok {
+			t.Errorf("%q was read", bad)
+		}
+	}
+	before, ok := readUsage()
+	if !ok || before.all <= 0 || before.own < 0 || before.all < before.idle+before.steal {
+		t.Errorf("got %+v, %v", before, ok)
+	}
+}

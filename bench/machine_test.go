@@ -1,0 +1,39 @@
+package bench
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNoise(t *testing.T) {
+	from := usage{all: 1000, idle: 500, steal: 10, own: 100}
+	to := usage{all: 1200, idle: 540, steal: 20, own: 220}
+	// Of 200 ticks 40 were idle, 10 stolen and 120 our own.
+	if d := cmp.Diff(&Noise{Steal: 5, Others: 15}, noise(from, to)); d != "" {
+		t.Error(d)
+	}
+	// Clocks that are not read at the same moment may give a little too much.
+	if d := cmp.Diff(&Noise{Steal: 5, Others: 0}, noise(from, usage{all: 1200, idle: 660, steal: 20, own: 160})); d != "" {
+		t.Error(d)
+	}
+	if noise(from, from) != nil {
+		t.Error("noise in no time")
+	}
+}
+
+func TestFlag(t *testing.T) {
+	const info = "processor\t: 0\nflags\t\t: fpu avx hypervisor fma\nbogomips : 1\n"
+	if !hasFlag(info, "hypervisor") || hasFlag(info, "fp") || hasFlag("", "fpu") {
+		t.Error("wrong")
+	}
+}
+
+func TestMachine(t *testing.T) {
+	m := readMachine()
+	t.Logf("%+v", m)
+	if m.CPUs < 1 || m.MaxProcs < 1 || m.Go != runtime.Version() || m.System != runtime.GOOS+"/"+runtime.GOARCH {
+		t.Errorf("got %+v", m)
+	}
+}

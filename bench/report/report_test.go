@@ -1,0 +1,263 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/bench"
+)
+
+// sample is a measurement of two routines: Mercer, two libraries of which one
+// lacks a routine, a missing one, and a ceiling.
+func sample() *bench.Result {
+	r := &bench.Result{
+		Schema: bench.Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
+		Machine:  bench.Machine{Processor: `Abacus "2" <b>`, CPUs: 2, MaxProcs: 2, System: "linux/amd64", Go: "go1.26"},
+		Settings: bench.Settings{Repeats: 5},
+		Entrants: []bench.Entrant{
+			{Name: "mercer cpu/fast", Kind: bench.OwnKind},
+			{Name: "gonum", Kind: bench.PeerKind, Detail: "gonum v0"},
+			{Name: "openblas", Kind: bench.PeerKind, Detail: "OpenBLAS & more", Path: "/lib/libopenblas.so.0"},
+			{Name: "mkl", Kind: bench.PeerKind, Missing: "not found: libmkl_rt.so"},
+			{Name: "ceiling cpu/fast", Kind: bench.CeilingKind},
+		},
+	}
+	speeds := []float64{41.25, 5.125, 43.5, 0, 66.75}
+	for _, routine := range []string{"gemm", "potrf"} {
+		for i, n := range []string{"64", "512", "4096"} {
+			c := bench.Cell{Case: bench.Case{{Name: "routine", Value: routine}, {Name: "precision", Value: "float32"}, {Name: "threads", Value: "1"}, {Name: "n", Value: n}}}
+			for j, e := range r.Entrants {
+				run := bench.Run{Entrant: e.Name, Reason: e.Missing}
+				if e.Name == "gonum" && routine == "potrf" {
+					run.Reason = "has no potrf in float32"
+				}
+				if run.Reason == "" {
+					v := speeds[j] + float64(i)
+					run.Timings = []float64{1, 1, 1, 1, 1}
+					run.Work = v * 1e9
+					run.Rate = bench.Spread{Median: v, Min: v - 3.5, Max: v + 1.5, Outliers: i % 2}
+					run.Time = bench.Spread{Median: 1 / v, Min: 1 / v, Max: 1 / v}
+					if e.Kind != bench.CeilingKind {
+						run.Ceiling, run.Share = speeds[4], v/speeds[4]
+					}
+				}
+				c.Runs = append(c.Runs, run)
+			}
+			r.Cells = append(r.Cells, c)
+		}
+	}
+	return r
+}
+
+func write(t *testing.T, r *bench.Result) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// element is a page read as XML.
+type element struct {
+	XMLName  xml.Name
+	Attrs    []xml.Attr `xml:",any,attr"`
+	Text     string     `xml:",chardata"`
+	Children []*element `xml:",any"`
+}
+
+func parse(t *testing.T, page string) *element {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(page)) // strict: every tag closed, every & an entity
+	root := new(element)
+	if err := d.Decode(root); err != nil {
+		t.Fatalf("the page is not well formed: %v", err)
+	}
+	if _, err := d.Token(); err != nil && !errors.Is(err, io.EOF) {
+		t.Errorf("after the page: %v", err)
+	}
+	return root
+}
+
+func (e *element) walk(f func(*element)) {
+	f(e)
+	for _, c := range e.Children {
+		c.walk(f)
+	}
+}
+
+func (e *element) find(name string) (list []*element) {
+	e.walk(func(x *element) {
+		if x.XMLName.Local == name {
+			list = append(list, x)
+		}
+	})
+	return list
+}
+
+// words is all the text of e, with single spaces.
+func (e *element) words() string {
+	var b strings.Builder
+	e.walk(func(x *element) { b.WriteString(" " + x.Text) })
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func (e *element) attr(name string) string {
+	for _, a := range e.Attrs {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// TestPage: the page has every figure of the measurement, in a table under its
+// picture.
+func TestPage(t *testing.T) {
+	page := write(t, sample())
+	root := parse(t, page)
+	if title := root.find("title")[0].words(); title != `Mercer’s BLAS on Abacus "2" <b>` {
+		t.Errorf("the title is %s", title)
+	}
+	cards := root.find("figure")
+	if len(cards) != 2 {
+		t.Fatalf("%d pictures, want 2", len(cards))
+	}
+	for i, c := range cards {
+		if len(c.find("svg")) != 1 || len(c.find("table")) != 1 {
+			t.Fatalf("%d pictures and %d tables in a card", len(c.find("svg")), len(c.find("table")))
+		}
+		text := c.find("table")[0].words()
+		want := []string{
+			"n mercer cpu/fast gonum openblas ceiling cpu/fast",
+			"64 41.2 37.8–42.8 62 % 5.12 1.62–6.62 8 % 43.5 40.0–45.0 65 % 68.2",
+			"512 42.2 38.8–43.8° 63 %",
+			"4096 43.2 39.8–44.8 65 %",
+		}
+		if i == 1 {
+			want = []string{"n mercer cpu/fast openblas ceiling cpu/fast", "64 41.2 37.8–42.8 62 % 43.5 40.0–45.0 65 % 68.2"}
+			if !strings.Contains(c.words(), "gonum: has no potrf in float32") {
+				t.Error("the reason of an absence is not given")
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("there is no %q in %q", w, text)
+			}
+		}
+	}
+	all := root.words()
+	for _, want := range []string{
+		"At the largest n, Mercer is the fastest in 0 of 2 comparisons. It reaches 65 to 65 % of the ceiling.",
+		"Mercer, GFLOP/s of ceiling × gonum × openblas",
+		"gemm float32, 1 thread 43.2 65 % 6.07 0.95",
+		"potrf float32, 1 thread 43.2 65 % – 0.95",
+		"At n = 4096.",
+		"2026-03-04 05:06 UTC",
+		"openblas OpenBLAS & more, /lib/libopenblas.so.0",
+		"mkl missing: not found: libmkl_rt.so",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("there is no %q in %q", want, all)
+		}
+	}
+}
+
+// TestAlone: the page needs nothing from elsewhere, runs nothing, and fits any
+// width, either scheme of colours, and paper.
+func TestAlone(t *testing.T) {
+	page := write(t, sample())
+	root := parse(t, page)
+	for _, name := range []string{"script", "link", "img", "iframe", "image", "use"} {
+		if len(root.find(name)) > 0 {
+			t.Errorf("the page has <%s>", name)
+		}
+	}
+	root.walk(func(e *element) {
+		for _, a := range e.Attrs {
+			if a.Name.Local == "src" || a.Name.Local == "href" || strings.HasPrefix(a.Name.Local, "on") {
+				t.Errorf("<%s> has %s", e.XMLName.Local, a.Name.Local)
+			}
+		}
+	})
+	style := root.find("style")[0].Text
+	if strings.Contains(style, "url(") || strings.Contains(style, "@import") {
+		t.Error("the style refers to something")
+	}
+	for _, want := range []string{"prefers-color-scheme: dark", "@media print", "max-width: 34rem"} {
+		if !strings.Contains(style, want) {
+			t.Errorf("the style knows no %q", want)
+		}
+	}
+	// Each variable in use is defined, for both schemes and for paper.
+	for _, v := range regexp.MustCompile(`var\((--[a-z0-9]+)\)`).FindAllStringSubmatch(page, -1) {
+		if n := strings.Count(style, v[1]+":"); n != 3 {
+			t.Errorf("%s is defined %d times", v[1], n)
+		}
+	}
+	if found := regexp.MustCompile(`(stroke|fill):#[0-9A-F]{6}`).FindString(page); found != "" {
+		t.Errorf("a picture has a fixed colour: %s", found)
+	}
+}
+
+// TestPicture: marks, bars and the ceiling are where the figures say.
+func TestPicture(t *testing.T) {
+	root := parse(t, write(t, sample()))
+	svg := root.find("figure")[0].find("svg")[0]
+	if svg.attr("role") != "img" || svg.attr("aria-label") != "gemm, float32, 1 thread" {
+		t.Errorf("the picture is announced as %q", svg.attr("aria-label"))
+	}
+	var view [4]float64
+	for i, w := range strings.Fields(svg.attr("viewBox")) {
+		view[i], _ = strconv.ParseFloat(w, 64)
+	}
+	if view != [4]float64{0, 0, float64(width), float64(height)} {
+		t.Errorf("the view is %v", view)
+	}
+	text := svg.words()
+	for _, want := range []string{"64", "512", "4096", "n", "GFLOP/s"} {
+		if !strings.Contains(" "+text+" ", " "+want+" ") {
+			t.Errorf("there is no %q in the picture: %s", want, text)
+		}
+	}
+	dashed := 0
+	colours := map[string]int{}
+	for _, p := range svg.find("path") {
+		style := p.attr("style")
+		if strings.Contains(style, "stroke-dasharray") && strings.Contains(style, "var(--ink)") {
+			dashed++
+		}
+		for _, c := range regexp.MustCompile(`fill:var\((--look\d)\)`).FindAllStringSubmatch(style, -1) {
+			colours[c[1]]++
+		}
+	}
+	// Three marks for each of three curves: Mercer, gonum, OpenBLAS.
+	if dashed != 1 || len(colours) != 3 || colours["--look0"] != 3 || colours["--look1"] != 3 || colours["--look2"] != 3 {
+		t.Errorf("%d dashed lines, marks %v", dashed, colours)
+	}
+	if keys := root.find("section")[0].find("li"); len(keys) != 4 || len(keys[0].find("svg")) != 1 {
+		t.Errorf("%d keys in the legend, want 4 with their samples", len(keys))
+	}
+}
+
+func TestUnknownKind(t *testing.T) {
+	if err := Write(io.Discard, &bench.Result{Kind: "weather"}); err == nil || err.Error() != `bench: report: there is no page for "weather"` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEmpty: a measurement of nothing still makes a page.
+func TestEmpty(t *testing.T) {
+	r := sample()
+	r.Cells = nil
+	if text := parse(t, write(t, r)).words(); !strings.Contains(text, "Nothing was measured.") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Schema is the version of the JSON form of a Result. It is raised when a field
+// changes its meaning or goes; a new field does not raise it.
+const Schema = 1
+
+// Result is what a benchmark found.
+type Result struct {
+	Schema   int       `json:"schema"`
+	Kind     string    `json:"kind"` // the benchmark: "blas"
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"` // that it took
+	Machine  Machine   `json:"machine"`
+	Settings Settings  `json:"settings"`
+	Entrants []Entrant `json:"entrants"` // in the order in which they are shown
+	Cells    []Cell    `json:"cells"`
+}
+
+// Settings are the Runner's, as they were.
+type Settings struct {
+	Repeats       int     `json:"repeats"`
+	SampleSeconds float64 `json:"sample_seconds"`
+	BudgetSeconds float64 `json:"budget_seconds"`
+	PauseSeconds  float64 `json:"pause_seconds"`
+}
+
+// The kinds of entrants.
+const (
+	OwnKind     = "mercer"  // a device of Mercer
+	PeerKind    = "peer"    // another library
+	CeilingKind = "ceiling" // what the machine can do
+)
+
+// Entrant is who competes.
+type Entrant struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Detail  string `json:"detail,omitempty"`  // versions, and what it says of itself
+	Path    string `json:"path,omitempty"`    // of the library that was opened
+	Missing string `json:"missing,omitempty"` // why it does not compete at all
+}
+
+// Cell is a case and what each entrant did in it.
+type Cell struct {
+	Case Case  `json:"case"`
+	Runs []Run `json:"runs"`
+}
+
+// Run is an entrant in a cell.
+type Run struct {
+	Entrant string `json:"entrant"`
+	Reason  string `json:"reason,omitempty"` // why there is no timing; the rest is empty then
+
+	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
+	Calls   int       `json:"calls,omitempty"`   // runs that each timing is the mean of
+	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order taken
+	Time    Spread    `json:"seconds,omitzero"`  // of Timings
+	Rate    Spread    `json:"gflops,omitzero"`   // of Work, GFLOP/s
+
+	Limiter string  `json:"limiter,omitempty"` // the entrant that bounds this one's rate
+	Ceiling float64 `json:"ceiling,omitempty"` // its highest rate in this cell, GFLOP/s
+	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
+
+	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
+	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the entrant reports
+}
+
+// Check says how far a result is from the reference's.
+type Check struct {
+	Difference float64 `json:"difference"` // relative
+	Limit      float64 `json:"limit"`      // what rounding can explain
+}
+
+// Run returns the run of an entrant, nil when there is none.
+func (c *Cell) Run(entrant string) *Run {
+	for i := range c.Runs {
+		if c.Runs[i].Entrant == entrant {
+			return &c.Runs[i]
+		}
+	}
+	return nil
+}
+
+// sumUp fills in what follows from the timings.
+func (c *Cell) sumUp() {
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		if len(r.Timings) == 0 {
+			continue
+		}
+		r.Time = NewSpread(r.Timings)
+		if r.Work > 0 {
+			r.Rate = rate(r.Work/1e9, r.Time)
+		}
+	}
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		if limit := c.Run(r.Limiter); limit != nil && r.Rate.Median > 0 && limit.Rate.Max > 0 {
+			r.Ceiling = limit.Rate.Max
+			r.Share = r.Rate.Median / r.Ceiling
+		}
+	}
+}
+
+// Entrant returns the entrant of that name, nil when there is none.
+func (r *Result) Entrant(name string) *Entrant {
+	for i := range r.Entrants {
+		if r.Entrants[i].Name == name {
+			return &r.Entrants[i]
+		}
+	}
+	return nil
+}
+
+// Write writes r as JSON.
+func (r *Result) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}
+
+// Read reads what Write wrote. Fields that it does not know are left out.
+func Read(from io.Reader) (*Result, error) {
+	r := new(Result)
+	if err := json.NewDecoder(from).Decode(r); err != nil {
+		return nil, fmt.Errorf("bench: result: %w", err)
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("bench: result: schema %d; this version reads schema %d", r.Schema, Schema)
+	}
+	for _, c := range r.Cells {
+		for _, run := range c.Runs {
+			if r.Entrant(run.Entrant) == nil {
+				return nil, fmt.Errorf("bench: result: %v: no entrant is called %q", c.Case, run.Entrant)
+			}
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sample is a result with everything in it: two devices, a library, one that
+// is missing, one without a routine, a ceiling.
+func sample() *Result {
+	r := &Result{
+		Schema: Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
+		Machine: Machine{
+			Processor: "Abacus <2>", CPUs: 2, MaxProcs: 2, Devices: []string{"cpu/fast", "cpu/slow"}, Virtual: true,
+			System: "linux/amd64", Go: "go1.26", Mercer: "v1", Noise: &Noise{Steal: 0.25, Others: 3},
+		},
+		Settings: Settings{Repeats: 3, SampleSeconds: 0.02, BudgetSeconds: 10, PauseSeconds: 0.05},
+		Entrants: []Entrant{
+			{Name: "mercer cpu/fast", Kind: OwnKind, Detail: "fast"},
+			{Name: "mercer cpu/slow", Kind: OwnKind, Detail: "slow"},
+			{Name: "openblas", Kind: PeerKind, Detail: "OpenBLAS 1.2, core type Z80", Path: "/lib/libopenblas.so.0"},
+			{Name: "gonum", Kind: PeerKind, Detail: "gonum v0"},
+			{Name: "mkl", Kind: PeerKind, Missing: "not found: libmkl_rt.so"},
+			{Name: "ceiling cpu/fast", Kind: CeilingKind, Detail: "in registers"},
+		},
+	}
+	for _, precision := range []string{"float64", "float32"} {
+		for _, n := range []string{"64", "128"} {
+			c := Cell{Case: Case{{"routine", "potrf"}, {"precision", precision}, {"threads", "2"}, {"n", n}}}
+			for i, e := range r.Entrants {
+				run := Run{Entrant: e.Name, Work: 1e9, Calls: 2, Limiter: "ceiling cpu/fast"}
+				speed := 10 * float64(6-i)
+				if e.Kind == CeilingKind {
+					speed, run.Limiter = 80, ""
+				}
+				run.Timings = []float64{1 / speed, 0.9 / speed, 1.25 / speed}
+				switch {
+				case e.Missing != "":
+					run = Run{Entrant: e.Name, Reason: e.Missing}
+				case e.Name == "gonum" && precision == "float32":
+					run = Run{Entrant: e.Name, Reason: "has no potrf in float32"}
+				case i > 0 && e.Kind != CeilingKind:
+					run.Check = &Check{Difference: 1e-16 * float64(i), Limit: 1e-13}
+				}
+				c.Runs = append(c.Runs, run)
+			}
+			c.sumUp()
+			r.Cells = append(r.Cells, c)
+		}
+	}
+	return r
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := sample()
+	r.Cells[0].Runs[0].Metrics = map[string]float64{"residual": 1e-14}
+	var text bytes.Buffer
+	if err := r.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	first := text.String()
+	back, err := Read(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(r, back); d != "" {
+		t.Errorf("(-written +read):\n%s", d)
+	}
+	var again bytes.Buffer
+	if err := back.Write(&again); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(first, again.String()); d != "" {
+		t.Errorf("(-first +second):\n%s", d)
+	}
+}
+
+// TestForm holds the fields that others read to their names.
+func TestForm(t *testing.T) {
+	var text bytes.Buffer
+	if err := sample().Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	var form struct {
+		Schema int
+		Kind   string
+		Cells  []struct {
+			Case struct {
+				Routine, Precision string
+				Threads, N         int
+			}
+			Runs []struct {
+				Entrant string
+				Gflops  struct{ Median, Min, Max float64 }
+				Share   float64
+			}
+		}
+	}
+	if err := json.Unmarshal(text.Bytes(), &form); err != nil {
+		t.Fatal(err)
+	}
+	c := form.Cells[1]
+	if form.Schema != 1 || form.Kind != "blas" || c.Case.Routine != "potrf" || c.Case.Threads != 2 || c.Case.N != 128 {
+		t.Errorf("got %+v", form)
+	}
+	// 60 GFLOP/s, of a ceiling that was once seen at 80/0.9.
+	if run := c.Runs[0]; run.Gflops.Median != 60 || !near(run.Share, 60*0.9/80) {
+		t.Errorf("got %+v", run)
+	}
+	if i, j := strings.Index(text.String(), `"routine"`), strings.Index(text.String(), `"precision"`); i > j {
+		t.Error("the parameters of a case have lost their order")
+	}
+}
+
+// near allows for the roundings of a handful of operations.
+func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
+
+func TestReadRefuses(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{`{"schema": 2}`, "schema 2; this version reads schema 1"},
+		{`{"schema": 1, "cells": [{"case": {"n": 1}, "runs": [{"entrant": "x"}]}]}`, `n=1: no entrant is called "x"`},
+		{`{"schema": 1, "cells": [{"case": {"n": []}}]}`, "n must be a text or a number"},
+		{`{"schema": 1, "cells": [{"case": 5}]}`, "want an object"},
+		{`{"schema`, "unexpected EOF"},
+	} {
+		if _, err := Read(strings.NewReader(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v", test.text, err)
+		}
+	}
+}
+
+func TestCase(t *testing.T) {
+	c := Case{{"routine", "gemm"}, {"threads", "1"}, {"n", "0064"}, {"sigma", "0.5"}}
+	text, err := json.Marshal(c)
+	if err != nil || string(text) != `{"routine":"gemm","threads":1,"n":"0064","sigma":"0.5"}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+	if c.String() != "routine=gemm/threads=1/n=0064/sigma=0.5" || c.Title() != "gemm, 1 thread, n = 0064, sigma = 0.5" {
+		t.Errorf("got %v, %q", c, c.Title())
+	}
+	if c.Int("threads") != 1 || c.Int("sigma") != 0 || c.Get("nothing") != "" {
+		t.Error("wrong values")
+	}
+	if rest := c.Without("threads"); len(rest) != 3 || len(c) != 4 || rest.Get("threads") != "" {
+		t.Errorf("got %v of %v", rest, c)
+	}
+}
+
+// TestText: the tables hold the medians, spreads and shares, and name who is
+// missing.
+func TestText(t *testing.T) {
+	got := sample().Text("n")
+	for _, want := range []string{
+		"mercer bench blas, 2026-03-04 05:06 UTC, 12 s\n",
+		"Abacus <2>, 2 processors of a virtual machine, governor not readable; usable: cpu/fast, cpu/slow\n",
+		"0.2 % of the processors' time was stolen by the host and 3.0 % taken by other processes\n",
+		"  openblas          OpenBLAS 1.2, core type Z80, /lib/libopenblas.so.0\n",
+		"  mkl               missing: not found: libmkl_rt.so\n",
+		`potrf, float64, 2 threads: GFLOP/s, median (lowest–highest), share of the ceiling
+  n  mercer cpu/fast          mercer cpu/slow          openblas                 gonum                    ceiling cpu/fast
+ 64  60.0  (48.0–66.7)  68 %  50.0  (40.0–55.6)  56 %  40.0  (32.0–44.4)  45 %  30.0  (24.0–33.3)  34 %  88.9
+128  60.0  (48.0–66.7)  68 %  50.0  (40.0–55.6)  56 %  40.0  (32.0–44.4)  45 %  30.0  (24.0–33.3)  34 %  88.9
+`,
+		"  gonum: has no potrf in float32\n",
+		`at the largest n             n  mercer  of ceiling  × openblas  × gonum
+potrf, float64, 2 threads  128    60.0        68 %        1.50     2.00
+potrf, float32, 2 threads  128    60.0        68 %        1.50        -
+`,
+		"  openblas                    float64  2.0e-16            1.0e-13  routine=potrf/precision=float64/threads=2/n=64\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no\n%s\nin\n%s", want, got)
+		}
+	}
+	if strings.Count(got, "missing") != 1 {
+		t.Error("who is missing is not to be told at every table")
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.00", 0.01234: "0.0123", 0.5: "0.500", 1.236: "1.24", 12.34: "12.3", 99.96: "100", 123.4: "123", 1234: "1234"} {
+		if got := Figures(v); got != want {
+			t.Errorf("%v is %s, want %s", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{0.957: "0.96", 1: "1.00", 9.99: "9.99", 9.996: "10.0", 12.34: "12.3"} {
+		if got := Times(v); got != want {
+			t.Errorf("%v is %s, want %s", v, got, want)
+		}
+	}
+}

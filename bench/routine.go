@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/peer"
+)
+
+// routine is a BLAS or LAPACK routine on n × n operands.
+type routine struct {
+	name     string
+	flops    func(n int) float64
+	inPlace  bool // C is an operand too, and is put back before every run
+	triangle bool // only the lower triangle of C is written
+	vector   bool // B and C are columns; the rate is bound by the memory
+}
+
+var routines = []routine{
+	{name: "gemm", flops: func(n int) float64 { return backend.GemmFlops(n, n, n) }},
+	{name: "symm", flops: func(n int) float64 { return backend.SymmFlops(n, n) }},
+	{name: "syrk", flops: func(n int) float64 { return backend.SyrkFlops(n, n) }, triangle: true},
+	{name: "trsm", flops: func(n int) float64 { return backend.TrsmFlops(n, n) }, inPlace: true},
+	{name: "potrf", flops: backend.PotrfFlops, inPlace: true, triangle: true},
+	{name: "symv", flops: func(n int) float64 { return backend.SymmFlops(n, 1) }, vector: true},
+}
+
+// Routines lists the routines that can be measured.
+func Routines() []string {
+	var names []string
+	for _, r := range routines {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// problem is a routine's operands, shared by all that compete.
+//
+//	gemm, symm, symv  C ← A B
+//	syrk              C ← A Aᵀ
+//	trsm              C ← A⁻¹ C
+//	potrf             C = L Lᵀ, L in place of C
+type problem[T backend.Float] struct {
+	routine
+	n      int
+	a, b   backend.Host[T]
+	c      backend.Host[T] // the result
+	before backend.Host[T] // what C is before a run, when in place
+	want   backend.Host[T] // the reference's result; empty until known
+	limit  float64         // of a relative difference from want
+}
+
+// newProblem makes random operands, the same ones for the same arguments.
+func newProblem[T backend.Float](r routine, n int) *problem[T] {
+	p := &problem[T]{routine: r, n: n}
+	rng := rand.New(rand.NewPCG(uint64(n), 1))
+	random := func(rows, cols int, width float64) backend.Host[T] {
+		h := backend.NewHost[T](rows, cols)
+		for i := range h.Data {
+			h.Data[i] = T((2*rng.Float64() - 1) * width)
+		}
+		return h
+	}
+	cols := n
+	if r.vector {
+		cols = 1
+	}
+	p.c = backend.NewHost[T](n, cols)
+	switch r.name {
+	case "gemm", "symm", "symv":
+		p.a, p.b = random(n, n, 1), random(n, cols, 1)
+	case "syrk":
+		p.a = random(n, n, 1)
+		p.b = p.a
+	case "trsm":
+		// The rows and columns of A − I sum to at most 1/2 in magnitude.
+		p.a, p.before = random(n, n, 0.5/float64(n)), random(n, n, 1)
+		for i := range n {
+			p.a.Row(i)[i] = 1
+		}
+	case "potrf":
+		// C − I has variance 1/(16n), thus norm 1/2 for large n (Wigner).
+		p.before = random(n, n, math.Sqrt(3/(16*float64(n))))
+		for i := range n {
+			p.before.Row(i)[i] = 1
+		}
+	}
+	return p
+}
+
+// preparation makes what an entry has to do before each of its runs: put back
+// the operand that is overwritten, or, the first time, wipe out the result of
+// another entry, so that one that does nothing is found out.
+func (p *problem[T]) preparation() func() {
+	if p.inPlace {
+		return func() { copy(p.c.Data, p.before.Data) }
+	}
+	return sync.OnceFunc(func() {
+		for i := range p.c.Data {
+			p.c.Data[i] = T(math.NaN())
+		}
+	})
+}
+
+// adopt makes C the result that others are compared with.
+func (p *problem[T]) adopt() {
+	p.want = backend.Host[T]{Rows: p.c.Rows, Cols: p.c.Cols, Stride: p.c.Stride, Data: append([]T(nil), p.c.Data...)}
+	p.limit = p.bound()
+}
+
+// compare is the relative difference of C and the reference in the Frobenius
+// norm, of the triangle where there is one.
+func (p *problem[T]) compare() *Check {
+	difference := norm(p.triangle, p.c, func(i, j int) float64 {
+		return float64(p.c.Data[i*p.c.Stride+j]) - float64(p.want.Data[i*p.want.Stride+j])
+	})
+	return &Check{Difference: difference / p.size(p.want), Limit: p.limit}
+}
+
+// size is the Frobenius norm of a result.
+func (p *problem[T]) size(h backend.Host[T]) float64 {
+	return norm(p.triangle, h, func(i, j int) float64 { return float64(h.Data[i*h.Stride+j]) })
+}
+
+func norm[T backend.Float](triangle bool, h backend.Host[T], element func(i, j int) float64) float64 {
+	var sum float64
+	for i := range h.Rows {
+		cols := h.Cols
+		if triangle {
+			cols = min(i+1, cols)
+		}
+		for j := range cols {
+			v := element(i, j)
+			sum += v * v
+		}
+	}
+	return math.Sqrt(sum)
+}
+
+// bound is how far two correctly working implementations can differ, relative
+// to the norm of the result. An inner product of n terms has an error of at
+// most γ Σ|a_p b_p| with γ = n·u always and 10·√n·u with a probability that
+// leaves no room for chance (Higham and Mary 2019, theorem 2.4 with λ = 10); u
+// is half a unit in the last place. There are two implementations.
+//
+// Products: ‖|A||B|‖ ≤ ‖A‖‖B‖.
+//
+// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the
+// rows and columns of A − I sum to at most 1/2, so that the norm of |A⁻¹||A| is
+// at most 1.5/(1 − 0.5) = 3.
+//
+// Cholesky: the factor is that of C + ΔC with |ΔC_ij| ≤ γ √(c_ii c_jj) = γ
+// (theorem 10.3), thus ‖ΔC‖ ≤ γ·n, which moves it by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂
+// (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and
+// ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
+func (p *problem[T]) bound() float64 {
+	unit := 0x1p-53
+	if unsafe.Sizeof(T(0)) == 4 {
+		unit = 0x1p-24
+	}
+	n := float64(p.n)
+	gamma := min(n, 10*math.Sqrt(n)) * unit
+	switch p.name {
+	case "trsm":
+		return 2 * 3 * gamma
+	case "potrf":
+		return 2 * gamma * n * 4 / math.Sqrt2 / p.size(p.want)
+	}
+	whole := func(h backend.Host[T]) float64 {
+		return norm(false, h, func(i, j int) float64 { return float64(h.Data[i*h.Stride+j]) })
+	}
+	return 2 * gamma * whole(p.a) * whole(p.b) / p.size(p.want)
+}
+
+// library is a run of p by a library; nil when it does not offer the routine.
+func (p *problem[T]) library(r peer.Routines[T]) func() error {
+	switch p.name {
+	case "gemm":
+		return does(r.Gemm != nil, func() { r.Gemm(1, p.a, p.b, 0, p.c) })
+	case "symm":
+		return does(r.Symm != nil, func() { r.Symm(1, p.a, p.b, 0, p.c) })
+	case "syrk":
+		return does(r.Syrk != nil, func() { r.Syrk(1, p.a, 0, p.c) })
+	case "trsm":
+		return does(r.Trsm != nil, func() { r.Trsm(1, p.a, p.c) })
+	case "symv":
+		return does(r.Symv != nil, func() { r.Symv(1, p.a, p.b.Data, 0, p.c.Data) })
+	case "potrf":
+		if r.Potrf != nil {
+			return func() error { return r.Potrf(p.c) }
+		}
+	}
+	return nil
+}
+
+func does(offered bool, f func()) func() error {
+	if !offered {
+		return nil
+	}
+	return func() error { f(); return nil }
+}
+
+// device is a run of p on matrices of a device.
+func (p *problem[T]) device(q backend.Backend[T], a, b, c backend.Matrix[T]) func() error {
+	switch p.name {
+	case "gemm":
+		return func() error { q.Gemm(backend.NoTrans, backend.NoTrans, 1, a, b, 0, c); return q.Sync() }
+	case "symm", "symv":
+		return func() error { q.Symm(backend.Lower, 1, a, b, 0, c); return q.Sync() }
+	case "syrk":
+		return func() error { q.Syrk(backend.Lower, backend.NoTrans, 1, a, 0, c); return q.Sync() }
+	case "trsm":
+		return func() error { q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, c); return q.Sync() }
+	}
+	return func() error { return q.Potrf(backend.Lower, c) }
+}

@@ -1,0 +1,245 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeClock stands still but for what runs and pauses take.
+type fakeClock struct {
+	now    time.Time
+	paused time.Duration
+}
+
+func (c *fakeClock) Now() time.Time { return c.now }
+func (c *fakeClock) Sleep(d time.Duration) {
+	c.now, c.paused = c.now.Add(d), c.paused+d
+}
+
+// script is an entry whose runs take the given times, the last one for ever.
+type script struct {
+	name  string
+	times []time.Duration
+}
+
+func (c *fakeClock) entry(s script, log *[]string) Entry {
+	i := 0
+	return Entry{
+		Entrant: s.name,
+		Work:    1e9,
+		Run: func() error {
+			c.now = c.now.Add(s.times[min(i, len(s.times)-1)])
+			i++
+			*log = append(*log, s.name)
+			return nil
+		},
+	}
+}
+
+func of(d ...time.Duration) []time.Duration { return d }
+
+const ms = time.Millisecond
+
+func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
+	t.Helper()
+	clock := new(fakeClock)
+	r.Clock = clock
+	var log []string
+	task := Task{Case: Case{{"n", "1"}}, Start: func(context.Context) ([]Entry, error) {
+		var list []Entry
+		for _, s := range scripts {
+			list = append(list, clock.entry(s, &log))
+		}
+		return list, nil
+	}}
+	cells, err := r.Measure(t.Context(), []Task{task})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cells[0], log
+}
+
+// TestInterleaving: every round runs all in turn, beginning one further on.
+func TestInterleaving(t *testing.T) {
+	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(60 * ms)}, script{"b", of(60 * ms)}, script{"c", of(60 * ms)})
+	// First a run of each, which is long enough to be warm after it.
+	want := "a b c abc bca cab"
+	if got := strings.Join(log, ""); got != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestTimings: the first run is slow and is not counted; a timing is the mean
+// of the runs that fill the sample; medians, rates and shares follow.
+func TestTimings(t *testing.T) {
+	r := Runner{Repeats: 3, Sample: 10 * ms}
+	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})
+	run := cell.Run("a")
+	// 20 + 20 ms are warm, at the fastest of them: one run fills a sample.
+	if run.Calls != 1 || len(run.Timings) != 3 {
+		t.Errorf("%d timings of %d runs", len(run.Timings), run.Calls)
+	}
+	cell, _ = measureOne(t, r, script{"a", append(of(20*ms), 4*ms)})
+	run = cell.Run("a")
+	// 20, 4, 4, 4, 4, 4 ms: then it was warm for twice its first run.
+	if run.Calls != 3 {
+		t.Errorf("a timing is of %d runs, want 3 of 4 ms to fill 10 ms", run.Calls)
+	}
+	if d := cmp.Diff(Spread{Median: 0.004, Min: 0.004, Max: 0.004}, run.Time); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(Spread{Median: 250, Min: 250, Max: 250}, run.Rate); d != "" {
+		t.Error(d)
+	}
+	// Three timings of two runs: 5, 7 and 6 ms on average.
+	cell, _ = measureOne(t, r, script{"a", of(5*ms, 5*ms, 5*ms, 5*ms, 7*ms, 7*ms, 4*ms, 8*ms)})
+	run = cell.Run("a")
+	if d := cmp.Diff([]float64{0.005, 0.007, 0.006}, run.Timings); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(Spread{Median: 0.006, Min: 0.005, Max: 0.007}, run.Time); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestBudget: a slow entry has fewer timings, and one alone when its first run
+// exceeds the budget; then that run is the timing.
+func TestBudget(t *testing.T) {
+	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
+		script{"fast", of(10 * ms)}, script{"slow", of(150 * ms)}, script{"slower", of(500 * ms)})
+	var got []int
+	for _, r := range cell.Runs {
+		got = append(got, len(r.Timings))
+	}
+	if d := cmp.Diff([]int{5, 2, 1}, got); d != "" {
+		t.Error(d)
+	}
+	if n := strings.Count(strings.Join(log, " "), "slower"); n != 1 {
+		t.Errorf("the slowest ran %d times", n)
+	}
+}
+
+// TestPause: before every timing, and a run to wake up after it.
+func TestPause(t *testing.T) {
+	clock := new(fakeClock)
+	var log []string
+	entered, left := 0, 0
+	e := clock.entry(script{"a", of(60 * ms)}, &log)
+	e.Enter = func() func() { entered++; return func() { left++ } }
+	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
+	r := Runner{Repeats: 4, Pause: 7 * ms, Clock: clock}
+	if _, err := r.Measure(t.Context(), []Task{task}); err != nil {
+		t.Fatal(err)
+	}
+	if clock.paused != 28*ms || len(log) != 5 { // long runs need no waking up
+		t.Errorf("paused for %v, %d runs", clock.paused, len(log))
+	}
+	if entered != 5 || left != 5 {
+		t.Errorf("entered %d times, left %d times", entered, left)
+	}
+	log = nil
+	e = clock.entry(script{"a", of(10 * ms)}, &log)
+	if _, err := r.Measure(t.Context(), []Task{task}); err != nil {
+		t.Fatal(err)
+	}
+	if len(log) != 2+2*4 {
+		t.Errorf("%d runs", len(log))
+	}
+}
+
+// TestShare: a ceiling is the highest rate that was seen of it.
+func TestShare(t *testing.T) {
+	clock := new(fakeClock)
+	var log []string
+	a := clock.entry(script{"a", of(8 * ms)}, &log)
+	a.Limiter = "limit"
+	limit := clock.entry(script{"limit", of(6*ms, 6*ms, 4*ms, 5*ms, 6*ms)}, &log)
+	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, limit}, nil }}
+	cells, err := Runner{Repeats: 3, Clock: clock}.Measure(t.Context(), []Task{task})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run := cells[0].Run("a"); run.Ceiling != 250 || run.Share != 0.5 {
+		t.Errorf("share %v of %v, want half of 250", run.Share, run.Ceiling)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	broken := errors.New("broken")
+	closed := 0
+	measure := func(ctx context.Context, e Entry) error {
+		e.Entrant, e.Close = "someone", func() { closed++ }
+		if e.Run == nil {
+			e.Run = func() error { return nil }
+		}
+		task := Task{Case: Case{{"n", "7"}}, Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
+		_, err := Runner{Clock: new(fakeClock)}.Measure(ctx, []Task{task})
+		return err
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, test := range []struct {
+		name string
+		ctx  context.Context
+		e    Entry
+		want string
+		is   error
+	}{
+		{"run", t.Context(), Entry{Run: func() error { return broken }}, "bench: n=7: someone: broken", broken},
+		{"before", t.Context(), Entry{Before: func() error { return broken }}, "bench: n=7: someone: broken", broken},
+		{"stopped", stopped, Entry{}, "", context.Canceled},
+		{"wrong", t.Context(), Entry{Check: func() *Check { return &Check{Difference: 0.5, Limit: 0.1} }},
+			"bench: n=7: someone: the result is wrong: it differs from the reference by 0.5, relative, of which rounding explains 0.1", nil},
+		{"not a number", t.Context(), Entry{Check: func() *Check { return &Check{Difference: math.NaN(), Limit: 0.1} }}, "the result is wrong", nil},
+	} {
+		closed = 0
+		err := measure(test.ctx, test.e)
+		if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+			t.Errorf("%s: got %v", test.name, err)
+		}
+		if closed != 1 {
+			t.Errorf("%s: closed %d times", test.name, closed)
+		}
+	}
+	if err := measure(t.Context(), Entry{Check: func() *Check { return &Check{Difference: 0.1, Limit: 0.1} }}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProgress: it grows from 0 to 1, by the weights of the tasks.
+func TestProgress(t *testing.T) {
+	clock := new(fakeClock)
+	var log []string
+	var tasks []Task
+	for i, weight := range []float64{1, 3} {
+		tasks = append(tasks, Task{Case: Case{{"n", fmt.Sprint(i)}}, Weight: weight, Start: func(context.Context) ([]Entry, error) {
+			return []Entry{clock.entry(script{"a", of(ms)}, &log), {Entrant: "b", Reason: "is away"}}, nil
+		}})
+	}
+	var told []Progress
+	r := Runner{Repeats: 2, Clock: clock, Progress: func(p Progress) { told = append(told, p) }}
+	cells, err := r.Measure(t.Context(), tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -1.
+	for _, p := range told {
+		if p.Fraction < last || p.Case.Get("n") == "1" && p.Fraction < 0.25 {
+			t.Errorf("%v after %v", p, last)
+		}
+		last = p.Fraction
+	}
+	if last != 1 {
+		t.Errorf("ends at %v", last)
+	}
+	if run := cells[0].Run("b"); run.Reason != "is away" || run.Timed() {
+		t.Errorf("got %+v", run)
+	}
+}

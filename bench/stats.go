@@ -1,0 +1,52 @@
+package bench
+
+import "slices"
+
+// Spread sums up repeated measurements.
+type Spread struct {
+	Median   float64 `json:"median"`
+	Min      float64 `json:"min"`
+	Max      float64 `json:"max"`
+	Outliers int     `json:"outliers,omitempty"` // beyond the whiskers of Tukey (1977)
+}
+
+// NewSpread sums up values, of which there must be one at least. The median of
+// an even number is the mean of the middle two. An outlier lies more than 1.5
+// times the distance of the quartiles beyond one of them; fewer than five
+// values have none.
+func NewSpread(values []float64) Spread {
+	v := slices.Sorted(slices.Values(values))
+	s := Spread{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}
+	if len(v) < 5 {
+		return s
+	}
+	low, high := quantile(v, 0.25), quantile(v, 0.75)
+	reach := 1.5 * (high - low)
+	for _, x := range v {
+		if x < low-reach || x > high+reach {
+			s.Outliers++
+		}
+	}
+	return s
+}
+
+// quantile interpolates between the order statistics of sorted values:
+// definition 7 of Hyndman and Fan (1996).
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// rate turns a spread of times into one of work done in a second.
+func rate(work float64, seconds Spread) Spread {
+	return Spread{
+		Median:   work / seconds.Median,
+		Min:      work / seconds.Max,
+		Max:      work / seconds.Min,
+		Outliers: seconds.Outliers,
+	}
+}
