@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"unsafe"
 
@@ -53,6 +54,7 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T]) *engine[T] {
 type scratch[T backend.Float] struct {
 	tile  ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
 	span  ukr.Span[T]
+	rows  ukr.Rows[T]
 	block []T // a register tile, for tiles that are only partly stored
 	work  []T // grown as asked for
 }
@@ -101,20 +103,27 @@ func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.eng
 
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	backend.CheckNew(rows, cols)
+	bytes, size := int64(math.MaxInt64), int(unsafe.Sizeof(*new(T)))
+	if cols == 0 || rows <= math.MaxInt/cols/size {
+		bytes = int64(rows) * int64(cols) * int64(size)
+	}
+	m, err := q.allocate(rows, cols, cols, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// allocate returns a matrix of zeros that takes so many bytes.
+func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
 	d := q.engine.device
 	if d.closed.Load() {
 		return nil, fmt.Errorf("cpu: new: the device has been closed")
 	}
-	if cols > 0 && rows > int(^uint(0)>>1)/cols/int(unsafe.Sizeof(*new(T))) {
-		return nil, &backend.MemoryError{Device: d.memory.name, Asked: int64(^uint64(0) >> 1), Free: d.memory.limit}
-	}
-	m := &matrix[T]{device: d, rows: rows, cols: cols, stride: cols}
-	m.bytes = int64(rows) * int64(cols) * int64(unsafe.Sizeof(*new(T)))
-	if err := d.memory.take(m.bytes); err != nil {
+	if err := d.memory.take(bytes); err != nil {
 		return nil, err
 	}
-	m.data = aligned[T](rows * cols)
-	return m, nil
+	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: aligned[T](rows * stride), bytes: bytes}, nil
 }
 
 // Wrap makes a matrix of h's own memory.

@@ -7,16 +7,22 @@ import (
 )
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
-	n, m, d := backend.CheckGram(dst, k, x, z)
-	out, mx, mz := q.own("Gram", dst), q.own("Gram", x), q.own("Gram", z)
+	backend.CheckGram(dst, k, x, z)
+	mx, mz := q.own("Gram", x), q.own("Gram", z)
 	part := whole
 	if mx.same(mz) {
 		part = lower
 	}
+	q.gram(q.own("Gram", dst), k, mx, mz, part)
+}
+
+// gram is out ← k(X, Z) on a region of it.
+func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part region) {
+	n, m := out.rows, out.cols
 	if n == 0 || m == 0 {
 		return
 	}
-	g := q.newGram(k, mx, mz)
+	g := q.newGram(k, x, z)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
@@ -30,11 +36,11 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 			if g.inPlace && elements == rows*cols && cols%q.engine.ukr.NR == 0 {
 				g.direct(s, bx, bz, i0, j0, i, j, out.view().part(i0+i, j0+j, rows, cols))
 			} else {
-				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r int, values []T) {
-					copy(out.row(i0 + i + r)[j0+j:], values)
+				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
+					copy(out.row(i0 + i + r)[j0+j+from:], values)
 				})
 			}
-			q.count(2 * float64(elements) * float64(d))
+			q.count(2 * float64(elements) * float64(x.cols))
 		})
 	})
 }
@@ -55,7 +61,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		q.pieces(rows, tm, g.flops(rows, cols)+backend.GemmFlops(rows, t, cols), func(s *scratch[T], i, rows int) {
 			for j := 0; j < cols; j += tn {
 				width := min(tn, cols-j)
-				g.tile(s, bx, bz, i0, j0, i, j, rows, width, whole, func(r int, values []T) {
+				g.tile(s, bx, bz, i0, j0, i, j, rows, width, whole, func(r, _ int, values []T) {
 					multiplyRow(out.row(i0+i+r), values, mv, j0+j)
 				})
 				q.count(2 * float64(rows) * float64(width) * float64(d+t))
@@ -167,7 +173,7 @@ func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j int, ou
 
 // tile evaluates the kernel for rows × cols pairs, which begin at point i of
 // the packed block bx and point j of bz, and hands each row to use.
-func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r int, values []T)) {
+func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; what stands there is not used.
 	width := panels(cols, u.NR) * u.NR
@@ -180,8 +186,8 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 	stack := memory[len(g.stats)*size:]
 	for first := 0; first < rows; first += group {
 		count := min(group, rows-first)
-		if _, last := part.columns(i0+i+first+count-1-j0-j, cols); last == 0 {
-			continue // all above the diagonal
+		if part.count(count, cols, j0+j-i0-i-first) == 0 {
+			continue
 		}
 		for n, st := range g.stats {
 			if !st.norms {
@@ -194,8 +200,8 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 		}
 		values := g.run(s, stack, memory, first*width, size, count*width)
 		for r := range count {
-			_, last := part.columns(i0+i+first+r-j0-j, cols)
-			use(first+r, values[r*width:][:last])
+			from, last := part.columns(i0+i+first+r-j0-j, cols)
+			use(first+r, from, values[r*width+from:r*width+last])
 		}
 	}
 }

@@ -1,0 +1,219 @@
+package cpu
+
+import (
+	"errors"
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// half is a symmetric matrix in rectangular full packed storage (Gustavson,
+// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010): A is cut in the middle,
+// and the transpose of A₂₂ lies in what the triangle A₁₁ leaves of a rectangle.
+//
+//	    ┌ 00             ┐         ┌ 33 43  · ┐   A₂₂ᵀ
+//	    │ 10 11          │         │ 00 44  · │
+//	A = │ 20 21 22       │    in   │ 10 11  · │   A₁₁
+//	    │ 30 31 32 33    │         │ 20 21 22 │
+//	    └ 40 41 42 43 44 ┘         │ 30 31 32 │   A₂₁
+//	                               └ 40 41 42 ┘
+//
+// All three are ordinary views, so everything on a half is two or three of the
+// same on full matrices, on the same code.
+type half[T backend.Float] struct {
+	rect   *matrix[T] // (n+1) × n₁
+	n1, n2 int        // n₁ = n₂ or n₂ + 1
+}
+
+func (h *half[T]) Order() int { return h.n1 + h.n2 }
+func (h *half[T]) Free()      { h.rect.Free() }
+
+// parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
+// the upper one is.
+func (h *half[T]) parts() (a11, a21, a22t *matrix[T]) {
+	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
+}
+
+func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
+	return m.View(i, j, rows, cols).(*matrix[T])
+}
+
+// cut is v in the rows that belong to A₁₁ and those that belong to A₂₂.
+func (h *half[T]) cut(v view[T]) (v1, v2 view[T]) {
+	return v.part(0, 0, h.n1, v.cols), v.part(h.n1, 0, h.n2, v.cols)
+}
+
+// row is row i of the lower triangle: its elements 0 … n₁−1, and those behind
+// as a column of A₂₂ᵀ.
+func (h *half[T]) row(i int) (left []T, right view[T]) {
+	if i < h.n1 {
+		return h.rect.row(1 + i)[:i+1], view[T]{}
+	}
+	k := i - h.n1
+	return h.rect.row(1 + i), h.rect.view().part(0, k, k+1, 1)
+}
+
+// halfStride is the length of a row of the rectangle with padding: an odd
+// number of cache lines, so that every row begins at one, and the rows of a
+// tile do not compete for the same places in a cache.
+func halfStride[T backend.Float](n int) int {
+	line := cacheLine / int(unsafe.Sizeof(*new(T)))
+	return (panels(n/2+n%2, line) | 1) * line
+}
+
+func (q *queue[T]) HalfBytes(n int) int64 {
+	backend.CheckNewHalf(n)
+	row := halfStride[T](n) * int(unsafe.Sizeof(*new(T)))
+	if row < 0 || n >= math.MaxInt/row {
+		return math.MaxInt64
+	}
+	return (int64(n) + 1) * int64(row)
+}
+
+func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
+	rect, err := q.allocate(n+1, n/2+n%2, halfStride[T](n), q.HalfBytes(n))
+	if err != nil {
+		return nil, err
+	}
+	return &half[T]{rect: rect, n1: rect.cols, n2: n - rect.cols}, nil
+}
+
+// ownHalf is a as a live half of this device; any other panics.
+func (q *queue[T]) ownHalf(op string, a backend.Half[T]) *half[T] {
+	h, ok := a.(*half[T])
+	if !ok || h.rect.device != q.engine.device {
+		backend.Foreign(op)
+	}
+	if h.rect.data == nil {
+		backend.Freed(op)
+	}
+	return h
+}
+
+func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
+	h := q.ownHalf("UploadHalf", dst)
+	backend.CheckTransferHalf("UploadHalf", dst, first, src)
+	q.rows(src.Rows, src.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			left, right := h.row(first + i)
+			values := src.Row(i)[copy(left, src.Row(i)):]
+			for j := range right.rows {
+				*right.at(j, 0) = values[j]
+			}
+		}
+	})
+	return q.wait()
+}
+
+func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
+	h := q.ownHalf("DownloadHalf", src)
+	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
+	q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			left, right := h.row(first + i)
+			values := dst.Row(i)[copy(dst.Row(i), left):]
+			for j := range right.rows {
+				values[j] = *right.at(j, 0)
+			}
+		}
+	})
+	return q.wait()
+}
+
+func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
+	_, d := backend.CheckGramHalf(dst, k, x)
+	h, points := q.ownHalf("GramHalf", dst), q.own("GramHalf", x)
+	a11, a21, a22t := h.parts()
+	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
+	q.gram(a11, k, x1, x1, lower)
+	q.gram(a21, k, x2, x1, whole)
+	q.gram(a22t, k, x2, x2, upper)
+}
+
+func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
+	n := backend.CheckAddDiagHalf(d, a)
+	h := q.ownHalf("AddDiagHalf", a)
+	if q.stopped() {
+		return
+	}
+	for i := range n {
+		*h.diagonal(i) += d[min(i, len(d)-1)]
+	}
+}
+
+func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
+	n := backend.CheckDiagHalf(dst, a)
+	h := q.ownHalf("DiagHalf", a)
+	for i := range n {
+		dst[i] = *h.diagonal(i)
+	}
+	return q.wait()
+}
+
+// diagonal is the address of element (i, i).
+func (h *half[T]) diagonal(i int) *T {
+	if i < h.n1 {
+		return &h.rect.row(1 + i)[i]
+	}
+	return &h.rect.row(i - h.n1)[i-h.n1]
+}
+
+func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymmHalf(a, b, c)
+	h := q.ownHalf("SymmHalf", a)
+	a11, a21, a22t := h.parts()
+	b1, b2 := h.cut(q.own("SymmHalf", b).view())
+	c1, c2 := h.cut(q.own("SymmHalf", c).view())
+	q.symm(backend.Left, backend.Lower, alpha, a11.view(), b1, beta, c1)
+	q.gemm(alpha, a21.view().t(), b2, 1, c1, whole)
+	q.gemm(alpha, a21.view(), b1, beta, c2, whole)
+	q.symm(backend.Left, backend.Upper, alpha, a22t.view(), b2, 1, c2)
+}
+
+func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
+	h := q.ownHalf("PotrfHalf", a)
+	if err := q.wait(); err != nil {
+		return err
+	}
+	err := q.potrfHalf(h)
+	if stopped := q.wait(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// potrfHalf is the Cholesky factorisation of two by two blocks.
+func (q *queue[T]) potrfHalf(h *half[T]) error {
+	a11, a21, a22t := h.parts()
+	if err := q.potrf(backend.Lower, a11.view()); err != nil || h.n2 == 0 || q.stopped() {
+		return err
+	}
+	q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, a11.view(), a21.view())
+	q.syrk(backend.Upper, -1, a21.view(), 1, a22t.view())
+	if q.stopped() {
+		return nil
+	}
+	err := q.potrf(backend.Upper, a22t.view())
+	if pivot := new(backend.PivotError); errors.As(err, &pivot) {
+		pivot.Index += h.n1
+	}
+	return err
+}
+
+func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
+	backend.CheckTrsmHalf(t, a, b)
+	h := q.ownHalf("TrsmHalf", a)
+	a11, a21, a22t := h.parts()
+	b1, b2 := h.cut(q.own("TrsmHalf", b).view())
+	if t == backend.NoTrans {
+		q.trsm(backend.Left, backend.Lower, backend.NoTrans, false, 1, a11.view(), b1)
+		q.gemm(-1, a21.view(), b1, 1, b2, whole)
+		q.trsm(backend.Left, backend.Upper, backend.Transpose, false, 1, a22t.view(), b2)
+	} else {
+		q.trsm(backend.Left, backend.Upper, backend.NoTrans, false, 1, a22t.view(), b2)
+		q.gemm(-1, a21.view().t(), b2, 1, b1, whole)
+		q.trsm(backend.Left, backend.Lower, backend.Transpose, false, 1, a11.view(), b1)
+	}
+}
