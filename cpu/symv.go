@@ -7,20 +7,18 @@ import (
 
 // Products of a matrix and a few vectors run at the speed of the memory that
 // holds the matrix: each element is read once, and half of a symmetric matrix
-// not at all. What columns of sums are added to each other, and in which order,
-// follows from the shape: rows are dealt to a fixed number of groups, each with
-// sums of its own.
+// not at all. Four rows are gone over together, so that the vectors, which may
+// be too long for the first-level cache, are read once for all four.
+//
+// Which sums are added to each other, and in which order, follows from the
+// shape: rows are dealt to a fixed number of groups, each with sums of its own.
 
 // thinColumns is up to how many columns a product is done this way. With more,
-// packing the matrix costs less than going through it again in the cache.
+// packing the matrix costs less than going through it again.
 const thinColumns = 4
 
-// thinRows rows are gone over together, thinStretch columns at a time: the
-// vectors' part of that is in the first-level cache.
-const (
-	thinRows    = 32
-	thinStretch = 1024
-)
+// thinRows is how many rows a worker takes at a time, a multiple of 4.
+const thinRows = 32
 
 // groups is the number of groups of rows for a matrix of n rows: enough for as
 // many workers, few enough that their sums are small beside the matrix.
@@ -57,8 +55,7 @@ func columnsOf[T backend.Float](v view[T]) [][]T {
 	return cols
 }
 
-// sums holds the sums of the groups, column by column: group g's part of
-// column j begins at (g·cols + j)·rows.
+// sums holds the sums of the groups, column by column.
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
@@ -68,6 +65,7 @@ func newSums[T backend.Float](rows, cols, size int) sums[T] {
 	return sums[T]{make([]T, rows*cols*size), rows, cols, size}
 }
 
+// column is group g's part of column j.
 func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.rows:][:p.rows] }
 
 // addTo is C ← α·sums + β·C, group after group.
@@ -91,35 +89,13 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	n, size := a.rows, groups(a.rows)
 	x := columnsOf(b)
 	part := newSums[T](n, len(x), size)
-	e := q.engine
 	q.tasks(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
-		// Blocks of rows are dealt in turns, so that all groups have as much to
-		// read. Within a block a stretch of x and of the sums stays in the
-		// first-level cache while all rows go over it.
-		for i0 := g * thinRows; i0 < n && !q.stopped(); i0 += size * thinRows {
-			i1 := min(i0+thinRows, n)
-			begin, end := 0, i1
-			if ul == backend.Upper {
-				begin, end = i0, n
-			}
-			for p := begin; p < end; p += thinStretch {
+		// Blocks of rows are dealt in turns, so that all groups have as much
+		// to read.
+		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
+			for i := block; i < min(block+thinRows, n); i += 4 {
 				for j, xj := range x {
-					sum := part.column(g, j)
-					for i := i0; i < i1; i++ {
-						from, to := p, min(p+thinStretch, i)
-						if ul == backend.Upper {
-							from, to = max(p, i+1), min(p+thinStretch, n)
-						}
-						if p <= i && i < p+thinStretch {
-							sum[i] += *a.at(i, i) * xj[i]
-						}
-						if from >= to {
-							continue
-						}
-						s.span = ukr.Span[T]{X: &sum[from], Y: &xj[from], Z: a.at(i, from), N: to - from, A: xj[i]}
-						e.ukr.DotAxpy(&s.span)
-						sum[i] += s.span.B
-					}
+					q.engine.symvRows(s, ul, a, i, min(4, n-i), xj, part.column(g, j))
 				}
 			}
 		}
@@ -130,6 +106,44 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
+// symvRows adds to sum what the triangle's rows i … i+count−1, count ≤ 4, give
+// of A x: the elements beside the diagonal count for their row and for their
+// column.
+func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
+	from, to := 0, i
+	if ul == backend.Upper {
+		from, to = i+count, a.cols
+	}
+	if from < to {
+		if count == 4 {
+			s.rows = ukr.Rows[T]{Z: a.at(i, from), X: &sum[from], Y: &x[from], N: to - from, Ldz: a.rs, A: [4]T(x[i:])}
+			e.ukr.DotAxpy4(&s.rows)
+			for r, d := range s.rows.B {
+				sum[i+r] += d
+			}
+		} else {
+			for r := i; r < i+count; r++ {
+				s.span = ukr.Span[T]{X: &sum[from], Y: &x[from], Z: a.at(r, from), N: to - from, A: x[r]}
+				e.ukr.DotAxpy(&s.span)
+				sum[r] += s.span.B
+			}
+		}
+	}
+	for r := range count { // the corner on the diagonal
+		for k := range r + 1 {
+			row, col := i+r, i+k
+			v := *a.at(row, col)
+			if ul == backend.Upper {
+				v = *a.at(col, row)
+			}
+			sum[row] += v * x[col]
+			if row != col {
+				sum[col] += v * x[row]
+			}
+		}
+	}
+}
+
 // gemv is C ← α A B + β C for a few columns, where the rows or the columns of
 // A lie in one piece.
 func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
@@ -137,42 +151,52 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	flops := backend.GemmFlops(a.rows, len(x), a.cols)
 	if a.cs == 1 {
 		q.pieces(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
-			total := s.grow(count * len(x))
-			clear(total)
-			for p := 0; p < a.cols; p += thinStretch {
-				to := min(p+thinStretch, a.cols)
+			for i := first; i < first+count; i += 4 {
 				for j, xj := range x {
-					for i := range count {
-						row := a.data[a.off+(first+i)*a.rs:]
-						total[i*len(x)+j] += e.dot(s, row[p:to], xj[p:to])
+					for r, d := range e.dots(s, a, i, min(4, first+count-i), xj) {
+						store(c.at(i+r, j), alpha*d, beta)
 					}
-				}
-			}
-			for i := range count {
-				for j := range x {
-					store(c.at(first+i, j), alpha*total[i*len(x)+j], beta)
 				}
 			}
 			q.count(backend.GemmFlops(count, len(x), a.cols))
 		})
 		return
 	}
-	size := groups(a.cols)
+	at, size := a.t(), groups(a.cols)
 	part := newSums[T](a.rows, len(x), size)
 	q.tasks(size, flops, func(s *scratch[T], g int) {
-		first, last := g*a.cols/size, (g+1)*a.cols/size
-		for p0 := first; p0 < last && !q.stopped(); p0 += thinRows {
-			for i := 0; i < a.rows; i += thinStretch {
-				to := min(i+thinStretch, a.rows)
-				for j, xj := range x {
-					sum := part.column(g, j)[i:to]
-					for p := p0; p < min(p0+thinRows, last); p++ {
-						e.axpy(s, xj[p], a.data[a.off+p*a.cs:][i:to], sum)
-					}
-				}
+		first, last := g*at.rows/size, (g+1)*at.rows/size
+		for p := first; p < last && !q.stopped(); p += 4 {
+			for j, xj := range x {
+				e.axpys(s, at, p, min(4, last-p), xj, part.column(g, j))
 			}
 		}
 		q.count(backend.GemmFlops(a.rows, len(x), last-first))
 	})
 	part.addTo(q, alpha, beta, c)
+}
+
+// dots is the products of rows i … i+count−1 of a, count ≤ 4, with x.
+func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
+	if count == 4 {
+		s.rows = ukr.Rows[T]{Z: a.at(i, 0), Y: &x[0], N: a.cols, Ldz: a.rs}
+		e.ukr.Dot4(&s.rows)
+		return s.rows.B[:]
+	}
+	for r := range count {
+		s.rows.B[r] = e.dot(s, a.data[a.off+(i+r)*a.rs:][:a.cols], x)
+	}
+	return s.rows.B[:count]
+}
+
+// axpys adds rows i … i+count−1 of a, count ≤ 4, each times its element of x.
+func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
+	if count == 4 {
+		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [4]T(x[i:])}
+		e.ukr.Axpy4(&s.rows)
+		return
+	}
+	for r := i; r < i+count; r++ {
+		e.axpy(s, x[r], a.data[a.off+r*a.rs:][:a.cols], sum)
+	}
 }

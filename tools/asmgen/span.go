@@ -548,14 +548,18 @@ func (e *emitter) reduce(sums []reg.VecVirtual, to operand.Mem) {
 	e.add(sums[0], sums[1], sums[0])
 	e.add(sums[2], sums[3], sums[2])
 	e.add(sums[0], sums[2], sums[0])
+	e.reduceOne(sums[0], to)
+}
+
+// reduceOne stores the sum of all lanes of v, and destroys it.
+func (e *emitter) reduceOne(v reg.VecVirtual, to operand.Mem) {
 	half := e.YMM()
-	var low reg.Register = sums[0].AsY()
+	var low reg.Register = v.AsY()
 	if e.tier.bytes == 64 {
+		e.VEXTRACTF64X4(operand.U8(1), v, half)
 		if e.double() {
-			e.VEXTRACTF64X4(operand.U8(1), sums[0], half)
 			e.VADDPD(half, low, half)
 		} else {
-			e.VEXTRACTF64X4(operand.U8(1), sums[0], half)
 			e.VADDPS(half, low, half)
 		}
 		low = half

@@ -68,6 +68,9 @@ var routines = []routine{
 	{"dot", "Span", "dot is A ← Σ x_i y_i.", func(e *emitter) { e.dot() }},
 	{"axpy", "Span", "axpy is x ← x + A·y.", func(e *emitter) { e.axpy() }},
 	{"dotAxpy", "Span", "dotAxpy is B ← Σ z_i y_i and x ← x + A·z.", func(e *emitter) { e.dotAxpy() }},
+	{"dot4", "Rows", "dot4 is B_r ← Σ_i z_ri y_i.", func(e *emitter) { e.rows(true, false) }},
+	{"axpy4", "Rows", "axpy4 is x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(false, true) }},
+	{"dotAxpy4", "Rows", "dotAxpy4 is dot4 and axpy4.", func(e *emitter) { e.rows(true, true) }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 

@@ -194,6 +194,36 @@ func dotAxpyF64AVX2(args *Span[float64])
 //go:noescape
 func dotAxpyF32AVX2(args *Span[float32])
 
+// dot4F64AVX2 is B_r ← Σ_i z_ri y_i.
+//
+//go:noescape
+func dot4F64AVX2(args *Rows[float64])
+
+// dot4F32AVX2 is B_r ← Σ_i z_ri y_i.
+//
+//go:noescape
+func dot4F32AVX2(args *Rows[float32])
+
+// axpy4F64AVX2 is x ← x + Σ_r A_r z_r.
+//
+//go:noescape
+func axpy4F64AVX2(args *Rows[float64])
+
+// axpy4F32AVX2 is x ← x + Σ_r A_r z_r.
+//
+//go:noescape
+func axpy4F32AVX2(args *Rows[float32])
+
+// dotAxpy4F64AVX2 is dot4 and axpy4.
+//
+//go:noescape
+func dotAxpy4F64AVX2(args *Rows[float64])
+
+// dotAxpy4F32AVX2 is dot4 and axpy4.
+//
+//go:noescape
+func dotAxpy4F32AVX2(args *Rows[float32])
+
 // peakF64AVX2 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //
 //go:noescape

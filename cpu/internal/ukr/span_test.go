@@ -104,6 +104,52 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
+// TestRows compares the functions on four rows with their definitions, exactly.
+func TestRows(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testRows(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testRows(t, tier.F32) })
+	})
+}
+
+func testRows[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 17
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for n := range 10*k.NR + 3 {
+		ldz := n + rng.IntN(4)
+		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, 4*ldz+1)
+		a := [4]T{1, -2, 3, 4}
+		var dots [4]T
+		sum := slices.Clone(x)
+		for r := range 4 {
+			for i := range n {
+				dots[r] += z[r*ldz+i] * y[i]
+				sum[i] += a[r] * z[r*ldz+i]
+			}
+		}
+		for _, c := range []struct {
+			name      string
+			f         func(*Rows[T])
+			dot, axpy bool
+		}{{"dot4", k.Dot4, true, false}, {"axpy4", k.Axpy4, false, true}, {"dotAxpy4", k.DotAxpy4, true, true}} {
+			got := slices.Clone(x)
+			arg := &Rows[T]{Z: first(z), X: first(got), Y: first(y), N: n, Ldz: ldz, A: a}
+			c.f(arg)
+			if c.dot && arg.B != dots {
+				t.Fatalf("%s: n=%d: %v, want %v", c.name, n, arg.B, dots)
+			}
+			want := x
+			if c.axpy {
+				want = sum
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s: n=%d: %v, want %v", c.name, n, got, want)
+			}
+		}
+	}
+}
+
 // TestDistanceFlag sets one element of many just below and at the limit.
 func TestDistanceFlag(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {

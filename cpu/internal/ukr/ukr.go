@@ -42,6 +42,16 @@ type Span[T Float] struct {
 	Z    *T
 }
 
+// Rows is the argument of the functions on four rows of N elements, Ldz apart,
+// which are read once. Any N is allowed.
+//
+// The field order is known to tools/asmgen.
+type Rows[T Float] struct {
+	Z, X, Y *T
+	N, Ldz  int
+	A, B    [4]T
+}
+
 // Kernels is what a tier offers in one precision.
 type Kernels[T Float] struct {
 	MR, NR int // rows and columns of a register tile
@@ -80,6 +90,10 @@ type Kernels[T Float] struct {
 	// Dot is A ← Σ x_i y_i; Axpy is x ← x + A·y; DotAxpy is B ← Σ z_i y_i and
 	// x ← x + A·z in one pass over z. Here N may be any number.
 	Dot, Axpy, DotAxpy func(*Span[T])
+
+	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for the four
+	// rows z_r; DotAxpy4 is both.
+	Dot4, Axpy4, DotAxpy4 func(*Rows[T])
 
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
@@ -143,7 +157,8 @@ func genericKernels[T Float]() Kernels[T] {
 		Trsm:    trsmGeneric[T],
 		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T],
-		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T], Peak: peakGeneric[T],
+		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
+		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
 	}
 }
 

@@ -186,6 +186,10 @@ func TestTileLayout(t *testing.T) {
 	if unsafe.Offsetof(sd.Z) != 56 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sf.Z) != 48 || unsafe.Offsetof(sd.C) != 48 || unsafe.Offsetof(sf.C) != 40 || unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(sd.A) != 32 {
 		t.Errorf("Span: A, C are at offsets %d, %d (float64), C at %d (float32)", unsafe.Offsetof(sd.A), unsafe.Offsetof(sd.C), unsafe.Offsetof(sf.C))
 	}
+	var rd Rows[float64]
+	if unsafe.Sizeof(uintptr(0)) == 8 && (unsafe.Offsetof(rd.N) != 24 || unsafe.Offsetof(rd.Ldz) != 32 || unsafe.Offsetof(rd.A) != 40) {
+		t.Errorf("Rows: N, Ldz, A are at offsets %d, %d, %d", unsafe.Offsetof(rd.N), unsafe.Offsetof(rd.Ldz), unsafe.Offsetof(rd.A))
+	}
 	for i, got := range []uintptr{
 		unsafe.Offsetof(d.A), unsafe.Offsetof(d.B), unsafe.Offsetof(d.C), unsafe.Offsetof(d.K), unsafe.Offsetof(d.M),
 		unsafe.Offsetof(d.N), unsafe.Offsetof(d.Ldc), unsafe.Offsetof(d.Lda), unsafe.Offsetof(d.Alpha),
