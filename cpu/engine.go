@@ -57,6 +57,7 @@ type scratch[T backend.Float] struct {
 	rows  ukr.Rows[T]
 	block []T // a register tile, for tiles that are only partly stored
 	work  []T // grown as asked for
+	more  []T // likewise, for those who need two
 }
 
 // take returns scratch memory for a worker, give brings it back.
@@ -75,6 +76,14 @@ func (s *scratch[T]) grow(n int) []T {
 		s.work = aligned[T](n)
 	}
 	return s.work[:n]
+}
+
+// spare returns n elements of s.more with any contents.
+func (s *scratch[T]) spare(n int) []T {
+	if len(s.more) < n {
+		s.more = aligned[T](n)
+	}
+	return s.more[:n]
 }
 
 // shared returns n elements with any contents, for memory that the workers of

@@ -34,7 +34,7 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 				return
 			}
 			if g.inPlace && elements == rows*cols && cols%q.engine.ukr.NR == 0 {
-				g.direct(s, bx, bz, i0, j0, i, j, out.view().part(i0+i, j0+j, rows, cols))
+				g.direct(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
 			} else {
 				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
 					copy(out.row(i0 + i + r)[j0+j+from:], values)
@@ -43,64 +43,6 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 			q.count(2 * float64(elements) * float64(x.cols))
 		})
 	})
-}
-
-func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
-	n, m, d, t := backend.CheckGramMul(dst, k, x, z, v)
-	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
-	q.scale(0, out.view(), whole)
-	if n == 0 || m == 0 || t == 0 {
-		return
-	}
-	g := q.newGram(k, mx, mz)
-	tm, tn := g.tileSize()
-	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
-		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		// A task has its rows of dst to itself and goes through the columns
-		// in order.
-		q.pieces(rows, tm, g.flops(rows, cols)+backend.GemmFlops(rows, t, cols), func(s *scratch[T], i, rows int) {
-			for j := 0; j < cols; j += tn {
-				width := min(tn, cols-j)
-				g.tile(s, bx, bz, i0, j0, i, j, rows, width, whole, func(r, _ int, values []T) {
-					multiplyRow(out.row(i0+i+r), values, mv, j0+j)
-				})
-				q.count(2 * float64(rows) * float64(width) * float64(d+t))
-				if q.stopped() {
-					return
-				}
-			}
-		})
-	})
-}
-
-// multiplyRow is dst ← dst + values · rows first … of v.
-func multiplyRow[T backend.Float](dst, values []T, v *matrix[T], first int) {
-	if v.cols == 1 && v.stride == 1 {
-		dst[0] += dot(values, v.data[first:first+len(values)])
-		return
-	}
-	for j, a := range values {
-		row := v.row(first + j)
-		for c, b := range row {
-			dst[c] += a * b
-		}
-	}
-}
-
-// dot is xᵀy in four sums.
-func dot[T backend.Float](x, y []T) T {
-	var s0, s1, s2, s3 T
-	y = y[:len(x)]
-	for ; len(x) >= 4; x, y = x[4:], y[4:] {
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for i := range x {
-		s0 += x[i] * y[i]
-	}
-	return (s0 + s1) + (s2 + s3)
 }
 
 // gram evaluates a kernel on tiles of pairs of points.
@@ -153,19 +95,20 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 
 // direct evaluates the kernel for the whole tile in place of out, the result:
 // the micro-kernel writes the statistic there, and the program changes it while
-// it is in the cache. That saves a pass over memory that is cold.
-func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j int, out view[T]) {
+// it is in the cache. That saves a pass over memory that is cold. Of the columns,
+// whole vectors, cols belong to points.
+func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols int, out view[T]) {
 	st := g.stats[0]
 	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
-	stack := s.grow(g.prog.Depth * out.cols)
+	stack := s.spare(g.prog.Depth * out.cols)
 	for r := range out.rows {
 		row := out.data[out.off+r*out.rs:][:out.cols]
 		if g.gaussian {
-			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, out.cols)
+			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
 			continue
 		}
 		if st.norms {
-			g.distances(s, st, row, bx[0], bz[0], i0, j0, i+r, j, out.cols)
+			g.distances(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
 		}
 		g.run(s, stack, row, 0, 0, out.cols)
 	}

@@ -90,3 +90,19 @@ func axpy[T backend.Float](alpha T, x, y []T) {
 		y[i] += alpha * v
 	}
 }
+
+// dot is xᵀy in four sums.
+func dot[T backend.Float](x, y []T) T {
+	var s0, s1, s2, s3 T
+	y = y[:len(x)]
+	for ; len(x) >= 4; x, y = x[4:], y[4:] {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+	}
+	for i := range x {
+		s0 += x[i] * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}

@@ -1,0 +1,179 @@
+package cpu
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each at
+// once. With Z = X each tile below the diagonal serves for its rows and, the
+// other way round, for its columns: half of the kernel values are evaluated.
+func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
+	n, m, d, t := backend.CheckGramMul(dst, k, x, z, v)
+	out, mx, mz, mv := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
+	q.scale(0, out.view(), whole)
+	if n == 0 || m == 0 || t == 0 {
+		return
+	}
+	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, v: mv.view()}
+	if t <= thinColumns {
+		g.columns = columnsOf(g.v)
+	}
+	if mx.same(mz) && t <= symmetricColumns {
+		g.symmetric(out.view())
+	} else {
+		g.general(out.view())
+	}
+}
+
+// symmetricColumns is up to how many columns the halves of a symmetric product
+// are used: each of the groups of rows has a matrix of sums as large as dst.
+const symmetricColumns = 16
+
+// gramMul multiplies tiles of a Gram matrix.
+type gramMul[T backend.Float] struct {
+	*gram[T]
+	d, t    int
+	v       view[T]
+	columns [][]T // those of v, when they are few
+}
+
+// general is out ← k(X, Z) V. A task has its rows of out to itself and goes
+// through the columns of k(X, Z) in order.
+func (g *gramMul[T]) general(out view[T]) {
+	n, m := out.rows, g.z.rows
+	tm, tn := g.tileSize()
+	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
+		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
+		g.q.pieces(rows, tm, flops, func(s *scratch[T], i, count int) {
+			for j := 0; j < cols && !g.q.stopped(); j += tn {
+				width := min(tn, cols-j)
+				tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
+				g.multiply(s, tile, j0+j, out.part(i0+i, 0, count, g.t))
+				g.q.count(2 * float64(count) * float64(width) * float64(g.d+g.t))
+			}
+		})
+	})
+}
+
+// symmetric is out ← k(X, X) V by the lower triangle. Blocks of rows are dealt
+// to groups in turns; each group has sums of its own and is one task at a time,
+// so that what is added to what does not depend on the workers.
+func (g *gramMul[T]) symmetric(out view[T]) {
+	n := out.rows
+	tm, tn := g.tileSize()
+	size := groups(n)
+	part := make([]view[T], size)
+	for i := range part {
+		part[i] = view[T]{data: make([]T, n*g.t), rows: n, cols: g.t, rs: g.t, cs: 1}
+		if g.columns != nil {
+			part[i].rs, part[i].cs = 1, n // columns in one piece
+		}
+	}
+	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+		if j0 > i0 {
+			return
+		}
+		rows := min(g.size, n-i0)
+		flops := g.flops(rows, rows) + backend.GemmFlops(rows, g.t, rows)
+		g.q.tasks(size, flops, func(s *scratch[T], group int) {
+			sum := part[group]
+			for i := group * tm; i < rows; i += size * tm {
+				count := min(tm, rows-i)
+				below := min(g.size, n-j0) // columns left of the block on the diagonal
+				if j0 == i0 {
+					below = i
+				}
+				for j := 0; j < below && !g.q.stopped(); j += tn {
+					width := min(tn, below-j)
+					tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
+					g.both(s, tile, i0+i, j0+j, sum)
+					g.q.count(4 * float64(count) * float64(width) * float64(g.d+g.t))
+				}
+				if j0 == i0 && !g.q.stopped() {
+					tile := g.values(s, bx, bz, i0, j0, i, i, count, count)
+					g.multiply(s, tile, i0+i, sum.part(i0+i, 0, count, g.t))
+					g.q.count(2 * float64(count) * float64(count) * float64(g.d+g.t))
+				}
+			}
+		})
+	})
+	g.q.rows(n, g.t*size, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for c := range g.t {
+				var sum T
+				for _, p := range part {
+					sum += *p.at(i, c)
+				}
+				*out.at(i, c) = sum
+			}
+		}
+	})
+}
+
+// values is a tile of the Gram matrix in scratch memory, rows in one piece.
+func (g *gramMul[T]) values(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int) view[T] {
+	width := panels(cols, g.q.engine.ukr.NR) * g.q.engine.ukr.NR
+	tile := view[T]{rows: rows, cols: width, rs: width, cs: 1}
+	if g.inPlace {
+		tile.data = s.grow(rows * width)
+		g.direct(s, bx, bz, i0, j0, i, j, cols, tile)
+	} else {
+		tile.data = s.spare(rows * width)
+		g.tile(s, bx, bz, i0, j0, i, j, rows, cols, whole, func(r, from int, values []T) {
+			copy(tile.data[r*width+from:], values)
+		})
+	}
+	return tile.part(0, 0, rows, cols)
+}
+
+// multiply adds tile · V to out, whose columns are those of V; the tile's
+// columns are rows j … of V.
+func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], j int, out view[T]) {
+	e := g.q.engine
+	if g.columns == nil {
+		vt := g.v.part(j, 0, tile.cols, g.t).t()
+		e.alone(1, &tile, &vt, 1, &out, whole)
+		return
+	}
+	for c, column := range g.columns {
+		for i := 0; i < tile.rows; i += 4 {
+			for r, d := range e.dots(s, tile, i, min(4, tile.rows-i), column[j:j+tile.cols]) {
+				*out.at(i+r, c) += d
+			}
+		}
+	}
+}
+
+// both adds tile · V to rows i … of sum, and tileᵀ · V to rows j ….
+func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum view[T]) {
+	e := g.q.engine
+	if g.columns == nil {
+		g.multiply(s, tile, j, sum.part(i, 0, tile.rows, g.t))
+		transposed, vt := tile.t(), g.v.part(i, 0, tile.rows, g.t).t()
+		below := sum.part(j, 0, tile.cols, g.t)
+		e.alone(1, &transposed, &vt, 1, &below, whole)
+		return
+	}
+	for c, column := range g.columns {
+		total := sum.data[sum.off+c*sum.cs:][:sum.rows]
+		x, y := total[j:j+tile.cols], column[j:j+tile.cols]
+		for r := 0; r < tile.rows; r += 4 {
+			if tile.rows-r >= 4 {
+				s.rows = ukr.Rows[T]{Z: tile.at(r, 0), X: &x[0], Y: &y[0], N: tile.cols, Ldz: tile.rs, A: [4]T(column[i+r:])}
+				e.ukr.DotAxpy4(&s.rows)
+				for k, d := range s.rows.B {
+					total[i+r+k] += d
+				}
+				continue
+			}
+			for k := r; k < tile.rows; k++ {
+				s.span = ukr.Span[T]{X: &x[0], Y: &y[0], Z: tile.at(k, 0), N: tile.cols, A: column[i+k]}
+				e.ukr.DotAxpy(&s.span)
+				total[i+k] += s.span.B
+			}
+		}
+	}
+}
