@@ -10,15 +10,21 @@
 // numbers them, around a register tile of MR × NR:
 //
 //	loop 5   jc over the columns of C, NC at a time
-//	loop 4     pc over k, KC at a time            pack B: KC × NC   (shared)
-//	loop 3       ic over the rows, MB at a time   pack A: MB × KC   (shared)
-//	             tasks of MC × TN, taken by the workers as they come
+//	loop 4     pc over k, KC at a time            pack B: KC × NC, shared
+//	             tasks, taken by the workers as they come
+//	loop 3       ic over the rows, MC at a time   pack A: MC × KC, the worker's
 //	loop 2         jr over the task's columns, NR at a time
-//	loop 1           ir over its rows, MR at a time        (in the micro-kernel)
+//	loop 1           ir over its rows, MR at a time       (in the micro-kernel)
 //	                   Σ over KC in registers
 //
-// The workers share packed A and B; a task's part of A (MC × KC) stays in the
-// second-level cache, one panel of B (KC × NR) in the first.
+// Packed B stays in the third-level cache, a task's packed A in the second, one
+// panel of B (KC × NR) in the first or second. The sizes are in engine.go.
+//
+// The factorisations are made of these products: potrf.go looks ahead, so that
+// the blocks on the diagonal are factored beside a product; trsm.go solves
+// packed panels in registers. Matrices times a few vectors (symv.go) and small
+// problems (small.go) have ways of their own, since packing would cost more
+// than the product.
 //
 // # Packed panels
 //
