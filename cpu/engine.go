@@ -27,6 +27,7 @@ type blocking struct {
 	kc int // depth of a packed panel
 	mc int // rows of a task, a multiple of MR
 	nc int // columns of packed B, a multiple of NR
+	mr int // MR
 	nr int // NR
 }
 
@@ -42,6 +43,7 @@ func blockingFor(mr, nr, size int) blocking {
 		kc: kc,
 		mc: max(l2/2/(kc*size)/mr, 1) * mr,
 		nc: max(l3/(kc*size)/nr, 1) * nr,
+		mr: mr,
 		nr: nr,
 	}
 }

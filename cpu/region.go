@@ -76,15 +76,20 @@ func clamp(x, limit int) int { return max(0, min(x, limit)) }
 // grid is an m × n part of C cut into blocks of mc × tn, one for each task.
 type grid struct{ m, n, mc, tn, cols int }
 
-// newGrid cuts a part of C for a product. A task packs its rows of A, so it
-// should have many columns; they are halved while the workers would have fewer
-// than four tasks each, down to KC, which is as many as in-place products need.
+// newGrid cuts a part of C for a product. While the workers would have fewer
+// than four tasks each, the rows of a task are halved, which costs only that
+// packed B is read more often; then its columns, down to KC, for which A is
+// packed more often. In-place products need KC columns in one task.
 func newGrid(m, n int, size blocking, threads int) grid {
-	tn := panels(n, size.nr) * size.nr
-	for tn >= 2*size.kc && panels(m, size.mc)*panels(n, tn) < 4*threads {
+	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
+	few := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
+	for mc >= 4*size.mr && few() {
+		mc = panels(mc/2, size.mr) * size.mr
+	}
+	for tn >= 2*size.kc && few() {
 		tn = panels(tn/2, size.nr) * size.nr
 	}
-	return grid{m: m, n: n, mc: size.mc, tn: tn, cols: panels(n, tn)}
+	return grid{m: m, n: n, mc: mc, tn: tn, cols: panels(n, tn)}
 }
 
 func (g grid) tasks() int { return panels(g.m, g.mc) * g.cols }
