@@ -56,9 +56,7 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 	dst = dst[done*w : w*v.cols]
 	if v.rs == 1 {
 		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
-			for i, x := range v.data[at : at+v.rows] {
-				dst[i] = x
-			}
+			copy(dst, v.data[at:at+v.rows])
 			at += v.cs
 		}
 		return
@@ -102,27 +100,6 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 		})
 		to.panel(panel[behind*w:], s.t().part(i+r, p+behind, n, cols-behind))
 	}
-}
-
-// triangular is a triangular matrix: the other triangle counts as zeros, and a
-// unit diagonal as ones, and neither is read.
-type triangular[T backend.Float] struct {
-	view[T]
-	part region // lower or upper
-	unit bool
-}
-
-func (t triangular[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
-	to.each(dst, rows, cols, func(r, c int) T {
-		r, c = i+r, p+c
-		switch {
-		case r == c && t.unit:
-			return 1
-		case (t.part == lower) == (r >= c) || r == c:
-			return *t.at(r, c)
-		}
-		return 0
-	})
 }
 
 // each packs elements that are not simply there.

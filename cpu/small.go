@@ -132,9 +132,7 @@ func (v view[T]) completed(data []T) view[T] {
 // storeRow is C ← V + β C.
 func storeRow[T backend.Float](c, v []T, beta T) {
 	if beta == 0 {
-		for i, x := range v { // shorter than copy is worth
-			c[i] = x
-		}
+		copy(c, v)
 		return
 	}
 	for i, x := range v {
