@@ -8,15 +8,19 @@ import "github.com/mercer-go/mercer/kernels"
 type Half[T Float] interface {
 	// Order is the number of rows, and of columns.
 	Order() int
-	// Free gives the memory back.
+	// Leading returns the part of the first n rows and columns. It shares
+	// memory with the half and must not be used after its Free.
+	Leading(n int) Half[T]
+	// Free gives the memory back. On a leading part it does nothing.
 	Free()
 }
 
-// HalfBackend is an optional ability of a Backend, found by assertion, as is
-// that of what With returns: symmetric matrices in half storage, factored in
-// place at the speed of full storage. What Backend says of queueing, waiting,
-// overlap, NaN and workers holds here too.
+// HalfBackend is a Backend with an optional ability, found by assertion:
+// symmetric matrices in half storage, factored in place at the speed of full
+// storage. What With returns has it too. What Backend says of queueing, waiting,
+// overlap, NaN and workers holds here as well.
 type HalfBackend[T Float] interface {
+	Backend[T]
 	// HalfBytes returns what NewHalf(n) takes: n(n+1)/2 elements and at most
 	// 64(n+1) more. It is math.MaxInt64 when that is no number of bytes.
 	HalfBytes(n int) int64
@@ -54,6 +58,13 @@ type HalfBackend[T Float] interface {
 func CheckNewHalf(n int) {
 	if n < 0 {
 		misuse("NewHalf", "negative order: %d", n)
+	}
+}
+
+// CheckLeading panics unless 0 ≤ n ≤ order.
+func CheckLeading(n, order int) {
+	if n < 0 || n > order {
+		misuse("Half.Leading", "%d rows of a half of order %d", n, order)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 				}
 				t.Skipf("this machine lacks %s", missing)
 			}
-			backendtest.Run(t, func(t testing.TB, c backend.Config) backend.Device {
+			backendtest.Suite{RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := backend.Open("cpu/"+tier.Name, c)
 				if err != nil {
 					t.Fatal(err)
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 					t.Fatalf("asked for %s, got %s", tier.Name, got)
 				}
 				return dev
-			})
+			}}.Run(t)
 		})
 	}
 }

@@ -72,11 +72,53 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 			return nil
 		}},
 	}
-	return list, func() {
+	halves, releaseHalves := r.halfJobs(n, eye, points, v, result, k)
+	return append(list, halves...), func() {
+		releaseHalves()
 		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, others, v} {
 			m.Free()
 		}
 	}
+}
+
+// halfJobs are the operations on half storage, if the backend has it.
+func (r *rig[T]) halfJobs(n int, eye, points, v, result backend.Matrix[T], k kernels.Kernel) (list []job[T], release func()) {
+	r.Helper()
+	b, ok := r.b.(backend.HalfBackend[T])
+	if !ok {
+		return nil, func() {}
+	}
+	identity, err := r.load(b, fetch(r, r.b, eye))
+	if err != nil {
+		r.Fatal(err)
+	}
+	out, err := b.NewHalf(n)
+	if err != nil {
+		r.Fatal(err)
+	}
+	_, d := points.Dims()
+	_, t := v.Dims()
+	on := func(f func(b backend.HalfBackend[T]) error) func(backend.Backend[T]) error {
+		return func(b backend.Backend[T]) error { return f(b.(backend.HalfBackend[T])) }
+	}
+	return []job[T]{
+			{"GramHalf", backend.GramFlops(n, n, d, true), on(func(b backend.HalfBackend[T]) error {
+				b.GramHalf(out, k, points)
+				return nil
+			})},
+			{"SymmHalf", backend.SymmFlops(n, t), on(func(b backend.HalfBackend[T]) error {
+				b.SymmHalf(1, identity, v, 0, result)
+				return nil
+			})},
+			{"PotrfHalf", backend.PotrfFlops(n), on(func(b backend.HalfBackend[T]) error { return b.PotrfHalf(identity) })},
+			{"TrsmHalf", backend.TrsmFlops(n, t), on(func(b backend.HalfBackend[T]) error {
+				b.TrsmHalf(backend.Transpose, identity, v)
+				return nil
+			})},
+		}, func() {
+			identity.Free()
+			out.Free()
+		}
 }
 
 // testProgress: the parts that done is told add up to the count of the

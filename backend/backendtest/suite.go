@@ -52,6 +52,8 @@ type Suite struct {
 	// LargeN is the size of the large tests; 0 is 1500. A slow backend may
 	// choose less.
 	LargeN int
+	// RequireHalf makes the lack of half storage a failure.
+	RequireHalf bool
 	// Seed is the seed of every random choice; 0 is 1.
 	Seed uint64
 }
@@ -103,6 +105,15 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"NaNGramMul", testNaNGramMul[T]},
 		{"Views", testViews[T]},
 		{"SharedInputs", testSharedInputs[T]},
+		{"HalfExact", testHalfExact[T]},
+		{"HalfDiagonal", testHalfDiagonal[T]},
+		{"HalfRounding", testHalfRounding[T]},
+		{"HalfFailure", testHalfFailure[T]},
+		{"HalfGram", testHalfGram[T]},
+		{"HalfMemory", testHalfMemory[T]},
+		{"HalfLeading", testHalfLeading[T]},
+		{"HalfMisuse", testHalfMisuse[T]},
+		{"HalfLarge", testHalfLarge[T]},
 		{"Memory", testMemory[T]},
 		{"Transfer", testTransfer[T]},
 		{"Budget", testBudget[T]},

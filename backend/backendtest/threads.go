@@ -69,6 +69,10 @@ func testThreads[T backend.Float](r *rig[T]) {
 			b.ColAxpy(dots.Data, A, S)
 			keep("ColAxpy", S)
 
+			if h, ok := b.(backend.HalfBackend[T]); ok {
+				threadsHalf(r, h, spd, X.View(0, 0, n, d), V.View(0, 0, n, t), func(name string, h backend.Host[T]) { results[name] = h })
+			}
+
 			if first == nil {
 				first = results
 			}
@@ -77,4 +81,35 @@ func testThreads[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
+}
+
+// threadsHalf does everything that half storage can do and keeps the results.
+func threadsHalf[T backend.Float](r *rig[T], b backend.HalfBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
+	n, t := v.Dims()
+	half, err := r.load(b, spd)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer half.Free()
+	out := r.alloc(b, n, t)
+	defer out.Free()
+	low := func() backend.Host[T] {
+		h := backend.NewHost[T](n, n)
+		if err := r.save(b, h, half); err != nil {
+			r.Fatal(err)
+		}
+		return h
+	}
+	b.SymmHalf(1, half, v, 0, out)
+	b.SymmHalf(2, half, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
+	keep("SymmHalf", fetch(r, b, out))
+	if err := b.PotrfHalf(half); err != nil {
+		r.Fatal(err)
+	}
+	keep("PotrfHalf", low())
+	b.TrsmHalf(backend.NoTrans, half, out)
+	b.TrsmHalf(backend.Transpose, half, out.View(0, 0, n, 1))
+	keep("TrsmHalf", fetch(r, b, out))
+	b.GramHalf(half, kernels.Gaussian{Sigma: 4}, x)
+	keep("GramHalf", low())
 }

@@ -19,6 +19,7 @@ package ref
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -119,23 +120,29 @@ func (d *device) Close() error {
 
 var errClosed = errors.New("backend: ref: the device is closed")
 
-// take enters bytes into the accounts.
+// take enters the bytes of a matrix into the accounts.
 func (d *device) take(rows, cols int, size int64) (int64, error) {
+	// rows·cols·size may not be an int64; the quotient tells without it.
+	bytes := int64(math.MaxInt64)
+	if cols == 0 || int64(rows) <= math.MaxInt64/size/int64(cols) {
+		bytes = int64(rows) * int64(cols) * size
+	}
+	return bytes, d.takeBytes(bytes)
+}
+
+// takeBytes enters bytes into the accounts, or fails when they do not fit.
+func (d *device) takeBytes(bytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return 0, errClosed
+		return errClosed
 	}
-	free := d.limit - d.now
-	// rows·cols·size may not be an int64; the quotient tells without it.
-	if rows > 0 && cols > 0 && int64(rows) > free/size/int64(cols) {
-		asked := float64(rows) * float64(cols) * float64(size)
-		return 0, &backend.MemoryError{Device: name, Asked: int64(min(asked, 1<<62)), Free: free}
+	if free := d.limit - d.now; bytes > free {
+		return &backend.MemoryError{Device: name, Asked: bytes, Free: free}
 	}
-	bytes := int64(rows) * int64(cols) * size
 	d.now += bytes
 	d.top = max(d.top, d.now)
-	return bytes, nil
+	return nil
 }
 
 // give is the opposite of take.

@@ -1,0 +1,380 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Half storage: the same evidence as for full storage, from the same cases.
+// The tests of a backend without that ability are skipped, or fail when
+// Suite.RequireHalf says so.
+
+// half returns the queue as a HalfBackend.
+func (r *rig[T]) half() backend.HalfBackend[T] {
+	r.Helper()
+	b, ok := r.b.(backend.HalfBackend[T])
+	if !ok {
+		if r.RequireHalf {
+			r.Fatal("RequireHalf: the backend has no half storage")
+		}
+		r.Skip("the backend has no half storage")
+	}
+	if _, ok := r.b.With(r.Context(), nil).(backend.HalfBackend[T]); !ok {
+		r.Fatal("the backend has half storage, but what With returns has not")
+	}
+	return b
+}
+
+// pieces cuts 0…n−1 at random and calls f with the first row of each piece, the
+// number of its rows, and a host matrix for it, of which every element is a
+// sentinel; f's result ends it.
+func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error) error {
+	for first := 0; first < n; {
+		rows := n - first
+		if r.rng.IntN(3) == 0 {
+			rows = 1 + r.rng.IntN(rows)
+		}
+		stride := first + rows + r.rng.IntN(3)
+		h := backend.Host[T]{Rows: rows, Cols: first + rows, Stride: stride, Data: make([]T, rows*stride)}
+		for i := range h.Data {
+			h.Data[i] = T(sentinel)
+		}
+		if err := f(first, rows, h); err != nil {
+			return err
+		}
+		first += rows
+	}
+	return nil
+}
+
+// load returns a half with the elements of low's lower triangle.
+func (r *rig[T]) load(b backend.HalfBackend[T], low backend.Host[T]) (backend.Half[T], error) {
+	a, err := b.NewHalf(low.Rows)
+	if err != nil {
+		return nil, err
+	}
+	return a, r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
+		for i := range rows {
+			copy(h.Row(i), low.Row(first + i)[:first+i+1])
+		}
+		return b.UploadHalf(a, first, h)
+	})
+}
+
+// save writes the lower triangle into low, and returns an error when DownloadHalf
+// wrote more than that.
+func (r *rig[T]) save(b backend.HalfBackend[T], low backend.Host[T], a backend.Half[T]) error {
+	return r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
+		if err := b.DownloadHalf(h, a, first); err != nil {
+			return err
+		}
+		for at, v := range h.Data {
+			i, j := at/h.Stride, at%h.Stride
+			if j <= first+i {
+				low.Row(first + i)[j] = v
+			} else if bits(float64(v)) != bits(sentinel) {
+				return fmt.Errorf("DownloadHalf from row %d on wrote %g at (%d, %d) of a %d×%d matrix", first, v, i, j, rows, first+rows)
+			}
+		}
+		return nil
+	})
+}
+
+// halfCall gives f operand number at in half storage. When that is the output,
+// its lower triangle is what f leaves in the half; otherwise f may not change
+// it.
+func halfCall[T backend.Float](r *rig[T], at int, f func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error) call[T] {
+	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
+		b := q.(backend.HalfBackend[T])
+		before := fetch(r, q, m[at])
+		a, err := r.load(b, before)
+		if err != nil {
+			return err
+		}
+		defer a.Free()
+		failure := f(b, a, m)
+		after := backend.NewHost[T](before.Rows, before.Cols)
+		for i := range before.Rows {
+			copy(after.Row(i), before.Row(i))
+		}
+		if err := r.save(b, after, a); err != nil {
+			return err
+		}
+		if at == len(m)-1 {
+			return errors.Join(q.Upload(m[at], after), failure)
+		}
+		requireBits(r, "a half that is an input", after, before)
+		return failure
+	}
+}
+
+func (r *rig[T]) potrfHalf() call[T] {
+	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], _ []backend.Matrix[T]) error {
+		return b.PotrfHalf(a)
+	})
+}
+
+func (r *rig[T]) symmHalf(alpha, beta float64) call[T] {
+	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
+		b.SymmHalf(T(alpha), a, m[1], T(beta), m[2])
+		return b.Sync()
+	})
+}
+
+func (r *rig[T]) trsmHalf(t backend.Trans) call[T] {
+	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
+		b.TrsmHalf(t, a, m[1])
+		return b.Sync()
+	})
+}
+
+func (r *rig[T]) gramHalf(k kernels.Kernel) call[T] {
+	return halfCall(r, 1, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
+		b.GramHalf(a, k, m[0])
+		return b.Sync()
+	})
+}
+
+// halfOrders are small orders, and those around the sizes of blocks and twice
+// those, at which a half is cut in the middle.
+func (r *rig[T]) halfOrders() []int {
+	var orders []int
+	for n := range 40 {
+		if n < 10 || r.some() {
+			orders = append(orders, n)
+		}
+	}
+	for _, n := range blockSizes {
+		if r.some() {
+			orders = append(orders, n)
+		}
+	}
+	if !short() {
+		orders = append(orders, 383, 384, 385, 386, 511, 512, 513, 514)
+	}
+	return orders
+}
+
+func testHalfExact[T backend.Float](r *rig[T]) {
+	r.half()
+	for _, n := range r.halfOrders() {
+		low := r.exactTriangle(n, 12, true)
+		what := fmt.Sprintf("PotrfHalf n=%d", n)
+		r.equal(what, r.do(what, r.potrfHalf(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+
+		low = r.exactTriangle(n, 12, false)
+		for _, t := range bothTrans {
+			x := r.integers(n, pick(r, []int{0, 1, 2, 3, 4, 5, 8, 17, 33}), 3)
+			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, x.Cols)
+			r.equal(what, r.do(what, r.trsmHalf(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+		}
+
+		for _, cols := range []int{pick(r, []int{0, 1}), 1 + r.rng.IntN(5), 1 + r.rng.IntN(40)} {
+			alpha, beta := pick(r, alphas), pick(r, betas)
+			a, x, c := r.integers(n, n, 8), r.integers(n, cols, 8), r.integers(n, cols, 8)
+			if beta == 0 {
+				c = filled(n, cols, sentinel)
+			}
+			what := fmt.Sprintf("SymmHalf n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+			got := r.do(what, r.symmHalf(alpha, beta), triangle(backend.Lower, a), x, c)
+			r.equal(what, got, combine(alpha, mul(mirror(backend.Lower, a), x), beta, c))
+		}
+	}
+}
+
+// testHalfDiagonal adds to the diagonal and reads it.
+func testHalfDiagonal[T backend.Float](r *rig[T]) {
+	r.half()
+	for _, n := range r.halfOrders() {
+		for _, length := range []int{1, n} {
+			if length == 0 {
+				continue
+			}
+			a, d := triangle(backend.Lower, r.integers(n, n, 8)), round[T](r.integers(1, length, 8)).Data
+			what := fmt.Sprintf("AddDiagHalf n=%d len(d)=%d", n, length)
+			diagonal := make([]T, n)
+			got := r.do(what, halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], _ []backend.Matrix[T]) error {
+				kept := append([]T(nil), d...)
+				b.AddDiagHalf(kept, a)
+				spoil(kept)
+				return b.DiagHalf(diagonal, a)
+			}), a)
+			for i := range n {
+				a.Row(i)[i] += float64(d[min(i, length-1)])
+				if float64(diagonal[i]) != a.Row(i)[i] {
+					r.Fatalf("%s: DiagHalf: element %d is %v, want %v", what, i, diagonal[i], a.Row(i)[i])
+				}
+			}
+			r.equal(what, got, a)
+		}
+	}
+}
+
+// testHalfRounding bounds residuals as testPotrfResidual, testTrsmResidual and
+// testSymmRounding do.
+func testHalfRounding[T backend.Float](r *rig[T]) {
+	r.half()
+	for range r.fewer(30) {
+		n, cols := 1+r.rng.IntN(200), 1+r.rng.IntN(40)
+		g := r.normals(n, n)
+		a := mul(g, transpose(g))
+		a = each(n, n, func(i, j int) float64 {
+			if i == j {
+				return float64(T(a.Row(i)[j] + float64(n)/2))
+			}
+			return float64(T(a.Row(i)[j]))
+		})
+		what := fmt.Sprintf("PotrfHalf n=%d", n)
+		factor := r.do(what, r.potrfHalf(), triangle(backend.Lower, a))
+		low := each(n, n, func(i, j int) float64 {
+			if j > i {
+				return 0
+			}
+			return factor.Row(i)[j]
+		})
+		relative := gamma[T](n+2) + gamma[float64](n+1)
+		r.within(what, mul(low, transpose(low)), a, scale(relative, mul(abs(low), transpose(abs(low)))))
+
+		rhs := r.normals(n, cols)
+		for _, t := range bothTrans {
+			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, cols)
+			x := r.do(what, r.trsmHalf(t), factor, rhs)
+			size := combine(1, mul(op(t, abs(low)), abs(x)), 1, abs(rhs))
+			r.within(what, mul(op(t, low), x), rhs, scale(gamma[T](n+2)+gamma[float64](n+2), size))
+		}
+
+		alpha, beta := float64(T(r.rng.NormFloat64())), float64(T(r.rng.NormFloat64()))
+		sym, c := r.normals(n, n), r.normals(n, cols)
+		what = fmt.Sprintf("SymmHalf n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+		in := []host{triangle(backend.Lower, sym), rhs, c}
+		got, want := r.do(what, r.symmHalf(alpha, beta), in...), r.ask(what, r.symmHalf(alpha, beta), in...)
+		whole := mirror(backend.Lower, sym)
+		size := combine(abs1(alpha), mul(abs(whole), abs(rhs)), abs1(beta), abs(c))
+		r.near(what, got, want, combine(alpha, mul(whole, rhs), beta, c), scale(product[T](n), size))
+	}
+	r.report()
+}
+
+// testHalfFailure spoils one element of an exact matrix, in both triangles of a
+// half that is cut in the middle and in the square between them.
+func testHalfFailure[T backend.Float](r *rig[T]) {
+	r.half()
+	for _, n := range []int{1, 2, 3, 9, 34, 65, 130, 259} {
+		if n > 130 && short() {
+			break
+		}
+		low := r.exactTriangle(n, 12, true)
+		good := mulSparse(low, transpose(low))
+		for _, p := range []int{0, 1, (n - 1) / 2, n / 2, (n + 1) / 2, n/2 + 2, n - 1} {
+			if p >= n {
+				continue
+			}
+			q := r.rng.IntN(p + 1)
+			for _, fault := range []struct {
+				col          int
+				value, pivot float64
+			}{
+				{p, good.Row(p)[p] - low.Row(p)[p]*low.Row(p)[p] - 3, -3},
+				{q, math.NaN(), math.NaN()},
+				{p, math.Inf(1), math.Inf(1)},
+			} {
+				bad := triangle(backend.Lower, good)
+				bad.Row(p)[fault.col] = fault.value
+				what := fmt.Sprintf("PotrfHalf n=%d, %v at (%d, %d)", n, fault.value, p, fault.col)
+				out, err := r.try(what, r.potrfHalf(), bad)
+				r.pivot(what, err, p, fault.pivot)
+				r.equal(what+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
+				r.untouched(what, out)
+			}
+		}
+	}
+}
+
+// testHalfGram compares with the oracle as testGramSymmetric does. What the
+// half held before is NaN.
+func testHalfGram[T backend.Float](r *rig[T]) {
+	r.half()
+	gram := func(k kernels.Kernel, x host) {
+		n, d := x.Rows, x.Cols
+		what := fmt.Sprintf("GramHalf %v n=%d d=%d", k, n, d)
+		dst := filled(n, n, sentinel)
+		got := r.do(what, r.gramHalf(k), x, dst)
+		r.untouched(what, got)
+		if n == 0 {
+			return
+		}
+		r.within(what, got, r.ask(what, r.gramHalf(k), x, dst), kernelBounds[T](k, x, x))
+		program := kernels.Compile(k)
+		if len(program.Stats) != 1 || !program.Stats[0].Kind.TranslationInvariant() {
+			return
+		}
+		atZero := float64(T(program.Run([]float64{0})))
+		for i := range n {
+			for j := range i + 1 {
+				if sameRow(x, i, j) && got.Row(i)[j] != atZero {
+					r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, i, j, got.Row(i)[j], atZero)
+				}
+			}
+		}
+	}
+	for _, d := range featureCounts {
+		for _, k := range everyKernel(d) {
+			if !r.some() {
+				continue
+			}
+			x := r.normals(r.rng.IntN(50), d)
+			for range x.Rows / 4 {
+				copy(x.Row(r.rng.IntN(x.Rows)), x.Row(r.rng.IntN(x.Rows)))
+			}
+			gram(k, x)
+		}
+	}
+	for _, n := range r.halfOrders() {
+		d := pick(r, featureCounts)
+		offset := pick(r, []float64{0, 1e6})
+		x := each(n, d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+		gram(pick(r, distanceKernels(d, 1)), x)
+	}
+	for _, k := range everyKernel(0) {
+		gram(k, r.normals(5, 0))
+	}
+	r.report()
+}
+
+// testHalfLarge is testLargePotrf, testLargeSolves, testLargeProducts and
+// testLargeGram in half storage.
+func testHalfLarge[T backend.Float](r *rig[T]) {
+	if r.half(); short() {
+		r.Skip("large sizes are left out with -short")
+	}
+	n := r.LargeN + 1
+	low := r.exactTriangle(n, 12, true)
+	what := fmt.Sprintf("PotrfHalf n=%d", n)
+	r.equal(what, r.do(what, r.potrfHalf(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+	for _, t := range bothTrans {
+		for _, cols := range []int{1, 70} {
+			x := r.integers(n, cols, 3)
+			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, cols)
+			r.equal(what, r.do(what, r.trsmHalf(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+		}
+	}
+	a := r.integers(n, n, 2)
+	for _, cols := range []int{1, 3, 70} {
+		x := r.integers(n, cols, 2)
+		what := fmt.Sprintf("SymmHalf n=%d cols=%d", n, cols)
+		got := r.do(what, r.symmHalf(2, 0), triangle(backend.Lower, a), x, filled(n, cols, sentinel))
+		r.equal(what, got, scale(2, mul(mirror(backend.Lower, a), x)))
+	}
+	for _, k := range distanceKernels(33, 1) {
+		x := r.normals(n, 33)
+		what := fmt.Sprintf("GramHalf %v n=%d d=33", k, n)
+		got := r.do(what, r.gramHalf(k), x, filled(n, n, sentinel))
+		r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
+		r.untouched(what, got)
+	}
+	r.report()
+}

@@ -1,0 +1,214 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// half is the Half: the rows of the lower triangle one behind the other.
+type half[T backend.Float] struct {
+	n      int
+	data   []T
+	memory *allocation
+	part   bool // of another half
+}
+
+func (h *half[T]) Order() int { return h.n }
+
+func (h *half[T]) Leading(n int) backend.Half[T] {
+	backend.CheckLeading(n, h.n)
+	return &half[T]{n: n, data: h.data, memory: h.memory, part: true}
+}
+
+// Free may be called again and does nothing then.
+func (h *half[T]) Free() {
+	if h.part || h.memory.freed.Swap(true) {
+		return
+	}
+	h.memory.dev.give(h.memory.bytes)
+	h.data = nil
+}
+
+// ownHalf returns h, which must be a live half of d.
+func ownHalf[T backend.Float](d *device, op string, h backend.Half[T]) *half[T] {
+	r, ok := h.(*half[T])
+	if !ok || r.memory.dev != d {
+		backend.Foreign(op)
+	}
+	if r.memory.freed.Load() {
+		backend.Freed(op)
+	}
+	return r
+}
+
+// address is where element (i, j) is, j ≤ i.
+func (h *half[T]) address(i, j int) *T { return &h.data[i*(i+1)/2+j] }
+
+// at is the element of the lower triangle, symmetric that of the whole matrix.
+func (h *half[T]) at(i, j int) float64        { return float64(*h.address(i, j)) }
+func (h *half[T]) symmetric(i, j int) float64 { return h.at(max(i, j), min(i, j)) }
+func (h *half[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) }
+
+func (q *queue[T]) HalfBytes(n int) int64 {
+	backend.CheckNewHalf(n)
+	// One of n and n+1 is even; a float64 tells whether the product fits.
+	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	even, odd := int64(n), int64(n)+1
+	if n%2 == 1 {
+		even, odd = odd, even
+	}
+	return even / 2 * odd * sizeof[T]()
+}
+
+func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
+	bytes := q.HalfBytes(n)
+	if err := q.dev.takeBytes(bytes); err != nil {
+		return nil, err
+	}
+	return &half[T]{n: n, data: make([]T, bytes/sizeof[T]()), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
+}
+
+func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
+	backend.CheckTransferHalf("UploadHalf", dst, first, src)
+	to := ownHalf(q.dev, "UploadHalf", dst)
+	if err := q.wait(); err != nil {
+		return err
+	}
+	for r := range src.Rows {
+		for j := range first + r + 1 {
+			*to.address(first+r, j) = src.Data[r*src.Stride+j]
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
+	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
+	from := ownHalf(q.dev, "DownloadHalf", src)
+	if err := q.wait(); err != nil {
+		return err
+	}
+	for r := range dst.Rows {
+		for j := range first + r + 1 {
+			dst.Data[r*dst.Stride+j] = *from.address(first+r, j)
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
+	n, d := backend.CheckGramHalf(dst, k, x)
+	K, X := ownHalf(q.dev, "GramHalf", dst), own(q.dev, "GramHalf", x)
+	eval := pair(k, X, X)
+	progress := q.meter(backend.GramFlops(n, n, d, true), n)
+	for i := range n {
+		if q.stopped() {
+			return
+		}
+		for j := range i + 1 {
+			K.set(i, j, eval(i, j))
+		}
+		progress.step()
+	}
+}
+
+func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
+	n := backend.CheckAddDiagHalf(d, a)
+	A := ownHalf(q.dev, "AddDiagHalf", a)
+	if q.stopped() {
+		return
+	}
+	for i := range n {
+		v := d[0]
+		if len(d) > 1 {
+			v = d[i]
+		}
+		A.set(i, i, A.at(i, i)+float64(v))
+	}
+}
+
+func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
+	n := backend.CheckDiagHalf(dst, a)
+	A := ownHalf(q.dev, "DiagHalf", a)
+	for i := range n {
+		dst[i] = *A.address(i, i)
+	}
+	return q.wait()
+}
+
+func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	n, t := backend.CheckSymmHalf(a, b, c)
+	A, B, C := ownHalf(q.dev, "SymmHalf", a), own(q.dev, "SymmHalf", b), own(q.dev, "SymmHalf", c)
+	progress := q.meter(backend.SymmFlops(n, t), n)
+	for i := range n {
+		if q.stopped() {
+			return
+		}
+		for j := range t {
+			var s float64
+			for p := range n {
+				s += A.symmetric(i, p) * B.at(p, j)
+			}
+			C.update(i, j, float64(alpha), s, float64(beta))
+		}
+		progress.step()
+	}
+}
+
+// PotrfHalf is Potrf in these rows.
+func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
+	L := ownHalf(q.dev, "PotrfHalf", a)
+	progress := q.meter(backend.PotrfFlops(L.n), L.n)
+	for i := range L.n {
+		if q.stopped() {
+			break
+		}
+		for j := range i {
+			v := L.at(i, j)
+			for p := range j {
+				v -= L.at(i, p) * L.at(j, p)
+			}
+			L.set(i, j, v/L.at(j, j))
+		}
+		v := L.at(i, i)
+		for p := range i {
+			v -= L.at(i, p) * L.at(i, p)
+		}
+		if pivot := float64(T(v)); !(pivot > 0) || math.IsInf(pivot, 1) {
+			return &backend.PivotError{Index: i, Value: v}
+		}
+		L.set(i, i, math.Sqrt(v))
+		progress.step()
+	}
+	return q.wait()
+}
+
+// TrsmHalf is substitution: row i needs those before it, or, with Lᵀ, those
+// after it.
+func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
+	n, m := backend.CheckTrsmHalf(t, a, b)
+	L, B := ownHalf(q.dev, "TrsmHalf", a), own(q.dev, "TrsmHalf", b)
+	progress := q.meter(backend.TrsmFlops(n, m), n)
+	for step := range n {
+		if q.stopped() {
+			return
+		}
+		i, first, end := step, 0, step
+		if t == backend.Transpose {
+			i = n - 1 - step
+			first, end = i+1, n
+		}
+		for j := range m {
+			v := B.at(i, j)
+			for p := first; p < end; p++ {
+				v -= L.symmetric(i, p) * B.at(p, j)
+			}
+			B.set(i, j, v/L.at(i, i))
+		}
+		progress.step()
+	}
+}
