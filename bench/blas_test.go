@@ -16,6 +16,8 @@ import (
 	_ "github.com/mercer-go/mercer/cpu"
 )
 
+func init() { copied = 1 << 20 }
+
 // usable lists the devices of this machine.
 func usable() []string {
 	var names []string
@@ -226,6 +228,32 @@ func TestRefusals(t *testing.T) {
 	stop()
 	if _, err := (BLAS{Sizes: []int{8}}).Run(stopped); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRepeated: what is asked for twice is measured once, sizes in order.
+func TestRepeated(t *testing.T) {
+	b := BLAS{
+		Routines: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},
+		Devices: []string{"cpu/generic", "CPU/generic"},
+	}
+	r, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []string
+	for _, c := range r.Cells {
+		cases = append(cases, c.Case.String())
+		if own := c.Run("mercer cpu/generic"); !own.Timed() || c.Runs[0].Entrant == c.Runs[1].Entrant {
+			t.Errorf("%v: %+v", c.Case, c.Runs)
+		}
+	}
+	want := []string{
+		"routine=gemm/precision=float32/threads=1/n=4", "routine=gemm/precision=float32/threads=1/n=9",
+		"routine=gemm/precision=float32/threads=2/n=4", "routine=gemm/precision=float32/threads=2/n=9",
+	}
+	if d := cmp.Diff(want, cases); d != "" {
+		t.Error(d)
 	}
 }
 

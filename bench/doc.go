@@ -6,8 +6,10 @@
 //	what comes out      Result: cases, timings, machine, as JSON           result.go
 //	how it reads        Table here; pages and pictures in bench/report
 //
-// A new benchmark is a function that makes Tasks and names the entrants; the
-// runner, the file format, the tables and the report serve every one.
+// A new benchmark is a type like BLAS, which makes Tasks and names the entrants,
+// and a function like blasPage of bench/report, which chooses titles; runner,
+// file format, tables and pictures serve every one. It has a Go benchmark as well,
+// listed in bench_test.go, with names of key=value for benchstat.
 //
 // # How it is measured
 //

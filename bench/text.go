@@ -45,6 +45,10 @@ func ofCeiling(t *Table) string {
 	return ", share of the ceiling"
 }
 
+// quiet is how much of the processors' time, in per cent, others may take for
+// the figures to be of use.
+const quiet = 5
+
 // Lines says when, where and how r was measured.
 func (r *Result) Lines() []string {
 	m := r.Machine
@@ -62,6 +66,9 @@ func (r *Result) Lines() []string {
 	around := "what else the processors did is not known"
 	if n := m.Noise; n != nil {
 		around = fmt.Sprintf("meanwhile %.1f %% of the processors' time was stolen by the host and %.1f %% taken by other processes", n.Steal, n.Others)
+		if n.Steal+n.Others > quiet {
+			around += ": the machine was not quiet, do not rely on the figures"
+		}
 	}
 	s := r.Settings
 	how := fmt.Sprintf("medians of %d timings of %.3g ms at least", s.Repeats, 1e3*s.SampleSeconds)

@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/peer"
+)
+
+// entries makes the entries of a case. The first device's result is the
+// reference of all others.
+func entries[T backend.Float](ctx context.Context, c *contest, r routine, threads, n int,
+	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
+	runtime.GC() // what the last case held
+	p := newProblem[T](r, n)
+	size := int(unsafe.Sizeof(T(0)))
+	limiter := func(d backend.Device) string {
+		if _, ok := d.(ceiling); !ok {
+			return ""
+		}
+		if r.vector {
+			return memoryCeiling
+		}
+		return ceilingPrefix + d.Info().Device
+	}
+	var list []Entry
+	for _, d := range c.devices[threads] {
+		e, err := deviceEntry(queue(d).With(ctx, nil), p)
+		if err != nil {
+			return nil, err
+		}
+		e.Entrant, e.Limiter, e.Work = ownName(d), limiter(d), r.flops(n)
+		list = append(list, e)
+	}
+	for _, l := range c.Peers {
+		prepare := p.preparation()
+		e := Entry{Entrant: l.Name, Work: r.flops(n), Check: p.compare, Before: func() error { prepare(); return nil }}
+		if len(c.ceilings) > 0 {
+			e.Limiter = limiter(c.ceilings[0])
+		}
+		if l.Library == nil {
+			e.Reason = l.Missing
+		} else if e.Run = p.library(of(l.Library)); e.Run == nil {
+			e.Reason = fmt.Sprintf("has no %s in float%d", r.name, 8*size)
+		} else {
+			e.Enter = func() func() { return l.Library.Threads(threads) }
+		}
+		list = append(list, e)
+	}
+	if r.vector {
+		return append(list, c.memoryEntry(r.flops(n), float64(size*n)*float64(n+1)/2, threads)), nil
+	}
+	for _, d := range c.ceilings {
+		list = append(list, ceilingEntry(d, size == 4, threads))
+	}
+	return list, nil
+}
+
+// deviceEntry puts p's operands on a device: where they are if it can use Go
+// memory, copied there before every run otherwise.
+func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
+	var e Entry
+	var failure error
+	place := func(h backend.Host[T]) backend.Matrix[T] {
+		m, err := backend.Place(q, h)
+		failure = errors.Join(failure, err)
+		return m
+	}
+	a, b, c := place(p.a), place(p.b), place(p.c)
+	if failure != nil {
+		return e, failure
+	}
+	_, shared := q.(backend.Wrapper[T])
+	e.Run = p.device(q, a, b, c)
+	prepare := p.preparation()
+	e.Before = func() error {
+		prepare()
+		if shared || !p.inPlace {
+			return nil
+		}
+		return q.Upload(c, p.c)
+	}
+	e.Check = func() *Check {
+		if !shared {
+			if err := q.Download(p.c, c); err != nil {
+				return &Check{Difference: math.Inf(1)} // fails, and Run did not
+			}
+		}
+		if p.want.Data == nil {
+			p.adopt()
+			return nil
+		}
+		return p.compare()
+	}
+	e.Close = func() {
+		for _, m := range []backend.Matrix[T]{a, b, c} {
+			m.Free()
+		}
+	}
+	return e, nil
+}
+
+// ceilingEntry times about a millisecond of multiply-adds on one core, and
+// counts them once for each thread.
+func ceilingEntry(d backend.Device, single bool, threads int) Entry {
+	const flops = 5e7
+	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }
+	return Entry{
+		Entrant: ceilingPrefix + d.Info().Device,
+		Work:    run() * float64(threads),
+		Run:     func() error { run(); return nil },
+	}
+}
+
+// copied is how many bytes a copy of the memory's ceiling reads: more than any
+// cache holds. Tests copy less.
+var copied = 128 << 20
+
+// memoryEntry times a copy by threads goroutines. Its work is that of a routine
+// that has to move bytes for flops, at the same rate.
+func (c *contest) memoryEntry(flops, bytes float64, threads int) Entry {
+	if c.memory[0] == nil {
+		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}
+	}
+	from, to, part := c.memory[0], c.memory[1], copied/threads
+	return Entry{
+		Entrant: memoryCeiling,
+		Work:    flops * 2 * float64(part*threads) / bytes,
+		Run: func() error {
+			var wg sync.WaitGroup
+			for i := range threads {
+				wg.Go(func() { copy(to[i*part:(i+1)*part], from[i*part:(i+1)*part]) })
+			}
+			wg.Wait()
+			return nil
+		},
+	}
+}
