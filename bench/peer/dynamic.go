@@ -3,12 +3,11 @@
 package peer
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -26,20 +25,22 @@ type library struct {
 // open opens the first of files that is in one of the places, or else the first
 // that the system's loader finds. A place is a folder or the file itself.
 func open(name string, files, places []string) (library, error) {
-	var looked []string
 	for _, place := range places {
-		looked = append(looked, place)
+		info, err := os.Stat(place)
+		if err != nil {
+			continue
+		}
 		for _, file := range files {
 			path := filepath.Join(place, file)
-			if info, err := os.Stat(place); err == nil && !info.IsDir() {
-				if path = place; !strings.HasPrefix(filepath.Base(place), strings.TrimSuffix(file, ".0")) {
-					continue
+			if !info.IsDir() {
+				if !strings.HasPrefix(filepath.Base(place), file) {
+					continue // it is another library's
 				}
+				path = place
 			}
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				continue
+			if _, err := os.Stat(path); err == nil {
+				return load(name, path)
 			}
-			return load(name, path)
 		}
 	}
 	for _, file := range files {
@@ -47,22 +48,29 @@ func open(name string, files, places []string) (library, error) {
 		if err == nil {
 			return l, nil
 		}
-		if !strings.Contains(err.Error(), "No such file") {
-			return l, err
+		if !strings.Contains(err.Error(), ": "+file+": cannot open") {
+			return l, err // it is here, but something about it is wrong
 		}
 	}
-	looked = append(looked, "the folders of the system's loader")
+	looked := append(slices.Clip(places), "the folders of the system's loader")
 	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
 // load binds every symbol at once and keeps the names to the library: two
 // libraries with the same names must not call into each other.
 func load(name, path string) (library, error) {
-	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	handle, err := dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return library{}, fmt.Errorf("bench: %s: %w", name, err)
 	}
 	return library{name: name, path: path, handle: handle}, nil
+}
+
+// dlopen stays on one thread: the reason of a failure is kept for each.
+func dlopen(path string, mode int) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlopen(path, mode)
 }
 
 func (l library) symbol(name string) (uintptr, error) {

@@ -31,14 +31,14 @@ func mkl(places []string) (*Library, error) {
 	}
 	// MKL's GNU threads need the OpenMP runtime's names; its other parts are
 	// looked for by name only, and are found once they are loaded.
-	if _, err := purego.Dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+	if _, err := dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}
 	if folder := filepath.Dir(l.path); folder != "." {
 		for _, part := range []string{"libmkl_core.so", "libmkl_gnu_thread.so", "libmkl_intel_lp64.so"} {
 			parts, _ := filepath.Glob(filepath.Join(folder, part+"*"))
 			for _, path := range parts {
-				if _, err := purego.Dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL); err != nil {
+				if _, err := dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL); err != nil {
 					return nil, fmt.Errorf("bench: mkl: %w", err)
 				}
 			}
