@@ -171,8 +171,18 @@ func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], bet
 	backend.CheckSymmHalf(a, b, c)
 	h := q.ownHalf("SymmHalf", a)
 	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(q.own("SymmHalf", b).view())
-	c1, c2 := h.cut(q.own("SymmHalf", c).view())
+	vb, vc := q.own("SymmHalf", b).view(), q.own("SymmHalf", c).view()
+	b1, b2 := h.cut(vb)
+	c1, c2 := h.cut(vc)
+	if vc.cols <= thinColumns && vc.cols > 0 && vc.rows > 0 {
+		// A₁₁ and A₂₁ together, so that A₂₁ is read once.
+		left := h.rect.window(1, 0, h.Order(), h.n1)
+		q.symv(backend.Lower, alpha, left.view(), vb, beta, vc)
+		if h.n2 > 0 {
+			q.symv(backend.Upper, alpha, a22t.view(), b2, 1, c2)
+		}
+		return
+	}
 	q.symm(backend.Left, backend.Lower, alpha, a11.view(), b1, beta, c1)
 	q.gemm(alpha, a21.view().t(), b2, 1, c1, whole)
 	q.gemm(alpha, a21.view(), b1, beta, c2, whole)

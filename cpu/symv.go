@@ -84,7 +84,8 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 }
 
 // symv is C ← α A B + β C for a symmetric A, given by a triangle whose rows lie
-// in one piece, and a few columns.
+// in one piece, and a few columns. A lower triangle may lack columns on the
+// right: A has zeros there.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size := a.rows, groups(a.rows)
 	x := columnsOf(b)
@@ -102,7 +103,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	})
 	part.addTo(q, alpha, beta, c)
 	if !q.stopped() {
-		q.count(backend.SymmFlops(n, len(x)))
+		q.count(backend.SymmFlops(n, len(x)) - backend.SymmFlops(n-a.cols, len(x)))
 	}
 }
 
@@ -110,7 +111,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 // of A x: the elements beside the diagonal count for their row and for their
 // column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
-	from, to := 0, i
+	from, to := 0, min(i, a.cols)
 	if ul == backend.Upper {
 		from, to = i+count, a.cols
 	}
@@ -130,7 +131,7 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count
 		}
 	}
 	for r := range count { // the corner on the diagonal
-		for k := range r + 1 {
+		for k := range min(r+1, a.cols-i) {
 			row, col := i+r, i+k
 			v := *a.at(row, col)
 			if ul == backend.Upper {
