@@ -33,8 +33,8 @@ func open(name string, files, places []string) (library, error) {
 		for _, file := range files {
 			path := filepath.Join(place, file)
 			if !info.IsDir() {
-				if !strings.HasPrefix(filepath.Base(place), file) {
-					continue // it is another library's
+				if stem, _, _ := strings.Cut(file, ".so"); !strings.HasPrefix(filepath.Base(place), stem) {
+					continue // it is another library
 				}
 				path = place
 			}
