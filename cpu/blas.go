@@ -36,14 +36,14 @@ var (
 )
 
 // newBLAS is a BLAS that is bound to a tier, which the machine must have.
-func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0)} }
+func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, Caches{})} }
 
 // bestDevice is the device of the first tier that this machine can run; the
 // generic one needs nothing.
 var bestDevice = sync.OnceValue(func() *device {
 	for _, t := range ukr.Tiers() {
 		if t.Missing() == "" {
-			return newDevice(t, 0)
+			return newDevice(t, 0, Caches{})
 		}
 	}
 	panic("unreachable")

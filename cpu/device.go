@@ -38,19 +38,18 @@ func (driver) Candidates() []backend.Candidate {
 }
 
 func (driver) Open(name string, c backend.Config) (backend.Device, error) {
-	for _, t := range ukr.Tiers() {
-		if t.Name == name {
-			return open(t, c)
-		}
-	}
-	return nil, fmt.Errorf("%w: cpu: no tier is called %q", backend.ErrUnavailable, name)
+	return OpenWith(name, c, Caches{})
 }
 
-func open(t *ukr.Tier, c backend.Config) (*device, error) {
+func unknownTier(name string) error {
+	return fmt.Errorf("%w: cpu: no tier is called %q", backend.ErrUnavailable, name)
+}
+
+func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
 	if missing := t.Missing(); missing != "" {
 		return nil, fmt.Errorf("%w: cpu/%s: the processor or the operating system lacks %s", backend.ErrUnavailable, t.Name, missing)
 	}
-	d := newDevice(t, c.Threads)
+	d := newDevice(t, c.Threads, caches)
 	d.memory.limit = c.Memory
 	if d.threads == 0 {
 		d.threads = runtime.GOMAXPROCS(0)
@@ -62,11 +61,11 @@ func open(t *ukr.Tier, c backend.Config) (*device, error) {
 }
 
 // newDevice is a device that counts memory, but has none to give.
-func newDevice(t *ukr.Tier, threads int) *device {
+func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 	d := &device{tier: t, threads: threads}
 	d.memory.name = "cpu/" + t.Name
-	d.f32 = newEngine(d, &t.F32)
-	d.f64 = newEngine(d, &t.F64)
+	d.f32 = newEngine(d, &t.F32, caches)
+	d.f64 = newEngine(d, &t.F64, caches)
 	return d
 }
 

@@ -21,35 +21,8 @@ type engine[T backend.Float] struct {
 	big  sync.Pool // of *[]T: packed operands that the workers share
 }
 
-// blocking holds the sizes of the five loops, in elements; see the package
-// documentation.
-type blocking struct {
-	kc int // depth of a packed panel
-	mc int // rows of a task, a multiple of MR
-	nc int // columns of packed B, a multiple of NR
-	mr int // MR
-	nr int // NR
-}
-
-// blockingFor derives the sizes from a tile of mr × nr elements of size bytes:
-// a task's rows of A take half of a second-level cache of 1 MiB, packed B some
-// megabytes of the third. KC is as deep as still leaves eight panels in a task:
-// C is read and written once for each KC, and that, not the first-level cache,
-// is what a smaller one costs (512 against 192: 88 against 78 % of the ceiling;
-// float64, AVX-512, n = 1536, AMD EPYC of family 25, November 2026).
-func blockingFor(mr, nr, size int) blocking {
-	const kc, l2, l3 = 512, 1 << 20, 8 << 20
-	return blocking{
-		kc: kc,
-		mc: max(l2/2/(kc*size)/mr, 1) * mr,
-		nc: max(l3/(kc*size)/nr, 1) * nr,
-		mr: mr,
-		nr: nr,
-	}
-}
-
-func newEngine[T backend.Float](d *device, k *ukr.Kernels[T]) *engine[T] {
-	return &engine[T]{device: d, ukr: k, block: blockingFor(k.MR, k.NR, int(unsafe.Sizeof(*new(T))))}
+func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *engine[T] {
+	return &engine[T]{device: d, ukr: k, block: blockingFor(k.MR, k.NR, int(unsafe.Sizeof(*new(T))), caches)}
 }
 
 // scratch is a worker's own memory.

@@ -30,7 +30,7 @@ type LAPACK struct {
 var _ lapack.Float64 = LAPACK{}
 
 // newLAPACK is a LAPACK that is bound to a tier, which the machine must have.
-func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0)} }
+func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, Caches{})} }
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 

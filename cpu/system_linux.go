@@ -78,6 +78,31 @@ func controlGroups() []controlGroup {
 	return list
 }
 
+// reportedCaches reads the sizes of the first processor's caches.
+func reportedCaches() Caches {
+	var c Caches
+	folders, _ := filepath.Glob("/sys/devices/system/cpu/cpu0/cache/index*")
+	for _, folder := range folders {
+		level, ok := number(filepath.Join(folder, "level"))
+		text, err := os.ReadFile(filepath.Join(folder, "size"))
+		if !ok || err != nil {
+			continue
+		}
+		digits, kib := strings.CutSuffix(strings.TrimSpace(string(text)), "K")
+		size, err := strconv.Atoi(digits)
+		if err != nil || !kib || size < 0 {
+			continue
+		}
+		switch level {
+		case 2:
+			c.L2 = size << 10
+		case 3:
+			c.L3 = size << 10
+		}
+	}
+	return c
+}
+
 // number reads a file that holds one number; "max" is no number.
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)

@@ -244,9 +244,6 @@ func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m re
 	}
 }
 
-// vzeroupper leaves the vector state as code without AVX expects it.
-func (e *emitter) vzeroupper() { e.VZEROUPPER() }
-
 // trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels: a holds L₁₀ (k columns)
 // and then L₁₁ (MR columns, the diagonal inverted), b holds X₀ (k rows) and
 // then B₁ (MR rows), which becomes X₁.

@@ -1,0 +1,63 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// TestCachesDoNotChangeResults runs products and a factorisation with the loops
+// cut for caches of very different sizes: the same bits each time.
+func TestCachesDoNotChangeResults(t *testing.T) {
+	const seed, n, k = 19, 300, 1100
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	a := backend.NewHost[float64](n, k)
+	for i := range a.Data {
+		a.Data[i] = rng.Float64() - 0.5
+	}
+	for _, tier := range ukr.Tiers() {
+		if tier.Missing() != "" {
+			continue // TestConformance says so
+		}
+		t.Run(tier.Name, func(t *testing.T) {
+			var want []float64
+			for _, caches := range []Caches{{}, {L2: 1 << 10, L3: 1 << 12}, {L2: 256 << 10, L3: 2 << 20}, {L2: 4 << 20, L3: 512 << 20}} {
+				dev, err := OpenWith(tier.Name, backend.Config{}, caches)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer dev.Close()
+				b := dev.F64()
+				x, c := b.(backend.Wrapper[float64]).Wrap(a), backend.NewHost[float64](n, n)
+				y := b.(backend.Wrapper[float64]).Wrap(c)
+				b.Gemm(backend.NoTrans, backend.Transpose, 1, x, x, 0, y)
+				b.Syrk(backend.Lower, backend.NoTrans, 1, x, 1, y)
+				b.AddDiag([]float64{1}, y)
+				if err := b.Potrf(backend.Lower, y); err != nil {
+					t.Fatal(err)
+				}
+				if want == nil {
+					want = c.Data
+				} else if !slices.Equal(want, c.Data) {
+					t.Errorf("%+v changes the result", caches)
+				}
+			}
+		})
+	}
+}
+
+// TestBlocking holds what the loops rely on.
+func TestBlocking(t *testing.T) {
+	for _, caches := range []Caches{{}, {L2: 1, L3: 1}, {L2: 1 << 30, L3: 1 << 34}} {
+		for _, tile := range [][3]int{{14, 16, 8}, {14, 32, 4}, {6, 8, 8}, {6, 16, 4}, {4, 4, 8}} {
+			b := blockingFor(tile[0], tile[1], tile[2], caches)
+			if b.mc < 2*b.mr || b.mc%b.mr != 0 || b.nc < b.kc || b.nc%b.nr != 0 || b.kc != depth {
+				t.Errorf("%+v, tile %v: %+v", caches, tile, b)
+			}
+		}
+	}
+}
