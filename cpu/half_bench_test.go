@@ -19,7 +19,7 @@ func BenchmarkHalf(b *testing.B) {
 func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend.Backend[T]) {
 	const d, many = 50, 64
 	kernel := kernels.Gaussian{Sigma: 5}
-	for _, n := range []int{1024, 2048, 4096} {
+	for _, n := range []int{256, 1024, 2048, 4096} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		random := func(rows, cols int) backend.Host[T] {
 			h := backend.NewHost[T](rows, cols)
@@ -30,7 +30,7 @@ func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend
 		}
 		points, right := random(n, d), random(n, many)
 		for _, threads := range []int{1, 2} {
-			dev, err := open(bestDevice().tier, backend.Config{Threads: threads}, Caches{})
+			dev, err := driver{}.Open(bestDevice().tier.Name, backend.Config{Threads: threads})
 			if err != nil {
 				b.Fatal(err)
 			}
