@@ -33,7 +33,8 @@ var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", others: []string{"github.com/agnivade/levenshtein"}},
 	{folder: "backend", ours: []string{"kernels"}},
-	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys"}},
+	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
+	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	{folder: "solvers", ours: []string{"backend", "kernels"}},
 	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset"}, others: []string{"gonum.org/v1/gonum"}},
