@@ -24,8 +24,8 @@ import (
 // same on full matrices, on the same code.
 type half[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × n₁
-	split  int        // n₁, that of the whole when this is a leading part
-	n1, n2 int        // n₁ = n₂ or n₂ + 1, or n₂ = 0
+	split  int        // n₁, here n₂ or n₂ + 1
+	n1, n2 int        // orders of A₁₁ and A₂₂, less in a leading part
 }
 
 func (h *half[T]) Order() int { return h.n1 + h.n2 }
@@ -43,6 +43,7 @@ func (h *half[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.split, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
+// window is View, of this package's type.
 func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
