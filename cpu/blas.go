@@ -16,12 +16,13 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	blas32.Use(cpu.BLAS{})
 //
-// Level 3 is Mercer's: Gemm, Symm, Syrk, Syr2k, Trmm and Trsm in both
+// Mercer does level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for vectors in
+// one piece that are long enough, Gemv, Symv, Dot, Axpy and Nrm2, in both
 // precisions, on runtime.GOMAXPROCS(0) workers; everything else is gonum's.
-// Arguments are checked as gonum checks them, with its panics. NaN and Inf
-// follow IEEE arithmetic: nothing is skipped because a factor is zero; only
-// alpha = 0 means that A and B are not read, and beta = 0 that C is not. The
-// results do not depend on the number of workers.
+// Arguments are checked as gonum checks them, with its panics. In what Mercer
+// does, NaN and Inf follow IEEE arithmetic: nothing is skipped because a factor
+// is zero; only alpha = 0 means that A and B are not read, and beta = 0 that C
+// is not. The results do not depend on the number of workers.
 //
 // The zero value is ready to use, from several goroutines. It never reads the
 // environment: to choose another device, use package backend.

@@ -1,0 +1,135 @@
+package cpu
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Levels 2 and 1: vectors in one piece and long enough go to the SIMD loops,
+// shared by the workers where there is a matrix to read; the rest, and every
+// argument that is not right, goes to gonum.
+
+// worthVector and worthMatrix are how many elements are worth leaving gonum's
+// loops for.
+const (
+	worthVector = 128
+	worthMatrix = 64 * 64
+)
+
+// vectors tells whether x and y are in one piece and reach to nx and ny
+// elements.
+func vectors[T backend.Float](nx int, x []T, incX, ny int, y []T, incY int) bool {
+	return incX == 1 && incY == 1 && nx <= len(x) && ny <= len(y)
+}
+
+func (impl BLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+	if !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+		impl.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
+	}
+}
+
+func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
+	if !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+		impl.Implementation.Sgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
+	}
+}
+
+func (impl BLAS) Dsymv(ul blas.Uplo, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+	if !blasSymv(impl.device().f64, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+		impl.Implementation.Dsymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
+	}
+}
+
+func (impl BLAS) Ssymv(ul blas.Uplo, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
+	if !blasSymv(impl.device().f32, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+		impl.Implementation.Ssymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
+	}
+}
+
+func (impl BLAS) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
+	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+		return blasDot(impl.device().f64, x[:n], y)
+	}
+	return impl.Implementation.Ddot(n, x, incX, y, incY)
+}
+
+func (impl BLAS) Sdot(n int, x []float32, incX int, y []float32, incY int) float32 {
+	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+		return blasDot(impl.device().f32, x[:n], y)
+	}
+	return impl.Implementation.Sdot(n, x, incX, y, incY)
+}
+
+func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
+	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+		blasAxpy(impl.device().f64, alpha, x[:n], y)
+		return
+	}
+	impl.Implementation.Daxpy(n, alpha, x, incX, y, incY)
+}
+
+func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32, incY int) {
+	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+		blasAxpy(impl.device().f32, alpha, x[:n], y)
+		return
+	}
+	impl.Implementation.Saxpy(n, alpha, x, incX, y, incY)
+}
+
+func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
+	if n >= worthVector && vectors(n, x, incX, n, x, incX) {
+		// Far enough from the ends of the range, no square is lost.
+		if sq := blasDot(impl.device().f64, x[:n], x); sq > 0x1p-900 && sq < 0x1p1000 {
+			return math.Sqrt(sq)
+		}
+	}
+	return impl.Implementation.Dnrm2(n, x, incX)
+}
+
+func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
+	if n >= worthVector && vectors(n, x, incX, n, x, incX) {
+		if sq := blasDot(impl.device().f32, x[:n], x); sq > 0x1p-80 && sq < 0x1p100 {
+			return float32(math.Sqrt(float64(sq)))
+		}
+	}
+	return impl.Implementation.Snrm2(n, x, incX)
+}
+
+// blasGemv does the product and reports true, or leaves it to gonum.
+func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
+	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
+		return false
+	}
+	rows, cols := swapIf(tA, m, n)
+	if m*n < worthMatrix || !vectors(cols, x, incX, rows, y, incY) {
+		return false
+	}
+	q := &queue[T]{engine: e}
+	q.gemv(alpha, rowMajor(a, m, n, lda).op(transposed(tA)), rowMajor(x, cols, 1, 1), beta, rowMajor(y, rows, 1, 1))
+	return true
+}
+
+// blasSymv does the product and reports true, or leaves it to gonum.
+func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
+	if n <= 0 || alpha == 0 || lda < n || len(a) < (n-1)*lda+n || ul != blas.Upper && ul != blas.Lower || n*n < worthMatrix || !vectors(n, x, incX, n, y, incY) {
+		return false
+	}
+	q := &queue[T]{engine: e}
+	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
+	return true
+}
+
+func blasDot[T backend.Float](e *engine[T], x, y []T) T {
+	s := e.take()
+	defer e.give(s)
+	return e.dot(s, x, y)
+}
+
+func blasAxpy[T backend.Float](e *engine[T], alpha T, x, y []T) {
+	s := e.take()
+	defer e.give(s)
+	e.axpy(s, alpha, x, y)
+}

@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
+
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// TestLevel2 compares levels 2 and 1 with gonum's on small integers, where both
+// are exact: at sizes around the limits, with padding and increments, and with
+// y full of NaN where it must not be read.
+func TestLevel2(t *testing.T) {
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		const seed = 23
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		impl, want := newBLAS(tier), gonum.Implementation{}
+		integers := func(n int) []float64 {
+			x := make([]float64, n)
+			for i := range x {
+				x[i] = float64(rng.IntN(9) - 4)
+			}
+			return x
+		}
+		narrow := func(x []float64) []float32 {
+			y := make([]float32, len(x))
+			for i, v := range x {
+				y[i] = float32(v)
+			}
+			return y
+		}
+		same := func(what string, m, n int, got, want []float64, got32, want32 []float32) {
+			t.Helper()
+			if !slices.Equal(got, want) || !slices.Equal(got32, want32) {
+				t.Fatalf("%s: m=%d n=%d: differs from gonum", what, m, n)
+			}
+		}
+		for _, m := range []int{1, 3, 31, 63, 64, 65, 127, 128, 129, 130, 300, 513} {
+			for _, n := range []int{1, 2, 33, 64, 100, 129, 300, 514} {
+				lda, inc := n+rng.IntN(3), 1+rng.IntN(2)*rng.IntN(2)
+				a := integers(m * lda)
+				beta := []float64{0, 1, -2}[rng.IntN(3)]
+				for _, trans := range []blas.Transpose{blas.NoTrans, blas.Trans} {
+					rows, cols := swapIf(trans, m, n)
+					x, y := integers(cols*inc), integers(rows*inc)
+					a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+					if beta == 0 && inc == 1 {
+						for i := range y {
+							y[i], y32[i] = math.NaN(), float32(math.NaN())
+						}
+					}
+					wantY, wantY32 := slices.Clone(y), slices.Clone(y32)
+					impl.Dgemv(trans, m, n, 2, a, lda, x, inc, beta, y, inc)
+					want.Dgemv(trans, m, n, 2, a, lda, x, inc, beta, wantY, inc)
+					impl.Sgemv(trans, m, n, 2, a32, lda, x32, inc, float32(beta), y32, inc)
+					want.Sgemv(trans, m, n, 2, a32, lda, x32, inc, float32(beta), wantY32, inc)
+					same("gemv", m, n, y, wantY, y32, wantY32)
+				}
+			}
+			lda := m + rng.IntN(3)
+			a, x, y := integers(m*lda), integers(m), integers(m)
+			a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
+				// The other triangle is not read.
+				half, half32 := slices.Clone(a), slices.Clone(a32)
+				for i := range m {
+					for j := range m {
+						if ul == blas.Lower && j > i || ul == blas.Upper && j < i {
+							half[i*lda+j], half32[i*lda+j] = math.NaN(), float32(math.NaN())
+						}
+					}
+				}
+				gotY, gotY32, wantY, wantY32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
+				impl.Dsymv(ul, m, -1, half, lda, x, 1, 3, gotY, 1)
+				want.Dsymv(ul, m, -1, half, lda, x, 1, 3, wantY, 1)
+				impl.Ssymv(ul, m, -1, half32, lda, x32, 1, 3, gotY32, 1)
+				want.Ssymv(ul, m, -1, half32, lda, x32, 1, 3, wantY32, 1)
+				same("symv", m, m, gotY, wantY, gotY32, wantY32)
+			}
+			if got, want := impl.Ddot(m, x, 1, y, 1), want.Ddot(m, x, 1, y, 1); got != want {
+				t.Fatalf("Ddot: n=%d: %v, want %v", m, got, want)
+			}
+			if got, want := impl.Sdot(m, x32, 1, y32, 1), want.Sdot(m, x32, 1, y32, 1); got != want {
+				t.Fatalf("Sdot: n=%d: %v, want %v", m, got, want)
+			}
+			gotY, gotY32, wantY, wantY32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
+			impl.Daxpy(m, 3, x, 1, gotY, 1)
+			want.Daxpy(m, 3, x, 1, wantY, 1)
+			impl.Saxpy(m, 3, x32, 1, gotY32, 1)
+			want.Saxpy(m, 3, x32, 1, wantY32, 1)
+			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
+		}
+	})
+}
+
+// TestNrm2Range holds the norm at the ends of the range, where squares leave
+// it.
+func TestNrm2Range(t *testing.T) {
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		impl := newBLAS(tier)
+		for _, scale := range []float64{1, 1e-200, 1e200, 0x1p-1060} {
+			x := make([]float64, 400)
+			for i := range x {
+				x[i] = 3 * scale
+			}
+			// n equal elements: the norm is √n times one of them, which is exact.
+			if got, want := impl.Dnrm2(len(x), x, 1), 20*3*scale; math.Abs(got-want) > 4*0x1p-53*want {
+				t.Errorf("Dnrm2 of 400 times %v is %v, want %v", 3*scale, got, want)
+			}
+		}
+		x := []float32{1e30, 1e-30}
+		for len(x) < 400 {
+			x = append(x, x...)
+		}
+		x = x[:400]
+		if got, want := impl.Snrm2(400, x, 1), float32(math.Sqrt(200)*1e30); math.Abs(float64(got-want)) > 400*0x1p-24*float64(want) {
+			t.Errorf("Snrm2 is %v, want %v", got, want)
+		}
+	})
+}
