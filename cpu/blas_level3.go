@@ -241,7 +241,7 @@ func (v *view[T]) storedAs(transposed bool, ld int) {
 func multiply[T backend.Float](e *engine[T], alpha T, a, bt *view[T], beta T, c *view[T], part region) {
 	if !e.small(alpha, a, bt, beta, c, part) {
 		q := &queue[T]{engine: e}
-		q.product(alpha, *a, *bt, a.cols, beta, *c, part)
+		q.gemm(alpha, *a, bt.t(), beta, *c, part)
 	}
 }
 

@@ -16,6 +16,7 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	for i := range x {
 		x[i] = alpha * *b.at(i, 0)
 	}
+	e := q.engine
 	for done := 0; done < n && !q.stopped(); {
 		nb := min(trsvBlock, n-done)
 		first, rest := done, done+nb
@@ -23,10 +24,11 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 			first, rest = n-done-nb, 0
 		}
 		found, left := x[first:first+nb], n-done-nb
-		solveVector(isLower, unit, a.part(first, first, nb, nb), found)
+		e.solveVector(s, isLower, unit, a.part(first, first, nb, nb), found)
 		if left > 0 {
-			q.rows(left, nb, func(lo, hi int) {
-				subtractProduct(x[rest+lo:rest+hi], a.part(rest+lo, first, hi-lo, nb), found)
+			flops := backend.GemmFlops(left, 1, nb)
+			q.pieces(left, trsvBlock, flops, func(s *scratch[T], i, count int) {
+				e.subtractProduct(s, x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
 			})
 		}
 		done += nb
@@ -39,7 +41,7 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 
 // solveVector is x ← A⁻¹ x for a triangle whose rows or columns lie in one
 // piece: row by row by dot products, or column by column.
-func solveVector[T backend.Float](isLower, unit bool, a view[T], x []T) {
+func (e *engine[T]) solveVector(s *scratch[T], isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for step := range n {
 		i := step
@@ -52,7 +54,7 @@ func solveVector[T backend.Float](isLower, unit bool, a view[T], x []T) {
 		}
 		if a.cs == 1 {
 			at := a.off + i*a.rs
-			x[i] -= dot(a.data[at+from:at+to], x[from:to])
+			x[i] -= e.dot(s, a.data[at+from:at+to], x[from:to])
 		}
 		if !unit {
 			x[i] /= *a.at(i, i)
@@ -63,46 +65,23 @@ func solveVector[T backend.Float](isLower, unit bool, a view[T], x []T) {
 			if !isLower {
 				from, to = 0, i
 			}
-			axpy(-x[i], a.data[at+from:at+to], x[from:to])
+			e.axpy(s, -x[i], a.data[at+from:at+to], x[from:to])
 		}
 	}
 }
 
 // subtractProduct is y ← y − A x.
-func subtractProduct[T backend.Float](y []T, a view[T], x []T) {
+func (e *engine[T]) subtractProduct(s *scratch[T], y []T, a view[T], x []T) {
 	if a.cs == 1 {
-		for i := range y {
-			at := a.off + i*a.rs
-			y[i] -= dot(a.data[at:at+len(x)], x)
+		for i := 0; i < len(y); i += 4 {
+			for r, v := range e.dots(s, a, i, min(4, len(y)-i), x) {
+				y[i+r] -= v
+			}
 		}
 		return
 	}
 	for p, v := range x {
 		at := a.off + p*a.cs
-		axpy(-v, a.data[at:at+len(y)], y)
+		e.axpy(s, -v, a.data[at:at+len(y)], y)
 	}
-}
-
-// axpy is y ← y + α x.
-func axpy[T backend.Float](alpha T, x, y []T) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += alpha * v
-	}
-}
-
-// dot is xᵀy in four sums.
-func dot[T backend.Float](x, y []T) T {
-	var s0, s1, s2, s3 T
-	y = y[:len(x)]
-	for ; len(x) >= 4; x, y = x[4:], y[4:] {
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for i := range x {
-		s0 += x[i] * y[i]
-	}
-	return (s0 + s1) + (s2 + s3)
 }

@@ -1,0 +1,111 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// useMercer is a test file for a package of gonum: all of its tests run on
+// Mercer's BLAS and LAPACK then.
+const useMercer = `package %s
+
+import (
+	"testing"
+
+	"gonum.org/v1/gonum/blas/blas32"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/mercer-go/mercer/cpu"
+)
+
+func init() {
+	blas64.Use(cpu.BLAS{})
+	blas32.Use(cpu.BLAS{})
+	lapack64.Use(cpu.LAPACK{})
+}
+
+func TestMercerIsUsed(t *testing.T) {
+	if _, ok := blas64.Implementation().(cpu.BLAS); !ok {
+		t.Fatal("blas64 does not use Mercer")
+	}
+}
+`
+
+// TestGonumOwnTests runs the tests of gonum's own packages mat and lapack with
+// Mercer registered, in a copy of gonum's module. Those of lapack run twice: on
+// gonum's LAPACK over Mercer's BLAS, and on Mercer's LAPACK. The network is not
+// used. Gonum's tests run in their short form.
+func TestGonumOwnTests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("gonum's own tests take about a minute")
+	}
+	gonum, err := output(".", "go", "list", "-m", "-f", "{{.Dir}}", "gonum.org/v1/gonum")
+	if err != nil || gonum == "" {
+		t.Skipf("the source of gonum's module is not here: %v", err)
+	}
+	mod, err := output(".", "go", "env", "GOMOD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "gonum")
+	if err := os.CopyFS(copied, os.DirFS(gonum)); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	write("go.mod", read(mod)+"\nreplace gonum.org/v1/gonum => "+copied+"\n")
+	write("go.sum", read(filepath.Join(filepath.Dir(mod), "go.sum")))
+	write("gonum/mat/mercer_test.go", fmt.Sprintf(useMercer, "mat"))
+	// Package cpu imports lapack/gonum, so that only an external test there can
+	// import cpu.
+	write("gonum/lapack/gonum/mercer_test.go", fmt.Sprintf(useMercer, "gonum_test"))
+	suite := read(filepath.Join(copied, "lapack/gonum/lapack_test.go"))
+	for _, edit := range [][2]string{
+		{"package gonum\n", "package gonum_test\n"},
+		{"import (\n", "import (\n\t\"github.com/mercer-go/mercer/cpu\"\n"},
+		{"var impl = Implementation{}\n", "var impl = cpu.LAPACK{}\n"},
+	} {
+		if !strings.Contains(suite, edit[0]) {
+			t.Fatalf("gonum's lapack_test.go has changed: it has no %q", edit[0])
+		}
+		suite = strings.Replace(suite, edit[0], edit[1], 1)
+	}
+	write("gonum/lapack/gonum/mercer_lapack_test.go", suite)
+
+	for _, pkg := range []string{"mat", "lapack/gonum"} {
+		t.Run(pkg, func(t *testing.T) {
+			got, err := output(filepath.Dir(mod), "go", "test", "-short", "-vet=off", "-modfile", filepath.Join(dir, "go.mod"), "gonum.org/v1/gonum/"+pkg)
+			if err != nil {
+				t.Errorf("%v\n%s", err, got)
+			}
+		})
+	}
+}
+
+// output runs a command in a directory, without the network, and returns what
+// it prints.
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
