@@ -73,11 +73,11 @@ func halfStride[T backend.Float](n int) int {
 
 func (q *queue[T]) HalfBytes(n int) int64 {
 	backend.CheckNewHalf(n)
-	row := halfStride[T](n) * int(unsafe.Sizeof(*new(T)))
-	if row < 0 || n >= math.MaxInt/row {
+	stride, size := halfStride[T](n), int64(unsafe.Sizeof(*new(T)))
+	if (float64(n)+1)*float64(stride)*float64(size) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return (int64(n) + 1) * int64(row)
+	return (int64(n) + 1) * int64(stride) * size
 }
 
 func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
