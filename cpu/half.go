@@ -24,23 +24,23 @@ import (
 // same on full matrices, on the same code.
 type half[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × n₁
-	split  int        // n₁, here n₂ or n₂ + 1
-	n1, n2 int        // orders of A₁₁ and A₂₂, less in a leading part
+	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 }
 
 func (h *half[T]) Order() int { return h.n1 + h.n2 }
 func (h *half[T]) Free()      { h.rect.Free() }
 
+// Leading is a half with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
 func (h *half[T]) Leading(n int) backend.Half[T] {
 	backend.CheckLeading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &half[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), h.split, n1, n - n1}
+	return &half[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
 }
 
 // parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
 // the upper one is.
 func (h *half[T]) parts() (a11, a21, a22t *matrix[T]) {
-	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.split, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
+	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
 // window is View, of this package's type.
@@ -85,7 +85,7 @@ func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &half[T]{rect, rect.cols, rect.cols, n - rect.cols}, nil
+	return &half[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
 // ownHalf is a as a live half of this device; any other panics.
