@@ -63,7 +63,8 @@ func (g *gramMul[T]) general(out view[T]) {
 // so that what is added to what does not depend on the workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
-	tm, tn := g.tileSize()
+	_, tn := g.tileSize()
+	tm := g.squareSize()
 	size := groups(n)
 	part := make([]view[T], size)
 	for i := range part {
@@ -111,6 +112,17 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			}
 		}
 	})
+}
+
+// squareSize is about how many rows a tile has, a multiple of both MR and NR:
+// the tile on the diagonal begins at a panel of X and at a panel of Z.
+func (g *gramMul[T]) squareSize() int {
+	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
+	both := mr
+	for both%nr != 0 {
+		both += mr
+	}
+	return panels(96, both) * both
 }
 
 // values is a tile of the Gram matrix in scratch memory, rows in one piece.
