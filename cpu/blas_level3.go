@@ -194,7 +194,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		return
 	}
 	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
-	if k*m*n <= plainSolveOps {
+	if plainPays(k, m*n/k) {
 		leftLower(side, part, op, &from, &to)
 		if solve {
 			solvePlain(unit, alpha, &from, &to)
@@ -235,6 +235,17 @@ func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld
 	}
+}
+
+// solve is B ← op(A)⁻¹ B.
+func solve[T backend.Float](e *engine[T], ul backend.Uplo, t backend.Trans, unit bool, a, b view[T]) {
+	if plainPays(a.rows, b.cols) {
+		leftLower(backend.Left, ul, t, &a, &b)
+		solvePlain(unit, 1, &a, &b)
+		return
+	}
+	q := &queue[T]{engine: e}
+	q.trsm(backend.Left, ul, t, unit, 1, a, b)
 }
 
 // multiply is C ← α A B + β C on a region of C, B given as its transpose.

@@ -123,8 +123,7 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 	if !unit && !regular(from) {
 		return false
 	}
-	q := &queue[float64]{engine: impl.device().f64}
-	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, from, rowMajor(b, n, nrhs, ldb))
+	solve(impl.device().f64, triangle(ul), transposed(t), unit, from, rowMajor(b, n, nrhs, ldb))
 	return true
 }
 
@@ -145,8 +144,13 @@ func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T
 	}
 	must(reaches(len(a), n, n, lda), lapackShortA)
 	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
-	q := &queue[T]{engine: e}
-	q.potrs(triangle(ul), rowMajor(a, n, n, lda), rowMajor(b, n, nrhs, ldb))
+	first, second := backend.NoTrans, backend.Transpose
+	if ul == blas.Upper {
+		first, second = second, first
+	}
+	factor, x := rowMajor(a, n, n, lda), rowMajor(b, n, nrhs, ldb)
+	solve(e, triangle(ul), first, false, factor, x)
+	solve(e, triangle(ul), second, false, factor, x)
 }
 
 // The texts of gonum's panics, which gonum does not export.

@@ -81,13 +81,3 @@ func (q *queue[T]) potri(ul backend.Uplo, a view[T]) bool {
 	q.lauum(ul, a)
 	return true
 }
-
-// potrs is B ← A⁻¹ B for A given by its Cholesky factor.
-func (q *queue[T]) potrs(ul backend.Uplo, a, b view[T]) {
-	first, second := backend.NoTrans, backend.Transpose
-	if ul == backend.Upper {
-		first, second = second, first
-	}
-	q.trsm(backend.Left, ul, first, false, 1, a, b)
-	q.trsm(backend.Left, ul, second, false, 1, a, b)
-}

@@ -20,9 +20,8 @@ const (
 	// one that writes a triangle: at orders 5 and 9.
 	plainOps         = 5 * 5 * 5
 	plainTriangleOps = 9 * 9 * 9
-	// plainSolveOps is where it does in a product or solution with a triangle:
-	// at order 24.
-	plainSolveOps = 24 * 24 * 24
+	// plainSolveOrder is where it does in a product or solution with a triangle.
+	plainSolveOrder = 24
 )
 
 // small does a product that is small enough, and tells whether it was.
@@ -199,6 +198,13 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
+// plainPays tells whether a product or solution of so many columns with a
+// triangle of order n is better done by the definition.
+func plainPays(n, cols int) bool {
+	const most = plainSolveOrder * plainSolveOrder * plainSolveOrder
+	return n <= plainSolveOrder && n*n*cols <= most
+}
+
 // solvePlain is X ← α A⁻¹ X for a lower triangle by the definition.
 func solvePlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
 	for i := range a.rows {
@@ -234,14 +240,14 @@ func multiplyPlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
 
 // addMultiples is x_i ← β x_i + α Σ_{p<i} a_ip x_p for the rows of X.
 func addMultiples[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	if x.cs == 1 {
+	if x.cs == 1 && x.cols > 1 {
 		addRows(beta, a, alpha, x, i)
 	} else {
 		addColumns(beta, a, alpha, x, i)
 	}
 }
 
-// addRows is addMultiples where rows lie in one piece: adding two at a time.
+// addRows is addMultiples where rows lie in one piece, adding two at a time.
 func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
 	data, rs := x.data, x.rs
 	to := x.off + i*rs
@@ -269,7 +275,7 @@ func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
 	}
 }
 
-// addColumns is addMultiples where columns do: sums of four columns at a time.
+// addColumns is addMultiples where they do not, four columns at a time.
 // At the edge the last column stands for the missing ones.
 func addColumns[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
 	ad, xd, last := a.data, x.data, (x.cols-1)*x.cs

@@ -72,7 +72,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	if !isLower {
 		a, x = a.reversed(true), x.reversed(false)
 	}
-	if n*n*x.cols <= plainSolveOps {
+	if plainPays(n, x.cols) {
 		solvePlain(unit, alpha, &a, &x)
 		q.count(backend.TrsmFlops(n, x.cols))
 		return
