@@ -41,8 +41,8 @@ func TestLevel2(t *testing.T) {
 				t.Fatalf("%s: m=%d n=%d: differs from gonum", what, m, n)
 			}
 		}
-		for _, m := range []int{1, 3, 31, 63, 64, 65, 127, 128, 129, 130, 300, 513} {
-			for _, n := range []int{1, 2, 33, 64, 100, 129, 300, 514} {
+		for _, m := range []int{1, 3, 31, 64, 95, 96, 97, 130, 255, 256, 257, 300, 513, 900} {
+			for _, n := range []int{1, 2, 33, 100, 300, 514} {
 				lda, inc := n+rng.IntN(3), 1+rng.IntN(2)*rng.IntN(2)
 				a := integers(m * lda)
 				beta := []float64{0, 1, -2}[rng.IntN(3)]
@@ -95,6 +95,10 @@ func TestLevel2(t *testing.T) {
 			impl.Saxpy(m, 3, x32, 1, gotY32, 1)
 			want.Saxpy(m, 3, x32, 1, wantY32, 1)
 			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
+			x[0], x32[0] = math.NaN(), float32(math.NaN())
+			impl.Daxpy(m, 0, x, 1, gotY, 1) // does not read x
+			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
+			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
 		}
 	})
 }
