@@ -19,35 +19,30 @@ func TestCachesDoNotChangeResults(t *testing.T) {
 	for i := range a.Data {
 		a.Data[i] = rng.Float64() - 0.5
 	}
-	for _, tier := range ukr.Tiers() {
-		if tier.Missing() != "" {
-			continue // TestConformance says so
-		}
-		t.Run(tier.Name, func(t *testing.T) {
-			var want []float64
-			for _, caches := range []Caches{{}, {L2: 1 << 10, L3: 1 << 12}, {L2: 256 << 10, L3: 2 << 20}, {L2: 4 << 20, L3: 512 << 20}} {
-				dev, err := OpenWith(tier.Name, backend.Config{}, caches)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer dev.Close()
-				b := dev.F64()
-				x, c := b.(backend.Wrapper[float64]).Wrap(a), backend.NewHost[float64](n, n)
-				y := b.(backend.Wrapper[float64]).Wrap(c)
-				b.Gemm(backend.NoTrans, backend.Transpose, 1, x, x, 0, y)
-				b.Syrk(backend.Lower, backend.NoTrans, 1, x, 1, y)
-				b.AddDiag([]float64{1}, y)
-				if err := b.Potrf(backend.Lower, y); err != nil {
-					t.Fatal(err)
-				}
-				if want == nil {
-					want = c.Data
-				} else if !slices.Equal(want, c.Data) {
-					t.Errorf("%+v changes the result", caches)
-				}
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		var want []float64
+		for _, caches := range []Caches{{}, {L2: 1 << 10, L3: 1 << 12}, {L2: 256 << 10, L3: 2 << 20}, {L2: 4 << 20, L3: 512 << 20}} {
+			dev, err := OpenWith(tier.Name, backend.Config{}, caches)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			defer dev.Close()
+			b := dev.F64()
+			x, c := b.(backend.Wrapper[float64]).Wrap(a), backend.NewHost[float64](n, n)
+			y := b.(backend.Wrapper[float64]).Wrap(c)
+			b.Gemm(backend.NoTrans, backend.Transpose, 1, x, x, 0, y)
+			b.Syrk(backend.Lower, backend.NoTrans, 1, x, 1, y)
+			b.AddDiag([]float64{1}, y)
+			if err := b.Potrf(backend.Lower, y); err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = c.Data
+			} else if !slices.Equal(want, c.Data) {
+				t.Errorf("%+v changes the result", caches)
+			}
+		}
+	})
 }
 
 // TestBlocking holds what the loops rely on.

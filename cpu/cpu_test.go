@@ -17,10 +17,10 @@ func required(tier string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), tier)
 }
 
-// TestConformance runs the suite of all backends on every tier. Under the race
+// forEachTier runs f for every tier that this machine can run. Under the race
 // detector, which sees the framework and no assembly, the fastest one stands for
 // all.
-func TestConformance(t *testing.T) {
+func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 	for _, tier := range ukr.Tiers() {
 		if underRace && tier.Name != bestDevice().tier.Name {
 			continue
@@ -32,19 +32,26 @@ func TestConformance(t *testing.T) {
 				}
 				t.Skipf("this machine lacks %s", missing)
 			}
-			backendtest.Suite{RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
-				dev, err := backend.Open("cpu/"+tier.Name, c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { dev.Close() })
-				if got := dev.Info().Instruction; got != tier.Name {
-					t.Fatalf("asked for %s, got %s", tier.Name, got)
-				}
-				return dev
-			}}.Run(t)
+			f(t, tier)
 		})
 	}
+}
+
+// TestConformance runs the suite of all backends.
+func TestConformance(t *testing.T) {
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		backendtest.Suite{RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
+			dev, err := backend.Open("cpu/"+tier.Name, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { dev.Close() })
+			if got := dev.Info().Instruction; got != tier.Name {
+				t.Fatalf("asked for %s, got %s", tier.Name, got)
+			}
+			return dev
+		}}.Run(t)
+	})
 }
 
 // TestRequiredTiers fails when MERCER_REQUIRE names a tier that was not

@@ -9,21 +9,6 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// forEachTier runs f for every tier that this machine can run.
-func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
-	for _, tier := range ukr.Tiers() {
-		t.Run(tier.Name, func(t *testing.T) {
-			if missing := tier.Missing(); missing != "" {
-				if required(tier.Name) {
-					t.Fatalf("MERCER_REQUIRE names %s, but this machine lacks %s", tier.Name, missing)
-				}
-				t.Skipf("this machine lacks %s", missing)
-			}
-			f(t, tier)
-		})
-	}
-}
-
 // TestGonumBLAS runs gonum's conformance suite of BLAS.
 func TestGonumBLAS(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
