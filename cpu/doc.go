@@ -18,7 +18,8 @@
 //	                   Σ over KC in registers
 //
 // Packed B stays in the third-level cache, a task's packed A in the second, one
-// panel of B (KC × NR) in the first or second. The sizes are in engine.go.
+// panel of B (KC × NR) in the first or second. The sizes are in
+// blocking.go.
 //
 // The factorisations are made of these products: potrf.go looks ahead, so that
 // the blocks on the diagonal are factored beside a product; trsm.go solves

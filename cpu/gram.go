@@ -67,8 +67,12 @@ func (g *gram[T]) flops(rows, cols int) float64 {
 	return backend.GemmFlops(rows, cols, g.x.cols*len(g.stats)+10)
 }
 
-// gramBlock is how many points of X and of Z are packed at a time.
-const gramBlock = 4096
+// gramBlock is how many points of X and of Z are packed at a time: some 8 MiB
+// of each, but at least as many as make packing small beside the products.
+func gramBlock(d, size int) int {
+	const most, least, bytes = 4096, 256, 8 << 20
+	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
+}
 
 // tileSize is the number of rows and columns of a task: with a few statistics
 // it stays in the second-level cache.
@@ -102,6 +106,9 @@ func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols i
 	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
 	stack := s.spare(g.prog.Depth * out.cols)
 	for r := range out.rows {
+		if g.q.stopped() {
+			return
+		}
 		row := out.data[out.off+r*out.rs:][:out.cols]
 		if g.gaussian {
 			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
@@ -129,6 +136,9 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 	stack := memory[len(g.stats)*size:]
 	for first := 0; first < rows; first += group {
 		count := min(group, rows-first)
+		if g.q.stopped() {
+			return
+		}
 		if part.count(count, cols, j0+j-i0-i-first) == 0 {
 			continue
 		}
@@ -163,7 +173,7 @@ func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j
 		}
 		return
 	}
-	for p := 0; p < d; p += kc {
+	for p := 0; p < d && !g.q.stopped(); p += kc {
 		beta := T(1)
 		if p == 0 {
 			beta = 0

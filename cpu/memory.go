@@ -40,12 +40,11 @@ func (m *memory) inUse() (now, peak int64) {
 }
 
 // budget is 80 % of what the process may still take, limits of its control
-// group included, or half of a 32-bit address space where the system does not
-// say.
+// group included, or of 2 GiB where the system does not say.
 func budget() int64 {
 	const unknown = 1 << 31
-	free := available()
-	if free <= 0 {
+	free, known := available()
+	if !known {
 		free = unknown
 	}
 	return free / 10 * 8

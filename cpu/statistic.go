@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
@@ -41,7 +42,7 @@ const directDistance = 16
 const cancelled = 1.0 / 1024
 
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
-	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock}
+	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
 	for _, s := range g.prog.Stats {
 		var st statistic[T]
 		var p packing[T]
@@ -81,12 +82,14 @@ func inPlace(p *kernels.Program) bool {
 	return loads == 1 && p.Code[0].Op == kernels.Load
 }
 
-// center is the mean of the finite values of each column, or 0. Distances do
-// not change when both points are moved by it, but lose fewer digits.
+// center is a point amid the data: the mean of the finite values of each column
+// over at most 64 rows, evenly spaced, or 0. Distances do not change when both
+// points are moved by it, but lose fewer digits.
 func center[T backend.Float](m *matrix[T]) []T {
+	const rows = 64
 	mean, count := make([]float64, m.cols), make([]float64, m.cols)
-	for i := range m.rows {
-		for j, v := range m.row(i) {
+	for k := range min(rows, m.rows) {
+		for j, v := range m.row(k * m.rows / min(rows, m.rows)) {
 			if x := float64(v); !math.IsNaN(x) && !math.IsInf(x, 0) {
 				count[j]++
 				mean[j] += (x - mean[j]) / count[j]

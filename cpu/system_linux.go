@@ -22,8 +22,8 @@ func adviseHuge(memory []byte) {
 
 // available is the memory in bytes that this process may still take: what the
 // system has available or what the limits of the control groups leave,
-// whichever is less; 0 when neither can be read.
-func available() int64 {
+// whichever is less; false when neither can be read.
+func available() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
 		free = kib * 1024
@@ -37,10 +37,7 @@ func available() int64 {
 			free = min(free, max(limit-used+cache, 0))
 		}
 	}
-	if free == math.MaxInt64 {
-		return 0
-	}
-	return free
+	return free, free != math.MaxInt64
 }
 
 // controlGroup is a folder that limits this process, and its files' names.

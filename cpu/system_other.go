@@ -3,7 +3,7 @@
 package cpu
 
 // available is not known here.
-func available() int64 { return 0 }
+func available() (int64, bool) { return 0, false }
 
 // processor is not known here.
 func processor() string { return "" }

@@ -59,8 +59,7 @@ func (m *memory) freeAll() {
 }
 
 // peak returns the most bytes that the work had on the device. When the
-// device's high-water mark has risen it is exact, scratch memory of the
-// backend included; otherwise it is what was seen after each allocation.
+// device's high-water mark has risen it is exact; otherwise it is what was seen after each allocation.
 func (m *memory) peak() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
 		return max(m.most, peak-m.before)

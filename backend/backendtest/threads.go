@@ -55,12 +55,21 @@ func testThreads[T backend.Float](r *rig[T]) {
 			keep("Syrk", S)
 			b.Symm(low, 1, S, A, 0, C)
 			keep("Symm", C)
+			b.Symm(low, 1, S, A.View(0, 0, n, 2), 0, thin.View(0, 0, n, 2))
+			b.Symm(up, 1, S, A.View(0, 2, n, 1), 1, thin.View(0, 2, n, 1))
+			keep("Symm of a few columns", thin)
 			b.Gram(C, kernels.Gaussian{Sigma: 4}, X, X)
 			keep("Gram", C)
 			b.Gram(C, kernels.Matern{Nu: 1.5, Sigma: 4}, X, Z.View(0, 0, n, d))
 			keep("Gram of two sets", C)
 			b.GramMul(X.View(0, 0, n, t), kernels.Laplacian{Sigma: 9}, Z.View(0, 0, n, d), Z, V)
 			keep("GramMul", X)
+			for _, columns := range []int{1, t} {
+				one := r.alloc(b, n+1, columns)
+				b.GramMul(one, kernels.Gaussian{Sigma: 4}, Z, Z, V.View(0, 0, n+1, columns))
+				keep(fmt.Sprintf("GramMul of one set, %d columns", columns), one)
+				one.Free()
+			}
 			dots := backend.NewHost[T](1, n)
 			if err := b.ColDot(dots.Data, A, S); err != nil {
 				r.Fatal(err)

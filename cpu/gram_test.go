@@ -1,0 +1,78 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestGramBlocks takes points of so many features that several blocks of them
+// are packed, and compares K·V by the lower triangle, by all of K, and by a
+// stored K: the same up to the rounding of the sums. It also holds the memory
+// that is allocated on the way.
+func TestGramBlocks(t *testing.T) {
+	const seed, n, d, columns = 29, 600, 6000, 3
+	t.Logf("seed %d", seed)
+	if block := gramBlock(d, 8); block >= n/2 {
+		t.Fatalf("blocks of %d points: choose more features", block)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	host := func(rows, cols int) backend.Host[float64] {
+		h := backend.NewHost[float64](rows, cols)
+		for i := range h.Data {
+			h.Data[i] = rng.NormFloat64()
+		}
+		return h
+	}
+	x, v := host(n, d), host(n, columns)
+	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
+	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // values about 1/e
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		if tier.Name == "generic" && testing.Short() {
+			t.Skip("-short: the portable tier takes seconds")
+		}
+		dev, err := backend.Open("cpu/"+tier.Name, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		b := dev.F64()
+		wrap := b.(backend.Wrapper[float64]).Wrap
+		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
+		X, V := wrap(x), wrap(v)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b.GramMul(wrap(half), k, X, X, V)
+		runtime.ReadMemStats(&after)
+		// Two packed blocks, their norms, huge pages, and what tiles take; X
+		// itself is 29 MB, and packed as a whole twice would be 58.
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most {
+			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
+		}
+		b.GramMul(wrap(all), k, X, wrap(copyOfX), V)
+		b.Gram(wrap(gram), k, X, X)
+		b.Symm(backend.Lower, 1, wrap(gram), V, 0, wrap(stored))
+		if err := b.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		// Each sum has n terms of at most |v|; the kernel values are the same
+		// up to the rounding of the distance, 2d roundings of a value about 1.
+		for i := range n {
+			for j := range columns {
+				bound := 0.0
+				for p := range n {
+					bound += math.Abs(v.Row(p)[j])
+				}
+				bound *= (n + 4*d) * 0x1p-53
+				if h, a, s := half.Row(i)[j], all.Row(i)[j], stored.Row(i)[j]; math.Abs(h-a) > bound || math.Abs(h-s) > bound {
+					t.Fatalf("row %d, column %d: %v by the triangle, %v by all, %v stored; bound %g", i, j, h, a, s, bound)
+				}
+			}
+		}
+	})
+}
