@@ -82,7 +82,7 @@ func (a *app) benchReportCommand() *cobra.Command {
 			if out == "" {
 				return usagef("--out FILE is needed: the page to write")
 			}
-			if err := checkOutput("--out", out, args[0]); err != nil {
+			if err := a.checkOutput("--out", out, args[0]); err != nil {
 				return err
 			}
 			in := a.stdin
@@ -111,7 +111,7 @@ func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
 		return err
 	}
 	if f.out != "" {
-		if err := checkOutput("--out", f.out, ""); err != nil {
+		if err := a.checkOutput("--out", f.out, f.places...); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,11 @@ func (a *app) demo(ctx context.Context, out string) error {
 		Data:    filepath.Join(out, "diabetes.csv"),
 		Picture: filepath.Join(out, "predicted-vs-true.png"),
 	}
+	for _, path := range []string{r.Data, r.Picture} {
+		if err := a.checkOutput("--out", path); err != nil {
+			return err
+		}
+	}
 	patients, err := a.diabetes(ctx, r.Data)
 	if err != nil {
 		return err

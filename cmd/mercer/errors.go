@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -108,30 +105,4 @@ func didYouMean(prefix, got string, names []string) string {
 		return ""
 	}
 	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
-}
-
-// checkOutput fails before the work does: path must be a place for a file, and
-// no other file of the same call.
-func checkOutput(flag, path, input string) error {
-	if to, err := os.Stat(path); err == nil {
-		if to.IsDir() {
-			return usagef("%s: %s is a directory; give the name of a file", flag, path)
-		}
-		if !to.Mode().IsRegular() { // it would be replaced by one
-			return usagef("%s: %s is not a regular file", flag, path)
-		}
-		if from, err := os.Stat(input); err == nil && os.SameFile(from, to) {
-			return usagef("%s: %s is the file that is read; give another name", flag, path)
-		}
-	}
-	dir := filepath.Dir(path)
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: there is no folder %s; make it first", flag, dir)
-	case err != nil:
-		return fmt.Errorf("%s: %w", flag, err)
-	case !info.IsDir():
-		return usagef("%s: %s is not a folder", flag, dir)
-	}
-	return nil
 }

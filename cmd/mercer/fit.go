@@ -89,7 +89,7 @@ func (f *fitFlags) setIntercept(yes bool) func(string) error {
 }
 
 // check returns the first flag that is wrong.
-func (f *fitFlags) check(file string) error {
+func (f *fitFlags) check() error {
 	switch {
 	case len(f.targets) == 0:
 		return usagef("fit needs --target COLUMN: the column to learn")
@@ -110,7 +110,7 @@ func (f *fitFlags) check(file string) error {
 	case f.learner == "kernel-ridge" && f.solver == "primal":
 		return usagef("--solver: kernel-ridge has no primal; use --learner ridge for a linear model")
 	}
-	return checkOutput("--model", f.model, file)
+	return nil
 }
 
 // fitter is what the learners have in common.
@@ -184,7 +184,10 @@ type fitSeconds struct {
 
 func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	start := time.Now()
-	if err := f.check(file); err != nil {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if err := a.checkOutput("--model", f.model, file); err != nil {
 		return err
 	}
 	learn, err := f.fitter()

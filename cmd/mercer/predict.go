@@ -34,7 +34,7 @@ the model was fitted with, in any order; other columns are not looked at.`,
 
 func (a *app) predict(ctx context.Context, model, out, file string) error {
 	if out != "" {
-		if err := checkOutput("--out", out, file); err != nil {
+		if err := a.checkOutput("--out", out, file, model); err != nil {
 			return err
 		}
 	}

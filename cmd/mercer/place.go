@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// checkOutput fails before the work does: path must be a place for a file, and
+// none of the files that the same call reads; - is the standard input.
+func (a *app) checkOutput(flag, path string, reads ...string) error {
+	to, err := os.Stat(path)
+	if err == nil {
+		if to.IsDir() {
+			return usagef("%s: %s is a directory; give the name of a file", flag, path)
+		}
+		if !to.Mode().IsRegular() { // it would be replaced by one
+			return usagef("%s: %s is not a regular file", flag, path)
+		}
+	}
+	for _, name := range reads {
+		if a.same(path, to, name) {
+			return usagef("%s: %s is the file that is read; give another name", flag, path)
+		}
+	}
+	dir := filepath.Dir(path)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no folder %s; make it first", flag, dir)
+	case err != nil:
+		return fmt.Errorf("%s: %w", flag, err)
+	case !info.IsDir():
+		return usagef("%s: %s is not a folder", flag, dir)
+	}
+	return nil
+}
+
+// same tells whether the file that is read under name is the one at path, which
+// is described by to where it exists, under whatever names and links.
+func (a *app) same(path string, to fs.FileInfo, name string) bool {
+	from, err := os.Stat(name)
+	if name == "-" {
+		f, ok := a.stdin.(*os.File)
+		if !ok {
+			return false
+		}
+		from, err = f.Stat()
+	} else if sameName(path, name) {
+		return true
+	}
+	return to != nil && err == nil && os.SameFile(from, to)
+}
+
+// sameName compares the names alone, for files that are not there or may not be
+// looked at.
+func sameName(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && a == b
+}
