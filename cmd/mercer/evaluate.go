@@ -5,11 +5,10 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
 )
 
 // score is what `mercer evaluate` prints.
@@ -40,7 +39,11 @@ func (a *app) evaluate(ctx context.Context, model, file string) error {
 		return err
 	}
 	defer dev.Close()
-	s, err := a.scoreOf(ctx, dev, b, t)
+	x, truth, err := encode(b.Encoder, t)
+	if err != nil {
+		return err
+	}
+	s, err := a.scoreOf(ctx, dev, b.Model, x, truth)
 	if err != nil {
 		return err
 	}
@@ -55,13 +58,9 @@ func (a *app) evaluate(ctx context.Context, model, file string) error {
 	}))
 }
 
-// scoreOf applies a model to a table and compares with its targets.
-func (a *app) scoreOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*score, error) {
-	truth, err := b.Encoder.Targets(t) // first: it fails at once where Predict takes long
-	if err != nil {
-		return nil, err
-	}
-	predicted, err := a.predictions(ctx, dev, b, t)
+// scoreOf applies a model to encoded rows and compares with their targets.
+func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, x, truth *mat.Dense) (*score, error) {
+	predicted, err := a.predictions(ctx, dev, m, x)
 	if err != nil {
 		return nil, err
 	}

@@ -210,17 +210,20 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 			return usagef("--test-fraction: %v of %d rows leaves %d to learn from and %d to test on", f.testFraction, all.Rows(), train.Rows(), test.Rows())
 		}
 	}
-	enc, err := dataset.Learn(train, dataset.Rules{
-		Targets:       f.targets,
-		Standardize:   !f.noStandardize,
-		RefuseMissing: f.missing == "refuse",
-	})
+	enc, err := dataset.Learn(train, f.rules())
 	if err != nil {
 		return err
 	}
 	x, y, err := encode(enc, train)
 	if err != nil {
 		return err
+	}
+	// Before the solve, so that a row that cannot be scored does not cost the fit.
+	var xTest, yTest *mat.Dense
+	if test != nil {
+		if xTest, yTest, err = encode(enc, test); err != nil {
+			return f.heldOut(err, all)
+		}
 	}
 	read := time.Since(start)
 
@@ -232,7 +235,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	r := newFitReport(m, dev)
 	if test != nil {
-		if r.Test, err = a.scoreOf(ctx, dev, modelfile.Bundle{Model: m, Encoder: enc}, test); err != nil {
+		if r.Test, err = a.scoreOf(ctx, dev, m, xTest, yTest); err != nil {
 			return err
 		}
 	}
@@ -246,6 +249,23 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return a.printJSON(ctx, r)
 	}
 	return a.print(ctx, r.text())
+}
+
+func (f *fitFlags) rules() dataset.Rules {
+	return dataset.Rules{Targets: f.targets, Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse"}
+}
+
+// heldOut adds to the fault of a row of the test table what to do about it:
+// another split helps unless the table as a whole has a fault.
+func (f *fitFlags) heldOut(fault error, all *dataset.Table) error {
+	enc, err := dataset.Learn(all, f.rules())
+	if err == nil {
+		_, _, err = encode(enc, all)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the row was held out by --test-fraction", err)
+	}
+	return fmt.Errorf("%w; the row was held out by --test-fraction: give another --seed, or no --test-fraction", fault)
 }
 
 // encode returns the features and targets of a table.

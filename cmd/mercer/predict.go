@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -43,7 +44,11 @@ func (a *app) predict(ctx context.Context, model, out, file string) error {
 		return err
 	}
 	defer dev.Close()
-	y, err := a.predictions(ctx, dev, b, t)
+	x, err := b.Encoder.Features(t)
+	if err != nil {
+		return err
+	}
+	y, err := a.predictions(ctx, dev, b.Model, x)
 	if err != nil {
 		return err
 	}
@@ -75,23 +80,19 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	return dev, b, t, err
 }
 
-// predictions applies a model to a table of raw rows, a part of the rows at a
-// time so that progress can be told.
-func (a *app) predictions(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
-	x, err := b.Encoder.Features(t)
-	if err != nil {
-		return nil, err
-	}
+// predictions applies a model to encoded rows, a part of them at a time so that
+// progress can be told.
+func (a *app) predictions(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense) (*mat.Dense, error) {
 	const parts, least = 50, 4096
 	n, d := x.Dims()
-	_, outputs := b.Model.Dims()
+	_, outputs := m.Dims()
 	y := mat.NewDense(n, outputs, nil)
 	p := a.newProgress()
 	defer p.close()
 	step := max(least, (n+parts-1)/parts)
 	for i := 0; i < n; i += step {
 		end := min(i+step, n)
-		part, err := b.Model.Predict(ctx, dev, x.Slice(i, end, 0, d))
+		part, err := m.Predict(ctx, dev, x.Slice(i, end, 0, d))
 		if err != nil {
 			return nil, err
 		}
