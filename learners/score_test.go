@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -50,10 +51,49 @@ func TestScoreRegression(t *testing.T) {
 		{one, mat.NewDense(1, 2, nil), "learners: score: y is 1×1, the predictions are 1×2"},
 		{mat.NewVecDense(1, []float64{math.NaN()}), one, "learners: score: y: row 1, column 1 is NaN"},
 		{one, mat.NewVecDense(1, []float64{math.Inf(1)}), "learners: score: prediction: row 1, column 1 is +Inf"},
-		{one, mat.NewVecDense(1, []float64{1e200}), "too large for float64"},
+		{mat.NewVecDense(1, []float64{math.MaxFloat64}), mat.NewVecDense(1, []float64{-math.MaxFloat64}), "too large for float64"},
+		{mat.NewVecDense(2, []float64{0, 1e-200}), mat.NewVecDense(2, []float64{1e200, 0}), "for the spread of the targets"},
 	} {
 		if _, err := learners.ScoreRegression(test.y, test.pred); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
+	}
+}
+
+// TestScoreScale: the size of the numbers does not matter, also where their
+// squares leave the range of float64.
+func TestScoreScale(t *testing.T) {
+	y, wrong := mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{0, 1, 3})
+	flat := mat.NewVecDense(3, []float64{1, 1, 1})
+	for _, scale := range []float64{1e-300, 1e-170, 1, 1e170, 1e300} {
+		for _, test := range []struct {
+			name    string
+			y, pred *mat.VecDense
+			want    learners.RegressionScore // at scale 1
+		}{
+			{"wrong", y, wrong, learners.RegressionScore{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
+			{"exact", y, y, learners.RegressionScore{R2: 1, N: 3}},
+			{"constant, wrong", flat, wrong, learners.RegressionScore{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
+			{"constant, exact", flat, flat, learners.RegressionScore{R2: 1, N: 3}},
+		} {
+			var a, b mat.VecDense
+			a.ScaleVec(scale, test.y)
+			b.ScaleVec(scale, test.pred)
+			got, err := learners.ScoreRegression(&a, &b)
+			if err != nil {
+				t.Errorf("%s × %g: %v", test.name, scale, err)
+				continue
+			}
+			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
+			what := fmt.Sprintf("%s × %g: ", test.name, scale)
+			near(t, what+"RMSE", got.RMSE/scale, test.want.RMSE, bound)
+			near(t, what+"MAE", got.MAE/scale, test.want.MAE, bound)
+			near(t, what+"R2", got.R2, test.want.R2, bound)
+		}
+	}
+	// An error that vanishes beside the targets is one all the same.
+	got, err := learners.ScoreRegression(mat.NewVecDense(1, []float64{1e-170}), mat.NewVecDense(1, []float64{0}))
+	if err != nil || got.R2 != 0 || got.RMSE != 1e-170 {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
