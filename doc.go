@@ -19,6 +19,7 @@
 //   - solvers: (K + λI)α = y, by the dual or by the primal.
 //   - learners: Ridge and KernelRidge on gonum matrices.
 //   - dataset: CSV files, and the encoding learnt from them.
+//   - atomicfile: files that are whole or not there.
 //   - modelfile: saving and loading of fitted models.
 //   - cmd/mercer: the command.
 //

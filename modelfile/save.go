@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
-	"syscall"
 
-	"github.com/google/renameio/v2"
+	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/learners"
 )
 
 // Save writes b to path. The file appears, or is replaced, as a whole: it is
 // written under another name in the same folder, forced to the disk and
-// renamed. On an error there is no new file and an old one is as it was. A
-// model that Load would refuse is not saved.
+// renamed (package atomicfile: links are followed). On an error there is no new
+// file and an old one is as it was. A model that Load would refuse is not saved.
 func Save(path string, b Bundle) error {
 	if err := save(path, b); err != nil {
 		return pathError(path, err)
@@ -44,7 +41,7 @@ func save(path string, b Bundle) error {
 	if err != nil {
 		return fmt.Errorf("not saved: %w", err)
 	}
-	return replace(path, func(w io.Writer) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
 		if _, err := w.Write(head); err != nil {
 			return err
 		}
@@ -75,45 +72,4 @@ func encode(state learners.State, b Bundle) (map[string]string, error) {
 	}
 	_, err = decode(learners.State{Learner: state.Learner, Arrays: state.Arrays}, metadata)
 	return metadata, err
-}
-
-// replace writes path atomically. A symbolic link is followed: the file that it
-// names is replaced, not the link.
-func replace(path string, write func(io.Writer) error) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	if info, err := os.Stat(path); err == nil {
-		if err := regular(info); err != nil {
-			return err
-		}
-	}
-	// renameio would otherwise try the system's folder for temporary files.
-	folder := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path,
-		renameio.WithTempDir(folder), renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup() // does nothing once the file has been renamed
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return err
-	}
-	return syncFolder(folder)
-}
-
-// syncFolder forces the new name to the disk, where folders can be forced.
-func syncFolder(folder string) error {
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("was written, but its folder could not be forced to the disk: %w", err)
-	}
-	return nil
 }

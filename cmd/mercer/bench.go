@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/bench"
 	"github.com/mercer-go/mercer/bench/peer"
 	"github.com/mercer-go/mercer/bench/report"
@@ -215,6 +215,6 @@ func (a *app) writePage(ctx context.Context, out string, r *bench.Result) error 
 		return err
 	}
 	return a.commit(ctx, func() error {
-		return renameio.WriteFile(out, page.Bytes(), 0o666, renameio.WithExistingPermissions())
+		return atomicfile.WriteBytes(out, page.Bytes())
 	})
 }

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
@@ -104,7 +104,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.commit(ctx, func() error { return renameio.WriteFile(r.Picture, picture, 0o666) }); err != nil {
+	if err := a.commit(ctx, func() error { return atomicfile.WriteBytes(r.Picture, picture) }); err != nil {
 		return err
 	}
 	if a.json {
@@ -120,7 +120,7 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if err := a.commit(ctx, func() error { return renameio.WriteFile(path, csv, 0o666) }); err != nil {
+	if err := a.commit(ctx, func() error { return atomicfile.WriteBytes(path, csv) }); err != nil {
 		return task{}, err
 	}
 	all, err := dataset.ReadCSV(path, nil)

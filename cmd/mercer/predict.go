@@ -6,10 +6,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
@@ -57,7 +57,7 @@ func (a *app) predict(ctx context.Context, model, out, file string) error {
 		return err
 	}
 	if out != "" {
-		return a.commit(ctx, func() error { return renameio.WriteFile(out, text, 0o666, renameio.WithExistingPermissions()) })
+		return a.commit(ctx, func() error { return atomicfile.WriteBytes(out, text) })
 	}
 	return a.print(ctx, string(text))
 }

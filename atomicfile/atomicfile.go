@@ -1,0 +1,138 @@
+// Package atomicfile writes files that appear, or are replaced, as a whole:
+// under another name in the same folder, forced to the disk and renamed.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+)
+
+// mode is that of a new file, less the umask.
+const mode = 0o666
+
+// Write replaces the file at path by what write writes; an old file keeps its
+// mode. A symbolic link is followed: the file that it names is replaced or made,
+// not the link. On an error there is no new file and an old one is as it was,
+// unless the error says that the file was written; it is an *fs.PathError with
+// path as it was given.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := create(path)
+	if err != nil {
+		return pathError("write", path, err)
+	}
+	defer f.Cleanup() // does nothing once the file has been renamed
+	if err := write(f); err != nil {
+		return pathError("write", path, err)
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return pathError("write", path, err)
+	}
+	if err := syncFolder(filepath.Dir(f.Name())); err != nil {
+		return pathError("write", path, err)
+	}
+	return nil
+}
+
+// WriteBytes is Write for content that is in memory.
+func WriteBytes(path string, data []byte) error {
+	return Write(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Check tells whether Write could begin: whether path is a place for a file and
+// its folder takes new ones. It makes a file there and removes it.
+func Check(path string) error {
+	f, err := create(path)
+	if err == nil {
+		err = f.Cleanup()
+	}
+	if err != nil {
+		return pathError("create", path, err)
+	}
+	return nil
+}
+
+// create makes the file that will be renamed.
+func create(path string) (*renameio.PendingFile, error) {
+	path, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	switch info, err := os.Stat(path); {
+	case err != nil: // there is none, or making one will say why not
+	case info.IsDir():
+		return nil, errors.New("is a directory")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file")
+	}
+	// renameio would otherwise try the system's folder for temporary files.
+	return renameio.NewPendingFile(path,
+		renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithExistingPermissions())
+}
+
+// resolve returns the path that symbolic links at path lead to, also where no
+// file is there yet.
+func resolve(path string) (string, error) {
+	const most = 40 // as many as Linux follows
+	if path == "" {
+		return "", errors.New("the path is empty")
+	}
+	for range most {
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return target, nil
+		}
+		// Not filepath.Dir, which takes a link and the .. behind it for nothing.
+		dir, name := filepath.Split(path)
+		target, err := os.Readlink(path)
+		switch {
+		case err == nil && filepath.IsAbs(target):
+			path = target
+		case err == nil:
+			path = dir + target
+		default: // no link: a new file, or a fault that making it will show
+			if dir, err := filepath.EvalSymlinks(dir); err == nil {
+				return filepath.Join(dir, name), nil
+			}
+			return path, nil
+		}
+	}
+	return "", errors.New("too many symbolic links")
+}
+
+// syncFolder forces the new name to the disk, where folders can be forced.
+func syncFolder(folder string) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return fmt.Errorf("was written, but its folder cannot be opened to force it to the disk: %w", reason(err))
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("was written, but its folder could not be forced to the disk: %w", reason(err))
+	}
+	return nil
+}
+
+// pathError names the path that the caller knows, not that of the temporary file.
+func pathError(op, path string, err error) error {
+	return &fs.PathError{Op: op, Path: path, Err: reason(err)}
+}
+
+// reason is err without the paths that package os puts before it.
+func reason(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	}
+	return err
+}
