@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/bench"
 	"github.com/mercer-go/mercer/bench/peer"
 	"github.com/mercer-go/mercer/bench/report"
@@ -82,7 +81,7 @@ func (a *app) benchReportCommand() *cobra.Command {
 			if out == "" {
 				return usagef("--out FILE is needed: the page to write")
 			}
-			if err := a.checkOutput("--out", out, args[0]); err != nil {
+			if err := a.checkOutput(ctx, "--out", out, args[0]); err != nil {
 				return err
 			}
 			in := a.stdin
@@ -106,12 +105,15 @@ func (a *app) benchReportCommand() *cobra.Command {
 }
 
 func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
+	if err := a.checkMemory(); err != nil {
+		return err
+	}
 	b, err := f.blas(a.memory)
 	if err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := a.checkOutput("--out", f.out, f.places...); err != nil {
+		if err := a.checkOutput(ctx, "--out", f.out, f.places...); err != nil {
 			return err
 		}
 	}
@@ -214,7 +216,5 @@ func (a *app) writePage(ctx context.Context, out string, r *bench.Result) error 
 	if err := report.Write(&page, r); err != nil {
 		return err
 	}
-	return a.commit(ctx, func() error {
-		return atomicfile.WriteBytes(out, page.Bytes())
-	})
+	return a.writeFile(ctx, "--out", out, page.Bytes())
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
@@ -72,7 +71,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 		return err
 	}
 	defer dev.Close()
-	if err := os.MkdirAll(out, 0o777); err != nil {
+	if err := makeFolder("--out", out); err != nil {
 		return err
 	}
 	r := demoReport{
@@ -82,7 +81,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 		Picture: filepath.Join(out, "predicted-vs-true.png"),
 	}
 	for _, path := range []string{r.Data, r.Picture} {
-		if err := a.checkOutput("--out", path); err != nil {
+		if err := a.checkOutput(ctx, "--out", path); err != nil {
 			return err
 		}
 	}
@@ -104,7 +103,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.commit(ctx, func() error { return atomicfile.WriteBytes(r.Picture, picture) }); err != nil {
+	if err := a.writeFile(ctx, "--out", r.Picture, picture); err != nil {
 		return err
 	}
 	if a.json {
@@ -120,7 +119,7 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if err := a.commit(ctx, func() error { return atomicfile.WriteBytes(path, csv) }); err != nil {
+	if err := a.writeFile(ctx, "--out", path, csv); err != nil {
 		return task{}, err
 	}
 	all, err := dataset.ReadCSV(path, nil)

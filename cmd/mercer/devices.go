@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,25 @@ func openDevice(name string, c backend.Config) (backend.Device, error) {
 		return nil, usagef("--device: %s", oneLine(err))
 	}
 	return dev, err
+}
+
+// checkMemory refuses a --memory that no device here has.
+func (a *app) checkMemory() error {
+	if a.memory == 0 {
+		return nil
+	}
+	var most int64
+	for _, s := range backend.Report() {
+		if s.Err == nil {
+			most = max(most, s.Info.Memory)
+		}
+	}
+	// A device takes 80 % of what the process may use. Where the system does not
+	// tell what that is, its size is a guess and no reason to refuse.
+	if most = most / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > most {
+		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(most))
+	}
+	return nil
 }
 
 func knownDevice(name string) bool {

@@ -42,6 +42,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 var plain = strings.NewReplacer(
 	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ",
 	"raise lambda", "raise --lambda", "allow more memory", "raise --memory",
+	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
 )
 
 // oneLine is the text of err on one line.
@@ -50,7 +51,14 @@ func oneLine(err error) string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	text := plain.Replace(": " + strings.Join(lines, "; "))
+	text := ": " + strings.Join(lines, "; ")
+	for { // a prefix that follows another is found the next time
+		replaced := plain.Replace(text)
+		if replaced == text {
+			break
+		}
+		text = replaced
+	}
 	return strings.TrimPrefix(text, ": ")
 }
 
@@ -73,7 +81,8 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &without):
 		return usagef("--%s: needs a value", without.GetSpecifiedName())
 	case errors.As(err, &invalid) && errors.As(err, &syntax):
-		kind := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number ≥ 0", "bool": "true or false"}
+		kind := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number ≥ 0", "bool": "true or false",
+			"intSlice": "whole numbers such as 1,2,4"}
 		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, kind[invalid.GetFlag().Value.Type()], invalid.GetValue())
 	case errors.As(err, &invalid):
 		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())

@@ -78,7 +78,7 @@ func (f *fitFlags) setIntercept(yes bool) func(string) error {
 	return func(text string) error {
 		on, err := strconv.ParseBool(text)
 		if err != nil {
-			return err
+			return fmt.Errorf("want true or false, got %q", text)
 		}
 		if f.intercept != nil && *f.intercept != (on == yes) {
 			return errors.New("contradicts an earlier flag; give one of --intercept and --no-intercept")
@@ -93,6 +93,10 @@ func (f *fitFlags) check() error {
 	switch {
 	case len(f.targets) == 0:
 		return usagef("fit needs --target COLUMN: the column to learn")
+	case slices.Contains(f.targets, ""):
+		return usagef("--target: the name of the column is empty")
+	case twice(f.targets) != "":
+		return usagef("--target: %q is given twice", twice(f.targets))
 	case f.model == "":
 		return usagef("fit needs --model FILE: where to write the model, such as m.safetensors")
 	case !slices.Contains(learnerNames, f.learner):
@@ -111,6 +115,16 @@ func (f *fitFlags) check() error {
 		return usagef("--solver: kernel-ridge has no primal; use --learner ridge for a linear model")
 	}
 	return nil
+}
+
+// twice returns a name that is in the list more than once, or "".
+func twice(names []string) string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // fitter is what the learners have in common.
@@ -132,6 +146,9 @@ func (f *fitFlags) fitter() (fitter, error) {
 		}
 		if err != nil {
 			return nil, usagef("--kernel: %s", oneLine(err))
+		}
+		if _, linear := k.(kernels.Linear); linear && l.Intercept && l.Lambda == 0 {
+			return nil, usagef("--lambda: with the kernel linear() and --intercept the matrix of kernel-ridge is singular at 0; raise it, or use --learner ridge")
 		}
 		l.Kernel = k
 	}
@@ -187,7 +204,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if err := a.checkOutput("--model", f.model, file); err != nil {
+	if err := a.checkOutput(ctx, "--model", f.model, file); err != nil {
 		return err
 	}
 	learn, err := f.fitter()
@@ -207,7 +224,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	train, test := all, (*dataset.Table)(nil)
 	if f.testFraction > 0 {
 		if train, test = all.Split(f.testFraction, f.seed); train.Rows() == 0 || test.Rows() == 0 {
-			return usagef("--test-fraction: %v of %d rows leaves %d to learn from and %d to test on", f.testFraction, all.Rows(), train.Rows(), test.Rows())
+			return usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", f.testFraction, count(all.Rows(), "row"), train.Rows(), test.Rows())
 		}
 	}
 	enc, err := dataset.Learn(train, f.rules())
@@ -305,18 +322,21 @@ func (r fitReport) text() string {
 		add("kernel", "%s", r.Kernel)
 	}
 	add("lambda", "%s", exact(r.Lambda))
-	add("data", "%d rows, %d features, %d %s", r.N, r.D, r.Outputs, plural("target", r.Outputs))
+	add("data", "%s, %s, %s", count(r.N, "row"), count(r.D, "feature"), count(r.Outputs, "target"))
 	add("device", "%s", r.Device)
 	add("solver", "%s, residual %.1e", r.Solver, r.Residual)
 	add("memory", "%s", humanBytes(r.MemoryBytes))
 	s := r.Seconds
 	add("time", "%s (read %s, gram %s, factor %s, solve %s)", seconds(s.Total), seconds(s.Read), seconds(s.Gram), seconds(s.Factor), seconds(s.Solve))
 	if r.Test != nil {
-		add("held out", "%d rows, RMSE %s, MAE %s, R² %s", r.Test.N, short(r.Test.RMSE), short(r.Test.MAE), short(r.Test.R2))
+		add("held out", "%s, RMSE %s, MAE %s, R² %s", count(r.Test.N, "row"), short(r.Test.RMSE), short(r.Test.MAE), short(r.Test.R2))
 	}
 	add("model", "%s", r.Model)
 	return table("ll", rows)
 }
+
+// count is n and the word, in the plural where it belongs.
+func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(word, n) }
 
 func plural(word string, n int) string {
 	if n == 1 {

@@ -143,7 +143,10 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 // oneFile is the rule of the subcommands that read a table.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s needs one file (or - for standard input), got %d arguments", c.Name(), len(args))
+		return usagef("%s needs one file (or - for standard input), got %s", c.Name(), count(len(args), "argument"))
+	}
+	if args[0] == "" {
+		return usagef("%s needs one file (or - for standard input): the name is empty", c.Name())
 	}
 	return nil
 }
@@ -152,6 +155,9 @@ func oneFile(c *cobra.Command, args []string) error {
 func (a *app) open() (backend.Device, error) {
 	if a.threads < 0 {
 		return nil, usagef("--threads: must be ≥ 0, got %d", a.threads)
+	}
+	if err := a.checkMemory(); err != nil {
+		return nil, err
 	}
 	return openDevice(a.device, backend.Config{Threads: a.threads, Memory: int64(a.memory)})
 }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/mercer-go/mercer/atomicfile"
 )
 
 // size is a flag in bytes: 8GB, 512MiB or a plain number.
@@ -18,7 +20,10 @@ type size int64
 
 func (s *size) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
-	if err != nil || n == 0 || n > math.MaxInt64 {
+	if err == nil && n > math.MaxInt64 || err != nil && strings.HasPrefix(err.Error(), "too large") {
+		return fmt.Errorf("%q is too large: no machine has that much", text)
+	}
+	if err != nil || n == 0 {
 		return fmt.Errorf("want a size such as 8GB, 512MiB or 1000000, got %q", text)
 	}
 	*s = size(n)
@@ -67,6 +72,16 @@ func (a *app) print(ctx context.Context, text string) error {
 	return a.commit(ctx, func() error {
 		if _, err := io.WriteString(a.stdout, text); err != nil {
 			return fmt.Errorf("standard output: %w", err)
+		}
+		return nil
+	})
+}
+
+// writeFile writes a file at the path that a flag gave, whole or not at all.
+func (a *app) writeFile(ctx context.Context, flag, path string, data []byte) error {
+	return a.commit(ctx, func() error {
+		if err := atomicfile.WriteBytes(path, data); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
 		}
 		return nil
 	})

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mercer-go/mercer/atomicfile"
 )
 
 // checkOutput fails before the work does: path must be a place for a file, and
-// none of the files that the same call reads; - is the standard input.
-func (a *app) checkOutput(flag, path string, reads ...string) error {
+// none of the files that the same call reads; - is the standard input. It makes
+// a file in the folder and removes it.
+func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {
@@ -34,7 +38,23 @@ func (a *app) checkOutput(flag, path string, reads ...string) error {
 	case !info.IsDir():
 		return usagef("%s: %s is not a folder", flag, dir)
 	}
-	return nil
+	err = a.commit(ctx, func() error { return atomicfile.Check(path) })
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return fmt.Errorf("%s: %s cannot be made in the folder %s: %w", flag, filepath.Base(path), dir, at.Err)
+	}
+	return err
+}
+
+// makeFolder makes the folder at path, and those above it, where it is not there.
+func makeFolder(flag, path string) error {
+	if path == "" {
+		return usagef("%s: the name of the folder is empty", flag)
+	}
+	err := os.MkdirAll(path, 0o777)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return fmt.Errorf("%s: the folder %s cannot be made: %w", flag, path, at.Err)
+	}
+	return err
 }
 
 // same tells whether the file that is read under name is the one at path, which

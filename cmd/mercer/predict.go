@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
@@ -35,7 +34,7 @@ the model was fitted with, in any order; other columns are not looked at.`,
 
 func (a *app) predict(ctx context.Context, model, out, file string) error {
 	if out != "" {
-		if err := a.checkOutput("--out", out, file, model); err != nil {
+		if err := a.checkOutput(ctx, "--out", out, file, model); err != nil {
 			return err
 		}
 	}
@@ -57,7 +56,7 @@ func (a *app) predict(ctx context.Context, model, out, file string) error {
 		return err
 	}
 	if out != "" {
-		return a.commit(ctx, func() error { return atomicfile.WriteBytes(out, text) })
+		return a.writeFile(ctx, "--out", out, text)
 	}
 	return a.print(ctx, string(text))
 }
