@@ -263,9 +263,14 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	r.Lambda, r.Model = f.lambda, f.model
 	r.Seconds.Read, r.Seconds.Total = read.Seconds(), time.Since(start).Seconds()
 	if a.json {
-		return a.printJSON(ctx, r)
+		err = a.printJSON(ctx, r)
+	} else {
+		err = a.print(ctx, r.text())
 	}
-	return a.print(ctx, r.text())
+	if err != nil { // the work is not lost
+		return fmt.Errorf("%w; the model was saved at %s", err, f.model)
+	}
+	return nil
 }
 
 func (f *fitFlags) rules() dataset.Rules {
