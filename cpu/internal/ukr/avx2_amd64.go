@@ -144,6 +144,56 @@ func expF64AVX2(args *Span[float64])
 //go:noescape
 func expF32AVX2(args *Span[float32])
 
+// logF64AVX2 is x ← ln x.
+//
+//go:noescape
+func logF64AVX2(args *Span[float64])
+
+// logF32AVX2 is x ← ln x.
+//
+//go:noescape
+func logF32AVX2(args *Span[float32])
+
+// powF64AVX2 is x ← (B·x + C)^A.
+//
+//go:noescape
+func powF64AVX2(args *Span[float64])
+
+// powF32AVX2 is x ← (B·x + C)^A.
+//
+//go:noescape
+func powF32AVX2(args *Span[float32])
+
+// tanhF64AVX2 is x ← tanh(A·x + B).
+//
+//go:noescape
+func tanhF64AVX2(args *Span[float64])
+
+// tanhF32AVX2 is x ← tanh(A·x + B).
+//
+//go:noescape
+func tanhF32AVX2(args *Span[float32])
+
+// sinF64AVX2 is x ← sin(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func sinF64AVX2(args *Span[float64])
+
+// sinF32AVX2 is x ← sin(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func sinF32AVX2(args *Span[float32])
+
+// cosF64AVX2 is x ← cos(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func cosF64AVX2(args *Span[float64])
+
+// cosF32AVX2 is x ← cos(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func cosF32AVX2(args *Span[float32])
+
 // distanceF64AVX2 is x ← A + y − 2x, checked; see Kernels.Distance.
 //
 //go:noescape

@@ -144,6 +144,56 @@ func expF64AVX512(args *Span[float64])
 //go:noescape
 func expF32AVX512(args *Span[float32])
 
+// logF64AVX512 is x ← ln x.
+//
+//go:noescape
+func logF64AVX512(args *Span[float64])
+
+// logF32AVX512 is x ← ln x.
+//
+//go:noescape
+func logF32AVX512(args *Span[float32])
+
+// powF64AVX512 is x ← (B·x + C)^A.
+//
+//go:noescape
+func powF64AVX512(args *Span[float64])
+
+// powF32AVX512 is x ← (B·x + C)^A.
+//
+//go:noescape
+func powF32AVX512(args *Span[float32])
+
+// tanhF64AVX512 is x ← tanh(A·x + B).
+//
+//go:noescape
+func tanhF64AVX512(args *Span[float64])
+
+// tanhF32AVX512 is x ← tanh(A·x + B).
+//
+//go:noescape
+func tanhF32AVX512(args *Span[float32])
+
+// sinF64AVX512 is x ← sin(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func sinF64AVX512(args *Span[float64])
+
+// sinF32AVX512 is x ← sin(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func sinF32AVX512(args *Span[float32])
+
+// cosF64AVX512 is x ← cos(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func cosF64AVX512(args *Span[float64])
+
+// cosF32AVX512 is x ← cos(A·x) up to the first step beyond its range.
+//
+//go:noescape
+func cosF32AVX512(args *Span[float32])
+
 // distanceF64AVX512 is x ← A + y − 2x, checked; see Kernels.Distance.
 //
 //go:noescape

@@ -47,7 +47,6 @@ func expGeneric[T Float](s *Span[T]) {
 // package math is 1.5 ulp off on amd64, and Inf from 709.65 on, where the
 // result is still finite.
 func exp(x float64) float64 {
-	const ln2Hi, ln2Lo = 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
 	switch {
 	case x > 710:
 		return math.Inf(1)
@@ -60,13 +59,7 @@ func exp(x float64) float64 {
 	high := math.FMA(-n, ln2Hi, x)
 	r := math.FMA(-n, ln2Lo, high)
 	tail := math.FMA(-n, ln2Lo, high-r)
-	q := 0x1.1f8b4cd99e7aap-29
-	for _, c := range [...]float64{
-		0x1.af4dea2bc3f25p-26, 0x1.27e4cccda6fcfp-22, 0x1.71de023137276p-19, 0x1.a01a01acfae99p-16, 0x1.a01a01abe8206p-13,
-		0x1.6c16c16c151fcp-10, 0x1.11111111100dbp-7, 0x1.5555555555558p-5, 0x1.5555555555557p-3, 0x1p-1,
-	} {
-		q = math.FMA(q, r, c)
-	}
+	q := polynomial(r, expCoefficients[:])
 	y := 1 + (r + math.FMA(r*r, q, tail))
 	// 2ⁿ in two factors: alone it may be out of range where the result is not.
 	half := math.RoundToEven(n / 2)

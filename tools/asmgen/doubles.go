@@ -1,0 +1,303 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// doubles writes expressions on vectors of float64: each method returns its
+// result in a new register. The elementary functions are written with it in
+// both precisions, since a float32 that is computed in float64 needs no care
+// for digits and costs no more than care would.
+//
+// An operand is a register or a constant made by num or word.
+type doubles struct{ *emitter }
+
+// doubles is for float64 what e is for its own precision.
+func (e *emitter) doubles() doubles {
+	return doubles{&emitter{Context: e.Context, tier: e.tier, precision: precisions[0], constants: e.constants}}
+}
+
+// forDoubles emits a loop that replaces every element of X by what body
+// returns for it, in float64 whatever the precision.
+func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVirtual) reg.VecVirtual) {
+	d := e.doubles()
+	e.forVectors(args, false, func(x, _ reg.Register, v int) {
+		e.eachDoubles(d, x, v, func(from operand.Mem) { d.unload(e, body(d, d.fetch(e, from)), from) })
+	})
+}
+
+// eachDoubles calls f with the address of each part of vector v at x that is a
+// vector of float64.
+func (e *emitter) eachDoubles(d doubles, x reg.Register, v int, f func(from operand.Mem)) {
+	for i := 0; i < e.lanes(); i += d.lanes() {
+		f(e.at(x, v*e.lanes()+i))
+	}
+}
+
+// fetch loads a vector of e's precision as float64.
+func (d doubles) fetch(e *emitter, from operand.Mem) reg.VecVirtual {
+	to := d.vec()
+	if e.double() {
+		d.load(from, to)
+	} else {
+		d.VCVTPS2PD(from, to)
+	}
+	return to
+}
+
+// unload stores v in e's precision.
+func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
+	switch {
+	case e.double():
+		d.store(v, to)
+	case d.tier.bytes == 64:
+		half := d.YMM()
+		d.VCVTPD2PS(v, half)
+		d.VMOVUPS(half, to)
+	default:
+		half := d.XMM()
+		d.VCVTPD2PSY(v, half)
+		d.VMOVUPS(half, to)
+	}
+}
+
+// field is the number of e's precision at offset of the argument, in all lanes.
+func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual {
+	from, to := operand.Mem{Base: args, Disp: offset}, d.vec()
+	switch {
+	case e.double():
+		d.broadcast(from, to)
+	case d.tier.bytes == 64:
+		half := d.YMM()
+		d.VBROADCASTSS(from, half)
+		d.VCVTPS2PD(half, to)
+	default:
+		half := d.XMM()
+		d.VBROADCASTSS(from, half)
+		d.VCVTPS2PD(half, to)
+	}
+	return to
+}
+
+// num is a constant.
+func (d doubles) num(v float64) operand.Mem { return d.word(math.Float64bits(v)) }
+
+// word is a constant given by its bits: one element where an instruction can
+// broadcast its operand, and a whole vector where it cannot.
+func (d doubles) word(bits uint64) operand.Mem {
+	n := 1
+	if !d.masks {
+		n = d.lanes()
+	}
+	return d.constant(fmt.Sprintf("w%016x", bits), n, func(int) uint64 { return bits })
+}
+
+// value is a constant in a register.
+func (d doubles) value(v float64) reg.VecVirtual { return d.register(d.num(v)) }
+
+// register is a copy of a.
+func (d doubles) register(a operand.Op) reg.VecVirtual {
+	r := d.vec()
+	if d.broadcasts(a) {
+		d.broadcast(a, r)
+	} else {
+		d.move(a, r)
+	}
+	return r
+}
+
+// broadcasts tells whether b is one element for all lanes.
+func (d doubles) broadcasts(b operand.Op) bool {
+	_, memory := b.(operand.Mem)
+	return memory && d.masks
+}
+
+// An instruction is a method of the builder, and its form with an operand
+// that is broadcast.
+type instruction func(ops ...operand.Op)
+
+func (d doubles) choose(b operand.Op, plain, broadcast instruction) instruction {
+	if d.broadcasts(b) {
+		return broadcast
+	}
+	return plain
+}
+
+func (d doubles) binary(plain, broadcast instruction, a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	r := d.vec()
+	d.choose(b, plain, broadcast)(b, a, r)
+	return r
+}
+
+func (d doubles) add(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VADDPD, d.VADDPD_BCST, a, b)
+}
+
+func (d doubles) sub(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VSUBPD, d.VSUBPD_BCST, a, b)
+}
+
+func (d doubles) mul(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VMULPD, d.VMULPD_BCST, a, b)
+}
+
+func (d doubles) div(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VDIVPD, d.VDIVPD_BCST, a, b)
+}
+
+// min and max are b when one of the two is NaN.
+func (d doubles) min(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VMINPD, d.VMINPD_BCST, a, b)
+}
+
+func (d doubles) max(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VMAXPD, d.VMAXPD_BCST, a, b)
+}
+
+// clamp is x within low and high, NaN when x is.
+func (d doubles) clamp(x reg.VecVirtual, low, high float64) reg.VecVirtual {
+	return d.max(d.value(low), d.min(d.value(high), x))
+}
+
+// fma is a·b + c, where b or c may be a constant.
+func (d doubles) fma(a reg.VecVirtual, b, c operand.Op) reg.VecVirtual {
+	if _, ok := c.(operand.Mem); ok {
+		r := d.register(a)
+		d.choose(c, d.VFMADD213PD, d.VFMADD213PD_BCST)(c, b, r)
+		return r
+	}
+	r := d.register(c)
+	d.choose(b, d.VFMADD231PD, d.VFMADD231PD_BCST)(b, a, r)
+	return r
+}
+
+// fms is a·b − c.
+func (d doubles) fms(a reg.VecVirtual, b operand.Op, c reg.VecVirtual) reg.VecVirtual {
+	r := d.register(c)
+	d.choose(b, d.VFMSUB231PD, d.VFMSUB231PD_BCST)(b, a, r)
+	return r
+}
+
+// fnma is c − a·b.
+func (d doubles) fnma(a reg.VecVirtual, b operand.Op, c reg.VecVirtual) reg.VecVirtual {
+	r := d.register(c)
+	d.choose(b, d.VFNMADD231PD, d.VFNMADD231PD_BCST)(b, a, r)
+	return r
+}
+
+// polynomial is Σ c_i xⁱ by Horner's rule.
+func (d doubles) polynomial(x reg.VecVirtual, c []float64) reg.VecVirtual {
+	q := d.value(c[len(c)-1])
+	for i := len(c) - 2; i >= 0; i-- {
+		d.choose(d.num(c[i]), d.VFMADD213PD, d.VFMADD213PD_BCST)(d.num(c[i]), x, q)
+	}
+	return q
+}
+
+func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
+}
+
+func (d doubles) and(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	if d.masks {
+		return d.binary(d.VPANDQ, d.VPANDQ_BCST, a, b)
+	}
+	r := d.vec()
+	d.VPAND(b, a, r)
+	return r
+}
+
+func (d doubles) or(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	if d.masks {
+		return d.binary(d.VPORQ, d.VPORQ_BCST, a, b)
+	}
+	r := d.vec()
+	d.VPOR(b, a, r)
+	return r
+}
+
+func (d doubles) xor(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	if d.masks {
+		return d.binary(d.VPXORQ, d.VPXORQ_BCST, a, b)
+	}
+	r := d.vec()
+	d.VPXOR(b, a, r)
+	return r
+}
+
+func (d doubles) shiftLeft(a reg.VecVirtual, n int) reg.VecVirtual {
+	r := d.vec()
+	d.VPSLLQ(operand.U8(n), a, r)
+	return r
+}
+
+func (d doubles) shiftRight(a reg.VecVirtual, n int) reg.VecVirtual {
+	r := d.vec()
+	d.VPSRLQ(operand.U8(n), a, r)
+	return r
+}
+
+// sign is the sign bit of a, and abs the others.
+func (d doubles) sign(a reg.VecVirtual) reg.VecVirtual { return d.and(a, d.word(1<<63)) }
+func (d doubles) abs(a reg.VecVirtual) reg.VecVirtual  { return d.and(a, d.word(1<<63-1)) }
+
+// rounded is a rounded to the nearest whole number.
+func (d doubles) rounded(a reg.VecVirtual) reg.VecVirtual {
+	r := d.vec()
+	d.round(a, r)
+	return r
+}
+
+// A condition is true in some lanes.
+type condition struct {
+	k reg.OpmaskVirtual // with mask registers
+	v reg.VecVirtual    // without: by the sign bits
+}
+
+// Predicates of comparisons; with a NaN they are false, notAtLeast is true.
+const (
+	equal      = 0x00
+	less       = 0x11
+	notAtLeast = 0x19
+	greater    = 0x1e
+)
+
+// compare is a predicate b.
+func (d doubles) compare(a reg.VecVirtual, predicate uint8, b operand.Op) condition {
+	if d.masks {
+		c := condition{k: d.K()}
+		d.choose(b, d.VCMPPD, d.VCMPPD_BCST)(operand.U8(predicate), b, a, c.k)
+		return c
+	}
+	c := condition{v: d.vec()}
+	d.VCMPPD(operand.U8(predicate), b, a, c.v)
+	return c
+}
+
+// odd is true where the lowest bit of a is set.
+func (d doubles) odd(a reg.VecVirtual) condition {
+	if d.masks {
+		c := condition{k: d.K()}
+		d.VPTESTMQ_BCST(d.word(1), a, c.k)
+		return c
+	}
+	return condition{v: d.shiftLeft(a, 63)}
+}
+
+// choice is yes where c is true and no where it is not.
+func (d doubles) choice(c condition, yes operand.Op, no reg.VecVirtual) reg.VecVirtual {
+	r := d.register(no)
+	switch {
+	case d.broadcasts(yes):
+		d.VBROADCASTSD(yes, c.k, r)
+	case d.masks:
+		d.VMOVAPD(yes, c.k, r)
+	default:
+		d.VBLENDVPD(c.v, yes, r, r)
+	}
+	return r
+}

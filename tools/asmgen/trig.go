@@ -1,0 +1,163 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The polynomials of sine and cosine, in z = r², by interpolation in Chebyshev's
+// nodes of [0, 0.786²] with 80 decimal digits, lowest first: a little more than
+// ¼π, since the multiple of ½π is chosen by rounded arithmetic.
+var (
+	// (sin r − r)/r³. Error relative to the sine 2^−57.1.
+	sinCoefficients = []float64{
+		-0x1.5555555555555p-3, 0x1.1111111111110p-7, -0x1.a01a01a01992ap-13, 0x1.71de3a545ef0dp-19,
+		-0x1.ae64540feaf6dp-26, 0x1.61217cc913f00p-33, -0x1.ab167f4fb1867p-41,
+	}
+	// (cos r − 1 + ½r²)/r⁴. Error relative to the cosine 2^−59.4.
+	cosCoefficients = []float64{
+		0x1.5555555555555p-5, -0x1.6c16c16c16962p-10, 0x1.a01a019f4d709p-16, -0x1.27e4fa163c142p-22,
+		0x1.1eeb673a2e0cap-29, -0x1.907c6d159beaap-37,
+	}
+	// The same for float32: 2^−35.6 and 2^−39.5.
+	sinCoefficientsShort = []float64{-0x1.555555545c866p-3, 0x1.11110deb7eef4p-7, -0x1.a013a29ae5232p-13, 0x1.6dbc6beea63eep-19}
+	cosCoefficientsShort = []float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
+)
+
+// ½π in three parts of 53 bits.
+const (
+	halfPi1 = 0x1.921fb54442d18p+0
+	halfPi2 = 0x1.1a62633145c07p-54
+	halfPi3 = -0x1.f1976b7ed8fbcp-110
+)
+
+// reduceLimit is the largest |y| whose multiple of ½π is taken away here.
+const reduceLimit = 0x1p30
+
+// reduced is y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n,
+// the nearest whole number or one just as near, in the low bits of a word.
+//
+// Cody and Waite's reduction in three parts of ½π. With fused multiplications
+// these may have all their bits: y − n·halfPi1 is exact, because both are
+// multiples of 2^−53 or of y's last bit if that is less, and the result is
+// below 1. The product with the second part is taken in two numbers, and the
+// difference too, since near a multiple of ½π the product is the larger one.
+// What is missing, n times 2^−163, is at most 2^−132, and no float64 below 2³¹
+// is nearer than some 2^−62 to a multiple of ½π (Muller et al. 2018, section
+// 10.2).
+func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
+	const magic = 0x1.8p52
+	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
+	n := d.sub(quadrant, d.num(magic))
+	first := d.fnma(n, d.num(halfPi1), y)
+	if !double {
+		return quadrant, d.fnma(n, d.num(halfPi3), d.fnma(n, d.num(halfPi2), first)), nil
+	}
+	p := d.mul(n, d.num(halfPi2))
+	pLow := d.fms(n, d.num(halfPi2), p)
+	r = d.sub(first, p)
+	back := d.sub(r, first)
+	low = d.sub(d.sub(first, d.sub(r, back)), d.add(p, back))
+	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
+}
+
+// sine and cosine of r + low, |r| ≤ 0.786: Ng's k_sin and k_cos of fdlibm, with
+// the rounding of r² made good in the cosine.
+func (d doubles) sine(r, low, z reg.VecVirtual) reg.VecVirtual {
+	half := d.mul(z, d.num(0.5))
+	tail := d.fnma(half, low, low)
+	return d.add(r, d.fma(d.mul(r, z), d.polynomial(z, sinCoefficients), tail))
+}
+
+func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
+	half := d.mul(z, d.num(0.5))
+	w := d.sub(d.value(1), half)
+	tail := d.sub(d.sub(d.value(1), w), half)
+	tail = d.fnma(d.fms(r, r, z), d.num(0.5), tail)
+	tail = d.fnma(r, low, tail)
+	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
+}
+
+// trigonometric emits x ← sin(A·x), or cos for a turn of 1, until it meets a
+// step of NR elements with an |A·x| beyond reduceLimit: Flag is set then and N
+// is what is left, that step included.
+func (e *emitter) trigonometric(turn uint64) {
+	args := e.args()
+	d := e.doubles()
+	a := d.field(e, args, offSA)
+	x, n := e.field(args, offX), e.field(args, offNum)
+	flag := e.GP64()
+	e.XORQ(flag, flag)
+	loop, beyond, end := e.label("loop"), e.label("beyond"), e.label("end")
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	e.Label(loop)
+	largest := d.vec()
+	d.zero(largest)
+	for v := range e.nv {
+		e.eachDoubles(d, x, v, func(from operand.Mem) {
+			// A NaN is not the largest.
+			d.VMAXPD(largest, d.abs(d.mul(d.fetch(e, from), a)), largest)
+		})
+	}
+	d.jumpIf(d.compare(largest, greater, d.num(reduceLimit)), beyond)
+	for v := range e.nv {
+		e.eachDoubles(d, x, v, func(from operand.Mem) {
+			y := d.mul(d.fetch(e, from), a)
+			d.unload(e, d.turned(y, turn, e.double()), from)
+		})
+	}
+	e.ADDQ(operand.U32(e.nr()*e.size()), x)
+	e.SUBQ(operand.U32(e.nr()), n)
+	e.JG(operand.LabelRef(loop))
+	e.JMP(operand.LabelRef(end))
+	e.Label(beyond)
+	e.MOVQ(n, operand.Mem{Base: args, Disp: offNum})
+	e.MOVQ(operand.U32(1), flag)
+	e.Label(end)
+	e.MOVQ(flag, operand.Mem{Base: args, Disp: offFlag})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// turned is sin(y + turn·½π), turn 0 or 1.
+func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtual {
+	// −0 would not keep its sign through the sums.
+	var sign reg.VecVirtual
+	if turn == 0 {
+		sign = d.sign(y)
+		y = d.abs(y)
+	}
+	quadrant, r, low := d.reduced(y, double)
+	z := d.mul(r, r)
+	var sin, cos reg.VecVirtual
+	if double {
+		sin, cos = d.sine(r, low, z), d.cosine(r, low, z)
+	} else {
+		sin = d.fma(d.mul(r, z), d.polynomial(z, sinCoefficientsShort), r)
+		cos = d.fma(d.mul(z, z), d.polynomial(z, cosCoefficientsShort), d.fma(z, d.num(-0.5), d.value(1)))
+	}
+	if turn != 0 {
+		quadrant = d.addInt(quadrant, d.word(turn))
+	}
+	result := d.choice(d.odd(quadrant), cos, sin)
+	result = d.xor(result, d.sign(d.shiftLeft(quadrant, 62)))
+	if sign != nil {
+		result = d.xor(result, sign)
+	}
+	return result
+}
+
+// jumpIf jumps to a label when c is true in any lane.
+func (d doubles) jumpIf(c condition, label string) {
+	if d.masks {
+		d.KORTESTW(c.k, c.k)
+	} else {
+		bits := d.GP32()
+		d.VMOVMSKPD(c.v, bits)
+		d.TESTL(bits, bits)
+	}
+	d.JNE(operand.LabelRef(label))
+}
