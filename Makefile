@@ -38,7 +38,8 @@ purego: ## run the short tests without any assembly
 
 .PHONY: arm64
 arm64: ## run the short tests of the backends as arm64 under qemu-user
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/...
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/internal/...
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance|Blocking' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly anew
