@@ -170,7 +170,9 @@ func TestBudgetMessage(t *testing.T) {
 		{solvers.BudgetError{Method: solvers.Primal, Rows: 10, Needed: 3000, Available: 1000},
 			"solvers: primal: 10 rows need 2.93 KiB of memory, 1000 B may be used: allow more memory, or use fewer features or outputs"},
 		{solvers.BudgetError{Method: solvers.Dual, Rows: 1 << 40, Needed: math.MaxInt64, Available: 1, Largest: 1},
-			"solvers: dual: 1099511627776 rows need 8 EiB of memory, 1 B may be used: use at most 1 rows or allow more memory"},
+			"solvers: dual: 1099511627776 rows need 8 EiB of memory, 1 B may be used: use at most 1 row or allow more memory"},
+		{solvers.BudgetError{Method: solvers.Dual, Rows: 1, Needed: 8, Available: 7},
+			"solvers: dual: 1 row needs 8 B of memory, 7 B may be used: allow more memory, or use fewer features or outputs"},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)

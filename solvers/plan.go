@@ -119,12 +119,24 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	advice := fmt.Sprintf("use at most %d rows or allow more memory", e.Largest)
+	advice := fmt.Sprintf("use at most %s or allow more memory", rows(e.Largest))
 	if e.Largest == 0 {
 		advice = "allow more memory, or use fewer features or outputs"
 	}
-	return fmt.Sprintf("solvers: %s: %d rows need %s of memory, %s may be used: %s",
-		e.Method, e.Rows, size(e.Needed), size(e.Available), advice)
+	need := "need"
+	if e.Rows == 1 {
+		need = "needs"
+	}
+	return fmt.Sprintf("solvers: %s: %s %s %s of memory, %s may be used: %s",
+		e.Method, rows(e.Rows), need, size(e.Needed), size(e.Available), advice)
+}
+
+// rows writes a number of rows for people.
+func rows(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // size writes a number of bytes for people.
