@@ -2,6 +2,7 @@ package learners
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,6 +45,9 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
 	k := l.Kernel
+	if _, linear := k.(kernels.Linear); linear && l.Intercept && l.Lambda == 0 {
+		return nil, errors.New("learners: kernel-ridge: with a linear kernel and an intercept lambda must be > 0: raise lambda, or use ridge")
+	}
 	if k == nil {
 		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
 		if err != nil {
