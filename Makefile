@@ -25,7 +25,7 @@ demo: build ## build, then fit and check models on the bundled data (writes ./de
 
 .PHONY: test
 test: ## run every test, generated code included
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 	cd tools && $(GO) test ./...
 
 .PHONY: race
@@ -34,7 +34,7 @@ race: ## run the short tests under the race detector (needs cgo and a C compiler
 
 .PHONY: purego
 purego: ## run the short tests without any assembly
-	$(GO) test -tags purego -short ./...
+	$(GO) test -tags purego -short -timeout 30m ./...
 
 .PHONY: arm64
 arm64: ## run the short tests of the backends as arm64 under qemu-user
