@@ -20,6 +20,10 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 		f(&s.span)
 	}
 	u := g.q.engine.ukr
+	pow := func(x []T, exponent, factor, shift float64) {
+		s.span = ukr.Span[T]{X: &x[0], N: n, A: T(exponent), B: T(factor), C: T(shift)}
+		u.Pow(&s.span)
+	}
 	for pc := 0; pc < len(g.prog.Code); pc++ {
 		in := g.prog.Code[pc]
 		slot := func() []T { return stack[len(top)*n:][:n] }
@@ -42,14 +46,34 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 		x := top[len(top)-1]
 		switch in.Op {
 		case kernels.Affine:
-			if pc+1 < len(g.prog.Code) && g.prog.Code[pc+1].Op == kernels.Exp {
+			pc++
+			switch next := g.after(pc); {
+			case next.Op == kernels.Exp:
 				do(u.Exp, x, nil, in.A, in.B)
-				pc++
-				continue
+			case next.Op == kernels.Pow:
+				// In one, the sum need not be rounded: with a large power the
+				// digits that a base near 1 loses count.
+				pow(x, next.A, in.A, in.B)
+			case next.Op == kernels.Tanh:
+				do(u.Tanh, x, nil, in.A, in.B)
+			case next.Op == kernels.Cos && in.B == 0:
+				do(u.Cos, x, nil, in.A, 0)
+			case next.Op == kernels.Sin && in.B == 0:
+				do(u.Sin, x, nil, in.A, 0)
+			default:
+				do(u.Affine, x, nil, in.A, in.B)
+				pc--
 			}
-			do(u.Affine, x, nil, in.A, in.B)
 		case kernels.Exp:
 			do(u.Exp, x, nil, 1, 0)
+		case kernels.Pow:
+			pow(x, in.A, 1, 0)
+		case kernels.Tanh:
+			do(u.Tanh, x, nil, 1, 0)
+		case kernels.Cos:
+			do(u.Cos, x, nil, 1, 0)
+		case kernels.Sin:
+			do(u.Sin, x, nil, 1, 0)
 		case kernels.Sqrt:
 			do(u.Sqrt, x, nil, 0, 0)
 		case kernels.PowInt:
@@ -73,6 +97,14 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 		}
 	}
 	return top[0]
+}
+
+// after is the instruction at pc, or a Load behind the last one.
+func (g *gram[T]) after(pc int) kernels.Instr {
+	if pc < len(g.prog.Code) {
+		return g.prog.Code[pc]
+	}
+	return kernels.Instr{Op: kernels.Load}
 }
 
 // onlyLoad tells whether the instruction is the last that loads its statistic,

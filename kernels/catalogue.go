@@ -129,6 +129,26 @@ var catalogue = []Description{
 		build:   func(a arguments) Kernel { return Matern{Nu: a[0].number(), Sigma: a[1].number()} },
 	},
 	{
+		Name: "rationalquadratic", Aliases: []string{"rq"}, Formula: "(1 + ‖x−z‖² / (2 a sigma²))^−a",
+		Parameters: []Parameter{
+			{Name: "a", Type: oneNumber, Rule: "finite, ≥ 1e-06"},
+			sigma(oneNumber),
+		},
+		Example: "rationalquadratic(a=1,sigma=2)",
+		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equation 4.19",
+		build:   func(a arguments) Kernel { return RationalQuadratic{A: a[0].number(), Sigma: a[1].number()} },
+	},
+	{
+		Name: "sigmoid", Formula: "tanh(a xᵀz + c); not positive semi-definite in general",
+		Parameters: []Parameter{
+			{Name: "a", Type: oneNumber, Rule: "finite"},
+			{Name: "c", Type: oneNumber, Default: "0", Rule: "finite"},
+		},
+		Example: "sigmoid(a=0.1,c=0)",
+		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.3",
+		build:   func(a arguments) Kernel { return Sigmoid{A: a[0].number(), C: a[1].number()} },
+	},
+	{
 		Name: "exp", Formula: "exp(k(x, z)) of a kernel k",
 		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "exp(0.5*linear())",

@@ -40,3 +40,30 @@ func (k Polynomial) compile(c *compiler) {
 		c.unary(Instr{Op: PowInt, Arg: k.Degree})
 	}
 }
+
+// Sigmoid is k(x, z) = tanh(A xᵀz + C), the "neural network" kernel of support
+// vector machines; scikit-learn calls A gamma and C coef0.
+//
+// It is not positive semi-definite in general: the power series of tanh has
+// negative coefficients (Smola, Óvári and Williamson 2001, Regularization with
+// dot-product kernels). IsPSD is false, and a Gram matrix may need a larger λ
+// than other kernels to be factored.
+type Sigmoid struct{ A, C float64 }
+
+func (k Sigmoid) String() string { return "sigmoid(a=" + number(k.A) + ",c=" + number(k.C) + ")" }
+
+// Check requires finite parameters.
+func (k Sigmoid) Check(int) error {
+	if err := finite("sigmoid", "a", k.A); err != nil {
+		return err
+	}
+	return finite("sigmoid", "c", k.C)
+}
+
+func (Sigmoid) IsPSD() bool { return false }
+
+func (k Sigmoid) compile(c *compiler) {
+	c.load(Stat{Kind: Dot})
+	c.unary(Instr{Op: Affine, A: k.A, B: k.C})
+	c.unary(Instr{Op: Tanh})
+}

@@ -63,6 +63,14 @@ func lengthScale(kernel, param string, v float64) error {
 	return nil
 }
 
+// finite is the rule of parameters of any sign.
+func finite(kernel, param string, v float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("kernels: %s: %s must be a finite number, got %v", kernel, param, v)
+	}
+	return nil
+}
+
 // nonNegative is the rule of offsets and weights of sums.
 func nonNegative(kernel, param string, v float64) error {
 	if !(v >= 0) || math.IsInf(v, 1) {

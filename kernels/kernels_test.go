@@ -29,6 +29,11 @@ func TestConformance(t *testing.T) {
 		kernels.Matern{Nu: 0.5, Sigma: 1},
 		kernels.Matern{Nu: 1.5, Sigma: 1.5},
 		kernels.Matern{Nu: 2.5, Sigma: 3},
+		kernels.RationalQuadratic{A: 1, Sigma: 2},
+		kernels.RationalQuadratic{A: 0.3, Sigma: 0.5},
+		kernels.RationalQuadratic{A: 1e4, Sigma: 1},
+		kernels.Sigmoid{A: 0.1},
+		kernels.Sigmoid{A: -0.5, C: 2},
 		kernels.Constant{Value: 2},
 		kernels.Scaled{Weight: 0.25, Kernel: kernels.Gaussian{Sigma: 1}},
 		kernels.Scaled{Weight: 0, Kernel: kernels.Linear{}},
@@ -104,6 +109,13 @@ func TestClosedForms(t *testing.T) {
 			r := l2(x, z) / 2
 			return (1 + math.Sqrt(5)*r + 5*r*r/3) / math.Exp(math.Sqrt(5)*r)
 		}},
+		{kernels.RationalQuadratic{A: 1, Sigma: 2}, func(x, z []float64) float64 {
+			return 8 / (8 + l2(x, z)*l2(x, z))
+		}},
+		{kernels.RationalQuadratic{A: 2.5, Sigma: 1.5}, func(x, z []float64) float64 {
+			return math.Exp(-2.5 * math.Log1p(math.Pow(l2(x, z)/1.5, 2)/5))
+		}},
+		{kernels.Sigmoid{A: 0.3, C: -0.5}, func(x, z []float64) float64 { return 1 - 2/(math.Exp(2*(0.3*dot(x, z)-0.5))+1) }},
 		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
 		{kernels.Constant{Value: 3}, func(x, z []float64) float64 { return 3 }},
 		{kernels.ExpOf{Kernel: kernels.Polynomial{Degree: 2}}, func(x, z []float64) float64 { return math.Exp(dot(x, z) * dot(x, z)) }},
@@ -156,6 +168,59 @@ func TestCoherence(t *testing.T) {
 		x, z := pair[0], pair[1]
 		if d, tol := math.Abs(kernels.Eval(a, x, z)-kernels.Eval(b, x, z)), kerneltest.Rounding(b, x, z, u)+kerneltest.Rounding(a, x, z, u); d > tol {
 			t.Errorf("laplacian and exponential differ by %g in one dimension, allowed %g", d, tol)
+		}
+	}
+}
+
+// A rational quadratic kernel lies above the Gaussian that it becomes for
+// a → ∞. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a and g, so that
+// the quotient of the two is at most exp(g²/2a).
+func TestRationalQuadraticLimit(t *testing.T) {
+	const sigma = 1.3
+	gaussian := kernels.Gaussian{Sigma: sigma}
+	for _, a := range []float64{1, 10, 1e3, 1e5, 1e7} {
+		k := kernels.RationalQuadratic{A: a, Sigma: sigma}
+		for _, pair := range pairs(t, 50, 3) {
+			x, z := pair[0], pair[1]
+			got, limit := kernels.Eval(k, x, z), kernels.Eval(gaussian, x, z)
+			g := -math.Log(limit)
+			tol := kerneltest.Rounding(k, x, z, u) + kerneltest.Rounding(gaussian, x, z, u)
+			if above := got - limit; above < -tol || above > limit*math.Expm1(g*g/(2*a))+tol {
+				t.Errorf("a = %v: %v, the Gaussian is %v: above by %g, allowed %g", a, got, limit, above, limit*math.Expm1(g*g/(2*a))+tol)
+			}
+		}
+	}
+}
+
+// A sigmoid kernel has Gram matrices with negative eigenvalues: of the points
+// 1 and 2 under tanh(xz) it has one, since tanh(2)² > tanh(1) tanh(4).
+func TestSigmoidIndefinite(t *testing.T) {
+	k := kernels.Sigmoid{A: 1}
+	at := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
+	if k.IsPSD() || !(at(1, 1)*at(2, 2) < at(1, 2)*at(2, 1)) {
+		t.Errorf("IsPSD is %v, the determinant is %v", k.IsPSD(), at(1, 1)*at(2, 2)-at(1, 2)*at(2, 1))
+	}
+}
+
+// The functions of programs that no kernel uses yet, and the domain of Pow.
+func TestProgramFunctions(t *testing.T) {
+	for _, c := range []struct {
+		in      kernels.Instr
+		x, want float64
+	}{
+		{kernels.Instr{Op: kernels.Cos}, 0, 1},
+		{kernels.Instr{Op: kernels.Cos}, math.Pi, -1},
+		{kernels.Instr{Op: kernels.Sin}, 0, 0},
+		{kernels.Instr{Op: kernels.Sin}, math.Pi / 2, 1},
+		{kernels.Instr{Op: kernels.Pow, A: 2}, -1, math.NaN()},
+		{kernels.Instr{Op: kernels.Pow, A: 0}, math.NaN(), math.NaN()},
+		{kernels.Instr{Op: kernels.Pow, A: 0}, 0, 1},
+		{kernels.Instr{Op: kernels.Pow, A: -1}, 0, math.Inf(1)},
+		{kernels.Instr{Op: kernels.Pow, A: 0.5}, math.Inf(1), math.Inf(1)},
+	} {
+		p := kernels.Program{Code: []kernels.Instr{{Op: kernels.Load}, c.in}, Depth: 1}
+		if got := p.Run([]float64{c.x}); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%+v of %v is %v, want %v", c.in, c.x, got, c.want)
 		}
 	}
 }
@@ -226,6 +291,11 @@ func TestCheck(t *testing.T) {
 		{kernels.Matern{Nu: 1.5}, -1, "kernels: matern32: sigma must be a finite number > 0, got 0"},
 		{kernels.Polynomial{}, -1, "kernels: polynomial: degree must be a whole number ≥ 1, got 0"},
 		{kernels.Polynomial{Degree: 2, C: -1}, -1, "kernels: polynomial: c must be a finite number ≥ 0, got -1"},
+		{kernels.RationalQuadratic{A: 0, Sigma: 1}, -1, "kernels: rationalquadratic: a must be a finite number ≥ 1e-06, got 0"},
+		{kernels.RationalQuadratic{A: nan, Sigma: 1}, -1, "kernels: rationalquadratic: a must be a finite number ≥ 1e-06, got NaN"},
+		{kernels.RationalQuadratic{A: 1}, -1, "kernels: rationalquadratic: sigma must be a finite number > 0, got 0"},
+		{kernels.Sigmoid{A: inf}, -1, "kernels: sigmoid: a must be a finite number, got +Inf"},
+		{kernels.Sigmoid{A: 1, C: nan}, -1, "kernels: sigmoid: c must be a finite number, got NaN"},
 		{kernels.Constant{Value: -1}, -1, "kernels: constant: value must be a finite number ≥ 0, got -1"},
 		{kernels.Scaled{Weight: -1, Kernel: lin}, -1, "kernels: scaled: weight must be a finite number ≥ 0, got -1"},
 		{kernels.Scaled{Weight: 1}, -1, "kernels: scaled: no kernel to scale"},
@@ -255,6 +325,7 @@ func TestCheck(t *testing.T) {
 func TestShortestSigma(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1e-150}, kernels.Gaussian{Sigmas: []float64{1e-150}}, kernels.Laplacian{Sigma: 1e-150}, kernels.Matern{Nu: 2.5, Sigma: 1e-150},
+		kernels.RationalQuadratic{A: 1e3, Sigma: 1e-150},
 	} {
 		if err := k.Check(1); err != nil {
 			t.Error(err)

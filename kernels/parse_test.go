@@ -80,7 +80,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	const all = "linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, exp"
+	const all = "linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, sigmoid, exp"
 	for _, c := range []struct{ text, want string }{
 		{"", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
 		{"  ", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
@@ -204,9 +204,9 @@ func random(r *rand.Rand, depth int) kernels.Kernel {
 		}
 		return ks
 	}
-	n := 10
+	n := 12
 	if depth == 0 {
-		n = 6
+		n = 8
 	}
 	switch r.IntN(n) {
 	case 0:
@@ -222,10 +222,14 @@ func random(r *rand.Rand, depth int) kernels.Kernel {
 	case 5:
 		return kernels.Constant{Value: r.Float64()}
 	case 6:
-		return kernels.Sum(list())
+		return kernels.RationalQuadratic{A: 0.1 + 3*r.Float64(), Sigma: 0.1 + r.Float64()}
 	case 7:
-		return kernels.Product(list())
+		return kernels.Sigmoid{A: r.NormFloat64(), C: r.NormFloat64()}
 	case 8:
+		return kernels.Sum(list())
+	case 9:
+		return kernels.Product(list())
+	case 10:
 		return kernels.Scaled{Weight: r.Float64(), Kernel: random(r, depth-1)}
 	}
 	return kernels.ExpOf{Kernel: kernels.Scaled{Weight: 0.01, Kernel: random(r, depth-1)}}
@@ -298,5 +302,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// 0.5*polynomial(degree=2,c=1) + gaussian(sigma=1) <nil>
-	// kernels: column 1: unknown kernel "gausian", did you mean "gaussian"?; there are linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, exp
+	// kernels: column 1: unknown kernel "gausian", did you mean "gaussian"?; there are linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, sigmoid, exp
 }

@@ -80,6 +80,10 @@ const (
 	PowInt           // t ← t^Arg, Arg ≥ 1
 	Sqrt             // t ← √max(t, 0); NaN stays NaN
 	Exp              // t ← exp(t)
+	Pow              // t ← t^A, for t ≥ 0; NaN for other t
+	Tanh             // t ← tanh(t)
+	Cos              // t ← cos(t)
+	Sin              // t ← sin(t)
 )
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -127,6 +131,14 @@ func (p *Program) Run(stats []float64) float64 {
 			*t = math.Sqrt(max(*t, 0))
 		case Exp:
 			*t = math.Exp(*t)
+		case Pow:
+			*t = pow(*t, in.A)
+		case Tanh:
+			*t = math.Tanh(*t)
+		case Cos:
+			*t = math.Cos(*t)
+		case Sin:
+			*t = math.Sin(*t)
 		case Add:
 			stack[len(stack)-2] += *t
 			stack = stack[:len(stack)-1]
@@ -150,6 +162,18 @@ func powInt(x float64, n int) float64 {
 		x *= x
 	}
 	return r * x
+}
+
+// pow is x^a for x ≥ 0. math.Pow multiplies, and its error grows with a
+// where this one's grows with the logarithm of the result.
+func pow(x, a float64) float64 {
+	switch {
+	case !(x >= 0):
+		return math.NaN()
+	case a == 0:
+		return 1
+	}
+	return math.Exp(a * math.Log(x))
 }
 
 // compiler collects the statistics and the code of a kernel.

@@ -81,6 +81,36 @@ func (k Laplacian) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
+// RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and
+// σ = Sigma > 0: a mixture of Gaussians of all length scales (Rasmussen and
+// Williams 2006, equation 4.19). For a → ∞ it becomes Gaussian{Sigma}; where the
+// sum is rounded to float64, as Eval does, its relative error is about a·2⁻⁵³,
+// so that a Gaussian is better beyond a of some 10⁸.
+type RationalQuadratic struct{ A, Sigma float64 }
+
+func (k RationalQuadratic) String() string {
+	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
+}
+
+// smallestA keeps 1/2aσ² in the range of float64 for the shortest σ.
+const smallestA = 1e-6
+
+// Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.
+func (k RationalQuadratic) Check(int) error {
+	if !(k.A >= smallestA) || math.IsInf(k.A, 1) {
+		return fmt.Errorf("kernels: rationalquadratic: a must be a finite number ≥ %v, got %v", smallestA, k.A)
+	}
+	return lengthScale("rationalquadratic", "sigma", k.Sigma)
+}
+
+func (k RationalQuadratic) IsPSD() bool { return k.Check(-1) == nil }
+
+func (k RationalQuadratic) compile(c *compiler) {
+	c.load(Stat{Kind: SqDist})
+	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
+	c.unary(Instr{Op: Pow, A: -k.A})
+}
+
 // Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / σ:
 //
 //	Nu = 1/2   exp(−r), the exponential kernel

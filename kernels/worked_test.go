@@ -110,8 +110,8 @@ func TestWorkedXOR(t *testing.T) {
 
 // The values were computed with scikit-learn 1.2.1: sklearn.metrics.pairwise
 // (linear, polynomial with gamma=1, rbf with gamma=1/8, laplacian with
-// gamma=1/2) and sklearn.gaussian_process.kernels (Matern, RBF with a list of
-// length scales).
+// gamma=1/2, sigmoid) and sklearn.gaussian_process.kernels (Matern, RBF with a
+// list of length scales, RationalQuadratic).
 func TestScikitLearn(t *testing.T) {
 	x, z := []float64{1, -2, 0.5}, []float64{0.25, 1, 3}
 	for _, c := range []struct {
@@ -128,6 +128,8 @@ func TestScikitLearn(t *testing.T) {
 		{"exponential(sigma=2)", 0.13693530169875945},
 		{"matern32(sigma=2)", 0.1419547420400926},
 		{"matern52(sigma=2)", 0.14112829788644474},
+		{"rationalquadratic(a=1.5,sigma=2)", 0.2834078181270011},
+		{"sigmoid(a=0.5,c=1)", 0.703905603936621},
 	} {
 		k, err := kernels.Parse(c.text)
 		if err != nil {

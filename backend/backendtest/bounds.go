@@ -59,7 +59,7 @@ func (a approx) rounded(n int, u float64) approx {
 	return a
 }
 
-// expUlps is the error that an exp may have: vector versions reach about 1 ulp,
+// expUlps is the error that an exp or another function may have: vector versions reach about 1 ulp,
 // so that 4 leaves them some freedom. An ulp is at most 2u.
 const expUlps = 4
 
@@ -102,6 +102,21 @@ func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
 			}
 			t = approx{v, e}.rounded(2*expUlps, u)
 			t.err += smallest[T]()
+		case kernels.Pow:
+			// |ln(t±e) − ln t| ≤ −ln(1 − e/t), times A in the exponent; A, the
+			// logarithm and their product are rounded, 2 + expUlps units.
+			log := math.Abs(in.A * math.Log(t.v))
+			move := math.Abs(in.A)*-math.Log1p(-min(t.err/t.v, 1)) + (2+2*expUlps)*u*log
+			v := math.Exp(in.A * math.Log(t.v))
+			t = approx{v, v * math.Expm1(move)}.rounded(2*expUlps, u)
+			t.err += smallest[T]()
+		case kernels.Tanh: // the slope is 1 − tanh² where the argument is smallest
+			v, least := math.Tanh(t.v), math.Tanh(max(math.Abs(t.v)-t.err, 0))
+			t = approx{v, (1 - least*least) * t.err}.rounded(2*expUlps, u)
+		case kernels.Cos:
+			t = approx{math.Cos(t.v), t.err}.rounded(2*expUlps, u)
+		case kernels.Sin:
+			t = approx{math.Sin(t.v), t.err}.rounded(2*expUlps, u)
 		case kernels.Add:
 			s := stack[last-1]
 			stack, last = stack[:last], last-1

@@ -48,6 +48,8 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 		kernels.Matern{Nu: 1.5, Sigma: length},
 		kernels.Matern{Nu: 2.5, Sigma: length},
 		kernels.Scaled{Weight: 0.3, Kernel: kernels.Gaussian{Sigma: length}},
+		kernels.RationalQuadratic{A: 1.5, Sigma: length},
+		kernels.RationalQuadratic{A: 300, Sigma: length},
 	}
 }
 
@@ -65,6 +67,8 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.Polynomial{Degree: 2},
 		kernels.Polynomial{Degree: 3, C: 1},
 		kernels.Polynomial{Degree: 7, C: 2},
+		kernels.Sigmoid{A: 0.1},
+		kernels.Sigmoid{A: 1 / length, C: -0.5},
 		kernels.Constant{Value: 0.7},
 		small,
 		kernels.ExpOf{Kernel: small},
@@ -73,6 +77,7 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}},
 		kernels.Product{matern, kernels.Sum{gaussian, kernels.Scaled{Weight: 2, Kernel: laplacian}}},
 		kernels.Sum{gaussian, kernels.Product{matern, kernels.Sum{laplacian, kernels.Product{ard, small}}}},
+		kernels.Sum{kernels.RationalQuadratic{A: 0.7, Sigma: length}, kernels.Product{gaussian, kernels.Sigmoid{A: 0.2, C: 1}}},
 		kernels.ExpOf{Kernel: kernels.Sum{kernels.Scaled{Weight: 0.1, Kernel: gaussian}, small}},
 	)
 }

@@ -102,7 +102,7 @@ func checkProgram(t *testing.T, k kernels.Kernel) {
 			if in.Arg < 1 {
 				t.Errorf("instruction %d raises to the power %d", i, in.Arg)
 			}
-		case kernels.Affine, kernels.Sqrt, kernels.Exp:
+		case kernels.Affine, kernels.Sqrt, kernels.Exp, kernels.Pow, kernels.Tanh, kernels.Cos, kernels.Sin:
 		default:
 			t.Fatalf("instruction %d has the unknown operation %d", i, in.Op)
 		}

@@ -12,7 +12,8 @@ import (
 // u. It follows the program with the error of each value beside the value
 // (running error analysis: Higham 2002, section 3.3): a sum of n terms of size
 // s is off by nu·s, and each operation multiplies what it is given by its
-// derivative and adds its own rounding, two units in the last place for exp.
+// derivative and adds its own rounding, two units in the last place for exp and
+// the other functions.
 //
 // Statistics taken otherwise, such as ‖x−z‖² from xᵀz, have another error.
 func Rounding(k kernels.Kernel, x, z []float64, u float64) float64 {
@@ -48,6 +49,23 @@ func Rounding(k kernels.Kernel, x, z []float64, u float64) float64 {
 			t := stack[top]
 			r := math.Exp(t.v)
 			stack[top] = value{r, r*t.e + 4*r}
+		case kernels.Pow:
+			// A was rounded, its product with the logarithm is, and the
+			// logarithm itself by two units: all in the exponent.
+			t := stack[top]
+			r := math.Exp(in.A * math.Log(t.v))
+			stack[top] = value{r, r*math.Abs(in.A)/t.v*t.e + 4*r*math.Abs(in.A*math.Log(t.v)) + 4*r}
+		case kernels.Tanh:
+			t := stack[top]
+			r := math.Tanh(t.v)
+			stack[top] = value{r, (1-r*r)*t.e + 4*math.Abs(r)}
+		case kernels.Cos, kernels.Sin:
+			t := stack[top]
+			r, slope := math.Sincos(t.v)
+			if in.Op == kernels.Cos {
+				r, slope = slope, r
+			}
+			stack[top] = value{r, math.Abs(slope)*t.e + 4*math.Abs(r)}
 		case kernels.Add:
 			a, b := stack[top-1], stack[top]
 			stack = stack[:top]
