@@ -2,7 +2,7 @@
 
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME    ?= 5s
+FUZZTIME    ?= 20000x
 BENCHTIME   ?= 1s
 BENCH       ?= .
 
@@ -65,7 +65,7 @@ bench: ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) ./...
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## run every fuzz test for FUZZTIME=5s
+fuzz-smoke: ## run every fuzz test for FUZZTIME=20000x inputs
 	@set -e; for package in $$($(GO) list ./...); do \
 		for name in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$name"; \
