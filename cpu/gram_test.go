@@ -50,8 +50,9 @@ func TestGramBlocks(t *testing.T) {
 		b.GramMul(wrap(half), k, X, X, V)
 		runtime.ReadMemStats(&after)
 		// Two packed blocks, their norms, huge pages, and what tiles take; X
-		// itself is 29 MB, and packed as a whole twice would be 58.
-		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most {
+		// itself is 29 MB, and packed as a whole twice would be 58. Under the
+		// race detector a sync.Pool forgets some of what it is given.
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
 		}
 		b.GramMul(wrap(all), k, X, wrap(copyOfX), V)
