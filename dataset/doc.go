@@ -12,6 +12,10 @@
 // later tables are encoded in the same way, whatever the order of their
 // columns.
 //
+// A target may name classes instead (Rules.Labels): Targets then holds their
+// indices and Classes their labels. A column of texts or of trees may be the
+// whole input (Rules.Text, Rules.Tree): Texts then takes the place of Features.
+//
 // What a cell means:
 //
 //   - Spaces around a cell do not count.

@@ -34,6 +34,9 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
+	if kind := e.Raw(); kind != "" {
+		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learnt as a column of %ss, which are no numbers", kind))
+	}
 	writers, width, err := e.writers(t)
 	if err != nil {
 		return nil, err
@@ -92,8 +95,10 @@ func (e *Encoder) unused(t *Table) []string {
 
 // Targets returns the target columns of t, one row for each of t's rows and
 // one column for each target, as they are: targets are neither replaced nor
-// standardised. An encoder without targets, a table without rows or without a
-// target column, and a cell that is missing or not a number are each an error.
+// standardised. A target that names classes is given by their places in
+// Classes, from 0. An encoder without targets, a table without rows or without
+// a target column, a cell that is missing or not a number, and a class that was
+// not there when the encoder was learnt are each an error.
 func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -108,6 +113,9 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
+	}
+	if e.Labels != nil {
+		return e.indices(t)
 	}
 	y := mat.NewDense(t.rows, len(e.Outputs), nil)
 	for j, name := range e.Outputs {

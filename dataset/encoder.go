@@ -16,6 +16,8 @@ const MaxFeatures = 1 << 20
 // feature, replaces missing cells and does not standardise.
 type Rules struct {
 	Targets       []string // columns to predict: numbers, no cell missing
+	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
+	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
 }
@@ -23,17 +25,19 @@ type Rules struct {
 // An Encoder is what Learn learnt from a training table. It marshals to JSON
 // and back without loss; Check validates one that came out of a file.
 type Encoder struct {
-	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the training table's order
-	Outputs       []string `json:"outputs"` // the target columns, as Rules named them
+	Inputs        []Input  `json:"inputs"`           // the columns that become features, in the training table's order
+	Outputs       []string `json:"outputs"`          // the target columns, as Rules named them
+	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 }
 
-// Input says how one column becomes features. Exactly one of Number and Text
-// is set.
+// Input says how one column becomes features. Exactly one of Number, Text and
+// Raw is set.
 type Input struct {
 	Name   string  `json:"name"`
 	Number *Number `json:"number,omitempty"`
 	Text   *Text   `json:"text,omitempty"`
+	Raw    Raw     `json:"raw,omitempty"` // the column as it is, the only input
 }
 
 // Number makes one feature, (x − Mean) / Scale, of a number x; a missing x is
@@ -62,9 +66,13 @@ type Text struct {
 //     sorted order. A missing cell is replaced by the most frequent text, the
 //     first in sorted order among equals.
 //
+// With r.Text or r.Tree that column is the whole input, and Texts takes the
+// place of Features; other columns are ignored. With r.Labels the classes of
+// the target are learnt: see Classes.
+//
 // A column without any value, and a column of texts that has too many of them
-// to be categories, is an *Error, as is everything that Features or Targets
-// would refuse.
+// to be categories, is an *Error, as is everything that Features, Texts or
+// Targets would refuse.
 func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -75,10 +83,20 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 			return nil, t.fault(name, "is named twice as a target")
 		}
 	}
-	if len(r.Targets) > 0 {
+	if r.Labels {
+		if err := e.learnLabels(t); err != nil {
+			return nil, err
+		}
+	} else if len(r.Targets) > 0 {
 		if _, err := e.targets(t); err != nil {
 			return nil, err
 		}
+	}
+	if r.Text != "" || r.Tree != "" {
+		if err := e.learnRaw(t, r); err != nil {
+			return nil, err
+		}
+		return e, nil
 	}
 	for _, c := range t.columns {
 		if slices.Contains(r.Targets, c.name) {
@@ -120,7 +138,8 @@ func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
 // FeatureNames names the columns of the matrix that Features makes: a column
-// of numbers by its name, a category as column=value.
+// of numbers by its name, a category as column=value. A column of texts or
+// trees that is the whole input stands as one feature.
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
@@ -138,7 +157,7 @@ func (e *Encoder) FeatureNames() []string {
 // TargetNames names the columns of the matrix that Targets makes.
 func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
 
-// width is the number of features that in makes.
+// width is the number of features that in makes, 1 for a raw column.
 func (in *Input) width() int {
 	if in.Text == nil {
 		return 1
@@ -174,18 +193,23 @@ func (e *Encoder) Check() error {
 		if err := e.Inputs[i].check(); err != nil {
 			return fmt.Errorf("dataset: encoder: column %s: %w", quote(e.Inputs[i].Name), err)
 		}
+		if e.Inputs[i].Raw != "" && len(e.Inputs) > 1 {
+			return fmt.Errorf("dataset: encoder: column %s: a %s must be the only input", quote(e.Inputs[i].Name), e.Inputs[i].Raw)
+		}
 	}
 	for _, name := range e.Outputs {
 		if err := use(name); err != nil {
 			return err
 		}
 	}
-	return nil
+	return e.checkLabels()
 }
 
 func (in *Input) check() error {
 	switch {
-	case (in.Number == nil) == (in.Text == nil):
+	case in.Raw != "" && in.Number == nil && in.Text == nil:
+		return in.Raw.check()
+	case (in.Number == nil) == (in.Text == nil) || in.Raw != "":
 		return errors.New("must be either a number or a text")
 	case in.Number != nil:
 		return in.Number.check()

@@ -1,0 +1,217 @@
+package dataset_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// indices returns the classes of a table, by their places.
+func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
+	t.Helper()
+	y, err := e.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mat.Col(nil, 0, y)
+}
+
+// Classes are sorted, by number where they are numbers, and every row gets its
+// own, whatever the spelling of a number.
+func TestClasses(t *testing.T) {
+	for _, c := range []struct {
+		cells   string
+		classes []string
+		indices []float64
+	}{
+		{"b a b c", []string{"a", "b", "c"}, []float64{1, 0, 1, 2}},
+		{"10 9 -1 9", []string{"-1", "9", "10"}, []float64{2, 1, 0, 1}},
+		{"+1 -1 -1 +1", []string{"-1", "+1"}, []float64{1, 0, 0, 1}},
+		{"1.0 2 1 2e0", []string{"1", "2"}, []float64{0, 1, 0, 1}},
+		{"10 9 x", []string{"10", "9", "x"}, []float64{0, 1, 2}},
+		{"1 1.0 x", []string{"1", "1.0", "x"}, []float64{0, 1, 2}},
+		{"true false true", []string{"false", "true"}, []float64{1, 0, 1}},
+		{"NA nan x", []string{"NA", "nan", "x"}, []float64{0, 1, 2}},
+		{"Ä Z z", []string{"Z", "z", "Ä"}, []float64{2, 0, 1}},
+		{"only only", []string{"only"}, []float64{0, 0}},
+	} {
+		table := read(t, "x,y\n1,"+strings.ReplaceAll(c.cells, " ", "\n1,")+"\n")
+		e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
+		if got := e.Classes(); !slices.Equal(got, c.classes) {
+			t.Errorf("%s: classes are %q, want %q", c.cells, got, c.classes)
+		}
+		if got := indices(t, e, table); !slices.Equal(got, c.indices) {
+			t.Errorf("%s: indices are %v, want %v", c.cells, got, c.indices)
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back dataset.Encoder
+		if err := json.Unmarshal(data, &back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, &back); diff != "" || back.Check() != nil {
+			t.Errorf("changed by JSON: %v\n%s", back.Check(), diff)
+		}
+	}
+}
+
+// A column of many numbers, a table made in Go and a file spell the same
+// classes.
+func TestClassesOfNumbers(t *testing.T) {
+	made, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := learn(t, made, dataset.Rules{Targets: []string{"y"}, Labels: true})
+	if got := e.Classes(); !slices.Equal(got, []string{"-1", "3"}) {
+		t.Errorf("classes are %q", got)
+	}
+	if got := indices(t, e, read(t, "y,x\n3.0,1\n-1,2\n+3,2\n")); !slices.Equal(got, []float64{1, 0, 1}) {
+		t.Errorf("indices are %v", got)
+	}
+}
+
+func TestClassFaults(t *testing.T) {
+	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
+	var many, thousands strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&many, "1,%d.5\n", i)
+	}
+	thousands.WriteString(numbersBelow(2 * dataset.MaxCategories))
+	for _, c := range []struct {
+		text  string
+		rules dataset.Rules
+		want  string
+	}{
+		{"x,y\n1,a\n2,\n", labels, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
+		{"x,y\n1,3\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
+		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
+		{"x,y\n" + many.String(), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression`},
+		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values in 2000 rows: too many to be classes; a target of numbers needs a learner for regression`},
+		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classes are told from one target column, 2 are named`},
+		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classes are told from one target column, 0 are named`},
+		{"x,why\n1,a\n", labels, `standard input: has no target column "y"; it has "x", "why"`},
+	} {
+		_, err := dataset.Learn(read(t, c.text), c.rules)
+		wantFault(t, err, c.want)
+	}
+	numbered := learn(t, read(t, "x,y\n1,0\n2,1\n"), labels)
+	texts := learn(t, read(t, "x,y\n1,ham\n2,spam\n"), labels)
+	for _, c := range []struct {
+		e          *dataset.Encoder
+		text, want string
+	}{
+		{numbered, "x,y\n1,0\n1,7\n", `standard input:3: column "y": "7" is an unknown class; known are "0", "1"`},
+		{numbered, "x,y\n1,0\n1,NA\n", `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
+		{numbered, "x,y\n" + numbersBelow(2*dataset.MaxCategories), `standard input:2: column "y": "0.5" is an unknown class; known are "0", "1"`},
+		{texts, "x,y\n1,ham\n1,Spam\n", `standard input:3: column "y": "Spam" is an unknown class; known are "ham", "spam"; did you mean "spam"?`},
+		{texts, "x,y\n1,ham\n1,\n", `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
+		{texts, "x\n1\n", `standard input: has no target column "y"; it has "x"`},
+	} {
+		_, err := c.e.Targets(read(t, c.text))
+		wantFault(t, err, c.want)
+	}
+}
+
+// Rows that are held out bring no class with them.
+func TestClassesOfSplit(t *testing.T) {
+	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
+	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
+	held, err := test.Texts("y")
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	texts, err := train.Texts("y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(texts)
+	if want := slices.Compact(texts); !slices.Equal(e.Classes(), want) {
+		t.Errorf("classes are %q, want %q", e.Classes(), want)
+	}
+}
+
+// A column of texts or trees comes through as it is.
+func TestTexts(t *testing.T) {
+	table := read(t, "id,text,y\n1,\"free, now\",spam\n2,,ham\n3, NA ,ham\n4,12,ham\n")
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "text"})
+	got, err := e.Texts(table)
+	if err != nil || !slices.Equal(got, []string{"free, now", "", "NA", "12"}) {
+		t.Errorf("texts are %q, %v", got, err)
+	}
+	if names := e.FeatureNames(); e.Raw() != dataset.RawText || !slices.Equal(names, []string{"text"}) {
+		t.Errorf("a %q of %q", e.Raw(), names)
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back dataset.Encoder
+	if err := json.Unmarshal(data, &back); err != nil || !cmp.Equal(e, &back) || back.Check() != nil {
+		t.Errorf("changed by JSON: %v, %v\n%s", err, back.Check(), data)
+	}
+	_, err = e.Features(table)
+	wantFault(t, err, `standard input: column "text": was learnt as a column of texts, which are no numbers`)
+	_, err = e.Texts(read(t, "txt\na\n"))
+	wantFault(t, err, `standard input: has no text column "text"; it has "txt"; did you mean "txt"?`)
+	_, err = e.Texts(read(t, "text\n"))
+	wantFault(t, err, `standard input: has no rows below its header`)
+	_, err = e.Texts(read(t, "x,text\n"+numbersBelow(2*dataset.MaxCategories)))
+	wantFault(t, err, `standard input: column "text": holds numbers, not texts`)
+	number := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "id"})
+	if got, err := number.Texts(table); err != nil || !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+		t.Errorf("texts are %q, %v", got, err)
+	}
+	plain := learn(t, read(t, "x,y\n1,2\n"), dataset.Rules{Targets: []string{"y"}})
+	_, err = plain.Texts(table)
+	wantFault(t, err, `standard input: the features are numbers: no column of texts or trees was named when they were learnt`)
+
+	for _, c := range []struct {
+		rules dataset.Rules
+		want  string
+	}{
+		{dataset.Rules{Text: "txt"}, `standard input: has no text column "txt"; it has "id", "text", "y"; did you mean "text"?`},
+		{dataset.Rules{Text: "text", Tree: "id"}, `standard input: the whole input is one column: "text" of texts or "id" of trees`},
+		{dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "y"}, `standard input: column "y": is named both as the target and as the text`},
+		{dataset.Rules{Text: "text", RefuseMissing: true}, `standard input:3: column "text": the cell is empty; missing cells are refused: give it a value or drop the row`},
+		{dataset.Rules{Tree: "text"}, `standard input:3: column "text": the cell is empty; a tree is needed, such as (S (NP she) (VP ran))`},
+	} {
+		_, err := dataset.Learn(table, c.rules)
+		wantFault(t, err, c.want)
+	}
+}
+
+// Check refuses classes and raw inputs that Learn could not have made.
+func TestCheckLabels(t *testing.T) {
+	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
+	y := []string{"y"}
+	for _, c := range []struct {
+		e    dataset.Encoder
+		want string
+	}{
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"9", "10"}}, ""},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9", "x"}}, ""},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Labels: []string{"a"}}, `dataset: encoder: has classes and 0 targets, not one`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{}}, `dataset: encoder: must have 1 to 1000 classes, has 0`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"10", "9"}}, `dataset: encoder: classes must be sorted and different: "10", "9"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"1", "1.0"}}, `dataset: encoder: classes must be sorted and different: "1", "1.0"`},
+		{dataset.Encoder{Inputs: []dataset.Input{number}, Outputs: y, Labels: []string{"a", ""}}, `dataset: encoder: "" is no class`},
+		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "sound"}}}, `dataset: encoder: column "t": its cells are called "sound"; they must be a text or a tree`},
+		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "text", Number: number.Number}}}, `dataset: encoder: column "t": must be either a number or a text`},
+		{dataset.Encoder{Inputs: []dataset.Input{{Name: "t", Raw: "text"}, number}}, `dataset: encoder: column "t": a text must be the only input`},
+	} {
+		err := c.e.Check()
+		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

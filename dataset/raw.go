@@ -1,0 +1,93 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Raw says what the cells of a column are that is a whole input by itself.
+type Raw string
+
+const (
+	RawText Raw = "text" // any text
+	RawTree Raw = "tree" // a tree in brackets, such as (S (NP she) (VP ran))
+)
+
+func (r Raw) check() error {
+	if r != RawText && r != RawTree {
+		return fmt.Errorf("its cells are called %s; they must be a text or a tree", quote(string(r)))
+	}
+	return nil
+}
+
+// Raw returns what the one input is that is not encoded: RawText or RawTree,
+// and "" when the inputs become features.
+func (e *Encoder) Raw() Raw {
+	if len(e.Inputs) != 1 {
+		return ""
+	}
+	return e.Inputs[0].Raw
+}
+
+// Texts returns the cells of the column of texts or trees that e was learnt
+// from, one for each row of t, without the spaces around them. An empty cell is
+// an empty text, unless missing cells are refused; it is no tree. An encoder
+// whose inputs become features, a table without rows or without the column, and
+// one where the column holds numbers are each an error.
+func (e *Encoder) Texts(t *Table) ([]string, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	kind := e.Raw()
+	if kind == "" {
+		return nil, t.fault("", "the features are numbers: no column of texts or trees was named when they were learnt")
+	}
+	return e.texts(t)
+}
+
+// texts is Texts without the checks of e.
+func (e *Encoder) texts(t *Table) ([]string, error) {
+	in := e.Inputs[0]
+	c := t.find(in.Name)
+	switch {
+	case c == nil:
+		return nil, t.noColumn(string(in.Raw)+" column", in.Name, t.Names())
+	case t.rows == 0:
+		return nil, t.noRows()
+	case c.plain: // their spelling is gone
+		return nil, t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", in.Raw))
+	}
+	texts := make([]string, t.rows)
+	for i := range texts {
+		if c.codes[i] >= 0 {
+			texts[i] = c.entries[c.codes[i]].text
+			continue
+		}
+		if e.RefuseMissing {
+			return nil, t.missingFault(c, i, refused)
+		}
+		if in.Raw == RawTree {
+			return nil, t.missingFault(c, i, "a tree is needed, such as (S (NP she) (VP ran))")
+		}
+	}
+	return texts, nil
+}
+
+// learnRaw learns the one column of texts or trees.
+func (e *Encoder) learnRaw(t *Table, r Rules) error {
+	name, kind := r.Text, RawText
+	if r.Tree != "" {
+		name, kind = r.Tree, RawTree
+	}
+	switch {
+	case r.Text != "" && r.Tree != "":
+		return t.fault("", fmt.Sprintf("the whole input is one column: %s of texts or %s of trees", quote(r.Text), quote(r.Tree)))
+	case slices.Contains(e.Outputs, name):
+		return t.fault(name, fmt.Sprintf("is named both as the target and as the %s", kind))
+	}
+	e.Inputs = []Input{{Name: name, Raw: kind}}
+	if _, err := e.texts(t); err != nil {
+		return err
+	}
+	return e.Check()
+}
