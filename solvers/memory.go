@@ -7,10 +7,13 @@ import "github.com/mercer-go/mercer/backend"
 type memory struct {
 	dev          backend.Device
 	b            backend.Backend[float64]
-	live         []backend.Matrix[float64]
+	live         []freer
 	before, most int64 // bytes in use when the work began; the most seen above that
 	peakBefore   int64 // the device's own high-water mark when the work began
 }
+
+// freer is a matrix of any precision and storage.
+type freer interface{ Free() }
 
 func newMemory(dev backend.Device, b backend.Backend[float64]) *memory {
 	now, peak := dev.InUse()
@@ -18,30 +21,38 @@ func newMemory(dev backend.Device, b backend.Backend[float64]) *memory {
 }
 
 func (m *memory) new(rows, cols int) (backend.Matrix[float64], error) {
-	a, err := m.b.New(rows, cols)
-	return m.keep(a, err)
+	return newMatrix(m, m.b, rows, cols)
+}
+
+// newMatrix is memory.new in the precision of b.
+func newMatrix[T backend.Float](m *memory, b backend.Backend[T], rows, cols int) (backend.Matrix[T], error) {
+	a, err := b.New(rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	m.keep(a)
+	return a, nil
 }
 
 // place puts h on the device for reading, without a copy where possible.
 func (m *memory) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
-	if w := wrapper(m.dev); w != nil {
-		return m.keep(w.Wrap(h), nil)
-	}
 	a, err := backend.Place(m.b, h)
-	return m.keep(a, err)
-}
-
-func (m *memory) keep(a backend.Matrix[float64], err error) (backend.Matrix[float64], error) {
 	if err != nil {
 		return nil, err
 	}
-	m.live = append(m.live, a)
-	now, _ := m.dev.InUse()
-	m.most = max(m.most, now-m.before)
+	m.keep(a)
 	return a, nil
 }
 
-func (m *memory) free(a backend.Matrix[float64]) {
+// keep remembers a until it is freed.
+func (m *memory) keep(a freer) {
+	m.live = append(m.live, a)
+	now, _ := m.dev.InUse()
+	m.most = max(m.most, now-m.before)
+}
+
+// free gives a back before the end of the work; nil is nothing.
+func (m *memory) free(a freer) {
 	for i, l := range m.live {
 		if l == a {
 			m.live = append(m.live[:i], m.live[i+1:]...)
@@ -59,7 +70,8 @@ func (m *memory) freeAll() {
 }
 
 // peak returns the most bytes that the work had on the device. When the
-// device's high-water mark has risen it is exact; otherwise it is what was seen after each allocation.
+// device's high-water mark has risen it is exact; otherwise it is what was seen
+// after each allocation.
 func (m *memory) peak() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
 		return max(m.most, peak-m.before)
