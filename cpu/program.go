@@ -74,6 +74,8 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
 			do(u.Cos, x, nil, 1, 0)
 		case kernels.Sin:
 			do(u.Sin, x, nil, 1, 0)
+		case kernels.Log:
+			do(u.Log, x, nil, 0, 0)
 		case kernels.Sqrt:
 			do(u.Sqrt, x, nil, 0, 0)
 		case kernels.PowInt:

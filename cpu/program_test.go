@@ -40,6 +40,7 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 		{Op: kernels.Cos},
 		{Op: kernels.Sin},
 		{Op: kernels.Sqrt},
+		{Op: kernels.Log},
 	} {
 		for _, code := range [][]kernels.Instr{
 			{load, f},

@@ -10,6 +10,10 @@ func (Linear) Check(int) error     { return nil }
 func (Linear) IsPSD() bool         { return true }
 func (Linear) compile(c *compiler) { c.load(Stat{Kind: Dot}) }
 
+func (Linear) params() []Param           { return nil }
+func (k Linear) with([]float64) Kernel   { return k }
+func (Linear) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
 // Polynomial is k(x, z) = (xᵀz + C)^Degree with C ≥ 0 and Degree ≥ 1. The
 // homogeneous kernel (xᵀz)^p is C = 0; scikit-learn's gamma is 1 here.
 type Polynomial struct {
@@ -41,6 +45,21 @@ func (k Polynomial) compile(c *compiler) {
 	}
 }
 
+func (k Polynomial) params() []Param { return []Param{positive("c", k.C)} }
+func (k Polynomial) with(values []float64) Kernel {
+	return Polynomial{Degree: k.Degree, C: values[0]}
+}
+
+// derive: c·p·(xᵀz + c)^(p−1).
+func (k Polynomial) derive(c *compiler, _ int) {
+	if k.Degree == 1 || k.C == 0 {
+		c.push(Instr{Op: Const, A: k.C})
+		return
+	}
+	Polynomial{Degree: k.Degree - 1, C: k.C}.compile(c)
+	c.unary(Instr{Op: Affine, A: k.C * float64(k.Degree)})
+}
+
 // Sigmoid is k(x, z) = tanh(A xᵀz + C), the "neural network" kernel of support
 // vector machines; scikit-learn calls A gamma and C coef0.
 //
@@ -66,4 +85,21 @@ func (k Sigmoid) compile(c *compiler) {
 	c.load(Stat{Kind: Dot})
 	c.unary(Instr{Op: Affine, A: k.A, B: k.C})
 	c.unary(Instr{Op: Tanh})
+}
+
+func (k Sigmoid) params() []Param {
+	return []Param{{Name: "a", Value: k.A}, {Name: "c", Value: k.C}}
+}
+
+func (k Sigmoid) with(values []float64) Kernel { return Sigmoid{A: values[0], C: values[1]} }
+
+// derive: 1 − tanh², for a times xᵀz.
+func (k Sigmoid) derive(c *compiler, i int) {
+	k.compile(c)
+	c.unary(Instr{Op: PowInt, Arg: 2})
+	c.unary(Instr{Op: Affine, A: -1, B: 1})
+	if i == 0 {
+		c.load(Stat{Kind: Dot})
+		c.binary(Mul)
+	}
 }

@@ -26,6 +26,12 @@ type Kernel interface {
 
 	// compile appends the code that leaves k(x, z) on top of the stack.
 	compile(c *compiler)
+
+	// params, with and derive are the parameters, a copy with other values of
+	// them, and the code of the derivative by parameter i: see gradient.go.
+	params() []Param
+	with(values []float64) Kernel
+	derive(c *compiler, i int)
 }
 
 // number is the shortest text that reads back as v.

@@ -84,6 +84,7 @@ const (
 	Tanh             // t ← tanh(t)
 	Cos              // t ← cos(t)
 	Sin              // t ← sin(t)
+	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -139,6 +140,8 @@ func (p *Program) Run(stats []float64) float64 {
 			*t = math.Cos(*t)
 		case Sin:
 			*t = math.Sin(*t)
+		case Log:
+			*t = math.Log(*t)
 		case Add:
 			stack[len(stack)-2] += *t
 			stack = stack[:len(stack)-1]

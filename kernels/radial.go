@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -67,6 +68,39 @@ func (k Gaussian) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
+func (k Gaussian) params() []Param {
+	if k.Sigmas == nil {
+		return []Param{positive("sigma", k.Sigma)}
+	}
+	all := make([]Param, len(k.Sigmas))
+	for i, s := range k.Sigmas {
+		all[i] = positive(fmt.Sprintf("sigma[%d]", i+1), s)
+	}
+	return all
+}
+
+func (k Gaussian) with(values []float64) Kernel {
+	if k.Sigmas == nil {
+		return Gaussian{Sigma: values[0]}
+	}
+	return Gaussian{Sigmas: slices.Clone(values)}
+}
+
+// derive: k ‖x−z‖²/σ², and k (x_p−z_p)²/σ_p² for the length scale of feature p,
+// a statistic with a scale that is zero but for p.
+func (k Gaussian) derive(c *compiler, i int) {
+	k.compile(c)
+	if k.Sigmas == nil {
+		c.load(Stat{Kind: SqDist})
+		c.unary(Instr{Op: Affine, A: 1 / k.Sigma / k.Sigma})
+	} else {
+		scale := make([]float64, len(k.Sigmas))
+		scale[i] = 1 / k.Sigmas[i]
+		c.load(Stat{Kind: SqDist, Scale: scale})
+	}
+	c.binary(Mul)
+}
+
 // Laplacian is k(x, z) = exp(−‖x−z‖₁ / σ) with σ = Sigma > 0: the L1 distance,
 // as in scikit-learn, whose gamma is 1/σ.
 type Laplacian struct{ Sigma float64 }
@@ -79,6 +113,17 @@ func (k Laplacian) compile(c *compiler) {
 	c.load(Stat{Kind: L1})
 	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
 	c.unary(Instr{Op: Exp})
+}
+
+func (k Laplacian) params() []Param              { return []Param{positive("sigma", k.Sigma)} }
+func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
+
+// derive: k ‖x−z‖₁/σ.
+func (k Laplacian) derive(c *compiler, _ int) {
+	k.compile(c)
+	c.load(Stat{Kind: L1})
+	c.unary(Instr{Op: Affine, A: 1 / k.Sigma})
+	c.binary(Mul)
 }
 
 // RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and
@@ -105,10 +150,44 @@ func (k RationalQuadratic) Check(int) error {
 
 func (k RationalQuadratic) IsPSD() bool { return k.Check(-1) == nil }
 
-func (k RationalQuadratic) compile(c *compiler) {
+func (k RationalQuadratic) compile(c *compiler) { k.power(c, -k.A) }
+
+// base is t = 1 + ‖x−z‖²/2aσ².
+func (k RationalQuadratic) base(c *compiler) {
 	c.load(Stat{Kind: SqDist})
 	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
-	c.unary(Instr{Op: Pow, A: -k.A})
+}
+
+// power is t^exponent.
+func (k RationalQuadratic) power(c *compiler, exponent float64) {
+	k.base(c)
+	c.unary(Instr{Op: Pow, A: exponent})
+}
+
+func (k RationalQuadratic) params() []Param {
+	return []Param{positive("a", k.A), positive("sigma", k.Sigma)}
+}
+
+func (k RationalQuadratic) with(values []float64) Kernel {
+	return RationalQuadratic{A: values[0], Sigma: values[1]}
+}
+
+// derive: a t^−a (1 − 1/t − ln t) by ln a, and t^(−a−1) ‖x−z‖²/σ² by ln σ.
+func (k RationalQuadratic) derive(c *compiler, i int) {
+	if i == 1 {
+		k.power(c, -k.A-1)
+		c.load(Stat{Kind: SqDist})
+		c.unary(Instr{Op: Affine, A: 1 / k.Sigma / k.Sigma})
+		c.binary(Mul)
+		return
+	}
+	k.power(c, -k.A)
+	k.power(c, -1)
+	k.base(c)
+	c.unary(Instr{Op: Log})
+	c.binary(Add)
+	c.unary(Instr{Op: Affine, A: -k.A, B: k.A})
+	c.binary(Mul)
 }
 
 // Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / σ:
@@ -144,20 +223,14 @@ func (k Matern) Check(int) error {
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k Matern) compile(c *compiler) {
-	// s = √(2ν) r is on the stack first; the polynomial in s and exp(−s)
-	// follow. 5r²/3 is s²/3.
-	s := func() {
-		c.load(Stat{Kind: SqDist})
-		c.unary(Instr{Op: Sqrt})
-		c.unary(Instr{Op: Affine, A: math.Sqrt(2*k.Nu) / k.Sigma})
-	}
-	s()
+	// The polynomial in s follows exp(−s). 5r²/3 is s²/3.
+	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
 	c.unary(Instr{Op: Exp})
 	if k.Nu == 0.5 {
 		return
 	}
-	s()
+	k.distance(c)
 	if k.Nu == 2.5 {
 		// 1 + s + s²/3 = (s+1.5)²/3 + 1/4 needs no second copy of s.
 		c.unary(Instr{Op: Affine, A: 1, B: 1.5})
@@ -167,4 +240,33 @@ func (k Matern) compile(c *compiler) {
 		c.unary(Instr{Op: Affine, A: 1, B: 1})
 	}
 	c.binary(Mul)
+}
+
+// distance is s = √(2ν) r.
+func (k Matern) distance(c *compiler) {
+	c.load(Stat{Kind: SqDist})
+	c.unary(Instr{Op: Sqrt})
+	c.unary(Instr{Op: Affine, A: math.Sqrt(2*k.Nu) / k.Sigma})
+}
+
+func (k Matern) params() []Param              { return []Param{positive("sigma", k.Sigma)} }
+func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
+
+// derive: −s dk/ds, which is s, s² and s²(1+s)/3 times exp(−s).
+func (k Matern) derive(c *compiler, _ int) {
+	k.distance(c)
+	c.unary(Instr{Op: Affine, A: -1})
+	c.unary(Instr{Op: Exp})
+	k.distance(c)
+	c.binary(Mul)
+	if k.Nu == 0.5 {
+		return
+	}
+	k.distance(c)
+	c.binary(Mul)
+	if k.Nu == 2.5 {
+		k.distance(c)
+		c.unary(Instr{Op: Affine, A: 1.0 / 3, B: 1.0 / 3})
+		c.binary(Mul)
+	}
 }

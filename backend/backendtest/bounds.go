@@ -117,6 +117,8 @@ func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
 			t = approx{math.Cos(t.v), t.err}.rounded(2*expUlps, u)
 		case kernels.Sin:
 			t = approx{math.Sin(t.v), t.err}.rounded(2*expUlps, u)
+		case kernels.Log: // as for Pow
+			t = approx{math.Log(t.v), -math.Log1p(-min(t.err/t.v, 1))}.rounded(2*expUlps, u)
 		case kernels.Add:
 			s := stack[last-1]
 			stack, last = stack[:last], last-1

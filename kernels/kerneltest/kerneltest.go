@@ -16,7 +16,7 @@ const seed = 20 // of all random points; logged with each failure
 
 // Run checks that k is what a kernels.Kernel must be, on random points of
 // every small number of features that k.Check accepts (one at least must be):
-// its rules, its text, its program, symmetry, the diagonal, invariance under
+// its rules, its text, its program, its derivatives, symmetry, the diagonal, invariance under
 // translation where its statistics have it, and, if k.IsPSD, Cauchy and
 // Schwarz's inequality and a positive semi-definite Gram matrix, also of
 // points that coincide.
@@ -35,6 +35,9 @@ func Run(t *testing.T, k kernels.Kernel) {
 			accepted++
 			points := samplePoints(d)
 			t.Run("values", func(t *testing.T) { checkValues(t, k, points) })
+			if accepted <= 2 || !testing.Short() && d%5 == 0 {
+				t.Run("gradient", func(t *testing.T) { checkGradient(t, k, points) })
+			}
 			t.Run("translation", func(t *testing.T) { checkTranslation(t, k, d) })
 			if k.IsPSD() {
 				t.Run("psd", func(t *testing.T) { checkPSD(t, k, points) })
@@ -102,7 +105,7 @@ func checkProgram(t *testing.T, k kernels.Kernel) {
 			if in.Arg < 1 {
 				t.Errorf("instruction %d raises to the power %d", i, in.Arg)
 			}
-		case kernels.Affine, kernels.Sqrt, kernels.Exp, kernels.Pow, kernels.Tanh, kernels.Cos, kernels.Sin:
+		case kernels.Affine, kernels.Sqrt, kernels.Exp, kernels.Pow, kernels.Tanh, kernels.Cos, kernels.Sin, kernels.Log:
 		default:
 			t.Fatalf("instruction %d has the unknown operation %d", i, in.Op)
 		}

@@ -66,6 +66,10 @@ func Rounding(k kernels.Kernel, x, z []float64, u float64) float64 {
 				r, slope = slope, r
 			}
 			stack[top] = value{r, math.Abs(slope)*t.e + 4*math.Abs(r)}
+		case kernels.Log:
+			t := stack[top]
+			r := math.Log(t.v)
+			stack[top] = value{r, t.e/math.Abs(t.v) + 4*math.Abs(r)}
 		case kernels.Add:
 			a, b := stack[top-1], stack[top]
 			stack = stack[:top]

@@ -1,0 +1,189 @@
+package kernels
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A Param is a continuous parameter of a kernel, which may be fitted.
+//
+// Where Log is set the parameter is ≥ 0 by its rule, and derivatives are taken
+// by ln Value, which turns the rule into no rule at all. A parameter that is 0
+// stays 0 there: its derivative is 0.
+type Param struct {
+	// Name is that of the parser: "sigma", "sigma[2]" for the length scale of
+	// the second feature, "2.sigma" for that of the second term or factor.
+	Name  string
+	Value float64
+	Log   bool
+}
+
+// Params lists the continuous parameters of k: not degrees, nor the ν of a
+// Matérn kernel.
+func Params(k Kernel) []Param { return k.params() }
+
+// WithParams returns k with other values, not their logarithms, in the order of
+// Params. It fails when there are more or fewer of them or when one breaks its
+// rule.
+func WithParams(k Kernel, values []float64) (Kernel, error) {
+	if n := len(k.params()); len(values) != n {
+		return nil, fmt.Errorf("kernels: %v has %d parameters, got %d values", k, n, len(values))
+	}
+	changed := k.with(values)
+	if err := changed.Check(-1); err != nil {
+		return nil, err
+	}
+	return changed, nil
+}
+
+// Gradient returns ∂k/∂θ for every θ of Params, as kernels that any backend
+// evaluates: dev.Gram(dst, Gradient(k)[i], x, x) is the matrix ∂K/∂θ_i.
+func Gradient(k Kernel) []Kernel {
+	g := make([]Kernel, len(k.params()))
+	for i := range g {
+		g[i] = Derivative{Of: k, Param: i}
+	}
+	return g
+}
+
+// Derivative is ∂k(x, z)/∂θ of the kernel k = Of, where θ is number Param of
+// Params(k), or its logarithm where Log is set. It is symmetric, as k is, but
+// not positive semi-definite, and has no text that Parse takes and no
+// parameters of its own.
+type Derivative struct {
+	Of    Kernel
+	Param int
+}
+
+func (k Derivative) String() string {
+	if k.Of == nil || k.Param < 0 || k.Param >= len(k.Of.params()) {
+		return fmt.Sprintf("∂(%s)/∂#%d", text(k.Of), k.Param)
+	}
+	p := k.Of.params()[k.Param]
+	if p.Log {
+		return fmt.Sprintf("∂(%v)/∂ln %s", k.Of, p.Name)
+	}
+	return fmt.Sprintf("∂(%v)/∂%s", k.Of, p.Name)
+}
+
+// Check requires that the kernel passes and has the parameter.
+func (k Derivative) Check(d int) error {
+	if k.Of == nil {
+		return fmt.Errorf("kernels: derivative: no kernel inside")
+	}
+	if err := k.Of.Check(d); err != nil {
+		return err
+	}
+	if n := len(k.Of.params()); k.Param < 0 || k.Param >= n {
+		return fmt.Errorf("kernels: derivative: parameter %d of the %d of %v", k.Param, n, k.Of)
+	}
+	return nil
+}
+
+func (Derivative) IsPSD() bool             { return false }
+func (k Derivative) compile(c *compiler)   { k.Of.derive(c, k.Param) }
+func (Derivative) params() []Param         { return nil }
+func (k Derivative) with([]float64) Kernel { return k }
+func (Derivative) derive(c *compiler, _ int) {
+	c.push(Instr{Op: Const})
+}
+
+// positive is a parameter > 0, or ≥ 0, of one name.
+func positive(name string, v float64) Param { return Param{Name: name, Value: v, Log: true} }
+
+// Sums and products: the parameters are those of the parts, one after the
+// other, and each belongs to one part.
+
+// join lists the parameters of the parts, numbered from 1.
+func join(parts []Kernel) []Param {
+	var all []Param
+	for i, k := range parts {
+		for _, p := range k.params() {
+			p.Name = strconv.Itoa(i+1) + "." + p.Name
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// deal gives each part its values.
+func deal(parts []Kernel, values []float64) []Kernel {
+	changed := make([]Kernel, len(parts))
+	for i, k := range parts {
+		n := len(k.params())
+		changed[i], values = k.with(values[:n]), values[n:]
+	}
+	return changed
+}
+
+// owner is the part that parameter i of all belongs to, and which of its own it
+// is.
+func owner(parts []Kernel, i int) (part, own int) {
+	for part, k := range parts {
+		n := len(k.params())
+		if i < n {
+			return part, i
+		}
+		i -= n
+	}
+	panic("kernels: no such parameter")
+}
+
+func (k Sum) params() []Param              { return join(k) }
+func (k Sum) with(values []float64) Kernel { return Sum(deal(k, values)) }
+
+// derive: the other terms do not depend on it.
+func (k Sum) derive(c *compiler, i int) {
+	part, own := owner(k, i)
+	k[part].derive(c, own)
+}
+
+func (k Product) params() []Param              { return join(k) }
+func (k Product) with(values []float64) Kernel { return Product(deal(k, values)) }
+
+// derive: the other factors stay.
+func (k Product) derive(c *compiler, i int) {
+	part, own := owner(k, i)
+	for f, t := range k {
+		if f == part {
+			t.derive(c, own)
+		} else {
+			t.compile(c)
+		}
+		if f > 0 {
+			c.binary(Mul)
+		}
+	}
+}
+
+func (k Scaled) params() []Param {
+	return append([]Param{positive("weight", k.Weight)}, k.Kernel.params()...)
+}
+
+func (k Scaled) with(values []float64) Kernel {
+	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
+}
+
+// derive: by the logarithm of the weight a scaled kernel is its own derivative.
+func (k Scaled) derive(c *compiler, i int) {
+	if i == 0 {
+		k.compile(c)
+		return
+	}
+	k.Kernel.derive(c, i-1)
+	c.unary(Instr{Op: Affine, A: k.Weight})
+}
+
+func (k Constant) params() []Param              { return []Param{positive("value", k.Value)} }
+func (k Constant) with(values []float64) Kernel { return Constant{values[0]} }
+func (k Constant) derive(c *compiler, _ int)    { k.compile(c) }
+
+func (k ExpOf) params() []Param              { return k.Kernel.params() }
+func (k ExpOf) with(values []float64) Kernel { return ExpOf{k.Kernel.with(values)} }
+
+// derive: exp(k) k′.
+func (k ExpOf) derive(c *compiler, i int) {
+	k.compile(c)
+	k.Kernel.derive(c, i)
+	c.binary(Mul)
+}

@@ -1,0 +1,67 @@
+package kerneltest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// checkGradient compares every derivative with differences of values at
+// neighbouring parameters, and WithParams of the values of Params with k.
+func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
+	params, gradient := kernels.Params(k), kernels.Gradient(k)
+	if len(params) != len(gradient) {
+		t.Fatalf("%d parameters, %d derivatives", len(params), len(gradient))
+	}
+	values := make([]float64, len(params))
+	for i, p := range params {
+		values[i] = p.Value
+	}
+	if same, err := kernels.WithParams(k, values); err != nil || !kernels.Equal(same, k) {
+		t.Fatalf("WithParams of the same values is %v, %v", same, err)
+	}
+	for i, g := range gradient {
+		if err := g.Check(len(points[0])); err != nil || g.IsPSD() {
+			t.Errorf("%v: Check is %v, IsPSD %v", g, err, g.IsPSD())
+		}
+		// moved is k with the coordinate, θ or ln θ, moved by h.
+		moved := func(h float64) kernels.Kernel {
+			if params[i].Log {
+				h = values[i] * math.Expm1(h)
+			}
+			other := append([]float64(nil), values...)
+			other[i] += h
+			m, err := kernels.WithParams(k, other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		const h = 0x1p-9
+		m1, m2, m3, m4 := moved(-2*h), moved(-h), moved(h), moved(2*h)
+		c1, c2, c3, c4 := moved(-4*h), moved(-2*h), moved(2*h), moved(4*h)
+		for a, x := range points {
+			for b := a % 3; b <= a; b += 3 { // a third of the pairs, some with x = z
+				z := points[b]
+				at := func(m kernels.Kernel) float64 { return kernels.Eval(m, x, z) }
+				got := kernels.Eval(g, x, z)
+				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
+				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
+				// The differences of five points are off by h⁴k⁽⁵⁾/30, which
+				// their own change, a 15th of it times 15 for the step twice as
+				// long, is far above; the values are rounded, and the sum of
+				// the coefficients over 12h is 1.5/h. Below the normal numbers
+				// nothing is relative.
+				rounding := 1.5 / h * max(Rounding(m1, x, z, 0x1p-53), Rounding(m4, x, z, 0x1p-53), Rounding(k, x, z, 0x1p-53))
+				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z, 0x1p-53) + 0x1p-1022
+				if !(math.Abs(got-fine) <= tol) {
+					t.Errorf("seed %d: %v of points %v and %v is %v, by differences %v: allowed %g", seed, g, x, z, got, fine, tol)
+				}
+				if back := kernels.Eval(g, z, x); back != got {
+					t.Errorf("seed %d: %v is %v one way and %v the other", seed, g, got, back)
+				}
+			}
+		}
+	}
+}
