@@ -14,6 +14,27 @@
 // not change a prediction. Fitting the same data twice on the same device gives
 // the same bits.
 //
+// A classifier (Classifier, Prober) is fitted to an n×1 y whose different values
+// name the classes: −1 and 1, 3 and 7, or with Options.Classes the places 0, 1, …
+// in a list of names. Its Predict returns those values, Decision and Proba a
+// column for each class. Classify makes one of any regression with several
+// targets.
+//
+// Catalogue lists the learners. Adding one is one file:
+//
+//   - a struct of parameters with Fit(ctx, dev, x, y, o) → (*Model, error), and
+//     the model with Learner, Dims, Predict, State; Decision and Classes for a
+//     classifier; Solved or Facts for what the fit has to tell;
+//   - its Description, registered by the file's init: the parameters, from which
+//     come the flags of the command, how they make the learner (fitterOf), and
+//     how a State makes the model;
+//   - learnertest.Run in its test, which asks for all that this page promises.
+//
+// What they share: checked (x, y and weights that can be worked with), classesOf
+// (classes of y) with Classes.targets, decide, save and restoreClasses, predictor
+// (f(x) in blocks of rows), budget (memory) and meter (progress). All products
+// and Gram matrices go through the backend.
+//
 // Bad data gives an error that names row and column, counted from 1, never a
 // panic. A model may be used by several goroutines at once.
 package learners

@@ -14,6 +14,32 @@ import (
 
 const kernelRidgeName = "kernel-ridge"
 
+func init() {
+	register(Description{
+		Name:    kernelRidgeName,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "(K + lambda W⁻¹) α + b 1 = y; f(x) = Σ α_i k(x_i, x) + b",
+		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
+		Outputs: true, classify: true,
+		Parameters: []Parameter{
+			medianKernel, lambdaNumber,
+			truth("intercept", "false", "fit an unpenalised intercept"),
+			oneOf("solver", []string{"auto", string(solvers.Dual)}, "way to solve the system"),
+			seedNumber.withHelp("seed of the choice of rows for the median distance"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"), Seed: v.Seed()}.Fit)
+		},
+		check: func(v Values) *ParameterError {
+			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && v.Number("lambda") == 0 {
+				return &ParameterError{Parameter: "lambda", Rule: "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use ridge"}
+			}
+			return nil
+		},
+		restore: restoreKernelRidge,
+	})
+}
+
 // KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
 // unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
 type KernelRidge struct {
@@ -117,7 +143,7 @@ func (m *KernelRidgeModel) Predict(ctx context.Context, dev backend.Device, x ma
 	return p.predict(ctx, dev, x)
 }
 
-// Solved implements Model.
+// Solved implements Solved.
 func (m *KernelRidgeModel) Solved() *solvers.Result {
 	if m == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 // fitter returns l.Fit with a Model for a result; a nil *M in a Model would not
 // be nil.
-func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (learners.Model, error) {
+func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
 		if err != nil {

@@ -1,7 +1,9 @@
 package learners
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"gonum.org/v1/gonum/mat"
@@ -69,6 +71,53 @@ func notFinite(h backend.Host[float64]) (row, col int, found bool) {
 // valueError names the place of an element that is not a number to work with.
 func valueError(name string, h backend.Host[float64], i, j int) error {
 	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, h.Row(i)[j])
+}
+
+// checked is samples for learners that do not end in a solver: it also refuses
+// NaN, Inf, wrong weights and a missing device. y may be nil for Novelty.
+func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+	if y == nil {
+		hx, err = hostOf("x", x)
+	} else {
+		hx, hy, err = samples(x, y)
+	}
+	if err != nil {
+		return hx, hy, err
+	}
+	if dev == nil {
+		return hx, hy, errors.New("no device was given")
+	}
+	if i, j, ok := notFinite(hx); ok {
+		return hx, hy, valueError("x", hx, i, j)
+	}
+	if i, j, ok := notFinite(hy); ok {
+		return hx, hy, valueError("y", hy, i, j)
+	}
+	return hx, hy, checkWeights(o.Weights, hx.Rows)
+}
+
+// checkWeights: as many as rows, finite, ≥ 0, not all 0.
+func checkWeights(weights []float64, rows int) error {
+	if weights == nil {
+		return nil
+	}
+	if len(weights) != rows {
+		return fmt.Errorf("%d weights for %d rows", len(weights), rows)
+	}
+	sum := 0.0
+	for i, w := range weights {
+		if !nonNegative.ok(w) {
+			return fmt.Errorf("weights: row %d: must be %s, got %v", i+1, nonNegative.text, w)
+		}
+		sum += w
+	}
+	switch {
+	case sum == 0:
+		return errors.New("weights: all are 0: no sample is left")
+	case math.IsInf(sum, 1):
+		return errors.New("weights: their sum is not a finite number")
+	}
+	return nil
 }
 
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf

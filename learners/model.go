@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
@@ -16,6 +15,7 @@ import (
 // right for most.
 type Options struct {
 	Weights  []float64              // of the samples; nil: all 1. A sample of weight 0 is left out
+	Classes  []string               // names of the classes 0, 1, … of y; nil: y's values are their names
 	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress) // nil, or told of the work as it is done
 }
@@ -32,8 +32,6 @@ type Model interface {
 	// for rounding. Once ctx is done it returns within about 0.1 s an error
 	// that wraps context.Cause(ctx).
 	Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
-	// Solved returns how the model was computed; nil for a restored one.
-	Solved() *solvers.Result
 	// State returns what Restore needs to make an equal model. It shares
 	// memory with the model and is only for reading.
 	State() State
@@ -46,10 +44,26 @@ type State struct {
 	Arrays  map[string]backend.Host[float64]
 }
 
-// restorers make a model from the State of each learner.
-var restorers = map[string]func(State) (Model, error){
-	ridgeName:       restoreRidge,
-	kernelRidgeName: restoreKernelRidge,
+// Solved is a Model that a solver of (K + λI)α = y computed.
+type Solved interface {
+	Model
+	// Solved returns how; nil for a restored model.
+	Solved() *solvers.Result
+}
+
+// Teller is a Model that has more to tell about its fit: iterations, support
+// vectors, mistakes.
+type Teller interface {
+	Model
+	// Facts returns it in the order in which it is to be shown; nil for a
+	// restored model.
+	Facts() []Fact
+}
+
+// Fact is a figure of a fit.
+type Fact struct {
+	Name  string // in lower case, words apart: "support vectors"
+	Value any    // an int, a float64, a string or a bool
 }
 
 // Restore returns a model whose predictions have the same bits as those of the
@@ -57,16 +71,15 @@ var restorers = map[string]func(State) (Model, error){
 // a State from a damaged file gives an error and nothing else. The model
 // shares the memory of s.
 func Restore(s State) (Model, error) {
-	f, ok := restorers[s.Learner]
-	if !ok {
-		names := make([]string, 0, len(restorers))
-		for name := range restorers {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return nil, fmt.Errorf("learners: restore: no learner is called %q; there are: %s", s.Learner, strings.Join(names, ", "))
+	d := catalogue[s.Learner]
+	if d == nil {
+		return nil, fmt.Errorf("learners: restore: no learner is called %q; there are: %s", s.Learner, strings.Join(Names(), ", "))
 	}
-	m, err := f(s)
+	restore := d.restore
+	if d.classify {
+		restore = func(s State) (Model, error) { return restoreClassify(s, d.restore) }
+	}
+	m, err := restore(s)
 	if err != nil {
 		return nil, fmt.Errorf("learners: restore: %s: %w", s.Learner, err)
 	}

@@ -13,6 +13,33 @@ import (
 
 const ridgeName = "ridge"
 
+func init() {
+	register(Description{
+		Name:    ridgeName,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalised",
+		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
+		Outputs: true, classify: true,
+		Parameters: []Parameter{
+			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares"),
+			truth("intercept", "true", "fit an unpenalised intercept"),
+			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(Ridge{Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v)}.Fit)
+		},
+		restore: restoreRidge,
+	})
+}
+
+// methodOf returns the value of the parameter "solver".
+func methodOf(v Values) solvers.Method {
+	if name := v.Choice("solver"); name != "auto" {
+		return solvers.Method(name)
+	}
+	return solvers.Auto
+}
+
 // Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b
 // that minimise
 //
@@ -80,7 +107,7 @@ func (m *RidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matr
 	return p.predict(ctx, dev, x)
 }
 
-// Solved implements Model.
+// Solved implements Solved.
 func (m *RidgeModel) Solved() *solvers.Result {
 	if m == nil {
 		return nil

@@ -300,7 +300,10 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 }
 
 func newFitReport(m learners.Model, dev backend.Device) fitReport {
-	s := m.Solved()
+	s := &solvers.Result{}
+	if k, ok := m.(learners.Solved); ok {
+		s = k.Solved()
+	}
 	_, outputs := m.Dims()
 	r := fitReport{
 		Learner:     m.Learner(),

@@ -10,7 +10,6 @@
 package learnertest
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -25,16 +24,26 @@ import (
 
 // Suite describes a learner.
 type Suite struct {
-	Learner string // its name, as Model.Learner gives it
-	Fit     func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error)
+	Learner string        // its name, as Model.Learner gives it
+	Task    learners.Task // zero: learners.Regression
+	Fit     learners.Fitter
 	// Unfitted are models that no Fit has made: the zero value and a nil
 	// pointer.
 	Unfitted []learners.Model
+
+	Single     bool // regression: takes one target only
+	Unweighted bool // takes no weights: Fit refuses them, and says so
+	Binary     bool // classification: takes two classes only
+
 	// Terms returns Σ|terms| of what f(x) of output j sums up, the intercept
-	// included, and their number: what rounding is relative to.
+	// included, and their number: what rounding is relative to. Of a
+	// classifier f are the decision values. Nil: rounding is relative to the
+	// largest value, with 1000 terms.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition of the system that Fit solves for 30
-	// samples of 3 standard normal features.
+	// samples of 3 standard normal features: how much more than by rounding
+	// two equal problems may differ. An iterative learner stops somewhere in
+	// that range: its tolerance divided by 1e-13.
 	Condition float64
 	Seed      uint64 // of every random number; 0 is 1
 }
@@ -45,6 +54,9 @@ const epsilon = 0x1p-52
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
+	}
+	if s.Task == "" {
+		s.Task = learners.Regression
 	}
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		dev := open(t, backend.Config{})
@@ -60,6 +72,8 @@ func Run(t *testing.T, s Suite) {
 			{"SameBits", testSameBits},
 			{"Goroutines", testGoroutines},
 			{"Outputs", testOutputs},
+			{"Classes", testClasses},
+			{"Probabilities", testProbabilities},
 			{"Weights", testWeights},
 			{"RefusedFit", testRefusedFit},
 			{"RefusedPredict", testRefusedPredict},
@@ -85,7 +99,9 @@ type cell struct {
 	dev backend.Device
 }
 
-// data returns 30 samples of 3 standard normal features with 2 targets.
+// data returns 30 samples of 3 standard normal features with 2 targets, or one
+// for Suite.Single. For classification the target is one of three labels, for
+// Suite.Binary of two; for novelty it is NaN, which nobody may look at.
 func (c *cell) data() (x, y *mat.Dense) {
 	c.Logf("seed %d", c.Seed)
 	r := rand.New(rand.NewPCG(c.Seed, 0))
@@ -100,7 +116,36 @@ func (c *cell) data() (x, y *mat.Dense) {
 		y.Set(i, 0, sum+0.1*r.NormFloat64())
 		y.Set(i, 1, 5+math.Sin(sum))
 	}
-	return x, y
+	switch {
+	case c.Task == learners.Novelty:
+		for i := range 30 {
+			y.Set(i, 0, math.NaN())
+		}
+	case c.Task == learners.Classification:
+		label := func(i int) float64 {
+			switch v := y.At(i, 0); {
+			case c.Binary && v > 0, v > 1.5:
+				return 7
+			case c.Binary || v < -1.5:
+				return -2
+			}
+			return 0.5
+		}
+		for i := range 30 {
+			y.Set(i, 0, label(i))
+		}
+	case !c.Single:
+		return x, y
+	}
+	return x, mat.DenseCopyOf(y.Slice(0, 30, 0, 1))
+}
+
+// targets is the number of columns of data's y.
+func (c *cell) targets() int {
+	if c.Task == learners.Regression && !c.Single {
+		return 2
+	}
+	return 1
 }
 
 func (c *cell) fit(x, y mat.Matrix, o learners.Options) learners.Model {
@@ -119,6 +164,40 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 		c.Fatal(err)
 	}
 	return f
+}
+
+// values are the numbers that a prediction is made of: the decision values of a
+// classifier, from which the labels must follow.
+func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
+	c.Helper()
+	f := c.predict(m, x)
+	k, ok := m.(learners.Classifier)
+	if !ok {
+		return f
+	}
+	d, err := k.Decision(c.Context(), c.dev, x)
+	if err != nil {
+		c.Fatal(err)
+	}
+	n, cols := d.Dims()
+	classes := k.Classes()
+	if cols != classes.Columns() {
+		c.Fatalf("%d columns of decision values for %d classes", cols, classes.Len())
+	}
+	for i := range n {
+		best := 0
+		for j, v := range d.RawRowView(i) {
+			if cols == 1 && v > 0 {
+				best = 1
+			} else if v > d.At(i, best) {
+				best = j
+			}
+		}
+		if f.At(i, 0) != classes.Labels[best] {
+			c.Errorf("row %d: the decision values %v mean class %d, the prediction is %v", i, d.RawRowView(i), best, f.At(i, 0))
+		}
+	}
+	return d
 }
 
 func (c *cell) nothingLeft() {
@@ -172,9 +251,14 @@ func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) floa
 // of its n roundings, and a few more in a kernel's value, is relative to the
 // sum of the absolute terms. Both orders round.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
+	_, d := x.Dims()
+	if c.Terms == nil {
+		f := c.values(m, x)
+		most := max(math.Abs(mat.Max(f)), math.Abs(mat.Min(f)))
+		return func(i, j int) float64 { return 2 * epsilon * float64(1000+d+16) * most }
+	}
 	return func(i, j int) float64 {
 		sum, n := c.Terms(m, x.RawRowView(i), j)
-		_, d := x.Dims()
 		return 2 * epsilon * float64(n+d+16) * sum
 	}
 }

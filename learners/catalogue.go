@@ -1,0 +1,185 @@
+package learners
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Task says what a learner learns.
+type Task string
+
+const (
+	Regression     Task = "regression"     // y are numbers
+	Classification Task = "classification" // y names classes: see Classes
+	Novelty        Task = "novelty"        // no y: what is like the samples and what is not
+)
+
+// Fitter fits a model to n×d samples x and targets y. It is what every learner
+// is once its parameters are known: l.Fit of a struct of parameters, as a
+// Model. For Novelty y is not looked at and may be nil.
+type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
+
+// Description tells what a learner is: an entry of the one table from which the
+// command makes its flags and its lists, Make its learners, and Restore its
+// models. The entry of a learner stands in the learner's file, and registers
+// itself there.
+type Description struct {
+	Name       string      `json:"name"`
+	Tasks      []Task      `json:"tasks"`      // the first is what it does with targets that may be both
+	Formula    string      `json:"formula"`    // what it minimises, or its rule
+	Parameters []Parameter `json:"parameters"` // in the order in which they are shown
+	Source     string      `json:"source"`
+	Outputs    bool        `json:"outputs"` // takes several targets at once
+
+	// fitter makes the learner. The values are complete but for parameters
+	// without a default, and each obeys its Rule.
+	fitter func(v Values) Fitter
+	// check refuses values that contradict each other; nil: none do.
+	check func(v Values) *ParameterError
+	// restore makes a model of its State.
+	restore func(State) (Model, error)
+	// classify says that Classification is Classify of the regression, which
+	// Make and Restore then add: fitter and restore know nothing of classes.
+	classify bool
+}
+
+// catalogue is filled by the init functions of the learners' files.
+var catalogue = map[string]*Description{}
+
+func register(d Description) {
+	if catalogue[d.Name] != nil {
+		panic("learners: two learners are called " + d.Name)
+	}
+	catalogue[d.Name] = &d
+}
+
+// Catalogue describes every learner, in the order of the names.
+func Catalogue() []Description {
+	var list []Description
+	for _, d := range catalogue {
+		list = append(list, *d)
+	}
+	slices.SortFunc(list, func(a, b Description) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Find returns the description of a learner; an unknown name is an error that
+// lists them all.
+func Find(name string) (Description, error) {
+	d := catalogue[name]
+	if d == nil {
+		return Description{}, fmt.Errorf("learners: no learner is called %q; there are: %s", name, strings.Join(Names(), ", "))
+	}
+	return *d, nil
+}
+
+// Names lists the names of all learners, sorted.
+func Names() []string {
+	var names []string
+	for name := range catalogue {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Does tells whether the learner is made for a task.
+func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
+
+// Parameter returns the parameter of that name.
+func (d Description) Parameter(name string) (Parameter, bool) {
+	for _, p := range d.Parameters {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Parameter{}, false
+}
+
+// Make returns the learner with the given parameters, as texts by their names,
+// and defaults for the others. task is one of d.Tasks; a zero Task is the first. The
+// error is a *ParameterError, or about the task.
+func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
+	if task != "" && !d.Does(task) {
+		return nil, fmt.Errorf("learners: %s is not made for %s", d.Name, task)
+	}
+	values, err := d.values(given)
+	if err != nil {
+		return nil, err
+	}
+	if d.check != nil {
+		if err := d.check(values); err != nil {
+			err.Learner = d.Name
+			return nil, err
+		}
+	}
+	fit := d.fitter(values)
+	if task == Classification && d.classify {
+		return Classify(d.Name, fit), nil
+	}
+	return fit, nil
+}
+
+// values parses the parameters.
+func (d Description) values(given map[string]string) (Values, error) {
+	var known []string
+	v := Values{}
+	for _, p := range d.Parameters {
+		known = append(known, p.Name)
+		text, isGiven := given[p.Name]
+		if !isGiven && (p.Default == "" || p.chosen) {
+			continue
+		}
+		if !isGiven {
+			text = p.Default
+		}
+		value, err := p.Parse(text)
+		if err != nil {
+			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: err.Error()}
+		}
+		v[p.Name] = value
+	}
+	var names []string
+	for name := range given {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			has := "no parameters"
+			if len(known) > 0 {
+				has = strings.Join(known, ", ")
+			}
+			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is no parameter of %s, which has %s", d.Name, has)}
+		}
+	}
+	return v, nil
+}
+
+// ParameterError says what is wrong with a parameter that Make was given.
+type ParameterError struct {
+	Learner, Parameter string
+	Rule               string // such as "must be a finite number ≥ 0, got -1"
+}
+
+func (e *ParameterError) Error() string {
+	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
+}
+
+// fitterOf is l.Fit of a learner as a Fitter: a nil *M must not become a Model
+// that is not nil.
+func fitterOf[M Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) Fitter {
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+		m, err := fit(ctx, dev, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}

@@ -1,0 +1,193 @@
+package learners
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Classifier is a Model that tells classes. Its Predict returns n×1 labels, in
+// the numbers in which y named them when it was fitted.
+type Classifier interface {
+	Model
+	// Classes returns the classes, in the order of the columns of Decision.
+	Classes() Classes
+	// Decision returns the decision values of the rows of x: n×1 for two
+	// classes, where > 0 is the second class and everything else the first,
+	// and n×K for K > 2, where the largest is predicted and the first of equals.
+	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
+}
+
+// Prober is a Classifier that knows probabilities.
+type Prober interface {
+	Classifier
+	// Proba returns the n×K probabilities of the classes; each row sums to 1.
+	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
+}
+
+// MaxClasses is the largest number of classes: more are taken for numbers that
+// someone forgot to predict by regression.
+const MaxClasses = 1000
+
+// Classes are the classes that occur in a y among samples of weight > 0, in
+// the order of their labels.
+type Classes struct {
+	Labels []float64 // what stands in y for each: −1 and 1, or 0, 1, 2, …
+	Names  []string  // by Options.Classes, or the labels as texts
+}
+
+// Len returns the number of classes.
+func (c Classes) Len() int { return len(c.Labels) }
+
+// Columns returns the number of columns of Decision: 1 for two classes.
+func (c Classes) Columns() int {
+	if len(c.Labels) == 2 {
+		return 1
+	}
+	return len(c.Labels)
+}
+
+// Index returns the place of a label, or −1.
+func (c Classes) Index(label float64) int {
+	i, found := slices.BinarySearch(c.Labels, label)
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// classesOf finds the classes of the n×1 matrix y: its different values, at
+// least two. index[i] is the class of row i, −1 for a row of weight 0 whose
+// class no other row has. Where names is not nil, the labels must be places in
+// it: 0, 1, … .
+func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
+	if y.Cols != 1 {
+		return c, nil, fmt.Errorf("y has %d columns; classes are told by one", y.Cols)
+	}
+	for i := range y.Rows {
+		v := y.Row(i)[0]
+		if v-v != 0 {
+			return c, nil, valueError("y", y, i, 0)
+		}
+		if names != nil && (v != float64(int(v)) || v < 0 || v >= float64(len(names))) {
+			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes it must be a whole number from 0 to %d", i+1, v, len(names), len(names)-1)
+		}
+		if i < len(weights) && weights[i] == 0 {
+			continue
+		}
+		if at, found := slices.BinarySearch(c.Labels, v); !found {
+			if len(c.Labels) == MaxClasses {
+				return c, nil, fmt.Errorf("y has more than %d different values: too many for classes; numbers are predicted by a learner of regression", MaxClasses)
+			}
+			c.Labels = slices.Insert(c.Labels, at, v+0) // −0 is 0
+		}
+	}
+	c.Names = make([]string, len(c.Labels))
+	for i, v := range c.Labels {
+		if names != nil {
+			c.Names[i] = names[int(v)]
+		} else {
+			c.Names[i] = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+	}
+	if len(c.Labels) < 2 {
+		only := ""
+		if len(c.Names) == 1 {
+			only = fmt.Sprintf(": %q", c.Names[0])
+		}
+		return c, nil, fmt.Errorf("y has one class only%s; at least two are needed", only)
+	}
+	index = make([]int, y.Rows)
+	for i := range index {
+		index[i] = c.Index(y.Row(i)[0])
+	}
+	return c, index, nil
+}
+
+// targets returns the ±1 targets of one-versus-rest: n×1 with 1 for the second
+// of two classes, n×K with 1 in the column of the sample's class for more.
+func (c Classes) targets(index []int) backend.Host[float64] {
+	h := backend.NewHost[float64](len(index), c.Columns())
+	for i, class := range index {
+		row := h.Row(i)
+		for j := range row {
+			row[j] = -1
+		}
+		if len(row) > 1 && class >= 0 {
+			row[class] = 1
+		} else if class == 1 {
+			row[0] = 1
+		}
+	}
+	return h
+}
+
+// decide returns the n×1 labels that decision values or probabilities stand for.
+// It writes into none.
+func (c Classes) decide(decision *mat.Dense) *mat.Dense {
+	n, cols := decision.Dims()
+	y := mat.NewDense(n, 1, nil)
+	for i := range n {
+		row, best := decision.RawRowView(i), 0
+		if cols == 1 {
+			if row[0] > 0 {
+				best = 1
+			}
+		} else {
+			for j, v := range row {
+				if v > row[best] {
+					best = j
+				}
+			}
+		}
+		y.Set(i, 0, c.Labels[best])
+	}
+	return y
+}
+
+// predictClasses is Predict of a classifier: the labels of its decision values.
+func predictClasses(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
+	d, err := m.Decision(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	return m.Classes().decide(d), nil
+}
+
+// save puts the classes into s, where restoreClasses finds them.
+func (c Classes) save(s State) {
+	text, _ := json.Marshal(c.Names) // of strings: cannot fail
+	s.Params["classes"] = string(text)
+	s.Arrays["labels"] = rowOf(c.Labels)
+}
+
+// restoreClasses reads what save wrote.
+func restoreClasses(s State) (c Classes, err error) {
+	text, err := param[string](s, "classes")
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal([]byte(text), &c.Names); err != nil {
+		return c, fmt.Errorf("parameter \"classes\": %w", err)
+	}
+	if len(c.Names) < 2 || len(c.Names) > MaxClasses {
+		return c, fmt.Errorf("parameter \"classes\" names %d classes, not 2 to %d", len(c.Names), MaxClasses)
+	}
+	h, err := s.array("labels", 1, len(c.Names))
+	if err != nil {
+		return c, err
+	}
+	c.Labels = h.Row(0)
+	for i := range c.Labels[1:] {
+		if !(c.Labels[i] < c.Labels[i+1]) {
+			return c, errors.New("array \"labels\" is not in ascending order")
+		}
+	}
+	return c, nil
+}

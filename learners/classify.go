@@ -1,0 +1,135 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Classify makes a classifier of a learner of regression that takes several
+// targets: least-squares classification. Two classes become the target −1 and
+// 1, K > 2 classes K such targets, one versus the rest; the decision values are
+// the predictions. name is the learner's, for messages.
+//
+// Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares
+// classification; Suykens and Vandewalle (1999).
+func Classify(name string, fit Fitter) Fitter {
+	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+		hy, err := hostOf("y", y)
+		if err != nil {
+			return nil, fmt.Errorf("learners: %s: %w", name, err)
+		}
+		classes, index, err := classesOf(hy, o.Weights, o.Classes)
+		if err != nil {
+			return nil, fmt.Errorf("learners: %s: %w", name, err)
+		}
+		signs := classes.targets(index)
+		m, err := fit(ctx, dev, x, mat.NewDense(signs.Rows, signs.Cols, signs.Data), o)
+		if err != nil {
+			return nil, err
+		}
+		return &ClassifyModel{regression: m, classes: classes}, nil
+	}
+}
+
+// ClassifyModel is a model of regression used as a classifier. It is saved under
+// the name of the learner that fitted it.
+type ClassifyModel struct {
+	regression Model
+	classes    Classes
+}
+
+// Learner returns the name of the learner of regression.
+func (m *ClassifyModel) Learner() string {
+	if !m.isFitted() {
+		return "classify"
+	}
+	return m.regression.Learner()
+}
+
+func (m *ClassifyModel) isFitted() bool { return m != nil && m.regression != nil }
+
+// Dims implements Model.
+func (m *ClassifyModel) Dims() (features, outputs int) {
+	if !m.isFitted() {
+		return 0, 0
+	}
+	features, _ = m.regression.Dims()
+	return features, 1
+}
+
+// Classes implements Classifier.
+func (m *ClassifyModel) Classes() Classes { return m.classes }
+
+// Regression returns the model whose outputs are the decision values.
+func (m *ClassifyModel) Regression() Model { return m.regression }
+
+// Decision implements Classifier.
+func (m *ClassifyModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	if !m.isFitted() {
+		return nil, errors.New("learners: classify: predict: the model is not fitted")
+	}
+	return m.regression.Predict(ctx, dev, x)
+}
+
+// Predict implements Model.
+func (m *ClassifyModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// Solved implements Solved.
+func (m *ClassifyModel) Solved() *solvers.Result {
+	if !m.isFitted() {
+		return nil
+	}
+	if s, ok := m.regression.(Solved); ok {
+		return s.Solved()
+	}
+	return nil
+}
+
+// Facts implements Teller.
+func (m *ClassifyModel) Facts() []Fact {
+	if !m.isFitted() {
+		return nil
+	}
+	if s, ok := m.regression.(Teller); ok {
+		return s.Facts()
+	}
+	return nil
+}
+
+// State implements Model: the state of the regression, with "classes" and
+// "labels".
+func (m *ClassifyModel) State() State {
+	if !m.isFitted() {
+		return State{Learner: m.Learner()}
+	}
+	s := m.regression.State()
+	s.Params, s.Arrays = maps.Clone(s.Params), maps.Clone(s.Arrays)
+	m.classes.save(s)
+	return s
+}
+
+// restoreClassify restores a regression, and the classes if there are any.
+func restoreClassify(s State, restore func(State) (Model, error)) (Model, error) {
+	_, named := s.Params["classes"]
+	_, labelled := s.Arrays["labels"]
+	m, err := restore(s)
+	if err != nil || !named && !labelled {
+		return m, err
+	}
+	classes, err := restoreClasses(s)
+	if err != nil {
+		return nil, err
+	}
+	if _, outputs := m.Dims(); outputs != classes.Columns() {
+		return nil, errors.New("the classes are not as many as the outputs")
+	}
+	return &ClassifyModel{regression: m, classes: classes}, nil
+}

@@ -1,0 +1,83 @@
+package learnertest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// testClasses: labels of any kind, two classes or more, in the order of the
+// labels whatever that of the rows, with names or without.
+func testClasses(c *cell) {
+	if c.Task != learners.Classification {
+		c.Skip("not a classifier")
+	}
+	x, y := c.data()
+	m, ok := c.fit(x, y, learners.Options{}).(learners.Classifier)
+	if !ok {
+		c.Fatal("the model is no learners.Classifier")
+	}
+	labels, names := []float64{-2, 0.5, 7}, []string{"-2", "0.5", "7"}
+	if c.Binary {
+		labels, names = []float64{-2, 7}, []string{"-2", "7"}
+	}
+	if k := m.Classes(); !slices.Equal(k.Labels, labels) || !slices.Equal(k.Names, names) {
+		c.Errorf("the classes are %v, want %v called %v", k, labels, names)
+	}
+	// The same classes by other labels: the same decisions.
+	places, binary := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		place := slices.Index(labels, y.At(i, 0))
+		places.Set(i, 0, float64(place))
+		binary.Set(i, 0, 2*float64(min(place, 1))-1)
+	}
+	named, err := c.Fit(c.Context(), c.dev, x, places, learners.Options{Classes: []string{"x", "y", "z", "none"}})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.same("by other labels", c.values(named, x), c.values(m, x))
+	if k := named.(learners.Classifier).Classes(); !slices.Equal(k.Names, []string{"x", "y", "z"}[:len(labels)]) || k.Labels[len(labels)-1] != float64(len(labels)-1) {
+		c.Errorf("the classes are %v", k)
+	}
+	two := c.fit(x, binary, learners.Options{})
+	if _, cols := c.values(two, x).Dims(); cols != 1 {
+		c.Errorf("two classes have %d columns of decision values", cols)
+	}
+	if k := two.(learners.Classifier).Classes(); !slices.Equal(k.Labels, []float64{-1, 1}) {
+		c.Errorf("the classes are %v", k)
+	}
+}
+
+// testProbabilities: n×K numbers from 0 to 1 that sum to 1.
+func testProbabilities(c *cell) {
+	x, y := c.data()
+	m, ok := c.fit(x, y, learners.Options{}).(learners.Prober)
+	if !ok {
+		c.Skip("knows no probabilities")
+	}
+	p, err := m.Proba(c.Context(), c.dev, x)
+	if err != nil {
+		c.Fatal(err)
+	}
+	n, k := p.Dims()
+	if n != 30 || k != m.Classes().Len() {
+		c.Fatalf("%d×%d probabilities", n, k)
+	}
+	for i := range n {
+		sum := 0.0
+		for _, v := range p.RawRowView(i) {
+			if !(v >= 0 && v <= 1) {
+				c.Errorf("row %d: %v is no probability", i, v)
+			}
+			sum += v
+		}
+		// Each is rounded once, and so is each sum.
+		if math.Abs(sum-1) > float64(4*k)*epsilon {
+			c.Errorf("row %d: the probabilities sum to 1%+.3g", i, sum-1)
+		}
+	}
+	_, err = m.Proba(c.Context(), c.dev, x.Slice(0, 30, 0, 2))
+	c.refused(err, "x has 2 columns")
+}

@@ -1,0 +1,193 @@
+package learners
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Parameter describes a parameter of a learner. The functions below make one of
+// each type.
+type Parameter struct {
+	Name    string   `json:"name"` // also the name of the command's flag
+	Type    string   `json:"type"`
+	Default string   `json:"default"` // empty: none
+	Rule    string   `json:"rule"`
+	Help    string   `json:"help"`
+	Choices []string `json:"choices,omitempty"` // of a oneOf
+
+	// chosen: Default says in words what Fit chooses where none is given.
+	chosen bool
+	parse  func(text string) (any, error)
+}
+
+// The types of parameters. Values gives them as float64, int, bool, string,
+// kernels.Kernel and []float64.
+const (
+	NumberType  = "number"
+	WholeType   = "whole number"
+	BoolType    = "bool"
+	ChoiceType  = "choice"
+	KernelType  = "kernel"
+	NumbersType = "numbers"
+)
+
+// Parse returns the value of a text, or an error without the parameter's name:
+// "must be a finite number ≥ 0, got -1".
+func (p Parameter) Parse(text string) (any, error) { return p.parse(text) }
+
+// rule is what a number must be, in words and as a function.
+type rule struct {
+	text string
+	ok   func(v float64) bool
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+var (
+	anyNumber   = rule{"a finite number", finite}
+	nonNegative = rule{"a finite number ≥ 0", func(v float64) bool { return v >= 0 && finite(v) }}
+	positive    = rule{"a finite number > 0", func(v float64) bool { return v > 0 && finite(v) }}
+	fraction    = rule{"a number > 0 and < 1", func(v float64) bool { return v > 0 && v < 1 }}
+	part        = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
+)
+
+// atLeast is the rule of whole numbers.
+func atLeast(n int) rule {
+	return rule{fmt.Sprintf("a whole number ≥ %d", n), func(v float64) bool { return v >= float64(n) }}
+}
+
+func (r rule) check(v float64) error {
+	if r.ok(v) {
+		return nil
+	}
+	return fmt.Errorf("must be %s, got %v", r.text, v)
+}
+
+// number is a parameter that is a number. standard is its default, "" for one
+// that may be left out.
+func number(name, standard string, r rule, help string) Parameter {
+	return Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil && !math.IsInf(v, 0) { // out of range is for the rule to refuse
+			return nil, fmt.Errorf("want a number, got %q", text)
+		}
+		return v, r.check(v)
+	}}
+}
+
+// whole is a parameter that is a whole number.
+func whole(name, standard string, r rule, help string) Parameter {
+	return Parameter{Name: name, Type: WholeType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("want %s, got %q", r.text, text)
+		}
+		return v, r.check(float64(v))
+	}}
+}
+
+// truth is a parameter that is true or false.
+func truth(name, standard, help string) Parameter {
+	return Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help, parse: func(text string) (any, error) {
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("want true or false, got %q", text)
+		}
+		return v, nil
+	}}
+}
+
+// oneOf is a parameter that is one of some words, the first the default.
+func oneOf(name string, choices []string, help string) Parameter {
+	list := strings.Join(choices, ", ")
+	return Parameter{Name: name, Type: ChoiceType, Default: choices[0], Rule: "one of " + list, Help: help, Choices: choices, parse: func(text string) (any, error) {
+		if !slices.Contains(choices, text) {
+			return nil, fmt.Errorf("there is no %q; there are: %s", text, list)
+		}
+		return text, nil
+	}}
+}
+
+// numbers is a parameter that is a list of numbers, such as 0.1,1,10.
+func numbers(name, standard string, r rule, help string) Parameter {
+	return Parameter{Name: name, Type: NumbersType, Default: standard, Rule: "each " + r.text, Help: help, parse: func(text string) (any, error) {
+		var list []float64
+		for part := range strings.SplitSeq(text, ",") {
+			v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+			if err != nil && !math.IsInf(v, 0) {
+				return nil, fmt.Errorf("want numbers such as 0.1,1,10, got %q", text)
+			}
+			if err := r.check(v); err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	}}
+}
+
+// kernel is the parameter "kernel". chosen says what nil means to the learner.
+func kernel(chosen string) Parameter {
+	return Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true,
+		parse: func(text string) (any, error) {
+			k, err := kernels.Parse(text)
+			if err == nil {
+				err = k.Check(-1)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return k, nil
+		}}
+}
+
+// The parameters that many learners have.
+var (
+	medianKernel = kernel("gaussian, sigma the median distance")
+	lambdaNumber = number("lambda", "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
+	seedNumber   = whole("seed", "1", atLeast(0), "seed of every random choice")
+)
+
+// withHelp returns p with another text of help.
+func (p Parameter) withHelp(help string) Parameter {
+	p.Help = help
+	return p
+}
+
+// Values are parameters by their names. The methods give the zero value for one
+// that has no default and was not given.
+type Values map[string]any
+
+func value[T any](v Values, name string) T {
+	t, _ := v[name].(T)
+	return t
+}
+
+// Has tells whether a parameter was given or has a default.
+func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
+
+// Number returns a number.
+func (v Values) Number(name string) float64 { return value[float64](v, name) }
+
+// Numbers returns a list of numbers.
+func (v Values) Numbers(name string) []float64 { return value[[]float64](v, name) }
+
+// Whole returns a whole number.
+func (v Values) Whole(name string) int { return value[int](v, name) }
+
+// Bool returns a truth value.
+func (v Values) Bool(name string) bool { return value[bool](v, name) }
+
+// Choice returns the chosen word.
+func (v Values) Choice(name string) string { return value[string](v, name) }
+
+// Kernel returns a kernel; nil where Fit is to choose it.
+func (v Values) Kernel(name string) kernels.Kernel { return value[kernels.Kernel](v, name) }
+
+// Seed returns the seed.
+func (v Values) Seed() uint64 { return uint64(value[int](v, "seed")) }
