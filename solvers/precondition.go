@@ -42,7 +42,9 @@ type lowRankMaker func(task lowRankTask, f backend.Matrix[float64]) (rank int, l
 // lowRankMakers are the ways to make F, by the names that Params.Preconditioner
 // takes. The first that is there of "rpcholesky" and "nystrom" is the default.
 var lowRankMakers = map[string]lowRankMaker{
-	"nystrom": uniformNystrom,
+	"rpcholesky": rpCholesky,
+	"greedy":     greedyCholesky,
+	"nystrom":    uniformNystrom,
 }
 
 // lowRankScratch is what a lowRankMaker may take on the device beside f: F is

@@ -1,0 +1,152 @@
+package solvers
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024),
+// accelerated by rejection (Epperly, Tropp, Webber 2024, "Embrace rejection",
+// algorithm 2.2): candidates are drawn together from what is left of the
+// diagonal, and each is accepted with the probability that it would have had
+// after those before it. The pivots have the law of the method that takes one
+// at a time; the work on F is done for all accepted ones at once.
+//
+// It is a lowRankMaker.
+func rpCholesky(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error) {
+	p, err := newPivoting(task, f)
+	if err == nil {
+		err = p.random()
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(p.pivots), p.left, nil
+}
+
+// random chooses pivots by chance.
+func (p *pivoting) random() error {
+	r := rand.New(rand.NewPCG(p.seed, 0x52504368))
+	for p.more() {
+		s := draw(r, p.diag, p.width())
+		h, err := p.remain(s)
+		if err != nil {
+			return err
+		}
+		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)
+		if err := p.extend(pick(s, accepted), l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw returns count numbers of elements of weight, independent of each other,
+// with probabilities proportional to it. The sum of the weights is > 0.
+func draw(r *rand.Rand, weight []float64, count int) []int {
+	sums := make([]float64, len(weight))
+	total, last := 0.0, 0
+	for i, w := range weight {
+		total += w
+		sums[i] = total
+		if w > 0 {
+			last = i
+		}
+	}
+	s := make([]int, count)
+	for j := range s {
+		// The first element whose sum is above the point; never one of weight 0.
+		at := r.Float64() * total
+		i, found := slices.BinarySearch(sums, at)
+		if found {
+			for i < last && sums[i] <= at {
+				i++
+			}
+		}
+		s[j] = min(i, last)
+	}
+	return s
+}
+
+// reject goes through the candidates s in order, with h = (K − FFᵀ)_SS. It
+// accepts candidate j with the probability (what is left of its diagonal
+// element after the pivots accepted before it) / (what the proposal said), and
+// eliminates it then. It returns the numbers in s of those accepted, at most
+// most, and the factor of h at them.
+func reject(r *rand.Rand, h backend.Host[float64], diag []float64, s []int, most int, floor float64) (accepted []int, l backend.Host[float64]) {
+	e := newElimination(h)
+	for j := range s {
+		u := r.Float64() // one for each candidate, accepted or not
+		left := e.left(j)
+		if len(accepted) < most && left > floor && u*diag[s[j]] < left {
+			e.eliminate(j)
+			accepted = append(accepted, j)
+		}
+	}
+	return accepted, e.factor(accepted)
+}
+
+// An elimination is a Cholesky factorisation of a small matrix on the host
+// whose pivots are chosen on the way.
+type elimination struct {
+	a     [][]float64 // what is left; only i ≥ j is kept
+	steps [][]float64 // columns of the factor, in the order of the pivots
+}
+
+func newElimination(h backend.Host[float64]) *elimination {
+	e := &elimination{a: make([][]float64, h.Rows)}
+	for i := range e.a {
+		e.a[i] = slices.Clone(h.Row(i)[:i+1])
+	}
+	return e
+}
+
+// left is what is left of diagonal element j.
+func (e *elimination) left(j int) float64 { return e.a[j][j] }
+
+// at is element (i, j) of what is left.
+func (e *elimination) at(i, j int) float64 {
+	if i < j {
+		i, j = j, i
+	}
+	return e.a[i][j]
+}
+
+// eliminate makes j the next pivot.
+func (e *elimination) eliminate(j int) {
+	root := math.Sqrt(e.a[j][j])
+	column := make([]float64, len(e.a))
+	for i := range column {
+		column[i] = e.at(i, j) / root
+	}
+	for i, row := range e.a {
+		for p := range row {
+			row[p] -= column[i] * column[p]
+		}
+	}
+	e.steps = append(e.steps, column)
+}
+
+// factor returns the lower triangular factor of the matrix at the pivots,
+// which are given in the order in which they were eliminated.
+func (e *elimination) factor(pivots []int) backend.Host[float64] {
+	l := backend.NewHost[float64](len(pivots), len(pivots))
+	for p, column := range e.steps {
+		for q := p; q < len(pivots); q++ {
+			l.Row(q)[p] = column[pivots[q]]
+		}
+	}
+	return l
+}
+
+// pick returns s at the given places.
+func pick(s, places []int) []int {
+	picked := make([]int, len(places))
+	for p, j := range places {
+		picked[p] = s[j]
+	}
+	return picked
+}

@@ -1,0 +1,200 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// pivoting is a partial Cholesky factorisation K ≈ FFᵀ of a Gram matrix that is
+// never stored, with pivots chosen on the way. FFᵀ is the Nyström approximation
+// K_nS K_SS⁻¹ K_Sn by the rows S that were chosen, 0 ⪯ FFᵀ ⪯ K up to rounding.
+//
+// Only rows of K that belong to candidates for S are evaluated: O(nd)
+// operations for each. The work on F, O(nk²), is done in products and
+// triangular solves for several pivots at once; what the host does is O(nk).
+type pivoting struct {
+	lowRankTask
+	f      backend.Matrix[float64] // n×k; its first len(pivots) columns are F
+	pivots []int                   // S, rows of X in the order of their choice
+	diag   []float64               // of K − FFᵀ
+	left   float64                 // the sum of diag
+	n, d   int
+	rank   int     // the most columns
+	floor  float64 // what is left of a diagonal element when it is rounding only
+}
+
+// newPivoting prepares f. The diagonal of K is evaluated on the host.
+func newPivoting(task lowRankTask, f backend.Matrix[float64]) (*pivoting, error) {
+	p := &pivoting{lowRankTask: task, f: f}
+	p.n, p.rank = f.Dims()
+	_, p.d = task.x.Dims()
+	p.rank = min(p.rank, p.n)
+	if err := p.diagonal(); err != nil {
+		return nil, err
+	}
+	most := 0.0
+	for i, v := range p.diag {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return nil, fmt.Errorf("k(x, x) is %v at row %d: a low-rank factor needs a positive semidefinite kernel", v, i+1)
+		}
+		p.left += v
+		most = max(most, v)
+	}
+	// A sum of k squares is taken from each element.
+	p.floor = 8 * epsilon * math.Sqrt(float64(p.rank)) * most
+	return p, nil
+}
+
+// diagonal sets diag to k(x_i, x_i).
+func (p *pivoting) diagonal() error {
+	prog := kernels.Compile(p.kernel)
+	stats := make([]float64, len(prog.Stats))
+	p.diag = make([]float64, p.n)
+	return p.rows(p.x, func(i int, row []float64) {
+		for j, s := range prog.Stats {
+			stats[j] = s.Eval(row, row)
+		}
+		p.diag[i] = prog.Run(stats)
+	})
+}
+
+// rows calls visit with each row of m, read in blocks.
+func (p *pivoting) rows(m backend.Matrix[float64], visit func(i int, row []float64)) error {
+	n, c := m.Dims()
+	size := max(1, min(n, 1<<18/max(c, 1)))
+	buffer := backend.NewHost[float64](size, c)
+	for i := 0; i < n; i += size {
+		h := buffer.View(0, 0, min(size, n-i), c)
+		if err := p.b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
+			return err
+		}
+		for r := range h.Rows {
+			visit(i+r, h.Row(r))
+		}
+	}
+	return nil
+}
+
+// more tells whether another pivot is wanted and there is one.
+func (p *pivoting) more() bool {
+	return len(p.pivots) < p.rank && p.left > max(p.stop, float64(p.n)*p.floor)
+}
+
+// width is how many candidates are looked at together: enough for a product to
+// run at its rate, and few beside the rank, so that not many lie near each
+// other and are looked at in vain.
+func (p *pivoting) width() int { return min(p.rank, max(8, min(128, p.rank/4))) }
+
+// gather puts rows s of m together on the host.
+func (p *pivoting) gather(m backend.Matrix[float64], s []int) (backend.Host[float64], error) {
+	_, c := m.Dims()
+	h := backend.NewHost[float64](len(s), c)
+	for j, i := range s {
+		if err := p.b.Download(h.View(j, 0, 1, c), m.View(i, 0, 1, c)); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// upload puts h on the device. The caller frees it.
+func (p *pivoting) upload(h backend.Host[float64]) (backend.Matrix[float64], error) {
+	m, err := p.mem.new(h.Rows, h.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.b.Upload(m, h); err != nil {
+		p.mem.free(m)
+		return nil, err
+	}
+	return m, nil
+}
+
+// done is the part of F that is there.
+func (p *pivoting) done() backend.Matrix[float64] { return p.f.View(0, 0, p.n, len(p.pivots)) }
+
+// remain returns the lower triangle of (K − FFᵀ)_SS on the host.
+func (p *pivoting) remain(s []int) (h backend.Host[float64], err error) {
+	xs, err := p.gathered(p.x, s)
+	if err != nil {
+		return h, err
+	}
+	defer p.mem.free(xs)
+	m, err := p.mem.new(len(s), len(s))
+	if err != nil {
+		return h, err
+	}
+	defer p.mem.free(m)
+	p.b.Gram(m, p.kernel, xs, xs)
+	if len(p.pivots) > 0 {
+		fs, err := p.gathered(p.done(), s)
+		if err != nil {
+			return h, err
+		}
+		defer p.mem.free(fs)
+		p.b.Syrk(backend.Lower, backend.NoTrans, -1, fs, 1, m)
+	}
+	h = backend.NewHost[float64](len(s), len(s))
+	return h, p.b.Download(h, m)
+}
+
+// gathered puts rows s of m together on the device. The caller frees them.
+func (p *pivoting) gathered(m backend.Matrix[float64], s []int) (backend.Matrix[float64], error) {
+	h, err := p.gather(m, s)
+	if err != nil {
+		return nil, err
+	}
+	return p.upload(h)
+}
+
+// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ
+// is (K − FFᵀ)_SS, and brings diag and left up to date.
+func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
+	if len(s) == 0 {
+		return nil
+	}
+	xs, err := p.gathered(p.x, s)
+	if err != nil {
+		return err
+	}
+	defer p.mem.free(xs)
+	l, err := p.upload(factor)
+	if err != nil {
+		return err
+	}
+	defer p.mem.free(l)
+	columns := p.f.View(0, len(p.pivots), p.n, len(s))
+	p.b.Gram(columns, p.kernel, p.x, xs)
+	if len(p.pivots) > 0 {
+		fs, err := p.gathered(p.done(), s)
+		if err != nil {
+			return err
+		}
+		defer p.mem.free(fs)
+		p.b.Gemm(backend.NoTrans, backend.Transpose, -1, p.done(), fs, 1, columns)
+	}
+	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
+	p.left = 0
+	err = p.rows(columns, func(i int, row []float64) {
+		for _, v := range row {
+			p.diag[i] -= v * v
+		}
+		p.diag[i] = larger(p.diag[i], 0)
+		p.left += p.diag[i]
+	})
+	if err != nil {
+		return err
+	}
+	for _, i := range s {
+		p.left -= p.diag[i]
+		p.diag[i] = 0 // what a pivot leaves is rounding
+	}
+	p.pivots = append(p.pivots, s...)
+	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {
+		return fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package solvers
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// eachDevice runs f on every device that is usable here.
+func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
+	for _, s := range backend.Report() {
+		t.Run(s.Device, func(t *testing.T) {
+			if s.Err != nil {
+				t.Skipf("%s cannot be used here: %v", s.Device, s.Err)
+			}
+			dev, err := backend.Open(s.Device, backend.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			f(t, dev)
+			if now, _ := dev.InUse(); now != 0 {
+				t.Errorf("%d bytes are left on the device", now)
+			}
+		})
+	}
+}
+
+// normal returns n×d standard normal numbers.
+func normal(seed uint64, n, d int) backend.Host[float64] {
+	r := rand.New(rand.NewPCG(seed, 0))
+	h := backend.NewHost[float64](n, d)
+	for i := range h.Data {
+		h.Data[i] = r.NormFloat64()
+	}
+	return h
+}
+
+// hostGram is k(X, Z) by kernels.Eval.
+func hostGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
+	g := mat.NewDense(x.Rows, z.Rows, nil)
+	for i := range x.Rows {
+		for j := range z.Rows {
+			g.Set(i, j, kernels.Eval(k, x.Row(i), z.Row(j)))
+		}
+	}
+	return g
+}
+
+// pivotsOf runs a rule on dev and returns its pivots, F and what is left.
+func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
+	t.Helper()
+	b := dev.F64()
+	mem := newMemory(dev, b)
+	defer mem.freeAll()
+	mx, err := mem.place(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := mem.new(x.Rows, rank)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := dev.InUse()
+	p, err := newPivoting(lowRankTask{ctx: context.Background(), b: b, mem: mem, kernel: k, x: mx, seed: seed, stop: stop}, f)
+	if err == nil {
+		err = rule(p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := dev.InUse(); now != before {
+		t.Errorf("%d bytes beside F are left", now-before)
+	}
+	h := backend.NewHost[float64](x.Rows, rank)
+	if err := b.Download(h, f); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.pivots) == 0 {
+		return nil, nil, p.left
+	}
+	return p.pivots, mat.DenseCopyOf(mat.NewDense(x.Rows, rank, h.Data).Slice(0, x.Rows, 0, len(p.pivots))), p.left
+}
+
+var pivotRules = map[string]func(*pivoting) error{"rpcholesky": (*pivoting).random, "greedy": (*pivoting).greedy}
+
+// A partial Cholesky factorisation is K_nS K_SS⁻¹ K_Sn, whatever the order.
+func TestPivotedFactor(t *testing.T) {
+	const seed = 5
+	t.Log("seed", seed)
+	x := normal(seed, 60, 3)
+	for i := range 10 {
+		copy(x.Row(50+i), x.Row(i)) // repeated rows are never both chosen
+	}
+	k := kernels.Sum{kernels.Gaussian{Sigma: 1.5}, kernels.Scaled{Weight: 0.25, Kernel: kernels.Laplacian{Sigma: 2}}}
+	gram := hostGram(k, x, x)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for name, rule := range pivotRules {
+			for _, rank := range []int{1, 7, 30, 60} {
+				pivots, f, left := pivotsOf(t, dev, rule, k, x, rank, seed, 0)
+				if want := min(rank, 50); len(pivots) != want {
+					t.Fatalf("%s: %d pivots of %d asked for, want %d", name, len(pivots), rank, want)
+				}
+				var rest mat.Dense
+				rest.Mul(f, f.T())
+				rest.Sub(gram, &rest)
+				trace := 0.0
+				for i := range 60 {
+					trace += rest.At(i, i)
+				}
+				// A Cholesky factorisation in working precision is exact for a
+				// matrix that differs by (k+1)ε‖K‖ at most (Higham 2002, theorem
+				// 10.3), and tr K bounds ‖K‖.
+				bound := epsilon * 8 * float64(rank+1) * mat.Trace(gram)
+				if math.Abs(trace-left) > bound {
+					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
+				}
+				for _, i := range pivots {
+					for j := range 60 {
+						if v := math.Abs(rest.At(i, j)); v > bound {
+							t.Fatalf("%s, rank %d: row %d of K is a pivot and missed by %.3g", name, rank, i, v)
+						}
+					}
+				}
+				var eigen mat.EigenSym
+				symmetric := mat.NewSymDense(60, nil)
+				for i := range 60 {
+					for j := range i + 1 {
+						symmetric.SetSym(i, j, rest.At(i, j))
+					}
+				}
+				if !eigen.Factorize(symmetric, false) {
+					t.Fatal("no eigenvalues")
+				}
+				if least := slices.Min(eigen.Values(nil)); least < -bound {
+					t.Errorf("%s, rank %d: K − FFᵀ has the eigenvalue %.3g", name, rank, least)
+				}
+			}
+		}
+	})
+}
+
+// The greedy rule by the definition, one pivot at a time.
+func TestGreedyPivots(t *testing.T) {
+	const seed, n, rank = 7, 200, 40
+	t.Log("seed", seed)
+	x := normal(seed, n, 2)
+	k := kernels.Sum{kernels.Gaussian{Sigma: 0.5}, kernels.Linear{}}
+	gram := hostGram(k, x, x)
+	rest := mat.DenseCopyOf(gram)
+	var want []int
+	for range rank {
+		best := 0
+		for i := range n {
+			if rest.At(i, i) > rest.At(best, best) {
+				best = i
+			}
+		}
+		want = append(want, best)
+		column := mat.Col(nil, best, rest)
+		for i := range n {
+			for j := range n {
+				rest.Set(i, j, rest.At(i, j)-column[i]*column[j]/column[best])
+			}
+		}
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		got, _, _ := pivotsOf(t, dev, (*pivoting).greedy, k, x, rank, 0, 0)
+		if !slices.Equal(got, want) {
+			t.Errorf("pivots %v, want %v", got, want)
+		}
+	})
+}
+
+// Rejection leaves the law of the pivots as it is: the first two, drawn among
+// five candidates of which most are rejected, come up as often as one at a time.
+func TestRandomPivotsLaw(t *testing.T) {
+	const n, draws = 5, 4000
+	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
+	k := kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Sum{kernels.Constant{Value: 1}, kernels.Linear{}}}
+	gram := hostGram(k, x, x)
+	var want [n][n]float64
+	for i := range n {
+		first := gram.At(i, i) / mat.Trace(gram)
+		var left [n]float64
+		sum := 0.0
+		for j := range n {
+			left[j] = gram.At(j, j) - gram.At(i, j)*gram.At(i, j)/gram.At(i, i)
+			sum += left[j]
+		}
+		for j := range n {
+			want[i][j] = first * left[j] / sum
+		}
+	}
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	var got [n][n]int
+	for seed := range uint64(draws) {
+		p, _, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 2, seed, 0)
+		got[p[0]][p[1]]++
+	}
+	for i := range n {
+		for j := range n {
+			// Five standard deviations of a binomial count: with 25 counts a
+			// right law fails once in 70,000 choices of the seeds.
+			mean := draws * want[i][j]
+			if d := math.Abs(float64(got[i][j]) - mean); d > 5*math.Sqrt(mean)+1e-6*draws {
+				t.Errorf("pivots %d, %d came up %d times of %d, want %.1f", i, j, got[i][j], draws, mean)
+			}
+		}
+	}
+}
+
+// The same seed gives the same bits for every number of workers, another seed
+// other pivots; and the work stops once little is left.
+func TestPivotedRepeats(t *testing.T) {
+	x := normal(3, 300, 4)
+	k := kernels.Gaussian{Sigma: 2}
+	var first *mat.Dense
+	var pivots []int
+	for _, threads := range []int{1, 3} {
+		dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+		if err != nil {
+			t.Skip(err)
+		}
+		p, f, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 50, 9, 0)
+		if first != nil && (!mat.Equal(f, first) || !slices.Equal(p, pivots)) {
+			t.Errorf("with %d workers F has other bits", threads)
+		}
+		first, pivots = f, p
+		if q, _, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 50, 10, 0); slices.Equal(p, q) {
+			t.Error("another seed gives the same pivots")
+		}
+		// One candidate too many per round at most: a round ends above stop.
+		q, _, left := pivotsOf(t, dev, (*pivoting).random, k, x, 200, 9, 30)
+		if left > 30 || len(q) == 200 {
+			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)
+		}
+		dev.Close()
+	}
+}
