@@ -1,0 +1,100 @@
+package learners
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestRowCache: rows are those of K, whatever was asked for before, and the
+// cache keeps the rows that were used last.
+func TestRowCache(t *testing.T) {
+	t.Log("seed 1")
+	for _, name := range []string{"ref", "cpu"} {
+		dev, err := backend.Open(name, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		t.Run(name+"/float64", func(t *testing.T) { testRowCache(t, dev.F64(), 64*0x1p-52) })
+		t.Run(name+"/float32", func(t *testing.T) { testRowCache(t, dev.F32(), 64*0x1p-23) })
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%s: %d bytes are left", name, now)
+		}
+	}
+}
+
+// plainQueue hides that a backend can use Go memory as it is.
+type plainQueue[T backend.Float] struct{ backend.Backend[T] }
+
+// testRowCache: bound is a few roundings of the squared distances below 64 that
+// the kernel's values, below 1, are made of.
+func testRowCache[T backend.Float](t *testing.T, b backend.Backend[T], bound float64) {
+	const n, d = 37, 3
+	r := rand.New(rand.NewPCG(1, 0))
+	x := backend.NewHost[T](n, d)
+	wide := backend.NewHost[float64](n, d)
+	for i := range x.Data {
+		x.Data[i] = T(r.NormFloat64())
+		wide.Data[i] = float64(x.Data[i])
+	}
+	k := kernels.Gaussian{Sigma: 1.5}
+	for _, b := range []backend.Backend[T]{b, plainQueue[T]{b}} {
+		c, err := newRowCache(t.Context(), b, k, x, int64(5*n*8), 2, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(i int) {
+			t.Helper()
+			row, err := c.row(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, v := range row {
+				want := kernels.Eval(k, wide.Row(i), wide.Row(j))
+				if i == j && v != 1 || !(max(float64(v)-want, want-float64(v)) <= bound) {
+					t.Fatalf("K[%d][%d] is %v, want %v", i, j, v, want)
+				}
+			}
+		}
+		slots := c.capacity()
+		if slots < 5 || slots > 10 {
+			t.Fatalf("%d slots", slots)
+		}
+		for range 300 {
+			if r.IntN(3) == 0 {
+				list := r.Perm(n)[:1+r.IntN(slots)]
+				if err := c.fetch(list); err != nil {
+					t.Fatal(err)
+				}
+				for _, i := range list {
+					if !c.has(i) {
+						t.Fatalf("row %d of %v is not kept", i, list)
+					}
+					check(i)
+				}
+			} else {
+				check(r.IntN(n))
+			}
+		}
+		// The rows used last are kept, and only they.
+		for i := range slots {
+			check(i)
+		}
+		check(0)
+		check(n - 1)
+		if misses := c.misses; !c.has(0) || c.has(1) || !c.has(2) {
+			t.Errorf("kept: %v, %v, %v", c.has(0), c.has(1), c.has(2))
+		} else if check(0); c.misses != misses {
+			t.Error("a kept row was computed")
+		}
+		if err := c.fetch(r.Perm(n)); err == nil {
+			t.Error("more rows than can be kept were not refused")
+		}
+		c.close()
+	}
+}
