@@ -3,80 +3,104 @@ package solvers
 import (
 	"errors"
 	"fmt"
-
-	"github.com/mercer-go/mercer/backend"
+	"strings"
 )
 
 // The cost model: the time of a method is the sum over its steps of
 // floating-point operations divided by the rate of that kind of step. Only the
 // ratios of the rates matter for the choice, so they are relative to a large
-// matrix product. The values are defaults for a blocked BLAS on a CPU, taken
-// from the usual order of its routines; a measurement on the machine may
-// replace them. The choice depends on n, d, t, λ and these constants only, so
-// it is the same on every device.
+// matrix product in float64. The values are defaults for a blocked BLAS on a CPU.
+// The choice depends on the problem and these constants only, so it is the same
+// on every device.
 const (
 	rateProduct = 1.0  // Gemm, Syrk and the Gram matrix of a linear kernel
 	ratePotrf   = 0.6  // its panels run below the rate of a product
 	rateThin    = 0.15 // products and solves with few columns: bound by memory
 )
 
-// stageFlops returns the operations of the stages of a method.
-func stageFlops(m Method, n, d, t int, bordered, linear bool) []float64 {
-	if m == Primal {
-		return []float64{
-			backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n),
-			backend.PotrfFlops(d),
-			// Two solves of two triangles, and the residual from X twice.
-			4*backend.TrsmFlops(d, t) + 4*backend.GemmFlops(n, t, d),
+// soluble refuses for a method in the dual what has no unique solution there,
+// whatever the samples.
+func (z *sizes) soluble(m Method) error {
+	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
+		return fmt.Errorf("solvers: %s: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use the method primal", m)
+	}
+	return nil
+}
+
+// choose returns the method, what it would do, and why it was taken.
+func choose(z *sizes, par Params) (method, estimate, string, error) {
+	if par.Method != Auto {
+		m, err := lookUp(par.Method)
+		if err != nil {
+			return m, estimate{}, "", err
+		}
+		e, err := m.estimate(z, par)
+		return m, e, "asked for", err
+	}
+	if z.linear && z.p.Lambda == 0 {
+		name, why := Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
+		if z.p.Intercept || z.n >= z.d {
+			name, why = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
+		}
+		m, err := lookUp(name)
+		if err != nil {
+			return m, estimate{}, "", err
+		}
+		e, err := m.estimate(z, par)
+		return m, e, why, err
+	}
+	return cheapest(z, par)
+}
+
+// cheapest takes the method of the least modelled time among those that fit the
+// memory, or of the least memory when none does.
+func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
+	var list, large []string
+	var all []error
+	fits := false
+	for _, m := range methods {
+		if m.only {
+			continue
+		}
+		e, err := m.estimate(z, par)
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		need := e.bytesOf(z.n)
+		fit := need <= z.available
+		if fit {
+			list = append(list, fmt.Sprintf("%s %.2g", m.name, e.cost))
+		} else {
+			large = append(large, fmt.Sprintf("%s needs %s", m.name, size(need)))
+		}
+		better := best.name == "" || fit && !fits
+		switch {
+		case better:
+		case fit == fits && fit:
+			better = e.cost < chosen.cost
+		case fit == fits:
+			better = need < chosen.bytesOf(z.n)
+		}
+		if better {
+			best, chosen, fits = m, e, fit
 		}
 	}
-	columns := t
-	if bordered {
-		columns++
+	if best.name == "" {
+		return best, chosen, "", errors.Join(all...)
 	}
-	solve := 2*backend.TrsmFlops(n, columns) + backend.GramMulFlops(n, n, d, t)
-	if linear {
-		solve += backend.GemmFlops(d, t, n)
-	}
-	return []float64{backend.GramFlops(n, n, d, true), backend.PotrfFlops(n), solve}
-}
-
-// cost is the modelled time of a method, in operations of a large product.
-func cost(m Method, n, d, t int, bordered, linear bool) float64 {
-	f := stageFlops(m, n, d, t, bordered, linear)
-	solve := f[2] / rateThin
-	if m == Dual {
-		// The residual forms K a second time, at the rate of a product.
-		again := backend.GramFlops(n, n, d, false)
-		solve = (f[2]-again)/rateThin + again/rateProduct
-	}
-	return f[0]/rateProduct + f[1]/ratePotrf + solve
-}
-
-// choose returns the method for p and why.
-func choose(p Problem, n int, m Method) (Method, string, error) {
-	linear := isLinear(p.Kernel)
 	switch {
-	case m == Dual && linear && p.Lambda == 0 && p.Intercept:
-		return "", "", errors.New("solvers: dual: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use the method primal")
-	case m == Dual || m == Primal && linear:
-		return m, "asked for", nil
-	case m == Primal:
-		return "", "", fmt.Errorf("solvers: primal: needs the kernel linear(), got %v: use the method dual", p.Kernel)
-	case m != Auto:
-		return "", "", fmt.Errorf("solvers: no method is called %q: there are %q and %q", m, Dual, Primal)
-	case !linear:
-		return Dual, "the only method for " + p.Kernel.String(), nil
-	case p.Lambda == 0 && (p.Intercept || n >= p.X.Cols):
-		return Primal, "with lambda 0 the dual matrix is singular, whatever the samples", nil
-	case p.Lambda == 0:
-		return Dual, "with lambda 0 and fewer samples than features the primal matrix is singular", nil
+	case len(list)+len(large) == 1:
+		why = "the only method for " + z.kernel.String()
+	case !fits:
+		why = "takes the least memory: " + strings.Join(large, ", ")
+	case len(list) == 1:
+		why = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(large, ", "))
+	default:
+		why = "cheapest: " + strings.Join(list, ", ") + " operations at the rate of a matrix product"
+		if len(large) > 0 {
+			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))
+		}
 	}
-	d, t := p.X.Cols, p.Y.Cols
-	dual, primal := cost(Dual, n, d, t, false, true), cost(Primal, n, d, t, false, true)
-	m = Primal
-	if dual < primal {
-		m = Dual
-	}
-	return m, fmt.Sprintf("cheaper: primal %.3g, dual %.3g operations at the rate of a matrix product", primal, dual), nil
+	return best, chosen, why, nil
 }

@@ -22,12 +22,12 @@ func TestChoice(t *testing.T) {
 		want   solvers.Method
 		reason string
 	}{
-		{"more samples than features", shape(kernels.Linear{}, 1000, 10), solvers.Primal, "cheaper: primal"},
-		{"more features than samples", shape(kernels.Linear{}, 10, 1000), solvers.Dual, "cheaper: primal"},
+		{"more samples than features", shape(kernels.Linear{}, 1000, 10), solvers.Primal, "cheapest: dual"},
+		{"more features than samples", shape(kernels.Linear{}, 10, 1000), solvers.Dual, "cheapest: dual"},
 		{"another kernel", shape(kernels.Matern{Nu: 0.5, Sigma: 1}, 1000, 10), solvers.Dual, "the only method for exponential(sigma=1)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan, err := solvers.MakePlan(dev, test.p, solvers.Auto)
+			plan, err := solvers.MakePlan(dev, test.p, solvers.Params{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestChoice(t *testing.T) {
 				if m == solvers.Primal && test.p.Kernel != (kernels.Linear{}) {
 					continue
 				}
-				if plan, err := solvers.MakePlan(dev, test.p, m); err != nil || plan.Method != m || plan.Reason != "asked for" {
+				if plan, err := solvers.MakePlan(dev, test.p, solvers.Params{Method: m}); err != nil || plan.Method != m || plan.Reason != "asked for" {
 					t.Errorf("asked for %s: got %+v, %v", m, plan, err)
 				}
 			}
@@ -46,7 +46,7 @@ func TestChoice(t *testing.T) {
 	}
 	p := shape(kernels.Linear{}, 10, 1000)
 	p.Lambda, p.Intercept = 0, true
-	if plan, err := solvers.MakePlan(dev, p, solvers.Auto); err != nil || plan.Method != solvers.Primal {
+	if plan, err := solvers.MakePlan(dev, p, solvers.Params{}); err != nil || plan.Method != solvers.Primal {
 		t.Errorf("lambda 0 with an intercept: got %+v, %v", plan, err)
 	}
 }
@@ -60,7 +60,7 @@ func TestCrossover(t *testing.T) {
 	changes, last := 0, solvers.Primal
 	for d := 10; d <= 1000; d += 10 {
 		p := shape(kernels.Linear{}, n, d)
-		plan, err := solvers.MakePlan(dev, p, solvers.Auto)
+		plan, err := solvers.MakePlan(dev, p, solvers.Params{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +71,11 @@ func TestCrossover(t *testing.T) {
 				t.Errorf("the choice changes at %d features for %d samples", d, n)
 			}
 		}
-		primal, err := solvers.MakePlan(dev, p, solvers.Primal)
+		primal, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.Primal})
 		if err != nil {
 			t.Fatal(err)
 		}
-		dual, err := solvers.MakePlan(dev, p, solvers.Dual)
+		dual, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.Dual})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,11 @@
 //
 // where the norm leaves b out: the intercept is not penalised.
 //
-//	dual.go     Cholesky of the n × n matrix K + λW⁻¹, for every kernel
+//	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in half storage, for every kernel
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
-//	choose.go   which of the two is cheaper
+//	methods.go  the list of methods; a new one is a file and a line there
+//	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
+//	choose.go   which of them is cheapest
 //	plan.go     memory and work, known before the work starts
 //
 // The methods are written against backend.Device alone. Every result carries

@@ -65,7 +65,13 @@ func TestRefusals(t *testing.T) {
 		{"tiny weight", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1, 5e-324, 1} }, "solvers: weights: row 2: 5e-324 is too small for lambda 1"},
 		{"huge weights", func(p *solvers.Problem, _ *solvers.Params) { p.Weights = []float64{1e308, 1e308, 1} }, "solvers: weights: their sum is not a finite number"},
 		{"negative memory", func(_ *solvers.Problem, q *solvers.Params) { q.Memory = -1 }, "solvers: memory must be ≥ 0 bytes, got -1"},
-		{"unknown method", func(_ *solvers.Problem, q *solvers.Params) { q.Method = "cg" }, `solvers: no method is called "cg": there are "dual" and "primal"`},
+		{"negative tol", func(_ *solvers.Problem, q *solvers.Params) { q.Tol = -1 }, "solvers: tol must be a finite number ≥ 0, got -1"},
+		{"NaN tol", func(_ *solvers.Problem, q *solvers.Params) { q.Tol = nan }, "solvers: tol must be a finite number ≥ 0, got NaN"},
+		{"negative iterations", func(_ *solvers.Problem, q *solvers.Params) { q.MaxIter = -1 }, "solvers: the number of iterations must be ≥ 0, got -1"},
+		{"negative rank", func(_ *solvers.Problem, q *solvers.Params) { q.Rank = -1 }, "solvers: the rank of the preconditioner must be ≥ 0, got -1"},
+		{"unknown preconditioner", func(_ *solvers.Problem, q *solvers.Params) { q.Preconditioner = "ilu" }, `solvers: no preconditioner is called "ilu": there are `},
+		{"unknown operator", func(_ *solvers.Problem, q *solvers.Params) { q.Operator = "float16" }, `solvers: no operator is called "float16": there are "float64"`},
+		{"unknown method", func(_ *solvers.Problem, q *solvers.Params) { q.Method = "qr" }, `solvers: no method is called "qr": there are "dual", "primal"`},
 		{"primal, not linear", func(_ *solvers.Problem, q *solvers.Params) { q.Method = solvers.Primal }, "solvers: primal: needs the kernel linear(), got gaussian(sigma=1): use the method dual"},
 		{"dual, singular", func(p *solvers.Problem, q *solvers.Params) {
 			p.Kernel, p.Lambda, p.Intercept, q.Method = kernels.Linear{}, 0, true, solvers.Dual

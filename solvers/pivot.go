@@ -26,13 +26,9 @@ func (w *work) pivotTol() float64 {
 	return 8 * epsilon * math.Sqrt(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot of the factor l
-// that is rounding only; before is the diagonal of the matrix.
-func (w *work) checkPivots(l backend.Matrix[float64], before []float64) error {
-	after, err := w.diagonal(l)
-	if err != nil {
-		return err
-	}
+// checkPivots returns a *backend.PivotError for the first pivot of a factor
+// that is rounding only; after is the factor's diagonal, before the matrix's.
+func (w *work) checkPivots(after, before []float64) error {
 	tol := w.pivotTol()
 	for i, v := range after {
 		least := tol * before[i]
@@ -44,25 +40,6 @@ func (w *work) checkPivots(l backend.Matrix[float64], before []float64) error {
 		}
 	}
 	return nil
-}
-
-// diagonal returns the diagonal of a, read in square blocks along it.
-func (w *work) diagonal(a backend.Matrix[float64]) ([]float64, error) {
-	const side = 64
-	n, _ := a.Dims()
-	d := make([]float64, n)
-	h := backend.NewHost[float64](min(n, side), min(n, side))
-	for i := 0; i < n; i += side {
-		r := min(side, n-i)
-		part := h.View(0, 0, r, r)
-		if err := w.b.Download(part, a.View(i, i, r, r)); err != nil {
-			return nil, err
-		}
-		for p := range r {
-			d[i+p] = part.Row(p)[p]
-		}
-	}
-	return d, nil
 }
 
 // roundingOfColumn is what the squares of column j of X may sum to although the

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -45,6 +48,18 @@ var lowRankMakers = map[string]lowRankMaker{
 	"rpcholesky": rpCholesky,
 	"greedy":     greedyCholesky,
 	"nystrom":    uniformNystrom,
+}
+
+// Preconditioners returns the names that Params.Preconditioner takes beside "".
+func Preconditioners() []string {
+	return append(slices.Sorted(maps.Keys(lowRankMakers)), "none")
+}
+
+func checkPreconditioner(name string) error {
+	if list := Preconditioners(); name != "" && !slices.Contains(list, name) {
+		return fmt.Errorf("solvers: no preconditioner is called %q: there are %s", name, strings.Join(list, ", "))
+	}
+	return nil
 }
 
 // lowRankScratch is what a lowRankMaker may take on the device beside f: F is

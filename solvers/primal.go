@@ -1,8 +1,39 @@
 package solvers
 
 import (
+	"fmt"
+
 	"github.com/mercer-go/mercer/backend"
 )
+
+// Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
+const Primal Method = "primal"
+
+func primalEstimate(z *sizes, _ Params) (estimate, error) {
+	if !z.linear {
+		return estimate{}, fmt.Errorf("solvers: primal: needs the kernel linear(), got %v: use the method dual", z.kernel)
+	}
+	n, d, t := z.n, z.d, z.t
+	e := estimate{
+		stages: []stage{
+			{"gram", backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n)},
+			{"factor", backend.PotrfFlops(d)},
+			// Two solves of two triangles, and the residual from X twice.
+			{"solve", 4*backend.TrsmFlops(d, t) + 4*backend.GemmFlops(n, t, d)},
+		},
+		// XᵀX, the solution and its residual, and one block of rows.
+		bytesOf: func(n int) int64 {
+			r := blockRows(n, d)
+			e := sum(elements(d, d), elements(2*d, t), elements(r, t))
+			if !z.wrapped || z.weighted {
+				e = add(e, elements(r, d))
+			}
+			return bytes(e)
+		},
+	}
+	e.cost = e.stages[0].flops/rateProduct + e.stages[1].flops/ratePotrf + e.stages[2].flops/rateThin
+	return e, nil
+}
 
 // primal solves (XᵀWX + λI)w = XᵀWy, X and y centred when there is an
 // intercept. XᵀWX is summed over blocks of rows, so X is never copied whole.
@@ -45,23 +76,26 @@ func (w *work) primal() error {
 	if err != nil {
 		return w.fail(err)
 	}
-	before, err := w.diagonal(a)
+	before, err := diagonal(w.b, a)
 	if err != nil {
 		return w.fail(err)
 	}
 	err = w.timed("factor", &w.res.Seconds.Factor, func() error { return w.b.Potrf(backend.Lower, a) })
 	if err == nil {
-		err = w.checkPivots(a, before)
+		var after []float64
+		if after, err = diagonal(w.b, a); err == nil {
+			err = w.checkPivots(after, before)
+		}
 	}
 	if err != nil {
 		return w.primalPivot(err, before)
 	}
 	err = w.timed("solve", &w.res.Seconds.Solve, func() error {
-		w.cholesky(a, coef)
+		cholesky(w.b, a, coef)
 		if err := w.normalResidual(blocks, coef, r); err != nil {
 			return err
 		}
-		w.cholesky(a, r)
+		cholesky(w.b, a, r)
 		one := make([]float64, s.t)
 		for j := range one {
 			one[j] = 1
@@ -87,13 +121,13 @@ func (w *work) primal() error {
 		}
 		w.res.Residual = larger(w.res.Residual, ratio(norm(s.d, at(left)), norm(s.d, at(rhs))))
 	}
-	return w.finishIntercept()
-}
-
-// cholesky queues b ← (LLᵀ)⁻¹ b.
-func (w *work) cholesky(l, b backend.Matrix[float64]) {
-	w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
-	w.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
+	if err := w.finishIntercept(); err != nil {
+		return err
+	}
+	if tol := w.par.tol(); !(w.res.Residual <= tol) {
+		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "its residual does not fall by refinement", Result: w.res}
+	}
+	return nil
 }
 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef.

@@ -2,9 +2,6 @@ package solvers
 
 import "sync"
 
-// The stages of a Solve, in their order.
-var stages = []string{"gram", "factor", "solve"}
-
 // progress turns counts of floating-point operations into Progress. A stage
 // ends at its planned share whatever the backend has counted, so that the
 // fraction neither falls nor passes 1.
@@ -21,8 +18,8 @@ type progress struct {
 
 func newProgress(report func(Progress), plan Plan) *progress {
 	p := &progress{report: report, share: map[string]float64{}, total: plan.Flops}
-	for i, s := range stages {
-		p.share[s] = plan.stages[i] / plan.Flops
+	for _, s := range plan.stages {
+		p.share[s.name] += s.flops / plan.Flops
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package solvers
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
@@ -18,20 +19,39 @@ type Problem struct {
 	Intercept bool                  // an unpenalised b; otherwise b = 0
 }
 
-// Method names a way to solve a Problem.
+// Method names a way to solve a Problem; methods.go lists them.
 type Method string
 
-const (
-	Auto   Method = ""       // the cheaper one, by the cost model of choose.go
-	Dual   Method = "dual"   // Cholesky of K + λW⁻¹: O(n²d + n³)
-	Primal Method = "primal" // Cholesky of XᵀWX + λI: O(nd² + d³); kernels.Linear only
-)
+// Auto is the method with the least modelled time that fits the memory.
+const Auto Method = ""
 
 // Params are the choices of a caller; the zero value is right for most.
 type Params struct {
 	Method   Method
 	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
 	Progress func(Progress) // nil, or told of the work as it is done; called by one goroutine at a time
+
+	// Tol is the relative residual that every output must reach, in float64 and
+	// computed from the data; 0 is 1e-8. A Solve that does not reach it fails
+	// with a *ConvergenceError.
+	Tol float64
+	// MaxIter bounds the products with K of an iterative method, over all
+	// outputs and precisions; 0 is 10000.
+	MaxIter int
+	// Operator is how an iterative method keeps K; OperatorAuto is the fastest
+	// that fits.
+	Operator Operator
+	// Preconditioner names how an iterative method approximates K by low rank;
+	// "" is the best that there is, "none" is none. Preconditioners lists them.
+	Preconditioner string
+	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
+	// and the memory.
+	Rank int
+	// Seed of every random choice; it changes how a solution is found, not which
+	// system is solved.
+	Seed uint64
+	// Checkpoint lets an iterative Solve go on where an earlier one was ended.
+	Checkpoint Checkpoint
 }
 
 // Progress is how far a Solve has come.
@@ -45,27 +65,33 @@ type Seconds struct{ Gram, Factor, Solve, Total float64 }
 
 // Result is a solved Problem. Numbers of rows are those of Problem.X.
 type Result struct {
-	Method Method
+	Method Method // the one that gave the solution
 	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
 	// empty after Primal.
 	Alpha backend.Host[float64]
 	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b, after
-	// either method. It is empty for other kernels.
+	// any method. It is empty for other kernels.
 	Coef backend.Host[float64]
 	// Intercept is b, one entry for each output; zeros without intercept.
 	Intercept []float64
 	// Residual is the largest over the outputs of the relative residual in
 	// the 2-norm of the system that was solved, over the samples of weight > 0:
 	//
-	//	dual     ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
+	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept the dual one includes the equation 1ᵀα = 0, and X and
+	// With an intercept the latter includes the equation 1ᵀα = 0, and X and
 	// y of the primal one are centred by their weighted means. 0/0 is 0.
 	Residual float64
 	Plan     Plan
 	Bytes    int64 // the most that this Solve had on the device, measured
 	Seconds  Seconds
+
+	Iters    int      // products with K + λW⁻¹ that the iteration took; 0 for a direct method
+	Rank     int      // of the preconditioner; 0: none
+	Jitter   float64  // added to the diagonal of a factor that only preconditions; the solution has none of it
+	Fallback string   // why what was planned did not do, and what was done instead; "": it did
+	Notes    []string // what else a user may want to know, one line each
 }
 
 // Solve solves p on dev.
@@ -73,20 +99,18 @@ type Result struct {
 // It refuses, before work starts, a Problem that breaks a rule (the error
 // names row and column, counted from 1) or that does not fit the memory
 // (*BudgetError). A matrix that is not positive definite to working precision
-// gives an error that wraps *backend.PivotError and says how large λ must be.
+// gives an error that wraps *backend.PivotError and says how large λ must be;
+// a residual above Params.Tol a *ConvergenceError with the best solution found.
 // Once ctx is done, Solve returns within about 0.1 s an error that wraps
 // context.Cause(ctx). On every return the memory of the device has been given
 // back.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start := time.Now()
-	if par.Memory < 0 {
-		return nil, fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", par.Memory)
-	}
-	plan, err := MakePlan(dev, p, par.Method)
+	plan, err := MakePlan(dev, p, par)
 	if err != nil {
 		return nil, err
 	}
-	if err := plan.fits(dev, par.Memory); err != nil {
+	if err := plan.fits(); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(ctx); err != nil {
@@ -95,26 +119,61 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 
 	w := newWork(ctx, dev, p, par, plan)
 	defer w.mem.freeAll()
-	if plan.Method == Primal {
-		err = w.primal()
-	} else {
-		err = w.dual()
-	}
+	err = plan.how.solve(w)
+	w.res.Bytes = w.mem.peak()
+	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
 		return nil, err
 	}
 	w.progress.finish()
-	w.res.Bytes = w.mem.peak()
-	w.res.Seconds.Total = time.Since(start).Seconds()
 	return w.res, nil
+}
+
+// check holds the rules of the params that no method can relax.
+func (par Params) check() error {
+	switch {
+	case par.Memory < 0:
+		return fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", par.Memory)
+	case !(par.Tol >= 0) || math.IsInf(par.Tol, 1):
+		return fmt.Errorf("solvers: tol must be a finite number ≥ 0, got %v", par.Tol)
+	case par.MaxIter < 0:
+		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", par.MaxIter)
+	case par.Rank < 0:
+		return fmt.Errorf("solvers: the rank of the preconditioner must be ≥ 0, got %d", par.Rank)
+	case par.Checkpoint.Every < 0:
+		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
+	}
+	if err := par.Operator.check(); err != nil {
+		return err
+	}
+	return checkPreconditioner(par.Preconditioner)
+}
+
+// tol is Params.Tol or its default.
+func (par Params) tol() float64 {
+	if par.Tol == 0 {
+		return 1e-8
+	}
+	return par.Tol
+}
+
+// maxIter is Params.MaxIter or its default.
+func (par Params) maxIter() int {
+	if par.MaxIter == 0 {
+		return 10000
+	}
+	return par.MaxIter
 }
 
 // work is one Solve in progress.
 type work struct {
 	ctx      context.Context
+	dev      backend.Device
 	b        backend.Backend[float64] // under ctx, counting progress
+	b32      backend.Backend[float32] // the same
 	mem      *memory
 	s        *samples
+	par      Params
 	plan     Plan
 	progress *progress
 	res      *Result
@@ -123,12 +182,15 @@ type work struct {
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
 	w := &work{
 		ctx:      ctx,
+		dev:      dev,
 		s:        newSamples(p),
+		par:      par,
 		plan:     plan,
 		progress: newProgress(par.Progress, plan),
 		res:      &Result{Method: plan.Method, Plan: plan, Intercept: make([]float64, p.Y.Cols)},
 	}
 	w.b = dev.F64().With(ctx, w.progress.done)
+	w.b32 = dev.F32().With(ctx, w.progress.done)
 	w.mem = newMemory(dev, w.b)
 	return w
 }
@@ -145,6 +207,9 @@ func (w *work) timed(stage string, seconds *float64, f func() error) error {
 	err := f()
 	if err == nil {
 		err = w.b.Sync()
+	}
+	if err == nil {
+		err = w.b32.Sync()
 	}
 	*seconds += time.Since(start).Seconds()
 	return err

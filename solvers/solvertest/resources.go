@@ -34,11 +34,11 @@ func testMemory(c *cell) {
 			q := p
 			q.Intercept, q.Weights = intercept, weights
 			dev := c.open(c, backend.Config{}) // a new one: its peak is that of this solve
-			plan, err := solvers.MakePlan(dev, q, c.method)
+			plan, err := solvers.MakePlan(dev, q, c.par)
 			if err != nil {
 				c.Fatal(err)
 			}
-			res, err := solvers.Solve(c.Context(), dev, q, solvers.Params{Method: c.method})
+			res, err := solvers.Solve(c.Context(), dev, q, c.par)
 			if err != nil {
 				c.Fatal(err)
 			}
@@ -59,16 +59,30 @@ func testMemory(c *cell) {
 	}
 }
 
+// within is the params with a limit of memory.
+func (c *cell) within(limit int64) solvers.Params {
+	par := c.par
+	par.Memory = limit
+	return par
+}
+
+// watched is the params with a callback.
+func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
+	par := c.par
+	par.Progress = progress
+	return par
+}
+
 // testBudget: one byte too few is refused, with the number of rows that fits.
 func testBudget(c *cell) {
 	p := c.large()
-	plan, err := solvers.MakePlan(c.dev, p, c.method)
+	plan, err := solvers.MakePlan(c.dev, p, c.par)
 	if err != nil {
 		c.Fatal(err)
 	}
 	refused := func(dev backend.Device, limit int64) {
 		c.Helper()
-		_, err := solvers.Solve(c.Context(), dev, p, solvers.Params{Method: c.method, Memory: limit})
+		_, err := solvers.Solve(c.Context(), dev, p, c.within(limit))
 		var budget *solvers.BudgetError
 		if !errors.As(err, &budget) {
 			c.Fatalf("not refused as too large: %v", err)
@@ -87,7 +101,7 @@ func testBudget(c *cell) {
 				continue
 			}
 			q := subset(p, upTo(n))
-			small, err := solvers.MakePlan(dev, q, c.method)
+			small, err := solvers.MakePlan(dev, q, c.par)
 			if err != nil {
 				c.Fatal(err)
 			}
@@ -98,7 +112,7 @@ func testBudget(c *cell) {
 	}
 	refused(c.dev, plan.Bytes-1)
 	refused(c.open(c, backend.Config{Memory: plan.Bytes - 1}), 0)
-	if _, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method, Memory: plan.Bytes}); err != nil {
+	if _, err := solvers.Solve(c.Context(), c.dev, p, c.within(plan.Bytes)); err != nil {
 		c.Errorf("the planned memory is not enough: %v", err)
 	}
 }
@@ -109,13 +123,13 @@ func testProgress(c *cell) {
 	p := c.large()
 	var inside atomic.Int32
 	var told []solvers.Progress
-	_, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method, Progress: func(s solvers.Progress) {
+	_, err := solvers.Solve(c.Context(), c.dev, p, c.watched(func(s solvers.Progress) {
 		if inside.Add(1) != 1 {
 			c.Error("called by two goroutines at a time")
 		}
 		told = append(told, s)
 		inside.Add(-1)
-	}})
+	}))
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -141,11 +155,11 @@ func testCancelled(c *cell) {
 		if at < 0 {
 			cancel(cause)
 		}
-		res, err := solvers.Solve(ctx, c.dev, p, solvers.Params{Method: c.method, Progress: func(s solvers.Progress) {
+		res, err := solvers.Solve(ctx, c.dev, p, c.watched(func(s solvers.Progress) {
 			if s.Fraction >= at {
 				cancel(cause)
 			}
-		}})
+		}))
 		cancel(nil)
 		if !errors.Is(err, cause) || res != nil {
 			c.Errorf("cancelled at %v: got %v, error %v", at, res, err)
@@ -154,7 +168,7 @@ func testCancelled(c *cell) {
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	cancel()
-	if _, err := solvers.Solve(ctx, c.dev, p, solvers.Params{Method: c.method}); !errors.Is(err, context.Canceled) {
+	if _, err := solvers.Solve(ctx, c.dev, p, c.par); !errors.Is(err, context.Canceled) {
 		c.Errorf("not context.Canceled: %v", err)
 	}
 }
@@ -172,7 +186,7 @@ func testFaults(c *cell) {
 				}
 				return nil
 			}}
-			_, err := solvers.Solve(c.Context(), dev, p, solvers.Params{Method: c.method})
+			_, err := solvers.Solve(c.Context(), dev, p, c.par)
 			c.nothingLeft()
 			if calls < n {
 				if err != nil {

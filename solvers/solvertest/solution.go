@@ -175,14 +175,20 @@ func testResidual(c *cell) {
 		}
 
 		bad := &device{Device: c.dev, factor: 1e-2}
-		res, err := solvers.Solve(c.Context(), bad, p, solvers.Params{Method: c.method})
+		res, err := solvers.Solve(c.Context(), bad, p, c.par)
+		var short *solvers.ConvergenceError
+		if errors.As(err, &short) {
+			res, err = short.Result, nil
+			if short.Residual != res.Residual || !(short.Residual > short.Tol) {
+				c.Errorf("%+v does not say what its result has: a residual of %.3g", short, res.Residual)
+			}
+		} else if c.method == solvers.Dual || c.method == solvers.Primal {
+			c.Fatalf("the wrong factor is not reported: %v", err)
+		}
 		if err != nil {
 			c.Fatal(err)
 		}
 		want, noise = residual(p, res, o)
-		if !(want > 100*noise) {
-			c.Fatalf("the wrong factor gives a residual of %.3g only", want)
-		}
 		if !(math.Abs(res.Residual-want) <= noise) {
 			c.Errorf("wrong factor: residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
 		}
@@ -261,7 +267,7 @@ func testSingular(c *cell) {
 	p.Lambda, p.Weights = 0, nil
 	refused := func(p solvers.Problem) {
 		c.Helper()
-		_, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method})
+		_, err := solvers.Solve(c.Context(), c.dev, p, c.par)
 		if err == nil {
 			c.Fatal("a singular system was solved")
 		}

@@ -27,6 +27,7 @@ import (
 // Suite says what is tested.
 type Suite struct {
 	Method  solvers.Method
+	Params  solvers.Params   // of every Solve, but for Method
 	Kernels []kernels.Kernel // that the method takes
 	Seed    uint64           // of every random number; 0 is 1
 }
@@ -45,7 +46,8 @@ func Run(t *testing.T, s Suite) {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
 					t.Run(test.name, func(t *testing.T) {
-						c := &cell{T: t, open: open, dev: dev, method: s.Method, kernel: k, seed: s.Seed}
+						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, kernel: k, seed: s.Seed}
+						c.par.Method = s.Method
 						test.run(c)
 						c.nothingLeft()
 					})
@@ -127,6 +129,7 @@ type cell struct {
 	open   Open
 	dev    backend.Device
 	method solvers.Method
+	par    solvers.Params
 	kernel kernels.Kernel
 	seed   uint64
 }
@@ -140,7 +143,7 @@ func (c *cell) random() *rand.Rand {
 // solve solves p by the method under test, or ends the test.
 func (c *cell) solve(p solvers.Problem) *solvers.Result {
 	c.Helper()
-	res, err := solvers.Solve(c.Context(), c.dev, p, solvers.Params{Method: c.method})
+	res, err := solvers.Solve(c.Context(), c.dev, p, c.par)
 	if err != nil {
 		c.Fatal(err)
 	}

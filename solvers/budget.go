@@ -1,0 +1,58 @@
+package solvers
+
+import (
+	"fmt"
+	"sort"
+)
+
+// BudgetError says that a Solve was refused because it would take more memory
+// than it may.
+type BudgetError struct {
+	Method            Method
+	Rows              int   // the rows of the Problem that take part
+	Needed, Available int64 // bytes
+	Largest           int   // the most rows that would fit; 0: none would
+}
+
+func (e *BudgetError) Error() string {
+	advice := fmt.Sprintf("use at most %s or allow more memory", rows(e.Largest))
+	if e.Largest == 0 {
+		advice = "allow more memory, or use fewer features or outputs"
+	}
+	need := "need"
+	if e.Rows == 1 {
+		need = "needs"
+	}
+	return fmt.Sprintf("solvers: %s: %s %s %s of memory, %s may be used: %s",
+		e.Method, rows(e.Rows), need, size(e.Needed), size(e.Available), advice)
+}
+
+// rows writes a number of rows for people.
+func rows(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n)/(1<<10), 0
+	for ; v >= 1<<10 && i < 5; i++ {
+		v /= 1 << 10
+	}
+	return fmt.Sprintf("%.4g %ciB", v, "KMGTPE"[i])
+}
+
+// fits returns a *BudgetError when the plan takes more than it may.
+func (p Plan) fits() error {
+	if p.Bytes <= p.available {
+		return nil
+	}
+	// The bytes never fall as rows are added.
+	largest := sort.Search(p.rows, func(n int) bool { return p.bytesOf(n+1) > p.available })
+	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: largest}
+}

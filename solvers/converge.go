@@ -1,0 +1,30 @@
+package solvers
+
+import "fmt"
+
+// ConvergenceError says that a Solve did not reach the residual that was asked
+// for. Result is the best solution that it found, complete but for that.
+type ConvergenceError struct {
+	Method   Method
+	Residual float64 // relative, of Result
+	Tol      float64 // what was asked for
+	// Attainable is a bound of the residual that is left when the exact solution
+	// is rounded to float64; 0 where there is none.
+	Attainable float64
+	Iters      int
+	Reason     string // what ended the attempts
+	Result     *Result
+}
+
+func (e *ConvergenceError) Error() string {
+	after := ""
+	if e.Iters > 0 {
+		after = fmt.Sprintf(" after %d iterations", e.Iters)
+	}
+	advice := "raise lambda or the tolerance"
+	if e.Attainable > e.Tol {
+		advice = fmt.Sprintf("rounding alone may leave %.2g: raise lambda or the tolerance", e.Attainable)
+	}
+	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
+		e.Method, e.Residual, after, e.Tol, e.Reason, advice)
+}

@@ -1,0 +1,396 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
+// refinement (Wilkinson 1963): the residual is computed in float64 from the data,
+// by GramMul, which shares nothing with the inner solver's K; what the inner
+// solver makes of it is added to the solution. So a factor or a product with K may
+// be rough, and the residual that is reported is not the one that was hoped for.
+//
+// With an intercept that is an unknown, the bordered system
+//
+//	[A  1] [α]   [y]
+//	[1ᵀ 0] [b] = [0]
+//
+// takes one more right-hand side, the first time: with z = A⁻¹1 a correction is
+// δα = A⁻¹r − δb·z, and δb makes 1ᵀ(α + δα) = 0.
+
+// An inner solver makes approximate solutions of A D = R.
+type inner interface {
+	// solve overwrites r, n×c on the device, with about A⁻¹ r. The columns of r
+	// have norms near 1, or are 0. An iterative solver stops when what is left
+	// of column j has the norm goal[j], which may be above what r has.
+	solve(r backend.Matrix[float64], goal []float64) error
+	// once tells whether a second solve on the residual is all that is to be had
+	// from it: a direct method.
+	once() bool
+	// release frees what it has on the device.
+	release()
+}
+
+// A rung is an inner solver that is made when those before it did not do.
+type rung struct {
+	method Method
+	make   func() (inner, error)
+}
+
+// insufficient is an error of an inner solver or of making one that the next
+// rung may overcome: rounding of float32, a failed pivot.
+type insufficient struct{ err error }
+
+func (e *insufficient) Error() string { return e.err.Error() }
+func (e *insufficient) Unwrap() error { return e.err }
+
+// A refinement is the loop for one Problem.
+type refinement struct {
+	w        *work
+	x        backend.Matrix[float64] // n×d
+	rhs, fit backend.Matrix[float64] // n×columns, n×t
+	alpha, z backend.Host[float64]   // n×t, n×1; z is empty before the first solve
+	b        []float64               // intercept of the centred targets
+	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
+	y        []float64               // norms of the outputs
+	left     []float64               // norms of the residuals
+	residual float64                 // the largest, relative to y
+
+	best struct {
+		alpha    backend.Host[float64]
+		b        []float64
+		residual float64
+	}
+}
+
+// refinedBytes is what a refinement takes on the device beside X and the inner
+// solver.
+func (z *sizes) refinedBytes(n int) int64 {
+	e := add(elements(n, z.columns), elements(n, z.t))
+	if z.linear {
+		e = add(e, elements(z.d, z.t))
+	}
+	return bytes(e)
+}
+
+// refine solves the system by the first rung that reaches the tolerance, going on
+// from what those before it have found, and fills the result.
+func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
+	s := w.s
+	f := &refinement{w: w, x: x, b: make([]float64, s.t), left: make([]float64, s.t)}
+	var err error
+	columns := s.t
+	if s.bordered() {
+		columns++
+	}
+	if f.rhs, err = w.mem.new(s.n, columns); err != nil {
+		return w.fail(err)
+	}
+	if f.fit, err = w.mem.new(s.n, s.t); err != nil {
+		return w.fail(err)
+	}
+	f.begin(columns)
+	for i, g := range rungs {
+		last := i == len(rungs)-1
+		err = f.climb(g)
+		var weak *insufficient
+		switch {
+		case err == nil:
+			w.res.Method = g.method
+			return f.finish()
+		case w.ctx.Err() != nil:
+			return w.fail(context.Cause(w.ctx))
+		case !errors.As(err, &weak):
+			return err
+		case !last:
+			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, rungs[i+1].method)
+		}
+	}
+	var weak *insufficient
+	errors.As(err, &weak)
+	var short *ConvergenceError
+	if errors.As(weak.err, &short) && f.best.alpha.Data != nil {
+		return f.short(short)
+	}
+	return weak.err
+}
+
+// begin sets the first residual, y, and the right-hand side of the border.
+func (f *refinement) begin(columns int) {
+	s := f.w.s
+	f.alpha = backend.NewHost[float64](s.n, s.t)
+	f.r = backend.NewHost[float64](s.n, columns)
+	s.fill(f.r.View(0, 0, s.n, s.t), s.Y, s.meanY, 0, false)
+	if s.bordered() {
+		for i := range s.n {
+			f.r.Row(i)[s.t] = 1
+		}
+	}
+	f.y = make([]float64, s.t)
+	for j := range s.t {
+		f.y[j] = norm(s.n, func(i int) float64 { return s.Y.Data[s.row(i)*s.Y.Stride+j] })
+		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
+		f.residual = larger(f.residual, ratio(f.left[j], f.y[j]))
+	}
+	f.best.residual = math.Inf(1)
+}
+
+// climb makes an inner solver and refines until the tolerance is met or a
+// round no longer helps.
+func (f *refinement) climb(g rung) error {
+	w := f.w
+	in, err := g.make()
+	if err != nil {
+		return err
+	}
+	defer in.release()
+	return w.timed("solve", &w.res.Seconds.Solve, func() error {
+		const rounds = 40 // halvings from 1 to far below the rounding of float64
+		for round := range rounds {
+			before := f.residual
+			if err := f.correct(in); err != nil {
+				return err
+			}
+			if err := f.measure(); err != nil {
+				return w.fail(err)
+			}
+			switch {
+			case in.once() && round == 0:
+				continue
+			case f.best.residual <= w.par.tol():
+				return nil
+			case in.once():
+				return f.insufficient("its residual does not fall by refinement")
+			case round > 0 && !(f.residual < before/2):
+				return f.insufficient("refinement stagnates")
+			}
+		}
+		return f.insufficient("refinement stagnates")
+	})
+}
+
+func (f *refinement) insufficient(reason string) error {
+	return &insufficient{&ConvergenceError{
+		Method: f.w.res.Method, Residual: f.best.residual, Tol: f.w.par.tol(), Iters: f.w.res.Iters, Reason: reason,
+	}}
+}
+
+// correct adds the inner solver's answer to the residual to the solution. Each
+// column is scaled by a power of two, so that squares neither overflow nor vanish
+// and float32 has room for it.
+func (f *refinement) correct(in inner) error {
+	w, s := f.w, f.w.s
+	_, columns := f.rhs.Dims()
+	if f.z.Data != nil {
+		columns = s.t // the border is solved
+	}
+	norms := append([]float64(nil), f.left...)
+	if columns > s.t {
+		norms = append(norms, math.Sqrt(float64(s.n)))
+	}
+	goal, scale := make([]float64, columns), make([]float64, columns)
+	for j, v := range norms {
+		scale[j] = 1
+		if v > 0 && !math.IsInf(v, 1) {
+			_, exponent := math.Frexp(v)
+			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
+		}
+		size := v // of the border: what an error of z does to b·z, |b| being at most about ‖y‖/√n
+		if j < s.t {
+			size = f.y[j]
+		}
+		// A quarter: errors of the border come on top.
+		goal[j] = w.par.tol() / 4 * size / scale[j]
+	}
+	for i := range s.n {
+		row := f.r.Row(i)
+		for j := range columns {
+			row[j] /= scale[j]
+		}
+	}
+	rhs := f.rhs.View(0, 0, s.n, columns)
+	h := f.r.View(0, 0, s.n, columns)
+	if err := w.b.Upload(rhs, h); err != nil {
+		return w.fail(err)
+	}
+	if err := in.solve(rhs, goal); err != nil {
+		return err
+	}
+	if err := w.b.Download(h, rhs); err != nil {
+		return w.fail(err)
+	}
+	for i := range s.n {
+		row := h.Row(i)
+		for j := range columns {
+			row[j] *= scale[j]
+		}
+	}
+	if columns > s.t {
+		f.z = backend.NewHost[float64](s.n, 1)
+		for i := range s.n {
+			f.z.Data[i] = h.Row(i)[s.t]
+		}
+	}
+	f.add(h)
+	return nil
+}
+
+// add is α ← α + D − δb·z, b ← b + δb.
+func (f *refinement) add(d backend.Host[float64]) {
+	s := f.w.s
+	delta := make([]float64, s.t)
+	if s.bordered() {
+		total := 0.0
+		for i := range s.n {
+			total += f.z.Data[i]
+			for j := range delta {
+				delta[j] += f.alpha.Row(i)[j] + d.Row(i)[j]
+			}
+		}
+		for j := range delta {
+			delta[j] /= total
+			f.b[j] += delta[j]
+		}
+	}
+	for i := range s.n {
+		a, row := f.alpha.Row(i), d.Row(i)
+		for j := range a {
+			v := row[j]
+			if f.z.Data != nil {
+				v -= delta[j] * f.z.Data[i]
+			}
+			a[j] += v
+		}
+	}
+}
+
+// measure computes the residual, and remembers the solution if it is the best.
+func (f *refinement) measure() error {
+	w, s := f.w, f.w.s
+	alpha := f.rhs.View(0, 0, s.n, s.t)
+	if err := w.b.Upload(alpha, f.alpha); err != nil {
+		return err
+	}
+	w.b.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
+	fit := f.r.View(0, 0, s.n, s.t)
+	if err := w.b.Download(fit, f.fit); err != nil {
+		return err
+	}
+	targets := backend.NewHost[float64](1, s.t)
+	sums := make([]float64, s.t)
+	for i := range s.n {
+		s.fill(targets, s.Y, s.meanY, i, false)
+		r, a := fit.Row(i), f.alpha.Row(i)
+		shift := s.Lambda / s.weightOf(i)
+		for j, y := range targets.Row(0) {
+			r[j] = y - (r[j] + shift*a[j] + f.b[j])
+			sums[j] += a[j]
+		}
+	}
+	f.residual = 0
+	for j := range s.t {
+		f.left[j] = norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
+		all := f.left[j]
+		if s.Intercept {
+			all = math.Hypot(all, sums[j])
+		}
+		f.residual = larger(f.residual, ratio(all, f.y[j]))
+	}
+	if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
+		if f.best.alpha.Data == nil {
+			return errors.New("the solution is not finite: scale the features and targets down or raise lambda")
+		}
+		return nil
+	}
+	if f.residual < f.best.residual {
+		f.best.alpha = cloneHost(f.alpha)
+		f.best.b = append([]float64(nil), f.b...)
+		f.best.residual = f.residual
+	}
+	return nil
+}
+
+// finish fills the result from the best solution.
+func (f *refinement) finish() error {
+	w, s := f.w, f.w.s
+	best := f.best
+	w.res.Residual = best.residual
+	copy(w.res.Intercept, best.b)
+	if isLinear(s.Kernel) {
+		alpha := f.rhs.View(0, 0, s.n, s.t)
+		if err := w.b.Upload(alpha, best.alpha); err != nil {
+			return w.fail(err)
+		}
+		coef, err := w.mem.new(s.d, s.t)
+		if err != nil {
+			return w.fail(err)
+		}
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, coef)
+		w.res.Coef = backend.NewHost[float64](s.d, s.t)
+		if err := w.b.Download(w.res.Coef, coef); err != nil {
+			return w.fail(err)
+		}
+	}
+	w.res.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
+	for i := range s.n {
+		copy(w.res.Alpha.Row(s.row(i)), best.alpha.Row(i))
+	}
+	return w.finishIntercept()
+}
+
+// short is finish for a solution that does not reach the tolerance.
+func (f *refinement) short(e *ConvergenceError) error {
+	if err := f.finish(); err != nil {
+		return err
+	}
+	e.Residual, e.Iters = f.best.residual, f.w.res.Iters
+	// What rounding α to float64 costs: ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
+	s := f.w.s
+	trace := 0.0
+	for i := range s.n {
+		trace += kernels.Diag(s.Kernel, s.X.Row(s.row(i)))
+	}
+	for j := range s.t {
+		size := norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
+		e.Attainable = larger(e.Attainable, ratio(epsilon*(trace+s.Lambda)*size, f.y[j]))
+	}
+	e.Result = f.w.res
+	return e
+}
+
+func cloneHost(h backend.Host[float64]) backend.Host[float64] {
+	c := backend.NewHost[float64](h.Rows, h.Cols)
+	for i := range h.Rows {
+		copy(c.Row(i), h.Row(i))
+	}
+	return c
+}
+
+// finishIntercept turns the intercept of centred data into that of the data
+// as given, and refuses a solution that is not finite.
+func (w *work) finishIntercept() error {
+	s := w.s
+	for j := range w.res.Intercept {
+		for _, part := range s.meanY {
+			w.res.Intercept[j] += part[j]
+		}
+		for _, part := range s.meanX {
+			for p, m := range part {
+				w.res.Intercept[j] -= m * w.res.Coef.Row(p)[j]
+			}
+		}
+	}
+	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
+		return w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))
+	}
+	if err := context.Cause(w.ctx); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package solvers
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// symmetric is a symmetric matrix on the device, or its Cholesky factor in the
+// same place: in half storage where the backend has it, as the lower triangle of
+// a square matrix elsewhere. What queues and what waits is as in backend.
+type symmetric[T backend.Float] interface {
+	freer
+	gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
+	addDiag(d []T)
+	diagonal() ([]T, error)     // waits
+	mul(q, p backend.Matrix[T]) // q ← A p
+	factor() error              // waits: A = L Lᵀ
+	solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
+}
+
+// newSymmetric takes symmetricBytes(b, n) on the device.
+func newSymmetric[T backend.Float](mem *memory, b backend.Backend[T], n int) (symmetric[T], error) {
+	if hb, ok := b.(backend.HalfBackend[T]); ok {
+		h, err := hb.NewHalf(n)
+		if err != nil {
+			return nil, err
+		}
+		s := &halfStored[T]{hb, h}
+		mem.keep(s)
+		return s, nil
+	}
+	a, err := b.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	s := &squareStored[T]{b, a}
+	mem.keep(s)
+	return s, nil
+}
+
+func symmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
+	if hb, ok := b.(backend.HalfBackend[T]); ok {
+		return hb.HalfBytes(n)
+	}
+	return elementBytes[T](elements(n, n))
+}
+
+// elementBytes is the size of elements of T.
+func elementBytes[T backend.Float](elements int64) int64 {
+	var zero T
+	size := int64(8)
+	if _, single := any(zero).(float32); single {
+		size = 4
+	}
+	if elements > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return size * elements
+}
+
+type halfStored[T backend.Float] struct {
+	b backend.HalfBackend[T]
+	a backend.Half[T]
+}
+
+func (s *halfStored[T]) Free()                                      { s.a.Free() }
+func (s *halfStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.GramHalf(s.a, k, x) }
+func (s *halfStored[T]) addDiag(d []T)                              { s.b.AddDiagHalf(d, s.a) }
+func (s *halfStored[T]) mul(q, p backend.Matrix[T])                 { s.b.SymmHalf(1, s.a, p, 0, q) }
+func (s *halfStored[T]) factor() error                              { return s.b.PotrfHalf(s.a) }
+
+func (s *halfStored[T]) diagonal() ([]T, error) {
+	d := make([]T, s.a.Order())
+	return d, s.b.DiagHalf(d, s.a)
+}
+
+func (s *halfStored[T]) solve(r backend.Matrix[T]) {
+	s.b.TrsmHalf(backend.NoTrans, s.a, r)
+	s.b.TrsmHalf(backend.Transpose, s.a, r)
+}
+
+type squareStored[T backend.Float] struct {
+	b backend.Backend[T]
+	a backend.Matrix[T]
+}
+
+func (s *squareStored[T]) Free()                                      { s.a.Free() }
+func (s *squareStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.Gram(s.a, k, x, x) }
+func (s *squareStored[T]) addDiag(d []T)                              { s.b.AddDiag(d, s.a) }
+func (s *squareStored[T]) factor() error                              { return s.b.Potrf(backend.Lower, s.a) }
+func (s *squareStored[T]) diagonal() ([]T, error)                     { return diagonal(s.b, s.a) }
+
+func (s *squareStored[T]) mul(q, p backend.Matrix[T]) {
+	s.b.Symm(backend.Lower, 1, s.a, p, 0, q)
+}
+
+func (s *squareStored[T]) solve(r backend.Matrix[T]) { cholesky(s.b, s.a, r) }
+
+// cholesky queues b ← (LLᵀ)⁻¹ b.
+func cholesky[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]) {
+	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
+	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)
+}
+
+// diagonal returns the diagonal of a, read in square blocks along it.
+func diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, error) {
+	const side = 64
+	n, _ := a.Dims()
+	d := make([]T, n)
+	h := backend.NewHost[T](min(n, side), min(n, side))
+	for i := 0; i < n; i += side {
+		r := min(side, n-i)
+		part := h.View(0, 0, r, r)
+		if err := b.Download(part, a.View(i, i, r, r)); err != nil {
+			return nil, err
+		}
+		for p := range r {
+			d[i+p] = part.Row(p)[p]
+		}
+	}
+	return d, nil
+}
