@@ -67,7 +67,6 @@ const depth = 512
 // a task's rows of A take half of the second-level cache, packed B a quarter of
 // the third, so that C and the workers' parts of A find room beside it.
 func blockingFor(mr, nr, size int, caches Caches) blocking {
-	caches = caches.orReported()
 	return blocking{
 		kc: depth,
 		mc: max(caches.L2/2/(depth*size)/mr, 2) * mr,

@@ -62,7 +62,8 @@ func open(t *ukr.Tier, c backend.Config, caches Caches) (*device, error) {
 
 // newDevice is a device that counts memory, but has none to give.
 func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
-	d := &device{tier: t, threads: threads}
+	caches = caches.orReported()
+	d := &device{tier: t, threads: threads, caches: caches}
 	d.memory.name = "cpu/" + t.Name
 	d.f32 = newEngine(d, &t.F32, caches)
 	d.f64 = newEngine(d, &t.F64, caches)
@@ -73,6 +74,7 @@ func newDevice(t *ukr.Tier, threads int, caches Caches) *device {
 type device struct {
 	tier    *ukr.Tier
 	threads int // 0: as many as GOMAXPROCS says at each call
+	caches  Caches
 	memory  memory
 	closed  atomic.Bool
 	f32     *engine[float32]

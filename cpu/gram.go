@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
@@ -23,6 +25,7 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 		return
 	}
 	g := q.newGram(k, x, z)
+	stream := g.gaussian && q.streams(out)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
@@ -33,7 +36,10 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 			if elements == 0 {
 				return
 			}
-			if g.inPlace && elements == rows*cols && cols%q.engine.ukr.NR == 0 {
+			whole := elements == rows*cols && cols%q.engine.ukr.NR == 0
+			if whole && stream {
+				g.past(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
+			} else if whole && g.inPlace {
 				g.direct(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
 			} else {
 				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
@@ -94,6 +100,34 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 			freeX()
 		}
 		freeZ()
+	}
+}
+
+// streams tells whether results for m are better stored past the caches: it is
+// more than they hold, and its rows begin with a cache line.
+func (q *queue[T]) streams(m *matrix[T]) bool {
+	size := int(unsafe.Sizeof(*new(T)))
+	return m.stride*size%cacheLine == 0 && uintptr(unsafe.Pointer(&m.data[0]))%cacheLine == 0 &&
+		m.rows*m.cols*size > q.engine.device.caches.L3
+}
+
+// past evaluates a Gaussian for the whole tile in scratch memory, and stores the
+// results in out past the caches: memory that is written whole need not be read
+// first.
+func (g *gram[T]) past(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols int, out view[T]) {
+	st := g.stats[0]
+	width := out.cols
+	memory := s.grow(out.rows * width)
+	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, width, memory, width)
+	for r := range out.rows {
+		if g.q.stopped() {
+			return
+		}
+		row := memory[r*width:][:width]
+		if !g.gaussiansTo(s, out.at(r, 0), row, bx[0], bz[0], i+r, j) {
+			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
+			copy(out.data[out.off+r*out.rs:][:width], row)
+		}
 	}
 }
 

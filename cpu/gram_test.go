@@ -77,3 +77,65 @@ func TestGramBlocks(t *testing.T) {
 		}
 	})
 }
+
+// TestGramPastCaches compares a Gram matrix that is larger than the third-level
+// cache is said to be, and so is stored past it, with one that is not: the same
+// bits, near and equal points included.
+func TestGramPastCaches(t *testing.T) {
+	const seed, n, m, d = 31, 520, 512, directDistance + 4
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	x, z := backend.NewHost[float64](n, d), backend.NewHost[float64](m, d)
+	for _, h := range []backend.Host[float64]{x, z} {
+		for i := range h.Data {
+			h.Data[i] = rng.NormFloat64()
+		}
+	}
+	copy(z.Row(300), x.Row(200))
+	z.Row(301)[3] += 1e-9
+	copy(z.Row(400), x.Row(0))
+	k := kernels.Gaussian{Sigma: math.Sqrt(d)}
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		gram := func(l3 int) (all, triangle backend.Host[float64]) {
+			dev, err := OpenWith(tier.Name, backend.Config{}, Caches{L3: l3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			b := dev.F64()
+			results := [2]backend.Host[float64]{}
+			for i, rows := range []backend.Host[float64]{x, z} {
+				points, others := b.(backend.Wrapper[float64]).Wrap(rows), b.(backend.Wrapper[float64]).Wrap(z)
+				out, err := b.New(rows.Rows, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 1 {
+					others = points
+				}
+				if streams := b.(*queue[float64]).streams(out.(*matrix[float64])); streams != (l3 < n*m*8) {
+					t.Fatalf("with a cache of %d bytes: stored past it: %v", l3, streams)
+				}
+				b.Gram(out, k, points, others)
+				results[i] = backend.NewHost[float64](rows.Rows, m)
+				if err := b.Download(results[i], out); err != nil {
+					t.Fatal(err)
+				}
+				out.Free()
+			}
+			return results[0], results[1]
+		}
+		all, triangle := gram(64 << 20)
+		pastAll, pastTriangle := gram(1 << 20)
+		for i := range n {
+			for j := range m {
+				if all.Row(i)[j] != pastAll.Row(i)[j] || i < m && triangle.Row(i)[j] != pastTriangle.Row(i)[j] {
+					t.Fatalf("element %d, %d differs", i, j)
+				}
+			}
+		}
+		if all.Row(200)[300] != 1 || all.Row(0)[400] != 1 {
+			t.Errorf("equal points: %v and %v, want 1", all.Row(200)[300], all.Row(0)[400])
+		}
+	})
+}

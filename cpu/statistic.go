@@ -209,6 +209,15 @@ func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz poin
 	}
 }
 
+// gaussiansTo is gaussians with the results in to, past the caches; row stays as
+// it was. It returns false, and to is of no use, when a distance has lost too
+// much.
+func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz points[T], i, j int) bool {
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: T(g.prog.Code[1].A)}
+	g.q.engine.ukr.DistanceExpTo(&s.span)
+	return s.span.Flag == 0
+}
+
 // squaredDistance is Σ ((x_p−z_p)·scale_p)² from the differences.
 func squaredDistance[T backend.Float](x, z []T, scale []float64) T {
 	sum := 0.0

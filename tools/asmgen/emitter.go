@@ -70,6 +70,15 @@ func (e *emitter) load(m operand.Op, v reg.VecVirtual) {
 
 func (e *emitter) store(v reg.VecVirtual, m operand.Op) { e.move(v, m) }
 
+// streamStore stores past the caches; the address is a multiple of the vector.
+func (e *emitter) streamStore(v reg.VecVirtual, m operand.Mem) {
+	if e.double() {
+		e.VMOVNTPD(v, m)
+		return
+	}
+	e.VMOVNTPS(v, m)
+}
+
 func (e *emitter) move(from, to operand.Op) {
 	if e.double() {
 		e.VMOVUPD(from, to)

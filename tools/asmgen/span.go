@@ -225,8 +225,9 @@ func (e *emitter) distance() {
 }
 
 // distanceExp emits x ← exp(C·((A + y) − 2x)), and −1 where the distance is
-// not at least B·(A + y); Flag is set then.
-func (e *emitter) distanceExp() {
+// not at least B·(A + y); Flag is set then. With stream the results go to Z, past
+// the caches.
+func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
 	factor := e.vec()
@@ -235,11 +236,17 @@ func (e *emitter) distanceExp() {
 	f := e.exponential()
 	minus := e.number("minusOne", -1)
 	c := e.cancellation(a, least)
+	var ahead reg.GPVirtual // from X to Z
+	if stream {
+		ahead = e.field(args, offZ(e.size()))
+		e.SUBQ(operand.Mem{Base: args, Disp: offX}, ahead)
+	}
 	e.forVectors(args, true, func(x, y reg.Register, v int) {
 		at := e.at(x, v*e.lanes())
 		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		k := f.of(r)
+		// C ≤ 0: only a distance below 0, which is bad, could be too large.
+		k := f.of(r, false)
 		switch {
 		case e.masks && e.double():
 			e.VMOVAPD(minus, badMask, k)
@@ -250,107 +257,16 @@ func (e *emitter) distanceExp() {
 		default:
 			e.VBLENDVPS(bad, minus, k, k)
 		}
+		if stream {
+			at.Index, at.Scale = ahead, 1
+			e.streamStore(k, at)
+			return
+		}
 		e.store(k, at)
 	})
 	c.flag(args)
 	e.VZEROUPPER()
 	e.RET()
-}
-
-// expCoefficients are those of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2,
-// by the Remez exchange, lowest first. Relative error of the whole: 2^−61.9 in
-// float64, 2^−32.0 in float32.
-var expCoefficients = map[int][]float64{
-	8: {
-		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
-		0x1.6c16c16c151fcp-10, 0x1.a01a01abe8206p-13, 0x1.a01a01acfae99p-16, 0x1.71de023137276p-19,
-		0x1.27e4cccda6fcfp-22, 0x1.af4dea2bc3f25p-26, 0x1.1f8b4cd99e7aap-29,
-	},
-	4: {
-		0x1.0000000b920a3p-1, 0x1.5555557430bd8p-3, 0x1.5554e9028dc90p-5,
-		0x1.1110ab6cf7261p-7, 0x1.6d4328396f80fp-10, 0x1.a17e0b83cb3dep-13,
-	},
-}
-
-// An exponential holds the constants of exp in registers or memory.
-type exponential struct {
-	e                  *emitter
-	top, bottom        operand.Op // beyond these the result is Inf or 0
-	log2e, hi, lo, one operand.Op
-	coefficients       []operand.Op
-	biased, half       operand.Op // without mask registers
-	shift              int
-}
-
-// exponential loads the constants.
-func (e *emitter) exponential() *exponential {
-	x := &exponential{e: e, shift: 52}
-	high, low := 710.0, -746.0
-	// ln 2 in two parts; the first has so few bits that n times it is exact.
-	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
-	magic := 0x1.8p52 + 1023
-	if !e.double() {
-		high, low = 89, -104
-		ln2, rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
-		magic, x.shift = 0x1.8p23+127, 23
-	}
-	x.top, x.bottom = e.number("expHigh", high), e.number("expLow", low)
-	x.log2e, x.one = e.number("log2e", math.Log2E), e.number("one", 1)
-	x.hi, x.lo = e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
-	for i, v := range expCoefficients[e.size()] {
-		x.coefficients = append(x.coefficients, e.number("exp"+string(rune('A'+i)), v))
-	}
-	if !e.masks {
-		x.biased, x.half = e.number("biased", magic), e.number("half", 0.5)
-	}
-	return x
-}
-
-// of is exp(r), and destroys r. With n = round(r/ln 2) and r reduced to
-// r − n ln 2, whose larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
-func (x *exponential) of(r reg.VecVirtual) reg.VecVirtual {
-	e := x.e
-	n, q, sq, tail := e.vec(), e.vec(), e.vec(), e.vec()
-	// min and max return their first operand's rival when it is NaN: the order
-	// of the operands keeps a NaN of r.
-	e.minmax(true, r, x.top, r)
-	e.minmax(false, r, x.bottom, r)
-	e.mul(r, x.log2e, n)
-	e.round(n, n)
-	e.fnma231(n, x.hi, r) // exact
-	e.move(r, tail)
-	e.fnma231(n, x.lo, r)
-	e.sub(tail, r, tail)
-	e.fnma231(n, x.lo, tail) // what r lost in the last step
-	e.mul(r, r, sq)
-	last := len(x.coefficients) - 1
-	e.move(x.coefficients[last], q)
-	for i := last - 1; i >= 0; i-- {
-		e.fma213(x.coefficients[i], r, q)
-	}
-	e.fma213(tail, sq, q)
-	e.add(q, r, q)
-	e.add(q, x.one, q)
-	if e.masks {
-		e.scalef(n, q)
-		return q
-	}
-	// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the result
-	// is not.
-	n1, n2 := e.vec(), e.vec()
-	e.mul(n, x.half, n1)
-	e.round(n1, n1)
-	e.sub(n, n1, n2)
-	for _, part := range []reg.VecVirtual{n1, n2} {
-		e.add(part, x.biased, part)
-		if e.double() {
-			e.VPSLLQ(operand.U8(x.shift), part, part)
-		} else {
-			e.VPSLLD(operand.U8(x.shift), part, part)
-		}
-		e.mul(q, part, q)
-	}
-	return q
 }
 
 // exp emits x ← exp(A·x + B).
@@ -362,7 +278,7 @@ func (e *emitter) exp() {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
 		e.fma213(b, a, r)
-		e.store(f.of(r), e.at(x, v*e.lanes()))
+		e.store(f.of(r, true), e.at(x, v*e.lanes()))
 	})
 	e.VZEROUPPER()
 	e.RET()

@@ -7600,8 +7600,6 @@ loop1:
 	VCMPPD       $0x19, Y5, Y4, Y5
 	VORPS        Y5, Y3, Y3
 	VMULPD       Y2, Y4, Y4
-	VMOVUPD      expHighF64AVX2<>+0(SB), Y6
-	VMINPD       Y4, Y6, Y4
 	VMOVUPD      expLowF64AVX2<>+0(SB), Y6
 	VMAXPD       Y4, Y6, Y4
 	VMULPD       log2eF64AVX2<>+0(SB), Y4, Y6
@@ -7645,8 +7643,6 @@ loop1:
 	VCMPPD       $0x19, Y5, Y4, Y5
 	VORPS        Y5, Y3, Y3
 	VMULPD       Y2, Y4, Y4
-	VMOVUPD      expHighF64AVX2<>+0(SB), Y6
-	VMINPD       Y4, Y6, Y4
 	VMOVUPD      expLowF64AVX2<>+0(SB), Y6
 	VMAXPD       Y4, Y6, Y4
 	VMULPD       log2eF64AVX2<>+0(SB), Y4, Y6
@@ -7722,8 +7718,6 @@ loop1:
 	VCMPPS       $0x19, Y5, Y4, Y5
 	VORPS        Y5, Y3, Y3
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      expHighF32AVX2<>+0(SB), Y6
-	VMINPS       Y4, Y6, Y4
 	VMOVUPS      expLowF32AVX2<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMULPS       log2eF32AVX2<>+0(SB), Y4, Y6
@@ -7762,8 +7756,6 @@ loop1:
 	VCMPPS       $0x19, Y5, Y4, Y5
 	VORPS        Y5, Y3, Y3
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      expHighF32AVX2<>+0(SB), Y6
-	VMINPS       Y4, Y6, Y4
 	VMOVUPS      expLowF32AVX2<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMULPS       log2eF32AVX2<>+0(SB), Y4, Y6
@@ -7814,6 +7806,224 @@ DATA minusOneF32AVX2<>+20(SB)/4, $0xbf800000
 DATA minusOneF32AVX2<>+24(SB)/4, $0xbf800000
 DATA minusOneF32AVX2<>+28(SB)/4, $0xbf800000
 GLOBL minusOneF32AVX2<>(SB), RODATA|NOPTR, $32
+
+// func distanceExpToF64AVX2(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·distanceExpToF64AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	VBROADCASTSD 32(AX), Y0
+	VBROADCASTSD 40(AX), Y1
+	VBROADCASTSD 48(AX), Y2
+	VXORPS       Y3, Y3, Y3
+	MOVQ         56(AX), CX
+	SUBQ         (AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         8(AX), SI
+	TESTQ        BX, BX
+	JLE          end2
+
+loop1:
+	VADDPD       (SI), Y0, Y5
+	VMOVUPD      (DX), Y4
+	VMOVUPD      twoF64AVX2<>+0(SB), Y6
+	VFNMADD213PD Y5, Y6, Y4
+	VMULPD       Y1, Y5, Y5
+	VCMPPD       $0x19, Y5, Y4, Y5
+	VORPS        Y5, Y3, Y3
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      expLowF64AVX2<>+0(SB), Y6
+	VMAXPD       Y4, Y6, Y4
+	VMULPD       log2eF64AVX2<>+0(SB), Y4, Y6
+	VROUNDPD     $0x08, Y6, Y6
+	VFNMADD231PD ln2HiF64AVX2<>+0(SB), Y6, Y4
+	VMOVUPD      Y4, Y9
+	VFNMADD231PD ln2LoF64AVX2<>+0(SB), Y6, Y4
+	VSUBPD       Y4, Y9, Y9
+	VFNMADD231PD ln2LoF64AVX2<>+0(SB), Y6, Y9
+	VMULPD       Y4, Y4, Y8
+	VMOVUPD      expKF64AVX2<>+0(SB), Y7
+	VFMADD213PD  expJF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expIF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expHF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expGF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expFF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expEF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expDF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expCF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expBF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expAF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  Y9, Y8, Y7
+	VADDPD       Y4, Y7, Y7
+	VADDPD       oneF64AVX2<>+0(SB), Y7, Y7
+	VMULPD       halfF64AVX2<>+0(SB), Y6, Y4
+	VROUNDPD     $0x08, Y4, Y4
+	VSUBPD       Y4, Y6, Y6
+	VADDPD       biasedF64AVX2<>+0(SB), Y4, Y4
+	VPSLLQ       $0x34, Y4, Y4
+	VMULPD       Y4, Y7, Y7
+	VADDPD       biasedF64AVX2<>+0(SB), Y6, Y6
+	VPSLLQ       $0x34, Y6, Y6
+	VMULPD       Y6, Y7, Y7
+	VBLENDVPD    Y5, minusOneF64AVX2<>+0(SB), Y7, Y7
+	VMOVNTPD     Y7, (DX)(CX*1)
+	VADDPD       32(SI), Y0, Y5
+	VMOVUPD      32(DX), Y4
+	VMOVUPD      twoF64AVX2<>+0(SB), Y6
+	VFNMADD213PD Y5, Y6, Y4
+	VMULPD       Y1, Y5, Y5
+	VCMPPD       $0x19, Y5, Y4, Y5
+	VORPS        Y5, Y3, Y3
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      expLowF64AVX2<>+0(SB), Y6
+	VMAXPD       Y4, Y6, Y4
+	VMULPD       log2eF64AVX2<>+0(SB), Y4, Y6
+	VROUNDPD     $0x08, Y6, Y6
+	VFNMADD231PD ln2HiF64AVX2<>+0(SB), Y6, Y4
+	VMOVUPD      Y4, Y9
+	VFNMADD231PD ln2LoF64AVX2<>+0(SB), Y6, Y4
+	VSUBPD       Y4, Y9, Y9
+	VFNMADD231PD ln2LoF64AVX2<>+0(SB), Y6, Y9
+	VMULPD       Y4, Y4, Y8
+	VMOVUPD      expKF64AVX2<>+0(SB), Y7
+	VFMADD213PD  expJF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expIF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expHF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expGF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expFF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expEF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expDF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expCF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expBF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  expAF64AVX2<>+0(SB), Y4, Y7
+	VFMADD213PD  Y9, Y8, Y7
+	VADDPD       Y4, Y7, Y7
+	VADDPD       oneF64AVX2<>+0(SB), Y7, Y7
+	VMULPD       halfF64AVX2<>+0(SB), Y6, Y4
+	VROUNDPD     $0x08, Y4, Y4
+	VSUBPD       Y4, Y6, Y6
+	VADDPD       biasedF64AVX2<>+0(SB), Y4, Y4
+	VPSLLQ       $0x34, Y4, Y4
+	VMULPD       Y4, Y7, Y7
+	VADDPD       biasedF64AVX2<>+0(SB), Y6, Y6
+	VPSLLQ       $0x34, Y6, Y6
+	VMULPD       Y6, Y7, Y7
+	VBLENDVPD    Y5, minusOneF64AVX2<>+0(SB), Y7, Y7
+	VMOVNTPD     Y7, 32(DX)(CX*1)
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x00000008, BX
+	JG           loop1
+
+end2:
+	VMOVMSKPS Y3, CX
+	MOVQ      CX, 24(AX)
+	VZEROUPPER
+	RET
+
+// func distanceExpToF32AVX2(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·distanceExpToF32AVX2(SB), $0-8
+	MOVQ         args+0(FP), AX
+	VBROADCASTSS 32(AX), Y0
+	VBROADCASTSS 36(AX), Y1
+	VBROADCASTSS 40(AX), Y2
+	VXORPS       Y3, Y3, Y3
+	MOVQ         48(AX), CX
+	SUBQ         (AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         8(AX), SI
+	TESTQ        BX, BX
+	JLE          end2
+
+loop1:
+	VADDPS       (SI), Y0, Y5
+	VMOVUPS      (DX), Y4
+	VMOVUPS      twoF32AVX2<>+0(SB), Y6
+	VFNMADD213PS Y5, Y6, Y4
+	VMULPS       Y1, Y5, Y5
+	VCMPPS       $0x19, Y5, Y4, Y5
+	VORPS        Y5, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      expLowF32AVX2<>+0(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       log2eF32AVX2<>+0(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS ln2HiF32AVX2<>+0(SB), Y6, Y4
+	VMOVUPS      Y4, Y9
+	VFNMADD231PS ln2LoF32AVX2<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y9, Y9
+	VFNMADD231PS ln2LoF32AVX2<>+0(SB), Y6, Y9
+	VMULPS       Y4, Y4, Y8
+	VMOVUPS      expFF32AVX2<>+0(SB), Y7
+	VFMADD213PS  expEF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expDF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expCF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expBF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expAF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  Y9, Y8, Y7
+	VADDPS       Y4, Y7, Y7
+	VADDPS       oneF32AVX2<>+0(SB), Y7, Y7
+	VMULPS       halfF32AVX2<>+0(SB), Y6, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VSUBPS       Y4, Y6, Y6
+	VADDPS       biasedF32AVX2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VADDPS       biasedF32AVX2<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VBLENDVPS    Y5, minusOneF32AVX2<>+0(SB), Y7, Y7
+	VMOVNTPS     Y7, (DX)(CX*1)
+	VADDPS       32(SI), Y0, Y5
+	VMOVUPS      32(DX), Y4
+	VMOVUPS      twoF32AVX2<>+0(SB), Y6
+	VFNMADD213PS Y5, Y6, Y4
+	VMULPS       Y1, Y5, Y5
+	VCMPPS       $0x19, Y5, Y4, Y5
+	VORPS        Y5, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      expLowF32AVX2<>+0(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       log2eF32AVX2<>+0(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS ln2HiF32AVX2<>+0(SB), Y6, Y4
+	VMOVUPS      Y4, Y9
+	VFNMADD231PS ln2LoF32AVX2<>+0(SB), Y6, Y4
+	VSUBPS       Y4, Y9, Y9
+	VFNMADD231PS ln2LoF32AVX2<>+0(SB), Y6, Y9
+	VMULPS       Y4, Y4, Y8
+	VMOVUPS      expFF32AVX2<>+0(SB), Y7
+	VFMADD213PS  expEF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expDF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expCF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expBF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  expAF32AVX2<>+0(SB), Y4, Y7
+	VFMADD213PS  Y9, Y8, Y7
+	VADDPS       Y4, Y7, Y7
+	VADDPS       oneF32AVX2<>+0(SB), Y7, Y7
+	VMULPS       halfF32AVX2<>+0(SB), Y6, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VSUBPS       Y4, Y6, Y6
+	VADDPS       biasedF32AVX2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VADDPS       biasedF32AVX2<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VBLENDVPS    Y5, minusOneF32AVX2<>+0(SB), Y7, Y7
+	VMOVNTPS     Y7, 32(DX)(CX*1)
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x00000010, BX
+	JG           loop1
+
+end2:
+	VMOVMSKPS Y3, CX
+	MOVQ      CX, 24(AX)
+	VZEROUPPER
+	RET
 
 // func dotF64AVX2(args *byte)
 // Requires: AVX, FMA3

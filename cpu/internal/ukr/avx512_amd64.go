@@ -214,6 +214,16 @@ func distanceExpF64AVX512(args *Span[float64])
 //go:noescape
 func distanceExpF32AVX512(args *Span[float32])
 
+// distanceExpToF64AVX512 is distanceExp with the results in Z, past the caches; see Kernels.DistanceExpTo.
+//
+//go:noescape
+func distanceExpToF64AVX512(args *Span[float64])
+
+// distanceExpToF32AVX512 is distanceExp with the results in Z, past the caches; see Kernels.DistanceExpTo.
+//
+//go:noescape
+func distanceExpToF32AVX512(args *Span[float32])
+
 // dotF64AVX512 is A ← Σ x_i y_i.
 //
 //go:noescape

@@ -43,7 +43,7 @@ func expGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// exp is the algorithm of the assembly, by fused multiplications. That of
+// exp is the algorithm of the assembly for AVX2, by fused multiplications. That of
 // package math is 1.5 ulp off on amd64, and Inf from 709.65 on, where the
 // result is still finite.
 func exp(x float64) float64 {
@@ -81,15 +81,19 @@ func distanceGeneric[T Float](s *Span[T]) {
 	}
 }
 
-func distanceExpGeneric[T Float](s *Span[T]) {
+func distanceExpGeneric[T Float](s *Span[T]) { distanceExpInto(s, s.x()) }
+
+func distanceExpToGeneric[T Float](s *Span[T]) { distanceExpInto(s, at(s.Z, 0, s.N)) }
+
+func distanceExpInto[T Float](s *Span[T], to []T) {
 	x, y := s.x(), s.y()
 	s.Flag = 0
 	for i, v := range y {
 		sum := s.A + v
 		sq := sum - 2*x[i]
-		x[i] = T(exp(float64(s.C * sq)))
+		to[i] = T(exp(float64(s.C * sq)))
 		if !(sq >= s.B*sum) {
-			x[i], s.Flag = -1, 1
+			to[i], s.Flag = -1, 1
 		}
 	}
 }

@@ -199,8 +199,30 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 		sq := slices.Clone(at(d.X, 0, n))
 		e := &Span[T]{X: d.X, N: n, A: factor}
 		k.Exp(e)
+		// Cache lines begin where Z does.
+		room := make([]T, n+2*64)
+		off := 0
+		for uintptr(unsafe.Pointer(&room[off]))%64 != 0 {
+			off++
+		}
+		before := slices.Clone(x)
+		to := &Span[T]{X: first(x), Y: first(y), Z: &room[off], N: n, A: 10, B: least, C: factor}
+		k.DistanceExpTo(to)
+		for i, v := range before {
+			if x[i] != v && v == v {
+				t.Fatalf("n=%d: DistanceExpTo has changed element %d of X", n, i)
+			}
+		}
+		for i, v := range room {
+			if (i < off || i >= off+n) && v != 0 {
+				t.Fatalf("n=%d: DistanceExpTo has written element %d", n, i-off)
+			}
+		}
 		got := &Span[T]{X: first(x), Y: first(y), N: n, A: 10, B: least, C: factor}
 		k.DistanceExp(got)
+		if to.Flag != got.Flag || !slices.Equal(room[off:off+n], x[:n]) {
+			t.Fatalf("n=%d: DistanceExpTo gives other results than DistanceExp", n)
+		}
 		if (got.Flag != 0) != (d.Flag != 0) {
 			t.Fatalf("n=%d: flag %d, Distance has %d", n, got.Flag, d.Flag)
 		}

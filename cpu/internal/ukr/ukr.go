@@ -107,6 +107,11 @@ type Kernels[T Float] struct {
 	// DistanceExp is Distance and then x ← exp(C·x) for C ≤ 0; where Distance
 	// would set Flag, x becomes −1 too, which no exponential is.
 	DistanceExp func(*Span[T])
+	// DistanceExpTo is DistanceExp with the results in Z, stored past the
+	// caches where the tier can, and X left as it was. Z is aligned to 64
+	// bytes, and does not overlap X. Another goroutine may read Z after a
+	// locked instruction of this one, such as an atomic addition.
+	DistanceExpTo func(*Span[T])
 
 	// Dot is A ← Σ x_i y_i; Axpy is x ← x + A·y; DotAxpy is B ← Σ z_i y_i and
 	// x ← x + A·z in one pass over z. Here N may be any number.
@@ -179,7 +184,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Log: logGeneric[T], Pow: powGeneric[T], Tanh: tanhGeneric[T],
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
-		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T],
+		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
 	}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// expCoefficients are those of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2,
+// by the Remez exchange, lowest first. Relative error of the whole: 2^−61.9 in
+// float64, 2^−32.0 in float32. expTableCoefficients are those for |r| ≤ ln 2/32:
+// 2^−56.2, float64.
+var expCoefficients = map[int][]float64{
+	8: {
+		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
+		0x1.6c16c16c151fcp-10, 0x1.a01a01abe8206p-13, 0x1.a01a01acfae99p-16, 0x1.71de023137276p-19,
+		0x1.27e4cccda6fcfp-22, 0x1.af4dea2bc3f25p-26, 0x1.1f8b4cd99e7aap-29,
+	},
+	4: {
+		0x1.0000000b920a3p-1, 0x1.5555557430bd8p-3, 0x1.5554e9028dc90p-5,
+		0x1.1110ab6cf7261p-7, 0x1.6d4328396f80fp-10, 0x1.a17e0b83cb3dep-13,
+	},
+}
+
+var expTableCoefficients = []float64{
+	0x1.0000000000004p-1, 0x1.555555548fa8ap-3, 0x1.5555555475133p-5, 0x1.11123ac821b11p-7, 0x1.6c184e6ff1a05p-10,
+}
+
+// expTable is 2^(j/16) for j < 16, and what rounding took from it.
+func expTable() (high, low [16]float64) {
+	const bits = 200
+	root := big.NewFloat(2).SetPrec(bits)
+	for range 4 {
+		root.Sqrt(root)
+	}
+	v := big.NewFloat(1).SetPrec(bits)
+	for j := range high {
+		high[j], _ = v.Float64()
+		low[j], _ = new(big.Float).Sub(v, big.NewFloat(high[j])).Float64()
+		v.Mul(v, root)
+	}
+	return high, low
+}
+
+// An exponential holds the constants of exp in registers or memory.
+type exponential struct {
+	e                  *emitter
+	top, bottom        operand.Op // beyond these the result is Inf or 0
+	log2e, hi, lo, one operand.Op
+	coefficients       []operand.Op
+	biased, half       operand.Op // without mask registers
+	shift              int
+	// With a table, 2^(j/16) and its rest, each in two registers.
+	high, low [2]reg.VecVirtual
+	magic     operand.Op
+}
+
+// table tells whether exp goes by 16 powers of two in registers.
+func (e *emitter) table() bool { return e.masks && e.double() }
+
+// exponential loads the constants.
+func (e *emitter) exponential() *exponential {
+	x := &exponential{e: e, shift: 52}
+	high, low := 710.0, -746.0
+	// ln 2 in two parts; the first has so few bits that n times it is exact.
+	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
+	magic := 0x1.8p52 + 1023
+	if !e.double() {
+		high, low = 89, -104
+		ln2, rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
+		magic, x.shift = 0x1.8p23+127, 23
+	}
+	x.top, x.bottom = e.number("expHigh", high), e.number("expLow", low)
+	x.log2e, x.one = e.number("log2e", math.Log2E), e.number("one", 1)
+	x.hi, x.lo = e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
+	if e.table() {
+		for i, v := range expTableCoefficients {
+			x.coefficients = append(x.coefficients, e.number("expTable"+string(rune('A'+i)), v))
+		}
+		high, low := expTable()
+		x.high = e.pair("expHighs", high)
+		x.low = e.pair("expLows", low)
+		// Adding it rounds to sixteenths, and leaves their number in the last bits.
+		x.magic = e.number("expMagic", 0x1.8p48)
+		return x
+	}
+	for i, v := range expCoefficients[e.size()] {
+		x.coefficients = append(x.coefficients, e.number("exp"+string(rune('A'+i)), v))
+	}
+	if !e.masks {
+		x.biased, x.half = e.number("biased", magic), e.number("half", 0.5)
+	}
+	return x
+}
+
+// pair loads 16 numbers into two registers.
+func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
+	m := e.constant(name, len(v), func(i int) uint64 { return math.Float64bits(v[i]) })
+	for i := range p {
+		p[i] = e.vec()
+		e.load(m.Offset(64*i), p[i])
+	}
+	return p
+}
+
+// of is exp(r), and destroys r; anything says that r may be above the range.
+func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
+	e := x.e
+	// min and max return their first operand's rival when it is NaN: the order
+	// of the operands keeps a NaN of r.
+	if anything {
+		e.minmax(true, r, x.top, r)
+	}
+	e.minmax(false, r, x.bottom, r)
+	if e.table() {
+		return x.byTable(r)
+	}
+	return x.byPolynomial(r)
+}
+
+// byTable is exp(r) = 2^⌊n/16⌋·2^(j/16)·(1 + r' + r'²q(r')) with n = 16⌊n/16⌋ + j
+// = round(16 r/ln 2) and r' = r − n/16·ln 2, whose rounding is below 2^−58 of the
+// result.
+func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
+	e := x.e
+	m, n, q, sq := e.vec(), e.vec(), e.vec(), e.vec()
+	e.move(x.magic, m)
+	e.fma(r, x.log2e, m)
+	e.sub(m, x.magic, n)
+	e.fnma231(n, x.hi, r)
+	e.fnma231(n, x.lo, r)
+	low := e.vec()
+	e.VMOVAPD(m, low)
+	e.VPERMI2PD(x.high[1], x.high[0], m)
+	e.VPERMI2PD(x.low[1], x.low[0], low)
+	e.mul(r, r, sq)
+	last := len(x.coefficients) - 1
+	e.move(x.coefficients[last], q)
+	for i := last - 1; i >= 0; i-- {
+		e.fma213(x.coefficients[i], r, q)
+	}
+	e.fma213(r, sq, q)
+	e.fma(m, q, low)
+	e.add(m, low, m)
+	e.scalef(n, m) // by the power of ⌊n/16⌋
+	return m
+}
+
+// byPolynomial is exp(r). With n = round(r/ln 2) and r reduced to
+// r − n ln 2, whose larger part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
+func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
+	e := x.e
+	n, q, sq, tail := e.vec(), e.vec(), e.vec(), e.vec()
+	e.mul(r, x.log2e, n)
+	e.round(n, n)
+	e.fnma231(n, x.hi, r) // exact
+	e.move(r, tail)
+	e.fnma231(n, x.lo, r)
+	e.sub(tail, r, tail)
+	e.fnma231(n, x.lo, tail) // what r lost in the last step
+	e.mul(r, r, sq)
+	last := len(x.coefficients) - 1
+	e.move(x.coefficients[last], q)
+	for i := last - 1; i >= 0; i-- {
+		e.fma213(x.coefficients[i], r, q)
+	}
+	e.fma213(tail, sq, q)
+	e.add(q, r, q)
+	e.add(q, x.one, q)
+	if e.masks {
+		e.scalef(n, q)
+		return q
+	}
+	// 2ⁿ in two factors, since 2ⁿ alone may be out of range where the result
+	// is not.
+	n1, n2 := e.vec(), e.vec()
+	e.mul(n, x.half, n1)
+	e.round(n1, n1)
+	e.sub(n, n1, n2)
+	for _, part := range []reg.VecVirtual{n1, n2} {
+		e.add(part, x.biased, part)
+		if e.double() {
+			e.VPSLLQ(operand.U8(x.shift), part, part)
+		} else {
+			e.VPSLLD(operand.U8(x.shift), part, part)
+		}
+		e.mul(q, part, q)
+	}
+	return q
+}
