@@ -33,6 +33,7 @@ type scratch[T backend.Float] struct {
 	block []T // a register tile, for tiles that are only partly stored
 	work  []T // grown as asked for
 	more  []T // likewise, for those who need two
+	pairs []T // likewise, for statistics taken pair by pair
 }
 
 // take returns scratch memory for a worker, give brings it back.

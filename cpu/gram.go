@@ -200,7 +200,13 @@ const spanLength = 1024
 // statistic fills rows × width elements of out, whose rows are stride apart, by
 // the micro-kernel, KC features at a time.
 func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T, stride int) {
-	u, d, kc := g.q.engine.ukr, g.x.cols, g.q.engine.block.kc
+	if st.fill != nil {
+		for r := 0; r < rows && !g.q.stopped(); r++ {
+			st.fill(s, x.first+i+r, z.first+j, out[r*stride:][:width])
+		}
+		return
+	}
+	u, d, kc := g.q.engine.ukr, st.features, g.q.engine.block.kc
 	if d == 0 {
 		for r := range rows {
 			clear(out[r*stride:][:width])

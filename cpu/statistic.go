@@ -16,6 +16,9 @@ type statistic[T backend.Float] struct {
 	packing int // index into gram.packs
 	scale   []float64
 	norms   bool // the kernel gives xᵀz; ‖x−z‖² follows by the norms
+	// features is what a packed point has: those of the points, or others.
+	features int
+	fill     filler[T] // instead of a micro-kernel
 }
 
 // A packing is a transformation of the points before they are packed:
@@ -24,12 +27,23 @@ type packing[T backend.Float] struct {
 	center []T       // nil: zeros
 	scale  []float64 // nil: ones
 	norms  bool      // squared norms are wanted
+	freqs  []float64 // instead: cosines and sines of these frequencies
+	none   bool      // nothing is packed
+}
+
+// features is what a packed point has of d features.
+func (p packing[T]) features(d int) int {
+	if p.none {
+		return 0
+	}
+	return d * max(1, 2*len(p.freqs))
 }
 
 // points is a block of packed points.
 type points[T backend.Float] struct {
 	panels []T
 	norms  []T // squared, one for each point
+	first  int // number of the first point in its matrix
 }
 
 // directDistance is the number of features up to which ‖x−z‖² is summed from
@@ -52,16 +66,28 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 			st.kernel = u.L1
 		case s.Kind == kernels.Dot:
 			st.kernel = u.Gemm
+		case s.Kind == kernels.CosSum:
+			st.kernel, p.freqs = u.Gemm, s.Freqs
+		case s.Kind == kernels.Entry:
+			st.fill = g.entries()
+		case s.Kind == kernels.Chi2:
+			st.fill = g.chiSquared()
+		case s.Kind == kernels.Sinc, s.Kind == kernels.SinSum:
+			st.fill = g.sines(s.Freqs)
+		case s.Kind.OnePoint():
+			st.fill = g.onePoint(s)
 		case s.Scale == nil && x.cols <= directDistance:
 			st.kernel = u.SqDist
 		default:
 			st.kernel, st.norms, p.norms = u.Gemm, true, true
 		}
 		st.scale, p.scale = s.Scale, s.Scale
-		if s.Kind.TranslationInvariant() && (s.Scale != nil || st.norms) {
+		p.none = st.fill != nil
+		if s.Kind.TranslationInvariant() && (s.Scale != nil || st.norms || p.freqs != nil) {
 			p.center = center(z)
 		}
-		st.packing = len(g.packs)
+		st.packing, st.features = len(g.packs), p.features(x.cols)
+		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
 	g.inPlace = len(g.stats) == 1 && inPlace(g.prog)
@@ -113,11 +139,20 @@ func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) pa
 	out := make([]points[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
-		padded := panels(rows, w) * w
-		memory, free := e.shared(padded * (m.cols + 1))
+		padded, d := panels(rows, w)*w, p.features(m.cols)
+		memory, free := e.shared(padded * (d + 1))
 		frees = append(frees, free)
-		out[i] = points[T]{panels: memory[:padded*m.cols], norms: memory[padded*m.cols : padded*(m.cols+1)]}
-		g.q.pieces(rows, 8*w, moved(rows*m.cols), func(s *scratch[T], r, count int) {
+		out[i] = points[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
+		if p.none {
+			continue
+		}
+		g.q.pieces(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
+			if p.freqs != nil {
+				expanded := view[T]{data: s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
+				p.waves(m, first+r, count, expanded.data)
+				packerFor(s).view(out[i].panels[r*d:], expanded)
+				return
+			}
 			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
 			for k := r; k < r+count; k += w {
 				p.finish(out[i].panels[k*m.cols:], out[i].norms[k:], m.cols, min(w, rows-k), w)

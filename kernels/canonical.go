@@ -24,6 +24,8 @@ func Canonical(k Kernel) Kernel {
 		return f.kernel()
 	case ExpOf:
 		return ExpOf{Canonical(k.Kernel)}
+	case Normalised:
+		return Normalised{Canonical(k.Kernel)}
 	}
 	return k
 }

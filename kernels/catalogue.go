@@ -139,6 +139,45 @@ var catalogue = []Description{
 		build:   func(a arguments) Kernel { return RationalQuadratic{A: a[0].number(), Sigma: a[1].number()} },
 	},
 	{
+		Name: "cosine", Formula: "Σ_p cos(theta (x_p − z_p))",
+		Parameters: []Parameter{{Name: "theta", Type: oneNumber, Rule: positiveRule}},
+		Example:    "cosine(theta=1)",
+		Source:     "Schölkopf and Smola (2002), Learning with Kernels, section 4.4: translation invariant kernels",
+		build:      func(a arguments) Kernel { return Cosine{a[0].number()} },
+	},
+	{
+		Name: "cosineseries", Formula: "Σ_{i=0..l} Σ_p cos((2πi/l)(x_p − z_p))",
+		Parameters: []Parameter{{Name: "l", Type: wholeNumber, Rule: "≥ 1"}},
+		Example:    "cosineseries(l=4)",
+		Source:     "Vapnik (1998), Statistical Learning Theory: kernels generating Fourier expansions",
+		build:      func(a arguments) Kernel { return CosineSeries{int(a[0].number())} },
+	},
+	{
+		Name: "sinc", Formula: "Σ_p sin(2π(x_p − z_p)) / (x_p − z_p), 2π where x_p = z_p",
+		Example: "sinc()",
+		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 4.4: translation invariant kernels",
+		build:   func(arguments) Kernel { return SincLimit{} },
+	},
+	{
+		Name: "chi2", Aliases: []string{"chisquared"}, Formula: "exp(−gamma Σ_p (x_p−z_p)² / (x_p+z_p)), features ≥ 0",
+		Parameters: []Parameter{{Name: "gamma", Type: oneNumber, Default: "1", Rule: positiveRule}},
+		Example:    "chi2(gamma=1)",
+		Source:     "scikit-learn, sklearn.metrics.pairwise.chi2_kernel; Zhang, Marszałek, Lazebnik and Schmid (2007), IJCV 73",
+		build:      func(a arguments) Kernel { return ChiSquared{a[0].number()} },
+	},
+	{
+		Name: "cosinesimilarity", Formula: "xᵀz / (‖x‖ ‖z‖), 0 where a norm is 0",
+		Example: "cosinesimilarity()",
+		Source:  "scikit-learn, sklearn.metrics.pairwise.cosine_similarity",
+		build:   func(arguments) Kernel { return CosineSimilarity{} },
+	},
+	{
+		Name: "precomputed", Formula: "the value in a Gram matrix that was computed elsewhere; points are rows of it",
+		Example: "precomputed()",
+		Source:  "kernels.Precomputed tells what the features are",
+		build:   func(arguments) Kernel { return Precomputed{} },
+	},
+	{
 		Name: "sigmoid", Formula: "tanh(a xᵀz + c); not positive semi-definite in general",
 		Parameters: []Parameter{
 			{Name: "a", Type: oneNumber, Rule: "finite"},
@@ -154,6 +193,13 @@ var catalogue = []Description{
 		Example:    "exp(0.5*linear())",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, proposition 3.24",
 		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
+	},
+	{
+		Name: "normalise", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
+		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
+		Example:    "normalise(polynomial(degree=2,c=1))",
+		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",
+		wrap:       func(k Kernel) Kernel { return Normalised{k} },
 	},
 }
 

@@ -34,6 +34,18 @@ func TestConformance(t *testing.T) {
 		kernels.RationalQuadratic{A: 1e4, Sigma: 1},
 		kernels.Sigmoid{A: 0.1},
 		kernels.Sigmoid{A: -0.5, C: 2},
+		kernels.Cosine{Theta: 1},
+		kernels.Cosine{Theta: 0.3},
+		kernels.CosineSeries{L: 1},
+		kernels.CosineSeries{L: 5},
+		kernels.SincLimit{},
+		kernels.ChiSquared{Gamma: 1},
+		kernels.ChiSquared{Gamma: 0.2},
+		kernels.CosineSimilarity{},
+		kernels.Normalised{Kernel: kernels.Polynomial{Degree: 3, C: 0.5}},
+		kernels.Normalised{Kernel: kernels.Sum{kernels.Linear{}, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}}},
+		kernels.Normalised{Kernel: kernels.Product{kernels.Cosine{Theta: 0.5}, kernels.Normalised{Kernel: kernels.Polynomial{Degree: 2, C: 1}}}},
+		kernels.Product{kernels.ChiSquared{Gamma: 1}, kernels.Linear{}},
 		kernels.Constant{Value: 2},
 		kernels.Scaled{Weight: 0.25, Kernel: kernels.Gaussian{Sigma: 1}},
 		kernels.Scaled{Weight: 0, Kernel: kernels.Linear{}},
@@ -116,6 +128,42 @@ func TestClosedForms(t *testing.T) {
 			return math.Exp(-2.5 * math.Log1p(math.Pow(l2(x, z)/1.5, 2)/5))
 		}},
 		{kernels.Sigmoid{A: 0.3, C: -0.5}, func(x, z []float64) float64 { return 1 - 2/(math.Exp(2*(0.3*dot(x, z)-0.5))+1) }},
+		{kernels.Cosine{Theta: 1.5}, func(x, z []float64) float64 {
+			sum := 0.0
+			for p := range x {
+				sum += math.Cos(1.5*x[p])*math.Cos(1.5*z[p]) + math.Sin(1.5*x[p])*math.Sin(1.5*z[p])
+			}
+			return sum
+		}},
+		// Dirichlet's kernel: Σ_{l=0..L} cos lω = ½ + sin((L+½)ω)/(2 sin ω/2).
+		{kernels.CosineSeries{L: 6}, func(x, z []float64) float64 {
+			sum := 0.0
+			for p := range x {
+				if w := 2 * math.Pi * (x[p] - z[p]) / 6; w == 0 {
+					sum += 7
+				} else {
+					sum += 0.5 + math.Sin(6.5*w)/(2*math.Sin(w/2))
+				}
+			}
+			return sum
+		}},
+		{kernels.SincLimit{}, func(x, z []float64) float64 {
+			sum := 0.0
+			for p := range x {
+				// (sin 2a)/Δ = 2 sin a cos a/Δ
+				if d := z[p] - x[p]; d == 0 {
+					sum += 2 * math.Pi
+				} else {
+					s, c := math.Sincos(math.Pi * d)
+					sum += 2 * s * c / d
+				}
+			}
+			return sum
+		}},
+		{kernels.CosineSimilarity{}, func(x, z []float64) float64 { return dot(x, z) / math.Sqrt(dot(x, x)*dot(z, z)) }},
+		{kernels.Normalised{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}}, func(x, z []float64) float64 {
+			return math.Exp(-l2(x, z) * l2(x, z) / 2) // a Gaussian
+		}},
 		{kernels.Scaled{Weight: 0.25, Kernel: kernels.Linear{}}, func(x, z []float64) float64 { return dot(x, z) / 4 }},
 		{kernels.Constant{Value: 3}, func(x, z []float64) float64 { return 3 }},
 		{kernels.ExpOf{Kernel: kernels.Polynomial{Degree: 2}}, func(x, z []float64) float64 { return math.Exp(dot(x, z) * dot(x, z)) }},
@@ -299,6 +347,12 @@ func TestCheck(t *testing.T) {
 		{kernels.Constant{Value: -1}, -1, "kernels: constant: value must be a finite number ≥ 0, got -1"},
 		{kernels.Scaled{Weight: -1, Kernel: lin}, -1, "kernels: scaled: weight must be a finite number ≥ 0, got -1"},
 		{kernels.Scaled{Weight: 1}, -1, "kernels: scaled: no kernel to scale"},
+		{kernels.Cosine{}, -1, "kernels: cosine: theta must be a finite number > 0, got 0"},
+		{kernels.CosineSeries{}, -1, "kernels: cosineseries: l must be a whole number from 1 to 65536, got 0"},
+		{kernels.ChiSquared{Gamma: -1}, -1, "kernels: chi2: gamma must be a finite number > 0, got -1"},
+		{kernels.Normalised{}, -1, "kernels: normalise: no kernel inside"},
+		{kernels.Normalised{Kernel: kernels.Gaussian{}}, -1, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.Precomputed{}, 2, "kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got 2"},
 		{kernels.ExpOf{}, -1, "kernels: exp: no kernel inside"},
 		{kernels.ExpOf{Kernel: kernels.Laplacian{}}, -1, "kernels: laplacian: sigma must be a finite number > 0, got 0"},
 		{kernels.Sum{}, -1, "kernels: sum: needs at least one kernel"},

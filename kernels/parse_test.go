@@ -80,7 +80,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	const all = "linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, sigmoid, exp"
+	const all = "linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, cosine, cosineseries, sinc, chi2, cosinesimilarity, precomputed, sigmoid, exp, normalise"
 	for _, c := range []struct{ text, want string }{
 		{"", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
 		{"  ", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
@@ -302,5 +302,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// 0.5*polynomial(degree=2,c=1) + gaussian(sigma=1) <nil>
-	// kernels: column 1: unknown kernel "gausian", did you mean "gaussian"?; there are linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, sigmoid, exp
+	// kernels: column 1: unknown kernel "gausian", did you mean "gaussian"?; there are linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, cosine, cosineseries, sinc, chi2, cosinesimilarity, precomputed, sigmoid, exp, normalise
 }

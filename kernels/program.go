@@ -6,67 +6,6 @@ import (
 	"slices"
 )
 
-// A StatKind names a statistic of a pair of points (x, z).
-type StatKind uint8
-
-const (
-	Dot    StatKind = iota // xᵀz
-	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²
-	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
-)
-
-func (k StatKind) String() string {
-	switch k {
-	case Dot:
-		return "dot"
-	case SqDist:
-		return "sqdist"
-	case L1:
-		return "l1"
-	}
-	return fmt.Sprintf("StatKind(%d)", uint8(k))
-}
-
-// TranslationInvariant tells whether the statistic is the same after one
-// vector has been added to both points, so that data may be centred first.
-func (k StatKind) TranslationInvariant() bool { return k != Dot }
-
-// A Stat is one statistic of a pair of points, taken after feature p of both
-// has been multiplied by Scale[p]. A nil Scale is all ones.
-type Stat struct {
-	Kind  StatKind
-	Scale []float64
-}
-
-// Eval returns the statistic of (x, z) in float64 by the defining sum. It
-// panics when the lengths of x, z and a non-nil Scale differ.
-func (s Stat) Eval(x, z []float64) float64 {
-	if len(x) != len(z) || s.Scale != nil && len(s.Scale) != len(x) {
-		panic(fmt.Sprintf("kernels: Stat.Eval: lengths differ: x %d, z %d, scale %d", len(x), len(z), len(s.Scale)))
-	}
-	var sum float64
-	for p := range x {
-		scale := 1.0
-		if s.Scale != nil {
-			scale = s.Scale[p]
-		}
-		// A difference is scaled once, not each of its terms: far from the
-		// origin their rounding would be larger than the difference.
-		switch s.Kind {
-		case Dot:
-			sum += (x[p] * scale) * (z[p] * scale)
-		case SqDist:
-			diff := (x[p] - z[p]) * scale
-			sum += diff * diff
-		case L1:
-			sum += math.Abs((x[p] - z[p]) * scale)
-		}
-	}
-	return sum
-}
-
-func (s Stat) equal(t Stat) bool { return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) }
-
 // An Op is an operation of the postfix code. t is the top of the stack, u the
 // value below it.
 type Op uint8
@@ -188,7 +127,7 @@ type compiler struct {
 
 // load pushes a statistic; equal ones share a slot.
 func (c *compiler) load(s Stat) {
-	i := slices.IndexFunc(c.stats, s.equal)
+	i := slices.IndexFunc(c.stats, s.Equal)
 	if i < 0 {
 		i = len(c.stats)
 		c.stats = append(c.stats, s)

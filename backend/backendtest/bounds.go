@@ -164,15 +164,33 @@ type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
 	radius2 []float64 // r² of each statistic
+	reach   []float64 // for each feature, a bound for |x−centre| of all points
+	single  []kernelBound[T]
 }
 
 func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T] {
 	b := kernelBound[T]{program: kernels.Compile(k), x: x, z: z}
 	b.radius2 = make([]float64, len(b.program.Stats))
+	b.reach = make([]float64, x.Cols)
+	b.single = make([]kernelBound[T], len(b.program.Stats))
+	for _, h := range []host{x, z} {
+		for i := range h.Rows {
+			for p, v := range h.Row(i) {
+				b.reach[p] = max(b.reach[p], 2*math.Abs(v-x.Row(0)[p]))
+			}
+		}
+	}
 	for s, stat := range b.program.Stats {
-		for _, h := range []host{x, z} {
-			for i := range h.Rows {
-				b.radius2[s] = max(b.radius2[s], direct(stat, x.Row(0), h.Row(i)).v)
+		switch stat.Kind {
+		case kernels.SelfX, kernels.RootX:
+			b.single[s] = newKernelBound[T](stat.Of, x, x)
+		case kernels.SelfZ, kernels.RootZ:
+			b.single[s] = newKernelBound[T](stat.Of, z, z)
+		case kernels.SqDist:
+			for _, h := range []host{x, z} {
+				for i := range h.Rows {
+					b.radius2[s] = max(b.radius2[s], direct(stat, x.Row(0), h.Row(i)).v)
+				}
 			}
 		}
 	}
@@ -180,18 +198,74 @@ func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T]
 }
 
 func (b kernelBound[T]) at(i, j int) float64 {
-	d := b.x.Cols
 	mine, oracles := make([]approx, len(b.radius2)), make([]approx, len(b.radius2))
-	for s, stat := range b.program.Stats {
-		v := direct(stat, b.x.Row(i), b.z.Row(j))
-		oracles[s] = approx{v.v, gamma[float64](d+3) * v.err}
-		mine[s] = approx{v.v, gamma[T](d+3) * v.err}
-		if stat.Kind == kernels.SqDist {
-			mine[s].err = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v.v)
-		}
+	for s := range b.program.Stats {
+		mine[s], oracles[s] = b.statistic(s, i, j)
 	}
 	o := propagate[float64](b.program, oracles)
 	return 2*propagate[T](b.program, mine).err + o.err + unit[T]()*math.Abs(o.v) + smallest[T]()
+}
+
+// statistic is number s of the pair, with the errors that a backend and that
+// the oracle may make.
+func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles approx) {
+	d, stat := b.x.Cols, b.program.Stats[s]
+	x, z := b.x.Row(i), b.z.Row(j)
+	switch stat.Kind {
+	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
+		// Like any kernel value, and then like the function of it.
+		at := i
+		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
+			at = j
+		}
+		v, e := stat.Eval(x, z), b.single[s].at(at, at)
+		if stat.Kind == kernels.RootX || stat.Kind == kernels.RootZ {
+			// |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2
+			e = e / 2 * math.Pow(max(1/(v*v)-e, 0), -1.5)
+		}
+		mine = approx{v, e}.rounded(2, unit[T]())
+		return mine, mine
+	case kernels.CosSum, kernels.SinSum, kernels.Sinc, kernels.Chi2, kernels.Entry:
+		v := stat.Eval(x, z)
+		return approx{v, b.featureError(stat, x, z, unit[T]())}, approx{v, b.featureError(stat, x, z, 0x1p-53)}
+	}
+	v := direct(stat, x, z)
+	oracles = approx{v.v, gamma[float64](d+3) * v.err}
+	mine = approx{v.v, gamma[T](d+3) * v.err}
+	if stat.Kind == kernels.SqDist {
+		mine.err = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v.v)
+	}
+	return mine, oracles
+}
+
+// featureError bounds the error of a sum over the features in arithmetic of
+// unit u, to first order in it. Cosines and sines may be taken of the features
+// themselves, from a centre among the points, so that the angles are as large
+// as the points reach; each is rounded three times, and each function may be
+// expUlps off.
+func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
+	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
+	sum := 0.0
+	for p := range x {
+		diff := math.Abs(x[p] - z[p])
+		switch stat.Kind {
+		case kernels.CosSum:
+			for _, w := range stat.Freqs {
+				sum += 2*terms + 2*3*math.Abs(w)*b.reach[p] + 4*2*expUlps
+			}
+		case kernels.SinSum:
+			for _, w := range stat.Freqs {
+				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*expUlps)
+			}
+		case kernels.Sinc: // |sin 2πΔ/Δ| ≤ 2π, and its angle's error over Δ 3·2π
+			sum += 2 * math.Pi * (terms + 3 + 2*expUlps)
+		case kernels.Chi2:
+			if x[p]+z[p] > 0 {
+				sum += diff * diff / (x[p] + z[p]) * (terms + 4)
+			}
+		}
+	}
+	return sum * u
 }
 
 // direct is a statistic by its definition; err is the sum of the absolute

@@ -73,6 +73,8 @@ func everyKernel(d int) []kernels.Kernel {
 		gaussian, ard, laplacian, distances[3], distances[4], matern, distances[7],
 		kernels.Polynomial{Degree: 3, C: 1},
 		kernels.Sigmoid{A: 0.1, C: 0.2},
+		kernels.Cosine{Theta: 0.7},
+		kernels.Normalised{Kernel: kernels.Polynomial{Degree: 2, C: 1}},
 		kernels.Product{gaussian, kernels.Sum{small, kernels.Constant{Value: 0.5}}},
 	} {
 		distances = append(distances, derivatives(k)...)
@@ -86,6 +88,12 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.Sigmoid{A: 0.1},
 		kernels.Sigmoid{A: 1 / length, C: -0.5},
 		kernels.Constant{Value: 0.7},
+		kernels.Cosine{Theta: 1.5},
+		kernels.CosineSeries{L: 3},
+		kernels.SincLimit{},
+		kernels.CosineSimilarity{},
+		kernels.Normalised{Kernel: kernels.Sum{gaussian, kernels.Polynomial{Degree: 3, C: 1}}},
+		kernels.Product{kernels.Cosine{Theta: 0.2}, kernels.Normalised{Kernel: kernels.Cosine{Theta: 0.1}}, gaussian},
 		small,
 		kernels.ExpOf{Kernel: small},
 		kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 3}},
@@ -220,6 +228,59 @@ func sameRow(x host, i, j int) bool {
 		}
 	}
 	return true
+}
+
+// testGramPoints has kernels with a rule for their points: features without a
+// sign, some of them 0, and rows of a Gram matrix.
+func testGramPoints[T backend.Float](r *rig[T]) {
+	check := func(k kernels.Kernel, x, z host) {
+		n, m, d := x.Rows, z.Rows, x.Cols
+		what := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
+		r.gram(what, k, x, z)
+		what += ", z == x"
+		dst := filled(n, n, sentinel)
+		got := r.do(what, symmetricCall[T](k, false), x, dst)
+		r.untouched(what, got)
+		r.within(what, got, r.ask(what, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
+	}
+	for _, d := range featureCounts {
+		histogram := func(n int) host {
+			h := r.normals(n, d)
+			return each(n, d, func(i, j int) float64 { return max(0, h.Row(i)[j]) })
+		}
+		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
+		for _, k := range []kernels.Kernel{
+			chi2,
+			kernels.Gradient(chi2)[0],
+			kernels.Sum{chi2, kernels.Normalised{Kernel: kernels.Product{chi2, kernels.Polynomial{Degree: 2, C: 1}}}},
+		} {
+			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
+		}
+		// d training objects, of which some are points, and others.
+		values := r.normals(d, d)
+		training := each(d, d+2, func(i, j int) float64 {
+			if j == 0 {
+				return float64(i)
+			}
+			q := j - 2
+			if j == 1 {
+				q = i
+			}
+			return values.Row(max(i, q))[min(i, q)]
+		})
+		others := r.normals(1+r.rng.IntN(40), d+2)
+		for i := range others.Rows {
+			others.Row(i)[0] = -1
+		}
+		for _, k := range []kernels.Kernel{kernels.Precomputed{}, kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 1}}} {
+			if d > 1 {
+				check(k, training, training)
+			}
+			r.gram(fmt.Sprintf("Gram %v, others", k), k, others, training)
+			r.gram(fmt.Sprintf("Gram %v, others behind", k), k, training, others)
+		}
+	}
+	r.report()
 }
 
 // testGramOffset adds 10⁶ to every feature. The input is rounded by that, and

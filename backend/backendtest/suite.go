@@ -92,6 +92,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"GramKernels", testGramKernels[T]},
 		{"GramSymmetric", testGramSymmetric[T]},
 		{"GramDuplicates", testGramDuplicates[T]},
+		{"GramPoints", testGramPoints[T]},
 		{"GramOffset", testGramOffset[T]},
 		{"GramNearDuplicates", testGramNearDuplicates[T]},
 		{"GramMul", testGramMul[T]},

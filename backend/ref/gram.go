@@ -1,8 +1,6 @@
 package ref
 
 import (
-	"math"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -54,37 +52,47 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 }
 
 // pair returns (i, j) ↦ k(x_i, z_j) in float64: the statistics of the pair by
-// their defining sums, and the kernel's program on them.
+// their definitions, and the kernel's program on them. Statistics of one point
+// are taken once for each point.
 func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	stats := make([]float64, len(program.Stats))
+	single := make([][]float64, len(program.Stats))
+	for s, stat := range program.Stats {
+		switch stat.Kind {
+		case kernels.SelfX, kernels.RootX:
+			single[s] = ofPoints(stat, x)
+		case kernels.SelfZ, kernels.RootZ:
+			single[s] = ofPoints(stat, z)
+		}
+	}
+	a, b := make([]float64, x.cols), make([]float64, z.cols)
 	return func(i, j int) float64 {
+		for p := range a {
+			a[p], b[p] = x.at(i, p), z.at(j, p)
+		}
 		for s, stat := range program.Stats {
-			stats[s] = statistic(stat, x, i, z, j)
+			switch stat.Kind {
+			case kernels.SelfX, kernels.RootX:
+				stats[s] = single[s][i]
+			case kernels.SelfZ, kernels.RootZ:
+				stats[s] = single[s][j]
+			default:
+				stats[s] = stat.Eval(a, b)
+			}
 		}
 		return program.Run(stats)
 	}
 }
 
-// statistic is stat.Eval for row i of x and row j of z. The scale multiplies
-// the difference of two features, not each of them, so that its rounding is
-// relative to the distance.
-func statistic[T backend.Float](stat kernels.Stat, x grid[T], i int, z grid[T], j int) float64 {
-	var sum float64
-	for p := range x.cols {
-		scale := 1.0
-		if stat.Scale != nil {
-			scale = stat.Scale[p]
+// ofPoints is a statistic of one point for each row of x.
+func ofPoints[T backend.Float](stat kernels.Stat, x grid[T]) []float64 {
+	values, point := make([]float64, x.rows), make([]float64, x.cols)
+	for i := range values {
+		for p := range point {
+			point[p] = x.at(i, p)
 		}
-		switch a, b := x.at(i, p), z.at(j, p); stat.Kind {
-		case kernels.Dot:
-			sum += (a * scale) * (b * scale)
-		case kernels.SqDist:
-			diff := (a - b) * scale
-			sum += diff * diff
-		case kernels.L1:
-			sum += math.Abs((a - b) * scale)
-		}
+		values[i] = stat.Eval(point, point)
 	}
-	return sum
+	return values
 }

@@ -87,32 +87,70 @@ func Rounding(k kernels.Kernel, x, z []float64, u float64) float64 {
 
 // statRounding returns a statistic and its error in units of u.
 func statRounding(s kernels.Stat, x, z []float64) (v, e float64) {
-	var size float64 // Σ |term|
+	v = s.Eval(x, z)
+	switch s.Kind {
+	case kernels.Entry:
+		return v, 0
+	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
+		if s.Kind == kernels.SelfZ || s.Kind == kernels.RootZ {
+			x = z
+		}
+		e = Rounding(s.Of, x, x, 1)
+		if s.Kind == kernels.RootX || s.Kind == kernels.RootZ {
+			// −½ k^−3/2 times the error of k, a root and a quotient.
+			e = v*v*v*e/2 + 2*v
+		}
+		return v, e
+	}
+	var size float64  // Σ |term|
+	var extra float64 // what the roundings inside of the terms move them by
 	for p := range x {
 		a, b := x[p], z[p]
 		if s.Scale != nil {
 			a, b = a*s.Scale[p], b*s.Scale[p]
 		}
+		diff := math.Abs(a - b)
 		switch s.Kind {
 		case kernels.Dot:
 			size += math.Abs(a * b)
 		case kernels.SqDist:
-			size += (a - b) * (a - b)
+			size += diff * diff
 			if s.Scale != nil { // the rounded products move the difference
-				size += 2 * math.Abs(a-b) * 2 * (math.Abs(a) + math.Abs(b))
+				extra += 2 * diff * 2 * (math.Abs(a) + math.Abs(b))
 			}
 		case kernels.L1:
-			size += math.Abs(a - b)
+			size += diff
 			if s.Scale != nil {
-				size += 2 * (math.Abs(a) + math.Abs(b))
+				extra += 2 * (math.Abs(a) + math.Abs(b))
 			}
+		case kernels.CosSum, kernels.SinSum:
+			// An angle has three roundings, its frequency's among them, and
+			// the sine and the cosine have two units in the last place.
+			for _, w := range s.Freqs {
+				angle := math.Abs(w) * diff
+				if s.Kind == kernels.CosSum {
+					size++
+					extra += 3*angle + 4
+				} else {
+					size += angle
+					extra += angle * (3*angle + 4)
+				}
+			}
+		case kernels.Sinc:
+			size += 2 * math.Pi
+			extra += 2 * math.Pi * (3 + 4)
+		case kernels.Chi2:
+			if a+b > 0 {
+				size += diff * diff / (a + b)
+			}
+			extra += 4 * diff
 		}
 	}
 	// At most three roundings in a term and one for each addition; four more
 	// for the two products with a scale, which was rounded itself.
-	n := float64(len(x)) + 3
+	n := float64(len(x)*max(1, len(s.Freqs))) + 3
 	if s.Scale != nil {
 		n += 4
 	}
-	return s.Eval(x, z), n * size
+	return v, n*size + extra
 }

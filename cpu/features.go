@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Statistics that are inner products of other features than those of the
+// points: CosSum is one of cosines and sines.
+
+// waves writes, for each row of m from first on, cos(w(x−center)) and
+// sin(w(x−center)) for each of its features and each frequency, as rows.
+func (p packing[T]) waves(m *matrix[T], first, rows int, out []T) {
+	for i := range rows {
+		for c, v := range m.row(first + i) {
+			// The difference is exact in float64 for float32, and the centre
+			// keeps the angles small: their rounding is that of the result.
+			x := float64(v) - float64(p.center[c])
+			for _, w := range p.freqs {
+				sin, cos := math.Sincos(w * x)
+				out[0], out[1] = T(cos), T(sin)
+				out = out[2:]
+			}
+		}
+	}
+}
+
+// A filler writes a statistic of point i of X against points j … j+len(out)−1
+// of Z; beyond the last of them anything.
+type filler[T backend.Float] func(s *scratch[T], i, j int, out []T)
+
+// onePoint evaluates a statistic of one point for all of them.
+func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
+	m, ofX := g.z, stat.Kind == kernels.SelfX || stat.Kind == kernels.RootX
+	if ofX {
+		m = g.x
+	}
+	values := make([]T, m.rows)
+	g.q.rows(m.rows, 8*m.cols, func(lo, hi int) {
+		point := make([]float64, m.cols)
+		for i := lo; i < hi; i++ {
+			for c, v := range m.row(i) {
+				point[c] = float64(v)
+			}
+			values[i] = T(stat.Eval(point, point))
+		}
+	})
+	if ofX {
+		return func(_ *scratch[T], i, _ int, out []T) {
+			for c := range out {
+				out[c] = values[i]
+			}
+		}
+	}
+	return func(_ *scratch[T], _, j int, out []T) {
+		clear(out[copy(out, values[j:]):])
+	}
+}
+
+// entries looks up precomputed values, by the number of z where it has one.
+func (g *gram[T]) entries() filler[T] {
+	d := g.x.cols
+	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }
+	return func(_ *scratch[T], i, j int, out []T) {
+		x := g.x.row(i)
+		own := number(x[0])
+		for c := range out[:min(len(out), g.z.rows-j)] {
+			z := g.z.row(j + c)
+			switch at := number(z[0]); {
+			case at >= 0:
+				out[c] = x[2+at]
+			case own >= 0:
+				out[c] = z[2+own]
+			case equalRows(x, z):
+				out[c] = x[1]
+			default:
+				out[c] = T(math.NaN())
+			}
+		}
+	}
+}
+
+func equalRows[T backend.Float](x, z []T) bool {
+	for p, v := range x {
+		if v != z[p] {
+			return false
+		}
+	}
+	return true
+}
+
+// chiSquared is Σ (x−z)²/(x+z).
+func (g *gram[T]) chiSquared() filler[T] {
+	return func(_ *scratch[T], i, j int, out []T) {
+		x := g.x.row(i)
+		for c := range out[:min(len(out), g.z.rows-j)] {
+			z := g.z.row(j + c)[:len(x)]
+			var sum T
+			for p, a := range x {
+				b := z[p]
+				if s := a + b; s > 0 && a >= 0 && b >= 0 {
+					diff := a - b
+					sum += diff / s * diff
+				} else if a != 0 || b != 0 { // negative, or NaN
+					sum = T(math.NaN())
+				}
+			}
+			out[c] = sum
+		}
+	}
+}
+
+// sineBatch is about how many sines are taken at once.
+const sineBatch = 1024
+
+// sines is a sum over the features of a function with a sine of the
+// difference: sin(2πΔ)/Δ, 2π at 0, without frequencies, and otherwise Σ_w
+// wΔ sin(wΔ).
+func (g *gram[T]) sines(freqs []float64) filler[T] {
+	u, d := g.q.engine.ukr, g.x.cols
+	batch := max(1, sineBatch/max(d, 1)) // pairs
+	size := panels(batch*d, u.NR) * u.NR
+	return func(s *scratch[T], i, j int, out []T) {
+		if d == 0 {
+			clear(out)
+			return
+		}
+		if len(s.pairs) < 2*size {
+			s.pairs = aligned[T](2 * size)
+		}
+		x, diffs, sines := g.x.row(i), s.pairs[:size], s.pairs[size:2*size]
+		clear(diffs)
+		take := func(w float64) {
+			copy(sines, diffs)
+			s.span = ukr.Span[T]{X: &sines[0], N: size, A: T(w)}
+			u.Sin(&s.span)
+		}
+		for cols := min(len(out), g.z.rows-j); cols > 0; cols = min(len(out), g.z.rows-j) {
+			now := out[:min(batch, cols)]
+			for c := range now {
+				z, to := g.z.row(j + c)[:d], diffs[c*d:][:d]
+				for p, v := range x {
+					to[p] = v - z[p]
+				}
+			}
+			clear(now)
+			if freqs == nil {
+				take(2 * math.Pi)
+				for c := range now {
+					now[c] = sincs(diffs[c*d:][:d], sines[c*d:][:d])
+				}
+			}
+			for _, w := range freqs {
+				take(w)
+				for c := range now {
+					for p, diff := range diffs[c*d:][:d] {
+						now[c] += T(w) * diff * sines[c*d+p]
+					}
+				}
+			}
+			out, j = out[len(now):], j+len(now)
+		}
+	}
+}
+
+// sincs is Σ sin(2πΔ)/Δ from differences and sines.
+func sincs[T backend.Float](diffs, sines []T) T {
+	var sum T
+	for p, diff := range diffs {
+		if diff == 0 {
+			sum += 2 * math.Pi
+		} else {
+			sum += sines[p] / diff
+		}
+	}
+	return sum
+}

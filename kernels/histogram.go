@@ -1,0 +1,74 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0
+// for points without negative features, such as histograms; 0/0 counts as 0. It
+// is scikit-learn's chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007,
+// Local features and kernels for classification of texture and object
+// categories, IJCV 73). k(x, z) is NaN when a feature is negative: see
+// PointRule.
+type ChiSquared struct{ Gamma float64 }
+
+func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
+func (k ChiSquared) Check(int) error { return positiveNumber("chi2", "gamma", k.Gamma) }
+func (k ChiSquared) IsPSD() bool     { return k.Check(-1) == nil }
+
+func (k ChiSquared) compile(c *compiler) {
+	c.load(Stat{Kind: Chi2})
+	c.unary(Instr{Op: Affine, A: -k.Gamma})
+	c.unary(Instr{Op: Exp})
+}
+
+func (k ChiSquared) params() []Param            { return []Param{positive("gamma", k.Gamma)} }
+func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
+
+// derive: −γχ² exp(−γχ²).
+func (k ChiSquared) derive(c *compiler, _ int) {
+	k.compile(c)
+	c.load(Stat{Kind: Chi2})
+	c.unary(Instr{Op: Affine, A: -k.Gamma})
+	c.binary(Mul)
+}
+
+// PointRule returns the rule that k has for the features of a point, beyond
+// being finite, or nil when there is none. The rule returns an error that names
+// the feature, counted from 1, its value and the rule.
+func PointRule(k Kernel) func(x []float64) error {
+	var rules []func(x []float64) error
+	for _, s := range Compile(k).Stats {
+		switch {
+		case s.Kind == Chi2:
+			rules = append(rules, notNegative)
+		case s.Kind == Entry:
+			rules = append(rules, precomputedPoint)
+		case s.Of != nil:
+			if r := PointRule(s.Of); r != nil {
+				rules = append(rules, r)
+			}
+		}
+	}
+	if rules == nil {
+		return nil
+	}
+	return func(x []float64) error {
+		for _, r := range rules {
+			if err := r(x); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func notNegative(x []float64) error {
+	for p, v := range x {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("kernels: chi2: feature %d is %v: features must be finite numbers ≥ 0", p+1, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package kernels
+
+import "errors"
+
+// Normalised is k(x, z)/√(k(x, x) k(z, z)), the cosine of the angle between x
+// and z in feature space: 1 where they coincide, and 0 where k(x, x) or
+// k(z, z) is 0, as scikit-learn has it.
+type Normalised struct{ Kernel Kernel }
+
+func (k Normalised) String() string { return "normalise(" + text(k.Kernel) + ")" }
+
+// Check requires that the kernel passes.
+func (k Normalised) Check(d int) error {
+	if k.Kernel == nil {
+		return errors.New("kernels: normalise: no kernel inside")
+	}
+	return k.Kernel.Check(d)
+}
+
+func (k Normalised) IsPSD() bool { return k.Check(-1) == nil && k.Kernel.IsPSD() }
+
+func (k Normalised) compile(c *compiler) {
+	k.Kernel.compile(c)
+	k.roots(c)
+	c.binary(Mul)
+}
+
+// roots is 1/√k(x,x) · 1/√k(z,z).
+func (k Normalised) roots(c *compiler) {
+	c.load(Stat{Kind: RootX, Of: k.Kernel})
+	c.load(Stat{Kind: RootZ, Of: k.Kernel})
+	c.binary(Mul)
+}
+
+func (k Normalised) params() []Param              { return k.Kernel.params() }
+func (k Normalised) with(values []float64) Kernel { return Normalised{k.Kernel.with(values)} }
+
+// derive: with the roots r and the normalised kernel n,
+// k′ r_x r_z − ½ n (r_x² k′(x,x) + r_z² k′(z,z)).
+func (k Normalised) derive(c *compiler, i int) {
+	k.Kernel.derive(c, i)
+	k.roots(c)
+	c.binary(Mul)
+	k.compile(c)
+	change := func(root, self StatKind) {
+		c.load(Stat{Kind: root, Of: k.Kernel})
+		c.unary(Instr{Op: PowInt, Arg: 2})
+		c.load(Stat{Kind: self, Of: Derivative{Of: k.Kernel, Param: i}})
+		c.binary(Mul)
+	}
+	change(RootX, SelfX)
+	change(RootZ, SelfZ)
+	c.binary(Add)
+	c.unary(Instr{Op: Affine, A: -0.5})
+	c.binary(Mul)
+	c.binary(Add)
+}
+
+// CosineSimilarity is k(x, z) = xᵀz/(‖x‖‖z‖), and 0 where a norm is 0: the
+// normalised linear kernel.
+type CosineSimilarity struct{}
+
+func (CosineSimilarity) String() string            { return "cosinesimilarity()" }
+func (CosineSimilarity) Check(int) error           { return nil }
+func (CosineSimilarity) IsPSD() bool               { return true }
+func (CosineSimilarity) compile(c *compiler)       { Normalised{Linear{}}.compile(c) }
+func (CosineSimilarity) params() []Param           { return nil }
+func (k CosineSimilarity) with([]float64) Kernel   { return k }
+func (CosineSimilarity) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }

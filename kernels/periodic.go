@@ -1,0 +1,75 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// Cosine is k(x, z) = Σ_p cos(θ(x_p − z_p)) with θ = Theta > 0, the inner
+// product of φ(x) = (cos θx_1, sin θx_1, cos θx_2, …), 2d features.
+type Cosine struct{ Theta float64 }
+
+func (k Cosine) String() string             { return "cosine(theta=" + number(k.Theta) + ")" }
+func (k Cosine) Check(int) error            { return positiveNumber("cosine", "theta", k.Theta) }
+func (k Cosine) IsPSD() bool                { return k.Check(-1) == nil }
+func (k Cosine) compile(c *compiler)        { c.load(Stat{Kind: CosSum, Freqs: []float64{k.Theta}}) }
+func (k Cosine) params() []Param            { return []Param{positive("theta", k.Theta)} }
+func (Cosine) with(values []float64) Kernel { return Cosine{values[0]} }
+func (k Cosine) derive(c *compiler, _ int) {
+	c.load(Stat{Kind: SinSum, Freqs: []float64{k.Theta}})
+	c.unary(Instr{Op: Affine, A: -1})
+}
+
+// CosineSeries is k(x, z) = Σ_{l=0..L} Σ_p cos((2πl/L)(x_p − z_p)), the inner
+// product of the 2d(L+1) features cos and sin of (2πl/L)x_p.
+type CosineSeries struct{ L int }
+
+// mostHarmonics bounds the memory of a program.
+const mostHarmonics = 1 << 16
+
+func (k CosineSeries) String() string { return fmt.Sprintf("cosineseries(l=%d)", k.L) }
+
+// Check requires 1 ≤ L ≤ 65536.
+func (k CosineSeries) Check(int) error {
+	if k.L < 1 || k.L > mostHarmonics {
+		return fmt.Errorf("kernels: cosineseries: l must be a whole number from 1 to %d, got %d", mostHarmonics, k.L)
+	}
+	return nil
+}
+
+func (k CosineSeries) IsPSD() bool             { return k.Check(-1) == nil }
+func (k CosineSeries) compile(c *compiler)     { c.load(Stat{Kind: CosSum, Freqs: k.frequencies()}) }
+func (CosineSeries) params() []Param           { return nil }
+func (k CosineSeries) with([]float64) Kernel   { return k }
+func (CosineSeries) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
+// frequencies are 2πl/L.
+func (k CosineSeries) frequencies() []float64 {
+	f := make([]float64, k.L+1)
+	for l := range f {
+		f[l] = 2 * math.Pi * float64(l) / float64(k.L)
+	}
+	return f
+}
+
+// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, and 2π where Δ_p is
+// 0: the limit of CosineSeries for L → ∞, divided by L/2π. It is the Fourier
+// transform of the indicator of [−2π, 2π] but for a factor, and so positive
+// semi-definite by Bochner's theorem.
+type SincLimit struct{}
+
+func (SincLimit) String() string            { return "sinc()" }
+func (SincLimit) Check(int) error           { return nil }
+func (SincLimit) IsPSD() bool               { return true }
+func (SincLimit) compile(c *compiler)       { c.load(Stat{Kind: Sinc}) }
+func (SincLimit) params() []Param           { return nil }
+func (k SincLimit) with([]float64) Kernel   { return k }
+func (SincLimit) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
+// positiveNumber is the rule of frequencies and inverse scales.
+func positiveNumber(kernel, param string, v float64) error {
+	if !(v > 0) || math.IsInf(v, 1) {
+		return fmt.Errorf("kernels: %s: %s must be a finite number > 0, got %v", kernel, param, v)
+	}
+	return nil
+}

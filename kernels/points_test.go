@@ -1,0 +1,89 @@
+package kernels_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// What an error says is checked with nil for none.
+func says(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil && want != "" || err != nil && err.Error() != want {
+		t.Errorf("%s: got %v, want %q", what, err, want)
+	}
+}
+
+func TestPointRule(t *testing.T) {
+	if kernels.PointRule(kernels.Gaussian{Sigma: 1}) != nil {
+		t.Error("a Gaussian has a rule for points")
+	}
+	rule := kernels.PointRule(kernels.Sum{kernels.Linear{}, kernels.Normalised{Kernel: kernels.ChiSquared{Gamma: 1}}})
+	says(t, "good", rule([]float64{0, 1, 2}), "")
+	says(t, "negative", rule([]float64{0, 1, -2}), "kernels: chi2: feature 3 is -2: features must be finite numbers ≥ 0")
+	says(t, "NaN", rule([]float64{math.NaN()}), "kernels: chi2: feature 1 is NaN: features must be finite numbers ≥ 0")
+	if v := kernels.Eval(kernels.ChiSquared{Gamma: 1}, []float64{1, -1}, []float64{1, 1}); !math.IsNaN(v) {
+		t.Errorf("chi2 of a negative feature is %v", v)
+	}
+	if v := kernels.Eval(kernels.ChiSquared{Gamma: 1}, []float64{0, 1}, []float64{0, 1}); v != 1 {
+		t.Errorf("chi2 of equal points is %v", v)
+	}
+}
+
+func TestPrecomputed(t *testing.T) {
+	gram := []float64{4, 1, 0, 1, 1, 1, 0, 1, 4}
+	train, err := kernels.TrainingPoints(3, gram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := kernels.OtherPoints(3, []float64{7, 8, 9, -1, -2, -3}, []float64{20, 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := func(all []float64, i int) []float64 { return all[i*5 : i*5+5] }
+	rule := kernels.PointRule(kernels.Precomputed{})
+	for i := range 3 {
+		says(t, "training point", rule(point(train, i)), "")
+		for j := range 3 {
+			if v := kernels.Eval(kernels.Precomputed{}, point(train, i), point(train, j)); v != gram[i*3+j] {
+				t.Errorf("k(%d, %d) is %v", i, j, v)
+			}
+		}
+		for j := range 2 {
+			want := []float64{7, 8, 9, -1, -2, -3}[3*j+i]
+			a, b := kernels.Eval(kernels.Precomputed{}, point(train, i), point(other, j)), kernels.Eval(kernels.Precomputed{}, point(other, j), point(train, i))
+			if a != want || b != want {
+				t.Errorf("k of training object %d and %d is %v and %v, want %v", i, j, a, b, want)
+			}
+		}
+	}
+	says(t, "other point", rule(point(other, 0)), "")
+	if v := kernels.Diag(kernels.Precomputed{}, point(other, 1)); v != 30 {
+		t.Errorf("k of the second object with itself is %v", v)
+	}
+	if v := kernels.Eval(kernels.Precomputed{}, point(other, 0), point(other, 1)); !math.IsNaN(v) {
+		t.Errorf("k of two objects that are not known is %v", v)
+	}
+	// Within a composed kernel, and normalised.
+	k := kernels.Normalised{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
+	if v, want := kernels.Eval(k, point(train, 0), point(other, 0)), 12.0/15; math.Abs(v-want) > 4*u {
+		t.Errorf("normalised: %v, want %v", v, want)
+	}
+	const number = "kernels: precomputed: feature 1 is 3: it must be -1 or the number of one of 3 training objects, from 0"
+	says(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
+	says(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0")
+
+	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})
+	says(t, "shape", err, "kernels: precomputed: a Gram matrix of 2 objects has 2² values, got 3")
+	_, err = kernels.TrainingPoints(2, []float64{1, 2, 2.5, 1})
+	says(t, "symmetry", err, "kernels: the Gram matrix is not symmetric: row 2, column 1 has 2.5, row 1, column 2 has 2")
+	_, err = kernels.TrainingPoints(2, []float64{1, 2, math.Inf(1), 1})
+	says(t, "finite", err, "kernels: the value in row 2, column 1 of the Gram matrix is +Inf")
+	_, err = kernels.OtherPoints(2, []float64{1, math.NaN()}, []float64{1})
+	says(t, "finite", err, "kernels: precomputed: the value of object 1 with training object 2 is NaN")
+	_, err = kernels.OtherPoints(2, []float64{1, 2}, []float64{math.Inf(1)})
+	says(t, "finite", err, "kernels: precomputed: the value of object 1 with itself is +Inf")
+	_, err = kernels.OtherPoints(2, []float64{1, 2}, []float64{1, 2})
+	says(t, "shape", err, "kernels: precomputed: 2 objects against 2 have 4 values, got 2")
+}

@@ -1,0 +1,147 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Precomputed is a kernel whose values were computed elsewhere: over strings or
+// trees, by a function of the user's, by another program. It makes every
+// learner work on objects that are not vectors. A point is not the object but
+// its row of kernel values, with two numbers before them:
+//
+//	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
+//	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
+//
+// where c_0 … c_m−1 are all training objects. k of two points is found by the
+// number of either one, so that rows may be chosen, split into folds and
+// permuted at will. Two points that are both numbered −1 have a kernel value
+// only if they are equal, k(a, a); otherwise it is NaN. Numbers are exact in
+// float32 up to 2²⁴.
+//
+// TrainingPoints and OtherPoints make the points.
+type Precomputed struct{}
+
+func (Precomputed) String() string { return "precomputed()" }
+
+// Check requires three features at least: a number and two values.
+func (Precomputed) Check(d int) error {
+	if d >= 0 && d < 3 {
+		return fmt.Errorf("kernels: precomputed: a point has the object's number, its kernel value with itself, and with each training object: at least 3 features, got %d", d)
+	}
+	return nil
+}
+
+// IsPSD is false: that is for the values to tell.
+func (Precomputed) IsPSD() bool               { return false }
+func (Precomputed) compile(c *compiler)       { c.load(Stat{Kind: Entry}) }
+func (Precomputed) params() []Param           { return nil }
+func (k Precomputed) with([]float64) Kernel   { return k }
+func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
+// PrecomputedIndex returns the number of a point's training object, or −1 when
+// it has none. It is meant for backends.
+func PrecomputedIndex(first float64, d int) int {
+	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
+		return i
+	}
+	return -1
+}
+
+// entry is the statistic Entry.
+func entry(x, z []float64) float64 {
+	if len(x) < 3 {
+		return math.NaN()
+	}
+	if i := PrecomputedIndex(z[0], len(z)); i >= 0 {
+		return x[2+i]
+	}
+	if i := PrecomputedIndex(x[0], len(x)); i >= 0 {
+		return z[2+i]
+	}
+	if slices.Equal(x, z) {
+		return x[1]
+	}
+	return math.NaN()
+}
+
+// precomputedPoint is the rule of a point.
+func precomputedPoint(x []float64) error {
+	if err := (Precomputed{}).Check(len(x)); err != nil {
+		return err
+	}
+	if x[0] != -1 && PrecomputedIndex(x[0], len(x)) < 0 {
+		return fmt.Errorf("kernels: precomputed: feature 1 is %v: it must be -1 or the number of one of %d training objects, from 0", x[0], len(x)-2)
+	}
+	return nil
+}
+
+// TrainingPoints returns the points of a Gram matrix K of n training objects,
+// row-major, as an n × (n+2) matrix.
+//
+// It fails when a value is not finite, when K_ij and K_ji differ by more than
+// rounding of 2⁻⁴⁰ relative to the largest value, or when n is 0. The points
+// take the values of the lower triangle on both sides.
+func TrainingPoints(n int, gram []float64) ([]float64, error) {
+	if n == 0 || len(gram) != n*n {
+		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %d objects has %d² values, got %d", n, n, len(gram))
+	}
+	if err := CheckGram(n, gram); err != nil {
+		return nil, err
+	}
+	points := make([]float64, n*(n+2))
+	for i := range n {
+		row := points[i*(n+2):]
+		row[0], row[1] = float64(i), gram[i*n+i]
+		for j := range n {
+			row[2+j] = gram[max(i, j)*n+min(i, j)]
+		}
+	}
+	return points, nil
+}
+
+// OtherPoints returns the points of other objects from their kernel values with
+// the m training objects, one row of m for each object, and with themselves, as
+// a matrix with rows of m+2.
+func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
+	n := len(diag)
+	if m == 0 || len(cross) != n*m {
+		return nil, fmt.Errorf("kernels: precomputed: %d objects against %d have %d values, got %d", n, m, n*m, len(cross))
+	}
+	points := make([]float64, 0, n*(m+2))
+	for i, self := range diag {
+		row := cross[i*m : (i+1)*m]
+		for j, v := range row {
+			if math.IsNaN(v - v) {
+				return nil, fmt.Errorf("kernels: precomputed: the value of object %d with training object %d is %v", i+1, j+1, v)
+			}
+		}
+		if math.IsNaN(self - self) {
+			return nil, fmt.Errorf("kernels: precomputed: the value of object %d with itself is %v", i+1, self)
+		}
+		points = append(append(points, -1, self), row...)
+	}
+	return points, nil
+}
+
+// CheckGram returns an error that names the first value of an n×n matrix,
+// row-major, that is not finite, or the first pair whose two values differ by
+// more than 2⁻⁴⁰ of the largest value, 4,000 times the rounding of float64.
+func CheckGram(n int, gram []float64) error {
+	largest := 0.0
+	for i, v := range gram {
+		if math.IsNaN(v - v) {
+			return fmt.Errorf("kernels: the value in row %d, column %d of the Gram matrix is %v", i/n+1, i%n+1, v)
+		}
+		largest = max(largest, math.Abs(v))
+	}
+	for i := range n {
+		for j := range i {
+			if a, b := gram[i*n+j], gram[j*n+i]; math.Abs(a-b) > 0x1p-40*largest {
+				return fmt.Errorf("kernels: the Gram matrix is not symmetric: row %d, column %d has %v, row %d, column %d has %v", i+1, j+1, a, j+1, i+1, b)
+			}
+		}
+	}
+	return nil
+}

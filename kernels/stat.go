@@ -1,0 +1,148 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+)
+
+// A StatKind names a statistic of a pair of points (x, z).
+type StatKind uint8
+
+const (
+	Dot    StatKind = iota // xᵀz
+	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²
+	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
+	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It
+	// is the inner product of (cos wx_p, sin wx_p) over all p and w, and of
+	// the same of z: a matrix product on other features.
+	CosSum
+	SinSum // Σ_p Σ_w w(x_p−z_p) sin(w(x_p−z_p))
+	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0
+	Chi2   // Σ_p (x_p−z_p)²/(x_p+z_p), 0/0 taken as 0; NaN when a feature is < 0
+	Entry  // of a Gram matrix that was computed elsewhere: see Precomputed
+	// What depends on one point only, which a backend evaluates once for each
+	// point and not for each pair: with the kernel k = Of of the Stat, SelfX is
+	// k(x, x), RootX is 1/√k(x, x), or 0 where k(x, x) is 0; SelfZ and RootZ
+	// are the same of z.
+	SelfX
+	SelfZ
+	RootX
+	RootZ
+)
+
+var statNames = []string{"dot", "sqdist", "l1", "cossum", "sinsum", "sinc", "chi2", "entry", "selfx", "selfz", "rootx", "rootz"}
+
+func (k StatKind) String() string {
+	if int(k) < len(statNames) {
+		return statNames[k]
+	}
+	return fmt.Sprintf("StatKind(%d)", uint8(k))
+}
+
+// TranslationInvariant tells whether the statistic is the same after one
+// vector has been added to both points, so that data may be centred first.
+func (k StatKind) TranslationInvariant() bool {
+	switch k {
+	case SqDist, L1, CosSum, SinSum, Sinc:
+		return true
+	}
+	return false
+}
+
+// OnePoint tells whether the statistic depends on one of the points only.
+func (k StatKind) OnePoint() bool { return k >= SelfX }
+
+// A Stat is one statistic of a pair of points.
+type Stat struct {
+	Kind StatKind
+	// Scale is for Dot, SqDist and L1: they are taken after feature p of both
+	// points has been multiplied by Scale[p]. Nil is all ones.
+	Scale []float64
+	Freqs []float64 // the frequencies of CosSum and SinSum
+	Of    Kernel    // of the statistics of one point
+}
+
+// Eval returns the statistic of (x, z) in float64 by the defining sum. It
+// panics when the lengths of x, z and a non-nil Scale differ.
+func (s Stat) Eval(x, z []float64) float64 {
+	if len(x) != len(z) || s.Scale != nil && len(s.Scale) != len(x) {
+		panic(fmt.Sprintf("kernels: Stat.Eval: lengths differ: x %d, z %d, scale %d", len(x), len(z), len(s.Scale)))
+	}
+	switch s.Kind {
+	case Entry:
+		return entry(x, z)
+	case SelfX:
+		return Diag(s.Of, x)
+	case SelfZ:
+		return Diag(s.Of, z)
+	case RootX:
+		return inverseRoot(Diag(s.Of, x))
+	case RootZ:
+		return inverseRoot(Diag(s.Of, z))
+	}
+	var sum float64
+	for p := range x {
+		sum += s.term(p, x[p], z[p])
+	}
+	return sum
+}
+
+// term is what feature p adds to a statistic that is a sum over the features.
+func (s Stat) term(p int, x, z float64) float64 {
+	scale := 1.0
+	if s.Scale != nil {
+		scale = s.Scale[p]
+	}
+	// A difference is scaled once, not each of its terms: far from the origin
+	// their rounding would be larger than the difference.
+	switch diff := x - z; s.Kind {
+	case Dot:
+		return (x * scale) * (z * scale)
+	case SqDist:
+		return diff * scale * (diff * scale)
+	case L1:
+		return math.Abs(diff * scale)
+	case CosSum:
+		sum := 0.0
+		for _, w := range s.Freqs {
+			sum += math.Cos(w * diff)
+		}
+		return sum
+	case SinSum:
+		sum := 0.0
+		for _, w := range s.Freqs {
+			sum += w * diff * math.Sin(w*diff)
+		}
+		return sum
+	case Sinc:
+		if diff == 0 {
+			return 2 * math.Pi
+		}
+		return math.Sin(2*math.Pi*diff) / diff
+	case Chi2:
+		switch {
+		case x < 0 || z < 0:
+			return math.NaN()
+		case x == 0 && z == 0:
+			return 0
+		}
+		// Divided first: the square alone may leave the range.
+		return diff / (x + z) * diff
+	}
+	panic(fmt.Sprintf("kernels: Stat.Eval: unknown statistic %d", s.Kind))
+}
+
+// inverseRoot is 1/√v, 0 for 0, and NaN for v < 0.
+func inverseRoot(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	return 1 / math.Sqrt(v)
+}
+
+// Equal tells whether two statistics are the same.
+func (s Stat) Equal(t Stat) bool {
+	return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) && slices.Equal(s.Freqs, t.Freqs) && reflect.DeepEqual(s.Of, t.Of)
+}
