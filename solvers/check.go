@@ -67,10 +67,14 @@ func (p Problem) checkWeights() error {
 	return nil
 }
 
-// checkValues refuses NaN and Inf, also in samples of weight 0.
+// checkValues refuses NaN and Inf, and points that the kernel is not made for,
+// also in samples of weight 0.
 func (p Problem) checkValues(ctx context.Context) error {
 	if err := checkFinite(ctx, "x", p.X); err != nil {
 		return err
+	}
+	if err := backend.CheckPoints(p.Kernel, "x", p.X); err != nil {
+		return fmt.Errorf("solvers: %w", err)
 	}
 	return checkFinite(ctx, "y", p.Y)
 }
