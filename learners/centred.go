@@ -1,0 +1,244 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+// centred is the samples as the linear learners need them: the rows of weight
+// > 0, as √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. An
+// intercept that is not penalised is then 0, and b = ȳ − wᵀx̄ afterwards. Without
+// an intercept the means are zeros. It never holds all rows at once unless all is
+// asked for.
+type centred struct {
+	x, y         backend.Host[float64] // as they were given
+	rows         []int                 // that take part
+	root         []float64             // √w_i of those rows
+	weight       float64               // Σ w_i
+	meanX, meanY [2][]float64          // each an unevaluated sum: one number would be wrong by ε times an offset
+	n, d, t      int                   // rows that take part, features, outputs
+}
+
+// newCentred checks the samples and weights and looks at every element once.
+func newCentred(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*centred, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &centred{x: hx, y: hy, d: hx.Cols, t: hy.Cols}
+	for i := range hx.Rows {
+		w := 1.0
+		if o.Weights != nil {
+			w = o.Weights[i]
+		}
+		if w > 0 {
+			c.rows, c.root = append(c.rows, i), append(c.root, math.Sqrt(w))
+			c.weight += w
+		}
+	}
+	c.n = len(c.rows)
+	if c.meanX, err = c.mean(ctx, hx, intercept); err != nil {
+		return nil, err
+	}
+	c.meanY, err = c.mean(ctx, hy, intercept)
+	return c, err
+}
+
+// checkedBoth is checked for learners that cannot do without y.
+func checkedBoth(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+	if x != nil && y == nil {
+		return hx, hy, errors.New("y is missing")
+	}
+	return checked(dev, x, y, o)
+}
+
+// mean returns the weighted mean of each column, and the mean of what that
+// leaves.
+func (c *centred) mean(ctx context.Context, h backend.Host[float64], intercept bool) (m [2][]float64, err error) {
+	m[0], m[1] = make([]float64, h.Cols), make([]float64, h.Cols)
+	if !intercept {
+		return m, nil
+	}
+	for pass := range m {
+		for k, i := range c.rows {
+			if k%1024 == 0 && ctx.Err() != nil {
+				return m, context.Cause(ctx)
+			}
+			w := c.root[k] * c.root[k] / c.weight
+			for j, v := range h.Row(i) {
+				if pass == 1 {
+					v -= m[0][j]
+				}
+				m[pass][j] += w * v
+			}
+		}
+	}
+	return m, nil
+}
+
+// fill sets dst to rows from, from+1, … of those that take part, of h with the
+// given mean.
+func (c *centred) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
+	for k := range dst.Rows {
+		row, r := dst.Row(k), c.root[from+k]
+		for j, v := range h.Row(c.rows[from+k]) {
+			row[j] = r * (v - mean[0][j] - mean[1][j])
+		}
+	}
+}
+
+// columns returns the transposes of X and Y, d×n and t×n, each feature in one
+// piece.
+func (c *centred) columns() (x, y backend.Host[float64]) {
+	x, y = backend.NewHost[float64](c.d, c.n), backend.NewHost[float64](c.t, c.n)
+	for k, i := range c.rows {
+		r := c.root[k]
+		for j, v := range c.x.Row(i) {
+			x.Data[j*x.Stride+k] = r * (v - c.meanX[0][j] - c.meanX[1][j])
+		}
+		for j, v := range c.y.Row(i) {
+			y.Data[j*y.Stride+k] = r * (v - c.meanY[0][j] - c.meanY[1][j])
+		}
+	}
+	return x, y
+}
+
+// blockRows is how many rows each gives at a time: some 8 MiB.
+func (c *centred) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
+
+// each calls f with blocks of rows of X and Y that lie on the device while it
+// runs; f may overwrite them.
+func (c *centred) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
+	rows := c.blockRows()
+	hx, hy := backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
+	for i := 0; i < c.n; i += rows {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r := min(rows, c.n-i)
+		bx, by := hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
+		c.fill(bx, c.x, c.meanX, i)
+		c.fill(by, c.y, c.meanY, i)
+		if err := placed(b, bx, by, func(x, y backend.Matrix[float64]) error { return f(x, y, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placed puts x and y on the device for f and waits for what f queued.
+func placed(b backend.Backend[float64], x, y backend.Host[float64], f func(x, y backend.Matrix[float64]) error) error {
+	mx, err := backend.Place(b, x)
+	if err != nil {
+		return err
+	}
+	defer mx.Free()
+	my, err := backend.Place(b, y)
+	if err != nil {
+		return err
+	}
+	defer my.Free()
+	if err := f(mx, my); err != nil {
+		return err
+	}
+	return b.Sync()
+}
+
+// moments are the sums of products that a quadratic loss depends on, made on
+// the device: ‖Xw − y‖² = wᵀGw − 2cᵀw + s.
+type moments struct {
+	g backend.Host[float64] // XᵀX, d×d, both triangles
+	c backend.Host[float64] // Xᵀy, t×d: one row for each output
+	s []float64             // yᵀy
+}
+
+// momentBytes is what moments takes on the device with n rows.
+func (c *centred) momentBytes(n int) int64 {
+	r := int64(min(n, c.blockRows()))
+	return 8 * (int64(c.d) + r) * int64(c.d+c.t)
+}
+
+func (c *centred) moments(t *task) (*moments, error) {
+	g, err := t.b.New(c.d, c.d)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Free()
+	v, err := t.b.New(c.t, c.d)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Free()
+	m := &moments{g: backend.NewHost[float64](c.d, c.d), c: backend.NewHost[float64](c.t, c.d), s: make([]float64, c.t)}
+	part := make([]float64, c.t)
+	err = c.each(t.ctx, t.b, func(x, y backend.Matrix[float64], _ int) error {
+		t.b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
+		t.b.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
+		if err := t.b.ColDot(part, y, y); err != nil {
+			return err
+		}
+		for j, p := range part {
+			m.s[j] += p
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.b.Download(m.g, g); err != nil {
+		return nil, err
+	}
+	if err := t.b.Download(m.c, v); err != nil {
+		return nil, err
+	}
+	for i := range c.d {
+		for j := range i {
+			m.g.Data[j*m.g.Stride+i] = m.g.Data[i*m.g.Stride+j]
+		}
+	}
+	for i := range c.d {
+		if v := m.g.Row(i)[i]; v-v != 0 {
+			return nil, fmt.Errorf("XᵀX overflows at column %d: scale the features down", i+1)
+		}
+	}
+	return m, nil
+}
+
+// intercepts returns b = ȳ − x̄ᵀw for the d×t weights.
+func (c *centred) intercepts(coef backend.Host[float64]) []float64 {
+	b := make([]float64, c.t)
+	for j := range b {
+		b[j] = c.meanY[0][j] + c.meanY[1][j]
+	}
+	for p := range c.d {
+		for j, w := range coef.Row(p) {
+			b[j] -= w * c.meanX[0][p]
+			b[j] -= w * c.meanX[1][p]
+		}
+	}
+	return b
+}
+
+// residual is the largest over the outputs of ‖Xᵀ(y − Xw) − g‖ / ‖Xᵀy‖, where
+// g is what the penalty's gradient must equal: the relative residual of the
+// optimality condition. 0/0 is 0.
+func (m *moments) residual(coef backend.Host[float64], j int, gradient func(p int) float64) float64 {
+	var num, den float64
+	for p := range m.g.Rows {
+		r := m.c.Row(j)[p]
+		for q, v := range m.g.Row(p) {
+			r -= v * coef.Row(q)[j]
+		}
+		num = math.Hypot(num, r-gradient(p))
+		den = math.Hypot(den, m.c.Row(j)[p])
+	}
+	if num == 0 {
+		return 0
+	}
+	return num / den
+}

@@ -1,0 +1,83 @@
+package learners
+
+import "math"
+
+// fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
+// adaptive restart (O'Donoghue and Candès 2015). XᵀXz of the extrapolated point
+// z is that of the last two iterates, extrapolated, so that a step costs one
+// product on the device.
+type fista struct {
+	a         *normal
+	lipschitz float64 // at least the largest eigenvalue of XᵀX, as far as steps have shown
+}
+
+func newFista(a *normal) (*fista, error) {
+	l, err := a.largest(nil)
+	return &fista{a, 1.05 * l}, err
+}
+
+func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
+	s.steps = 0
+	if s.total == 0 || f.lipschitz == 0 {
+		return nil
+	}
+	d := len(s.w)
+	z, qz := append([]float64(nil), s.w...), append([]float64(nil), s.q...)
+	w, q := make([]float64, d), make([]float64, d)
+	momentum := 1.0
+	for {
+		if s.steps%8 == 0 {
+			done, err := s.settled(f.a.t, mu, l)
+			if err != nil || done {
+				return err
+			}
+		}
+		if s.steps == l.MaxIter {
+			return s.unsettled(l, "steps")
+		}
+		s.steps++
+		for { // until the step is short enough for the quadratic bound
+			for p := range w {
+				w[p] = soft(z[p]+(s.c[p]-qz[p])/f.lipschitz, mu/f.lipschitz)
+			}
+			if err := f.a.apply(q, w); err != nil {
+				return err
+			}
+			var curvature, size float64
+			for p := range w {
+				step := w[p] - z[p]
+				curvature += step * (q[p] - qz[p])
+				size += step * step
+			}
+			// Rounding of q is relative to ‖XᵀX‖‖w‖.
+			if !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
+				break
+			}
+			f.lipschitz *= 2
+		}
+		uphill := 0.0
+		for p := range w {
+			uphill += (z[p] - w[p]) * (w[p] - s.w[p])
+		}
+		next := (1 + math.Sqrt(1+4*momentum*momentum)) / 2
+		beta := (momentum - 1) / next
+		if uphill > 0 {
+			next, beta = 1, 0
+		}
+		momentum = next
+		for p := range w {
+			z[p] = w[p] + beta*(w[p]-s.w[p])
+			qz[p] = q[p] + beta*(q[p]-s.q[p])
+		}
+		copy(s.w, w)
+		copy(s.q, q)
+	}
+}
+
+// norm is ‖w‖².
+func (s *lassoState) norm() (sum float64) {
+	for _, w := range s.w {
+		sum += w * w
+	}
+	return sum
+}

@@ -1,0 +1,315 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+const l0Name = "l0"
+
+func init() {
+	register(Description{
+		Name:    l0Name,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; a local minimum",
+		Source:  "Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
+		Outputs: true, classify: true,
+		Parameters: []Parameter{
+			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀"),
+			whole("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
+			whole("iterations", "1000", atLeast(1), "most steps"),
+			truth("intercept", "true", "fit an unpenalised intercept"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Whole("support"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
+		},
+		restore: restoreLinear,
+	})
+}
+
+// L0 is linear regression with few weights: f(x) = wᵀx + b with
+//
+//	min Σ_i w_i (y_i − wᵀx_i − b)²   subject to ‖w‖₀ ≤ Support
+//
+// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of
+// weights that are not 0. That problem is hard: this is a local method, and its
+// answer need not be the best. A step goes along the gradient, keeps the largest
+// weights (with a penalty: those whose loss would cost more than λ), and then
+// minimises over the weights kept. The objective falls with every step, so that
+// it ends after finitely many. Columns of x are scaled to norm 1 inside, which
+// leaves the problem as it is and makes large weights comparable.
+//
+// A step takes O(d²) with XᵀX formed (n ≥ d, or up to 2048 features), O(nd)
+// otherwise, and O(s³) for s weights. For a path, or when columns are strongly
+// correlated, lasso is the safer choice.
+type L0 struct {
+	Lambda      float64 // ≥ 0; used when Support is 0
+	Support     int     // ≥ 0
+	MaxIter     int     // 0 is 1000
+	NoIntercept bool    // b = 0
+}
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: l0: %w", err)
+	}
+	return m, nil
+}
+
+func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+	if l.MaxIter == 0 {
+		l.MaxIter = 1000
+	}
+	if err := nonNegative.check(l.Lambda); err != nil {
+		return nil, fmt.Errorf("lambda %w", err)
+	}
+	if err := atLeast(0).check(float64(l.Support)); err != nil {
+		return nil, fmt.Errorf("support %w", err)
+	}
+	if err := atLeast(1).check(float64(l.MaxIter)); err != nil {
+		return nil, fmt.Errorf("iterations %w", err)
+	}
+	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
+	if err != nil {
+		return nil, err
+	}
+	if l.Support > c.d {
+		return nil, fmt.Errorf("support is %d, but x has %d columns", l.Support, c.d)
+	}
+	// Besides the products, the Gram matrix of the weights kept, and its columns.
+	t, err := newTask(ctx, dev, o, l0Name, c.n, func(n int) int64 {
+		kept := int64(c.d)
+		if l.Support > 0 {
+			kept = int64(l.Support)
+		}
+		more := kept * (kept + 1)
+		if !c.byGram() {
+			more += kept * int64(n)
+		}
+		return c.normalBytes(n) + 8*more
+	})
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.normal(t)
+	if err != nil {
+		return nil, err
+	}
+	defer a.free()
+	h, err := newThreshold(a, l)
+	if err != nil {
+		return nil, err
+	}
+	m := &LinearModel{learner: l0Name, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t), penalty: make([]float64, c.t)}
+	for j := range c.t {
+		if l.Support == 0 {
+			m.penalty[j] = l.Lambda
+		}
+		steps, err := h.minimise(j, l.MaxIter)
+		if err != nil {
+			return nil, err
+		}
+		kept := 0
+		for p, u := range h.u {
+			m.coef.Row(p)[j] = u * h.scale[p]
+			if u != 0 {
+				kept++
+			}
+		}
+		if j == 0 {
+			m.facts = []Fact{{"steps", steps}, {"weights not 0", kept}}
+		}
+		if err := t.at("solve", float64(j+1)/float64(c.t)); err != nil {
+			return nil, err
+		}
+	}
+	m.intercept = c.intercepts(m.coef)
+	return m, nil
+}
+
+// threshold is iterative hard thresholding for u = w/scale, over columns of
+// norm 1.
+type threshold struct {
+	a         *normal
+	l         L0
+	scale     []float64 // 1/‖column‖; 0 for a constant one
+	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
+	u, q      []float64 // and the scaled XᵀXu
+	c         []float64 // the scaled Xᵀy
+}
+
+func newThreshold(a *normal, l L0) (*threshold, error) {
+	h := &threshold{a: a, l: l, scale: a.diagonal(), u: make([]float64, a.c.d), q: make([]float64, a.c.d), c: make([]float64, a.c.d)}
+	live := 0
+	for p, v := range h.scale {
+		if v > 0 {
+			h.scale[p] = 1 / math.Sqrt(v)
+			live++
+		}
+	}
+	most, err := a.largest(h.scale)
+	// The estimate comes from below; d, the trace, is a bound.
+	h.lipschitz = min(1.1*most, float64(live))
+	return h, err
+}
+
+// objective is ‖y − Xw‖² less ‖y‖², plus the penalty.
+func (h *threshold) objective() float64 {
+	sum := 0.0
+	for p, u := range h.u {
+		sum += u * (h.q[p] - 2*h.c[p])
+		if u != 0 && h.l.Support == 0 {
+			sum += h.l.Lambda
+		}
+	}
+	return sum
+}
+
+// minimise sets u for output j and returns the number of steps.
+func (h *threshold) minimise(j, limit int) (int, error) {
+	for p, c := range h.a.moments.c.Row(j) {
+		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
+	}
+	if h.lipschitz == 0 {
+		return 0, nil
+	}
+	least := h.objective()
+	var last []int
+	u, best := make([]float64, len(h.u)), make([]float64, len(h.u))
+	bestQ := make([]float64, len(h.u))
+	for step := 1; step <= limit; step++ {
+		if err := h.a.t.at("solve", float64(j)/float64(h.a.c.t)); err != nil {
+			return step, err
+		}
+		copy(best, h.u)
+		copy(bestQ, h.q)
+		// A step of 1 is right for one column, and 1/L sure to lead downhill:
+		// the longest that does.
+		moved := false
+		for length := 1.0; !moved; length /= 2 {
+			length = max(length, 1/h.lipschitz)
+			for p := range u {
+				u[p] = best[p] + length*(h.c[p]-bestQ[p])
+			}
+			kept := h.keep(u, length)
+			if !slices.Equal(kept, last) { // otherwise best minimises over these
+				clear(h.u)
+				for _, p := range kept {
+					h.u[p] = u[p]
+				}
+				if err := h.refit(kept); err != nil {
+					return step, err
+				}
+				if err := h.apply(); err != nil {
+					return step, err
+				}
+				if now := h.objective(); now < least-16*epsilon*h.a.moments.s[j] {
+					least, last, moved = now, kept, true
+				}
+			}
+			if length <= 1/h.lipschitz {
+				break
+			}
+		}
+		if !moved {
+			copy(h.u, best)
+			copy(h.q, bestQ)
+			return step, nil
+		}
+	}
+	return limit, fmt.Errorf("the weights that are kept still change after %d steps: raise iterations, or lambda", limit)
+}
+
+// keep returns the places of u that survive, ascending. Of equals the first do.
+func (h *threshold) keep(u []float64, length float64) []int {
+	var kept []int
+	for p, v := range u {
+		// v gains v²/length of the objective, as the step's model has it.
+		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
+			kept = append(kept, p)
+		}
+	}
+	if s := h.l.Support; s > 0 && len(kept) > s {
+		slices.SortStableFunc(kept, func(p, q int) int { return -compare(math.Abs(u[p]), math.Abs(u[q])) })
+		kept = kept[:s]
+		slices.Sort(kept)
+	}
+	return kept
+}
+
+// refit minimises over the weights kept. Where their columns are dependent it
+// leaves u as it is.
+func (h *threshold) refit(kept []int) error {
+	s := len(kept)
+	if s == 0 {
+		return nil
+	}
+	g, err := h.a.gramOf(kept)
+	if err != nil {
+		return err
+	}
+	v := backend.NewHost[float64](s, 1)
+	for i, p := range kept {
+		for k, q := range kept[:i+1] {
+			g.Row(i)[k] *= h.scale[p] * h.scale[q]
+		}
+		v.Data[i] = h.c[p]
+	}
+	b := h.a.t.b
+	a, err := upload(b, g)
+	if err != nil {
+		return err
+	}
+	defer a.Free()
+	m, err := upload(b, v)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	if err := b.Potrf(backend.Lower, a); err != nil {
+		if errors.Is(err, backend.ErrNotPosDef) {
+			return nil
+		}
+		return err
+	}
+	if err := b.Download(g, a); err != nil {
+		return err
+	}
+	for i := range s {
+		if p := g.Row(i)[i]; p*p <= 8*epsilon*float64(s+h.a.c.n) {
+			return nil // rounding only
+		}
+	}
+	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, m)
+	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, m)
+	if err := b.Download(v, m); err != nil {
+		return err
+	}
+	for i, p := range kept {
+		h.u[p] = v.Data[i]
+	}
+	return nil
+}
+
+// apply sets q to the scaled XᵀXu.
+func (h *threshold) apply() error {
+	w := make([]float64, len(h.u))
+	for p, u := range h.u {
+		w[p] = u * h.scale[p]
+	}
+	if err := h.a.apply(h.q, w); err != nil {
+		return err
+	}
+	for p, s := range h.scale {
+		h.q[p] *= s
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package learners_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestLassoAgainstScikitLearn: equal weights, at λ = 2n·alpha.
+func TestLassoAgainstScikitLearn(t *testing.T) {
+	x, y := table(t, true)
+	n, d := x.Dims()
+	alphas := []float64{0.01, 1, 10, 100}
+	var want struct{ Coef, Intercept [][]float64 }
+	scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "alphas": alphas}, `
+from sklearn.linear_model import Lasso
+out["coef"], out["intercept"] = [], []
+for alpha in a["alphas"]:
+    m = Lasso(alpha=alpha, tol=1e-14, max_iter=1000000).fit(a["x"], a["y"])
+    out["coef"].append(m.coef_.tolist())
+    out["intercept"].append([float(m.intercept_)])
+`, &want)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, method := range []learners.LassoMethod{learners.CoordinateDescent, learners.FISTA} {
+			for i, alpha := range alphas {
+				m, err := learners.Lasso{Lambda: 2 * float64(n) * alpha, Method: method, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Both gaps are at most 1e-14‖y‖², so that the fits differ by
+				// 2e-7‖y‖ at most; the smallest singular value of x is 0.09√n.
+				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
+				worst := 0.0
+				for p := range d {
+					worst = max(worst, near(t, "weight", m.Coef().At(p, 0), want.Coef[i][p], bound))
+				}
+				near(t, "intercept", m.Intercept()[0], want.Intercept[i][0], bound)
+				t.Logf("%s, alpha %v: %d weights, differences up to %.2g; %v", method, alpha, len(m.Support(0)), worst, m.Facts())
+			}
+		}
+	})
+}
+
+// TestBayesRidgeAgainstScikitLearn: weights, precisions, evidence and standard
+// deviations, with flat priors of the precisions in both.
+func TestBayesRidgeAgainstScikitLearn(t *testing.T) {
+	for _, standard := range []bool{true, false} {
+		x, y := table(t, standard)
+		n, d := x.Dims()
+		var want struct {
+			Coef, Std, F                       []float64
+			Intercept, Noise, Weight, Evidence float64
+		}
+		scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y)}, `
+from sklearn.linear_model import BayesianRidge
+m = BayesianRidge(n_iter=100000, tol=1e-12, alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, compute_score=True).fit(a["x"], a["y"])
+f, s = m.predict(a["x"], return_std=True)
+out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, weight=m.lambda_, evidence=m.scores_[-1])
+`, &want)
+		eachDevice(t, func(t *testing.T, dev backend.Device) {
+			m, err := learners.BayesRidge{Tol: 1e-12}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Both stop when a step changes the weights by 1e-12; the steps
+			// converge linearly, at a rate that leaves at most 1000 such steps.
+			const bound = 1e-9
+			for p := range d {
+				near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))
+			}
+			near(t, "intercept", m.Intercept()[0], want.Intercept, bound*1e3)
+			near(t, "noise", m.Noise()[0], 1/want.Noise, bound/want.Noise)
+			near(t, "prior", m.Prior()[0], 1/want.Weight, bound/want.Weight)
+			near(t, "log evidence", m.LogEvidence()[0], want.Evidence, bound*math.Abs(want.Evidence))
+			v, err := m.Variance(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if !standard {
+					break // scikit-learn does not centre x for the deviation
+				}
+				near(t, "deviation", math.Sqrt(v.At(i, 0)), want.Std[i], bound*want.Std[i])
+			}
+			t.Logf("%v", m.Facts())
+		})
+	}
+}
+
+// TestLeastSquaresAgainstScikitLearn: the raw data, whose condition is 520.
+func TestLeastSquaresAgainstScikitLearn(t *testing.T) {
+	x, y := table(t, false)
+	n, d := x.Dims()
+	var want struct {
+		Coef      []float64
+		Intercept float64
+	}
+	scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y)}, `
+from sklearn.linear_model import LinearRegression
+m = LinearRegression().fit(a["x"], a["y"])
+out.update(coef=m.coef_, intercept=m.intercept_)
+`, &want)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound := float64(n+d) * 0x1p-52 * 520 * 520 * mat.Norm(m.Coef(), 2)
+		for p := range d {
+			near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound)
+		}
+		near(t, "intercept", m.Intercept()[0], want.Intercept, 10*190*bound)
+	})
+}

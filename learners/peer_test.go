@@ -1,0 +1,120 @@
+package learners_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// scikit runs a script of Python with numpy as np and scikit-learn as sklearn.
+// in becomes the dictionary a, lists as arrays; what the script puts into the
+// dictionary out is decoded into the result. Without scikit-learn the test is
+// skipped, or fails where MERCER_REQUIRE names sklearn.
+func scikit(t *testing.T, in map[string]any, script string, out any) {
+	t.Helper()
+	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn")
+	if testing.Short() && !required {
+		t.Skip("runs scikit-learn: not under -short")
+	}
+	const python = "/usr/bin/python3"
+	if text, err := exec.Command(python, "-c", "import sklearn, numpy").CombinedOutput(); err != nil {
+		if required {
+			t.Fatalf("MERCER_REQUIRE names sklearn, but %s cannot import it: %v\n%s", python, err, text)
+		}
+		t.Skipf("%s cannot import scikit-learn: %v", python, err)
+	}
+	data, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = `
+import json, sys, time, warnings
+import numpy as np, sklearn
+warnings.simplefilter("ignore")
+a = {k: np.array(v) if isinstance(v, list) else v for k, v in json.load(sys.stdin).items()}
+out = {}
+`
+	const after = `
+json.dump({k: v.tolist() if hasattr(v, "tolist") else v for k, v in out.items()}, sys.stdout)
+`
+	cmd := exec.Command(python, "-c", before+script+after)
+	cmd.Stdin = bytes.NewReader(data)
+	var text, fault bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &fault
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("scikit-learn: %v\n%s", err, fault.String())
+	}
+	if err := json.Unmarshal(text.Bytes(), out); err != nil {
+		t.Fatalf("scikit-learn: %v: %.200s", err, text.String())
+	}
+}
+
+// rowsOf is a matrix as JSON has it.
+func rowsOf(m mat.Matrix) [][]float64 {
+	n, _ := m.Dims()
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = mat.Row(nil, i, m)
+	}
+	return rows
+}
+
+// shared reads one of the project's larger data, which are not in the
+// repository: the features of the rows, standardised by the first train rows,
+// and the texts of the column target. The test is skipped without them.
+func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "shared", "data", name))
+	if err != nil {
+		t.Skipf("needs the larger data: %v", err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(rows[0], "target")
+	if at < 0 {
+		t.Fatalf("%s has no column target", name)
+	}
+	x = mat.NewDense(len(rows)-1, len(rows[0])-1, nil)
+	for i, row := range rows[1:] {
+		target = append(target, row[at])
+		for j, text := range slices.Delete(row, at, at+1) {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatalf("%s: row %d: %v", name, i+1, err)
+			}
+			x.Set(i, j, v)
+		}
+	}
+	standardize(x, train)
+	return x, target
+}
+
+// standardize gives the columns of the first train rows mean 0 and deviation 1.
+func standardize(x *mat.Dense, train int) {
+	n, d := x.Dims()
+	for j := range d {
+		var mean, square float64
+		for i := range train {
+			mean += x.At(i, j) / float64(train)
+		}
+		for i := range train {
+			square += (x.At(i, j) - mean) * (x.At(i, j) - mean) / float64(train)
+		}
+		for i := range n {
+			x.Set(i, j, (x.At(i, j)-mean)/math.Sqrt(square))
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const ridgeConstrainedName = "ridge-constrained"
+
+func init() {
+	register(Description{
+		Name:    ridgeConstrainedName,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
+		Source:  "Golub and von Matt (1991), Quadratically constrained least squares and quadratic problems; Moré and Sorensen (1983)",
+		Outputs: true, classify: true,
+		Parameters: []Parameter{
+			number("theta", "1", positive, "bound θ of ‖w‖², for each output"),
+			truth("intercept", "true", "fit an intercept, which the bound does not hold for"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(RidgeConstrained{Theta: v.Number("theta"), NoIntercept: !v.Bool("intercept")}.Fit)
+		},
+		restore: restoreLinear,
+	})
+}
+
+// RidgeConstrained is ridge regression with a bound instead of a penalty:
+// f(x) = wᵀx + b with the w and b that minimise
+//
+//	Σ_i w_i (y_i − wᵀx_i − b)²   subject to   ‖w‖² ≤ θ
+//
+// for each output. It is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = θ,
+// or least squares where that obeys the bound. ‖w(λ)‖ falls as λ grows, so the
+// root is found by Newton's method on 1/‖w(λ)‖ − 1/√θ, which is concave and
+// nearly straight, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
+// 1973). ‖w‖² meets θ to 1e-10 of itself.
+//
+// Each step is a Cholesky factorisation on the device: O(m³), m the smaller of
+// features and rows, some five for each output; XᵀX or XXᵀ, m² numbers, and X
+// where there are fewer rows than features.
+type RidgeConstrained struct {
+	Theta       float64 // > 0
+	NoIntercept bool    // b = 0
+}
+
+// secularTol is the relative error of ‖w‖² that is allowed, and secularSteps
+// how many steps it may take. Newton's method converges quadratically; a
+// bisection halves a bracket whose ends differ by 2¹⁰²⁴ at most.
+const (
+	secularTol   = 1e-10
+	secularSteps = 200
+)
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: ridge-constrained: %w", err)
+	}
+	return m, nil
+}
+
+func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+	if err := positive.check(l.Theta); err != nil {
+		return nil, fmt.Errorf("theta %w", err)
+	}
+	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTask(ctx, dev, o, ridgeConstrainedName, c.n, func(n int) int64 {
+		if n < c.d {
+			return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n+c.t))
+		}
+		return c.momentBytes(n) + 8*int64(c.d)*int64(c.d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSecular(t, c)
+	if err != nil {
+		return nil, err
+	}
+	m := &LinearModel{learner: ridgeConstrainedName, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t)}
+	steps := 0
+	for j := range c.t {
+		lambda, n, err := s.root(j, l.Theta)
+		steps += n
+		if err != nil {
+			return nil, err
+		}
+		// The last word has ridge itself, with its refinement.
+		hy := c.y.View(0, j, c.y.Rows, 1)
+		res, err := solvers.Solve(ctx, dev, solvers.Problem{
+			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: o.Weights, Lambda: lambda, Intercept: !l.NoIntercept,
+		}, solvers.Params{Memory: o.Memory})
+		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
+			return nil, errors.New("the bound does not bind and x does not have full rank, so that many w are best: lower theta, or use ridge")
+		}
+		if err != nil {
+			return nil, err
+		}
+		for p := range c.d {
+			m.coef.Row(p)[j] = res.Coef.Row(p)[0]
+		}
+		m.penalty, m.intercept = append(m.penalty, lambda), append(m.intercept, res.Intercept[0])
+		if err := t.at("solve", float64(j+1)/float64(c.t)); err != nil {
+			return nil, err
+		}
+	}
+	m.facts = []Fact{{"steps", steps}, {"lambda", m.penalty[0]}}
+	return m, nil
+}
+
+// secular is ‖w(λ)‖ as a function: (M + λI)v = r for M = XᵀX and r = Xᵀy, where
+// v = w; or, with fewer rows than features, for M = XXᵀ and r = y, where w = Xᵀv.
+type secular struct {
+	t    *task
+	dual bool
+	m    backend.Host[float64] // M, the lower triangle
+	r    backend.Host[float64] // one row for each output
+	most float64               // the largest sum of a row of |M| or more: ≥ ‖M‖
+}
+
+func newSecular(t *task, c *centred) (*secular, error) {
+	s := &secular{t: t, dual: c.n < c.d}
+	if !s.dual {
+		mo, err := c.moments(t)
+		if err != nil {
+			return nil, err
+		}
+		s.m, s.r = mo.g, mo.c
+	} else {
+		x, y := backend.NewHost[float64](c.n, c.d), backend.NewHost[float64](c.n, c.t)
+		c.fill(x, c.x, c.meanX, 0)
+		c.fill(y, c.y, c.meanY, 0)
+		s.m, s.r = backend.NewHost[float64](c.n, c.n), backend.NewHost[float64](c.t, c.n)
+		for i := range c.n {
+			for j, v := range y.Row(i) {
+				s.r.Row(j)[i] = v
+			}
+		}
+		k, err := t.b.New(c.n, c.n)
+		if err != nil {
+			return nil, err
+		}
+		defer k.Free()
+		err = placed(t.b, x, y, func(x, _ backend.Matrix[float64]) error {
+			t.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
+			return t.b.Download(s.m, k)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.m.Rows {
+		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
+	}
+	return s, nil
+}
+
+// root returns the λ ≥ 0 of output j, and the steps that it took.
+func (s *secular) root(j int, theta float64) (lambda float64, steps int, err error) {
+	radius, size := math.Sqrt(theta), 0.0
+	for _, v := range s.r.Row(j) {
+		size = math.Hypot(size, v)
+	}
+	if size == 0 {
+		return 0, 0, nil
+	}
+	// ‖w(λ)‖ ≤ ‖r‖/λ for M = XᵀX, and ≤ ‖y‖/(2√λ) for M = XXᵀ.
+	low, high := 0.0, size/radius
+	if s.dual {
+		high = size / (2 * radius) * size / (2 * radius)
+	}
+	// λ = 0 first: the bound may not bind.
+	norm, slope, err := s.norm(j, 0)
+	singular := errors.Is(err, backend.ErrNotPosDef)
+	switch {
+	case err != nil && !singular:
+		return 0, 1, err
+	case !singular && norm <= radius*(1+secularTol/2):
+		return 0, 1, nil
+	case singular:
+		lambda = min(high, 1e-8*s.most)
+	default:
+		lambda = min(norm*(norm/radius-1)/slope, high)
+	}
+	for steps = 1; steps <= secularSteps; steps++ {
+		if err := s.t.at("root", 0.9*float64(j)/float64(s.r.Rows)); err != nil {
+			return 0, steps, err
+		}
+		norm, slope, err := s.norm(j, lambda)
+		switch {
+		case errors.Is(err, backend.ErrNotPosDef):
+			low = lambda // too small for this M
+			lambda = max(10*lambda, math.SmallestNonzeroFloat64)
+			continue
+		case err != nil:
+			return 0, steps, err
+		case math.Abs(norm-radius) <= secularTol/2*radius:
+			return lambda, steps, nil
+		case norm > radius:
+			low = lambda
+		default:
+			high = lambda
+		}
+		// With singular XᵀX and y in its range ‖w‖ may stay below the bound.
+		if high <= 1e-14*s.most {
+			return 0, steps, nil
+		}
+		next := lambda + norm*(norm/radius-1)/slope
+		if !(next > low && next < high) {
+			next = low + (high-low)/2
+		}
+		if next == lambda {
+			return lambda, steps, nil
+		}
+		lambda = next
+	}
+	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %d steps: it lies between %v and %v", theta, secularSteps, low, high)
+}
+
+// norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.
+func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
+	n := s.m.Rows
+	a, err := s.t.b.New(n, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer a.Free()
+	v, err := s.t.b.New(n, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer v.Free()
+	h := backend.NewHost[float64](n, 2)
+	for i, r := range s.r.Row(j) {
+		h.Row(i)[0] = r
+	}
+	b := s.t.b
+	if err := b.Upload(a, s.m); err != nil {
+		return 0, 0, err
+	}
+	if err := b.Upload(v, h); err != nil {
+		return 0, 0, err
+	}
+	b.AddDiag([]float64{lambda}, a)
+	if err := b.Potrf(backend.Lower, a); err != nil {
+		return 0, 0, err
+	}
+	one, two := v.View(0, 0, n, 1), v.View(0, 1, n, 1)
+	solve := func(m backend.Matrix[float64]) {
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, m)
+		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, m)
+	}
+	solve(one)
+	b.ColAxpy([]float64{1}, one, two)
+	solve(two)
+	if err := b.Download(h, v); err != nil {
+		return 0, 0, err
+	}
+	// For M = XXᵀ: ‖w‖² = vᵀMv and wᵀ(XᵀX + λI)⁻¹w = vᵀM(M + λI)⁻¹v.
+	left := make([]float64, n)
+	for i := range n {
+		left[i] = h.Row(i)[0]
+	}
+	if s.dual {
+		left = s.times(left)
+	}
+	var squares, product float64
+	for i := range n {
+		squares += left[i] * h.Row(i)[0]
+		product += left[i] * h.Row(i)[1]
+	}
+	norm = math.Sqrt(max(squares, 0))
+	if v := norm + product; v-v != 0 {
+		return 0, 0, errors.New("values of x or y overflow: scale them down")
+	}
+	return norm, product / norm, nil
+}
+
+// times returns Mv.
+func (s *secular) times(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for i := range out {
+		row := s.m.Row(i)
+		for k := range i {
+			out[i] += row[k] * v[k]
+			out[k] += row[k] * v[i]
+		}
+		out[i] += row[i] * v[i]
+	}
+	return out
+}

@@ -1,0 +1,42 @@
+package learners
+
+import (
+	"context"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// task is one Fit of a learner that has a loop of its own: the device under the
+// context, and the progress.
+type task struct {
+	ctx   context.Context
+	dev   backend.Device
+	b     backend.Backend[float64] // under ctx
+	meter *meter
+	told  float64
+}
+
+// newTask refuses a context that is done and work that takes more memory on the
+// device than it may.
+func newTask(ctx context.Context, dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) (*task, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := budget(dev, o, learner, rows, bytes); err != nil {
+		return nil, err
+	}
+	return &task{ctx: ctx, dev: dev, b: dev.F64().With(ctx, nil), meter: newMeter(o), told: -1}, nil
+}
+
+// at says that the work has come to a fraction of the whole, a thousand times
+// at most, and returns why it must stop, if it must.
+func (t *task) at(stage string, fraction float64) error {
+	if fraction >= t.told+1e-3 || fraction == 1 {
+		t.told = fraction
+		t.meter.tell(stage, fraction)
+	}
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	return nil
+}
