@@ -37,6 +37,9 @@ func (k kind) rule() string {
 // parseCell reads a trimmed cell as a number. The value is NaN unless the kind
 // is number.
 func parseCell(s string) (float64, kind) {
+	if v, ok := decimal(s); ok {
+		return v, number
+	}
 	switch {
 	case s == "":
 		return math.NaN(), missing
@@ -66,11 +69,12 @@ type entry struct {
 	kind  kind // never missing
 }
 
-// A column is stored in one of two forms. It starts coded: each different
+// A column is stored in one of three forms. It starts coded: each different
 // cell once, and for each row which one it is, so that it can still be read as
 // numbers or as texts. When more than MaxCategories different cells have come
 // and none is a text, it becomes plain: it can only be a column of numbers,
-// and 8 bytes a cell are enough.
+// and 8 bytes a cell are enough. Where the file holds numbers and not texts it
+// is plain from the start, a view of the cells of its table.
 type column struct {
 	name string
 
@@ -82,6 +86,16 @@ type column struct {
 	plain   bool
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
+
+	cells cells   // plain, instead of numbers: the cells of the whole table
+	at    int     // place of the column in cells
+	rows  []int32 // row → row of cells; nil when they are the same
+}
+
+// cells are those of a table that came without cells of text. NaN is a missing
+// cell; an infinite number is a fault.
+type cells interface {
+	number(row, column int) float64
 }
 
 // add appends a cell. It keeps no reference to s.
@@ -146,6 +160,16 @@ func (c *column) makePlain() {
 
 // number reads the cell of row i as a number; v is NaN unless k is number.
 func (c *column) number(i int) (v float64, k kind) {
+	if c.cells != nil {
+		v = c.cells.number(c.cellsRow(i), c.at)
+		switch {
+		case v-v == 0:
+			return v, number
+		case v == v:
+			return math.NaN(), notFinite
+		}
+		return v, missing
+	}
 	if c.plain {
 		v = c.numbers[i]
 		if v == v {
@@ -163,8 +187,23 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
+// cellsRow is the row of c.cells that is row i.
+func (c *column) cellsRow(i int) int {
+	if c.rows != nil {
+		return int(c.rows[i])
+	}
+	return i
+}
+
 // cell is the text of row i, for messages.
 func (c *column) cell(i int) string {
+	if c.cells != nil {
+		v := c.cells.number(c.cellsRow(i), c.at)
+		if math.IsNaN(v) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
 	if !c.plain {
 		if c.codes[i] < 0 {
 			return ""
@@ -177,9 +216,14 @@ func (c *column) cell(i int) string {
 	return c.odd[i]
 }
 
-// selectRows returns the column of those rows, in that order.
-func (c *column) selectRows(rows []int) *column {
+// selectRows returns the column of those rows, in that order. inCells are the
+// same rows in c.cells.
+func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, entries: c.entries, texts: c.texts, plain: c.plain}
+	if c.cells != nil {
+		s.cells, s.at, s.rows = c.cells, c.at, inCells
+		return s
+	}
 	if !c.plain {
 		s.codes = make([]int32, len(rows))
 		for i, r := range rows {

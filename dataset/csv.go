@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -25,57 +23,22 @@ import (
 // A file with a header and no rows gives a table without rows. Everything that
 // cannot be read is an *Error, with the line where there is one.
 func ReadCSV(path string, stdin io.Reader) (*Table, error) {
-	t := &Table{Source: path}
-	if path == "-" {
-		t.Source = "standard input"
-		if stdin == nil {
-			return nil, t.fault("", "cannot be read: there is none")
-		}
-		return t.read(stdin, false)
-	}
-	info, err := os.Stat(path)
+	in, err := File{Path: path, Stdin: stdin}.open()
 	if err != nil {
-		return nil, t.openFault(err)
+		return nil, err
 	}
-	if info.IsDir() {
-		return nil, t.fault("", "is a directory; the name of a CSV file is needed")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, t.openFault(err)
-	}
-	defer f.Close()
-	return t.read(f, strings.HasSuffix(strings.ToLower(path), ".gz"))
+	defer in.close()
+	return in.t.read(in.r)
 }
 
-// openFault says why a file cannot be opened, without naming it again.
-func (t *Table) openFault(err error) *Error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return t.fault("", "no such file")
-	}
-	return t.fault("", "cannot be opened: "+err.Error())
-}
+// byteOrderMark is that of UTF-8.
+var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
 // read fills t. It returns t, so that a failure leaves nothing half read.
-func (t *Table) read(r io.Reader, mustBeGzip bool) (*Table, error) {
-	in := bufio.NewReaderSize(r, 1<<16)
-	magic, _ := in.Peek(2) // an error comes back from the next read
-	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, t.readFault(0, err)
-		}
-		in = bufio.NewReaderSize(z, 1<<16)
-	} else if mustBeGzip && len(magic) > 0 {
-		return nil, t.fault("", "is named .gz but does not hold gzip data")
-	}
+func (t *Table) read(in *bufio.Reader) (*Table, error) {
 	mark, _ := in.Peek(3)
 	switch {
-	case bytes.Equal(mark, []byte{0xef, 0xbb, 0xbf}):
+	case bytes.Equal(mark, byteOrderMark):
 		in.Discard(3)
 	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
 		return nil, t.fault("", "is UTF-16; save it as UTF-8")

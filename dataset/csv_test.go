@@ -152,7 +152,7 @@ func TestReadNoFile(t *testing.T) {
 	_, err := dataset.ReadCSV(missing, nil)
 	wantFault(t, err, missing+": no such file")
 	_, err = dataset.ReadCSV(dir, nil)
-	wantFault(t, err, dir+": is a directory; the name of a CSV file is needed")
+	wantFault(t, err, dir+": is a directory; the name of a file is needed")
 	_, err = dataset.ReadCSV("-", nil)
 	wantFault(t, err, "standard input: cannot be read: there is none")
 	_, err = dataset.ReadCSV("-", io.MultiReader(strings.NewReader("a,b\n1,2\n"), iotest.ErrReader(errors.New("the line went dead"))))

@@ -44,8 +44,8 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
 	}
-	if t.rows > math.MaxInt/8/width {
-		return nil, t.fault("", fmt.Sprintf("%d rows of %d features are too many", t.rows, width))
+	if t.rows > math.MaxInt/8/width || t.tooSparse(width) {
+		return nil, t.fault("", fmt.Sprintf("%d rows of %d features are too many to be written out, with the zeros", t.rows, width))
 	}
 	data := make([]float64, t.rows*width)
 	for i := range t.rows {
@@ -68,6 +68,9 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
 		c := columns[in.Name]
+		if c == nil && t.sparse {
+			c = t.absent(in.Name)
+		}
 		if c == nil {
 			return nil, 0, t.noColumn("feature column", in.Name, e.unused(t))
 		}

@@ -15,7 +15,8 @@ import (
 type Error struct {
 	Source string // the file, as it was named; may be empty for a table made in Go
 	Line   int    // line of the file, from 1; 0 when the fault is not on one line
-	Row    int    // row of a table made in Go, from 1; 0 otherwise
+	Row    int    // row, from 1, of a table made in Go or of a file without lines; 0 otherwise
+	Offset int64  // byte of the file, before any compression, from 1; 0 when there is none to name
 	Column string // name of the column; empty when the fault is not in one column
 	Value  string // the cell; empty when there is none to show
 	Rule   string // what is wrong, and what to do about it
@@ -29,6 +30,9 @@ func (e *Error) Error() string {
 	}
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	if e.Offset > 0 {
+		fmt.Fprintf(&b, ": byte %d", e.Offset)
 	}
 	if e.Row > 0 {
 		fmt.Fprintf(&b, ": row %d", e.Row)

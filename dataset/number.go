@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -38,7 +39,7 @@ func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
 // median returns the median of the values that are not NaN: the middle one, or
 // the mean of the two in the middle. ok is false when there are none.
 func median(values []float64) (m float64, ok bool) {
-	sorted := make([]float64, 0, len(values))
+	sorted := make([]float64, 0, len(values)) // as far as need be
 	for _, v := range values {
 		if !math.IsNaN(v) {
 			sorted = append(sorted, v)
@@ -48,15 +49,53 @@ func median(values []float64) (m float64, ok bool) {
 	if n == 0 {
 		return 0, false
 	}
-	slices.Sort(sorted)
+	b := nth(sorted, n/2)
 	if n%2 == 1 {
-		return sorted[n/2], true
+		return b, true
 	}
-	a, b := sorted[n/2-1], sorted[n/2]
+	a := slices.Max(sorted[:n/2])
 	if m = (a + b) / 2; math.IsInf(m, 0) {
 		m = a/2 + b/2
 	}
 	return m, true
+}
+
+// nth returns the value that would stand at place k if a were sorted, and moves
+// it there, none before it larger and none after it smaller (Hoare 1961; the
+// pivot is the median of three). When the pieces shrink too slowly it sorts.
+func nth(a []float64, k int) float64 {
+	low, high := 0, len(a)-1
+	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {
+		if steps == 0 {
+			slices.Sort(a[low : high+1])
+			break
+		}
+		x, y, z := a[low], a[(low+high)/2], a[high]
+		pivot := max(min(x, y), min(max(x, y), z))
+		i, j := low, high
+		for i <= j {
+			for a[i] < pivot {
+				i++
+			}
+			for a[j] > pivot {
+				j--
+			}
+			if i <= j {
+				a[i], a[j] = a[j], a[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			high = j
+		case k >= i:
+			low = i
+		default:
+			return a[k]
+		}
+	}
+	return a[k]
 }
 
 // standard returns the mean and the standard deviation with the divisor n, or

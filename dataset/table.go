@@ -17,7 +17,11 @@ type Table struct {
 
 	columns []*column
 	rows    int
-	lines   []int32 // line of the file on which each row begins; nil without a file
+	lines   []int32 // line of the file on which each row begins; nil without lines
+	origin  []int32 // place of each row in the file or the first table; nil: they are all there
+	first   int     // rows of the file before the first one
+	note    string  // added to the fault of a column that is not there
+	sparse  bool    // a feature past the last is 0 in every row
 }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
@@ -190,9 +194,12 @@ func (t *Table) column(name string) (*column, error) {
 
 // selectRows returns the table of those rows, in that order.
 func (t *Table) selectRows(rows []int) *Table {
-	s := &Table{Source: t.Source, rows: len(rows)}
+	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse}
+	for i, r := range rows {
+		s.origin[i] = int32(t.place(r))
+	}
 	for _, c := range t.columns {
-		s.columns = append(s.columns, c.selectRows(rows))
+		s.columns = append(s.columns, c.selectRows(rows, s.origin))
 	}
 	if t.lines != nil {
 		s.lines = make([]int32, len(rows))
@@ -206,7 +213,15 @@ func (t *Table) selectRows(rows []int) *Table {
 // noColumn is the error for a column that t does not have; one of candidates
 // may have been meant.
 func (t *Table) noColumn(what, name string, candidates []string) *Error {
-	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates)))
+	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
+}
+
+// place is the row of the first table, or of the file, that is row i.
+func (t *Table) place(i int) int {
+	if t.origin != nil {
+		return int(t.origin[i])
+	}
+	return i
 }
 
 // fault is an error about a column, or about the whole table if name is empty.
@@ -220,7 +235,7 @@ func (t *Table) cellFault(c *column, row int, value, rule string) *Error {
 	if t.lines != nil {
 		e.Line = int(t.lines[row])
 	} else {
-		e.Row = row + 1
+		e.Row = t.first + t.place(row) + 1
 	}
 	return e
 }

@@ -22,14 +22,16 @@ type score struct {
 func (a *app) evaluateCommand() *cobra.Command {
 	var model string
 	c := &cobra.Command{
-		Use:   "evaluate --model FILE [flags] test.csv",
+		Use:   "evaluate --model FILE [flags] TABLE",
 		Short: "Compare predictions with the truth",
 		Long: `Compare predictions with the truth: the table has the columns that the model
-was fitted with, its targets included.`,
+was fitted with, its targets included. It may be in any format that mercer fit
+reads.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, args[0]) }),
 	}
 	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
+	a.input.add(c.Flags())
 	return c
 }
 

@@ -39,7 +39,7 @@ var solverNames = []string{"auto", "dual", "primal"}
 func (a *app) fitCommand() *cobra.Command {
 	var f fitFlags
 	c := &cobra.Command{
-		Use:   "fit --target COLUMN --model FILE [flags] train.csv",
+		Use:   "fit --target COLUMN --model FILE [flags] TABLE",
 		Short: "Fit a model to a table and save it",
 		Long: `Fit a model to a table and save it.
 
@@ -48,6 +48,12 @@ unpenalised intercept. Columns of text become one column for each value, empty
 cells the median (text: the most frequent value), and numbers are brought to
 mean 0 and variance 1. All of that is learnt from the training rows and stored
 in the model, so that predict takes raw rows.
+
+TABLE is a file in one of these formats, told by its first bytes:
+CSV with a header line; LIBSVM; NPY or NPZ of numpy (features x1, x2, … and the
+target y, of the arrays X and y); IDX, the format of MNIST (the target label
+comes from train-labels-idx1-ubyte beside train-images-idx3-ubyte). All but NPZ
+may be compressed by gzip; - is the standard input.
 
 Kernels: linear(), polynomial(degree=3,c=1), gaussian(sigma=2), laplacian(sigma=2),
 exponential(sigma=2), matern32(sigma=2), matern52(sigma=2), and sums, products
@@ -62,6 +68,7 @@ and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'.`,
 	flags.Float64Var(&f.lambda, "lambda", 1, "λ of (K + λI)α = y, ≥ 0, not scaled by the number of rows")
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
+	a.input.add(flags)
 	flags.BoolFunc("intercept", "fit an unpenalised intercept (default for ridge)", f.setIntercept(true))
 	flags.BoolFunc("no-intercept", "fit none (default for kernel-ridge)", f.setIntercept(false))
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
@@ -204,7 +211,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if err := a.checkOutput(ctx, "--model", f.model, file); err != nil {
+	if err := a.checkOutput(ctx, "--model", f.model, file, a.input.labels); err != nil {
 		return err
 	}
 	learn, err := f.fitter()
@@ -217,7 +224,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	defer dev.Close()
 
-	all, err := dataset.ReadCSV(file, a.stdin)
+	all, err := a.table(file)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type app struct {
 	memory  size
 	json    bool
 	quiet   bool
+	input   inputFlags
 
 	started bool // the flags were right and the work has begun
 	writing sync.Mutex

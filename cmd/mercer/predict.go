@@ -19,22 +19,24 @@ import (
 func (a *app) predictCommand() *cobra.Command {
 	var model, out string
 	c := &cobra.Command{
-		Use:   "predict --model FILE [flags] test.csv > predictions.csv",
+		Use:   "predict --model FILE [flags] TABLE > predictions.csv",
 		Short: "Predict a row for each row of a table",
 		Long: `Predict a row for each row of a table: CSV with the header "prediction", or
 "prediction_NAME" for each of several targets. The table has the columns that
-the model was fitted with, in any order; other columns are not looked at.`,
+the model was fitted with, in any order; other columns are not looked at. It may
+be in any format that mercer fit reads.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, model, out, args[0]) }),
 	}
 	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
+	a.input.add(c.Flags())
 	c.Flags().StringVar(&out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
 	return c
 }
 
 func (a *app) predict(ctx context.Context, model, out, file string) error {
 	if out != "" {
-		if err := a.checkOutput(ctx, "--out", out, file, model); err != nil {
+		if err := a.checkOutput(ctx, "--out", out, file, a.input.labels, model); err != nil {
 			return err
 		}
 	}
@@ -72,7 +74,7 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	if b.Encoder == nil {
 		return nil, b, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
 	}
-	if t, err = dataset.ReadCSV(file, a.stdin); err != nil {
+	if t, err = a.table(file); err != nil {
 		return nil, b, nil, err
 	}
 	dev, err = a.open()

@@ -1,0 +1,95 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// What decimal reads has the bits that strconv gives it, and it reads most of
+// what programs write.
+func TestDecimal(t *testing.T) {
+	const seed = 11
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	read := 0
+	const trials = 200_000
+	for range trials {
+		v := math.Ldexp(rng.NormFloat64(), rng.IntN(120)-60)
+		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(16), 64)
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := decimal([]byte(text))
+		if ok && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%s is read as %v, want %v", text, got, want)
+		}
+		if ok {
+			read++
+		}
+	}
+	t.Logf("%d of %d are read", read, trials)
+	for _, c := range []struct {
+		text string
+		want float64
+		ok   bool
+	}{
+		{"0", 0, true}, {"-0", math.Copysign(0, -1), true}, {"5.", 5, true}, {"+.5", 0.5, true}, {"1e22", 1e22, true}, {"007", 7, true}, {"9007199254740992", 1 << 53, true},
+		{"", 0, false}, {"-", 0, false}, {".", 0, false}, {"e5", 0, false}, {"1e", 0, false}, {"1e+", 0, false}, {"1e23", 0, false}, {"9007199254740993", 0, false},
+		{"1 ", 0, false}, {" 1", 0, false}, {"0x1", 0, false}, {"1_0", 0, false}, {"nan", 0, false}, {"1e99999", 0, false}, {"1234567890123456789", 0, false}, {"1.5.2", 0, false},
+	} {
+		if v, ok := decimal([]byte(c.text)); ok != c.ok || math.Float64bits(v) != math.Float64bits(c.want) {
+			t.Errorf("%q is read as %v, %v", c.text, v, ok)
+		}
+	}
+}
+
+// nth agrees with a sort, for all places of small and awkward inputs.
+func TestNth(t *testing.T) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for n := 1; n < 200; n++ {
+		for shape, value := range map[string]func(i int) float64{
+			"random": func(int) float64 { return rng.Float64() },
+			"few":    func(int) float64 { return float64(rng.IntN(3)) },
+			"rising": func(i int) float64 { return float64(i) },
+			"organ":  func(i int) float64 { return float64(min(i, n-i)) },
+		} {
+			a := make([]float64, n)
+			for i := range a {
+				a[i] = value(i)
+			}
+			sorted := slices.Sorted(slices.Values(a))
+			k := rng.IntN(n)
+			if got := nth(a, k); got != sorted[k] {
+				t.Fatalf("%s, n %d: place %d is %v, want %v", shape, n, k, got, sorted[k])
+			}
+			for i, v := range a {
+				if i < k && v > a[k] || i > k && v < a[k] {
+					t.Fatalf("%s, n %d: place %d is on the wrong side of place %d", shape, n, i, k)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkDecimal(b *testing.B) {
+	for _, text := range []string{"7", "-0.31415", "37.8812345", "1.2345678e-05", "-0.12345678901234567"} {
+		cell := []byte(text)
+		b.Run(fmt.Sprint("decimal/", text), func(b *testing.B) {
+			for b.Loop() {
+				decimal(cell)
+			}
+		})
+		b.Run(fmt.Sprint("parseCell/", text), func(b *testing.B) {
+			for b.Loop() {
+				parseCell(text)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// dtype is how a number is stored in a binary file.
+type dtype uint8
+
+const (
+	u8 dtype = iota
+	i8
+	u16
+	i16
+	u32
+	i32
+	u64
+	i64
+	f16
+	f32
+	f64
+)
+
+// size is that of one number in bytes.
+func (d dtype) size() int {
+	return [...]int{u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f16: 2, f32: 4, f64: 8}[d]
+}
+
+// packed is a matrix of numbers as they stand in a file; it takes no more
+// memory than they do. An integer beyond 2⁵³ is rounded to a float64.
+type packed struct {
+	data           []byte
+	kind           dtype
+	big            bool // big endian
+	byRow, byIndex int  // bytes from a row, and from a column, to the next
+}
+
+func (m *packed) number(row, column int) float64 {
+	p := m.data[row*m.byRow+column*m.byIndex:]
+	switch m.kind {
+	case u8:
+		return float64(p[0])
+	case i8:
+		return float64(int8(p[0]))
+	case u16, i16, f16:
+		v := binary.LittleEndian.Uint16(p)
+		if m.big {
+			v = bits.ReverseBytes16(v)
+		}
+		switch m.kind {
+		case u16:
+			return float64(v)
+		case i16:
+			return float64(int16(v))
+		}
+		return half(v)
+	case u32, i32, f32:
+		v := binary.LittleEndian.Uint32(p)
+		if m.big {
+			v = bits.ReverseBytes32(v)
+		}
+		switch m.kind {
+		case u32:
+			return float64(v)
+		case i32:
+			return float64(int32(v))
+		}
+		return float64(math.Float32frombits(v))
+	}
+	v := binary.LittleEndian.Uint64(p)
+	if m.big {
+		v = bits.ReverseBytes64(v)
+	}
+	switch m.kind {
+	case u64:
+		return float64(v)
+	case i64:
+		return float64(int64(v))
+	}
+	return math.Float64frombits(v)
+}
+
+// half is the value of a float16 (IEEE 754 binary16).
+func half(v uint16) float64 {
+	exponent, fraction := int(v>>10&31), float64(v&1023)
+	var x float64
+	switch exponent {
+	case 0:
+		x = math.Ldexp(fraction, -24)
+	case 31:
+		x = math.Inf(1)
+		if fraction != 0 {
+			x = math.NaN()
+		}
+	default:
+		x = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if v>>15 == 1 {
+		return -x
+	}
+	return x
+}
+
+// addFeatures appends d columns x1 … xd of m to t.
+func (t *Table) addFeatures(m cells, d int) {
+	columns := make([]column, d)
+	for j := range columns {
+		columns[j] = column{name: featureName(j), plain: true, cells: m, at: j}
+		t.columns = append(t.columns, &columns[j])
+	}
+}
+
+// featureName names column j of a file without names.
+func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
+
+// addTargets appends the d columns of m to t: name, or name1 … named where
+// there are several.
+func (t *Table) addTargets(name string, m cells, d int) {
+	for j := range d {
+		c := &column{name: name, plain: true, cells: m, at: j}
+		if d > 1 {
+			c.name += strconv.Itoa(j + 1)
+		}
+		t.columns = append(t.columns, c)
+	}
+}
+
+// checkShape returns what is wrong with a matrix of that size, or "". It is
+// called before memory is taken.
+func checkShape(rows, columns int64) string {
+	switch {
+	case rows > math.MaxInt32:
+		return fmt.Sprintf("has %d rows; at most %d can be read", rows, math.MaxInt32)
+	case columns > MaxFeatures:
+		return fmt.Sprintf("has %d numbers in a row; at most %d can be read", columns, MaxFeatures)
+	case rows > 0 && columns == 0:
+		return "has no numbers in its rows"
+	}
+	return ""
+}
+
+// take reads n bytes, or says that the file is cut short; what tells for what.
+// Memory is taken as the bytes come, unless the file is known to have them.
+func (in *input) take(n int64, what string) ([]byte, error) {
+	short := func(have int64) error {
+		e := in.t.fault("", fmt.Sprintf("is cut short: %d bytes are needed for %s, %d are left", n, what, have))
+		e.Offset = in.offset
+		return e
+	}
+	if in.size >= 0 && n > in.size-in.offset {
+		return nil, short(max(0, in.size-in.offset))
+	}
+	step := n
+	if in.size < 0 {
+		step = min(n, 1<<20)
+	}
+	data := make([]byte, 0, step)
+	for int64(len(data)) < n {
+		if len(data) == cap(data) {
+			data = append(make([]byte, 0, min(n, 2*int64(cap(data)))), data...)
+		}
+		k, err := io.ReadFull(in.r, data[len(data):cap(data)])
+		data = data[:len(data)+k]
+		if err == io.EOF || err == io.ErrUnexpectedEOF && !in.truncated() {
+			return nil, short(int64(len(data)))
+		}
+		if err != nil {
+			e := in.readFault(err)
+			e.Offset = in.offset + int64(len(data))
+			return nil, e
+		}
+	}
+	in.offset += n
+	return data, nil
+}
+
+// truncated tells whether the source ends in an error rather than in its end:
+// io.ReadFull reports both alike.
+func (in *input) truncated() bool {
+	_, err := in.r.Peek(1)
+	return err != io.EOF
+}
+
+// end returns an error unless all has been read.
+func (in *input) end() error {
+	_, err := in.r.Peek(1)
+	if err == io.EOF {
+		return nil
+	}
+	e := in.t.fault("", "goes on after what its header describes")
+	if err != nil {
+		e = in.readFault(err)
+	}
+	e.Offset = in.offset
+	return e
+}
+
+// readFault is an error of the source.
+func (in *input) readFault(err error) *Error {
+	if in.zip {
+		return in.t.fault("", "the zip data is damaged: "+plain(err))
+	}
+	return in.t.readFault(0, err)
+}

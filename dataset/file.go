@@ -1,0 +1,222 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A File names a table on a disk, in one of these formats:
+//
+//	CSV      see ReadCSV
+//	LIBSVM   text, a line "label index:value …" for each row
+//	NPY, NPZ arrays of numpy, formats 1.0 to 3.0
+//	IDX      the format of MNIST: images, and labels in a second file
+//
+// Where a format does not name its columns, the features are x1, x2, … and the
+// target is label (LIBSVM, IDX) or y (NPZ). All but NPZ, which has a
+// compression of its own, may be compressed by gzip.
+type File struct {
+	Path  string    // "-" reads Stdin
+	Stdin io.Reader // may be nil
+
+	// Arrays names the array of the features and, if there is one, that of the
+	// targets of an NPZ file. Without names they are X and y, in either case,
+	// or the only array.
+	Arrays []string
+
+	// Labels is the file of the labels of an IDX file. Without a name it is
+	// looked for in the same folder: labels-idx1 for images-idx3 in the name,
+	// compressed or not; a table for which there is none has no label column.
+	Labels string
+}
+
+// Read reads a table from a file in any format that File lists. It is
+// File{Path: path, Stdin: stdin}.Read().
+func Read(path string, stdin io.Reader) (*Table, error) {
+	return File{Path: path, Stdin: stdin}.Read()
+}
+
+// Read reads the whole file. The format is told by the first bytes; texts that
+// are not called .csv or .libsvm (.svm, .svmlight) are told apart by their first
+// line. A file that is not what its name says is refused.
+//
+// Everything that cannot be read is an *Error, with the line, the row or the
+// offset of the byte where there is one. The memory taken is in proportion to
+// what was read, whatever sizes the file claims to have.
+func (f File) Read() (*Table, error) {
+	in, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	form, err := f.format(in)
+	if err != nil {
+		return nil, err
+	}
+	switch form {
+	case formNPY:
+		return readNPY(in)
+	case formNPZ:
+		return readNPZ(in, f.Arrays)
+	case formIDX:
+		return f.readIDX(in)
+	case formLIBSVM:
+		return readLIBSVM(in)
+	case formParquet:
+		return nil, in.t.fault("", "is a Parquet file, which cannot be read; save it as NPZ or CSV")
+	}
+	return in.t.read(in.r)
+}
+
+// form is the format of a file.
+type form string
+
+const (
+	formCSV     form = "CSV"
+	formLIBSVM  form = "LIBSVM"
+	formNPY     form = "NPY"
+	formNPZ     form = "NPZ"
+	formIDX     form = "IDX"
+	formParquet form = "Parquet"
+)
+
+// extensions are the names that promise a format.
+var extensions = map[string]form{
+	".csv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
+	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet,
+}
+
+// format tells the format of a file by its first bytes, and by its name where
+// it is text.
+func (f File) format(in *input) (form, error) {
+	name := strings.ToLower(f.Path)
+	named := extensions[filepath.Ext(strings.TrimSuffix(name, ".gz"))]
+	head, err := in.r.Peek(4)
+	if err != nil && err != io.EOF {
+		return "", in.readFault(err)
+	}
+	var found form
+	switch {
+	case bytes.HasPrefix(head, []byte("\x93NUM")):
+		found = formNPY
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+		found = formNPZ
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		found = formParquet
+	case len(head) == 4 && head[0] == 0 && head[1] == 0 && head[2] >= 8 && head[2] <= 14 && head[3] > 0:
+		found = formIDX
+	}
+	switch {
+	case found == "" && (named == formCSV || named == formLIBSVM):
+		return named, nil
+	case found == "" && named != "":
+		return "", in.t.fault("", "is named like "+article(named)+" file but does not begin as one does")
+	case found == "" && looksLIBSVM(in.r):
+		return formLIBSVM, nil
+	case found == "":
+		return formCSV, nil
+	case named != "" && named != found:
+		return "", in.t.fault("", "is named like "+article(named)+" file but begins as "+article(found)+" file does; give it its proper name")
+	case in.gzip && (found == formNPZ || found == formParquet):
+		return "", in.t.fault("", string(found)+" has a compression of its own; unpack the gzip file first")
+	}
+	return found, nil
+}
+
+// article is the name of a format with a or an before it.
+func article(f form) string {
+	if slices.Contains([]form{formNPY, formNPZ, formIDX}, f) {
+		return "an " + string(f)
+	}
+	return "a " + string(f)
+}
+
+// An input is an open file, or standard input, without its compression.
+type input struct {
+	t      *Table // names the source in faults
+	r      *bufio.Reader
+	offset int64    // of what take takes next
+	size   int64    // bytes in all, −1 when that is not known beforehand
+	file   *os.File // nil unless the file can be read at any place
+	gzip   bool
+	zip    bool // a member of a zip file
+	opened *os.File
+}
+
+// open opens the file.
+func (f File) open() (*input, error) {
+	in := &input{t: &Table{Source: f.Path}, size: -1}
+	if f.Path == "-" {
+		in.t.Source = "standard input"
+		if f.Stdin == nil {
+			return nil, in.t.fault("", "cannot be read: there is none")
+		}
+		return in, in.start(f.Stdin, false)
+	}
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return nil, in.t.openFault(err)
+	}
+	if info.IsDir() {
+		return nil, in.t.fault("", "is a directory; the name of a file is needed")
+	}
+	if in.opened, err = os.Open(f.Path); err != nil {
+		return nil, in.t.openFault(err)
+	}
+	if info.Mode().IsRegular() {
+		in.file, in.size = in.opened, info.Size()
+	}
+	if err := in.start(in.opened, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *input) close() {
+	if in.opened != nil {
+		in.opened.Close()
+	}
+}
+
+// bufferSize is that of the buffers between a file and its reader.
+const bufferSize = 1 << 16
+
+// start begins to read, past gzip if there is any.
+func (in *input) start(r io.Reader, mustBeGzip bool) error {
+	in.r = bufio.NewReaderSize(r, bufferSize)
+	magic, _ := in.r.Peek(2) // an error comes back from the next read
+	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in.r)
+		if err != nil {
+			return in.t.readFault(0, err)
+		}
+		in.r = bufio.NewReaderSize(z, bufferSize)
+		in.gzip, in.file, in.size = true, nil, -1
+		return nil
+	}
+	if mustBeGzip && len(magic) > 0 {
+		return in.t.fault("", "is named .gz but does not hold gzip data")
+	}
+	return nil
+}
+
+// openFault says why a file cannot be opened, without naming it again.
+func (t *Table) openFault(err error) *Error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.fault("", "no such file")
+	}
+	return t.fault("", "cannot be opened: "+err.Error())
+}

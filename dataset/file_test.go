@@ -1,0 +1,420 @@
+package dataset_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// npy is an array of version 1.0 with that header and data.
+func npy(header string, data ...byte) []byte {
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	return append(append(b, header...), data...)
+}
+
+// npyOf is an array of that type and shape, the values written as T.
+func npyOf[T any](descr, order, shape string, values ...T) []byte {
+	var data bytes.Buffer
+	var to binary.ByteOrder = binary.LittleEndian
+	if descr[0] == '>' {
+		to = binary.BigEndian
+	}
+	if err := binary.Write(&data, to, values); err != nil {
+		panic(err)
+	}
+	return npy(fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", descr, order, shape), data.Bytes()...)
+}
+
+// npz is a zip file of arrays, in the order given: name, array, name, array …
+func npz(t testing.TB, method uint16, parts ...any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		f, err := w.CreateHeader(&zip.FileHeader{Name: parts[i].(string), Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Write(parts[i+1].([]byte))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// idx is an IDX file of bytes, or of another type.
+func idx(kind byte, data []byte, sizes ...uint32) []byte {
+	b := []byte{0, 0, kind, byte(len(sizes))}
+	for _, n := range sizes {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	return append(b, data...)
+}
+
+// file writes a file into a new folder.
+func file(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// cells reads columns as numbers, one after the other.
+func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
+	t.Helper()
+	m := map[string][]float64{}
+	for _, name := range table.Names() {
+		values, err := table.Numbers(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m[name] = values
+	}
+	return m
+}
+
+// Every format and form, from a file and from standard input.
+func TestFormats(t *testing.T) {
+	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
+	labelled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
+	xy := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "y": {7, 8}}
+	x := npyOf("<f8", "False", "2, 2", 1.0, 2, 3, 4)
+	y := npyOf("<i8", "False", "2,", int64(7), 8)
+	v2 := func(version byte) []byte {
+		b := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
+		return append([]byte("\x93NUMPY\x00\x00"[:6]+string(rune(version))+"\x00"+string(rune(b[8]))+"\x00\x00\x00"), b[10:]...)
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want map[string][]float64
+	}{
+		{"f8.npy", npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), two},
+		{"f8 big.npy", npyOf(">f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), two},
+		{"f8 fortran.npy", npyOf("<f8", "True", "2, 3", 1.0, 4, 2, 5, 3, 6), two},
+		{"f4.npy", npyOf("<f4", "False", "2, 3", float32(1), 2, 3, 4, 5, 6), two},
+		{"f4 big fortran.npy", npyOf(">f4", "True", "2, 3", float32(1), 4, 2, 5, 3, 6), two},
+		{"f2.npy", npyOf("<f2", "False", "2, 3", uint16(0x3c00), 0x4000, 0x4200, 0x4400, 0x4500, 0x4600), two},
+		{"i1.npy", npyOf("|i1", "False", "2, 3", int8(1), 2, 3, 4, 5, 6), two},
+		{"u1.npy", npyOf("|u1", "False", "2, 3", uint8(1), 2, 3, 4, 5, 6), two},
+		{"i2 big.npy", npyOf(">i2", "False", "2, 3", int16(1), 2, 3, 4, 5, 6), two},
+		{"u2.npy", npyOf("<u2", "False", "2, 3", uint16(1), 2, 3, 4, 5, 6), two},
+		{"i4.npy", npyOf("<i4", "False", "2, 3", int32(1), 2, 3, 4, 5, 6), two},
+		{"u4 big.npy", npyOf(">u4", "False", "2, 3", uint32(1), 2, 3, 4, 5, 6), two},
+		{"i8.npy", npyOf("<i8", "False", "2, 3", int64(1), 2, 3, 4, 5, 6), two},
+		{"u8 big.npy", npyOf(">u8", "False", "2, 3", uint64(1), 2, 3, 4, 5, 6), two},
+		{"negative.npy", npyOf("<i2", "False", "2,", int16(-3), 300), map[string][]float64{"x1": {-3, 300}}},
+		{"bool.npy", npyOf("|b1", "False", "2,", uint8(0), 1), map[string][]float64{"x1": {0, 1}}},
+		{"halves.npy", npyOf("<f2", "False", "5,", uint16(1), 0xc500, 0x7bff, 0x8000, 0x7e00), map[string][]float64{"x1": {0x1p-24, -5, 65504, 0, math.NaN()}}},
+		{"missing.npy", npyOf("<f4", "False", "2, 1", float32(math.NaN()), 2), map[string][]float64{"x1": {math.NaN(), 2}}},
+		{"images.npy", npyOf("|u1", "False", "2, 3, 1", uint8(1), 2, 3, 4, 5, 6), two},
+		{"version 2.npy", v2(2), two},
+		{"version 3.npy", v2(3), two},
+		{"python 2.npy", npy("{'shape': (2L, 3L), 'fortran_order': False, \"descr\": '|u1'}", 1, 2, 3, 4, 5, 6), two},
+		{"zipped.npy.gz", gzipped(t, string(npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6))), two},
+		{"stored.npz", npz(t, zip.Store, "X.npy", x, "y.npy", y), xy},
+		{"deflated.npz", npz(t, zip.Deflate, "y.npy", y, "note.txt", []byte("none"), "X.npy", x), xy},
+		{"small.npz", npz(t, zip.Deflate, "x.npy", x, "Y.npy", y), xy},
+		{"one.npz", npz(t, zip.Store, "arr_0.npy", x), map[string][]float64{"x1": {1, 3}, "x2": {2, 4}}},
+		{"two targets.npz", npz(t, zip.Store, "X.npy", y, "y.npy", x), map[string][]float64{"x1": {7, 8}, "y1": {1, 3}, "y2": {2, 4}}},
+		{"bytes.idx", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3), two},
+		{"images-ubyte", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3, 1), two},
+		{"shorts.idx", idx(0xb, []byte{0xff, 0xff, 1, 0}, 2, 1), map[string][]float64{"x1": {-1, 256}}},
+		{"floats.idx", idx(0xd, []byte{0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0}, 1, 2), map[string][]float64{"x1": {1}, "x2": {-2}}},
+		{"labels.idx", idx(8, []byte{7, 3}, 2), map[string][]float64{"label": {7, 3}}},
+		{"a.libsvm", []byte("+1 1:1\n-1 3:-2.5\n"), labelled},
+		{"a.svm", []byte("# made by hand\r\n1  1:1\t \r\n\r\n-1 1:0 3:-25e-1 # a comment\r\n"), labelled},
+		{"no name", []byte("1 1:1\n-1 3:-2.5"), labelled},
+		{"mark.svmlight", []byte("\ufeff1 1:1\n-1 3:-2.5"), labelled},
+		{"empty row.libsvm.gz", gzipped(t, "1 1:1\n0\n"), map[string][]float64{"x1": {1, 0}, "label": {1, 0}}},
+		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+		{"a table", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fromFile, err := dataset.Read(file(t, c.name, c.data), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fromInput, err := dataset.Read("-", iotest.OneByteReader(bytes.NewReader(c.data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []*dataset.Table{fromFile, fromInput} {
+				if diff := cmp.Diff(c.want, cells(t, table), cmpopts.EquateNaNs()); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+// Texts in arrays are classes.
+func TestTextArrays(t *testing.T) {
+	x := npyOf("<f8", "False", "3,", 1.0, 2, 3)
+	for name, y := range map[string][]byte{
+		"U": npyOf("<U3", "False", "3,", 'h', 'a', 'm', 'ä', 'ß', 0, 'h', 'a', 'm'),
+		"B": npyOf(">U3", "False", "3,", 'h', 'a', 'm', 'ä', 'ß', 0, 'h', 'a', 'm'),
+		"S": npy("{'descr': '|S4', 'fortran_order': False, 'shape': (3,), }", []byte("ham\x00äßham\x00")...),
+	} {
+		table, err := dataset.Read("-", bytes.NewReader(npz(t, zip.Deflate, "X.npy", x, "y.npy", y)))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
+		if got := e.Classes(); !slices.Equal(got, []string{"ham", "äß"}) || !slices.Equal(indices(t, e, table), []float64{0, 1, 0}) {
+			t.Errorf("%s: classes are %q of %v", name, got, indices(t, e, table))
+		}
+	}
+}
+
+// Arrays by their names, and labels by theirs and by the file's.
+func TestNamedParts(t *testing.T) {
+	x, z := npyOf("<f8", "False", "2,", 1.0, 2), npyOf("<f8", "False", "3,", 1.0, 2, 3)
+	path := file(t, "a.npz", npz(t, zip.Store, "x_train.npy", x, "y_train.npy", x, "x_test.npy", z))
+	table, err := dataset.File{Path: path, Arrays: []string{"x_train", "y_train"}}.Read()
+	if err != nil || !cmp.Equal(cells(t, table), map[string][]float64{"x1": {1, 2}, "y": {1, 2}}) {
+		t.Error(table, err)
+	}
+	if table, err = (dataset.File{Path: path, Arrays: []string{"x_test"}}).Read(); err != nil || !slices.Equal(table.Names(), []string{"x1"}) {
+		t.Error(table, err)
+	}
+	for _, c := range []struct {
+		arrays []string
+		want   string
+	}{
+		{nil, `: holds the arrays "x_train", "y_train", "x_test"; name the array of the features and that of the targets`},
+		{[]string{"x_trian"}, `: has no array "x_trian"; it has "x_train", "y_train", "x_test"; did you mean "x_train"?`},
+		{[]string{"x_train", "x_test"}, `: array "x_train" has 2 rows, array "x_test" has 3`},
+		{[]string{"x_train", "y_train", "x_test"}, ": 3 arrays are named; one of features and one of targets can be read"},
+	} {
+		_, err := dataset.File{Path: path, Arrays: c.arrays}.Read()
+		wantFault(t, err, path+c.want)
+	}
+
+	images, labels := idx(8, []byte{1, 2, 3, 4}, 2, 2), idx(8, []byte{7, 8}, 2)
+	path = file(t, "t10k-images-idx3-ubyte", images)
+	dir := filepath.Dir(path)
+	table, err = dataset.Read(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = dataset.Learn(table, dataset.Rules{Targets: []string{"label"}})
+	wantFault(t, err, path+`: has no target column "label"; it has "x1", "x2"; no file of labels was found beside it`)
+	want := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "label": {7, 8}}
+	beside := filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")
+	if err := os.WriteFile(beside, gzipped(t, string(labels)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if table, err = dataset.Read(path, nil); err != nil || !cmp.Equal(cells(t, table), want) {
+		t.Error(table, err)
+	}
+	other := file(t, "others", labels)
+	if table, err = (dataset.File{Path: "-", Stdin: bytes.NewReader(images), Labels: other}).Read(); err != nil || !cmp.Equal(cells(t, table), want) {
+		t.Error(table, err)
+	}
+	_, err = dataset.File{Path: path, Labels: path}.Read()
+	wantFault(t, err, path+": has 2 dimensions; labels have one")
+	longer := file(t, "longer", idx(8, []byte{7, 8, 9}, 3))
+	_, err = dataset.File{Path: path, Labels: longer}.Read()
+	wantFault(t, err, longer+": has 3 labels, "+path+" has 2 rows")
+	_, err = dataset.File{Path: path, Labels: filepath.Join(dir, "none")}.Read()
+	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
+}
+
+// A feature that a sparse file does not mention is 0.
+func TestSparse(t *testing.T) {
+	e := learn(t, mustRead(t, "a.libsvm", "1 1:1 3:2\n-1 2:4\n"), dataset.Rules{Targets: []string{"label"}})
+	if x := features(t, e, mustRead(t, "b.libsvm", "1 2:5\n0\n")); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 5, 0, 0, 0, 0})) {
+		t.Errorf("features:\n%v", mat.Formatted(x))
+	}
+	table := mustRead(t, "c.libsvm", "1 9:5\n1 2:1\n")
+	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 0, 0, 0, 1, 0})) {
+		t.Errorf("features:\n%v", mat.Formatted(x))
+	}
+	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
+	_, err := named.Features(table)
+	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", … (10 in all); did you mean "x2"?`)
+	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
+	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
+	_, err = e.Features(wide)
+	wantFault(t, err, wide.Source+": 10000 rows of 20000 features are too many to be written out, with the zeros")
+}
+
+func mustRead(t testing.TB, name, text string) *dataset.Table {
+	t.Helper()
+	table, err := dataset.Read(file(t, name, []byte(text)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// A row of a binary file is named in messages as it stands in the file, on
+// both sides of a split.
+func TestRowsOfBinary(t *testing.T) {
+	values := make([]float64, 20)
+	values[13] = math.Inf(1)
+	table := mustRead(t, "a.npy", string(npyOf("<f8", "False", "10, 2", values...)))
+	_, err := table.Numbers("x2")
+	want := table.Source + `: row 7: column "x2": "+Inf" is not a finite number`
+	wantFault(t, err, want)
+	train, test := table.Split(0.5, 5)
+	_, err = train.Numbers("x2")
+	if err == nil {
+		_, err = test.Numbers("x2")
+	}
+	wantFault(t, err, want)
+}
+
+// What is broken is refused in one line that tells where.
+func TestFormatFaults(t *testing.T) {
+	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
+	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }
+	member := func(b []byte) []byte { return npz(t, zip.Store, "X.npy", b) }
+	zipped := npz(t, zip.Deflate, "X.npy", npyOf("<f8", "False", "1000,", make([]float64, 1000)...))
+	damaged := slices.Clone(zipped)
+	damaged[50] ^= 0xff
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"text.npy", []byte("a,b\n1,2\n"), ": is named like an NPY file but does not begin as one does"},
+		{"text.idx", []byte("a,b\n1,2\n"), ": is named like an IDX file but does not begin as one does"},
+		{"array.csv", good, ": is named like a CSV file but begins as an NPY file does; give it its proper name"},
+		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ has a compression of its own; unpack the gzip file first"},
+		{"empty.npz", nil, ": is named like an NPZ file but does not begin as one does"},
+
+		{"start.npy", good[:7], ": is cut short: 8 bytes are needed for the header, 7 are left"},
+		{"header.npy", good[:30], ": byte 10: is cut short: 60 bytes are needed for the header, 20 are left"},
+		{"data.npy", good[:len(good)-1], ": byte 70: is cut short: 48 bytes are needed for 2 rows, 47 are left"},
+		{"data.npy.gz", gzipped(t, string(good[:len(good)-1])), ": byte 70: is cut short: 48 bytes are needed for 2 rows, 47 are left"},
+		{"gzip.npy.gz", gzipped(t, string(good))[:12], ": the gzip data is cut short"},
+		{"more.npy", append(slices.Clone(good), 0), ": byte 118: goes on after what its header describes"},
+		{"version.npy", []byte("\x93NUMPY\x04\x00\x00\x00"), ": is of the NPY version 4.0; versions 1.0 to 3.0 can be read"},
+		{"long.npy", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), ": has a header of 4294967295 bytes; at most 65536 can be read"},
+		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is cut short: 16000000000000000 bytes are needed for 2000000000 rows, 0 are left"},
+		{"lies.npy.gz", gzipped(t, string(npyOf[byte]("<f8", "False", "2000000000, 1000000"))), ": byte 85: is cut short: 16000000000000000 bytes are needed for 2000000000 rows, 0 are left"},
+		{"rows.npy", npyOf[byte]("<f8", "False", "2147483648,"), ": has 2147483648 rows; at most 2147483647 can be read"},
+		{"wide.npy", npyOf[byte]("<f8", "False", "1, 9000000000000000000"), ": has 9000000000000000000 numbers in a row; at most 1048576 can be read"},
+		{"wide2.npy", npyOf[byte]("<f8", "False", "1, 1048576, 1048576, 1048576"), ": has 1099511627776 numbers in a row; at most 1048576 can be read"},
+		{"narrow.npy", npyOf[byte]("<f8", "False", "5, 0"), ": has no numbers in its rows"},
+		{"scalar.npy", npyOf("<f8", "False", "", 1.0), `: byte 10: its header has an unknown "shape"`},
+		{"huge.npy", npyOf[byte]("<f8", "False", "99999999999999999999,"), `: byte 10: its header has an unknown "shape"`},
+		{"shape.npy", npyOf[byte]("<f8", "False", "-1,"), `: byte 10: its header has an unknown "shape"`},
+		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has 3 dimensions in Fortran order; save numpy.ascontiguousarray(a)"},
+		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))"},
+		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes records; save the columns as one array of numbers, or as a CSV file"},
+		{"complex.npy", npyOf[byte]("<c16", "False", "2,"), `: byte 10: its header has the type "<c16"; read are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S`},
+		{"type.npy", npyOf[byte]("f8", "False", "2,"), `: byte 10: its header has the unknown type "f8"`},
+		{"words.npy", npyOf[byte]("<U2", "False", "2, 2"), `: byte 10: its header has texts ("<U2") in 2 dimensions; a column of texts has one`},
+		{"character.npy", npyOf("<U1", "False", "2,", 'a', 0xd800), `: row 2: column "x1": 0xd800 is no character`},
+		{"latin1.npy", npy("{'descr': '|S1', 'fortran_order': False, 'shape': (2,), }", 'a', 0xe4), `: row 2: column "x1": "\xe4" is not valid UTF-8`},
+		{"nothing.npy", header(""), ": byte 10: its header does not begin with {"},
+		{"dict.npy", header("{'descr': '<f8', 'descr': '<f8'}"), `: byte 10: its header has no key and value at "'<f8'}"`},
+		{"comma.npy", header("{'descr': '<f8' 'shape': (1,)}"), `: byte 10: its header has no comma at "'shape': (1,)}"`},
+		{"key.npy", header("{'descr': '<f8', 'size': 5}"), `: byte 10: its header has an unknown "size"`},
+		{"less.npy", header("{'descr': '<f8', 'shape': (1,)}"), ": byte 10: its header must be a descr, a fortran_order and a shape"},
+
+		{"cut.npz", zipped[:len(zipped)-9], ": the zip data is damaged: not a valid zip file"},
+		{"none.npz", npz(t, zip.Store, "a.txt", []byte("a")), ": holds no arrays: nothing in it is named .npy"},
+		{"nothing.npz", npz(t, zip.Store), ": holds no arrays: nothing in it is named .npy"},
+		{"member.npz", member(good[:40]), `: array "X": byte 10: is cut short: 60 bytes are needed for the header, 30 are left`},
+		{"text.npz", member([]byte("X,Y\n1,2\n")), `: array "X": is no NPY array: it does not begin with \x93NUMPY`},
+
+		{"kind.idx", idx(10, []byte{1}, 1), ": is no IDX file: it begins with the bytes 00000a01"},
+		{"start.idx", idx(8, nil, 3)[:6], ": byte 4: is cut short: 4 bytes are needed for the dimensions, 2 are left"},
+		{"data.idx", idx(8, []byte{1, 2, 3}, 2, 2), ": byte 12: is cut short: 4 bytes are needed for 2 rows, 3 are left"},
+		{"more.idx", idx(8, []byte{1, 2, 3, 4, 5}, 2, 2), ": byte 16: goes on after what its header describes"},
+		{"lies.idx", idx(8, []byte{1}, 1<<31-1, 1<<20), ": byte 12: is cut short: 2251799812636672 bytes are needed for 2147483647 rows, 1 are left"},
+		{"wide.idx", idx(8, []byte{1}, 1, 1<<31, 1<<31), ": has 2147483648 numbers in a row; at most 1048576 can be read"},
+		{"rows.idx", idx(8, []byte{1}, 1<<31, 1), ": has 2147483648 rows; at most 2147483647 can be read"},
+
+		{"empty.libsvm", []byte("# nothing\n"), ": is empty; a line label index:value … is needed"},
+		{"zero.libsvm", []byte("1 1:1\n\n1 0:1\n"), `:3: "0:1" has the index 0; indices count from 1`},
+		{"fall.libsvm", []byte("1 1:1\n1 3:1 2:1\n"), `:2: "2:1" comes after index 3; indices must rise`},
+		{"twice.libsvm", []byte("1 3:1 3:1\n"), `:1: "3:1" has the same index as the value before it; each may occur once in a line`},
+		{"far.libsvm", []byte("1 1:1 99999999999:1\n"), `:1: "99999999999:1" has too large an index; at most 1048576 features can be read`},
+		{"colon.libsvm", []byte("1 1:1 2\n"), `:1: "2" has no colon; index:value is needed`},
+		{"index.libsvm", []byte("1 a:1\n"), `:1: "a:1" has no index before its colon: a whole number from 1 up`},
+		{"minus.libsvm", []byte("1 -1:1\n"), `:1: "-1:1" has no index before its colon: a whole number from 1 up`},
+		{"value.libsvm", []byte("1 1:one\n"), `:1: "1:one" has a value that is not a number`},
+		{"none.libsvm", []byte("1 1:\n"), `:1: "1:" has a value that is not a number`},
+		{"nan.libsvm", []byte("1 1:nan\n"), `:1: "1:nan" has a value that is not a finite number`},
+		{"range.libsvm", []byte("1 1:1e999\n"), `:1: "1:1e999" has a value that is outside the range of float64`},
+		{"query.libsvm", []byte("1 qid:3 1:1\n"), `:1: "qid:3" tells queries of a ranking apart, which nothing here learns; remove it`},
+		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" stands where the label should; a line begins with it`},
+		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row has one`},
+		{"word.libsvm", []byte("spam 2:1\n"), `:1: column "label": "spam" is not a number`},
+		{"bytes.libsvm", []byte("1 \xff:1\n"), ":1: \"\ufffd:1\" has no index before its colon: a whole number from 1 up"},
+		{"cut.libsvm.gz", gzipped(t, strings.Repeat("1 1:1\n", 1000))[:30], ": the gzip data is cut short"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := file(t, c.name, c.data)
+			_, err := dataset.Read(path, nil)
+			wantFault(t, err, path+c.want)
+		})
+	}
+	if _, err := dataset.Read(file(t, "damaged.npz", damaged), nil); err == nil {
+		t.Error("a damaged zip file is read")
+	} else {
+		oneLine(t, err)
+	}
+	_, err := dataset.Read("-", io.MultiReader(bytes.NewReader(good[:90]), iotest.ErrReader(io.ErrClosedPipe)))
+	wantFault(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
+}
+
+// FuzzRead reads any bytes as any format: no fault may do harm, and no table
+// may be larger than what was read explains.
+func FuzzRead(f *testing.F) {
+	x := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4)
+	for _, seed := range [][]byte{
+		x, npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0), npyOf[byte]("<f8", "False", "2000000000, 1000000"),
+		npz(f, zip.Store, "X.npy", x, "y.npy", npyOf(">i2", "False", "2,", int16(1), 2)), npz(f, zip.Deflate, "X.npy", x),
+		idx(8, []byte{1, 2, 3, 4}, 2, 2), idx(0xd, []byte{1, 2, 3, 4}, 1), idx(8, nil, 1<<31-1, 1<<20),
+		[]byte("1 1:2 3:4\n-1 2:1e5 # no\n"), []byte("1 5000:1\n"), []byte("a,b\n1,2\n"),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := dataset.Read("-", bytes.NewReader(data))
+		if err != nil {
+			oneLine(t, err)
+			return
+		}
+		names := table.Names()
+		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // few are enough
+			return
+		}
+		rules := dataset.Rules{Targets: names[len(names)-1:], Labels: true}
+		e, err := dataset.Learn(table, rules)
+		if err != nil {
+			oneLine(t, err)
+			return
+		}
+		if _, err := e.Features(table); err != nil {
+			oneLine(t, err)
+		}
+		if _, err := e.Targets(table); err != nil {
+			t.Fatalf("learnt, but then: %v", err)
+		}
+	})
+}

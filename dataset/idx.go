@@ -1,0 +1,139 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// An IDX file (LeCun, Cortes and Burges, the MNIST database) is, big endian: two
+// zero bytes, a byte for the type of the numbers, one for the rank, the
+// dimensions of 4 bytes each, and the numbers, the last dimension fastest.
+
+// idxTypes are the types of numbers by their byte.
+var idxTypes = map[byte]dtype{8: u8, 9: i8, 0xb: i16, 0xc: i32, 0xd: f32, 0xe: f64}
+
+// idxHeader is what an IDX file says about itself.
+type idxHeader struct {
+	kind          dtype
+	rank          int
+	rows, columns int64
+}
+
+// readIDX reads the images, or whatever there is, and the labels that belong to
+// them.
+func (f File) readIDX(in *input) (*Table, error) {
+	t := in.t
+	h, err := in.idxHeader()
+	if err != nil {
+		return nil, err
+	}
+	m, err := in.idxRows(h, h.rows)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.end(); err != nil {
+		return nil, err
+	}
+	t.rows = int(h.rows)
+	if h.rank == 1 {
+		t.addTargets("label", m, 1)
+		return t, nil
+	}
+	t.addFeatures(m, int(h.columns))
+	labels, err := f.idxLabels(t)
+	if err != nil {
+		return nil, err
+	}
+	if labels != nil {
+		t.addTargets("label", labels, 1)
+	}
+	return t, nil
+}
+
+// idxHeader reads the header.
+func (in *input) idxHeader() (h idxHeader, err error) {
+	head, err := in.take(4, "the header")
+	if err != nil {
+		return h, err
+	}
+	kind, ok := idxTypes[head[2]]
+	if !ok || head[0] != 0 || head[1] != 0 || head[3] == 0 {
+		return h, in.t.fault("", fmt.Sprintf("is no IDX file: it begins with the bytes %x", head))
+	}
+	sizes, err := in.take(4*int64(head[3]), "the dimensions")
+	if err != nil {
+		return h, err
+	}
+	h = idxHeader{kind: kind, rank: int(head[3]), rows: int64(binary.BigEndian.Uint32(sizes)), columns: 1}
+	for i := range h.rank - 1 {
+		if h.columns *= int64(binary.BigEndian.Uint32(sizes[4*(i+1):])); h.columns > MaxFeatures {
+			break
+		}
+	}
+	if rule := checkShape(h.rows, h.columns); rule != "" {
+		return h, in.t.fault("", rule)
+	}
+	return h, nil
+}
+
+// idxRows reads the next rows.
+func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
+	width := int(h.columns) * h.kind.size()
+	data, err := in.take(rows*int64(width), fmt.Sprintf("%d rows", rows))
+	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
+}
+
+// idxLabels reads the labels of the images of t; nil when there are none.
+func (f File) idxLabels(t *Table) (*packed, error) {
+	path := f.Labels
+	if path == "" {
+		if path = f.findLabels(); path == "" {
+			t.note = "; no file of labels was found beside it"
+			return nil, nil
+		}
+	}
+	in, err := File{Path: path}.open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	h, err := in.idxHeader()
+	if err != nil {
+		return nil, err
+	}
+	if h.rank != 1 {
+		return nil, in.t.fault("", fmt.Sprintf("has %d dimensions; labels have one", h.rank))
+	}
+	if h.rows != int64(t.rows) {
+		return nil, in.t.fault("", fmt.Sprintf("has %d labels, %s has %d rows", h.rows, t.Source, t.rows))
+	}
+	m, err := in.idxRows(h, h.rows)
+	if err != nil {
+		return nil, err
+	}
+	return m, in.end()
+}
+
+// findLabels returns the name of the file of the labels that the name of the
+// images leads to, if there is such a file: train-labels-idx1-ubyte.gz or
+// train-labels-idx1-ubyte for train-images-idx3-ubyte.gz.
+func (f File) findLabels() string {
+	dir, name := filepath.Split(f.Path)
+	labels := strings.Replace(name, "images", "labels", 1)
+	if f.Path == "-" || labels == name {
+		return ""
+	}
+	for _, rank := range []string{"idx2", "idx3", "idx4"} {
+		labels = strings.Replace(labels, rank, "idx1", 1)
+	}
+	bare := strings.TrimSuffix(labels, ".gz")
+	for _, candidate := range []string{labels, bare, bare + ".gz"} {
+		if info, err := os.Stat(dir + candidate); err == nil && info.Mode().IsRegular() {
+			return dir + candidate
+		}
+	}
+	return ""
+}

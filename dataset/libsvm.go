@@ -1,0 +1,255 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
+// each row: its label, a number, and index:value for the features that are not
+// 0, the indices from 1 up in rising order. What follows a # is no part of the
+// line, and empty lines are skipped.
+
+// csr holds rows by their values that are not 0.
+type csr struct {
+	begin   []int   // row → place of its first index; one more for the end
+	indices []int32 // from 0, rising in each row
+	values  []float64
+}
+
+func (m *csr) number(row, column int) float64 {
+	begin := m.begin[row]
+	if i, ok := slices.BinarySearch(m.indices[begin:m.begin[row+1]], int32(column)); ok {
+		return m.values[begin+i]
+	}
+	return 0
+}
+
+// libsvm is a table under construction.
+type libsvm struct {
+	t     *Table
+	label *column
+	rows  csr
+	width int32
+}
+
+func newLIBSVM(t *Table) *libsvm {
+	return &libsvm{t: t, label: &column{name: "label"}, rows: csr{begin: []int{0}}}
+}
+
+// readLIBSVM reads a whole file.
+func readLIBSVM(in *input) (*Table, error) {
+	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+		in.r.Discard(3)
+	}
+	s := newLIBSVM(in.t)
+	for p := (&pieces{in: in, line: 1}); ; {
+		part, err := p.next()
+		if err == io.EOF {
+			return s.table()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.add(part); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// add reads the lines of a piece.
+func (s *libsvm) add(p piece) error {
+	line := p.line
+	for text := p.text; len(text) > 0; line++ {
+		var record []byte
+		record, text, _ = bytes.Cut(text, newline)
+		if i := bytes.IndexByte(record, '#'); i >= 0 {
+			record = record[:i]
+		}
+		if record = bytes.TrimSpace(record); len(record) == 0 {
+			continue
+		}
+		if line > math.MaxInt32 || s.t.rows == math.MaxInt32 {
+			return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		}
+		if err := s.record(record); err != nil {
+			err.Line = line
+			return err
+		}
+		s.t.lines = append(s.t.lines, int32(line))
+		s.t.rows++
+	}
+	return nil
+}
+
+// record reads a line that is not empty.
+func (s *libsvm) record(b []byte) *Error {
+	label, b := field(b)
+	if rule := labelRule(label); rule != "" {
+		return &Error{Source: s.t.Source, Column: s.label.name, Value: string(label), Rule: rule}
+	}
+	last := int32(0)
+	for len(b) > 0 {
+		var cell []byte
+		cell, b = field(b)
+		colon := bytes.IndexByte(cell, ':')
+		if colon < 0 {
+			return s.fault(cell, "has no colon; index:value is needed")
+		}
+		index, ok := featureIndex(cell[:colon])
+		switch {
+		case string(cell[:colon]) == "qid":
+			return s.fault(cell, "tells queries of a ranking apart, which nothing here learns; remove it")
+		case !ok:
+			return s.fault(cell, "has no index before its colon: a whole number from 1 up")
+		case index == 0:
+			return s.fault(cell, "has the index 0; indices count from 1")
+		case index > MaxFeatures:
+			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", MaxFeatures))
+		case index == last:
+			return s.fault(cell, "has the same index as the value before it; each may occur once in a line")
+		case index < last:
+			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must rise", last))
+		}
+		v, ok := decimal(cell[colon+1:])
+		if !ok {
+			var k kind
+			if v, k = parseCell(string(cell[colon+1:])); k != number {
+				if k < number {
+					k = text // absent is what LIBSVM writes for nothing
+				}
+				return s.fault(cell, "has a value that "+k.rule())
+			}
+		}
+		last = index
+		if v != 0 {
+			s.rows.indices = append(s.rows.indices, index-1)
+			s.rows.values = append(s.rows.values, v)
+		}
+	}
+	s.label.add(string(label))
+	s.width = max(s.width, last)
+	s.rows.begin = append(s.rows.begin, len(s.rows.indices))
+	return nil
+}
+
+// fault is an error about a part of a line.
+func (s *libsvm) fault(cell []byte, rule string) *Error {
+	e := s.t.fault("", rule)
+	e.Value = strings.ToValidUTF8(string(cell), "\ufffd")
+	return e
+}
+
+// labelRule returns what is wrong with a label, or "".
+func labelRule(label []byte) string {
+	_, k := parseCell(string(label))
+	switch {
+	case k == number:
+		return ""
+	case bytes.IndexByte(label, ':') >= 0:
+		return "stands where the label should; a line begins with it"
+	case bytes.IndexByte(label, ',') >= 0:
+		return "names several classes; a row has one"
+	case k < number:
+		return "is not a number"
+	}
+	return k.rule()
+}
+
+// field cuts b before its first space.
+func field(b []byte) (cell, rest []byte) {
+	for i, c := range b {
+		if c == ' ' || c == '\t' {
+			rest = b[i:]
+			for len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t') {
+				rest = rest[1:]
+			}
+			return b[:i], rest
+		}
+	}
+	return b, nil
+}
+
+// featureIndex reads a whole number; one past MaxFeatures is cut to
+// MaxFeatures + 1.
+func featureIndex(b []byte) (index int32, ok bool) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		index = min(index*10+int32(c-'0'), MaxFeatures+1)
+	}
+	return index, len(b) > 0
+}
+
+// table is the table of all lines read.
+func (s *libsvm) table() (*Table, error) {
+	if s.t.rows == 0 {
+		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
+	}
+	s.label.finish()
+	s.t.sparse = true
+	s.t.addFeatures(&s.rows, int(s.width))
+	s.t.columns = append(s.t.columns, s.label)
+	return s.t, nil
+}
+
+// absent is the column of a feature that is 0 in every row of t, if a feature
+// can have that name.
+func (t *Table) absent(name string) *column {
+	index, ok := featureIndex([]byte(strings.TrimPrefix(name, "x")))
+	if !ok || index == 0 || featureName(int(index)-1) != name {
+		return nil
+	}
+	return &column{name: name, plain: true, cells: zeros{}}
+}
+
+// zeros are cells that are all 0.
+type zeros struct{}
+
+func (zeros) number(int, int) float64 { return 0 }
+
+// tooSparse tells whether the matrix of the features would be so large, and so
+// little of it was in the file, that it must not be attempted: one index in one
+// line can make a column of millions.
+func (t *Table) tooSparse(width int) bool {
+	const small, sparse = 1 << 27, 10_000 // numbers
+	if !t.sparse || t.rows*width <= small {
+		return false
+	}
+	for _, c := range t.columns {
+		if m, ok := c.cells.(*csr); ok {
+			return t.rows*width/sparse > len(m.values)
+		}
+	}
+	return true
+}
+
+// looksLIBSVM tells whether a text begins with a number and index:value, or has
+// just the number where there are no others; a header of CSV does not.
+func looksLIBSVM(r *bufio.Reader) bool {
+	head, _ := r.Peek(4096)
+	head = bytes.TrimPrefix(head, byteOrderMark)
+	for len(head) > 0 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, newline)
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		label, rest := field(line)
+		cell, _ := field(rest)
+		colon := bytes.IndexByte(cell, ':')
+		if colon <= 0 || labelRule(label) != "" {
+			return false
+		}
+		_, ok := featureIndex(cell[:colon])
+		return ok || string(cell[:colon]) == "qid"
+	}
+	return false
+}

@@ -1,0 +1,304 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// An NPY file (numpy.lib.format, versions 1.0 to 3.0) is the text \x93NUMPY, two
+// bytes of version, the length of the header (2 bytes, from version 2.0 on 4,
+// little endian), the header, a Python literal such as
+//
+//	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
+//
+// and the numbers. It is read here, and not by a library, because what little
+// there is to it must be checked against the bytes there are before memory is
+// taken.
+
+// npyHeader is what an array says about itself.
+type npyHeader struct {
+	descr         string
+	kind          dtype
+	char          byte // U or S: fixed-width texts instead of numbers; 0 otherwise
+	width         int  // bytes of one element
+	big, fortran  bool
+	rank          int
+	rows, columns int64
+}
+
+// maxNPYHeader is the longest header that is read; numpy itself warns at 10,000
+// bytes.
+const maxNPYHeader = 1 << 16
+
+func (in *input) npyHeader() (h npyHeader, err error) {
+	head, err := in.take(8, "the header")
+	if err != nil {
+		return h, err
+	}
+	if string(head[:6]) != "\x93NUMPY" {
+		return h, in.t.fault("", "is no NPY array: it does not begin with \\x93NUMPY")
+	}
+	sizeBytes := int64(4)
+	switch head[6] {
+	case 1:
+		sizeBytes = 2
+	case 2, 3:
+	default:
+		return h, in.t.fault("", fmt.Sprintf("is of the NPY version %d.%d; versions 1.0 to 3.0 can be read", head[6], head[7]))
+	}
+	sizes, err := in.take(sizeBytes, "the header's length")
+	if err != nil {
+		return h, err
+	}
+	n := int64(binary.LittleEndian.Uint32(append(sizes, 0, 0)))
+	if n > maxNPYHeader {
+		return h, in.t.fault("", fmt.Sprintf("has a header of %d bytes; at most %d can be read", n, maxNPYHeader))
+	}
+	at := in.offset
+	text, err := in.take(n, "the header")
+	if err != nil {
+		return h, err
+	}
+	if err := h.parse(string(text)); err != nil {
+		e := in.t.fault("", "its header "+err.Error())
+		e.Offset = at
+		return h, e
+	}
+	if rule := checkShape(h.rows, h.columns); rule != "" {
+		return h, in.t.fault("", rule)
+	}
+	return h, nil
+}
+
+// parse reads the literal.
+func (h *npyHeader) parse(text string) error {
+	p := literal{strings.TrimRight(text, " \n\x00")}
+	seen := map[string]bool{}
+	if !p.eat("{") {
+		return errors.New("does not begin with {")
+	}
+	for !p.eat("}") {
+		key, ok := p.quoted()
+		if !ok || !p.eat(":") || seen[key] {
+			return fmt.Errorf("has no key and value at %s", quote(p.rest))
+		}
+		seen[key] = true
+		switch key {
+		case "descr":
+			if strings.HasPrefix(p.rest, "[") {
+				return errors.New("describes records; save the columns as one array of numbers, or as a CSV file")
+			}
+			h.descr, ok = p.quoted()
+		case "fortran_order":
+			h.fortran = p.eat("True")
+			ok = h.fortran || p.eat("False")
+		case "shape":
+			ok = h.shape(&p)
+		default:
+			ok = false
+		}
+		if !ok {
+			return fmt.Errorf("has an unknown %s", quote(key))
+		}
+		if !p.eat(",") && !strings.HasPrefix(p.rest, "}") {
+			return fmt.Errorf("has no comma at %s", quote(p.rest))
+		}
+	}
+	if p.rest != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
+		return errors.New("must be a descr, a fortran_order and a shape")
+	}
+	if h.fortran && h.rank > 2 {
+		return fmt.Errorf("has %d dimensions in Fortran order; save numpy.ascontiguousarray(a)", h.rank)
+	}
+	return h.element()
+}
+
+// shape reads a tuple of the dimensions; those after the first make one row.
+func (h *npyHeader) shape(p *literal) bool {
+	if !p.eat("(") {
+		return false
+	}
+	h.columns = 1
+	for !p.eat(")") {
+		n, ok := p.number()
+		if !ok {
+			return false
+		}
+		h.rank++
+		switch {
+		case h.rank == 1:
+			h.rows = n
+		case n > MaxFeatures: // so that no product overflows
+			h.columns = n
+		case h.columns <= MaxFeatures:
+			h.columns *= n
+		}
+		if !p.eat(",") && !strings.HasPrefix(p.rest, ")") {
+			return false
+		}
+	}
+	return h.rank > 0
+}
+
+// element reads the type of the elements.
+func (h *npyHeader) element() error {
+	d := h.descr
+	if len(d) < 3 {
+		return fmt.Errorf("has the unknown type %s", quote(d))
+	}
+	width, err := strconv.Atoi(d[2:])
+	if err != nil || !strings.ContainsRune("<>|=", rune(d[0])) || width < 0 || width > 1<<20 {
+		return fmt.Errorf("has the unknown type %s", quote(d))
+	}
+	h.big, h.width = d[0] == '>', width
+	if kind, ok := map[string]dtype{"b1": u8, "u1": u8, "i1": i8, "u2": u16, "i2": i16, "u4": u32, "i4": i32, "u8": u64, "i8": i64, "f2": f16, "f4": f32, "f8": f64}[d[1:]]; ok {
+		h.kind = kind
+		return nil
+	}
+	switch {
+	case d[1] == 'S', d[1] == 'U':
+		if h.char = d[1]; h.char == 'U' {
+			h.width *= 4
+		}
+		if h.rank > 1 {
+			return fmt.Errorf("has texts (%s) in %d dimensions; a column of texts has one", quote(d), h.rank)
+		}
+		return nil
+	case d[1] == 'O':
+		return errors.New("describes Python objects, which are not read: save numbers (astype(float)) or texts (astype(str))")
+	}
+	return fmt.Errorf("has the type %s; read are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S", quote(d))
+}
+
+// A literal is the rest of a Python literal.
+type literal struct{ rest string }
+
+// eat drops a token, and the spaces after it, if it comes next.
+func (p *literal) eat(token string) bool {
+	rest, ok := strings.CutPrefix(p.rest, token)
+	if ok {
+		p.rest = strings.TrimLeft(rest, " ")
+	}
+	return ok
+}
+
+func (p *literal) quoted() (string, bool) {
+	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
+		return "", false
+	}
+	s, rest, ok := strings.Cut(p.rest[1:], p.rest[:1])
+	p.rest = strings.TrimLeft(rest, " ")
+	return s, ok && !strings.Contains(s, `\`)
+}
+
+func (p *literal) number() (int64, bool) {
+	n := 0
+	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseInt(p.rest[:n], 10, 64)
+	p.rest = strings.TrimLeft(strings.TrimPrefix(p.rest[n:], "L"), " ") // Python 2
+	return v, err == nil
+}
+
+// npyCells reads all the numbers.
+func (in *input) npyCells(h npyHeader) (*packed, error) {
+	width := int64(h.width)
+	data, err := in.take(h.rows*h.columns*width, fmt.Sprintf("%d rows", h.rows))
+	if err != nil {
+		return nil, err
+	}
+	m := &packed{data: data, kind: h.kind, big: h.big, byRow: int(h.columns * width), byIndex: int(width)}
+	if h.fortran {
+		m.byRow, m.byIndex = m.byIndex, int(h.rows*width)
+	}
+	return m, nil
+}
+
+// npyTexts reads a column of texts.
+func (in *input) npyTexts(h npyHeader, c *column) error {
+	rowFault := func(row int64, rule string) error {
+		e := in.t.fault(c.name, rule)
+		e.Row = int(row) + 1
+		return e
+	}
+	if h.width == 0 && h.rows > 0 {
+		return in.t.fault(c.name, "holds texts of no length")
+	}
+	data, err := in.take(h.rows*int64(h.width), fmt.Sprintf("%d texts", h.rows))
+	if err != nil {
+		return err
+	}
+	var text []byte
+	for row := range h.rows {
+		cell := data[row*int64(h.width) : (row+1)*int64(h.width)]
+		text = text[:0]
+		if h.char == 'S' {
+			text = append(text, strings.TrimRight(string(cell), "\x00")...)
+		}
+		for i := 0; h.char == 'U' && i < len(cell); i += 4 {
+			r := binary.LittleEndian.Uint32(cell[i:])
+			if h.big {
+				r = binary.BigEndian.Uint32(cell[i:])
+			}
+			if r == 0 && strings.Trim(string(cell[i:]), "\x00") == "" {
+				break
+			}
+			if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
+				return rowFault(row, fmt.Sprintf("%#x is no character", r))
+			}
+			text = utf8.AppendRune(text, rune(r))
+		}
+		if !utf8.Valid(text) {
+			return rowFault(row, quote(string(text))+" is not valid UTF-8")
+		}
+		c.add(string(text))
+	}
+	c.finish()
+	return nil
+}
+
+// addArray reads an array and appends it to the table: as features, or as
+// targets of that name.
+func (in *input) addArray(t *Table, target string) (npyHeader, error) {
+	h, err := in.npyHeader()
+	if err != nil {
+		return h, err
+	}
+	if h.char != 0 {
+		c := &column{name: target}
+		if target == "" {
+			c.name = featureName(0)
+		}
+		if err := in.npyTexts(h, c); err != nil {
+			return h, err
+		}
+		t.columns = append(t.columns, c)
+		return h, in.end()
+	}
+	m, err := in.npyCells(h)
+	if err != nil {
+		return h, err
+	}
+	if target == "" {
+		t.addFeatures(m, int(h.columns))
+	} else {
+		t.addTargets(target, m, int(h.columns))
+	}
+	return h, in.end()
+}
+
+// readNPY reads an array of n rows, or of n numbers; further dimensions make
+// one row.
+func readNPY(in *input) (*Table, error) {
+	h, err := in.addArray(in.t, "")
+	if err != nil {
+		return nil, err
+	}
+	in.t.rows = int(h.rows)
+	return in.t, nil
+}

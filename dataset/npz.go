@@ -1,0 +1,125 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// readNPZ reads the features and the targets of a zip file of arrays, as
+// numpy.savez and savez_compressed write it.
+func readNPZ(in *input, arrays []string) (*Table, error) {
+	files, err := in.zipFiles()
+	if err != nil {
+		return nil, err
+	}
+	features, targets, err := in.chooseArrays(files, arrays)
+	if err != nil {
+		return nil, err
+	}
+	t := in.t
+	x, err := in.addMember(features, "")
+	if err != nil {
+		return nil, err
+	}
+	t.rows = int(x.rows)
+	if targets == nil {
+		t.note = "; no array of targets was found in it"
+		return t, nil
+	}
+	y, err := in.addMember(targets, "y")
+	if err != nil {
+		return nil, err
+	}
+	if x.rows != y.rows {
+		return nil, t.fault("", fmt.Sprintf("array %s has %d rows, array %s has %d", quote(arrayName(features)), x.rows, quote(arrayName(targets)), y.rows))
+	}
+	return t, nil
+}
+
+// zipFiles lists the arrays.
+func (in *input) zipFiles() (files []*zip.File, err error) {
+	var at io.ReaderAt = in.file
+	size := in.size
+	if in.file == nil {
+		data, err := io.ReadAll(in.r)
+		if err != nil {
+			return nil, in.t.readFault(0, err)
+		}
+		at, size = bytes.NewReader(data), int64(len(data))
+	}
+	z, err := zip.NewReader(at, size)
+	if err != nil {
+		return nil, in.t.fault("", "the zip data is damaged: "+plain(err))
+	}
+	for _, file := range z.File {
+		if strings.HasSuffix(file.Name, ".npy") {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, in.t.fault("", "holds no arrays: nothing in it is named .npy")
+	}
+	return files, nil
+}
+
+// plain is the text of an error of archive/zip without its prefix.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
+
+func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
+
+// chooseArrays finds the arrays of the features and the targets; the latter may
+// be missing.
+func (in *input) chooseArrays(files []*zip.File, names []string) (features, targets *zip.File, err error) {
+	var all []string
+	for _, f := range files {
+		all = append(all, arrayName(f))
+	}
+	find := func(equal func(string) bool) *zip.File {
+		if i := slices.IndexFunc(all, equal); i >= 0 {
+			return files[i]
+		}
+		return nil
+	}
+	if len(names) == 0 {
+		features = find(func(s string) bool { return strings.EqualFold(s, "x") })
+		targets = find(func(s string) bool { return strings.EqualFold(s, "y") })
+		switch {
+		case features != nil:
+			return features, targets, nil
+		case len(files) == 1 && targets == nil:
+			return files[0], nil, nil
+		}
+		return nil, nil, in.t.fault("", fmt.Sprintf("holds the arrays %s; name the array of the features and that of the targets", list(all)))
+	}
+	if len(names) > 2 {
+		return nil, nil, in.t.fault("", fmt.Sprintf("%d arrays are named; one of features and one of targets can be read", len(names)))
+	}
+	found := make([]*zip.File, 2)
+	for i, name := range names {
+		if found[i] = find(func(s string) bool { return s == name }); found[i] == nil {
+			return nil, nil, in.t.fault("", fmt.Sprintf("has no array %s; it has %s%s", quote(name), list(all), nearest(name, all)))
+		}
+	}
+	return found[0], found[1], nil
+}
+
+// addMember appends an array to the table, see addArray. Messages name it
+// behind the name of the file.
+func (in *input) addMember(f *zip.File, target string) (npyHeader, error) {
+	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
+	r, err := f.Open()
+	if err != nil {
+		return npyHeader{}, t.fault("", "the zip data is damaged: "+plain(err))
+	}
+	defer r.Close()
+	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true}
+	if f.Method == zip.Store && in.size >= 0 && f.UncompressedSize64 <= uint64(in.size) {
+		member.size = int64(f.UncompressedSize64)
+	}
+	return member.addArray(in.t, target)
+}

@@ -1,0 +1,95 @@
+package dataset
+
+import (
+	"bytes"
+	"io"
+)
+
+// pieceSize is how much text is handed to one worker: large enough that the
+// handing over costs nothing, small enough that a few pieces take no memory.
+const pieceSize = 1 << 20
+
+// longestRecord is where the search for the end of a record that has an odd
+// number of quotation marks is given up, so that one stray mark does not bring
+// the whole file into memory.
+const longestRecord = 1 << 24
+
+// pieces cuts a text into pieces of whole records, which are lines, and where
+// they may be quoted, lines joined by quoted line ends.
+type pieces struct {
+	in     *input
+	quotes bool
+	line   int    // of the file, on which the next piece begins
+	rest   []byte // read, but not handed out
+	ended  bool
+}
+
+// A piece is a part of a text that begins with a record and ends with one.
+type piece struct {
+	text []byte
+	line int // of its first byte
+}
+
+// next returns the next piece, and io.EOF after the last one.
+func (p *pieces) next() (piece, error) {
+	buf := make([]byte, len(p.rest), max(pieceSize, len(p.rest)))
+	copy(buf, p.rest)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		}
+		for !p.ended && len(buf) < cap(buf) {
+			n, err := p.in.r.Read(buf[len(buf):cap(buf)])
+			buf = buf[:len(buf)+n]
+			if err == io.EOF {
+				p.ended = true
+			} else if err != nil {
+				return piece{}, p.in.t.readFault(p.line+bytes.Count(buf, newline), err)
+			}
+		}
+		end := p.lastRecord(buf)
+		switch {
+		case p.ended:
+			end = len(buf)
+		case end == 0 && p.quotes && len(buf) >= longestRecord && bytes.IndexByte(buf, '"') >= 0:
+			end = len(buf) // to be refused
+		case end == 0:
+			continue // a long record
+		}
+		if len(buf) == 0 {
+			return piece{}, io.EOF
+		}
+		out := piece{buf[:end:end], p.line}
+		p.rest = buf[end:]
+		p.line += bytes.Count(out.text, newline)
+		return out, nil
+	}
+}
+
+var newline = []byte{'\n'}
+
+// lastRecord returns where the last whole record of b ends.
+func (p *pieces) lastRecord(b []byte) int {
+	if !p.quotes || bytes.IndexByte(b, '"') < 0 {
+		return bytes.LastIndexByte(b, '\n') + 1
+	}
+	end := 0
+	for at := 0; at < len(b); { // at is outside quotation marks
+		n := bytes.IndexByte(b[at:], '"')
+		if n < 0 {
+			n = len(b) - at
+		}
+		if i := bytes.LastIndexByte(b[at:at+n], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		if at+n == len(b) {
+			break
+		}
+		at += n + 1
+		if n = bytes.IndexByte(b[at:], '"'); n < 0 {
+			break
+		}
+		at += n + 1
+	}
+	return end
+}
