@@ -1,0 +1,328 @@
+package solvers
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// A symmetric matrix is brought to Q B Qᵀ, Q orthogonal and B block tridiagonal
+// with blocks of a few dozen rows: the first half of a reduction to tridiagonal
+// form, and all that a path of λ needs. B + λI = LLᵀ costs O(n·width²) for each
+// λ then, and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ.
+//
+// Why not go on to a tridiagonal matrix: the usual one-stage reduction reads
+// what is left of A once for each column, n³/6 elements in all, at the speed of
+// memory. At n = 4,000 these are 85 GB, 17 times the time of a Cholesky factor
+// on two cores (15 GB/s, November 2026); and the second half of a two-stage
+// reduction, which follows what is here, adds 2n³ operations to every use of Q
+// (Ballard, Demmel and Knight 2012). Here everything of order n³ is a product of
+// matrices: 4n³/3 operations for B, and as many for Q where it is wanted.
+//
+// It is written against backend.Backend alone. Columns are reduced in panels,
+// as in Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the
+// panel of width b below the diagonal block is QR-factored,
+//
+//	H = I − V T Vᵀ,  Y = A V T,  W = Y − ½ V Tᵀ VᵀY,  HᵀAH = A − V Wᵀ − W Vᵀ
+//
+// (T of Schreiber and Van Loan 1989, from VᵀV and the scales of the reflectors
+// as in Puglisi 1992).
+
+// bandForm is A = Q B Qᵀ. Q = H₀H₁… is kept as reflectors in place of A, or,
+// after formQ, as Qᵀ there.
+type bandForm struct {
+	b        backend.Backend[float64]
+	mem      *memory
+	n, width int
+	a        backend.Matrix[float64]
+	formed   bool
+	// diag and below are the blocks of B: B_jj, with both triangles, and
+	// B_{j+1,j}.
+	diag, below []backend.Host[float64]
+	norm        float64 // ‖B‖ in the Frobenius norm
+
+	tau []float64               // scales of the reflectors of a panel
+	t   backend.Matrix[float64] // width × width
+	s   [2]backend.Matrix[float64]
+	w   [3]backend.Matrix[float64] // n × width
+}
+
+// stripWidth is how many columns are reduced at a time on the host, where a
+// column costs a pass over them: few enough to stay in a cache, while the rest
+// of the panel is updated by products.
+const stripWidth = 8
+
+// newBandForm reduces the symmetric matrix whose lower triangle a has. The
+// memory of a becomes that of Q, and is freed with mem.
+func newBandForm(b backend.Backend[float64], mem *memory, a backend.Matrix[float64], width int) (*bandForm, error) {
+	n, _ := a.Dims()
+	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, width)}
+	var err error
+	for _, m := range []*backend.Matrix[float64]{&f.t, &f.s[0], &f.s[1]} {
+		if *m, err = mem.new(width, width); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.w {
+		if f.w[i], err = mem.new(n, width); err != nil {
+			return nil, err
+		}
+	}
+	for j := range f.blocks() {
+		if err := f.step(j); err != nil {
+			return nil, err
+		}
+	}
+	sum := 0.0
+	for j := range f.diag {
+		sum += squares(f.diag[j])
+		if j < len(f.below) {
+			sum += 2 * squares(f.below[j])
+		}
+	}
+	f.norm = math.Sqrt(sum)
+	return f, nil
+}
+
+// bandBytes is what a bandForm of order n takes beside A, in elements.
+func bandElements(n, width int) int64 {
+	return add(3*elements(width, width), 3*elements(n, width))
+}
+
+func squares(h backend.Host[float64]) (sum float64) {
+	for i := range h.Rows {
+		for _, v := range h.Row(i) {
+			sum += v * v
+		}
+	}
+	return sum
+}
+
+// blocks is the number of blocks on the diagonal of B; all but the last two
+// have reflectors below them.
+func (f *bandForm) blocks() int { return (f.n + f.width - 1) / f.width }
+
+func (f *bandForm) reflections() int { return max(0, f.blocks()-2) }
+
+// rows is the first row of block j and how many it has.
+func (f *bandForm) rows(j int) (first, count int) {
+	return j * f.width, min(f.width, f.n-j*f.width)
+}
+
+// step takes the blocks of column j of B from A and reduces the columns.
+func (f *bandForm) step(j int) error {
+	first, count := f.rows(j)
+	d := backend.NewHost[float64](count, count)
+	if err := f.b.Download(d, f.a.View(first, first, count, count)); err != nil {
+		return err
+	}
+	for i := range count {
+		for k := range i {
+			d.Row(k)[i] = d.Row(i)[k]
+		}
+	}
+	f.diag = append(f.diag, d)
+	m := f.n - first - count
+	if m == 0 {
+		return nil
+	}
+	panel := f.a.View(first+count, first, m, count)
+	e := backend.NewHost[float64](min(m, f.width), count)
+	f.below = append(f.below, e)
+	if j >= f.reflections() {
+		return f.b.Download(e, panel)
+	}
+	if err := f.panel(panel, 0, f.width, e); err != nil {
+		return err
+	}
+	// T is kept in the place of the block on the diagonal.
+	t := f.a.View(first, first, count, count)
+	if err := f.triangle(panel, f.tau, t); err != nil {
+		return err
+	}
+	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
+}
+
+// panel factors columns c … c+w−1 of an m × width panel, m > width, from row c
+// on, by halves until a strip is left for the host. In their place it leaves V,
+// with its zeros and ones; R goes to r.
+func (f *bandForm) panel(p backend.Matrix[float64], c, w int, r backend.Host[float64]) error {
+	m, _ := p.Dims()
+	if w <= stripWidth {
+		h := backend.NewHost[float64](m, w)
+		strip := p.View(0, c, m, w)
+		if err := f.b.Download(h, strip); err != nil {
+			return err
+		}
+		reflectors(h, c, f.tau[c:c+w], r.View(0, c, r.Rows, w))
+		return f.b.Upload(strip, h)
+	}
+	w1 := (w/2 + stripWidth - 1) / stripWidth * stripWidth
+	if err := f.panel(p, c, w1, r); err != nil {
+		return err
+	}
+	v, t := p.View(c, c, m-c, w1), f.t.View(0, 0, w1, w1)
+	if err := f.triangle(v, f.tau[c:c+w1], t); err != nil {
+		return err
+	}
+	f.reflect(v, t, backend.Transpose, p.View(c, c+w1, m-c, w-w1), f.s)
+	return f.panel(p, c+w1, w-w1, r)
+}
+
+// reflect queues X ← (I − V op(T) Vᵀ) X with scratch for as many columns.
+func (f *bandForm) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
+	_, cols := x.Dims()
+	_, w := v.Dims()
+	s0, s1 := scratch[0].View(0, 0, w, cols), scratch[1].View(0, 0, w, cols)
+	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, x, 0, s0)
+	f.b.Gemm(op, backend.NoTrans, 1, t, s0, 0, s1)
+	f.b.Gemm(backend.NoTrans, backend.NoTrans, -1, v, s1, 1, x)
+}
+
+// triangle sets t to the upper triangular T of I − V T Vᵀ, column by column:
+// T_kk = τ_k, and above it −τ_k T (VᵀV)_k.
+func (f *bandForm) triangle(v backend.Matrix[float64], tau []float64, t backend.Matrix[float64]) error {
+	w := len(tau)
+	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, t)
+	g := backend.NewHost[float64](w, w)
+	if err := f.b.Download(g, t); err != nil {
+		return err
+	}
+	h := backend.NewHost[float64](w, w)
+	for k, scale := range tau {
+		for i := range k {
+			sum := 0.0
+			for p := i; p < k; p++ {
+				sum += h.Row(i)[p] * g.Row(p)[k]
+			}
+			h.Row(i)[k] = -scale * sum
+		}
+		h.Row(k)[k] = scale
+	}
+	return f.b.Upload(t, h)
+}
+
+// update is A ← HᵀAH on the lower triangle of what is left of A. V Wᵀ + W Vᵀ is
+// half the difference of two squares, those of cV ± W/c: c makes the two terms
+// alike in size, so that the difference costs no digits.
+func (f *bandForm) update(a, v, t backend.Matrix[float64]) error {
+	b := f.b
+	m, width := v.Dims()
+	plus, minus, y := f.w[0].View(0, 0, m, width), f.w[1].View(0, 0, m, width), f.w[2].View(0, 0, m, width)
+	b.Symm(backend.Lower, 1, a, v, 0, plus)
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, plus, t, 0, y)
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, v, y, 0, f.s[0])
+	b.Gemm(backend.Transpose, backend.NoTrans, 0.5, t, f.s[0], 0, f.s[1])
+	b.Gemm(backend.NoTrans, backend.NoTrans, -1, v, f.s[1], 1, y)
+
+	sums := make([]float64, 2*width)
+	if err := b.ColDot(sums[:width], y, y); err != nil {
+		return err
+	}
+	if err := b.ColDot(sums[width:], v, v); err != nil {
+		return err
+	}
+	var w2, v2 float64
+	for k := range width {
+		w2, v2 = w2+sums[k], v2+sums[width+k]
+	}
+	c := 1.0
+	if w2 > 0 && v2 > 0 {
+		c = math.Sqrt(math.Sqrt(w2 / v2))
+	}
+	f.clear(plus)
+	f.clear(minus)
+	scale := constants(width, c)
+	b.ColAxpy(scale, v, plus)
+	b.ColAxpy(scale, v, minus)
+	b.ColAxpy(constants(width, 1/c), y, plus)
+	b.ColAxpy(constants(width, -1/c), y, minus)
+	b.Syrk(backend.Lower, backend.NoTrans, -0.5, plus, 1, a)
+	b.Syrk(backend.Lower, backend.NoTrans, 0.5, minus, 1, a)
+	return b.Sync()
+}
+
+func constants(n int, v float64) []float64 {
+	c := make([]float64, n)
+	for i := range c {
+		c[i] = v
+	}
+	return c
+}
+
+// reflectors factors the columns of h from row first on by Householder
+// reflections I − τ v vᵀ with v_k = 1. R, and what stands above, goes to the
+// columns of r, v with its zeros and ones stays in h. A column whose squares
+// vanish is as good as zero: the square root of the smallest number is far
+// below the rounding of anything that is worth reducing.
+func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
+	cols := make([][]float64, h.Cols) // each in one piece
+	for k := range cols {
+		cols[k] = make([]float64, h.Rows)
+		for i := range h.Rows {
+			cols[k][i] = h.Data[i*h.Stride+k]
+		}
+	}
+	for k, col := range cols {
+		head, v := col[first+k], col[first+k:]
+		tail := dot(v[1:], v[1:])
+		tau[k] = 0
+		if tail > 0 {
+			norm := -math.Copysign(math.Sqrt(head*head+tail), head)
+			tau[k] = (norm - head) / norm
+			scale := 1 / (head - norm)
+			for i := 1; i < len(v); i++ {
+				v[i] *= scale
+			}
+			v[0] = 1
+			for _, right := range cols[k+1:] {
+				x := right[first+k:]
+				axpy(-tau[k]*dot(v, x), v, x)
+			}
+			head = norm
+		}
+		for i := range r.Rows {
+			switch {
+			case i < first+k:
+				r.Row(i)[k] = col[i]
+			case i == first+k:
+				r.Row(i)[k] = head
+			default:
+				r.Row(i)[k] = 0
+			}
+		}
+		clear(col[:first+k])
+		v[0] = 1
+	}
+	for i := range h.Rows {
+		row := h.Row(i)
+		for k := range row {
+			row[k] = cols[k][i]
+		}
+	}
+}
+
+// dot is xᵀy in four sums.
+func dot(x, y []float64) float64 {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// axpy is y ← y + a·x.
+func axpy(a float64, x, y []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += a * v
+	}
+}

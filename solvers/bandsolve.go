@@ -1,0 +1,191 @@
+package solvers
+
+import (
+	"context"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// bandFactor is B + λI = LLᵀ for one λ, L block bidiagonal:
+//
+//	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
+//
+// with the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses are
+// products.
+//
+// The factors of a group of λ lie in the same matrices x, with X_j, and g, with
+// G_{j+1}ᵀ: those of one j below each other, so that they are one operand.
+type bandFactor struct {
+	lambda        float64
+	x, g          backend.Matrix[float64] // group·n × width
+	member, group int
+	trace         float64 // tr (B + λI)⁻¹, when asked for
+}
+
+// inverse is X_j, coupling G_{j+1}ᵀ.
+func (l *bandFactor) inverse(f *bandForm, j int) backend.Matrix[float64] {
+	first, n := f.rows(j)
+	return l.x.View(first*l.group+l.member*n, 0, n, n)
+}
+
+func (l *bandFactor) coupling(f *bandForm, j int) backend.Matrix[float64] {
+	first, n := f.rows(j)
+	_, m := f.rows(j + 1)
+	return l.g.View(first*l.group+l.member*n, 0, n, m)
+}
+
+// factorScratch is what a worker needs to make a bandFactor and to solve: small
+// matrices of width × width.
+type factorScratch struct {
+	b backend.Backend[float64]
+	s [5]backend.Matrix[float64]
+}
+
+func newFactorScratch(b backend.Backend[float64], mem *memory, width int) (*factorScratch, error) {
+	w := &factorScratch{b: b}
+	var err error
+	for i := range w.s {
+		if w.s[i], err = mem.new(width, width); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// factor makes B + λI = LLᵀ. It returns a *backend.PivotError when the matrix
+// is not positive definite to working precision: when a pivot is not larger
+// than tol, which is what rounding may have done to B.
+//
+// With trace it also computes tr (B + λI)⁻¹ as the derivative of its log det
+// by λ: with S′_0 = I,
+//
+//	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
+//
+// all terms positive, so that nothing cancels (Golub and von Matt 1997 have the
+// bidiagonal case).
+func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor, tol float64, trace bool) error {
+	b := w.b
+	to.trace = 0
+	for j := range f.blocks() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		first, n := f.rows(j)
+		s, d := w.s[0].View(0, 0, n, n), w.s[3].View(0, 0, n, n)
+		shifted := backend.NewHost[float64](n, n)
+		copy(shifted.Data, f.diag[j].Data)
+		for i := range n {
+			shifted.Row(i)[i] += to.lambda
+		}
+		if err := b.Upload(s, shifted); err != nil {
+			return err
+		}
+		if j > 0 {
+			g := to.coupling(f, j-1)
+			b.Syrk(backend.Lower, backend.Transpose, -1, g, 1, s)
+		}
+		if err := b.Potrf(backend.Lower, s); err != nil {
+			return err
+		}
+		l := shifted // no longer needed
+		if err := b.Download(l, s); err != nil {
+			return err
+		}
+		for i := range n {
+			if p := l.Row(i)[i]; p*p <= tol {
+				return &backend.PivotError{Index: first + i, Value: p * p}
+			}
+		}
+		x := to.inverse(f, j)
+		clear(l.Data)
+		for i := range n {
+			l.Row(i)[i] = 1
+		}
+		if err := b.Upload(x, l); err != nil {
+			return err
+		}
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, x)
+
+		var g backend.Matrix[float64]
+		m := 0 // rows of the next block
+		if j < len(f.below) {
+			e := f.below[j]
+			m = e.Rows
+			g = to.coupling(f, j)
+			if err := b.Upload(g, transposeHost(e)); err != nil {
+				return err
+			}
+			b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, g)
+		}
+		if !trace {
+			continue
+		}
+		// w.s[1] is S′_j; X S′ Xᵀ goes to s.
+		deriv, xs := w.s[1].View(0, 0, n, n), w.s[2].View(0, 0, n, n)
+		if j == 0 {
+			if err := b.Upload(deriv, l); err != nil { // l is I
+				return err
+			}
+		}
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, deriv, 0, xs)
+		sums := make([]float64, n)
+		// Σ_ij (X S′)_ij X_ij is the trace of X S′ Xᵀ.
+		if err := b.ColDot(sums, xs, x); err != nil {
+			return err
+		}
+		for _, v := range sums {
+			to.trace += v
+		}
+		if m > 0 {
+			b.Gemm(backend.NoTrans, backend.Transpose, 1, xs, x, 0, d)
+			gs := w.s[4].View(0, 0, m, n)
+			b.Gemm(backend.Transpose, backend.NoTrans, 1, g, d, 0, gs)
+			next := w.s[1].View(0, 0, m, m)
+			b.Gemm(backend.NoTrans, backend.NoTrans, 1, gs, g, 0, next)
+			b.AddDiag([]float64{1}, next)
+		}
+	}
+	return b.Sync()
+}
+
+func transposeHost(h backend.Host[float64]) backend.Host[float64] {
+	t := backend.NewHost[float64](h.Cols, h.Rows)
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			t.Row(j)[i] = v
+		}
+	}
+	return t
+}
+
+// solve waits: Y ← (B + λI)⁻¹ Y for an n × t matrix; z is scratch of that shape.
+func (f *bandForm) solve(b backend.Backend[float64], l *bandFactor, y, z backend.Matrix[float64]) error {
+	_, t := y.Dims()
+	last := f.blocks() - 1
+	// Row block j of L and of a matrix.
+	of := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
+		first, n := f.rows(j)
+		return m.View(first, 0, n, t)
+	}
+	for j := 0; j <= last; j++ {
+		if j > 0 {
+			b.Gemm(backend.Transpose, backend.NoTrans, -1, l.coupling(f, j-1), of(j-1, z), 1, of(j, y))
+		}
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.inverse(f, j), of(j, y), 0, of(j, z))
+	}
+	for j := last; j >= 0; j-- {
+		if j < last {
+			b.Gemm(backend.NoTrans, backend.NoTrans, -1, l.coupling(f, j), of(j+1, y), 1, of(j, z))
+		}
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, l.inverse(f, j), of(j, z), 0, of(j, y))
+	}
+	return b.Sync()
+}
+
+// rounding is the size of a pivot that rounding alone may have made: each
+// element of B is a sum of as many terms as A has rows, and the rounding of
+// such a sum grows as the root of its length. 8 is a margin, as in pivot.go.
+func (f *bandForm) rounding() float64 {
+	return 8 * epsilon * math.Sqrt(float64(f.n)) * f.norm
+}

@@ -1,0 +1,252 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Path solves one Problem for many λ and measures each: from one
+// decomposition, or one Cholesky factor each when there are few λ.
+//
+//	pathband.go      K = QBQᵀ, B block tridiagonal (band.go): every kernel
+//	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
+//	pathcholesky.go  K + λW⁻¹ = LLᵀ for each λ
+//
+// With C = K + λW⁻¹ and G = C⁻¹, or with an intercept
+// G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the coefficients are α = Gy, and
+//
+//	e_i = α_i / G_ii            the error of sample i when it is left out
+//	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
+//
+// H being the matrix from y to the fit. λ has been divided out of both, and
+// nothing here is divided by it: all stays exact as λ falls, as long as C is not
+// singular to working precision. (Craven and Wahba 1979; Golub, Heath and Wahba
+// 1979 for GCV, whose n‖(I−H)y‖²/tr(I−H)² it is.)
+type Path struct {
+	// Method is how, Reason why.
+	Method PathMethod
+	Reason string
+	Plan   PathPlan
+
+	mem   *memory
+	route route
+	meter *pathMeter
+}
+
+// PathMethod names a way to follow a path.
+type PathMethod string
+
+const (
+	PathAuto     PathMethod = ""         // the cheapest one, by the cost model
+	PathBand     PathMethod = "band"     // O(n³) once, O(n²) for each λ
+	PathPrimal   PathMethod = "primal"   // O(nd²) once, O(nd) for each λ; kernels.Linear only
+	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
+)
+
+// PathParams are the choices of a caller; the zero value is right for most.
+type PathParams struct {
+	Method PathMethod
+	// Lambdas is how many λ will be asked for, 0 being 30; the choice of the
+	// method depends on it.
+	Lambdas int
+	// LeaveOneOut asks for the leave-one-out errors, which cost more than GCV.
+	LeaveOneOut bool
+	Memory      int64          // bytes that may be taken on the device; 0: all that it has free
+	Progress    func(Progress) // nil, or told of the work; called by one goroutine at a time
+}
+
+func (p PathParams) lambdas() int {
+	if p.Lambdas > 0 {
+		return p.Lambdas
+	}
+	return 30
+}
+
+// PathPoint is the solution for one λ. Numbers of rows are those of Problem.X;
+// samples of weight 0 have zeros.
+type PathPoint struct {
+	Lambda float64
+	// Err is not nil when there is no solution with a right digit for this λ,
+	// and says what to do; nothing else is set then.
+	Err error
+	// GCV is the generalised cross-validation score of each output, and LOO the
+	// weighted mean of the squared leave-one-out errors, nil unless asked for.
+	GCV, LOO []float64
+	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
+	Errors backend.Host[float64]
+	// Freedom is tr H, the effective degrees of freedom; the intercept is one.
+	Freedom float64
+	// Residual is that of Result.
+	Residual float64
+	// Alpha, Coef and Intercept are those of Result.
+	Alpha, Coef backend.Host[float64]
+	Intercept   []float64
+}
+
+// errNothingLeft is the reason of a point whose fit has as many degrees of
+// freedom as there are samples, whatever they say.
+var errNothingLeft = errors.New("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: raise lambda or add samples")
+
+// Score is the mean over the outputs of LOO, or of GCV when there is none; NaN
+// when Err is set.
+func (p PathPoint) Score() float64 {
+	scores := p.LOO
+	if scores == nil {
+		scores = p.GCV
+	}
+	sum := 0.0
+	for _, v := range scores {
+		sum += v
+	}
+	return sum / float64(len(scores)) // 0/0 when Err is set
+}
+
+// route is a way to follow a path; begin does what all λ share, group takes a
+// few λ at a time.
+type route interface {
+	begin(ctx context.Context) error
+	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
+}
+
+// groupSize is how many λ are worked on together, so that Qᵀ is read once for
+// all of them.
+const groupSize = 8
+
+// NewPath decomposes the matrix of p; p.Lambda is not used. Close frees what it
+// holds on the device. What is refused, and how it is cancelled, is as in Solve.
+func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
+	if dev == nil {
+		return nil, errors.New("solvers: no device was given")
+	}
+	if par.Memory < 0 || par.Lambdas < 0 {
+		return nil, fmt.Errorf("solvers: path: memory and the number of lambdas must be ≥ 0, got %d and %d", par.Memory, par.Lambdas)
+	}
+	p.Lambda = 0
+	if err := p.checkShapes(); err != nil {
+		return nil, err
+	}
+	plan, err := planPath(dev, p, par)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.fits(dev, par.Memory); err != nil {
+		return nil, err
+	}
+	if err := p.checkValues(ctx); err != nil {
+		return nil, err
+	}
+	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, meter: newPathMeter(par.Progress, plan.Flops)}
+	b := dev.F64().With(ctx, path.meter.done)
+	path.mem = newMemory(dev, b)
+	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), meter: path.meter, loo: par.LeaveOneOut}
+	switch plan.Method {
+	case PathPrimal:
+		path.route = &pathPrimal{pathBase: base}
+	case PathCholesky:
+		path.route = &pathCholesky{pathBase: base}
+	default:
+		path.route = &pathBand{pathBase: base}
+	}
+	if err := path.route.begin(ctx); err != nil {
+		path.Close()
+		return nil, fmt.Errorf("solvers: path: %w", err)
+	}
+	return path, nil
+}
+
+// At returns the solutions for some λ ≥ 0, in their order. A λ for which there
+// is none has its reason in its point; an error is one of the whole call.
+func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
+	for i, l := range lambdas {
+		if !(l >= 0) || math.IsInf(l, 1) {
+			return nil, fmt.Errorf("solvers: path: lambda %d must be a finite number ≥ 0, got %v", i+1, l)
+		}
+	}
+	points := make([]PathPoint, 0, len(lambdas))
+	for i := 0; i < len(lambdas); i += groupSize {
+		g, err := p.route.group(ctx, lambdas[i:min(i+groupSize, len(lambdas))])
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("solvers: path: %w", err)
+		}
+		points = append(points, g...)
+	}
+	return points, nil
+}
+
+// Bytes is the most that the path has had on the device.
+func (p *Path) Bytes() int64 { return p.mem.peak() }
+
+// Close frees what the path holds on the device.
+func (p *Path) Close() { p.mem.freeAll() }
+
+// SolvePath is NewPath, At and Close.
+func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par PathParams) ([]PathPoint, error) {
+	par.Lambdas = len(lambdas)
+	path, err := NewPath(ctx, dev, p, par)
+	if err != nil {
+		return nil, err
+	}
+	defer path.Close()
+	points, err := path.At(ctx, lambdas)
+	if err == nil {
+		path.meter.finish()
+	}
+	return points, err
+}
+
+// Lambdas returns count numbers from low to high, equally far apart on a
+// logarithmic scale; both must be > 0.
+func Lambdas(low, high float64, count int) []float64 {
+	list := make([]float64, count)
+	for i := range list {
+		f := 0.0
+		if count > 1 {
+			f = float64(i) / float64(count-1)
+		}
+		list[i] = math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
+	}
+	return list
+}
+
+// pathMeter turns counted operations into Progress.
+type pathMeter struct {
+	mu                 sync.Mutex
+	report             func(Progress)
+	total, count, told float64
+	last               time.Time
+}
+
+func newPathMeter(report func(Progress), total float64) *pathMeter {
+	return &pathMeter{report: report, total: total}
+}
+
+func (m *pathMeter) done(flops float64) {
+	if m.report == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count += flops
+	// The plan may be passed by a caller who asks for more λ than were planned.
+	if f := min(m.count/m.total, 0.999); f >= m.told+1e-3 && time.Since(m.last) > 10*time.Millisecond {
+		m.told, m.last = f, time.Now()
+		m.report(Progress{Stage: "path", Fraction: f})
+	}
+}
+
+func (m *pathMeter) finish() {
+	if m.report != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.report(Progress{Stage: "path", Fraction: 1})
+	}
+}

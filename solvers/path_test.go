@@ -1,0 +1,212 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+func pathRandom(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+func normals(rng *rand.Rand, rows, cols int) backend.Host[float64] {
+	h := backend.NewHost[float64](rows, cols)
+	for i := range h.Data {
+		h.Data[i] = rng.NormFloat64()
+	}
+	return h
+}
+
+// closedForm is the whole of a PathPoint from the inverse of the bordered
+// matrix, as gonum computes it.
+func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, gcv, loo []float64, freedom, condition float64) {
+	var live []int
+	for i := range p.X.Rows {
+		if p.Weights == nil || p.Weights[i] > 0 {
+			live = append(live, i)
+		}
+	}
+	n, t := len(live), p.Y.Cols
+	weight := func(i int) float64 {
+		if p.Weights == nil {
+			return 1
+		}
+		return p.Weights[live[i]]
+	}
+	size := n
+	if p.Intercept {
+		size++
+	}
+	c := mat.NewDense(size, size, nil)
+	for i := range n {
+		for j := range n {
+			c.Set(i, j, kernels.Eval(p.Kernel, p.X.Row(live[i]), p.X.Row(live[j])))
+		}
+		c.Set(i, i, c.At(i, i)+lambda/weight(i))
+		if p.Intercept {
+			c.Set(i, n, 1)
+			c.Set(n, i, 1)
+		}
+	}
+	var g mat.Dense
+	if err := g.Inverse(c); err != nil {
+		var bad mat.Condition
+		if !errors.As(err, &bad) {
+			panic(err)
+		}
+	}
+	condition = mat.Cond(c, 2)
+	y := mat.NewDense(size, t, nil)
+	for i := range n {
+		y.SetRow(i, p.Y.Row(live[i]))
+	}
+	var sol mat.Dense
+	sol.Mul(&g, y)
+	alpha, errs = mat.NewDense(p.X.Rows, t, nil), mat.NewDense(p.X.Rows, t, nil)
+	b, gcv, loo = make([]float64, t), make([]float64, t), make([]float64, t)
+	trace, total := 0.0, 0.0
+	for i := range n {
+		trace += g.At(i, i) / weight(i)
+		total += weight(i)
+	}
+	for j := range t {
+		for i := range n {
+			a := sol.At(i, j)
+			e := a / g.At(i, i)
+			alpha.Set(live[i], j, a)
+			errs.Set(live[i], j, e)
+			gcv[j] += a * a / weight(i)
+			loo[j] += weight(i) * e * e / total
+		}
+		gcv[j] *= float64(n) / trace / trace
+		if p.Intercept {
+			b[j] = sol.At(n, j)
+		}
+	}
+	return alpha, errs, b, gcv, loo, float64(n) - lambda*trace, condition
+}
+
+// Every route gives, for every λ, what the inverse of the whole matrix gives.
+// The tolerance is the condition number of that matrix times the rounding of
+// sums of its size, with a margin of 100 for the constants in front.
+func TestPathClosedForm(t *testing.T) {
+	rng := pathRandom(t)
+	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // two groups
+	for _, name := range pathDevices {
+		dev := open(t, name)
+		sizes := []int{1, 2, 33, 70}
+		if name != "ref" && !testing.Short() {
+			sizes = append(sizes, 30, 64, 130, 200)
+		}
+		for _, n := range sizes {
+			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Linear{}} {
+				for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathPrimal, solvers.PathCholesky} {
+					if method == solvers.PathPrimal && k != kernels.Kernel(kernels.Linear{}) {
+						continue
+					}
+					d := 1 + rng.IntN(8)
+					if n == 33 {
+						d = 40
+					}
+					if method == solvers.PathPrimal {
+						// With fewer samples than features, which only a caller
+						// who asks for it gets, 1 − h has no digits.
+						d = 1 + rng.IntN(max(1, n/2))
+						if n < 3 {
+							continue
+						}
+					}
+					p := solvers.Problem{Kernel: k, X: normals(rng, n, d), Y: normals(rng, n, 2), Intercept: rng.IntN(2) == 0}
+					if n > 2 && rng.IntN(2) == 0 {
+						p.Weights = make([]float64, n)
+						for i := range p.Weights {
+							p.Weights[i] = math.Exp(rng.NormFloat64())
+						}
+						p.Weights[rng.IntN(n)] = 0
+					}
+					if n == 1 {
+						p.Intercept = false
+					}
+					what := fmt.Sprintf("%s %s %v n=%d d=%d intercept=%v weights=%v", name, method, k, n, d, p.Intercept, p.Weights != nil)
+					for _, loo := range []bool{false, true} {
+						points, err := solvers.SolvePath(context.Background(), dev, p, lambdas, solvers.PathParams{Method: method, LeaveOneOut: loo})
+						if err != nil {
+							t.Fatalf("%s: %v", what, err)
+						}
+						for i, at := range points {
+							comparePoint(t, fmt.Sprintf("%s λ=%g loo=%v", what, lambdas[i], loo), p, at, lambdas[i], loo, method)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathPoint, lambda float64, loo bool, method solvers.PathMethod) {
+	t.Helper()
+	alpha, errs, b, gcv, means, freedom, condition := closedForm(p, lambda)
+	n := float64(p.X.Rows)
+	tol := 100 * 0x1p-52 * math.Sqrt(n) * condition
+	if tol > 0.01 {
+		return // nothing can be compared
+	}
+	if at.Err != nil {
+		t.Fatalf("%s: %v", what, at.Err)
+	}
+	if at.Lambda != lambda {
+		t.Fatalf("%s: λ is %v", what, at.Lambda)
+	}
+	near := func(name string, got, want, scale float64) {
+		t.Helper()
+		if !(math.Abs(got-want) <= tol*scale) {
+			t.Errorf("%s: %s is %v, want %v ± %.2g", what, name, got, want, tol*scale)
+		}
+	}
+	near("freedom", at.Freedom, freedom, n)
+	for j := range p.Y.Cols {
+		near("GCV", at.GCV[j], gcv[j], gcv[j])
+		near("intercept", at.Intercept[j], b[j], 10+math.Abs(b[j]))
+		if loo {
+			near("LOO", at.LOO[j], means[j], means[j])
+		} else if at.LOO != nil {
+			t.Errorf("%s: leave-one-out errors were not asked for", what)
+		}
+		for i := range p.X.Rows {
+			if method != solvers.PathPrimal {
+				near("alpha", at.Alpha.Row(i)[j], alpha.At(i, j), mat.Norm(alpha, 2))
+			}
+			if loo {
+				near("error", at.Errors.Row(i)[j], errs.At(i, j), mat.Norm(errs, 2))
+			}
+		}
+	}
+	if !(at.Residual <= tol) {
+		t.Errorf("%s: residual %g", what, at.Residual)
+	}
+}
+
+var pathDevices = []string{"ref", "cpu"}
+
+func open(t *testing.T, name string) backend.Device {
+	t.Helper()
+	dev, err := backend.Open(name, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}

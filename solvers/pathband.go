@@ -1,0 +1,553 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// pathBase is what all routes share.
+type pathBase struct {
+	dev   backend.Device
+	mem   *memory
+	s     *samples
+	meter *pathMeter
+	loo   bool
+}
+
+// queue returns a queue of the device under ctx.
+func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
+	return p.dev.F64().With(ctx, p.meter.done)
+}
+
+func (p *pathBase) work(ctx context.Context, b backend.Backend[float64]) *work {
+	return &work{ctx: ctx, b: b, mem: p.mem, s: p.s, res: &Result{Intercept: make([]float64, p.s.t)}}
+}
+
+// columns of the right-hand sides: the outputs and, with an intercept, √w.
+func (p *pathBase) columns() int {
+	if p.s.Intercept {
+		return p.s.t + 1
+	}
+	return p.s.t
+}
+
+// pathWorkers is how many λ are factored at a time: small work that one
+// goroutine does alone.
+func pathWorkers(dev backend.Device) int { return max(1, min(groupSize, dev.Info().Threads)) }
+
+// pathBand follows a path by the decomposition of K̃ = W^½KW^½:
+//
+//	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
+//
+// so that with ỹ = W^½y and u = W^½1 all is as without weights, α = W^½α̃. With
+// an intercept only what is orthogonal to 1 counts, and K + c 11ᵀ gives the same α
+// for any c: for a linear kernel, where centred samples make 1 an eigenvector of
+// eigenvalue 0, a c of K's own size keeps λ alone from being divided by.
+type pathBand struct {
+	pathBase
+	x       backend.Matrix[float64]
+	q       *bandQuotient
+	rhs     backend.Host[float64] // Qᵀ[ỹ u]
+	alpha   backend.Matrix[float64]
+	product backend.Matrix[float64]
+	coef    backend.Matrix[float64]
+}
+
+func (p *pathBand) begin(ctx context.Context) error {
+	s, b := p.s, p.queue(ctx)
+	p.mem.b = b
+	w := p.work(ctx, b)
+	var err error
+	if p.x, err = w.placeX(); err != nil {
+		return err
+	}
+	a, err := p.mem.new(s.n, s.n)
+	if err != nil {
+		return err
+	}
+	b.Gram(a, s.lifted(), p.x, p.x)
+	if err := b.Sync(); err != nil {
+		return err
+	}
+	rhs := backend.NewHost[float64](s.n, p.columns())
+	s.fill(rhs.View(0, 0, s.n, s.t), s.Y, s.meanY, 0, true)
+	if s.Intercept {
+		for i := range s.n {
+			rhs.Row(i)[s.t] = math.Sqrt(s.weightOf(i))
+		}
+	}
+	if s.weight != nil {
+		if err := scaleTriangle(b, a, s.weight); err != nil {
+			return err
+		}
+	}
+	if p.q, err = newBandQuotient(&p.pathBase, b, a, p.columns(), s.n); err != nil {
+		return err
+	}
+	if p.rhs, err = p.q.rotate(b, rhs); err != nil {
+		return err
+	}
+	for _, m := range []*backend.Matrix[float64]{&p.alpha, &p.product} {
+		if *m, err = p.mem.new(s.n, groupSize*s.t); err != nil {
+			return err
+		}
+	}
+	if isLinear(s.Kernel) {
+		p.coef, err = p.mem.new(s.d, groupSize*s.t)
+	}
+	return err
+}
+
+// scaleTriangle is A_ij ← √w_i A_ij √w_j on the lower triangle.
+func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight []float64) error {
+	n := len(weight)
+	r := blockRows(n, n)
+	roots := make([]float64, n)
+	for i, w := range weight {
+		roots[i] = math.Sqrt(w)
+	}
+	buffer := backend.NewHost[float64](r, n)
+	for first := 0; first < n; first += r {
+		end := min(first+r, n)
+		h, part := buffer.View(0, 0, end-first, end), a.View(first, 0, end-first, end)
+		if err := b.Download(h, part); err != nil {
+			return err
+		}
+		for i := range h.Rows {
+			for j, v := range h.Row(i)[:first+i+1] {
+				h.Row(i)[j] = roots[first+i] * v * roots[j]
+			}
+		}
+		if err := b.Upload(part, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lifted is the kernel whose matrix stands for K: K itself, or K + c 11ᵀ.
+func (s *samples) lifted() kernels.Kernel {
+	if !s.Intercept || !isLinear(s.Kernel) {
+		return s.Kernel
+	}
+	row := backend.NewHost[float64](1, s.d)
+	trace := 0.0
+	for i := range s.n {
+		s.fill(row, s.X, s.meanX, i, false)
+		trace += dot(row.Data, row.Data)
+	}
+	if !(trace > 0) || math.IsInf(trace, 1) {
+		trace = float64(s.n) // all samples are equal; or Gram will tell
+	}
+	return kernels.Sum{s.Kernel, kernels.Constant{Value: trace / float64(s.n)}}
+}
+
+func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
+	s, b := p.s, p.queue(ctx)
+	sols, err := p.q.solve(ctx, b, lambdas, p.rhs)
+	if err != nil {
+		return nil, err
+	}
+	var diags [][]float64
+	if p.loo {
+		diags = make([][]float64, len(lambdas))
+		for i := range diags {
+			diags[i] = make([]float64, s.n)
+		}
+		if err := p.q.diagonals(ctx, b, p.q.f.a, diags); err != nil {
+			return nil, err
+		}
+	}
+	points := make([]PathPoint, len(lambdas))
+	all := backend.NewHost[float64](s.n, len(lambdas)*s.t)
+	for i, l := range lambdas {
+		points[i].Lambda = l
+		if err := p.q.errs[i]; err != nil {
+			points[i].Err = p.explain(err)
+			continue
+		}
+		c := p.columns()
+		diag, trace := []float64(nil), p.q.factors[i].trace
+		if p.loo {
+			diag = diags[i]
+			for _, v := range diag {
+				trace += v
+			}
+		}
+		p.score(&points[i], sols.View(0, i*c, s.n, c), diag, trace, all.View(0, i*s.t, s.n, s.t))
+	}
+	return points, p.finish(ctx, b, points, all)
+}
+
+// score sets what follows from α̃₀ = (K̃+λI)⁻¹[ỹ u], its diagonal (nil without
+// leave-one-out errors) and its trace; α goes to alpha.
+func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
+	s := p.s
+	at.Intercept = make([]float64, s.t)
+	if s.Intercept {
+		var uzu, zz float64
+		uy := make([]float64, s.t)
+		for i := range s.n {
+			u, row := math.Sqrt(s.weightOf(i)), sol.Row(i)
+			z := row[s.t]
+			uzu, zz = uzu+u*z, zz+z*z
+			for j := range s.t {
+				uy[j] += u * row[j]
+			}
+		}
+		trace -= zz / uzu
+		for j := range uy {
+			at.Intercept[j] = uy[j] / uzu
+		}
+		for i := range s.n {
+			row := sol.Row(i)
+			z := row[s.t]
+			for j, v := range at.Intercept {
+				row[j] -= v * z
+			}
+			if diag != nil {
+				diag[i] -= z * z / uzu
+			}
+		}
+	}
+	if !(trace > 0) {
+		at.Err = errNothingLeft
+		return
+	}
+	at.GCV = make([]float64, s.t)
+	at.Freedom = float64(s.n) - at.Lambda*trace
+	for i := range s.n {
+		root := math.Sqrt(s.weightOf(i))
+		for j, v := range sol.Row(i)[:s.t] {
+			at.GCV[j] += v * v
+			alpha.Row(i)[j] = root * v
+		}
+	}
+	for j := range at.GCV {
+		at.GCV[j] *= float64(s.n) / trace / trace
+	}
+	if diag != nil {
+		s.leaveOneOut(at, func(i, j int) float64 {
+			return sol.Row(i)[j] / diag[i] / math.Sqrt(s.weightOf(i))
+		})
+	}
+}
+
+// leaveOneOut sets the errors of the samples that take part and their means.
+func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
+	at.LOO = make([]float64, s.t)
+	at.Errors = backend.NewHost[float64](s.X.Rows, s.t)
+	total := 0.0
+	for i := range s.n {
+		w := s.weightOf(i)
+		total += w
+		for j := range s.t {
+			v := e(i, j)
+			at.Errors.Row(s.row(i))[j] = v
+			at.LOO[j] += w * v * v
+		}
+	}
+	for j := range at.LOO {
+		at.LOO[j] /= total
+		if v := at.LOO[j]; math.IsNaN(v) || math.IsInf(v, 0) {
+			at.Err = errors.New("solvers: path: the leave-one-out errors are not finite: raise lambda")
+		}
+	}
+}
+
+// finish computes the residuals of α, of all λ together and from K formed
+// anew, and brings the solutions to the rows of X.
+func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, all backend.Host[float64]) error {
+	s := p.s
+	alpha, product := p.alpha.View(0, 0, s.n, all.Cols), p.product.View(0, 0, s.n, all.Cols)
+	if err := b.Upload(alpha, all); err != nil {
+		return err
+	}
+	b.GramMul(product, s.Kernel, p.x, p.x, alpha)
+	fit := backend.NewHost[float64](s.n, all.Cols)
+	if err := b.Download(fit, product); err != nil {
+		return err
+	}
+	var coefs backend.Host[float64]
+	if isLinear(s.Kernel) {
+		coef := p.coef.View(0, 0, s.d, all.Cols)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, alpha, 0, coef)
+		coefs = backend.NewHost[float64](s.d, all.Cols)
+		if err := b.Download(coefs, coef); err != nil {
+			return err
+		}
+	}
+	for i := range points {
+		at := &points[i]
+		if at.Err != nil {
+			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}
+			continue
+		}
+		var coef backend.Host[float64]
+		if isLinear(s.Kernel) {
+			coef = coefs.View(0, i*s.t, s.d, s.t)
+		}
+		s.finishPoint(at, fit.View(0, i*s.t, s.n, s.t), all.View(0, i*s.t, s.n, s.t), coef)
+	}
+	return nil
+}
+
+// finishPoint sets residual, α, coefficients and intercept. fit is Kα and is
+// overwritten.
+func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float64]) {
+	at.Residual = s.pathResidual(at, fit, alpha)
+	at.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
+	for i := range s.n {
+		copy(at.Alpha.Row(s.row(i)), alpha.Row(i))
+	}
+	at.Coef = coef
+	s.uncentre(at)
+	if v := at.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
+		*at = PathPoint{Lambda: at.Lambda, Err: errors.New("solvers: path: the solution is not finite: scale the features and targets down or raise lambda")}
+	}
+}
+
+// pathResidual is Result.Residual of the dual system for centred targets. fit is
+// Kα and is overwritten.
+func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) float64 {
+	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
+	for i := range s.n {
+		s.fill(targets, s.Y, s.meanY, i, false)
+		r, shift := fit.Row(i), at.Lambda/s.weightOf(i)
+		for j, a := range alpha.Row(i) {
+			r[j] += shift*a + at.Intercept[j] - targets.Data[j]
+			sums[j] += a
+		}
+	}
+	worst := 0.0
+	for j := range s.t {
+		r := norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
+		if s.Intercept {
+			r = math.Hypot(r, sums[j])
+		}
+		worst = larger(worst, ratio(r, norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })))
+	}
+	return worst
+}
+
+// uncentre turns the intercept of centred data into that of the data as given.
+func (s *samples) uncentre(at *PathPoint) {
+	for j := range at.Intercept {
+		for _, part := range s.meanY {
+			at.Intercept[j] += part[j]
+		}
+		for _, part := range s.meanX {
+			for k, m := range part {
+				at.Intercept[j] -= m * at.Coef.Row(k)[j]
+			}
+		}
+	}
+}
+
+// explain puts a failed factorisation in the words of the problem.
+func (p *pathBase) explain(err error) error {
+	var pivot *backend.PivotError
+	if !errors.As(err, &pivot) {
+		return err
+	}
+	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", p.s.Kernel)
+	}
+	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): raise lambda", pivot.Value)
+}
+
+// bandQuotient solves with A + λI for groups of λ, A = QBQᵀ.
+type bandQuotient struct {
+	base    *pathBase
+	f       *bandForm
+	columns int
+	scratch []*factorScratch
+	y, z    []backend.Matrix[float64] // n × columns for each worker
+	x, g    backend.Matrix[float64]   // the factors of a group
+	factors []*bandFactor
+	errs    []error                    // of the factors
+	s       [2]backend.Matrix[float64] // width × groupSize·columns
+	sol     [2]backend.Matrix[float64] // n × groupSize·columns
+	rows    [2]backend.Matrix[float64] // groupSize·width × samples
+}
+
+// newBandQuotient decomposes a; samples is the columns of what diagonals will
+// be given.
+func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matrix[float64], columns, samples int) (*bandQuotient, error) {
+	mem, width := base.mem, bandWidth(base.loo)
+	f, err := newBandForm(b, mem, a, width)
+	if err != nil {
+		return nil, err
+	}
+	q := &bandQuotient{base: base, f: f, columns: columns, factors: make([]*bandFactor, groupSize), errs: make([]error, groupSize)}
+	for range pathWorkers(base.dev) {
+		s, err := newFactorScratch(b, mem, width)
+		if err != nil {
+			return nil, err
+		}
+		y, err := mem.new(f.n, columns)
+		if err != nil {
+			return nil, err
+		}
+		z, err := mem.new(f.n, columns)
+		if err != nil {
+			return nil, err
+		}
+		q.scratch, q.y, q.z = append(q.scratch, s), append(q.y, y), append(q.z, z)
+	}
+	wanted := []struct {
+		m          *backend.Matrix[float64]
+		rows, cols int
+	}{
+		{&q.x, groupSize * f.n, width}, {&q.g, groupSize * f.n, width},
+		{&q.s[0], width, groupSize * columns}, {&q.s[1], width, groupSize * columns},
+		{&q.sol[0], f.n, groupSize * columns}, {&q.sol[1], f.n, groupSize * columns},
+	}
+	if base.loo {
+		for i := range q.rows {
+			wanted = append(wanted, struct {
+				m          *backend.Matrix[float64]
+				rows, cols int
+			}{&q.rows[i], groupSize * width, samples})
+		}
+	}
+	for _, w := range wanted {
+		if *w.m, err = mem.new(w.rows, w.cols); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// rotate returns Qᵀy, and forms Q where it is going to be needed.
+func (q *bandQuotient) rotate(b backend.Backend[float64], y backend.Host[float64]) (backend.Host[float64], error) {
+	rotated := backend.NewHost[float64](y.Rows, y.Cols)
+	m := q.sol[0].View(0, 0, y.Rows, y.Cols)
+	if err := b.Upload(m, y); err != nil {
+		return rotated, err
+	}
+	q.f.b = b
+	if err := q.f.apply(backend.Transpose, m, q.s); err != nil {
+		return rotated, err
+	}
+	if err := b.Download(rotated, m); err != nil {
+		return rotated, err
+	}
+	if q.base.loo {
+		return rotated, q.f.formQ()
+	}
+	return rotated, nil
+}
+
+// solve returns (A + λI)⁻¹ of what rotate was given, columns by columns for each
+// λ, zeros where there is none; errs says why then.
+func (q *bandQuotient) solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
+	f, count, c := q.f, len(lambdas), q.columns
+	sols := backend.NewHost[float64](f.n, count*c)
+	next := make(chan int, count)
+	for i := range lambdas {
+		next <- i
+	}
+	close(next)
+	var wait sync.WaitGroup
+	failures := make([]error, len(q.scratch))
+	for id := range q.scratch {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			w := *q.scratch[id]
+			w.b = q.base.queue(ctx)
+			for i := range next {
+				l := &bandFactor{lambda: lambdas[i], x: q.x, g: q.g, member: i, group: count}
+				q.factors[i] = l
+				q.errs[i] = f.factor(ctx, &w, l, f.rounding(), !q.base.loo)
+				if q.errs[i] == nil {
+					q.errs[i] = q.solveOne(&w, l, q.y[id], q.z[id], rhs, sols.View(0, i*c, f.n, c))
+				}
+				if err := q.errs[i]; err != nil && !errors.Is(err, backend.ErrNotPosDef) {
+					failures[id] = err
+					return
+				}
+			}
+		}()
+	}
+	wait.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return sols, err
+	}
+	return sols, q.back(b, sols)
+}
+
+func (q *bandQuotient) solveOne(w *factorScratch, l *bandFactor, y, z backend.Matrix[float64], rhs, sol backend.Host[float64]) error {
+	if err := w.b.Upload(y, rhs); err != nil {
+		return err
+	}
+	if err := q.f.solve(w.b, l, y, z); err != nil {
+		return err
+	}
+	return w.b.Download(sol, y)
+}
+
+// back is X ← QX.
+func (q *bandQuotient) back(b backend.Backend[float64], x backend.Host[float64]) error {
+	in, out := q.sol[0].View(0, 0, x.Rows, x.Cols), q.sol[1].View(0, 0, x.Rows, x.Cols)
+	if err := b.Upload(in, x); err != nil {
+		return err
+	}
+	if q.f.formed {
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, q.f.a, in, 0, out)
+		return b.Download(x, out)
+	}
+	q.f.b = b
+	if err := q.f.apply(backend.NoTrans, in, q.s); err != nil {
+		return err
+	}
+	return b.Download(x, in)
+}
+
+// diagonals adds to diags[i] the sums of squares of the columns of L⁻¹F for the
+// factors L of the group: with F = Qᵀ the diagonal of (A + λ_iI)⁻¹. Block after
+// block of rows,
+//
+//	Z_j = X_j F_j − X_j G_j Z_{j−1}
+//
+// where the first product is one for all λ. All samples and a few blocks of rows
+// are in work at a time.
+func (q *bandQuotient) diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
+	f, count := q.f, len(diags)
+	_, n := m.Dims()
+	sums := make([]float64, n)
+	for j := range f.blocks() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		first, r := f.rows(j)
+		z, before := q.rows[j%2].View(0, 0, count*r, n), q.rows[(j+1)%2]
+		x := q.x.View(first*count, 0, count*r, r)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, m.View(first, 0, r, n), 0, z)
+		for i := range count {
+			if q.errs[i] != nil {
+				continue
+			}
+			zi := z.View(i*r, 0, r, n)
+			if j > 0 {
+				l := q.factors[i]
+				xg := q.scratch[0].s[0].View(0, 0, r, f.width)
+				b.Gemm(backend.NoTrans, backend.Transpose, 1, l.inverse(f, j), l.coupling(f, j-1), 0, xg)
+				b.Gemm(backend.NoTrans, backend.NoTrans, -1, xg, before.View(i*f.width, 0, f.width, n), 1, zi)
+			}
+			if err := b.ColDot(sums, zi, zi); err != nil {
+				return err
+			}
+			for k, v := range sums {
+				diags[i][k] += v
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package solvers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// PathPlan says what a Path will do and take.
+type PathPlan struct {
+	Method PathMethod
+	Reason string
+	Bytes  int64   // the most that matrices will take on the device
+	Flops  float64 // for as many λ as PathParams says
+
+	rows    int
+	bytesOf func(n int) int64
+}
+
+// bandWidth is the width of a block of B. Wider blocks make the products of the
+// reduction faster, and those for each λ dearer (4n²·width operations where
+// leave-one-out errors are wanted, measured on two cores of an AMD EPYC of
+// family 25, November 2026).
+func bandWidth(loo bool) int {
+	if loo {
+		return 32
+	}
+	return 64
+}
+
+// fits returns a *BudgetError when the plan takes more than the limit (0: no
+// limit of its own) or than the device has free.
+func (p PathPlan) fits(dev backend.Device, limit int64) error {
+	now, _ := dev.InUse()
+	free := max(dev.Info().Memory-now, 0)
+	if limit > 0 {
+		free = min(free, limit)
+	}
+	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: free}.fits()
+}
+
+// PlanPath returns the plan of NewPath without doing any work.
+func PlanPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
+	if dev == nil {
+		return PathPlan{}, errors.New("solvers: no device was given")
+	}
+	p.Lambda = 0
+	if err := p.checkShapes(); err != nil {
+		return PathPlan{}, err
+	}
+	return planPath(dev, p, par)
+}
+
+func planPath(dev backend.Device, p Problem, par PathParams) (PathPlan, error) {
+	n, d, t := p.X.Rows, p.X.Cols, p.Y.Cols
+	if p.Weights != nil {
+		n = countPositive(p.Weights)
+	}
+	linear := isLinear(p.Kernel)
+	m, reason, err := choosePath(p, n, par)
+	if err != nil {
+		return PathPlan{}, err
+	}
+	workers := pathWorkers(dev)
+	wrapped := wrapper(dev) != nil && n == p.X.Rows && !(p.Intercept && linear)
+	columns := t
+	if p.Intercept {
+		columns++
+	}
+	plan := PathPlan{Method: m, Reason: reason, rows: n, Flops: pathFlops(m, n, d, t, par.lambdas(), par.LeaveOneOut, linear)}
+	plan.bytesOf = func(n int) int64 {
+		x := elements(n, d)
+		if wrapped {
+			x = 0
+		}
+		var e int64
+		switch m {
+		case PathPrimal:
+			r := blockRows(n, d)
+			e = add(elements(d, d), pathGroup(d, t, r, workers, par.LeaveOneOut))
+			e = add(e, add(elements(r, d+t), elements(r+2*d, groupSize*t)))
+			if par.LeaveOneOut {
+				e = add(e, elements(d, r))
+			}
+		case PathCholesky:
+			e = add(add(x, elements(n, n)), elements(n, columns+t)) // with L⁻¹ below
+			e = add(e, elements(n, min(n, inverseBlock)))
+			if linear {
+				e = add(e, elements(d, t))
+			}
+		default:
+			e = add(add(x, elements(n, n)), pathGroup(n, columns, n, workers, par.LeaveOneOut))
+			e = add(e, elements(2*n, groupSize*t))
+			if linear {
+				e = add(e, elements(d, groupSize*t))
+			}
+		}
+		return bytes(e)
+	}
+	plan.Bytes = plan.bytesOf(n)
+	return plan, nil
+}
+
+// pathGroup is what a decomposition of order m takes beside the matrix, for
+// right-hand sides of so many columns and leave-one-out errors of so many
+// samples at a time.
+func pathGroup(m, columns, samples, workers int, loo bool) int64 {
+	width := bandWidth(loo)
+	e := bandElements(m, width)
+	e = add(e, elements(5*workers, width*width))
+	e = add(e, elements(2*workers, m*columns))
+	e = add(e, elements(2*groupSize, m*width))
+	e = add(e, elements(2*width+2*m, groupSize*columns))
+	if loo {
+		e = add(e, elements(2*groupSize*width, samples))
+	}
+	return e
+}
+
+// pathFlops is roughly what a path costs; progress is measured against it.
+func pathFlops(m PathMethod, n, d, t, lambdas int, loo, linear bool) float64 {
+	order, l := float64(n), float64(lambdas)
+	if m == PathPrimal {
+		order = float64(d)
+	}
+	cube := order * order * order
+	if m == PathCholesky {
+		each := backend.GramFlops(n, n, d, true) + cube*2/3 + backend.GramMulFlops(n, n, d, t)
+		return l * each
+	}
+	width := float64(bandWidth(loo))
+	f := 4./3*cube + l*(14*width*width*order+8*order*width*float64(t)+4*order*order*float64(t))
+	if m == PathPrimal {
+		f += backend.SyrkFlops(d, n) + l*4*float64(n)*order*float64(t)
+	} else {
+		f += backend.GramFlops(n, n, d, true) + backend.GramMulFlops(n, n, d, lambdas*t)
+	}
+	if loo {
+		f += 4./3*cube + 4*l*width*order*float64(n)
+	}
+	return f
+}
+
+// choosePath returns the method for p and why. The rates are relative to a
+// large product (see choose.go): products with a side of a few dozen run at
+// about 0.6 of it.
+func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
+	linear := isLinear(p.Kernel)
+	d, t, l := p.X.Cols, p.Y.Cols, par.lambdas()
+	switch m := par.Method; {
+	case m == PathPrimal && !linear:
+		return "", "", fmt.Errorf("solvers: path: primal needs the kernel linear(), got %v: use the method band", p.Kernel)
+	case m == PathBand || m == PathPrimal || m == PathCholesky:
+		return m, "asked for", nil
+	case m != PathAuto:
+		return "", "", fmt.Errorf("solvers: path: no method is called %q: there are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
+	case linear && d < n:
+		return PathPrimal, fmt.Sprintf("%d features are fewer than %d samples", d, n), nil
+	}
+	band := pathFlops(PathBand, n, d, t, l, par.LeaveOneOut, linear) / 0.6
+	cholesky := pathFlops(PathCholesky, n, d, t, l, par.LeaveOneOut, linear) / ratePotrf
+	if cholesky < band {
+		return PathCholesky, fmt.Sprintf("%d values of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", l, cholesky, band), nil
+	}
+	return PathBand, fmt.Sprintf("%d values of λ: a decomposition costs %.3g operations, a Cholesky factor for each %.3g", l, band, cholesky), nil
+}

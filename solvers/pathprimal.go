@@ -1,0 +1,223 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d,
+// X̃ = W^½(X − x̄) with an intercept and W^½X without: with X̃ᵀX̃ = QBQᵀ
+//
+//	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
+//	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
+//
+// and with an intercept w_i/Σw more in each h_i and 1 in tr H. Nothing is
+// divided by λ, so that λ = 0 is least squares. (The formulas with
+// 1/(s²+λ) − 1/λ of a reduced singular value decomposition, which lose all
+// digits at λ = 1e-15, are not used.)
+type pathPrimal struct {
+	pathBase
+	q       *bandQuotient
+	blocks  *blocks
+	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
+	normY   []float64               // ‖X̃ᵀỹ‖ for each output
+	coef    backend.Matrix[float64] // d × groupSize·t, as is left
+	left    backend.Matrix[float64]
+	fit     backend.Matrix[float64] // rows of a block × groupSize·t
+	rotated backend.Matrix[float64] // d × rows of a block: QᵀX̃ᵀ
+}
+
+func (p *pathPrimal) begin(ctx context.Context) error {
+	s, b := p.s, p.queue(ctx)
+	p.mem.b = b
+	var err error
+	if p.blocks, err = p.work(ctx, b).newBlocks(); err != nil {
+		return err
+	}
+	rows, group := p.blocks.rows, groupSize*s.t
+	a, err := p.mem.new(s.d, s.d)
+	if err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		m          *backend.Matrix[float64]
+		rows, cols int
+		loo        bool
+	}{{&p.coef, s.d, group, false}, {&p.left, s.d, group, false}, {&p.fit, rows, group, false}, {&p.rotated, s.d, rows, true}} {
+		if m.loo && !p.loo {
+			continue
+		}
+		if *m.m, err = p.mem.new(m.rows, m.cols); err != nil {
+			return err
+		}
+	}
+	xy := p.coef.View(0, 0, s.d, s.t)
+	err = p.blocks.each(func(x, y backend.Matrix[float64]) {
+		b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, xy)
+	})
+	if err != nil {
+		return err
+	}
+	rhs := backend.NewHost[float64](s.d, s.t)
+	if err := b.Download(rhs, xy); err != nil {
+		return err
+	}
+	p.normY = make([]float64, s.t)
+	for j := range p.normY {
+		p.normY[j] = norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
+	}
+	if p.q, err = newBandQuotient(&p.pathBase, b, a, s.t, rows); err != nil {
+		return err
+	}
+	p.rhs, err = p.q.rotate(b, rhs)
+	return err
+}
+
+func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
+	s, b := p.s, p.queue(ctx)
+	coefs, err := p.q.solve(ctx, b, lambdas, p.rhs)
+	if err != nil {
+		return nil, err
+	}
+	points, cols := make([]PathPoint, len(lambdas)), len(lambdas)*s.t
+	for i, l := range lambdas {
+		points[i].Lambda = l
+		if err := p.q.errs[i]; err != nil {
+			points[i].Err = p.explain(err)
+		}
+	}
+	coef, left := p.coef.View(0, 0, s.d, cols), p.left.View(0, 0, s.d, cols)
+	if err := b.Upload(coef, coefs); err != nil {
+		return nil, err
+	}
+	residual := backend.NewHost[float64](s.n, cols) // r
+	var leverage [][]float64
+	for range lambdas {
+		if p.loo {
+			leverage = append(leverage, make([]float64, s.n))
+		}
+	}
+	if err := p.residuals(ctx, b, coef, left, residual, leverage); err != nil {
+		return nil, err
+	}
+	gradient := backend.NewHost[float64](s.d, cols) // X̃ᵀr
+	if err := b.Download(gradient, left); err != nil {
+		return nil, err
+	}
+	for i := range points {
+		if points[i].Err != nil {
+			continue
+		}
+		at := &points[i]
+		at.Coef = coefs.View(0, i*s.t, s.d, s.t)
+		at.Intercept = make([]float64, s.t)
+		for j := range s.t {
+			r := norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - at.Lambda*at.Coef.Row(k)[j] })
+			at.Residual = larger(at.Residual, ratio(r, p.normY[j]))
+		}
+		var h []float64
+		if p.loo {
+			h = leverage[i]
+		}
+		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.factors[i].trace)
+		s.uncentre(at)
+		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			at.Err = errors.New("solvers: path: the solution is not finite: scale the features and targets down or raise lambda")
+		}
+		if at.Err != nil {
+			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}
+		}
+	}
+	return points, nil
+}
+
+// residuals sets r = ỹ − X̃w, left to X̃ᵀr and leverage to h, in one pass over
+// the samples.
+func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, left backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
+	s := p.s
+	_, cols := coef.Dims()
+	first, beta := 0, 0.0
+	blocks := *p.blocks
+	blocks.w = p.work(ctx, b)
+	var failure error
+	err := blocks.each(func(x, y backend.Matrix[float64]) {
+		rows, _ := x.Dims()
+		fit, r := p.fit.View(0, 0, rows, cols), residual.View(first, 0, rows, cols)
+		targets := backend.NewHost[float64](rows, s.t)
+		if failure != nil {
+			return
+		}
+		if failure = b.Download(targets, y); failure != nil {
+			return
+		}
+		for i := range rows {
+			for j := range cols {
+				r.Row(i)[j] = targets.Row(i)[j%s.t]
+			}
+		}
+		if failure = b.Upload(fit, r); failure != nil {
+			return
+		}
+		b.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, fit)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, fit, beta, left)
+		if failure = b.Download(r, fit); failure != nil {
+			return
+		}
+		if leverage != nil {
+			m := p.rotated.View(0, 0, s.d, rows)
+			b.Gemm(backend.NoTrans, backend.Transpose, 1, p.q.f.a, x, 0, m)
+			parts := make([][]float64, len(leverage))
+			for i, h := range leverage {
+				parts[i] = h[first : first+rows]
+			}
+			failure = p.q.diagonals(ctx, b, m, parts)
+		}
+		first, beta = first+rows, 1
+	})
+	return errors.Join(failure, err)
+}
+
+// score sets what follows from the residuals r, the leverages h (nil without
+// leave-one-out errors) and the trace of (B + λI)⁻¹.
+func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, trace float64) {
+	s := p.s
+	intercept, total := 0.0, 0.0
+	for i := range s.n {
+		total += s.weightOf(i)
+	}
+	if s.Intercept {
+		intercept = 1
+	}
+	if h != nil {
+		at.Freedom = intercept
+		for i := range h {
+			at.Freedom += h[i]
+			h[i] += intercept * s.weightOf(i) / total
+		}
+	} else {
+		at.Freedom = intercept + float64(s.d) - at.Lambda*trace
+	}
+	at.GCV = make([]float64, s.t)
+	for i := range s.n {
+		for j, v := range r.Row(i) {
+			at.GCV[j] += v * v
+		}
+	}
+	rest := float64(s.n) - at.Freedom
+	if rest <= 8*epsilon*float64(s.n) {
+		at.Err = errNothingLeft
+		return
+	}
+	for j := range at.GCV {
+		at.GCV[j] *= float64(s.n) / rest / rest
+	}
+	if h != nil {
+		s.leaveOneOut(at, func(i, j int) float64 {
+			return r.Row(i)[j] / (1 - h[i]) / math.Sqrt(s.weightOf(i))
+		})
+	}
+}

@@ -1,0 +1,283 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// noiseless is a linear problem without noise: y = Xw + 3, a few of the
+// features without effect, as scikit-learn's make_regression has it.
+func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
+	rng := pathRandom(t)
+	p = solvers.Problem{Kernel: kernels.Linear{}, X: normals(rng, n, d), Y: backend.NewHost[float64](n, 1), Intercept: true}
+	w = make([]float64, d)
+	for j := range w {
+		if j < 10 {
+			w[j] = 100 * rng.Float64()
+		}
+	}
+	for i := range n {
+		p.Y.Data[i] = 3
+		for j, v := range p.X.Row(i) {
+			p.Y.Data[i] += v * w[j]
+		}
+	}
+	return p, w
+}
+
+// The case of scikit-learn's issue 32459, which its fix 33020 tests with: 100
+// samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that
+// divides by alpha gives coefficients without a right digit there. Here they
+// must be right to the condition of XᵀX times rounding, some 1e-13, and the
+// leave-one-out errors as small beside y.
+func TestPathTinyLambda(t *testing.T) {
+	p, w := noiseless(t, 100, 50)
+	for _, large := range []bool{false, true} {
+		if large { // likewise scikit-learn's issue 26848: large weights
+			p.Weights = make([]float64, p.X.Rows)
+			for i := range p.Weights {
+				p.Weights[i] = 1e10
+			}
+		}
+		for _, method := range []solvers.PathMethod{solvers.PathAuto, solvers.PathPrimal} {
+			points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{0, 1e-15, 1e-14}, solvers.PathParams{Method: method, LeaveOneOut: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range points {
+				if at.Err != nil {
+					t.Fatal(at.Err)
+				}
+				for j, v := range w {
+					if got := at.Coef.Row(j)[0]; !(math.Abs(got-v) <= 1e-10*100) {
+						t.Errorf("λ=%g: coefficient %d is %v, want %v", at.Lambda, j+1, got, v)
+					}
+				}
+				if math.Abs(at.Intercept[0]-3) > 1e-8 || !(at.LOO[0] < 1e-18*1e4) || math.Abs(at.Freedom-51) > 1e-9 {
+					t.Errorf("λ=%g: intercept %v, LOO %g, freedom %v; want 3, 0 and 51", at.Lambda, at.Intercept, at.LOO, at.Freedom)
+				}
+			}
+		}
+	}
+}
+
+// More features than samples, and an intercept: the matrix of centred samples is
+// singular but for λ. The errors are those of leaving samples out in earnest.
+func TestPathTinyLambdaWide(t *testing.T) {
+	p, _ := noiseless(t, 20, 50)
+	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
+		points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{1e-13, 1e-15}, solvers.PathParams{Method: method, LeaveOneOut: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range points {
+			if at.Err != nil {
+				t.Fatal(at.Err)
+			}
+			for i := range p.X.Rows {
+				// A constant beside the kernel changes nothing when there is an
+				// intercept, and makes the system of the other solver regular.
+				q := p
+				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
+				want := leftOut(t, q, i, at.Lambda)
+				if got := at.Errors.Row(i)[0]; !(math.Abs(got-want) <= 1e-9*(math.Abs(want)+100)) {
+					t.Errorf("%s λ=%g: error %d is %v, want %v", method, at.Lambda, i+1, got, want)
+				}
+			}
+		}
+	}
+}
+
+// leftOut is the error of sample i under a model of the others.
+func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
+	t.Helper()
+	weights := make([]float64, p.X.Rows)
+	for j := range weights {
+		weights[j] = 1
+		if p.Weights != nil {
+			weights[j] = p.Weights[j]
+		}
+	}
+	weights[i] = 0
+	q := p
+	q.Weights, q.Lambda = weights, lambda
+	r, err := solvers.Solve(context.Background(), open(t, "cpu"), q, solvers.Params{Method: solvers.Dual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Intercept[0]
+	for j := range p.X.Rows {
+		f += r.Alpha.Row(j)[0] * kernels.Eval(p.Kernel, p.X.Row(j), p.X.Row(i))
+	}
+	return p.Y.Row(i)[0] - f
+}
+
+// Leave-one-out errors are those of fits without the sample, by another solver.
+func TestPathLeavesOut(t *testing.T) {
+	rng := pathRandom(t)
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1.5}, X: normals(rng, 80, 3), Y: normals(rng, 80, 1), Intercept: true, Weights: make([]float64, 80)}
+	for i := range p.Weights {
+		p.Weights[i] = 0.5 + rng.Float64()
+	}
+	lambdas := solvers.Lambdas(0.01, 10, 7)
+	points, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, lambdas, solvers.PathParams{LeaveOneOut: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, at := range points {
+		for i := 0; i < 80; i += 11 {
+			// Condition n/λ, as many roundings, and a margin of 100.
+			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
+			if want := leftOut(t, p, i, at.Lambda); math.Abs(at.Errors.Row(i)[0]-want) > tol {
+				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", at.Lambda, i+1, at.Errors.Row(i)[0], want, tol)
+			}
+		}
+	}
+}
+
+// A λ that is too small for the matrix has its reason; the others are as they
+// would be without it.
+func TestPathHopelessLambda(t *testing.T) {
+	rng := pathRandom(t)
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
+	good := []float64{0.1, 1}
+	for _, method := range []solvers.PathMethod{solvers.PathBand, solvers.PathCholesky} {
+		for _, loo := range []bool{false, true} {
+			par := solvers.PathParams{Method: method, LeaveOneOut: loo}
+			mixed, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, []float64{1e-25, 0.1, 0, 1}, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range []int{0, 2} {
+				at := mixed[i]
+				if !errors.Is(at.Err, backend.ErrNotPosDef) || !strings.Contains(at.Err.Error(), "raise lambda") || at.GCV != nil || at.Alpha.Data != nil || !math.IsNaN(at.Score()) {
+					t.Errorf("λ=%g: %+v", at.Lambda, at)
+				}
+			}
+			alone, err := solvers.SolvePath(context.Background(), open(t, "cpu"), p, good, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, at := range alone {
+				// Groups of another size are products of another shape.
+				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-at.GCV[0]) > 1e-9*at.GCV[0] {
+					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", at.Lambda, got.GCV[0], at.GCV[0])
+				}
+			}
+		}
+	}
+}
+
+// The bits do not depend on the number of workers, and the memory is what the
+// plan says, all of it given back.
+func TestPathWorkersAndMemory(t *testing.T) {
+	rng := pathRandom(t)
+	for _, c := range []struct {
+		k      kernels.Kernel
+		n, d   int
+		method solvers.PathMethod
+	}{{kernels.Gaussian{Sigma: 2}, 300, 5, solvers.PathBand}, {kernels.Linear{}, 500, 90, solvers.PathPrimal}, {kernels.Matern{Nu: 1.5, Sigma: 2}, 200, 3, solvers.PathCholesky}} {
+		p := solvers.Problem{Kernel: c.k, X: normals(rng, c.n, c.d), Y: normals(rng, c.n, 2), Intercept: true}
+		for _, loo := range []bool{false, true} {
+			var first []solvers.PathPoint
+			for _, threads := range []int{1, 3} {
+				dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				par := solvers.PathParams{Method: c.method, LeaveOneOut: loo, Lambdas: 10}
+				path, err := solvers.NewPath(context.Background(), dev, p, par)
+				if err != nil {
+					t.Fatal(err)
+				}
+				points, err := path.At(context.Background(), solvers.Lambdas(0.01, 10, 10))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, plan := path.Bytes(), path.Plan.Bytes; got > plan || float64(got) < 0.9*float64(plan) {
+					t.Errorf("%s loo=%v: took %d bytes, planned %d", c.method, loo, got, plan)
+				}
+				path.Close()
+				if now, _ := dev.InUse(); now != 0 {
+					t.Errorf("%s: %d bytes are left", c.method, now)
+				}
+				if first == nil {
+					first = points
+				}
+				for i, at := range points {
+					if at.Score() != first[i].Score() || at.Residual != first[i].Residual || at.Freedom != first[i].Freedom {
+						t.Errorf("%s λ=%g: %d workers give other bits", c.method, at.Lambda, threads)
+					}
+				}
+				dev.Close()
+			}
+		}
+	}
+}
+
+func TestPathRefuses(t *testing.T) {
+	dev := open(t, "cpu")
+	rng := pathRandom(t)
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 50, 2), Y: normals(rng, 50, 1)}
+	nan := p
+	nan.Y = normals(rng, 50, 1)
+	nan.Y.Row(6)[0] = math.NaN()
+	for _, c := range []struct {
+		p       solvers.Problem
+		lambdas []float64
+		par     solvers.PathParams
+		want    string
+	}{
+		{p, []float64{1, -1}, solvers.PathParams{}, "lambda 2 must be a finite number ≥ 0, got -1"},
+		{p, []float64{1}, solvers.PathParams{Method: "fast"}, `no method is called "fast"`},
+		{p, []float64{1}, solvers.PathParams{Method: solvers.PathPrimal}, "needs the kernel linear()"},
+		{p, []float64{1}, solvers.PathParams{Memory: 1000}, "1000 B may be used"},
+		{nan, []float64{1}, solvers.PathParams{}, "y: row 7, column 1 is NaN"},
+		{solvers.Problem{}, nil, solvers.PathParams{}, "the kernel is missing"},
+	} {
+		if _, err := solvers.SolvePath(context.Background(), dev, c.p, c.lambdas, c.par); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	if now, _ := dev.InUse(); now != 0 {
+		t.Errorf("%d bytes are left", now)
+	}
+}
+
+// A path stops soon after it is told to.
+func TestPathCancel(t *testing.T) {
+	rng := pathRandom(t)
+	dev := open(t, "cpu")
+	n := 1500
+	if testing.Short() {
+		n = 600
+	}
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, n, 4), Y: normals(rng, n, 1)}
+	stop := errors.New("enough")
+	for _, at := range []float64{0.05, 0.5} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		var when time.Time
+		_, err := solvers.SolvePath(ctx, dev, p, solvers.Lambdas(0.1, 1, 40), solvers.PathParams{LeaveOneOut: true, Progress: func(q solvers.Progress) {
+			if when.IsZero() && q.Fraction >= at {
+				when = time.Now()
+				cancel(stop)
+			}
+		}})
+		if !errors.Is(err, stop) {
+			t.Errorf("at %v: %v", at, err)
+		}
+		t.Logf("stopped %v after the call at %v", time.Since(when), at)
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("at %v: %d bytes are left", at, now)
+		}
+		cancel(nil)
+	}
+}
