@@ -128,9 +128,9 @@ func (c Classes) targets(index []int) backend.Host[float64] {
 	return h
 }
 
-// decide returns the n×1 labels that decision values or probabilities stand for.
+// Decide returns the n×1 labels that decision values or probabilities stand for.
 // It writes into none.
-func (c Classes) decide(decision *mat.Dense) *mat.Dense {
+func (c Classes) Decide(decision *mat.Dense) *mat.Dense {
 	n, cols := decision.Dims()
 	y := mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -157,7 +157,7 @@ func predictClasses(ctx context.Context, dev backend.Device, m Classifier, x mat
 	if err != nil {
 		return nil, err
 	}
-	return m.Classes().decide(d), nil
+	return m.Classes().Decide(d), nil
 }
 
 // save puts the classes into s, where restoreClasses finds them.

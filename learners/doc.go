@@ -31,7 +31,7 @@
 //   - learnertest.Run in its test, which asks for all that this page promises.
 //
 // What they share: checked (x, y and weights that can be worked with), classesOf
-// (classes of y) with Classes.targets, decide, save and restoreClasses, predictor
+// (classes of y) with Classes.targets, Classes.Decide, save and restoreClasses, predictor
 // (f(x) in blocks of rows), budget (memory) and meter (progress). All products
 // and Gram matrices go through the backend.
 //

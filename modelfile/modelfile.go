@@ -38,10 +38,16 @@ func (b Bundle) check() error {
 	if n := len(b.Encoder.FeatureNames()); n != d {
 		return fmt.Errorf("the encoder makes %d features, the model takes %d", n, d)
 	}
-	if n := len(b.Encoder.TargetNames()); n != t {
+	if n := len(b.Encoder.TargetNames()); n != t && (n != 0 || !isNovelty(b.Model)) {
 		return fmt.Errorf("the encoder makes %d targets, the model has %d outputs", n, t)
 	}
 	return nil
+}
+
+// isNovelty tells whether a model was fitted without targets.
+func isNovelty(m learners.Model) bool {
+	d, err := learners.Find(m.Learner())
+	return err == nil && d.Does(learners.Novelty)
 }
 
 // Load returns the bundle of a file that Save wrote. The predictions of its

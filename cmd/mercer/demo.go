@@ -14,6 +14,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/testdata"
@@ -174,17 +175,22 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 		mean.Set(i, 0, mat.Sum(t.y)/float64(n))
 	}
 	list := []demoRow{{Model: "the mean", predicted: mean}}
-	ridge := fitFlags{learner: "ridge", solver: "auto", lambda: t.ridgeLambda}
-	kernelRidge := fitFlags{learner: "kernel-ridge", kernel: fmt.Sprintf("gaussian(sigma=%v)", t.sigma), lambda: t.lambda, intercept: new(true)}
-	for _, f := range []fitFlags{ridge, kernelRidge} {
+	for _, l := range []learners.Fitter{
+		func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+			return learners.Ridge{Lambda: t.ridgeLambda}.Fit(ctx, dev, x, y, o)
+		},
+		func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+			return learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: t.sigma}, Lambda: t.lambda, Intercept: true}.Fit(ctx, dev, x, y, o)
+		},
+	} {
 		start := time.Now()
-		m, predicted, err := t.fit(ctx, dev, f, p())
+		m, predicted, err := t.fit(ctx, dev, l, p())
 		if err != nil {
 			return nil, err
 		}
 		r := newFitReport(m, dev)
 		list = append(list, demoRow{
-			Model: r.Learner, Kernel: r.Kernel, Lambda: f.lambda, Solver: r.Solver, Residual: r.Residual,
+			Model: r.Learner, Kernel: r.Kernel, Lambda: m.State().Params["lambda"].(float64), Solver: r.Solver, Residual: *r.Residual,
 			Seconds: time.Since(start).Seconds(), predicted: predicted,
 		})
 	}
@@ -200,13 +206,9 @@ func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) (
 	return list, nil
 }
 
-// fit fits the learner of f and predicts the held-out rows.
-func (t task) fit(ctx context.Context, dev backend.Device, f fitFlags, p *progress) (learners.Model, *mat.Dense, error) {
-	learn, err := f.fitter()
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := learn(ctx, dev, t.x, t.y, learners.Options{Progress: p.report})
+// fit fits a learner and predicts the held-out rows.
+func (t task) fit(ctx context.Context, dev backend.Device, l learners.Fitter, p *progress) (learners.Model, *mat.Dense, error) {
+	m, err := l(ctx, dev, t.x, t.y, learners.Options{Progress: p.report})
 	p.close()
 	if err != nil {
 		return nil, nil, err
@@ -220,8 +222,12 @@ func (t task) fit(ctx context.Context, dev backend.Device, f fitFlags, p *progre
 func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func() *progress) (float64, error) {
 	var predicted [2]*mat.Dense
 	for i, m := range []solvers.Method{solvers.Primal, solvers.Dual} {
+		l := learners.Ridge{Lambda: t.ridgeLambda, Method: m}
+		fit := func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
+			return l.Fit(ctx, dev, x, y, o)
+		}
 		var err error
-		if _, predicted[i], err = t.fit(ctx, dev, fitFlags{learner: "ridge", solver: string(m), lambda: t.ridgeLambda}, p()); err != nil {
+		if _, predicted[i], err = t.fit(ctx, dev, fit, p()); err != nil {
 			return 0, err
 		}
 	}

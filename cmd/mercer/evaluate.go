@@ -2,73 +2,66 @@ package main
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
-
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/learners"
 )
 
-// score is what `mercer evaluate` prints.
-type score struct {
-	RMSE float64 `json:"rmse"`
-	MAE  float64 `json:"mae"`
-	R2   float64 `json:"r2"`
-	N    int     `json:"n"`
-}
-
 func (a *app) evaluateCommand() *cobra.Command {
-	var model string
+	var model, plot string
 	c := &cobra.Command{
 		Use:   "evaluate --model FILE [flags] TABLE",
 		Short: "Compare predictions with the truth",
 		Long: `Compare predictions with the truth: the table has the columns that the model
 was fitted with, its targets included. It may be in any format that mercer fit
-reads.`,
+reads.
+
+Numbers: root of the mean squared error, mean absolute error, R². Classes:
+accuracy, mean log loss where the model knows probabilities, area under the ROC
+curve (of several classes the mean of each against the rest), and which class was
+taken for which. --plot draws predictions against the truth and residuals, or the
+confusion matrix and the ROC curve.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, plot, args[0]) }),
 	}
 	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
 	a.input.add(c.Flags())
+	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into (PNG)")
 	return c
 }
 
-func (a *app) evaluate(ctx context.Context, model, file string) error {
+func (a *app) evaluate(ctx context.Context, model, plot, file string) error {
+	if plot != "" {
+		if err := a.checkOutput(ctx, "--plot", plot, file, a.input.labels, model); err != nil {
+			return err
+		}
+	}
 	dev, b, t, err := a.openModel(model, file)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
+	if len(b.Encoder.Outputs) == 0 {
+		return usagef("%s: the model was fitted without a --target, so that there is no truth to compare with", model)
+	}
 	x, truth, err := encode(b.Encoder, t)
 	if err != nil {
 		return err
 	}
-	s, err := a.scoreOf(ctx, dev, b.Model, x, truth)
+	s, err := a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
 	if err != nil {
 		return err
+	}
+	if plot != "" {
+		picture, err := drawScore(s, b.Model.Learner(), b.Encoder.TargetNames())
+		if err != nil {
+			return err
+		}
+		if err := a.writeFile(ctx, "--plot", plot, picture); err != nil {
+			return err
+		}
 	}
 	if a.json {
 		return a.printJSON(ctx, s)
 	}
-	return a.print(ctx, table("lr", [][]string{
-		{"rows", strconv.Itoa(s.N)},
-		{"RMSE", short(s.RMSE)},
-		{"MAE", short(s.MAE)},
-		{"R²", short(s.R2)},
-	}))
-}
-
-// scoreOf applies a model to encoded rows and compares with their targets.
-func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, x, truth *mat.Dense) (*score, error) {
-	predicted, err := a.predictions(ctx, dev, m, x)
-	if err != nil {
-		return nil, err
-	}
-	s, err := learners.ScoreRegression(truth, predicted)
-	if err != nil {
-		return nil, err
-	}
-	return &score{RMSE: s.RMSE, MAE: s.MAE, R2: s.R2, N: s.N}, nil
+	return a.print(ctx, s.text())
 }

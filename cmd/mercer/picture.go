@@ -34,32 +34,46 @@ func drawDemo(rows []demoRow) ([]byte, error) {
 		}
 		panels = append(panels, p)
 	}
-	width := vg.Length(len(panels)) * 11 * vg.Centimeter
-	img := vgimg.NewWith(vgimg.UseWH(width, 11.5*vg.Centimeter), vgimg.UseDPI(150))
+	return drawPage([][]*plot.Plot{panels})
+}
+
+// drawPage draws rows of panels, as many in each, as a PNG. A nil panel is left
+// blank.
+func drawPage(rows [][]*plot.Plot) ([]byte, error) {
+	width, height := vg.Length(len(rows[0]))*11*vg.Centimeter, vg.Length(len(rows))*11.5*vg.Centimeter
+	img := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(150))
 	page := draw.New(img)
 	tiles := draw.Tiles{
-		Rows: 1, Cols: len(panels), PadX: 6 * vg.Millimeter,
+		Rows: len(rows), Cols: len(rows[0]), PadX: 6 * vg.Millimeter, PadY: 14 * vg.Millimeter,
 		PadTop: 11 * vg.Millimeter, PadBottom: 3 * vg.Millimeter, PadLeft: 3 * vg.Millimeter, PadRight: 4 * vg.Millimeter,
 	}
-	for i, c := range plot.Align([][]*plot.Plot{panels}, tiles, page)[0] {
-		// The titles are set on one line; a plot's own would follow its ticks.
-		title := panels[i].Title
-		panels[i].Title.Text = ""
-		panels[i].Draw(c)
-		style := title.TextStyle
-		style.XAlign, style.YAlign = draw.XCenter, draw.YTop
-		area := panels[i].DataCanvas(c)
-		page.FillText(style, vg.Point{X: (area.Min.X + area.Max.X) / 2, Y: page.Max.Y - 4*vg.Millimeter}, title.Text)
+	for i, canvases := range plot.Align(rows, tiles, page) {
+		for j, c := range canvases {
+			p := rows[i][j]
+			if p == nil {
+				continue
+			}
+			// The titles are set on one line; a plot's own would follow its ticks.
+			title := p.Title
+			p.Title.Text = ""
+			p.Draw(c)
+			style := title.TextStyle
+			style.XAlign, style.YAlign = draw.XCenter, draw.YTop
+			area := p.DataCanvas(c)
+			top := page.Max.Y - 4*vg.Millimeter - vg.Length(i)*(height/vg.Length(len(rows)))
+			page.FillText(style, vg.Point{X: (area.Min.X + area.Max.X) / 2, Y: top}, title.Text)
+		}
 	}
 	var buf bytes.Buffer
 	_, err := vgimg.PngCanvas{Canvas: img}.WriteTo(&buf)
 	return buf.Bytes(), err
 }
 
-func drawPanel(rows []demoRow) (*plot.Plot, error) {
+// newPanel returns an empty panel in the style of all of them.
+func newPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
-	p.Title.Text = fmt.Sprintf("%s: %d rows, %d held out", rows[0].Data, rows[0].N, rows[0].Test)
-	p.X.Label.Text, p.Y.Label.Text = "true", "predicted"
+	p.Title.Text = title
+	p.X.Label.Text, p.Y.Label.Text = x, y
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.XOffs, p.Legend.YOffs = 2*vg.Millimeter, -2*vg.Millimeter
 	p.Legend.Padding = vg.Millimeter
@@ -69,10 +83,43 @@ func drawPanel(rows []demoRow) (*plot.Plot, error) {
 	} {
 		style.Font.Variant = "Sans"
 	}
+	return p
+}
 
+// addGrid adds lines at the ticks.
+func addGrid(p *plot.Plot) {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe0}, color.Gray{0xe0}
 	p.Add(grid)
+}
+
+// addDashes adds the line that something should lie on.
+func addDashes(p *plot.Plot, name string, ends plotter.XYs) error {
+	line, err := plotter.NewLine(ends)
+	if err != nil {
+		return err
+	}
+	line.LineStyle = draw.LineStyle{Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
+	p.Add(line)
+	if name != "" {
+		p.Legend.Add(name, line)
+	}
+	return nil
+}
+
+// newDots returns points as dots.
+func newDots(points plotter.XYs, look color.Color) (*plotter.Scatter, error) {
+	s, err := plotter.NewScatter(points)
+	if err != nil {
+		return nil, err
+	}
+	s.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+	return s, nil
+}
+
+func drawPanel(rows []demoRow) (*plot.Plot, error) {
+	p := newPanel(fmt.Sprintf("%s: %d rows, %d held out", rows[0].Data, rows[0].N, rows[0].Test), "true", "predicted")
+	addGrid(p)
 
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {
@@ -86,21 +133,16 @@ func drawPanel(rows []demoRow) (*plot.Plot, error) {
 			low = min(low, points[i].X, points[i].Y)
 			high = max(high, points[i].X, points[i].Y)
 		}
-		s, err := plotter.NewScatter(points)
+		s, err := newDots(points, look)
 		if err != nil {
 			return nil, err
 		}
-		s.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 		p.Add(s)
 		p.Legend.Add(fmt.Sprintf("%s, RMSE %#.4g", r.Model, r.RMSE), s)
 	}
-	line, err := plotter.NewLine(plotter.XYs{{X: low, Y: low}, {X: high, Y: high}})
-	if err != nil {
+	if err := addDashes(p, "predicted = true", plotter.XYs{{X: low, Y: low}, {X: high, Y: high}}); err != nil {
 		return nil, err
 	}
-	line.LineStyle = draw.LineStyle{Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
-	p.Add(line)
-	p.Legend.Add("predicted = true", line)
 
 	// The same range on both axes, with room for the legend above the data.
 	room := 0.04 * (high - low)

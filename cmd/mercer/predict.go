@@ -16,51 +16,77 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
+// predictFlags are the flags of `mercer predict`.
+type predictFlags struct {
+	model, out      string
+	proba, decision bool
+}
+
 func (a *app) predictCommand() *cobra.Command {
-	var model, out string
+	var f predictFlags
 	c := &cobra.Command{
 		Use:   "predict --model FILE [flags] TABLE > predictions.csv",
 		Short: "Predict a row for each row of a table",
 		Long: `Predict a row for each row of a table: CSV with the header "prediction", or
 "prediction_NAME" for each of several targets. The table has the columns that
 the model was fitted with, in any order; other columns are not looked at. It may
-be in any format that mercer fit reads.`,
+be in any format that mercer fit reads.
+
+A model of classes predicts their labels. --proba adds a column
+"probability_CLASS" for each, --decision the decision values: "decision" of two
+classes, where > 0 is the second, and "decision_CLASS" of more.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, model, out, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
-	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
+	c.Flags().StringVar(&f.model, "model", "", "`FILE` of the model")
 	a.input.add(c.Flags())
-	c.Flags().StringVar(&out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
+	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
+	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
 	return c
 }
 
-func (a *app) predict(ctx context.Context, model, out, file string) error {
-	if out != "" {
-		if err := a.checkOutput(ctx, "--out", out, file, a.input.labels, model); err != nil {
+func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
+	if f.out != "" {
+		if err := a.checkOutput(ctx, "--out", f.out, file, a.input.labels, f.model); err != nil {
 			return err
 		}
 	}
-	dev, b, t, err := a.openModel(model, file)
+	dev, b, t, err := a.openModel(f.model, file)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
+	if err := f.defined(b.Model); err != nil {
+		return err
+	}
 	x, err := b.Encoder.Features(t)
 	if err != nil {
 		return err
 	}
-	y, err := a.predictions(ctx, dev, b.Model, x)
+	o, err := a.outcomes(ctx, dev, b.Model, x, f.proba)
 	if err != nil {
 		return err
 	}
-	text, err := a.format(b.Encoder.TargetNames(), y)
+	text, err := a.format(newPredictions(f, b, o))
 	if err != nil {
 		return err
 	}
-	if out != "" {
-		return a.writeFile(ctx, "--out", out, text)
+	if f.out != "" {
+		return a.writeFile(ctx, "--out", f.out, text)
 	}
 	return a.print(ctx, string(text))
+}
+
+// defined refuses what the model does not know.
+func (f predictFlags) defined(m learners.Model) error {
+	if _, ok := m.(learners.Classifier); f.decision && !ok {
+		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
+	}
+	if _, ok := m.(learners.Prober); f.proba && !ok {
+		return usagef("--proba: a model of %s knows no probabilities", m.Learner())
+	}
+	return nil
 }
 
 // openModel opens the device, the model and the table of predict and evaluate.
@@ -81,53 +107,111 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	return dev, b, t, err
 }
 
-// predictions applies a model to encoded rows, a part of them at a time so that
-// progress can be told.
-func (a *app) predictions(ctx context.Context, dev backend.Device, m learners.Model, x *mat.Dense) (*mat.Dense, error) {
+// inBlocks applies f to rows, a part of them at a time so that progress can be
+// told.
+func (a *app) inBlocks(ctx context.Context, x *mat.Dense, stage string, f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
 	const parts, least = 50, 4096
 	n, d := x.Dims()
-	_, outputs := m.Dims()
-	y := mat.NewDense(n, outputs, nil)
+	var all *mat.Dense
 	p := a.newProgress()
 	defer p.close()
 	step := max(least, (n+parts-1)/parts)
 	for i := 0; i < n; i += step {
 		end := min(i+step, n)
-		part, err := m.Predict(ctx, dev, x.Slice(i, end, 0, d))
+		part, err := f(x.Slice(i, end, 0, d))
 		if err != nil {
 			return nil, err
 		}
-		y.Slice(i, end, 0, outputs).(*mat.Dense).Copy(part)
-		p.report(solvers.Progress{Stage: "predict", Fraction: float64(end) / float64(n)})
+		if all == nil {
+			_, cols := part.Dims()
+			all = mat.NewDense(n, cols, nil)
+		}
+		_, cols := all.Dims()
+		all.Slice(i, end, 0, cols).(*mat.Dense).Copy(part)
+		p.report(solvers.Progress{Stage: stage, Fraction: float64(end) / float64(n)})
 	}
-	return y, nil
+	return all, nil
+}
+
+// predictions is the object that --json prints; its columns make the CSV.
+type predictions struct {
+	N           int         `json:"n"`
+	Targets     []string    `json:"targets"`
+	Classes     []string    `json:"classes,omitempty"`
+	Predictions any         `json:"predictions"` // [][]float64, or []string of classes
+	Proba       [][]float64 `json:"probabilities,omitempty"`
+	Decision    [][]float64 `json:"decision,omitempty"`
+
+	head    []string
+	columns []func(i int) string
+}
+
+func newPredictions(f predictFlags, b modelfile.Bundle, o outcome) predictions {
+	n, _ := o.values.Dims()
+	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
+	add := func(name string, cell func(i int) string) {
+		p.head, p.columns = append(p.head, name), append(p.columns, cell)
+	}
+	k, ok := b.Model.(learners.Classifier)
+	if !ok {
+		p.Predictions = rowsOf(o.values)
+		addNumbers(add, "prediction", p.Targets, o.values)
+		return p
+	}
+	classes := k.Classes()
+	p.Classes = classes.Names
+	labels := make([]string, n)
+	for i := range labels {
+		labels[i] = classes.Names[classes.Index(o.values.At(i, 0))]
+	}
+	p.Predictions = labels
+	add("prediction", func(i int) string { return labels[i] })
+	if f.proba {
+		p.Proba = rowsOf(o.proba)
+		addNumbers(add, "probability", classes.Names, o.proba)
+	}
+	if f.decision {
+		p.Decision = rowsOf(o.decision)
+		addNumbers(add, "decision", classes.Names, o.decision)
+	}
+	return p
+}
+
+// addNumbers adds the columns of m; several are told apart by names.
+func addNumbers(add func(string, func(int) string), what string, names []string, m *mat.Dense) {
+	_, cols := m.Dims()
+	for j := range cols {
+		name := what
+		if cols > 1 {
+			name += "_" + names[j]
+		}
+		add(name, func(i int) string { return exact(m.At(i, j)) })
+	}
+}
+
+func rowsOf(m *mat.Dense) [][]float64 {
+	n, _ := m.Dims()
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = m.RawRowView(i)
+	}
+	return rows
 }
 
 // format writes predictions as CSV or JSON.
-func (a *app) format(targets []string, y *mat.Dense) ([]byte, error) {
-	rows, cols := y.Dims()
+func (a *app) format(p predictions) ([]byte, error) {
 	var buf bytes.Buffer
 	if a.json {
-		list := make([][]float64, rows)
-		for i := range list {
-			list[i] = y.RawRowView(i)
-		}
 		e := json.NewEncoder(&buf)
-		err := e.Encode(map[string]any{"n": rows, "targets": targets, "predictions": list})
+		err := e.Encode(p)
 		return buf.Bytes(), err
 	}
-	record := make([]string, cols)
-	for j := range record {
-		record[j] = "prediction"
-		if cols > 1 {
-			record[j] += "_" + targets[j]
-		}
-	}
 	w := csv.NewWriter(&buf)
-	_ = w.Write(record) // Flush's error is kept, and a Buffer has none
-	for i := range rows {
-		for j, v := range y.RawRowView(i) {
-			record[j] = exact(v)
+	_ = w.Write(p.head) // Flush's error is kept, and a Buffer has none
+	record := make([]string, len(p.head))
+	for i := range p.N {
+		for j, cell := range p.columns {
+			record[j] = cell(i)
 		}
 		_ = w.Write(record)
 	}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// learnerFlags are the flags of all commands that fit: which learner with what
+// parameters, and which columns of the table it learns from.
+type learnerFlags struct {
+	learner, task, missing string
+	given                  map[string]string // the learner's parameters
+	targets                []string
+	seed                   uint64
+	noStandardize          bool
+}
+
+// defaultLearner is the one that mercer fit takes when none is named.
+const defaultLearner = "kernel-ridge"
+
+// add adds the flags to a command. The parameters of all learners are its
+// flags; --help shows those of the learner that is named beside it.
+func (f *learnerFlags) add(c *cobra.Command) {
+	f.given = map[string]string{}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.learner, "learner", defaultLearner, "`NAME` of the learner; mercer learners lists them, --learner NAME --help shows the flags of one")
+	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
+	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
+	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.StringVar(&f.missing, "missing", "impute", "empty cells: impute or refuse")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
+	for _, d := range learners.Catalogue() {
+		for _, p := range d.Parameters {
+			if p.Name == "seed" || flags.Lookup(p.Name) != nil {
+				continue
+			}
+			flag := flags.VarPF(&parameterFlag{f.given, p.Name, p.Type}, p.Name, "", p.Help)
+			if p.Type == learners.BoolType {
+				flag.NoOptDefVal = "true"
+				no := flags.VarPF(&parameterFlag{f.given, p.Name, "no"}, "no-"+p.Name, "", "the opposite of --"+p.Name)
+				no.NoOptDefVal = "true"
+			}
+		}
+	}
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		f.describe(c.Flags())
+		help(c, args)
+	})
+}
+
+// parameterFlag is the value of a flag that is a learner's parameter.
+type parameterFlag struct {
+	given      map[string]string
+	name, kind string // kind "no": of the flag that is the opposite of another
+}
+
+func (p *parameterFlag) String() string { return "" }
+
+func (p *parameterFlag) Type() string {
+	switch p.kind {
+	case "no", learners.BoolType:
+		return "bool"
+	case learners.KernelType:
+		return "TEXT"
+	case learners.WholeType:
+		return "int"
+	}
+	return p.kind
+}
+
+func (p *parameterFlag) Set(text string) error {
+	if p.Type() == "bool" {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("want true or false, got %q", text)
+		}
+		text = strconv.FormatBool(on != (p.kind == "no"))
+		if old, twice := p.given[p.name]; twice && old != text {
+			return fmt.Errorf("contradicts an earlier flag; give one of --%[1]s and --no-%[1]s", p.name)
+		}
+	}
+	p.given[p.name] = text
+	return nil
+}
+
+// describe prepares the flags for --help: those of the learner are shown, with
+// their defaults and rules.
+func (f *learnerFlags) describe(flags *pflag.FlagSet) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		d, _ = learners.Find(defaultLearner)
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if _, ok := flag.Value.(*parameterFlag); !ok {
+			return
+		}
+		name := strings.TrimPrefix(flag.Name, "no-")
+		p, has := d.Parameter(name)
+		flag.Hidden = !has || name != flag.Name && p.Default != "true"
+		if has && name == flag.Name {
+			flag.Usage = p.Help
+			if p.Type != learners.BoolType && p.Type != learners.KernelType {
+				flag.Usage += ": " + p.Rule
+			}
+			flag.Usage += fmt.Sprintf(" (default: %s)", cmp.Or(p.Default, "none"))
+		}
+	})
+}
+
+// check returns the first flag that is wrong.
+func (f *learnerFlags) check(command string) error {
+	d, err := learners.Find(f.learner)
+	switch {
+	case err != nil:
+		return usagef("--learner: there is no %q%s; there are: %s", f.learner, didYouMean("", f.learner, learners.Names()), strings.Join(learners.Names(), ", "))
+	case len(f.targets) == 0 && !d.Does(learners.Novelty):
+		return usagef("%s needs --target COLUMN: the column to learn", command)
+	case slices.Contains(f.targets, ""):
+		return usagef("--target: the name of the column is empty")
+	case twice(f.targets) != "":
+		return usagef("--target: %q is given twice", twice(f.targets))
+	case len(f.targets) > 1 && !d.Outputs:
+		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
+	case f.missing != "impute" && f.missing != "refuse":
+		return usagef("--missing: want impute or refuse, got %q", f.missing)
+	case f.task != "" && !d.Does(learners.Task(f.task)):
+		var tasks []string
+		for _, t := range d.Tasks {
+			tasks = append(tasks, string(t))
+		}
+		return usagef("--task: %s is not made for %q, but for %s", f.learner, f.task, strings.Join(tasks, " and "))
+	}
+	_, err = f.fitter("")
+	return err
+}
+
+// twice returns a name that is in the list more than once, or "".
+func twice(names []string) string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// parameters returns what the learner is given: the flags, and the seed where it
+// has one.
+func (f *learnerFlags) parameters(d learners.Description) map[string]string {
+	given := map[string]string{}
+	for name, text := range f.given {
+		given[name] = text
+	}
+	if _, has := d.Parameter("seed"); has {
+		given["seed"] = strconv.FormatUint(f.seed, 10)
+	}
+	return given
+}
+
+// fitter returns the learner that the flags describe.
+func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return nil, err
+	}
+	given := f.parameters(d)
+	fit, err := d.Make(task, given)
+	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
+		hint := ""
+		if p, _ := d.Parameter(wrong.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, given[wrong.Parameter]) {
+			hint = didYouMean("", given[wrong.Parameter], p.Choices)
+		}
+		return nil, usagef("--%s: %s%s", wrong.Parameter, oneLine(errors.New(wrong.Rule)), hint)
+	}
+	return fit, err
+}
+
+// taskFor is what the learner is to do with a table: its only task, the one that
+// --task names, or by what the target's cells are.
+func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
+	d, _ := learners.Find(f.learner)
+	switch {
+	case f.task != "":
+		return learners.Task(f.task)
+	case len(d.Tasks) > 1 && d.Does(learners.Classification) && len(f.targets) == 1 && allTexts(t, f.targets[0]):
+		return learners.Classification
+	}
+	return d.Tasks[0]
+}
+
+// allTexts tells whether no cell of a column is a number; a column that has both
+// is more likely one of numbers with a wrong cell.
+func allTexts(t *dataset.Table, name string) bool {
+	texts, err := t.Texts(name)
+	if err != nil {
+		return false
+	}
+	some := false
+	for _, text := range texts {
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			return false
+		}
+		some = some || text != ""
+	}
+	return some
+}
+
+func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
+	return dataset.Rules{
+		Targets: f.targets, Labels: task == learners.Classification,
+		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
+	}
+}
+
+// options are those of a fit to a table that enc encodes.
+func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Options {
+	return learners.Options{Classes: enc.Classes(), Progress: p.report}
+}
+
+// kernelNames lists the kernels for the help texts.
+func kernelNames() string {
+	var names []string
+	for _, d := range kernels.Catalogue() {
+		names = append(names, d.Example)
+	}
+	return strings.Join(names, ", ")
+}
+
+// wrapped breaks a text at spaces into lines of at most width places.
+func wrapped(text string, width int) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
+}

@@ -1,0 +1,208 @@
+package learners
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// ClassificationScore compares predicted labels, and where there are any
+// decision values and probabilities, with the classes that were observed.
+type ClassificationScore struct {
+	// Classes are those of the model, and those that were observed besides.
+	Classes  Classes
+	Accuracy float64 // part of the samples whose class was predicted
+	// Confusion[i][j] counts the samples of class i that were predicted as j.
+	Confusion [][]int
+	// LogLoss is the mean of −ln p of the observed class, p at least 2⁻⁵² as in
+	// scikit-learn; NaN without probabilities.
+	LogLoss float64
+	// AUC is the area under the curve of ROC for the second of two classes,
+	// ties counted half; for K > 2 the mean of those of each class against the
+	// rest, by the probabilities where there are any and by the decision values
+	// elsewhere. NaN where a class does not occur, or nothing but it does.
+	AUC float64
+	N   int // samples
+}
+
+// ScoreClassification returns the score of the predicted labels pred for the
+// n×1 labels y, with decision values (n×1 for two classes, else n×K) and n×K
+// probabilities in the order of c; both may be nil. names are those of
+// Options.Classes, for labels that c does not know; nil: labels are their own
+// names. All are only read.
+func ScoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense) (ClassificationScore, error) {
+	s, err := scoreClassification(c, names, y, pred, decision, proba)
+	if err != nil {
+		return ClassificationScore{}, fmt.Errorf("learners: score: %w", err)
+	}
+	return s, nil
+}
+
+func scoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense) (s ClassificationScore, err error) {
+	if y == nil || y.IsEmpty() {
+		return s, errors.New("y is missing")
+	}
+	n, cols := y.Dims()
+	if cols != 1 {
+		return s, fmt.Errorf("y has %d columns; classes are told by one", cols)
+	}
+	for _, m := range []struct {
+		name string
+		m    *mat.Dense
+		cols int
+	}{{"prediction", pred, 1}, {"decision", decision, c.Columns()}, {"proba", proba, c.Len()}} {
+		if m.m == nil {
+			if m.name == "prediction" {
+				return s, errors.New("prediction is missing")
+			}
+			continue
+		}
+		if r, k := m.m.Dims(); r != n || k != m.cols {
+			return s, fmt.Errorf("%s is %d×%d, want %d×%d", m.name, r, k, n, m.cols)
+		}
+		h, _ := hostOf(m.name, m.m)
+		if i, j, ok := notFinite(h); ok {
+			return s, valueError(m.name, h, i, j)
+		}
+	}
+	if s.Classes, err = c.with(y, names); err != nil {
+		return s, err
+	}
+	s.N = n
+	s.Confusion = make([][]int, s.Classes.Len())
+	for i := range s.Confusion {
+		s.Confusion[i] = make([]int, s.Classes.Len())
+	}
+	truth := make([]int, n)
+	right, loss := 0, 0.0
+	for i := range n {
+		truth[i] = s.Classes.Index(y.At(i, 0))
+		guess := s.Classes.Index(pred.At(i, 0))
+		if guess < 0 {
+			return s, fmt.Errorf("prediction: row %d is %v, which is no class", i+1, pred.At(i, 0))
+		}
+		s.Confusion[truth[i]][guess]++
+		if guess == truth[i] {
+			right++
+		}
+		if proba != nil {
+			p := 0.0
+			if at := c.Index(y.At(i, 0)); at >= 0 {
+				p = proba.At(i, at)
+			}
+			loss -= math.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / float64(n)
+		}
+	}
+	s.Accuracy = float64(right) / float64(n)
+	s.LogLoss = math.NaN()
+	if proba != nil {
+		s.LogLoss = loss
+	}
+	s.AUC = meanAUC(c, s.Classes, truth, decision, proba)
+	return s, nil
+}
+
+// with returns c and the labels of y that it does not have.
+func (c Classes) with(y *mat.Dense, names []string) (Classes, error) {
+	all := Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
+	n, _ := y.Dims()
+	for i := range n {
+		v := y.At(i, 0)
+		if v-v != 0 {
+			return c, fmt.Errorf("y: row %d, column 1 is %v", i+1, v)
+		}
+		at, found := slices.BinarySearch(all.Labels, v)
+		if found {
+			continue
+		}
+		name := strconv.FormatFloat(v, 'g', -1, 64)
+		if k := int(v); names != nil && float64(k) == v && k >= 0 && k < len(names) {
+			name = names[k]
+		}
+		all.Labels, all.Names = slices.Insert(all.Labels, at, v), slices.Insert(all.Names, at, name)
+	}
+	return all, nil
+}
+
+// meanAUC: truth are places in all, the columns of scores those of c.
+func meanAUC(c, all Classes, truth []int, decision, proba *mat.Dense) float64 {
+	scores := proba
+	if scores == nil || c.Len() == 2 && decision != nil {
+		scores = decision
+	}
+	if scores == nil {
+		return math.NaN()
+	}
+	of := func(class, column int) float64 {
+		positive := make([]bool, len(truth))
+		for i, t := range truth {
+			positive[i] = t == class
+		}
+		return NewROC(mat.Col(nil, column, scores), positive).AUC()
+	}
+	if c.Len() == 2 {
+		_, cols := scores.Dims()
+		return of(all.Index(c.Labels[1]), cols-1)
+	}
+	sum := 0.0
+	for j, label := range c.Labels {
+		sum += of(all.Index(label), j) / float64(c.Len())
+	}
+	return sum
+}
+
+// ROC is the receiver operating characteristic: for falling thresholds of a
+// score, the part of the negative samples and the part of the positive ones
+// whose score is at least the threshold. It begins at (0, 0) and ends at (1, 1).
+type ROC struct {
+	False, True []float64
+}
+
+// NewROC returns the curve of scores, which must be finite, for samples that are
+// positive or not. Without samples of both kinds it is empty.
+func NewROC(scores []float64, positive []bool) ROC {
+	order := make([]int, len(scores))
+	all := 0
+	for i := range order {
+		order[i] = i
+		if positive[i] {
+			all++
+		}
+	}
+	if all == 0 || all == len(order) {
+		return ROC{}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	r := ROC{False: []float64{0}, True: []float64{0}}
+	hits := 0
+	for seen, i := range order {
+		if positive[i] {
+			hits++
+		}
+		// Equal scores pass a threshold together.
+		if seen+1 < len(order) && scores[order[seen+1]] == scores[i] {
+			continue
+		}
+		r.True = append(r.True, float64(hits)/float64(all))
+		r.False = append(r.False, float64(seen+1-hits)/float64(len(order)-all))
+	}
+	return r
+}
+
+// AUC returns the area under the curve: the probability that a positive sample
+// scores above a negative one, ties counted half. NaN for an empty curve.
+func (r ROC) AUC() float64 {
+	if len(r.True) == 0 {
+		return math.NaN()
+	}
+	area := 0.0
+	for i := range r.True[1:] {
+		area += (r.False[i+1] - r.False[i]) * (r.True[i+1] + r.True[i]) / 2
+	}
+	return area
+}

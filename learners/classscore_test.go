@@ -1,0 +1,84 @@
+package learners_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestScoreClassification: the figures are those of scikit-learn 1.2.1's
+// log_loss, roc_auc_score(multi_class="ovr"), accuracy_score, confusion_matrix.
+func TestScoreClassification(t *testing.T) {
+	const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
+	three := learners.Classes{Labels: []float64{0, 1, 2}, Names: []string{"a", "b", "c"}}
+	proba := mat.NewDense(8, 3, []float64{.7, .2, .1, .3, .4, .3, .1, .1, .8, .5, .2, .3, .2, .5, .3, .3, .3, .4, .05, .15, .8, .6, .4, 0})
+	y, pred := mat.NewDense(8, 1, []float64{0, 1, 2, 2, 1, 0, 2, 0}), mat.NewDense(8, 1, []float64{0, 1, 2, 0, 1, 2, 2, 0})
+	s, err := learners.ScoreClassification(three, nil, y, pred, nil, proba)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "accuracy", s.Accuracy, 0.75, 0)
+	near(t, "log loss", s.LogLoss, 0.6663963989273893, bound)
+	near(t, "AUC", s.AUC, 0.9083333333333333, bound)
+	if d := cmp.Diff([][]int{{2, 0, 1}, {0, 2, 0}, {1, 0, 2}}, s.Confusion); d != "" || s.N != 8 {
+		t.Errorf("confusion of %d: %s", s.N, d)
+	}
+
+	// Two classes, equal scores; no probabilities.
+	two := learners.Classes{Labels: []float64{-1, 1}, Names: []string{"-1", "1"}}
+	y, pred = mat.NewDense(6, 1, []float64{-1, 1, 1, -1, 1, -1}), mat.NewDense(6, 1, []float64{-1, 1, -1, 1, 1, -1})
+	decision := mat.NewDense(6, 1, []float64{-1, .5, -.2, .5, 2, -.3})
+	if s, err = learners.ScoreClassification(two, nil, y, pred, decision, nil); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "AUC", s.AUC, 0.8333333333333334, bound)
+	near(t, "accuracy", s.Accuracy, 4.0/6, bound)
+	if !math.IsNaN(s.LogLoss) {
+		t.Errorf("log loss %v without probabilities", s.LogLoss)
+	}
+
+	// A class that the model does not know: never right, and in the table.
+	y.Set(0, 0, 0)
+	if s, err = learners.ScoreClassification(two, nil, y, pred, decision, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.Classes.Names, []string{"-1", "0", "1"}) || s.Confusion[1][0] != 1 {
+		t.Errorf("%+v", s)
+	}
+	// One class only: no area.
+	y = mat.NewDense(6, 1, []float64{1, 1, 1, 1, 1, 1})
+	if s, err = learners.ScoreClassification(two, nil, y, pred, decision, nil); err != nil || !math.IsNaN(s.AUC) {
+		t.Errorf("AUC %v, %v", s.AUC, err)
+	}
+	for want, f := range map[string]func() error{
+		"y is missing": func() error {
+			_, err := learners.ScoreClassification(two, nil, nil, pred, nil, nil)
+			return err
+		},
+		"prediction is missing": func() error {
+			_, err := learners.ScoreClassification(two, nil, y, nil, nil, nil)
+			return err
+		},
+		"decision is 6×1, want 6×3": func() error {
+			_, err := learners.ScoreClassification(three, nil, y, pred, decision, nil)
+			return err
+		},
+		"row 1 is 5, which is no class": func() error {
+			_, err := learners.ScoreClassification(two, nil, y, mat.NewDense(6, 1, []float64{5, 1, 1, 1, 1, 1}), nil, nil)
+			return err
+		},
+		"y: row 2, column 1 is NaN": func() error {
+			_, err := learners.ScoreClassification(two, nil, mat.NewDense(6, 1, []float64{1, math.NaN(), 1, 1, 1, 1}), pred, nil, nil)
+			return err
+		},
+	} {
+		if err := f(); err == nil || !strings.HasPrefix(err.Error(), "learners: score: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
