@@ -9,15 +9,19 @@ import (
 // than it may.
 type BudgetError struct {
 	Method            Method
-	Rows              int   // the rows of the Problem that take part
-	Needed, Available int64 // bytes
-	Largest           int   // the most rows that would fit; 0: none would
+	Rows              int    // the rows of the Problem that take part
+	Needed, Available int64  // bytes
+	Largest           int    // the most rows that would fit; 0: none would
+	Advice            string // what to do; "": what follows from Largest
 }
 
 func (e *BudgetError) Error() string {
 	advice := fmt.Sprintf("use at most %s or allow more memory", rows(e.Largest))
 	if e.Largest == 0 {
 		advice = "allow more memory, or use fewer features or outputs"
+	}
+	if e.Advice != "" {
+		advice = e.Advice
 	}
 	need := "need"
 	if e.Rows == 1 {

@@ -1,0 +1,141 @@
+package solvers
+
+import (
+	"errors"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the
+// normal equations with the samples replaced by a few of them, Q, counted
+// n/|Q| times each,
+//
+//	P = (n/|Q|) Φ_Qᵀ Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
+//	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ Φ_Q T⁻¹ + λI
+//
+// For centers drawn from the samples they are Q themselves, as in the paper;
+// centers drawn otherwise need a Q of their own. T and A share one matrix of
+// M+1 rows: T is the upper triangle of its first M rows, A the lower one of its
+// last M.
+type falkon struct {
+	b    backend.Backend[float64]
+	t    backend.Matrix[float64] // upper; nil: S = I
+	a    backend.Matrix[float64] // lower
+	both backend.Matrix[float64] // what t and a are parts of
+}
+
+// falkonBytes is what newFalkon takes on the device.
+func falkonBytes(m int) int64 { return bytes(elements(m+1, m)) }
+
+// newFalkon makes the preconditioner from the samples q, |Q|×d, for a problem
+// whose weights sum to total. It works in the pieces of w. What was added to the
+// diagonal of S to factor it is returned.
+func newFalkon(w *streamed, q backend.Host[float64], total float64) (f *falkon, jitter float64, err error) {
+	f = &falkon{b: w.b}
+	if f.both, err = w.mem.new(w.m+1, w.m); err != nil {
+		return nil, 0, err
+	}
+	f.a = f.both.View(1, 0, w.m, w.m)
+	if c, ok := w.basis.(*centred); ok {
+		f.t = f.both.View(0, 0, w.m, w.m)
+		if jitter, err = f.factorGram(w, c); err != nil {
+			return nil, 0, err
+		}
+	}
+	w.b.AddDiag([]float64{w.lambda}, f.a)
+	rows, _ := w.phi.Dims()
+	for i := 0; i < q.Rows; i += rows {
+		h := q.View(i, 0, min(rows, q.Rows-i), q.Cols)
+		x, phi := w.x.View(0, 0, h.Rows, w.d), w.phi.View(0, 0, h.Rows, w.m)
+		if err := w.b.Upload(x, h); err != nil {
+			return nil, 0, err
+		}
+		w.basis.fill(phi, x)
+		if f.t != nil {
+			w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
+		}
+		w.b.Syrk(backend.Lower, backend.Transpose, total/float64(q.Rows), phi, 1, f.a)
+		if err := w.b.Sync(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
+		var pivot *backend.PivotError
+		if errors.As(err, &pivot) {
+			return nil, 0, explain(pivot, "the preconditioner is not positive definite at center %d (pivot %.3g): raise lambda", pivot.Index+1, pivot.Value)
+		}
+		return nil, 0, err
+	}
+	return f, jitter, nil
+}
+
+// factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
+// diagonal begins at the size of that and is raised until the factor exists.
+func (f *falkon) factorGram(w *streamed, c *centred) (jitter float64, err error) {
+	trace := 0.0
+	for _, v := range diagonalOf(c.kernel, c.host) {
+		trace += v
+	}
+	const tries = 5
+	jitter = 4 * epsilon * trace
+	for try := 1; ; try++ {
+		c.upper(w.b, f.t)
+		w.b.AddDiag([]float64{jitter}, f.t)
+		err := w.b.Potrf(backend.Upper, f.t)
+		if err == nil {
+			break
+		}
+		var pivot *backend.PivotError
+		if !errors.As(err, &pivot) {
+			return 0, err
+		}
+		if try == tries {
+			return 0, explain(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
+				w.m, pivot.Value, pivot.Index+1, jitter, c.kernel)
+		}
+		jitter *= 100
+	}
+	// The diagonal of T lies above that of A; what the factorisation left in the
+	// lower triangle of the matrix is cleared for A.
+	return jitter, clearLower(w.b, f.a)
+}
+
+// upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
+// was but for squares along the diagonal.
+func (c *centred) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
+	const side = 256
+	m, d := c.c.Dims()
+	for i, r := 0, 0; i < m; i += r {
+		r = min(side, m-i)
+		if r == m-i && r > 1 {
+			r-- // of a matrix and itself only the lower triangle would be written
+		}
+		x := c.c.View(i, 0, r, d)
+		b.Gram(dst.View(i, i, r, m-i), c.kernel, x, c.c.View(i, 0, m-i, d))
+	}
+}
+
+// clearLower zeroes the lower triangle of a, its diagonal included.
+func clearLower(b backend.Backend[float64], a backend.Matrix[float64]) error {
+	m, _ := a.Dims()
+	for i := range m {
+		if err := b.Upload(a.View(i, 0, 1, i+1), backend.NewHost[float64](1, i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.
+func (f *falkon) apply(z, r backend.Matrix[float64]) error {
+	copyMatrix(f.b, z, r)
+	if f.t != nil {
+		f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
+	}
+	f.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.a, z)
+	f.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.a, z)
+	if f.t != nil {
+		f.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, f.t, z)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+const (
+	// Normal solves the normal equations of M functions by their Cholesky
+	// factor: O(nM² + M³), one pass over the samples and one for each step of
+	// refinement.
+	Normal Method = "normal"
+	// Falkon solves them by conjugate gradients (Rudi, Carratino, Rosasco
+	// 2017): O(nM) a pass, one pass a step, and O(M³) for the preconditioner.
+	Falkon Method = "falkon"
+)
+
+// NystromProblem is f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j and the β
+// and b that minimise
+//
+//	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
+//
+// so that ‖f‖² is penalised as in Problem, of which it is the solution when every
+// sample is a center. λ is unscaled: Falkon's own is λ/n.
+type NystromProblem struct {
+	Kernel kernels.Kernel
+	Data   Rows
+	// Centers, M×d, are given or, where they are empty, chosen by Choice.
+	Centers   backend.Host[float64]
+	Choice    CenterChoice
+	Lambda    float64 // ≥ 0
+	Intercept bool    // an unpenalised b; otherwise b = 0
+}
+
+// StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
+// the zero value is right for most.
+type StreamParams struct {
+	Method   Method         // Auto, Normal or Falkon
+	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
+	Progress func(Progress) // nil, or told of the work as it is done; called by one goroutine at a time
+	// Tol is the relative residual of the normal equations that every output
+	// must reach; 0 is 1e-6.
+	Tol     float64
+	MaxIter int // passes over the samples; 0 is 500
+}
+
+// NystromResult is a solved NystromProblem. Of Result, Alpha and Coef are empty,
+// and Residual is the largest over the outputs of
+//
+//	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
+//
+// Φ and y centred when there is an intercept. It is computed from the samples in
+// a pass of its own.
+type NystromResult struct {
+	Result
+	Centers backend.Host[float64] // M×d
+	Beta    backend.Host[float64] // M×t
+}
+
+// SolveNystrom solves p on dev in passes over its samples; it keeps neither them
+// nor k(X, c). What it takes grows with M² and not with n.
+//
+// It refuses what Solve refuses in the same way. When Tol is not reached it
+// returns a *ConvergenceError together with the best solution that it found.
+func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*NystromResult, error) {
+	start := time.Now()
+	plan, err := p.Plan(dev, par)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
+	}
+	_, _, t := p.Data.Dims()
+	run := newStreamRun(ctx, dev, par, plan)
+	defer run.mem.freeAll()
+
+	var centers, sample backend.Host[float64]
+	err = run.timed("centers", &run.res.Seconds.Gram, func() error {
+		var err error
+		centers, sample, err = p.choose(run)
+		return err
+	})
+	if err != nil {
+		return nil, run.fail(err)
+	}
+	s, err := run.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, sample, p.Lambda, p.Intercept)
+	if err != nil {
+		return nil, run.fail(err)
+	}
+	err = run.finish(s, start)
+	return &NystromResult{Result: *run.res, Centers: centers, Beta: s.beta}, err
+}
+
+// Plan returns what SolveNystrom would do and take, without reading a sample.
+func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
+	if err := checkStream(dev, p.Data, p.Lambda, par); err != nil {
+		return Plan{}, err
+	}
+	n, d, t := p.Data.Dims()
+	if p.Kernel == nil {
+		return Plan{}, errors.New("solvers: the kernel is missing")
+	}
+	if err := p.Kernel.Check(d); err != nil {
+		return Plan{}, fmt.Errorf("solvers: %w", err)
+	}
+	if !p.Kernel.IsPSD() {
+		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalise: use another", p.Kernel)
+	}
+	if err := p.Choice.check(); err != nil {
+		return Plan{}, err
+	}
+	m, pool := p.Choice.sizes(n)
+	choice := p.Choice
+	if c := p.Centers; c.Rows != 0 {
+		if c.Rows < 0 || c.Cols != d || c.Stride < c.Cols || len(c.Data) < (c.Rows-1)*c.Stride+c.Cols {
+			return Plan{}, fmt.Errorf("solvers: centers: %d×%d with stride %d and %d elements do not fit %d features", c.Rows, c.Cols, c.Stride, len(c.Data), d)
+		}
+		if err := checkFinite(context.Background(), "centers", c); err != nil {
+			return Plan{}, err
+		}
+		m, pool, choice = c.Rows, min(n, max(c.Rows, p.Choice.Pool)), CenterChoice{}
+	}
+	z := streamSizes{n: n, d: d, t: t, m: m, pool: pool, basis: backend.GramFlops(n, m, d, false), whitened: true}
+	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
+		c := choice
+		c.Count = m
+		return c.bytes(n, d), (&centred{host: backend.Host[float64]{Rows: m, Cols: d}, t: t}).bytes(0)
+	})
+}

@@ -1,0 +1,500 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// cut is Rows that come in blocks of the given sizes, in turns.
+type cut struct {
+	inMemory
+	sizes []int
+}
+
+func (c cut) Pass(ctx context.Context, use func(b Block) error) error {
+	for i, next := 0, 0; i < c.x.Rows; next++ {
+		r := min(c.sizes[next%len(c.sizes)], c.x.Rows-i)
+		b := Block{X: c.x.View(i, 0, r, c.x.Cols), Y: c.y.View(i, 0, r, c.y.Cols)}
+		if c.weights != nil {
+			b.Weights = c.weights[i : i+r]
+		}
+		if err := use(b); err != nil {
+			return err
+		}
+		i += r
+	}
+	return nil
+}
+
+// targets are two functions of x and noise, the second far from 0.
+func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
+	r := rand.New(rand.NewPCG(seed, 1))
+	y := backend.NewHost[float64](x.Rows, 2)
+	for i := range x.Rows {
+		s := 0.0
+		for j, v := range x.Row(i) {
+			s += v / float64(j+1)
+		}
+		y.Row(i)[0] = math.Sin(2*s) + 0.1*r.NormFloat64()
+		y.Row(i)[1] = 5 + s + 0.1*r.NormFloat64()
+	}
+	return y
+}
+
+// head returns the first rows of h.
+func head(h backend.Host[float64], rows int) backend.Host[float64] { return h.View(0, 0, rows, h.Cols) }
+
+// denseFit returns Φβ + b of the problem solved as least squares with the rows
+// √w(Φ 1 | y) and √λ(Lᵀ 0 | 0), S = LLᵀ, by orthogonal transformations, which do
+// not square the condition.
+func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], weights []float64, lambda float64, intercept bool) *mat.Dense {
+	t.Helper()
+	n, m := phi.Dims()
+	columns := m
+	if intercept {
+		columns++
+	}
+	var chol mat.Cholesky
+	s := mat.NewSymDense(m, nil)
+	for i := range m {
+		for j := range i + 1 {
+			s.SetSym(i, j, penalty.At(i, j))
+		}
+	}
+	if !chol.Factorize(s) {
+		t.Fatal("the penalty of the test is not positive definite")
+	}
+	var l mat.TriDense
+	chol.LTo(&l)
+	a, rhs := mat.NewDense(n+m, columns, nil), mat.NewDense(n+m, y.Cols, nil)
+	for i := range n {
+		w := 1.0
+		if weights != nil {
+			w = math.Sqrt(weights[i])
+		}
+		for j := range m {
+			a.Set(i, j, w*phi.At(i, j))
+		}
+		if intercept {
+			a.Set(i, m, w)
+		}
+		for j, v := range y.Row(i) {
+			rhs.Set(i, j, w*v)
+		}
+	}
+	for i := range m {
+		for j := i; j < m; j++ {
+			a.Set(n+i, j, math.Sqrt(lambda)*l.At(j, i))
+		}
+	}
+	var qr mat.QR
+	qr.Factorize(a)
+	var beta, fit mat.Dense
+	if err := qr.SolveTo(&beta, false, rhs); err != nil {
+		t.Logf("condition of the least-squares problem: %v", err)
+	}
+	fit.Mul(phi, beta.Slice(0, m, 0, y.Cols))
+	if intercept {
+		for i := range n {
+			for j := range y.Cols {
+				fit.Set(i, j, fit.At(i, j)+beta.At(m, j))
+			}
+		}
+	}
+	return &fit
+}
+
+// fitOf is Φβ + b of a result.
+func fitOf(phi *mat.Dense, beta backend.Host[float64], bias []float64) *mat.Dense {
+	var fit mat.Dense
+	fit.Mul(phi, mat.NewDense(beta.Rows, beta.Cols, beta.Data))
+	r, c := fit.Dims()
+	for i := range r {
+		for j := range c {
+			fit.Set(i, j, fit.At(i, j)+bias[j])
+		}
+	}
+	return &fit
+}
+
+func furthest(a, b *mat.Dense) float64 {
+	var d mat.Dense
+	d.Sub(a, b)
+	return mat.Norm(&d, math.Inf(1))
+}
+
+// Both methods against least squares on the host, with and without weights and
+// intercept.
+func TestNystromDense(t *testing.T) {
+	const seed, n, m = 11, 150, 25
+	t.Log("seed", seed)
+	x := normal(seed, n, 3)
+	y := targets(seed, x)
+	centers := normal(seed+1, m, 3)
+	k := kernels.Gaussian{Sigma: 1.2}
+	phi, penalty := hostGram(k, x, centers), hostGram(k, centers, centers)
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = float64(i%4) / 2
+	}
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, w := range [][]float64{nil, weights} {
+			for _, intercept := range []bool{false, true} {
+				want := denseFit(t, phi, penalty, y, w, 0.01, intercept)
+				for _, method := range []Method{Normal, Falkon} {
+					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w), Centers: centers, Choice: CenterChoice{Pool: 100}, Lambda: 0.01, Intercept: intercept}
+					const tol = 1e-11
+					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol})
+					if err != nil {
+						t.Fatal(err)
+					}
+					// A residual r of the normal equations moves the fit by
+					// ΦH⁻¹r, and ‖ΦH⁻¹‖ ≤ 1/(2√λ‖L⁻¹‖⁻¹) with S = LLᵀ.
+					var chol mat.Cholesky
+					chol.Factorize(mat.NewSymDense(m, slices.Clone(penalty.RawMatrix().Data)))
+					var z mat.Dense
+					z.Mul(phi.T(), mat.NewDense(n, 2, y.Data))
+					bound := math.Sqrt(chol.Cond()) / (2 * math.Sqrt(0.01)) * tol * 2 * mat.Norm(&z, 2)
+					if d := furthest(fitOf(phi, res.Beta, res.Intercept), want); d > bound || d > 1e-6 {
+						t.Errorf("%s, weights %v, intercept %v: the fit is off by %.3g, allowed %.3g", method, w != nil, intercept, d, bound)
+					}
+					if res.Residual > tol || res.Method != method || res.Iters == 0 {
+						t.Errorf("%s: residual %.3g, method %s, %d iterations", method, res.Residual, res.Method, res.Iters)
+					}
+					if !intercept && (res.Intercept[0] != 0 || res.Intercept[1] != 0) {
+						t.Errorf("intercept %v", res.Intercept)
+					}
+				}
+			}
+		}
+	})
+}
+
+// With every sample a center the solution is that of kernel ridge regression.
+func TestNystromAllCenters(t *testing.T) {
+	const seed, n = 13, 120
+	t.Log("seed", seed)
+	x := normal(seed, n, 4)
+	y := targets(seed, x)
+	k := kernels.Matern{Nu: 1.5, Sigma: 2}
+	gram := hostGram(k, x, x)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, intercept := range []bool{false, true} {
+			exact, err := Solve(t.Context(), dev, Problem{Kernel: k, X: x, Y: y, Lambda: 0.5, Intercept: intercept}, Params{Method: Dual})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fitOf(gram, exact.Alpha, exact.Intercept)
+			for _, method := range []Method{Normal, Falkon} {
+				res, err := SolveNystrom(t.Context(), dev, NystromProblem{
+					Kernel: k, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: n}, Lambda: 0.5, Intercept: intercept,
+				}, StreamParams{Method: method, Tol: 1e-12})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(res.Centers.Data, x.Data) {
+					t.Fatal("the centers are not the samples in their order")
+				}
+				// As above: ‖KH⁻¹‖ ≤ √cond/(2√λ), with the condition of K near 1e4.
+				var z mat.Dense
+				z.Mul(gram, mat.NewDense(n, 2, y.Data))
+				bound := 1e-12 * 2 * mat.Norm(&z, 2) * math.Sqrt(mat.Cond(gram, 2)) / math.Sqrt(0.5)
+				if d := furthest(fitOf(gram, res.Beta, res.Intercept), want); d > bound || d > 1e-7 {
+					t.Errorf("%s, intercept %v: the fit is off by %.3g, allowed %.3g", method, intercept, d, bound)
+				}
+			}
+		}
+	})
+}
+
+// How the samples are cut into blocks, how many workers there are, and a second
+// time change no bit; another seed does.
+func TestNystromSameBits(t *testing.T) {
+	const seed, n = 17, 700
+	x := normal(seed, n, 3)
+	y := targets(seed, x)
+	all := inMemory{x, y, nil}
+	for _, rule := range CenterRules() {
+		for _, method := range []Method{Normal, Falkon} {
+			var want *NystromResult
+			for _, threads := range []int{1, 3} {
+				dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+				if err != nil {
+					t.Skip(err)
+				}
+				for _, data := range []Rows{all, all, cut{all, []int{1, 100, 17}}} {
+					p := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Choice: CenterChoice{Rule: rule, Count: 40, Seed: 3}, Lambda: 0.1, Intercept: true}
+					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if want == nil {
+						want = res
+						p.Choice.Seed = 4
+						other, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method})
+						if err != nil {
+							t.Fatal(err)
+						}
+						if slices.Equal(other.Centers.Data, res.Centers.Data) {
+							t.Errorf("%s: another seed gives the same centers", rule)
+						}
+					}
+					if !slices.Equal(res.Centers.Data, want.Centers.Data) || !slices.Equal(res.Beta.Data, want.Beta.Data) || res.Intercept[1] != want.Intercept[1] {
+						t.Errorf("%s, %s: other bits with %d threads and data %T", rule, method, threads, data)
+					}
+				}
+				if err := dev.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// What was planned is taken, within a tenth, and never more.
+func TestNystromMemory(t *testing.T) {
+	const n, d = 3000, 6
+	x := normal(1, n, d)
+	y := targets(1, x)
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer dev.Close()
+	for _, rule := range CenterRules() {
+		for _, method := range []Method{Normal, Falkon} {
+			for _, m := range []int{1, 30, 400} {
+				p := NystromProblem{Kernel: kernels.Gaussian{Sigma: 2}, Data: InMemory(x, y, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 1}
+				res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Centers.Rows != m {
+					t.Errorf("%s: %d centers, want %d", rule, res.Centers.Rows, m)
+				}
+				if res.Bytes > res.Plan.Bytes || float64(res.Bytes) < 0.9*float64(res.Plan.Bytes) {
+					t.Errorf("%s, %s, M = %d: %d bytes were taken, %d planned", rule, method, m, res.Bytes, res.Plan.Bytes)
+				}
+				_, err = SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Memory: res.Plan.Bytes - 1})
+				var budget *BudgetError
+				if !errors.As(err, &budget) || budget.Needed != res.Plan.Bytes {
+					t.Errorf("one byte less gives %v", err)
+				}
+				if m > 1 && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("use at most %d of the %d functions", m-1, m))) {
+					t.Errorf("%s, %s: the advice is: %v", rule, method, err)
+				}
+			}
+		}
+	}
+}
+
+// Repeated samples are one center, however often they come.
+func TestCentersDiffer(t *testing.T) {
+	const n = 400
+	x := normal(2, n, 2)
+	for i := range n {
+		copy(x.Row(i), x.Row(i%50))
+	}
+	y := targets(2, x)
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, rule := range CenterRules() {
+		for _, m := range []int{20, 60, 0} {
+			res, err := SolveNystrom(t.Context(), dev, NystromProblem{
+				Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Rule: rule, Count: m}, Lambda: 0.1,
+			}, StreamParams{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for i := range res.Centers.Rows {
+				seen[fmt.Sprint(res.Centers.Row(i))] = true
+			}
+			if want := min(50, max(m, 0)); len(seen) != res.Centers.Rows || m > 0 && len(seen) != want {
+				t.Errorf("%s: %d centers, %d of them different, %d asked for", rule, res.Centers.Rows, len(seen), m)
+			}
+		}
+	}
+}
+
+// Better centers leave less of K: on data with a dense heap and a thin rest the
+// rules that look at the data beat the one that does not.
+func TestCenterRulesCover(t *testing.T) {
+	const n, m = 1000, 90 // the effective dimension is near 50
+	x := normal(5, n, 2)
+	for i := range n {
+		if i%20 != 0 {
+			for j := range x.Row(i) {
+				x.Row(i)[j] *= 0.01
+			}
+		} else {
+			for j := range x.Row(i) {
+				x.Row(i)[j] *= 3
+			}
+		}
+	}
+	k := kernels.Gaussian{Sigma: 0.7}
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	left := map[CenterRule]float64{}
+	for _, rule := range CenterRules() {
+		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil), Choice: CenterChoice{Rule: rule, Count: m, Pool: n}, Lambda: 0.1}
+		res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: Normal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[rule] = nystromLeft(k, x, res.Centers)
+	}
+	t.Log(left)
+	for rule, v := range left {
+		if rule != UniformCenters && !(v < 0.7*left[UniformCenters]) {
+			t.Errorf("%s leaves %.3g of the trace, uniform centers %.3g", rule, v, left[UniformCenters])
+		}
+	}
+}
+
+// nystromLeft returns tr(K − K_nM K_MM⁻¹ K_Mn).
+func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
+	var svd mat.SVD
+	kmm, kmn := hostGram(k, c, c), hostGram(k, c, x)
+	svd.Factorize(kmm, mat.SVDThin)
+	var solved mat.Dense
+	svd.SolveTo(&solved, kmn, svd.Rank(1e-12))
+	left := 0.0
+	for i := range x.Rows {
+		left += kernels.Diag(k, x.Row(i))
+		for j := range c.Rows {
+			left -= kmn.At(j, i) * solved.At(j, i)
+		}
+	}
+	return left
+}
+
+func TestNystromRefused(t *testing.T) {
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x := normal(1, 30, 2)
+	y := targets(1, x)
+	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
+	nan := backend.NewHost[float64](30, 2)
+	nan.Row(7)[1] = math.NaN()
+	for want, change := range map[string]func(p *NystromProblem, par *StreamParams){
+		"the samples are missing":                func(p *NystromProblem, _ *StreamParams) { p.Data = nil },
+		"the kernel is missing":                  func(p *NystromProblem, _ *StreamParams) { p.Kernel = nil },
+		"lambda must be a finite number ≥ 0":     func(p *NystromProblem, _ *StreamParams) { p.Lambda = -1 },
+		"not positive semidefinite":              func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.Sigmoid{A: 1} },
+		"x: row 8, column 2 is NaN":              func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(nan, y, nil) },
+		"y: row 8, column 2 is NaN":              func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, nan, nil) },
+		"29 weights for 30 rows":                 func(p *NystromProblem, _ *StreamParams) { p.Data = InMemory(x, y, make([]float64, 29)) },
+		"no sample is left":                      func(p *NystromProblem, _ *StreamParams) { p.Data = cut{inMemory{x, y, make([]float64, 30)}, []int{7}} },
+		"no rule for centers is called \"best\"": func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
+		"must be ≥ 0, got -1 and 0":              func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
+		"centers: 3×3":                           func(p *NystromProblem, _ *StreamParams) { p.Centers = normal(1, 3, 3) },
+		"no method for data in passes":           func(_ *NystromProblem, par *StreamParams) { par.Method = Dual },
+		"the tolerance must be ≥ 0 and below 1":  func(_ *NystromProblem, par *StreamParams) { par.Tol = 2 },
+		"memory must be ≥ 0 bytes":               func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },
+		"the number of iterations must be ≥ 0":   func(_ *NystromProblem, par *StreamParams) { par.MaxIter = -1 },
+		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
+		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil)} },
+		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
+			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15}
+		},
+	} {
+		p, par := good, StreamParams{}
+		change(&p, &par)
+		_, err := SolveNystrom(t.Context(), dev, p, par)
+		if err == nil || !strings.HasPrefix(err.Error(), "solvers: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got the error %v, want %q", err, want)
+		}
+		if now, _ := dev.InUse(); now != 0 {
+			t.Fatalf("%s: %d bytes are left", want, now)
+		}
+	}
+	if _, err := SolveNystrom(t.Context(), nil, good, StreamParams{}); err == nil {
+		t.Error("no device was not refused")
+	}
+}
+
+// wrongCount announces a row too many.
+type wrongCount struct{ Rows }
+
+func (w wrongCount) Dims() (n, d, t int) {
+	n, d, t = w.Rows.Dims()
+	return n + 1, d, t
+}
+
+// A failure of reading and a cancellation come through, from every pass.
+func TestNystromInterrupted(t *testing.T) {
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x := normal(1, 200, 2)
+	y := targets(1, x)
+	torn := errors.New("the file is torn")
+	for _, method := range []Method{Normal, Falkon} {
+		for stop := 1; ; stop++ {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			data := &failing{cut: cut{inMemory{x, y, nil}, []int{50}}, at: stop, fail: func() error {
+				if stop%2 == 0 {
+					cancel(torn)
+					return nil
+				}
+				return torn
+			}}
+			_, err := SolveNystrom(ctx, dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Choice: CenterChoice{Count: 10}, Lambda: 1}, StreamParams{Method: method})
+			cancel(nil)
+			if now, _ := dev.InUse(); now != 0 {
+				t.Fatalf("%d bytes are left", now)
+			}
+			if data.count < stop {
+				if err != nil || stop < 12 {
+					t.Fatalf("%s: %d blocks were read: %v", method, data.count, err)
+				}
+				break
+			}
+			if !errors.Is(err, torn) {
+				t.Fatalf("%s: block %d: %v", method, stop, err)
+			}
+		}
+	}
+}
+
+// failing fails at one of its blocks.
+type failing struct {
+	cut
+	count, at int
+	fail      func() error
+}
+
+func (f *failing) Pass(ctx context.Context, use func(b Block) error) error {
+	return f.cut.Pass(ctx, func(b Block) error {
+		if f.count++; f.count == f.at {
+			if err := f.fail(); err != nil {
+				return err
+			}
+		}
+		return use(b)
+	})
+}

@@ -1,0 +1,182 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Rows are samples that are read in passes, some at a time, so that they need
+// not fit into memory: a file, or what InMemory makes of matrices.
+type Rows interface {
+	// Dims returns the number of samples, of features and of outputs.
+	Dims() (n, d, t int)
+	// Pass calls use with blocks of samples in their order until all have been
+	// seen, and returns the first error of use or of reading, or the cause of
+	// ctx. Every pass gives the same samples; how they are cut into blocks does
+	// not matter. use does not change a block, nor keep it.
+	Pass(ctx context.Context, use func(b Block) error) error
+}
+
+// Block is some rows of a Rows.
+type Block struct {
+	X, Y    backend.Host[float64] // r×d and r×t
+	Weights []float64             // of the rows; nil: all 1
+}
+
+// InMemory returns the rows of matrices, which it only reads. Weights may be nil.
+func InMemory(x, y backend.Host[float64], weights []float64) Rows {
+	return inMemory{x, y, weights}
+}
+
+type inMemory struct {
+	x, y    backend.Host[float64]
+	weights []float64
+}
+
+func (m inMemory) Dims() (n, d, t int) { return m.x.Rows, m.x.Cols, m.y.Cols }
+
+func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
+	return use(Block{X: m.x, Y: m.y, Weights: m.weights})
+}
+
+// feed cuts the samples of weight > 0 into pieces of a fixed number of rows,
+// whatever the blocks of the Rows are, so that no result depends on them.
+type feed struct {
+	data   Rows
+	n      int       // samples of weight > 0; known after the first pass
+	total  float64   // the sum of their weights
+	shift  bool      // take the targets of the first sample from all, so that an offset costs no digits
+	offset []float64 // what is taken; nil: nothing is
+	passed bool      // a pass has ended
+	x, y   backend.Host[float64]
+	w      []float64
+}
+
+// newFeed checks what can be checked without reading. Pieces have rows rows.
+func newFeed(data Rows, rows int) *feed {
+	_, d, t := data.Dims()
+	return &feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows)}
+}
+
+// checkRows holds the rules of Rows that need no pass.
+func checkRows(data Rows) error {
+	if data == nil {
+		return errors.New("solvers: the samples are missing")
+	}
+	if m, ok := data.(inMemory); ok {
+		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
+	}
+	if n, d, t := data.Dims(); n <= 0 || d <= 0 || t <= 0 {
+		return fmt.Errorf("solvers: the samples are empty: %d rows, %d features, %d outputs", n, d, t)
+	}
+	return nil
+}
+
+// pass calls use with every piece, the last one shorter. from is the number of
+// its first row among those of weight > 0. The first pass refuses what is not a
+// finite number, and weights below 0.
+func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
+	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
+	seen, kept, filled, total := 0, 0, 0, 0.0
+	flush := func() error {
+		if filled == 0 {
+			return nil
+		}
+		err := use(kept-filled, f.x.View(0, 0, filled, d), f.y.View(0, 0, filled, t), f.w[:filled])
+		filled = 0
+		return err
+	}
+	err := f.data.Pass(ctx, func(b Block) error {
+		if b.X.Cols != d || b.Y.Cols != t || b.Y.Rows != b.X.Rows || b.Weights != nil && len(b.Weights) != b.X.Rows {
+			return badSample("row %d: a block has %d×%d features, %d×%d targets and %d weights, not %d features and %d outputs",
+				seen+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), d, t)
+		}
+		for i := range b.X.Rows {
+			w := 1.0
+			if b.Weights != nil {
+				w = b.Weights[i]
+			}
+			if !f.passed {
+				if err := checkSample(seen+i, b.X.Row(i), b.Y.Row(i), w); err != nil {
+					return err
+				}
+			}
+			if w == 0 {
+				continue
+			}
+			if f.shift && f.offset == nil {
+				f.offset = slices.Clone(b.Y.Row(i))
+			}
+			copy(f.x.Row(filled), b.X.Row(i))
+			to := f.y.Row(filled)
+			copy(to, b.Y.Row(i))
+			for j, o := range f.offset {
+				to[j] -= o
+			}
+			f.w[filled] = w
+			filled++
+			kept++
+			total += w
+			if filled == rows {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		seen += b.X.Rows
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return err
+	}
+	if n, _, _ := f.data.Dims(); seen != n {
+		return badSample("%d rows were read, %d were announced", seen, n)
+	}
+	if f.passed && (kept != f.n || total != f.total) {
+		return badSample("the samples have changed since the pass before: %d of weight > 0, now %d", f.n, kept)
+	}
+	f.passed, f.n, f.total = true, kept, total
+	switch {
+	case kept == 0:
+		return badSample("weights: all are 0: no sample is left")
+	case math.IsInf(total, 1):
+		return badSample("weights: their sum is not a finite number")
+	}
+	return nil
+}
+
+// checkSample holds the rules of a sample, row i counted from 0.
+func checkSample(i int, x, y []float64, w float64) error {
+	if !(w >= 0) || math.IsInf(w, 1) {
+		return badSample("weights: row %d: must be a finite number ≥ 0, got %v", i+1, w)
+	}
+	for j, v := range x {
+		if v-v != 0 {
+			return badSample("x: row %d, column %d is %v", i+1, j+1, v)
+		}
+	}
+	for j, v := range y {
+		if v-v != 0 {
+			return badSample("y: row %d, column %d is %v", i+1, j+1, v)
+		}
+	}
+	return nil
+}
+
+// sampleError is an error about the samples, whatever the method.
+type sampleError string
+
+func (e sampleError) Error() string { return "solvers: " + string(e) }
+
+func badSample(format string, args ...any) error { return sampleError(fmt.Sprintf(format, args...)) }

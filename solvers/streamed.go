@@ -1,0 +1,246 @@
+package solvers
+
+import (
+	"context"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// streamed is one solution in progress of
+//
+//	minimise Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
+//
+// for the samples of a Rows, in passes over them. With Φ the n×M matrix of the
+// φ(x_i), centred by its weighted mean when b is an unknown, the solution is
+// that of the normal equations
+//
+//	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
+//
+// Φ is never stored but for a piece of rows. H is not stored either, unless a
+// preconditioner is made of it: conjugate gradients need its products only.
+type streamed struct {
+	ctx       context.Context
+	b         backend.Backend[float64]
+	mem       *memory
+	feed      *feed
+	basis     basis
+	lambda    float64
+	intercept bool
+	m, d, t   int
+
+	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
+	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
+	ybar               []float64               // the weighted mean of y less feed.offset
+	passes             int
+}
+
+// pieceRows is how many rows of Φ are worked on at once: some 16 MiB, and
+// enough that a product over them runs at its rate.
+func pieceRows(n, m int) int { return min(n, max(256, min(4096, 1<<21/max(m, 1)))) }
+
+// streamedBytes is what newStreamed takes on the device.
+func streamedBytes(n, m, d, t int) int64 {
+	r := pieceRows(n, m)
+	return bytes(sum(elements(r, d+t+m+1), int64(t), elements(m, t+1)))
+}
+
+// newStreamed places the basis and takes the memory for pieces.
+func newStreamed(ctx context.Context, b backend.Backend[float64], mem *memory, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
+	n, d, t := data.Dims()
+	m := phi.size()
+	r := pieceRows(n, m)
+	w := &streamed{ctx: ctx, b: b, mem: mem, feed: newFeed(data, r), basis: phi, lambda: lambda, intercept: intercept, m: m, d: d, t: t}
+	if err := phi.place(w, r); err != nil {
+		return nil, err
+	}
+	var err error
+	for _, a := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&w.x, r, d}, {&w.y, r, t}, {&w.phi, r, m}, {&w.w, r, 1}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
+		if *a.to, err = mem.new(a.rows, a.cols); err != nil {
+			return nil, err
+		}
+	}
+	w.feed.shift = intercept
+	return w, nil
+}
+
+// piece is the part of Φ, of y and of the weights for some rows, on the device.
+type piece struct {
+	phi, y, w backend.Matrix[float64]
+	weights   []float64 // nil: all 1
+}
+
+// each calls f with the pieces of one pass over the samples. f may overwrite
+// what it is given.
+func (w *streamed) each(f func(p piece) error) error {
+	w.passes++
+	return w.feed.pass(w.ctx, func(_ int, hx, hy backend.Host[float64], hw []float64) error {
+		r := hx.Rows
+		p := piece{phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(0, 0, r, 1)}
+		x := w.x.View(0, 0, r, w.d)
+		if err := w.b.Upload(x, hx); err != nil {
+			return err
+		}
+		if err := w.b.Upload(p.y, hy); err != nil {
+			return err
+		}
+		if err := w.b.Upload(p.w, backend.Host[float64]{Rows: r, Cols: 1, Stride: 1, Data: hw}); err != nil {
+			return err
+		}
+		for _, v := range hw {
+			if v != 1 {
+				p.weights = hw
+				break
+			}
+		}
+		w.basis.fill(p.phi, x)
+		if err := f(p); err != nil {
+			return err
+		}
+		return w.b.Sync() // the next piece takes the same memory
+	})
+}
+
+// first is the first pass: it sets z, and g and ybar when b is an unknown, and
+// adds ΦᵀWΦ, its lower triangle, to a when that is not nil.
+func (w *streamed) first(a backend.Matrix[float64]) error {
+	beta := 0.0
+	err := w.each(func(p piece) error {
+		if w.intercept {
+			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
+			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.w, beta, w.g)
+		}
+		if p.weights != nil {
+			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
+				return err
+			}
+		}
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, beta, w.z)
+		beta = 1
+		if a == nil {
+			return nil
+		}
+		if p.weights != nil {
+			if err := scaleRows(w.b, p.phi, p.phi, roots(p.weights)); err != nil {
+				return err
+			}
+		}
+		w.b.Syrk(backend.Lower, backend.Transpose, 1, p.phi, 1, a)
+		return nil
+	})
+	if err != nil || !w.intercept {
+		return err
+	}
+	// Φ and y are centred by what that takes from the sums: W(I − 11ᵀW/Σw).
+	sums := backend.NewHost[float64](1, w.t)
+	if err := w.b.Download(sums, w.sums); err != nil {
+		return err
+	}
+	w.ybar = make([]float64, w.t)
+	for j, v := range sums.Data {
+		w.ybar[j] = v / w.feed.total
+	}
+	w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, w.z)
+	if a != nil {
+		w.b.Syrk(backend.Lower, backend.NoTrans, -1/w.feed.total, w.g, 1, a)
+	}
+	return nil
+}
+
+// roots returns the square roots of v.
+func roots(v []float64) []float64 {
+	r := make([]float64, len(v))
+	for i, x := range v {
+		r[i] = math.Sqrt(x)
+	}
+	return r
+}
+
+// apply is one pass: out ← Hv, M×t. A piece of Φ is made once and used twice.
+func (w *streamed) apply(out, v backend.Matrix[float64]) error {
+	beta := 0.0
+	err := w.each(func(p piece) error {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, v, 0, p.y)
+		if w.intercept {
+			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
+		}
+		if p.weights != nil {
+			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
+				return err
+			}
+		}
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, beta, out)
+		beta = 1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if w.intercept {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, out)
+	}
+	w.basis.penalize(out, v, w.lambda)
+	return nil
+}
+
+// residual is one pass: r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so
+// that it is right to rounding of y − Φβ and not of z.
+func (w *streamed) residual(r, beta backend.Matrix[float64]) error {
+	fresh := 0.0
+	err := w.each(func(p piece) error {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, beta, 1, p.y)
+		if w.intercept {
+			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, fresh, w.sums)
+		}
+		if p.weights != nil {
+			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
+				return err
+			}
+		}
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, fresh, r)
+		fresh = 1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if w.intercept {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, r)
+	}
+	w.basis.penalize(r, beta, -w.lambda)
+	return nil
+}
+
+// bias returns b = ȳ − gᵀβ/Σw for each output.
+func (w *streamed) bias(beta backend.Matrix[float64]) ([]float64, error) {
+	b := make([]float64, w.t)
+	if !w.intercept {
+		return b, nil
+	}
+	w.b.Gemm(backend.Transpose, backend.NoTrans, 1, w.g, beta, 0, w.sums)
+	h := backend.NewHost[float64](1, w.t)
+	if err := w.b.Download(h, w.sums); err != nil {
+		return nil, err
+	}
+	for j, v := range h.Data {
+		b[j] = w.feed.offset[j] + w.ybar[j] - v/w.feed.total
+	}
+	return b, nil
+}
+
+// norms returns the 2-norms of the columns of a.
+func (w *streamed) norms(a backend.Matrix[float64]) ([]float64, error) {
+	m, t := a.Dims()
+	h := backend.NewHost[float64](m, t)
+	if err := w.b.Download(h, a); err != nil {
+		return nil, err
+	}
+	list := make([]float64, t)
+	for j := range list {
+		list[j] = norm(m, func(i int) float64 { return h.Data[i*t+j] })
+	}
+	return list, nil
+}

@@ -1,0 +1,108 @@
+package solvers
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// streamSizes are what a plan for a problem in passes depends on.
+type streamSizes struct {
+	n, d, t, m int
+	pool       int     // samples for Falkon's preconditioner
+	basis      float64 // operations of filling Φ once, as the backend counts them
+	whitened   bool    // S is not I: Falkon factors it too
+}
+
+const (
+	// valueCost is the modelled time of one value of a basis beside the counted
+	// operations, in operations of a large product: its transcendental function,
+	// and the way of Φ through the memory.
+	valueCost = 100
+	// falkonPasses is how many products with H Falkon is expected to need.
+	falkonPasses = 25
+	// normalPasses is the same for the refinement after a factorisation.
+	normalPasses = 2
+)
+
+// streamEstimate is what a method would do and take.
+type streamEstimate struct {
+	method Method
+	stages []stage
+	cost   float64
+	bytes  int64
+}
+
+// pass is the counted operations of one product with H, and the modelled time.
+func (z streamSizes) pass() (flops, cost float64) {
+	values := float64(z.n) * float64(z.m)
+	thin := 4 * float64(z.t)
+	flops = z.basis + values*thin
+	return flops, z.basis + values*(valueCost+min(thin/rateThin, thin+200))
+}
+
+// estimate is that of Normal or Falkon. extra is what the basis and the choice of
+// centers take, for a number of functions.
+func (z streamSizes) estimate(m Method, extra int64) streamEstimate {
+	flops, cost := z.pass()
+	matrix, gram, factor, passes := bytes(elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m), float64(normalPasses)
+	if m == Falkon {
+		matrix, passes = falkonBytes(z.m), falkonPasses
+		gram = 0
+		factor += backend.SyrkFlops(z.m, z.pool)
+		if z.whitened {
+			factor += backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, z.pool)
+		}
+	}
+	return streamEstimate{
+		method: m,
+		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", passes * flops}},
+		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
+		bytes:  sum(extra, streamedBytes(z.n, z.m, z.d, z.t), matrix, iterationBytes(z.m, z.t)),
+	}
+}
+
+// plan chooses the method. before is the stage of choosing the basis; extra is
+// what that takes on the device by itself, and the basis with the rest, for a
+// number of functions.
+func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
+	now, _ := dev.InUse()
+	available := max(dev.Info().Memory-now, 0)
+	if par.Memory > 0 {
+		available = min(available, par.Memory)
+	}
+	need := func(method Method, m int) streamEstimate {
+		s := z
+		s.m = m
+		alone, basis := extra(m)
+		e := s.estimate(method, basis)
+		e.bytes = max(e.bytes, alone)
+		return e
+	}
+	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
+	best, reason := normal, "asked for"
+	switch {
+	case par.Method == Falkon:
+		best = falkon
+	case par.Method == Auto:
+		if falkon.cost < normal.cost && falkon.bytes <= available {
+			best = falkon
+		}
+		reason = fmt.Sprintf("cheaper: %s %.3g, %s %.3g operations at the rate of a matrix product", Normal, normal.cost, Falkon, falkon.cost)
+	}
+	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
+	for _, s := range plan.stages {
+		plan.Flops += s.flops
+	}
+	plan.bytesOf = func(int) int64 { return best.bytes }
+	if plan.Bytes <= available {
+		return plan, nil
+	}
+	largest := sort.Search(z.m, func(m int) bool { return need(best.method, m+1).bytes > available })
+	advice := "allow more memory, or use fewer features or outputs"
+	if largest > 0 {
+		advice = fmt.Sprintf("use at most %d of the %d functions or allow more memory", largest, z.m)
+	}
+	return plan, &BudgetError{Method: best.method, Rows: z.n, Needed: plan.Bytes, Available: available, Advice: advice}
+}

@@ -1,0 +1,207 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// streamRun is one SolveNystrom or SolveFourier in progress: what they share.
+type streamRun struct {
+	ctx      context.Context
+	b        backend.Backend[float64] // under ctx, counting progress
+	mem      *memory
+	par      StreamParams
+	plan     Plan
+	progress *progress
+	res      *Result
+}
+
+const (
+	streamTol     = 1e-6
+	streamMaxIter = 500
+)
+
+func (p StreamParams) check() error {
+	switch {
+	case p.Memory < 0:
+		return fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", p.Memory)
+	case !(p.Tol >= 0 && p.Tol < 1):
+		return fmt.Errorf("solvers: the tolerance must be ≥ 0 and below 1, got %v", p.Tol)
+	case p.MaxIter < 0:
+		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", p.MaxIter)
+	case p.Method != Auto && p.Method != Normal && p.Method != Falkon:
+		return fmt.Errorf("solvers: no method for data in passes is called %q: there are %q and %q", p.Method, Normal, Falkon)
+	}
+	return nil
+}
+
+// limits returns Tol and MaxIter, or what stands for 0.
+func (p StreamParams) limits() (tol float64, maxIter int) {
+	tol, maxIter = p.Tol, p.MaxIter
+	if tol == 0 {
+		tol = streamTol
+	}
+	if maxIter == 0 {
+		maxIter = streamMaxIter
+	}
+	return tol, maxIter
+}
+
+// checkStream holds the rules of a problem whose samples come in passes.
+func checkStream(dev backend.Device, data Rows, lambda float64, par StreamParams) error {
+	if dev == nil {
+		return errors.New("solvers: no device was given")
+	}
+	if err := par.check(); err != nil {
+		return err
+	}
+	if err := checkRows(data); err != nil {
+		return err
+	}
+	if !(lambda >= 0) || math.IsInf(lambda, 1) {
+		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
+	}
+	return nil
+}
+
+func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, plan Plan) *streamRun {
+	r := &streamRun{ctx: ctx, par: par, plan: plan, progress: newProgress(par.Progress, plan), res: &Result{Method: plan.Method, Plan: plan}}
+	r.b = dev.F64().With(ctx, r.progress.done)
+	r.mem = newMemory(dev, r.b)
+	return r
+}
+
+// fail names the method in an error that is not about the samples.
+func (r *streamRun) fail(err error) error {
+	var about sampleError
+	if errors.As(err, &about) {
+		return err
+	}
+	return fmt.Errorf("solvers: %s: %w", r.plan.Method, err)
+}
+
+// timed runs one stage: it waits for the stage's work and takes its time.
+func (r *streamRun) timed(stage string, seconds *float64, f func() error) error {
+	start := time.Now()
+	r.progress.enter(stage)
+	err := f()
+	if err == nil {
+		err = r.b.Sync()
+	}
+	*seconds += time.Since(start).Seconds()
+	return err
+}
+
+// solve finds β by the planned method; sample is what Falkon's preconditioner is
+// made of.
+func (r *streamRun) solve(data Rows, phi basis, sample backend.Host[float64], lambda float64, intercept bool) (*solution, error) {
+	w, err := newStreamed(r.ctx, r.b, r.mem, data, phi, lambda, intercept)
+	if err != nil {
+		return nil, err
+	}
+	var pre preconditioner[float64]
+	exact := r.plan.Method == Normal
+	if exact {
+		pre, err = r.normal(w)
+	} else {
+		pre, err = r.falkon(w, sample)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s *solution
+	err = r.timed("solve", &r.res.Seconds.Solve, func() error {
+		tol, maxIter := r.par.limits()
+		var err error
+		s, err = w.iterate(pre, exact, tol, maxIter)
+		return err
+	})
+	return s, err
+}
+
+// normal sums H in the lower triangle of a matrix and factors it. H of functions
+// that are nearly dependent is singular to working precision; what is added to
+// its diagonal for the factor is no more than its rounding, and the refinement
+// takes it out again. Should the factor fail yet, H is summed again with more.
+func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
+	a, err := r.mem.new(w.m, w.m)
+	if err != nil {
+		return nil, err
+	}
+	const tries = 3
+	jitter := 4 * epsilon // of the trace
+	for try := 1; ; try++ {
+		err := r.timed("gram", &r.res.Seconds.Gram, func() error {
+			w.basis.penalty(a, w.lambda)
+			return w.first(a)
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = r.timed("factor", &r.res.Seconds.Factor, func() error {
+			diag, err := diagonal(w.b, a)
+			if err != nil {
+				return err
+			}
+			trace := 0.0
+			for _, v := range diag {
+				trace += v
+			}
+			r.res.Jitter = jitter * trace
+			w.b.AddDiag([]float64{r.res.Jitter}, a)
+			return w.b.Potrf(backend.Lower, a)
+		})
+		var pivot *backend.PivotError
+		switch {
+		case err == nil:
+			return factored{w.b, a}, nil
+		case !errors.As(err, &pivot):
+			return nil, err
+		case pivot.Value-pivot.Value != 0:
+			return nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+		case try == tries:
+			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): raise lambda or use fewer centers", pivot.Index+1, pivot.Value)
+		}
+		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
+		jitter *= 1000
+	}
+}
+
+// falkon sums z in a first pass and makes the preconditioner.
+func (r *streamRun) falkon(w *streamed, sample backend.Host[float64]) (preconditioner[float64], error) {
+	err := r.timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
+	if err != nil {
+		return nil, err
+	}
+	var f *falkon
+	err = r.timed("factor", &r.res.Seconds.Factor, func() error {
+		var err error
+		f, r.res.Jitter, err = newFalkon(w, sample, w.feed.total)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// finish fills the Result, and says when Tol was not reached.
+func (r *streamRun) finish(s *solution, start time.Time) error {
+	r.res.Intercept, r.res.Residual, r.res.Iters = s.bias, s.residual, s.iters
+	r.res.Bytes = r.mem.peak()
+	r.res.Seconds.Total = time.Since(start).Seconds()
+	if err := context.Cause(r.ctx); err != nil {
+		return r.fail(err)
+	}
+	if s.reason != "" {
+		tol, _ := r.par.limits()
+		return &ConvergenceError{Method: r.plan.Method, Residual: s.residual, Tol: tol, Iters: s.iters, Reason: s.reason, Result: r.res}
+	}
+	r.progress.finish()
+	return nil
+}
