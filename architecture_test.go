@@ -31,6 +31,10 @@ type layer struct {
 // counts. An import not named here needs a reason in the commit that adds it.
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
+	// Kernels over objects make Gram matrices, in the form that backend has.
+	{folder: "kernels/objects", ours: []string{"kernels", "backend"}},
+	{folder: "kernels/strings", ours: []string{"kernels", "backend"}},
+	{folder: "kernels/trees", ours: []string{"kernels", "backend"}},
 	{folder: "kernels", others: []string{"github.com/agnivade/levenshtein"}},
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.

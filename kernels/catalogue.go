@@ -33,10 +33,10 @@ type Parameter struct {
 
 // The types of parameters.
 const (
-	oneNumber   = "number"
-	wholeNumber = "whole number"
-	oneOrEach   = "number, or [list] with one for each feature"
-	innerKernel = "kernel" // written without a name
+	OneNumber   = "number"
+	WholeNumber = "whole number"
+	OneOrEach   = "number, or [list] with one for each feature"
+	InnerKernel = "kernel" // written without a name
 )
 
 // arguments are the values of the parameters, in the Description's order of
@@ -65,7 +65,7 @@ func gamma(t string, rule string, convert func(float64) float64) Parameter {
 func matern(name, formula string, nu float64, aliases ...string) Description {
 	return Description{
 		Name: name, Aliases: aliases, Formula: formula + " with r = ‖x−z‖₂ / sigma",
-		Parameters: []Parameter{sigma(oneNumber)},
+		Parameters: []Parameter{sigma(OneNumber)},
 		Example:    name + "(sigma=2)",
 		Source:     maternSource,
 		build:      func(a arguments) Kernel { return Matern{Nu: nu, Sigma: a[0].number()} },
@@ -83,8 +83,8 @@ var catalogue = []Description{
 	{
 		Name: "polynomial", Aliases: []string{"poly"}, Formula: "(xᵀz + c)^degree",
 		Parameters: []Parameter{
-			{Name: "degree", Type: wholeNumber, Rule: "≥ 1"},
-			{Name: "c", Type: oneNumber, Default: "0", Rule: "finite, ≥ 0"},
+			{Name: "degree", Type: WholeNumber, Rule: "≥ 1"},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: "finite, ≥ 0"},
 		},
 		Example: "polynomial(degree=3,c=1)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.1",
@@ -93,8 +93,8 @@ var catalogue = []Description{
 	{
 		Name: "gaussian", Aliases: []string{"rbf"}, Formula: "exp(−‖x−z‖² / (2 sigma²)); with a list, exp(−½ Σ (x_p−z_p)²/sigma_p²)",
 		Parameters: []Parameter{
-			sigma(oneOrEach),
-			gamma(oneOrEach, "sigma = 1/√(2 gamma)", func(v float64) float64 { return math.Sqrt(0.5 / v) }),
+			sigma(OneOrEach),
+			gamma(OneOrEach, "sigma = 1/√(2 gamma)", func(v float64) float64 { return math.Sqrt(0.5 / v) }),
 		},
 		Example: "gaussian(sigma=2)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equation 4.9",
@@ -108,8 +108,8 @@ var catalogue = []Description{
 	{
 		Name: "laplacian", Formula: "exp(−‖x−z‖₁ / sigma)",
 		Parameters: []Parameter{
-			sigma(oneNumber),
-			gamma(oneNumber, "sigma = 1/gamma", func(v float64) float64 { return 1 / v }),
+			sigma(OneNumber),
+			gamma(OneNumber, "sigma = 1/gamma", func(v float64) float64 { return 1 / v }),
 		},
 		Example: "laplacian(sigma=2)",
 		Source:  "scikit-learn, sklearn.metrics.pairwise.laplacian_kernel",
@@ -121,8 +121,8 @@ var catalogue = []Description{
 	{
 		Name: "matern", Formula: "exponential, matern32 or matern52, by nu",
 		Parameters: []Parameter{
-			{Name: "nu", Type: oneNumber, Rule: "0.5, 1.5 or 2.5"},
-			sigma(oneNumber),
+			{Name: "nu", Type: OneNumber, Rule: "0.5, 1.5 or 2.5"},
+			sigma(OneNumber),
 		},
 		Example: "matern(nu=1.5,sigma=2)",
 		Source:  maternSource,
@@ -131,8 +131,8 @@ var catalogue = []Description{
 	{
 		Name: "rationalquadratic", Aliases: []string{"rq"}, Formula: "(1 + ‖x−z‖² / (2 a sigma²))^−a",
 		Parameters: []Parameter{
-			{Name: "a", Type: oneNumber, Rule: "finite, ≥ 1e-06"},
-			sigma(oneNumber),
+			{Name: "a", Type: OneNumber, Rule: "finite, ≥ 1e-06"},
+			sigma(OneNumber),
 		},
 		Example: "rationalquadratic(a=1,sigma=2)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, equation 4.19",
@@ -140,14 +140,14 @@ var catalogue = []Description{
 	},
 	{
 		Name: "cosine", Formula: "Σ_p cos(theta (x_p − z_p))",
-		Parameters: []Parameter{{Name: "theta", Type: oneNumber, Rule: positiveRule}},
+		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: positiveRule}},
 		Example:    "cosine(theta=1)",
 		Source:     "Schölkopf and Smola (2002), Learning with Kernels, section 4.4: translation invariant kernels",
 		build:      func(a arguments) Kernel { return Cosine{a[0].number()} },
 	},
 	{
 		Name: "cosineseries", Formula: "Σ_{i=0..l} Σ_p cos((2πi/l)(x_p − z_p))",
-		Parameters: []Parameter{{Name: "l", Type: wholeNumber, Rule: "≥ 1"}},
+		Parameters: []Parameter{{Name: "l", Type: WholeNumber, Rule: "≥ 1"}},
 		Example:    "cosineseries(l=4)",
 		Source:     "Vapnik (1998), Statistical Learning Theory: kernels generating Fourier expansions",
 		build:      func(a arguments) Kernel { return CosineSeries{int(a[0].number())} },
@@ -160,7 +160,7 @@ var catalogue = []Description{
 	},
 	{
 		Name: "chi2", Aliases: []string{"chisquared"}, Formula: "exp(−gamma Σ_p (x_p−z_p)² / (x_p+z_p)), features ≥ 0",
-		Parameters: []Parameter{{Name: "gamma", Type: oneNumber, Default: "1", Rule: positiveRule}},
+		Parameters: []Parameter{{Name: "gamma", Type: OneNumber, Default: "1", Rule: positiveRule}},
 		Example:    "chi2(gamma=1)",
 		Source:     "scikit-learn, sklearn.metrics.pairwise.chi2_kernel; Zhang, Marszałek, Lazebnik and Schmid (2007), IJCV 73",
 		build:      func(a arguments) Kernel { return ChiSquared{a[0].number()} },
@@ -180,8 +180,8 @@ var catalogue = []Description{
 	{
 		Name: "sigmoid", Formula: "tanh(a xᵀz + c); not positive semi-definite in general",
 		Parameters: []Parameter{
-			{Name: "a", Type: oneNumber, Rule: "finite"},
-			{Name: "c", Type: oneNumber, Default: "0", Rule: "finite"},
+			{Name: "a", Type: OneNumber, Rule: "finite"},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: "finite"},
 		},
 		Example: "sigmoid(a=0.1,c=0)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.3",
@@ -189,14 +189,14 @@ var catalogue = []Description{
 	},
 	{
 		Name: "exp", Formula: "exp(k(x, z)) of a kernel k",
-		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
+		Parameters: []Parameter{{Name: "k", Type: InnerKernel, Rule: "any kernel"}},
 		Example:    "exp(0.5*linear())",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, proposition 3.24",
 		wrap:       func(k Kernel) Kernel { return ExpOf{k} },
 	},
 	{
 		Name: "normalise", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
-		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
+		Parameters: []Parameter{{Name: "k", Type: InnerKernel, Rule: "any kernel"}},
 		Example:    "normalise(polynomial(degree=2,c=1))",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",
 		wrap:       func(k Kernel) Kernel { return Normalised{k} },

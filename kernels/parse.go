@@ -57,7 +57,7 @@ func (e *ParseError) Error() string {
 }
 
 // parser reads tokens and builds kernels by recursive descent. The first
-// failure is a panic with a *ParseError, which parse recovers: no level then
+// failure is a panic with a *ParseError, which run recovers: no level then
 // has to hand errors through.
 type parser struct {
 	text    string
@@ -67,12 +67,13 @@ type parser struct {
 	kernels int
 }
 
-func (p *parser) parse() (k Kernel, err error) {
+// run calls f and returns the error that fail was called with.
+func (p *parser) run(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case *ParseError:
-			k, err = nil, r
+			err = r
 		default:
 			panic(r)
 		}
@@ -80,11 +81,24 @@ func (p *parser) parse() (k Kernel, err error) {
 	if len(p.text) > maxLength {
 		p.fail(0, "the text is longer than %d bytes", maxLength)
 	}
+	f()
+	return nil
+}
+
+func (p *parser) parse() (k Kernel, err error) {
+	if err := p.run(func() { k = p.whole() }); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// whole reads all of the text as a kernel.
+func (p *parser) whole() Kernel {
 	p.advance()
 	if p.next.kind == endToken {
 		p.fail(0, "a kernel is needed, such as %s; there are %s", find("gaussian").Example, strings.Join(names(), ", "))
 	}
-	k = p.sum()
+	k := p.sum()
 	if p.next.kind != endToken {
 		p.unexpected("+, * or the end")
 	}
@@ -93,7 +107,7 @@ func (p *parser) parse() (k Kernel, err error) {
 	if len(k.String()) > maxLength { // or what was parsed could not be read back
 		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
 	}
-	return k, nil
+	return k
 }
 
 // fail ends the parsing with an error at a byte of the text.
@@ -278,7 +292,7 @@ func (p *parser) unknownParameter(d *Description) {
 func (p *parser) value(d *Description, q *Parameter) argument {
 	at := p.next.at
 	if p.take("[") {
-		if q.Type != oneOrEach {
+		if q.Type != OneOrEach {
 			p.fail(at, "%s: %s is one number, not a list", d.Name, q.Name)
 		}
 		a := argument{list: true}
@@ -293,7 +307,7 @@ func (p *parser) value(d *Description, q *Parameter) argument {
 		}
 	}
 	v := p.number()
-	if q.Type == wholeNumber && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
+	if q.Type == WholeNumber && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
 		p.fail(at, "%s: %s must be a whole number, got %v", d.Name, q.Name, v)
 	}
 	return argument{values: []float64{v}}

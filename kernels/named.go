@@ -1,0 +1,57 @@
+package kernels
+
+import (
+	"slices"
+	"strings"
+)
+
+// ParseNamed reads a kernel that is not of this package from its text,
+// name( parameter = value, … ), by the descriptions of those that there are. It
+// returns the description and the values of all its parameters, which are
+// single numbers, by name. An error is a *ParseError.
+func ParseNamed(text string, list []Description) (d Description, values map[string]float64, err error) {
+	p := &parser{text: text}
+	err = p.run(func() {
+		var known, all []string
+		for _, d := range list {
+			known = append(known, d.Name)
+			all = append(append(all, d.Name), d.Aliases...)
+		}
+		p.advance()
+		at, typed := p.next.at, p.next.text
+		if p.next.kind != nameToken {
+			p.fail(at, "a kernel is needed; there are %s", strings.Join(known, ", "))
+		}
+		i := slices.IndexFunc(list, func(d Description) bool {
+			name := strings.ToLower(typed)
+			return d.Name == name || slices.Contains(d.Aliases, name)
+		})
+		if i < 0 {
+			p.fail(at, "unknown kernel %s%s; there are %s", p.next, nearest(typed, all), strings.Join(known, ", "))
+		}
+		d = list[i]
+		p.advance()
+		values = map[string]float64{}
+		next := p.arguments(&d, at)
+		for _, q := range d.Parameters {
+			if q.InsteadOf == "" {
+				values[q.Name], next = next[0].number(), next[1:]
+			}
+		}
+		if p.next.kind != endToken {
+			p.unexpected("the end")
+		}
+	})
+	return d, values, err
+}
+
+// LeadingName is the name that a kernel's text begins with, in lower case; empty
+// when it begins with none.
+func LeadingName(text string) string {
+	p := &parser{text: text}
+	p.advance()
+	if p.next.kind != nameToken {
+		return ""
+	}
+	return strings.ToLower(p.next.text)
+}

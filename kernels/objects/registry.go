@@ -1,0 +1,66 @@
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Build makes a kernel from the values of its parameters.
+type Build func(values map[string]float64) Kernel
+
+var (
+	mu     sync.RWMutex
+	list   []kernels.Description
+	builds = map[string]Build{}
+)
+
+// Register makes a kernel known to Parse and Catalogue. It panics when the name
+// is taken.
+func Register(d kernels.Description, build Build) {
+	mu.Lock()
+	defer mu.Unlock()
+	if builds[d.Name] != nil {
+		panic(fmt.Sprintf("objects: Register: kernel %q is registered twice", d.Name))
+	}
+	builds[d.Name] = build
+	list = append(list, d)
+	slices.SortFunc(list, func(a, b kernels.Description) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+// Catalogue describes every kernel that Parse knows, by name.
+func Catalogue() []kernels.Description {
+	mu.RLock()
+	defer mu.RUnlock()
+	return slices.Clone(list)
+}
+
+// Knows tells whether text begins with the name of a kernel that Parse knows.
+func Knows(text string) bool {
+	name := kernels.LeadingName(text)
+	return slices.ContainsFunc(Catalogue(), func(d kernels.Description) bool {
+		return d.Name == name || slices.Contains(d.Aliases, name)
+	})
+}
+
+// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5).
+func Parse(text string) (Kernel, error) {
+	d, values, err := kernels.ParseNamed(text, Catalogue())
+	if err != nil {
+		return nil, err
+	}
+	mu.RLock()
+	k := builds[d.Name](values)
+	mu.RUnlock()
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}

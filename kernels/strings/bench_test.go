@@ -1,0 +1,50 @@
+package strings_test
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/kernels/strings"
+)
+
+// messages returns the first n texts of the SMS collection, or skips.
+func messages(t testing.TB, n int) []string {
+	const path = "../../../shared/data/sms_spam.csv"
+	f, err := os.Open(path)
+	if err != nil {
+		t.Skipf("the data is not here: %v", err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = rows[i+1][0]
+	}
+	return texts
+}
+
+// The Gram matrix of 500 messages has a sixteenth of the pairs of 2,000.
+func BenchmarkSubsequence(b *testing.B) {
+	texts := messages(b, 500)
+	for b.Loop() {
+		if _, err := (strings.Subsequence{Length: 3, Decay: 0.5}).Gram(context.Background(), texts, objects.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(500*501/2), "ns/pair")
+}
+
+func BenchmarkSpectrum(b *testing.B) {
+	texts := messages(b, 5574)
+	for b.Loop() {
+		if _, err := (strings.Spectrum{Length: 3}).Gram(context.Background(), texts, objects.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package strings
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// dynamic is the dynamic programme of the subsequence kernel for one string t
+// against any number of strings s.
+//
+// Let M_l(i, j) be the sum over the common subsequences of l characters that
+// end at s_i = t_j, weighted by λ^(spans in both). Then M_1 = λ², and with
+//
+//	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
+//
+// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of all M_p. Lodhi et
+// al. update every Q_l(i, j) by those of its neighbours. Here row i of s only
+// touches what changes: with Q_l(i, j) = λ^(i−base) R_l(j),
+//
+//	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
+//
+// which between two places where t has the character s_i is one multiple of the
+// powers of λ. All terms are positive: there is no cancellation. The power of
+// λ in front keeps the factors 1/λ^(i−base) of R_1 in range by moving base.
+type dynamic struct {
+	length int
+	decay  float64
+	powers []float64 // λ^d
+	window int       // rows after which base moves
+	r      [][]float64
+
+	t      []int32
+	start  []int32 // where the places of each character begin in places
+	places []int32
+	heads  []float64 // R_l at the places of a row, level by level
+	sums   []float64 // of each level
+}
+
+func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
+	d := &dynamic{
+		length: k.Length, decay: k.Decay, powers: powers,
+		window: math.MaxInt,
+		r:      make([][]float64, k.Length-1),
+		start:  make([]int32, characters+1),
+		places: make([]int32, longest),
+		heads:  make([]float64, max(k.Length-1, 0)*longest),
+		sums:   make([]float64, max(k.Length-1, 0)),
+	}
+	if k.Decay < 1 {
+		d.window = max(1, int(math.Log(1e-100)/math.Log(k.Decay)))
+	}
+	for l := range d.r {
+		d.r[l] = make([]float64, longest)
+	}
+	return d
+}
+
+// load takes t and sorts its places by character.
+func (d *dynamic) load(t []int32) {
+	d.t = t
+	clear(d.start)
+	for _, c := range t {
+		d.start[c]++
+	}
+	sum := int32(0)
+	for c, n := range d.start {
+		sum += n
+		d.start[c] = sum
+	}
+	for j := len(t) - 1; j >= 0; j-- {
+		c := t[j]
+		d.start[c]--
+		d.places[d.start[c]] = int32(j)
+	}
+}
+
+// value is k(s, t), not normalised.
+func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
+	n := len(d.t)
+	if len(s) < d.length || n < d.length {
+		return 0
+	}
+	sum := 0.0
+	if d.length == 1 {
+		for _, c := range s {
+			sum += float64(d.start[c+1] - d.start[c])
+		}
+		return sum * d.decay * d.decay
+	}
+	levels := d.length - 1
+	for _, r := range d.r {
+		clear(r[:n])
+	}
+	base, front := 0, 1.0 // λ^(i−base)
+	for i, c := range s {
+		if i-base == d.window {
+			for _, r := range d.r {
+				for j := range r[:n] {
+					r[j] *= front
+				}
+			}
+			base, front = i, 1
+		}
+		places := d.places[d.start[c]:d.start[c+1]]
+		if len(places) > 0 {
+			last := d.r[levels-1]
+			row := 0.0
+			for _, j := range places {
+				row += last[j]
+			}
+			sum += row * front
+			if i+1 < len(s) {
+				d.update(places, d.decay*d.decay/front)
+			}
+			if i&63 == 0 && stop() {
+				return 0
+			}
+		}
+		front *= d.decay
+	}
+	return sum
+}
+
+// update adds row i to every R_l; first is M_1 over λ^(i−base).
+func (d *dynamic) update(places []int32, first float64) {
+	levels, n := d.length-1, len(d.t)
+	// What is read must be from before this row.
+	heads := d.heads[:levels*len(places)]
+	for m, j := range places {
+		heads[m*levels] = first
+		for l := 1; l < levels; l++ {
+			heads[m*levels+l] = d.r[l-1][j]
+		}
+	}
+	clear(d.sums)
+	before := int(places[0])
+	for m, p := range places {
+		j, end := int(p), n
+		if m+1 < len(places) {
+			end = int(places[m+1]) + 1
+		}
+		powers := d.powers[1:][:end-j-1]
+		gap := d.powers[j-before]
+		before = j
+		for l := range d.sums {
+			d.sums[l] = d.sums[l]*gap + heads[m*levels+l]
+		}
+		l := 0
+		for ; l+1 < levels; l += 2 {
+			add2(d.r[l][j+1:end], d.r[l+1][j+1:end], powers, d.sums[l], d.sums[l+1])
+		}
+		if l < levels {
+			add(d.r[l][j+1:end], powers, d.sums[l])
+		}
+	}
+}
+
+// add is x ← x + f·y.
+func add(x, y []float64, f float64) {
+	y = y[:len(x)]
+	for i := range x {
+		x[i] += f * y[i]
+	}
+}
+
+// add2 is add on two rows with one pass over y.
+func add2(x0, x1, y []float64, f0, f1 float64) {
+	x1, y = x1[:len(x0)], y[:len(x0)]
+	for i := range x0 {
+		v := y[i]
+		x0[i] += f0 * v
+		x1[i] += f1 * v
+	}
+}

@@ -1,0 +1,188 @@
+package strings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum
+// kernel: a string kernel for SVM protein classification): the inner product of
+// how often each substring of Length characters occurs in s and in t, divided
+// by √(k(s,s) k(t,t)) unless Raw. A string shorter than Length has k = 0.
+//
+// The substrings of all strings are numbered once, in O(Length·|s|) for each
+// string; a value then takes O(|s|+|t|), and a row of a matrix only as much as
+// the string has substrings in common with the others.
+type Spectrum struct {
+	Length int  // ≥ 1
+	Raw    bool // not normalised
+}
+
+func init() {
+	objects.Register(kernels.Description{
+		Name:    "spectrum",
+		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalised",
+		Parameters: []kernels.Parameter{
+			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
+			normalisedParameter,
+		},
+		Example: "spectrum(length=3)",
+		Source:  "Leslie, Eskin and Noble (2002), The spectrum kernel: a string kernel for SVM protein classification",
+	}, func(v map[string]float64) objects.Kernel {
+		return Spectrum{Length: int(v["length"]), Raw: v["normalised"] == 0}
+	})
+}
+
+func (k Spectrum) String() string {
+	return fmt.Sprintf("spectrum(length=%d%s)", k.Length, rawText(k.Raw))
+}
+
+func (k Spectrum) Input() objects.Input { return objects.Text }
+
+// Check requires Length ≥ 1.
+func (k Spectrum) Check() error {
+	if k.Length < 1 {
+		return fmt.Errorf("strings: spectrum: length must be a whole number ≥ 1, got %d", k.Length)
+	}
+	return nil
+}
+
+func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+	if err := k.Check(); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	counts := k.counts(map[string]int32{}, texts)
+	gram, err := products(ctx, counts, counts, true, o)
+	if err == nil && !k.Raw {
+		diag := squares(counts)
+		objects.Normalise(gram, diag, diag)
+	}
+	return gram, err
+}
+
+func (k Spectrum) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+	if err := k.Check(); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	numbers := map[string]int32{}
+	cb := k.counts(numbers, b)
+	ca := k.counts(numbers, a)
+	cross, err := products(ctx, ca, cb, false, o)
+	if err == nil && !k.Raw {
+		objects.Normalise(cross, squares(ca), squares(cb))
+	}
+	return cross, err
+}
+
+func (k Spectrum) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("strings: spectrum: stopped: %w", context.Cause(ctx))
+	}
+	diag := squares(k.counts(map[string]int32{}, texts))
+	if !k.Raw {
+		diag = objects.Ones(diag)
+	}
+	return diag, nil
+}
+
+// count is how often a substring occurs, by its number.
+type count struct {
+	substring int32
+	times     float64
+}
+
+// counts counts the substrings of each text and numbers the new ones.
+func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
+	all := make([][]count, len(texts))
+	for i, s := range texts {
+		s = string([]rune(s)) // valid
+		var ends []int // bytes where characters end
+		var found []int32
+		begin := 0 // of the substring, in characters
+		for at, r := range s + "\x00" {
+			_ = r
+			if at == 0 {
+				continue
+			}
+			ends = append(ends, at)
+			if len(ends) < k.Length {
+				continue
+			}
+			from := 0
+			if begin > 0 {
+				from = ends[begin-1]
+			}
+			begin++
+			u := s[from:at]
+			number, ok := numbers[u]
+			if !ok {
+				number = int32(len(numbers))
+				numbers[u] = number
+			}
+			found = append(found, number)
+		}
+		slices.Sort(found)
+		for j, n := range found {
+			if j == 0 || n != found[j-1] {
+				all[i] = append(all[i], count{substring: n})
+			}
+			all[i][len(all[i])-1].times++
+		}
+	}
+	return all
+}
+
+// squares are the inner products of counts with themselves.
+func squares(all [][]count) []float64 {
+	sums := make([]float64, len(all))
+	for i, counts := range all {
+		for _, c := range counts {
+			sums[i] += c.times * c.times
+		}
+	}
+	return sums
+}
+
+// products are the inner products of all counts a with all b: for each
+// substring of a_i, those who have it are found in a list. They are sums of
+// whole numbers, exact up to 2⁵³ in any order.
+func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (backend.Host[float64], error) {
+	type holder struct {
+		who   int32
+		times float64
+	}
+	var holders [][]holder
+	for j, counts := range b {
+		for _, c := range counts {
+			for int(c.substring) >= len(holders) {
+				holders = append(holders, nil)
+			}
+			holders[c.substring] = append(holders[c.substring], holder{int32(j), c.times})
+		}
+	}
+	return objects.Pairs(ctx, len(a), len(b), lower, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+		return func(i, lo, hi int, out []float64) {
+			for _, c := range a[i] {
+				if int(c.substring) >= len(holders) || stop() {
+					continue
+				}
+				list := holders[c.substring]
+				from, _ := slices.BinarySearchFunc(list, lo, func(h holder, lo int) int { return int(h.who) - lo })
+				for _, h := range list[from:] {
+					if int(h.who) >= hi {
+						break
+					}
+					out[int(h.who)-lo] += c.times * h.times
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package strings
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// Subsequence is the string subsequence kernel (Lodhi, Saunders,
+// Shawe-Taylor, Cristianini and Watkins 2002, Text classification using string
+// kernels, JMLR 2): all subsequences of Length characters that s and t have in
+// common, with gaps or without, each weighted by Decay to the power of the
+// length of the span that it covers, in s and in t:
+//
+//	k(s, t) = Σ_u Σ_{i: u=s[i]} Σ_{j: u=t[j]} Decay^(l(i) + l(j))
+//
+// with l(i) the last index less the first, plus 1. It is divided by
+// √(k(s,s) k(t,t)) unless Raw; a string shorter than Length has k = 0.
+//
+// A value takes O(Length·|s|·|t|) operations at most, and less as fewer
+// characters are equal: only where they are, is there something to add up.
+type Subsequence struct {
+	Length int     // ≥ 1
+	Decay  float64 // 0 < Decay ≤ 1
+	Raw    bool    // not normalised
+}
+
+func init() {
+	objects.Register(kernels.Description{
+		Name: "subsequence", Aliases: []string{"ssk"},
+		Formula: "Σ over common subsequences of decay^(spans in both), normalised",
+		Parameters: []kernels.Parameter{
+			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
+			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
+			normalisedParameter,
+		},
+		Example: "subsequence(length=3,decay=0.5)",
+		Source:  "Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification using string kernels, JMLR 2",
+	}, func(v map[string]float64) objects.Kernel {
+		return Subsequence{Length: int(v["length"]), Decay: v["decay"], Raw: v["normalised"] == 0}
+	})
+}
+
+var normalisedParameter = kernels.Parameter{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"}
+
+// rawText is what stands in a kernel's text when it is not normalised.
+func rawText(raw bool) string {
+	if raw {
+		return ",normalised=0"
+	}
+	return ""
+}
+
+func (k Subsequence) String() string {
+	return fmt.Sprintf("subsequence(length=%d,decay=%s%s)", k.Length, strconv.FormatFloat(k.Decay, 'g', -1, 64), rawText(k.Raw))
+}
+
+func (k Subsequence) Input() objects.Input { return objects.Text }
+
+// Check requires Length ≥ 1 and 0 < Decay ≤ 1.
+func (k Subsequence) Check() error {
+	if k.Length < 1 {
+		return fmt.Errorf("strings: subsequence: length must be a whole number ≥ 1, got %d", k.Length)
+	}
+	if !(k.Decay > 0 && k.Decay <= 1) {
+		return fmt.Errorf("strings: subsequence: decay must be > 0 and ≤ 1, got %v", k.Decay)
+	}
+	return nil
+}
+
+func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+	if err := k.Check(); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	c := newCoder()
+	coded := c.all(texts)
+	gram, err := objects.Pairs(ctx, len(texts), len(texts), true, o, k.worker(c, coded, coded))
+	if err == nil && !k.Raw {
+		diag := make([]float64, len(texts))
+		for i := range diag {
+			diag[i] = gram.Row(i)[i]
+		}
+		objects.Normalise(gram, diag, diag)
+	}
+	return gram, err
+}
+
+func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+	if err := k.Check(); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	c := newCoder()
+	ca, cb := c.all(a), c.all(b)
+	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(c, ca, cb))
+	if err != nil || k.Raw {
+		return cross, err
+	}
+	da, err := k.diag(ctx, c, ca, o)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	db, err := k.diag(ctx, c, cb, o)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	objects.Normalise(cross, da, db)
+	return cross, nil
+}
+
+func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	c := newCoder()
+	diag, err := k.diag(ctx, c, c.all(texts), o)
+	if err != nil || k.Raw {
+		return diag, err
+	}
+	return objects.Ones(diag), nil
+}
+
+// diag is k(s, s), not normalised, without progress.
+func (k Subsequence) diag(ctx context.Context, c *coder, coded [][]int32, o objects.Options) ([]float64, error) {
+	return objects.Each(ctx, len(coded), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
+		f := k.worker(c, coded, coded)(stop)
+		return func(i int) float64 {
+			var v [1]float64
+			f(i, i, i+1, v[:])
+			return v[0]
+		}
+	})
+}
+
+// worker makes the function that evaluates a row of pairs.
+func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+	longest := 0
+	for _, s := range a {
+		longest = max(longest, len(s))
+	}
+	powers := make([]float64, longest+1)
+	for d := range powers {
+		// What is far below every other term is 0: denormal numbers are slow.
+		if p := math.Pow(k.Decay, float64(d)); p > 1e-280 {
+			powers[d] = p
+		}
+	}
+	return func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+		d := newDynamic(k, powers, c.size(), longest)
+		return func(i, lo, hi int, out []float64) {
+			d.load(a[i])
+			for j := lo; j < hi && !stop(); j++ {
+				out[j-lo] = d.value(b[j], stop)
+			}
+		}
+	}
+}
+
+// coder numbers characters in the order in which they come.
+type coder struct{ codes map[rune]int32 }
+
+func newCoder() *coder { return &coder{codes: map[rune]int32{}} }
+
+func (c *coder) size() int { return len(c.codes) }
+
+func (c *coder) all(texts []string) [][]int32 {
+	coded := make([][]int32, len(texts))
+	for i, s := range texts {
+		for _, r := range s {
+			code, ok := c.codes[r]
+			if !ok {
+				code = int32(len(c.codes))
+				c.codes[r] = code
+			}
+			coded[i] = append(coded[i], code)
+		}
+	}
+	return coded
+}
