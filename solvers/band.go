@@ -84,7 +84,7 @@ func newBandForm(b backend.Backend[float64], mem *memory, a backend.Matrix[float
 	return f, nil
 }
 
-// bandBytes is what a bandForm of order n takes beside A, in elements.
+// bandElements is what a bandForm of order n takes beside A, in elements.
 func bandElements(n, width int) int64 {
 	return add(3*elements(width, width), 3*elements(n, width))
 }
@@ -230,8 +230,8 @@ func (f *bandForm) update(a, v, t backend.Matrix[float64]) error {
 	if w2 > 0 && v2 > 0 {
 		c = math.Sqrt(math.Sqrt(w2 / v2))
 	}
-	f.clear(plus)
-	f.clear(minus)
+	clearMatrix(b, plus)
+	clearMatrix(b, minus)
 	scale := constants(width, c)
 	b.ColAxpy(scale, v, plus)
 	b.ColAxpy(scale, v, minus)

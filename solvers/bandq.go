@@ -2,15 +2,6 @@ package solvers
 
 import "github.com/mercer-go/mercer/backend"
 
-// clear queues m ← 0: a product over nothing, with β = 0.
-func (f *bandForm) clear(m backend.Matrix[float64]) {
-	rows, cols := m.Dims()
-	if rows == 0 || cols == 0 {
-		return
-	}
-	f.b.Gemm(backend.NoTrans, backend.Transpose, 0, f.w[0].View(0, 0, rows, 0), f.w[0].View(0, 0, cols, 0), 0, m)
-}
-
 // apply waits: X ← op(Q) X for an n × t matrix, t ≤ the columns of scratch,
 // which are two width × t matrices.
 func (f *bandForm) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
@@ -70,7 +61,7 @@ func (f *bandForm) formQ() error {
 func (f *bandForm) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first
-	f.clear(f.a.View(first, first, rest, count))
-	f.clear(f.a.View(first, first, count, rest))
+	clearMatrix(f.b, f.a.View(first, first, rest, count))
+	clearMatrix(f.b, f.a.View(first, first, count, rest))
 	f.b.AddDiag([]float64{1}, f.a.View(first, first, count, count))
 }

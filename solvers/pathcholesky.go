@@ -150,8 +150,7 @@ func inverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch
 		}
 		cols, rest := min(width, n-first), n-first
 		x := scratch.View(0, 0, rest, cols)
-		none := x.View(0, 0, rest, 0)
-		b.Gemm(backend.NoTrans, backend.Transpose, 0, none, scratch.View(0, 0, cols, 0), 0, x)
+		clearMatrix(b, x)
 		b.AddDiag([]float64{1}, x.View(0, 0, cols, cols))
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, rest, rest), x)
 		if err := b.ColDot(diag[first:first+cols], x, x); err != nil {

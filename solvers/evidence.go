@@ -1,0 +1,271 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Evidence is the log marginal likelihood of the targets under a Gaussian
+// process with covariance s²(K + λW⁻¹), W the samples' weights:
+//
+//	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
+//
+// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: N is
+// their sum then, and log det C stands for that of the longer matrix, which is
+// larger by Σ_i (w_i − 1) ln λ + ln w_i.
+type Evidence struct {
+	Log float64
+	// Scale is s² of each output: 1, or y_jᵀC⁻¹y_j/N, the one that makes Log
+	// largest, with EvidenceParams.FitScale.
+	Scale []float64
+	// Gradient is ∂Log/∂θ of the parameters of kernels.Params, by ln θ where
+	// Log is set there, and Lambda ∂Log/∂ln λ. With FitScale the scale follows.
+	Gradient []float64
+	Lambda   float64
+}
+
+// EvidenceParams are the choices of a caller; the zero value is right for most.
+type EvidenceParams struct {
+	FitScale bool
+	Gradient bool  // also the derivatives, which cost about twice as much again
+	Memory   int64 // bytes that may be taken on the device; 0: all that it has free
+}
+
+// evidenceBlock is how many columns of C⁻¹ are in work at a time.
+const evidenceBlock = 256
+
+// LogEvidence computes the Evidence of p, which has no intercept and λ > 0:
+// n³/3 operations for the factor, and 2n³/3 for the derivatives, which take
+//
+//	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
+//
+// (Rasmussen and Williams 2006, equation 5.9). C⁻¹ is made in blocks of columns,
+// and of them only what is on and below the diagonal; no second n×n matrix is
+// stored.
+func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par EvidenceParams) (*Evidence, error) {
+	if p.Intercept {
+		return nil, errors.New("solvers: evidence: an intercept has no prior: subtract the mean of y instead")
+	}
+	f, err := newCovariance(ctx, dev, "evidence", p, par.Memory, func(n, d, t int) int64 {
+		e := elements(n, t)
+		if par.Gradient {
+			e = add(e, add(elements(2*n, min(n, evidenceBlock)), elements(n, t)))
+		}
+		return e
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer f.mem.freeAll()
+	e, err := f.evidence(par)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: evidence: %w", err)
+	}
+	return e, nil
+}
+
+// covariance is C = K + λW⁻¹ = LLᵀ on the device.
+type covariance struct {
+	ctx  context.Context
+	b    backend.Backend[float64]
+	mem  *memory
+	s    *samples
+	x, l backend.Matrix[float64]
+}
+
+// newCovariance factors C; more is the elements that its user takes besides.
+func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64) (*covariance, error) {
+	if dev == nil {
+		return nil, errors.New("solvers: no device was given")
+	}
+	if limit < 0 {
+		return nil, fmt.Errorf("solvers: %s: memory must be ≥ 0 bytes, got %d", what, limit)
+	}
+	if err := p.checkShapes(); err != nil {
+		return nil, err
+	}
+	if !(p.Lambda > 0) {
+		return nil, fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
+	}
+	s := newSamples(p)
+	wrapped := wrapper(dev) != nil && s.plain(false)
+	plan := PathPlan{Method: PathMethod(what), rows: s.n}
+	plan.bytesOf = func(n int) int64 {
+		e := add(elements(n, n), more(n, s.d, s.t))
+		if !wrapped {
+			e = add(e, elements(n, s.d))
+		}
+		return bytes(e)
+	}
+	plan.Bytes = plan.bytesOf(s.n)
+	if err := plan.fits(dev, limit); err != nil {
+		return nil, err
+	}
+	if err := p.checkValues(ctx); err != nil {
+		return nil, err
+	}
+	b := dev.F64().With(ctx, nil)
+	f := &covariance{ctx: ctx, b: b, mem: newMemory(dev, b), s: s}
+	if err := f.factor(); err != nil {
+		f.mem.freeAll()
+		if errors.Is(err, backend.ErrNotPosDef) {
+			return nil, err // in its own words
+		}
+		return nil, fmt.Errorf("solvers: %s: %w", what, err)
+	}
+	return f, nil
+}
+
+func (f *covariance) factor() error {
+	var err error
+	base := pathBase{mem: f.mem, s: f.s}
+	if f.x, err = base.work(f.ctx, f.b).placeX(); err != nil {
+		return err
+	}
+	if f.l, err = f.mem.new(f.s.n, f.s.n); err != nil {
+		return err
+	}
+	f.b.Gram(f.l, f.s.Kernel, f.x, f.x)
+	f.b.AddDiag(f.s.shift(), f.l)
+	before, err := diagonal(f.b, f.l)
+	if err != nil {
+		return err
+	}
+	if err = f.b.Potrf(backend.Lower, f.l); err == nil {
+		err = roundedPivot(f.b, f.l, before)
+	}
+	if errors.Is(err, backend.ErrNotPosDef) {
+		return base.explain(err)
+	}
+	return err
+}
+
+func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
+	s, b := f.s, f.b
+	e := &Evidence{Scale: make([]float64, s.t)}
+	y := backend.NewHost[float64](s.n, s.t)
+	s.fill(y, s.Y, nil, 0, false)
+	sol, err := f.mem.new(s.n, s.t)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Upload(sol, y); err != nil {
+		return nil, err
+	}
+	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, sol)
+	squares := make([]float64, s.t) // yᵀC⁻¹y
+	if err := b.ColDot(squares, sol, sol); err != nil {
+		return nil, err
+	}
+	pivots, err := diagonal(b, f.l)
+	if err != nil {
+		return nil, err
+	}
+	n, logDet := 0.0, 0.0
+	for i, v := range pivots {
+		w := s.weightOf(i)
+		n += w
+		logDet += 2*math.Log(v) + (w-1)*math.Log(s.Lambda) + math.Log(w)
+	}
+	for j, q := range squares {
+		e.Scale[j] = 1
+		if par.FitScale {
+			e.Scale[j] = q / n
+		}
+		if !(e.Scale[j] > 0) {
+			return nil, fmt.Errorf("column %d of y is zero: it has no scale", j+1)
+		}
+		e.Log -= (q/e.Scale[j] + n*math.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
+	}
+	if par.Gradient {
+		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, sol)
+		if err := f.gradient(e, sol); err != nil {
+			return nil, err
+		}
+	}
+	if math.IsNaN(e.Log) || math.IsInf(e.Log, 0) {
+		return nil, errors.New("the evidence is not finite: scale the features and targets down")
+	}
+	return e, nil
+}
+
+// gradient sets the derivatives; alpha is C⁻¹y.
+func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error {
+	s, b := f.s, f.b
+	scaled, err := f.mem.new(s.n, s.t) // α_j/s_j²
+	if err != nil {
+		return err
+	}
+	inverse := make([]float64, s.t)
+	for j, v := range e.Scale {
+		inverse[j] = 1 / v
+	}
+	b.ColAxpy(inverse, alpha, scaled)
+	width := min(s.n, evidenceBlock)
+	var scratch [2]backend.Matrix[float64] // columns of M, and of ∂K/∂θ
+	for i := range scratch {
+		if scratch[i], err = f.mem.new(s.n, width); err != nil {
+			return err
+		}
+	}
+	derivatives := kernels.Gradient(s.Kernel)
+	e.Gradient = make([]float64, len(derivatives))
+	sums := make([]float64, width)
+	for first := 0; first < s.n; first += width {
+		if f.ctx.Err() != nil {
+			return context.Cause(f.ctx)
+		}
+		rest := s.n - first
+		cols := min(width, rest)
+		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
+		// Rows from first on of L⁻¹'s columns, and then of C⁻¹'s, need nothing
+		// of those above.
+		l := f.l.View(first, first, rest, rest)
+		clearMatrix(b, m)
+		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, m)
+		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, m)
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled.View(first, 0, rest, s.t), alpha.View(first, 0, cols, s.t), -float64(s.t), m)
+		corner, err := diagonal(b, m.View(0, 0, cols, cols))
+		if err != nil {
+			return err
+		}
+		for k, v := range corner {
+			w := s.weightOf(first + k)
+			e.Lambda += (v*s.Lambda/w - float64(s.t)*(w-1)) / 2
+		}
+		// What lies below the diagonal counts twice. Of the block on the
+		// diagonal Gram gives the lower triangle.
+		block := f.x.View(first, 0, cols, s.d)
+		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
+		clearMatrix(b, top)
+		for i, d := range derivatives {
+			b.Gram(top, d, block, block)
+			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
+			if err := b.ColDot(sums[:cols], m, dk); err != nil {
+				return err
+			}
+			ends, err := diagonal(b, top)
+			if err != nil {
+				return err
+			}
+			for k, v := range ends {
+				e.Gradient[i] += sums[k] - corner[k]*v/2
+			}
+		}
+	}
+	return nil
+}
+
+// clearMatrix queues m ← 0: a product over nothing, with β = 0.
+func clearMatrix(b backend.Backend[float64], m backend.Matrix[float64]) {
+	rows, cols := m.Dims()
+	if rows > 0 && cols > 0 {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 0, m.View(0, 0, rows, 0), m.View(0, 0, 0, cols), 0, m)
+	}
+}
