@@ -1,7 +1,7 @@
 package solvers
 
 import (
-	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -36,8 +36,7 @@ type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
 	Count int        // M; 0 is about 10√n. All different samples are taken when there are fewer
 	// Pool is the number of samples, drawn uniformly in one pass, among which a
-	// rule other than UniformCenters looks, and of which Falkon's preconditioner
-	// is made; 0 is 2M, and M for UniformCenters.
+	// rule other than UniformCenters looks; 0 is 2M, and at least 500.
 	Pool int
 	Seed uint64
 }
@@ -49,12 +48,12 @@ func (c CenterChoice) sizes(n int) (m, pool int) {
 		m = int(10 * math.Sqrt(float64(n)))
 	}
 	m = min(m, n)
+	if c.Rule == UniformCenters || c.Rule == "" {
+		return m, m
+	}
 	pool = c.Pool
 	if pool == 0 {
-		pool = m
-		if c.Rule != UniformCenters && c.Rule != "" {
-			pool = max(2*m, 500)
-		}
+		pool = max(2*m, 500)
 	}
 	return m, min(max(pool, m), n)
 }
@@ -98,94 +97,118 @@ func (c CenterChoice) flops(n, d int) float64 {
 }
 
 // choose returns the centers, those given if there are any, and the samples for
-// Falkon's preconditioner.
-func (p NystromProblem) choose(r *streamRun) (centers, sample backend.Host[float64], err error) {
+// Falkon's preconditioner, count of them. It reads the samples once if it must.
+func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q sampled, err error) {
 	n, d, _ := p.Data.Dims()
-	c := p.Choice
-	m, size := c.sizes(n)
+	m, size := p.Choice.sizes(n)
+	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(p.Choice.Seed, stream)) }
+	pool := newReservoir(size, d, random(1))
+	pool.distinct = make(map[string]bool, size)
+	some := newReservoir(count, d, random(2))
 	given := p.Centers.Rows > 0
-	if given {
-		if r.plan.Method == Normal {
-			return p.Centers, sample, nil
+	if given && count == 0 {
+		return p.Centers, q, nil
+	}
+	f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
+	err = f.pass(r.ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
+		for i := range x.Rows {
+			if !given {
+				pool.offer(x.Row(i), w[i])
+			}
+			some.offer(x.Row(i), w[i])
 		}
-		m = p.Centers.Rows
-		size = min(n, max(m, c.Pool))
-	}
-	random := rand.New(rand.NewPCG(c.Seed, 0x63656e74))
-	pool, live, err := reservoir(r.ctx, p.Data, size, random)
+		return nil
+	})
 	if err != nil {
-		return centers, sample, err
+		return centers, q, err
 	}
+	q = some.sampled(f.n)
 	if given {
-		return p.Centers, pool, nil
+		return p.Centers, q, nil
 	}
-	if m = min(m, pool.Rows); m == pool.Rows {
-		return pool, pool, nil
+	from := pool.sampled(f.n).x
+	if m = min(m, from.Rows); m == from.Rows {
+		return from, q, nil
 	}
 	var rows []int
-	switch c.Rule {
+	switch p.Choice.Rule {
 	case PivotCenters:
-		rows, err = r.pivotCenters(p, pool, m)
+		rows, err = r.pivotCenters(p, from, m)
 	case LeverageCenters:
-		rows, err = r.leverageCenters(p, pool, m, live, random)
+		rows, err = r.leverageCenters(p, from, m, f.n, random(3))
 	case SpreadCenters:
-		rows, err = r.spreadCenters(pool, m, random)
-	default:
-		rows = drawRows(random, pool.Rows, m)
+		rows, err = r.spreadCenters(from, m, random(3))
 	}
 	if err != nil {
-		return centers, sample, err
+		return centers, q, err
 	}
 	slices.Sort(rows) // the order of the samples, whatever that of the choice
 	centers = backend.NewHost[float64](len(rows), d)
 	for j, i := range rows {
-		copy(centers.Row(j), pool.Row(i))
+		copy(centers.Row(j), from.Row(i))
 	}
-	return centers, pool, nil
+	return centers, q, nil
 }
 
-// reservoir reads the samples once and returns up to size different ones of
-// weight > 0, each set of them equally likely when none are repeated (algorithm R
-// of Waterman, in Knuth, The Art of Computer Programming 2, 3.4.2), and the
-// number of samples of weight > 0.
-func reservoir(ctx context.Context, data Rows, size int, random *rand.Rand) (pool backend.Host[float64], live int, err error) {
-	_, d, _ := data.Dims()
-	pool = backend.NewHost[float64](size, d)
-	at := make(map[string]bool, size)
-	text := make([]byte, 0, 8*d)
-	key := func(row []float64) []byte {
-		text = text[:0]
-		for _, v := range row {
-			bits := math.Float64bits(v + 0) // −0 is 0
-			for range 8 {
-				text = append(text, byte(bits))
-				bits >>= 8
-			}
-		}
-		return text
+// sampled is some of the samples, drawn uniformly, that stand for all.
+type sampled struct {
+	x     backend.Host[float64]
+	roots []float64 // of the weight of each, and of how many it stands for
+}
+
+// A reservoir draws from a stream: each set of samples is equally likely
+// (algorithm R of Waterman, in Knuth, The Art of Computer Programming 2, 3.4.2).
+type reservoir struct {
+	x        backend.Host[float64]
+	weights  []float64
+	filled   int
+	seen     int
+	random   *rand.Rand
+	distinct map[string]bool // not nil: a sample equal to one that is here is passed over
+	text     []byte
+}
+
+func newReservoir(size, d int, random *rand.Rand) *reservoir {
+	return &reservoir{x: backend.NewHost[float64](size, d), weights: make([]float64, size), random: random}
+}
+
+func (r *reservoir) offer(row []float64, weight float64) {
+	if r.distinct != nil && r.distinct[r.key(row)] {
+		return
 	}
-	seen, filled := 0, 0
-	f := newFeed(data, min(1<<12, max(1, 1<<17/d)))
-	err = f.pass(ctx, func(_ int, x, _ backend.Host[float64], _ []float64) error {
-		for i := range x.Rows {
-			row := x.Row(i)
-			if at[string(key(row))] {
-				continue
-			}
-			seen++
-			if filled < size {
-				copy(pool.Row(filled), row)
-				at[string(key(row))] = true
-				filled++
-			} else if j := random.IntN(seen); j < size {
-				delete(at, string(key(pool.Row(j))))
-				copy(pool.Row(j), row)
-				at[string(key(row))] = true
-			}
+	r.seen++
+	at := r.filled
+	if at == r.x.Rows {
+		if at = r.random.IntN(r.seen); at >= r.x.Rows {
+			return
 		}
-		return nil
-	})
-	return pool.View(0, 0, filled, d), f.n, err
+		delete(r.distinct, r.key(r.x.Row(at)))
+	} else {
+		r.filled++
+	}
+	copy(r.x.Row(at), row)
+	r.weights[at] = weight
+	if r.distinct != nil {
+		r.distinct[r.key(row)] = true
+	}
+}
+
+// key is equal for equal rows.
+func (r *reservoir) key(row []float64) string {
+	r.text = r.text[:0]
+	for _, v := range row {
+		r.text = binary.LittleEndian.AppendUint64(r.text, math.Float64bits(v+0)) // −0 is 0
+	}
+	return string(r.text)
+}
+
+// sampled returns what was drawn from n samples.
+func (r *reservoir) sampled(n int) sampled {
+	s := sampled{x: r.x.View(0, 0, r.filled, r.x.Cols), roots: make([]float64, r.filled)}
+	for i := range s.roots {
+		s.roots[i] = math.Sqrt(r.weights[i] * float64(n) / float64(r.filled))
+	}
+	return s
 }
 
 // drawRows returns count different numbers below n, each set equally likely,

@@ -7,16 +7,19 @@ import (
 )
 
 // falkon is the preconditioner of Rudi, Carratino and Rosasco (2017): the
-// normal equations with the samples replaced by a few of them, Q, counted
+// normal equations with all n samples replaced by some of them, Q, counted
 // n/|Q| times each,
 //
-//	P = (n/|Q|) Φ_Qᵀ Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
-//	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ Φ_Q T⁻¹ + λI
+//	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
+//	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// For centers drawn from the samples they are Q themselves, as in the paper;
-// centers drawn otherwise need a Q of their own. T and A share one matrix of
-// M+1 rows: T is the upper triangle of its first M rows, A the lower one of its
-// last M.
+// The paper takes the centers for Q. With five times as many samples, which is
+// the rule here, the method needs less than half of the steps where λ is small
+// (24 instead of 62 for 50,000 rows of nycflights13, M = 1000, λ = 1, residual
+// 1e-6), and no assumption about the centers.
+//
+// T and A share one matrix of M+1 rows: T is the upper triangle of its first M
+// rows, A the lower one of its last M.
 type falkon struct {
 	b    backend.Backend[float64]
 	t    backend.Matrix[float64] // upper; nil: S = I
@@ -27,10 +30,9 @@ type falkon struct {
 // falkonBytes is what newFalkon takes on the device.
 func falkonBytes(m int) int64 { return bytes(elements(m+1, m)) }
 
-// newFalkon makes the preconditioner from the samples q, |Q|×d, for a problem
-// whose weights sum to total. It works in the pieces of w. What was added to the
-// diagonal of S to factor it is returned.
-func newFalkon(w *streamed, q backend.Host[float64], total float64) (f *falkon, jitter float64, err error) {
+// newFalkon makes the preconditioner from the samples q. It works in the pieces
+// of w. What was added to the diagonal of S to factor it is returned.
+func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.both, err = w.mem.new(w.m+1, w.m); err != nil {
 		return nil, 0, err
@@ -44,8 +46,8 @@ func newFalkon(w *streamed, q backend.Host[float64], total float64) (f *falkon, 
 	}
 	w.b.AddDiag([]float64{w.lambda}, f.a)
 	rows, _ := w.phi.Dims()
-	for i := 0; i < q.Rows; i += rows {
-		h := q.View(i, 0, min(rows, q.Rows-i), q.Cols)
+	for i := 0; i < q.x.Rows; i += rows {
+		h := q.x.View(i, 0, min(rows, q.x.Rows-i), w.d)
 		x, phi := w.x.View(0, 0, h.Rows, w.d), w.phi.View(0, 0, h.Rows, w.m)
 		if err := w.b.Upload(x, h); err != nil {
 			return nil, 0, err
@@ -54,7 +56,10 @@ func newFalkon(w *streamed, q backend.Host[float64], total float64) (f *falkon, 
 		if f.t != nil {
 			w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		}
-		w.b.Syrk(backend.Lower, backend.Transpose, total/float64(q.Rows), phi, 1, f.a)
+		if err := scaleRows(w.b, phi, phi, q.roots[i:i+h.Rows]); err != nil {
+			return nil, 0, err
+		}
+		w.b.Syrk(backend.Lower, backend.Transpose, 1, phi, 1, f.a)
 		if err := w.b.Sync(); err != nil {
 			return nil, 0, err
 		}

@@ -47,6 +47,7 @@ type StreamParams struct {
 	// must reach; 0 is 1e-6.
 	Tol     float64
 	MaxIter int // passes over the samples; 0 is 500
+	Sample  int // samples of which Falkon's preconditioner is made; 0 is 5M
 }
 
 // NystromResult is a solved NystromProblem. Of Result, Alpha and Coef are empty,
@@ -76,25 +77,40 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
-	_, _, t := p.Data.Dims()
+	n, _, t := p.Data.Dims()
 	run := newStreamRun(ctx, dev, par, plan)
 	defer run.mem.freeAll()
 
-	var centers, sample backend.Host[float64]
+	var centers backend.Host[float64]
+	var q sampled
 	err = run.timed("centers", &run.res.Seconds.Gram, func() error {
 		var err error
-		centers, sample, err = p.choose(run)
+		count := 0
+		if plan.Method == Falkon {
+			count = par.sample(n, p.size())
+		}
+		centers, q, err = p.choose(run, count)
 		return err
 	})
 	if err != nil {
 		return nil, run.fail(err)
 	}
-	s, err := run.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, sample, p.Lambda, p.Intercept)
+	s, err := run.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, run.fail(err)
 	}
 	err = run.finish(s, start)
 	return &NystromResult{Result: *run.res, Centers: centers, Beta: s.beta}, err
+}
+
+// size is M, or more where samples are repeated.
+func (p NystromProblem) size() int {
+	if p.Centers.Rows > 0 {
+		return p.Centers.Rows
+	}
+	n, _, _ := p.Data.Dims()
+	m, _ := p.Choice.sizes(n)
+	return m
 }
 
 // Plan returns what SolveNystrom would do and take, without reading a sample.
@@ -115,7 +131,6 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if err := p.Choice.check(); err != nil {
 		return Plan{}, err
 	}
-	m, pool := p.Choice.sizes(n)
 	choice := p.Choice
 	if c := p.Centers; c.Rows != 0 {
 		if c.Rows < 0 || c.Cols != d || c.Stride < c.Cols || len(c.Data) < (c.Rows-1)*c.Stride+c.Cols {
@@ -124,9 +139,10 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		if err := checkFinite(context.Background(), "centers", c); err != nil {
 			return Plan{}, err
 		}
-		m, pool, choice = c.Rows, min(n, max(c.Rows, p.Choice.Pool)), CenterChoice{}
+		choice = CenterChoice{}
 	}
-	z := streamSizes{n: n, d: d, t: t, m: m, pool: pool, basis: backend.GramFlops(n, m, d, false), whitened: true}
+	m := p.size()
+	z := streamSizes{n: n, d: d, t: t, m: m, basis: 2 * float64(d), whitened: true}
 	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m

@@ -153,9 +153,9 @@ func TestNystromDense(t *testing.T) {
 			for _, intercept := range []bool{false, true} {
 				want := denseFit(t, phi, penalty, y, w, 0.01, intercept)
 				for _, method := range []Method{Normal, Falkon} {
-					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w), Centers: centers, Choice: CenterChoice{Pool: 100}, Lambda: 0.01, Intercept: intercept}
+					p := NystromProblem{Kernel: k, Data: InMemory(x, y, w), Centers: centers, Lambda: 0.01, Intercept: intercept}
 					const tol = 1e-11
-					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol})
+					res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: method, Tol: tol, Sample: 100})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -417,7 +417,7 @@ func TestNystromRefused(t *testing.T) {
 		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
 		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil)} },
 		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
-			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15}
+			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, Sample: 6}
 		},
 	} {
 		p, par := good, StreamParams{}

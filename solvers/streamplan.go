@@ -10,8 +10,7 @@ import (
 // streamSizes are what a plan for a problem in passes depends on.
 type streamSizes struct {
 	n, d, t, m int
-	pool       int     // samples for Falkon's preconditioner
-	basis      float64 // operations of filling Φ once, as the backend counts them
+	basis      float64 // operations for one value of Φ, as the backend counts them
 	whitened   bool    // S is not I: Falkon factors it too
 }
 
@@ -38,21 +37,21 @@ type streamEstimate struct {
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)
-	flops = z.basis + values*thin
-	return flops, z.basis + values*(valueCost+min(thin/rateThin, thin+200))
+	return values * (z.basis + thin), values * (z.basis + valueCost + min(thin/rateThin, thin+200))
 }
 
-// estimate is that of Normal or Falkon. extra is what the basis and the choice of
+// estimate is that of Normal or Falkon, with a preconditioner made of so many
+// samples. extra is what the basis and the choice of
 // centers take, for a number of functions.
-func (z streamSizes) estimate(m Method, extra int64) streamEstimate {
+func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor, passes := bytes(elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m), float64(normalPasses)
 	if m == Falkon {
 		matrix, passes = falkonBytes(z.m), falkonPasses
 		gram = 0
-		factor += backend.SyrkFlops(z.m, z.pool)
+		factor += backend.SyrkFlops(z.m, sample)
 		if z.whitened {
-			factor += backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, z.pool)
+			factor += backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
 		}
 	}
 	return streamEstimate{
@@ -76,7 +75,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		s := z
 		s.m = m
 		alone, basis := extra(m)
-		e := s.estimate(method, basis)
+		e := s.estimate(method, par.sample(z.n, m), basis)
 		e.bytes = max(e.bytes, alone)
 		return e
 	}

@@ -32,6 +32,8 @@ func (p StreamParams) check() error {
 		return fmt.Errorf("solvers: memory must be ≥ 0 bytes, got %d", p.Memory)
 	case !(p.Tol >= 0 && p.Tol < 1):
 		return fmt.Errorf("solvers: the tolerance must be ≥ 0 and below 1, got %v", p.Tol)
+	case p.Sample < 0:
+		return fmt.Errorf("solvers: the number of samples for the preconditioner must be ≥ 0, got %d", p.Sample)
 	case p.MaxIter < 0:
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", p.MaxIter)
 	case p.Method != Auto && p.Method != Normal && p.Method != Falkon:
@@ -50,6 +52,14 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 		maxIter = streamMaxIter
 	}
 	return tol, maxIter
+}
+
+// sample is the number of samples for Falkon's preconditioner.
+func (p StreamParams) sample(n, m int) int {
+	if p.Sample > 0 {
+		return min(n, p.Sample)
+	}
+	return min(n, 5*m)
 }
 
 // checkStream holds the rules of a problem whose samples come in passes.
@@ -97,9 +107,9 @@ func (r *streamRun) timed(stage string, seconds *float64, f func() error) error 
 	return err
 }
 
-// solve finds β by the planned method; sample is what Falkon's preconditioner is
-// made of.
-func (r *streamRun) solve(data Rows, phi basis, sample backend.Host[float64], lambda float64, intercept bool) (*solution, error) {
+// solve finds β by the planned method; q is what Falkon's preconditioner is made
+// of.
+func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, intercept bool) (*solution, error) {
 	w, err := newStreamed(r.ctx, r.b, r.mem, data, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
@@ -109,7 +119,7 @@ func (r *streamRun) solve(data Rows, phi basis, sample backend.Host[float64], la
 	if exact {
 		pre, err = r.normal(w)
 	} else {
-		pre, err = r.falkon(w, sample)
+		pre, err = r.falkon(w, q)
 	}
 	if err != nil {
 		return nil, err
@@ -173,7 +183,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
 }
 
 // falkon sums z in a first pass and makes the preconditioner.
-func (r *streamRun) falkon(w *streamed, sample backend.Host[float64]) (preconditioner[float64], error) {
+func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], error) {
 	err := r.timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
 	if err != nil {
 		return nil, err
@@ -181,7 +191,7 @@ func (r *streamRun) falkon(w *streamed, sample backend.Host[float64]) (precondit
 	var f *falkon
 	err = r.timed("factor", &r.res.Seconds.Factor, func() error {
 		var err error
-		f, r.res.Jitter, err = newFalkon(w, sample, w.feed.total)
+		f, r.res.Jitter, err = newFalkon(w, q)
 		return err
 	})
 	if err != nil {
