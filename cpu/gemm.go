@@ -51,8 +51,9 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 // gemm is C ← α A B + β C on a region of C.
 func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
 	thin := part == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
+	thin = thin && (c.cols <= thinColumns && a.rows*a.cols >= thinElements || c.rows <= thinColumns && b.rows*b.cols >= thinElements)
 	switch {
-	case q.small(alpha, a, b, beta, c, part):
+	case !thin && q.small(alpha, a, b, beta, c, part):
 	case thin && c.cols <= thinColumns && a.inPieces():
 		q.gemv(alpha, a, b, beta, c)
 	case thin && c.rows <= thinColumns && b.inPieces():
