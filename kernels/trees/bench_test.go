@@ -1,0 +1,55 @@
+package trees_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"os"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/kernels/trees"
+)
+
+// sentences returns the first n trees of the English Web Treebank, or skips.
+func sentences(t testing.TB, n int) []string {
+	const path = "../../../shared/data/ewt_genre_trees.csv.gz"
+	f, err := os.Open(path)
+	if err != nil {
+		t.Skipf("the data is not here: %v", err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(z).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, row := range rows[1 : n+1] {
+		texts = append(texts, row[4])
+	}
+	return texts
+}
+
+// Every sentence of the treebank is read and written the same.
+func TestTreebank(t *testing.T) {
+	for i, text := range sentences(t, 4078) {
+		tree, err := trees.Parse(text)
+		if err != nil || tree.String() != text {
+			t.Fatalf("sentence %d: %v, %v", i+1, tree, err)
+		}
+	}
+}
+
+func BenchmarkSubtree(b *testing.B) {
+	texts := sentences(b, 2000)
+	for b.Loop() {
+		if _, err := (trees.Subtree{Decay: 0.5}).Gram(context.Background(), texts, objects.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2000*2001/2), "ns/pair")
+}

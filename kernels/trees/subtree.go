@@ -1,0 +1,281 @@
+package trees
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// Subtree is the tree kernel of Collins and Duffy (2001, Convolution kernels
+// for natural language, NIPS 14): the number of subtrees that two trees have in
+// common, where a subtree has more than one node and, for each of its nodes,
+// all of its children or none. With a production being a label with the labels
+// and words below it,
+//
+//	k(a, b) = Σ_{m of a} Σ_{n of b} C(m, n)
+//	C(m, n) = 0                                     productions differ
+//	        = Decay Π_i (1 + C(child_i m, child_i n))   otherwise
+//
+// over the children that are nodes. Decay in (0, 1] makes large subtrees count
+// less: a subtree of p productions has the weight Decay^p. It is divided by
+// √(k(a,a) k(b,b)) unless Raw.
+//
+// Only pairs of nodes with the same production are looked at (Moschitti 2006,
+// Making tree kernels practical for natural language learning): that is
+// O(|a|·|b|) at worst, and near |a|+|b| for trees of language.
+type Subtree struct {
+	Decay float64
+	Raw   bool // not normalised
+}
+
+func init() {
+	objects.Register(kernels.Description{
+		Name: "subtree", Aliases: []string{"sst"},
+		Formula: "Σ over common subtrees of decay^(productions), normalised",
+		Parameters: []kernels.Parameter{
+			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
+			{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"},
+		},
+		Example: "subtree(decay=0.5)",
+		Source:  "Collins and Duffy (2001), Convolution kernels for natural language, NIPS 14",
+	}, func(v map[string]float64) objects.Kernel {
+		return Subtree{Decay: v["decay"], Raw: v["normalised"] == 0}
+	})
+}
+
+func (k Subtree) String() string {
+	raw := ""
+	if k.Raw {
+		raw = ",normalised=0"
+	}
+	return "subtree(decay=" + strconv.FormatFloat(k.Decay, 'g', -1, 64) + raw + ")"
+}
+
+func (k Subtree) Input() objects.Input { return objects.Tree }
+
+// Check requires 0 < Decay ≤ 1.
+func (k Subtree) Check() error {
+	if !(k.Decay > 0 && k.Decay <= 1) {
+		return fmt.Errorf("trees: subtree: decay must be > 0 and ≤ 1, got %v", k.Decay)
+	}
+	return nil
+}
+
+func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+	g := grammar{}
+	trees, err := k.read(g, texts)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	gram, err := objects.Pairs(ctx, len(trees), len(trees), true, o, k.worker(g, trees, trees))
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	diag := make([]float64, len(trees))
+	for i := range diag {
+		diag[i] = gram.Row(i)[i]
+	}
+	if err := k.finite(diag); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	if !k.Raw {
+		objects.Normalise(gram, diag, diag)
+	}
+	return gram, nil
+}
+
+func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+	g := grammar{}
+	ta, err := k.read(g, a)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	tb, err := k.read(g, b)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(g, ta, tb))
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	// By Cauchy and Schwarz's inequality k(a, b) is finite where these are.
+	da, err := k.diag(ctx, g, ta, o)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	db, err := k.diag(ctx, g, tb, o)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	if !k.Raw {
+		objects.Normalise(cross, da, db)
+	}
+	return cross, nil
+}
+
+func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
+	g := grammar{}
+	trees, err := k.read(g, texts)
+	if err != nil {
+		return nil, err
+	}
+	diag, err := k.diag(ctx, g, trees, o)
+	if err == nil && !k.Raw {
+		diag = objects.Ones(diag)
+	}
+	return diag, err
+}
+
+// diag is k(a, a), not normalised, without progress.
+func (k Subtree) diag(ctx context.Context, g grammar, trees []indexed, o objects.Options) ([]float64, error) {
+	diag, err := objects.Each(ctx, len(trees), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
+		f := k.worker(g, trees, trees)(stop)
+		return func(i int) float64 {
+			var v [1]float64
+			f(i, i, i+1, v[:])
+			return v[0]
+		}
+	})
+	if err == nil {
+		err = k.finite(diag)
+	}
+	return diag, err
+}
+
+// finite refuses trees whose number of subtrees is no float64.
+func (k Subtree) finite(diag []float64) error {
+	for i, v := range diag {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
+		}
+	}
+	return nil
+}
+
+// grammar numbers productions.
+type grammar map[string]int32
+
+// indexed is a tree as the kernel sees it.
+type indexed struct {
+	production []int32
+	children   [][]int32 // those that are nodes
+}
+
+// read parses trees and numbers their productions.
+func (k Subtree) read(g grammar, texts []string) ([]indexed, error) {
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
+	all := make([]indexed, len(texts))
+	for i, text := range texts {
+		t, err := parse(text)
+		if err != nil {
+			err.Tree = i + 1
+			return nil, err
+		}
+		all[i] = g.index(t)
+	}
+	return all, nil
+}
+
+func (g grammar) index(t *Tree) indexed {
+	x := indexed{make([]int32, len(t.nodes)), make([][]int32, len(t.nodes))}
+	var b strings.Builder
+	for i, n := range t.nodes {
+		// Neither labels nor words have brackets or spaces, so that the text
+		// of a production means one thing only.
+		b.Reset()
+		b.WriteString(n.label)
+		for _, c := range n.children {
+			if c.node >= 0 {
+				b.WriteString(" (" + t.nodes[c.node].label)
+				x.children[i] = append(x.children[i], c.node)
+			} else {
+				b.WriteString(" " + c.word)
+			}
+		}
+		number, ok := g[b.String()]
+		if !ok {
+			number = int32(len(g))
+			g[b.String()] = number
+		}
+		x.production[i] = number
+	}
+	return x
+}
+
+// worker makes the function that evaluates a row of pairs.
+func (k Subtree) worker(g grammar, a, b []indexed) func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+	return func(stop objects.Stop) func(i, lo, hi int, out []float64) {
+		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
+		return func(i, lo, hi int, out []float64) {
+			m.load(a[i])
+			for j := lo; j < hi && !stop(); j++ {
+				out[j-lo] = m.value(b[j], stop)
+			}
+		}
+	}
+}
+
+// matcher evaluates one tree against any number of others.
+type matcher struct {
+	decay  float64
+	tree   indexed
+	start  []int32 // where the nodes with each production begin in nodes
+	nodes  []int32
+	common []float64 // C(m, n) at n·|a| + m, where the productions are the same
+}
+
+// load takes a tree and sorts its nodes by production.
+func (m *matcher) load(t indexed) {
+	m.tree = t
+	clear(m.start)
+	for _, p := range t.production {
+		m.start[p]++
+	}
+	sum := int32(0)
+	for p, n := range m.start {
+		sum += n
+		m.start[p] = sum
+	}
+	m.nodes = append(m.nodes[:0], t.production...) // as many
+	for i := len(t.production) - 1; i >= 0; i-- {
+		p := t.production[i]
+		m.start[p]--
+		m.nodes[m.start[p]] = int32(i)
+	}
+}
+
+// value is k of the loaded tree and b, not normalised. The nodes of b come in
+// postorder, so that the pairs of children are known before their parents are
+// looked at; pairs with different productions are never read.
+func (m *matcher) value(b indexed, stop objects.Stop) float64 {
+	size := len(m.tree.production)
+	if need := size * len(b.production); len(m.common) < need {
+		m.common = make([]float64, need)
+	}
+	sum := 0.0
+	for n, p := range b.production {
+		if n&63 == 0 && stop() {
+			return 0
+		}
+		below := b.children[n]
+		for _, i := range m.nodes[m.start[p]:m.start[p+1]] {
+			c := m.decay
+			for q, mine := range m.tree.children[i] {
+				if other := below[q]; m.tree.production[mine] == b.production[other] {
+					c *= 1 + m.common[int(other)*size+int(mine)]
+				}
+			}
+			m.common[n*size+int(i)] = c
+			sum += c
+		}
+	}
+	return sum
+}
