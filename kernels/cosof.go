@@ -1,0 +1,38 @@
+package kernels
+
+import "errors"
+
+// CosOf is cos(k(x, z)). It is no kernel for learning: with it a backend
+// evaluates trigonometric features, cos(ωᵀx + b) being CosOf{Sum{Linear{},
+// Constant{b}}} of x and ω. Its text is none that Parse takes.
+type CosOf struct{ Kernel Kernel }
+
+func (k CosOf) String() string { return "cos(" + text(k.Kernel) + ")" }
+
+// Check requires that the kernel passes.
+func (k CosOf) Check(d int) error {
+	if k.Kernel == nil {
+		return errors.New("kernels: cos: no kernel inside")
+	}
+	return k.Kernel.Check(d)
+}
+
+// IsPSD is false: −1 ≤ cos(k(x, x)) may be negative.
+func (CosOf) IsPSD() bool { return false }
+
+func (k CosOf) compile(c *compiler) {
+	k.Kernel.compile(c)
+	c.unary(Instr{Op: Cos})
+}
+
+func (k CosOf) params() []Param              { return k.Kernel.params() }
+func (k CosOf) with(values []float64) Kernel { return CosOf{k.Kernel.with(values)} }
+
+// derive: −sin(k) k′.
+func (k CosOf) derive(c *compiler, i int) {
+	k.Kernel.compile(c)
+	c.unary(Instr{Op: Sin})
+	k.Kernel.derive(c, i)
+	c.binary(Mul)
+	c.unary(Instr{Op: Affine, A: -1})
+}
