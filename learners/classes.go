@@ -67,6 +67,9 @@ func (c Classes) Index(label float64) int {
 // class no other row has. Where names is not nil, the labels must be places in
 // it: 0, 1, … .
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
+	if y.Rows == 0 {
+		return c, nil, errors.New("y is missing")
+	}
 	if y.Cols != 1 {
 		return c, nil, fmt.Errorf("y has %d columns; classes are told by one", y.Cols)
 	}

@@ -1,0 +1,211 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// A hypothesis is what a perceptron has learnt so far, as seen by its loop: f
+// with C outputs, 1 for two classes.
+type hypothesis interface {
+	// values returns f of the samples of a block, B×C.
+	values(block []int) (backend.Host[float64], error)
+	// gram returns the inner products of the samples of a block: of its lower
+	// triangle row r is read up to column r.
+	gram(block []int) (backend.Host[float64], error)
+	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block whose row of
+	// delta is not 0; mistaken lists them. step is the number of samples that
+	// were judged before the block.
+	learn(block []int, delta backend.Host[float64], mistaken []int, step int) error
+}
+
+// mistakes is the loop of all perceptrons: samples are judged one after another,
+// and those that are judged wrongly change the hypothesis.
+//
+// Blocks of samples go to the backend together: f of the block before it, and
+// its inner products, from which what earlier samples of the block changed is
+// added on the way. The result is that of the plain loop but for rounding, at
+// the speed of matrix products.
+type mistakes struct {
+	classes Classes
+	index   []int // class of each sample
+	bias    float64
+	rate    float64
+	batch   int
+	epochs  int
+	shuffle bool
+	seed    uint64
+	block   int // samples in one block, at least
+
+	// What was found.
+	steps, total, used int // samples judged, mistakes, epochs begun
+	clean              bool
+	changes            []change // in their order, where remember is set
+	remember           bool
+}
+
+// change is one mistake: the sample, what was added for it, and the step, from
+// 0, after which it counts.
+type change struct {
+	sample, step int
+	delta        []float64
+}
+
+// outputs is the number of columns of f.
+func (l *mistakes) outputs() int { return l.classes.Columns() }
+
+// run runs epochs until one has no mistake.
+func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float64) error) error {
+	n := len(l.index)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	r := rand.New(rand.NewPCG(l.seed, 0))
+	size := l.block
+	if l.batch > 1 { // blocks hold whole batches
+		size = max(l.batch, size-size%l.batch)
+	}
+	size = min(size, n)
+	for l.used = 0; l.used < l.epochs && !l.clean; {
+		if l.shuffle {
+			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		before := l.total
+		for from := 0; from < n; from += size {
+			if err := at((float64(l.used) + float64(from)/float64(n)) / float64(l.epochs)); err != nil {
+				return err
+			}
+			if err := l.judge(h, order[from:min(from+size, n)]); err != nil {
+				return err
+			}
+		}
+		l.used++
+		l.clean = l.total == before
+	}
+	return at(1)
+}
+
+// judge is the loop over one block.
+func (l *mistakes) judge(h hypothesis, block []int) error {
+	f, err := h.values(block)
+	if err != nil {
+		return err
+	}
+	if _, _, bad := notFinite(f); bad {
+		return errors.New("the decision values overflow: scale the features down")
+	}
+	// Asked for when the first mistake is made: most blocks of a learnt epoch
+	// have none, and a block that is one batch has no use for it.
+	var gram backend.Host[float64]
+	delta := backend.NewHost[float64](len(block), l.outputs())
+	var mistaken []int
+	step := l.steps
+	effective := 0 // mistakes among the first of mistaken that count already
+	for r, i := range block {
+		if l.batch <= 1 || r%l.batch == 0 {
+			effective = len(mistaken)
+		}
+		row := f.Row(r)
+		if effective > 0 {
+			if gram.Data == nil {
+				if gram, err = h.gram(block); err != nil {
+					return err
+				}
+			}
+			inner := gram.Row(r)
+			for _, q := range mistaken[:effective] {
+				for c, d := range delta.Row(q) {
+					row[c] += d * (inner[q] + l.bias)
+				}
+			}
+		}
+		l.steps++
+		if l.change(delta.Row(r), row, l.index[i], min(max(l.batch, 1), len(block)-(r-r%max(l.batch, 1)))) {
+			mistaken = append(mistaken, r)
+			l.total++
+			if l.remember {
+				l.changes = append(l.changes, change{i, l.steps - 1, slices.Clone(delta.Row(r))})
+			}
+		}
+	}
+	if len(mistaken) == 0 {
+		return nil
+	}
+	return h.learn(block, delta, mistaken, step)
+}
+
+// change sets delta to what a sample changes whose values are f, and tells
+// whether it was a mistake. Of two classes f > 0 is the second; of more the
+// first of the largest is predicted.
+func (l *mistakes) change(delta, f []float64, class, batch int) bool {
+	rate := l.rate / float64(batch)
+	if len(f) == 1 {
+		y := float64(2*class - 1)
+		if (f[0] > 0) == (y > 0) {
+			return false
+		}
+		delta[0] = rate * y
+		return true
+	}
+	best := largest(f)
+	if best == class {
+		return false
+	}
+	delta[class], delta[best] = rate, -rate
+	return true
+}
+
+// largest returns the place of the first of the largest values.
+func largest(f []float64) int {
+	best := 0
+	for j, v := range f {
+		if v > f[best] {
+			best = j
+		}
+	}
+	return best
+}
+
+// margin returns the smallest y f(x), of several classes the smallest lead of the
+// right one, over the samples with decision values f.
+func (l *mistakes) margin(f backend.Host[float64]) float64 {
+	least := math.Inf(1)
+	for i, class := range l.index {
+		row := f.Row(i)
+		if len(row) == 1 {
+			least = min(least, float64(2*class-1)*row[0])
+			continue
+		}
+		for c, v := range row {
+			if c != class {
+				least = min(least, row[class]-v)
+			}
+		}
+	}
+	return least
+}
+
+// facts are what a perceptron tells of its fit. functional is the smallest
+// y f(x), norm the length of w, radius the largest ‖φ(x)‖.
+func (l *mistakes) facts(functional, norm, radius float64) []Fact {
+	facts := []Fact{{"epochs", l.used}, {"mistakes", l.total}, {"last epoch without mistakes", l.clean}}
+	if norm == 0 {
+		return facts
+	}
+	geometric := functional / norm
+	facts = append(facts, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
+	if len(l.classes.Labels) == 2 && geometric > 0 {
+		ratio := radius / geometric
+		if l.bias > 0 {
+			ratio *= 2
+		}
+		facts = append(facts, Fact{"novikoff bound", ratio * ratio})
+	}
+	return facts
+}

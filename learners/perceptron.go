@@ -1,0 +1,434 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const perceptronName = "perceptron"
+
+func init() {
+	for name, d := range map[string]struct{ formula, source string }{
+		perceptronName: {"on a mistake w ← w + rate y x, b ← b + rate y R², R = max ‖x‖; K classes: w_y ← w_y + x, w_ŷ ← w_ŷ − x",
+			"Rosenblatt (1958), The perceptron; Cristianini and Shawe-Taylor (2000), table 2.1"},
+		"averaged-perceptron": {"the perceptron's w and b averaged over all steps",
+			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm; Collins (2002)"},
+		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k), where w_k survived c_k steps of the perceptron",
+			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
+	} {
+		register(Description{
+			Name: name, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
+			Parameters: []Parameter{
+				truth("intercept", "true", "learn b"),
+				number("rate", "1", positive, "step η; without b and batches it changes nothing"),
+				whole("epochs", "100", atLeast(1), "most passes over the samples; one without mistakes is the last"),
+				whole("batch", "1", atLeast(0), "samples judged by the same w, whose changes are averaged; 0: all"),
+				truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+				seedNumber,
+			},
+			fitter: func(v Values) Fitter {
+				batch := v.Whole("batch")
+				if batch == 0 {
+					batch = math.MaxInt
+				}
+				return fitterOf(Perceptron{
+					Kind:    perceptronKinds[name],
+					NoBias:  !v.Bool("intercept"),
+					Rate:    v.Number("rate"),
+					Epochs:  v.Whole("epochs"),
+					Batch:   batch,
+					Shuffle: v.Bool("shuffle"),
+					Seed:    v.Seed(),
+				}.Fit)
+			},
+			restore: func(s State) (Model, error) {
+				if name == "voted-perceptron" {
+					return restoreVoted(s)
+				}
+				return restorePerceptron(s)
+			},
+		})
+	}
+}
+
+// PerceptronKind says which of the hypotheses that a perceptron goes through
+// predicts.
+type PerceptronKind string
+
+const (
+	LastPerceptron     PerceptronKind = ""         // the last one: Rosenblatt's
+	AveragedPerceptron PerceptronKind = "averaged" // their average over all steps, also those without a mistake
+	VotedPerceptron    PerceptronKind = "voted"    // all, each with a vote for each step that it survived
+)
+
+var perceptronKinds = map[string]PerceptronKind{
+	perceptronName: LastPerceptron, "averaged-perceptron": AveragedPerceptron, "voted-perceptron": VotedPerceptron,
+}
+
+// name is the learner's.
+func (k PerceptronKind) name() string {
+	if k == LastPerceptron {
+		return perceptronName
+	}
+	return string(k) + "-perceptron"
+}
+
+// Perceptron learns f(x) = wᵀx + b from mistakes. Two classes: where
+// sgn f(x_i) ≠ y_i, with sgn(0) = −1,
+//
+//	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
+//
+// K classes have a w_t and b_t each; the first of the largest f_t is predicted,
+// and a mistake adds the same to the right class and takes it from the
+// predicted one. With Batch m the samples of a batch are judged by the same w,
+// which then moves by the mean of their changes: stochastic gradient descent on
+// max(0, −y f(x)) for m = 1, gradient descent for m = n.
+//
+// It stops after an epoch without mistakes. On separable samples it does so
+// after at most (2R/γ)² mistakes, without bias (R/γ)², where γ is the margin of
+// the best w of length 1 (Novikoff, 1962); others end with Epochs, and then the
+// averaged or voted kind predicts better than the last w. It takes no weights.
+//
+// Cost: O(n d C) for each epoch and a block's inner products. Sources:
+// Rosenblatt (1958); Freund and Schapire (1999).
+type Perceptron struct {
+	Kind    PerceptronKind
+	NoBias  bool
+	Rate    float64 // η > 0; 0 is 1
+	Epochs  int     // 0 is 100
+	Batch   int     // 0 is 1; n or more: all samples
+	Shuffle bool    // a new order in each epoch; otherwise that of x
+	Seed    uint64  // of the order
+}
+
+// perceptronBlock is the number of samples that go to the backend together.
+// Their inner products cost as much as f for as many outputs.
+const perceptronBlock = 64
+
+// check refuses parameters that break a rule, and fills in the defaults.
+func (l *Perceptron) check() error {
+	switch {
+	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
+		return fmt.Errorf("no kind is called %q", l.Kind)
+	case l.Rate != 0 && !positive.ok(l.Rate):
+		return fmt.Errorf("rate must be %s, got %v", positive.text, l.Rate)
+	case l.Epochs < 0:
+		return fmt.Errorf("epochs must be ≥ 0, got %d", l.Epochs)
+	case l.Batch < 0:
+		return fmt.Errorf("batch must be ≥ 0, got %d", l.Batch)
+	}
+	if l.Rate == 0 {
+		l.Rate = 1
+	}
+	if l.Epochs == 0 {
+		l.Epochs = 100
+	}
+	return nil
+}
+
+// Fit fits the n×d samples x to the n×1 labels y. The model is a
+// *PerceptronModel, or a *VotedModel for VotedPerceptron.
+func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: %s: %w", l.Kind.name(), err)
+	}
+	return m, nil
+}
+
+// loop checks the samples and prepares the loop that all perceptrons share.
+func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx backend.Host[float64], run *mistakes, err error) {
+	if err := l.check(); err != nil {
+		return hx, nil, err
+	}
+	if o.Weights != nil {
+		return hx, nil, errors.New("it takes no weights; repeat samples instead")
+	}
+	hx, hy, err := checked(dev, x, y, o)
+	if err != nil {
+		return hx, nil, err
+	}
+	run = &mistakes{
+		rate: l.Rate, batch: min(max(l.Batch, 1), hx.Rows), epochs: l.Epochs, shuffle: l.Shuffle, seed: l.Seed,
+		block: perceptronBlock, remember: l.Kind == VotedPerceptron,
+	}
+	run.classes, run.index, err = classesOf(hy, nil, o.Classes)
+	return hx, run, err
+}
+
+func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	hx, run, err := l.loop(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	square := 0.0 // R²
+	for i := range hx.Rows {
+		sum := 0.0
+		for _, v := range hx.Row(i) {
+			sum += v * v
+		}
+		square = max(square, sum)
+	}
+	if !l.NoBias {
+		run.bias = square
+	}
+	outputs := run.outputs()
+	columns := outputs
+	if l.Kind == AveragedPerceptron {
+		columns *= 2
+	}
+	t, err := newTask(ctx, dev, o, l.Kind.name(), hx.Rows, func(n int) int64 {
+		b := int64(min(n, max(perceptronBlock, run.batch)))
+		return 8 * (int64(n)*int64(hx.Cols) + int64(hx.Cols)*int64(columns) + b*(b+int64(2*columns)+int64(hx.Cols)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := &linearHypothesis{b: t.b, x: hx, bias: run.bias, offset: make([]float64, columns), outputs: outputs}
+	if h.w, err = t.b.New(hx.Cols, columns); err != nil {
+		return nil, err
+	}
+	defer h.w.Free()
+	if err := run.run(ctx, h, func(f float64) error { return t.at("learn", f) }); err != nil {
+		return nil, err
+	}
+	w, b, err := h.result(run.steps)
+	if err != nil {
+		return nil, err
+	}
+	m := &PerceptronModel{kind: l.Kind, classes: run.classes, coef: w, intercept: b}
+	f, err := m.predictor().run(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	norm := 0.0
+	for _, v := range w.Data {
+		norm = math.Hypot(norm, v)
+	}
+	m.facts = run.facts(run.margin(backend.Host[float64]{Rows: hx.Rows, Cols: outputs, Stride: outputs, Data: f.RawMatrix().Data}), norm, math.Sqrt(square))
+	if l.Kind == VotedPerceptron {
+		return newVoted(l.Kind.name(), kernels.Linear{}, hx, run, m.facts), nil
+	}
+	return m, nil
+}
+
+// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron keeps beside w the
+// sum of its changes, each multiplied by the step at which it was made.
+type linearHypothesis struct {
+	b       backend.Backend[float64]
+	x       backend.Host[float64]
+	bias    float64                 // R²
+	w       backend.Matrix[float64] // d×C or d×2C
+	offset  []float64               // b, and the same for its average
+	outputs int
+}
+
+// gather returns the samples of a block on the device: a part of x where they
+// follow each other.
+func gather(b backend.Backend[float64], x backend.Host[float64], block []int) (backend.Matrix[float64], error) {
+	inPlace := true
+	for r, i := range block {
+		inPlace = inPlace && i == block[0]+r
+	}
+	if inPlace {
+		return backend.Place(b, x.View(block[0], 0, len(block), x.Cols))
+	}
+	rows := backend.NewHost[float64](len(block), x.Cols)
+	for r, i := range block {
+		copy(rows.Row(r), x.Row(i))
+	}
+	return backend.Place(b, rows)
+}
+
+func (h *linearHypothesis) values(block []int) (backend.Host[float64], error) {
+	f := backend.NewHost[float64](len(block), h.outputs)
+	err := h.compute(block, f, func(x, out backend.Matrix[float64]) {
+		h.b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, h.w.View(0, 0, h.x.Cols, h.outputs), 0, out)
+	})
+	for i := range f.Rows {
+		for c, v := range h.offset[:h.outputs] {
+			f.Row(i)[c] += v
+		}
+	}
+	return f, err
+}
+
+func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
+	g := backend.NewHost[float64](len(block), len(block))
+	return g, h.compute(block, g, func(x, out backend.Matrix[float64]) {
+		h.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, out)
+	})
+}
+
+// compute downloads what queue makes of the samples of a block.
+func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
+	x, err := gather(h.b, h.x, block)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	out, err := h.b.New(dst.Rows, dst.Cols)
+	if err != nil {
+		return err
+	}
+	defer out.Free()
+	queue(x, out)
+	return h.b.Download(dst, out)
+}
+
+func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mistaken []int, step int) error {
+	_, columns := h.w.Dims()
+	rows, changes := make([]int, len(mistaken)), backend.NewHost[float64](len(mistaken), columns)
+	for q, r := range mistaken {
+		rows[q] = block[r]
+		for c, v := range delta.Row(r) {
+			changes.Row(q)[c] = v
+			h.offset[c] += v * h.bias
+			if columns > h.outputs {
+				late := v * float64(step+r)
+				changes.Row(q)[h.outputs+c] = late
+				h.offset[h.outputs+c] += late * h.bias
+			}
+		}
+	}
+	x, err := gather(h.b, h.x, rows)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	d, err := backend.Place(h.b, changes)
+	if err != nil {
+		return err
+	}
+	defer d.Free()
+	h.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, d, 1, h.w)
+	return h.b.Sync()
+}
+
+// result returns w and b, averaged over the steps where that was asked for.
+func (h *linearHypothesis) result(steps int) (backend.Host[float64], []float64, error) {
+	_, columns := h.w.Dims()
+	all := backend.NewHost[float64](h.x.Cols, columns)
+	if err := h.b.Download(all, h.w); err != nil {
+		return all, nil, err
+	}
+	if columns == h.outputs {
+		return all, h.offset, nil
+	}
+	w, b := backend.NewHost[float64](h.x.Cols, h.outputs), make([]float64, h.outputs)
+	for p := range w.Rows {
+		for c := range h.outputs {
+			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.outputs+c]/float64(steps)
+		}
+	}
+	for c := range b {
+		b[c] = h.offset[c] - h.offset[h.outputs+c]/float64(steps)
+	}
+	return w, b, nil
+}
+
+// PerceptronModel is a fitted Perceptron, the last or the averaged one.
+type PerceptronModel struct {
+	kind      PerceptronKind
+	classes   Classes
+	coef      backend.Host[float64]
+	intercept []float64
+	facts     []Fact
+}
+
+// Learner returns "perceptron" or "averaged-perceptron".
+func (m *PerceptronModel) Learner() string {
+	if m == nil {
+		return perceptronName
+	}
+	return m.kind.name()
+}
+
+// Dims implements Model.
+func (m *PerceptronModel) Dims() (features, outputs int) {
+	if m == nil || m.coef.Rows == 0 {
+		return 0, 0
+	}
+	return m.coef.Rows, 1
+}
+
+// Classes implements Classifier.
+func (m *PerceptronModel) Classes() Classes { return m.classes }
+
+func (m *PerceptronModel) predictor() predictor {
+	p := predictor{learner: m.Learner()}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.coef}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
+		}
+	}
+	return p
+}
+
+// Decision implements Classifier: wᵀx + b.
+func (m *PerceptronModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.predictor().predict(ctx, dev, x)
+}
+
+// Predict implements Model.
+func (m *PerceptronModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// Facts implements Teller: epochs, mistakes, margins, Novikoff's bound.
+func (m *PerceptronModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// Coef returns a copy of the d×1 or d×K weights; nil when the model is not
+// fitted.
+func (m *PerceptronModel) Coef() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.coef)
+}
+
+// Intercept returns a copy of b, one entry for each column of Coef.
+func (m *PerceptronModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// State implements Model. Its arrays are "coef", d×C, "intercept", 1×C, and
+// "labels".
+func (m *PerceptronModel) State() State {
+	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	m.classes.save(s)
+	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
+	return s
+}
+
+func restorePerceptron(s State) (Model, error) {
+	m := &PerceptronModel{kind: perceptronKinds[s.Learner]}
+	var err error
+	if m.classes, err = restoreClasses(s); err != nil {
+		return nil, err
+	}
+	if m.coef, err = s.array("coef", -1, m.classes.Columns()); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.classes.Columns())
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
+}

@@ -1,0 +1,260 @@
+package learners_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestPerceptron(t *testing.T) {
+	for name, l := range map[string]learners.Perceptron{
+		"perceptron":          {},
+		"perceptron/batch":    {Batch: 4, Rate: 0.5, Shuffle: true, Seed: 3},
+		"averaged-perceptron": {Kind: learners.AveragedPerceptron, NoBias: true},
+		"voted-perceptron":    {Kind: learners.VotedPerceptron, Epochs: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := learnertest.Suite{
+				Learner:    map[learners.PerceptronKind]string{"": "perceptron", "averaged": "averaged-perceptron", "voted": "voted-perceptron"}[l.Kind],
+				Task:       learners.Classification,
+				Fit:        fitter(l.Fit),
+				Unfitted:   []learners.Model{&learners.PerceptronModel{}, (*learners.PerceptronModel)(nil)},
+				Unweighted: true,
+			}
+			if l.Kind == learners.VotedPerceptron {
+				s.Unfitted = []learners.Model{&learners.VotedModel{}, (*learners.VotedModel)(nil)}
+			}
+			learnertest.Run(t, s)
+		})
+	}
+}
+
+// rosenblatt is the perceptron as the books have it: one sample after another.
+// It returns w, its average over all steps, and each hypothesis with its steps;
+// the bias is the last row of w.
+func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
+	n, d := x.Dims()
+	constant := 0.0
+	if bias {
+		for i := range n {
+			constant = max(constant, mat.Dot(x.RowView(i), x.RowView(i)))
+		}
+	}
+	cols := classes
+	if classes == 2 {
+		cols = 1
+	}
+	w, average = mat.NewDense(d+1, cols, nil), mat.NewDense(d+1, cols, nil)
+	all, votes = []*mat.Dense{mat.DenseCopyOf(w)}, []float64{0}
+	steps := 0.0
+	for range epochs {
+		before := mistakes
+		for i := range n {
+			f := make([]float64, cols)
+			for c := range f {
+				f[c] = mat.Dot(x.RowView(i), w.ColView(c).(*mat.VecDense).SliceVec(0, d)) + w.At(d, c)
+			}
+			add := func(c int, v float64) {
+				for p := range d {
+					w.Set(p, c, w.At(p, c)+v*x.At(i, p))
+				}
+				w.Set(d, c, w.At(d, c)+v*constant)
+			}
+			label, wrong := int(y.At(i, 0)), false
+			if cols == 1 {
+				if sign := 2*float64(label) - 1; (f[0] > 0) != (sign > 0) {
+					add(0, sign)
+					wrong = true
+				}
+			} else if best := slices.Index(f, slices.Max(f)); best != label {
+				add(label, 1)
+				add(best, -1)
+				wrong = true
+			}
+			votes[len(votes)-1]++
+			if wrong {
+				mistakes++
+				all, votes = append(all, mat.DenseCopyOf(w)), append(votes, 0)
+			}
+			steps++
+			average.Add(average, w)
+		}
+		if mistakes == before {
+			break
+		}
+	}
+	average.Scale(1/steps, average)
+	return w, average, votes, all, mistakes
+}
+
+// whole numbers, so that every order of the sums is exact.
+func wholeNumbers(n, d, classes int, seed uint64) (x, y *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		sum := 0
+		for p := range d {
+			v := r.IntN(15) - 7
+			x.Set(i, p, float64(v))
+			sum += (p + 1) * v
+		}
+		noise := r.IntN(9) - 4
+		y.Set(i, 0, float64(min(max((sum+noise+20)*classes/40, 0), classes-1)))
+	}
+	return x, y
+}
+
+// TestPerceptronIsRosenblatts: blocks and their inner products change nothing.
+func TestPerceptronIsRosenblatts(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, classes := range []int{2, 5} {
+			for _, bias := range []bool{false, true} {
+				t.Logf("seed 7, %d classes, bias %t", classes, bias)
+				x, y := wholeNumbers(201, 4, classes, 7)
+				const epochs = 6
+				w, average, votes, all, mistakes := rosenblatt(x, y, classes, epochs, bias)
+				if mistakes < 20 {
+					t.Fatalf("%d mistakes are too few to tell", mistakes)
+				}
+				l := learners.Perceptron{NoBias: !bias, Epochs: epochs}
+				last, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := last.(*learners.PerceptronModel)
+				rows, cols := w.Dims()
+				for c := range cols {
+					for p := range rows - 1 {
+						near(t, "w", m.Coef().At(p, c), w.At(p, c), 0)
+					}
+					near(t, "b", m.Intercept()[c], w.At(rows-1, c), 0)
+				}
+				if got := fact(t, m, "mistakes"); got != mistakes {
+					t.Errorf("%v mistakes, want %d", got, mistakes)
+				}
+				l.Kind = learners.AveragedPerceptron
+				averaged, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				m = averaged.(*learners.PerceptronModel)
+				// Sums of whole numbers divided once, and a difference of
+				// numbers as large as w and its weighted sum.
+				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
+				for c := range cols {
+					for p := range rows - 1 {
+						near(t, "averaged w", m.Coef().At(p, c), average.At(p, c), bound)
+					}
+					near(t, "averaged b", m.Intercept()[c], average.At(rows-1, c), bound*float64(mistakes))
+				}
+				testVotes(t, dev, l, x, y, votes, all)
+			}
+		}
+	})
+}
+
+// testVotes compares with a count over all hypotheses.
+func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, all []*mat.Dense) {
+	t.Helper()
+	l.Kind = learners.VotedPerceptron
+	voted, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := voted.Decision(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, d := x.Dims()
+	_, cols := f.Dims()
+	total := 0.0
+	for _, v := range votes {
+		total += v
+	}
+	for i := range n {
+		want := make([]float64, cols)
+		for k, w := range all {
+			g := make([]float64, cols)
+			for c := range g {
+				g[c] = mat.Dot(x.RowView(i), w.ColView(c).(*mat.VecDense).SliceVec(0, d)) + w.At(d, c)
+			}
+			switch {
+			case cols > 1:
+				want[slices.Index(g, slices.Max(g))] += votes[k]
+			case g[0] > 0:
+				want[0] += votes[k]
+			default:
+				want[0] -= votes[k]
+			}
+		}
+		for c := range want {
+			// As many sums of parts as there are hypotheses.
+			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
+		}
+	}
+}
+
+// fact returns a figure of a fit.
+func fact(t *testing.T, m learners.Model, name string) any {
+	t.Helper()
+	for _, f := range m.(learners.Teller).Facts() {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	t.Fatalf("there is no fact %q among %v", name, m.(learners.Teller).Facts())
+	return nil
+}
+
+// TestNovikoff: separable samples are learnt with no more mistakes than the
+// bound by the margin that was found allows, whatever the order.
+func TestNovikoff(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		x, y := mat.NewDense(80, 3, nil), mat.NewDense(80, 1, nil)
+		offset := float64(seed%2) * 0.7
+		for i := range 80 {
+			for f := 0.0; f < 0.2 && f > -0.2; {
+				for p := range 3 {
+					x.Set(i, p, r.NormFloat64())
+				}
+				f = x.At(i, 0) - 2*x.At(i, 1) + 0.5*x.At(i, 2) - offset
+				y.Set(i, 0, -1)
+				if f > 0 {
+					y.Set(i, 0, 1)
+				}
+			}
+		}
+		m, err := learners.Perceptron{NoBias: offset == 0, Shuffle: true, Seed: seed, Epochs: 10000}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mistakes, bound := fact(t, m, "mistakes").(int), fact(t, m, "novikoff bound").(float64)
+		if clean := fact(t, m, "last epoch without mistakes").(bool); !clean || float64(mistakes) > bound {
+			t.Errorf("seed %d: separated %t, %d mistakes, at most %v are possible", seed, clean, mistakes, bound)
+		}
+		score, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil)
+		if err != nil || score.Accuracy != 1 {
+			t.Errorf("seed %d: accuracy %v, %v", seed, score.Accuracy, err)
+		}
+	}
+}
+
+func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *mat.Dense {
+	t.Helper()
+	f, err := m.Predict(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

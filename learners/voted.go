@@ -1,0 +1,200 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis k
+// is the sum of the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c), and has
+// as many votes as steps that it survived; f_0 = 0 has those before the first
+// mistake. The decision values are the votes: of two classes those for the
+// second less those for the first, of more those for each, as parts of all.
+//
+// Predicting costs the kernel values with the samples that were mistaken, and a
+// running sum over all mistakes.
+type VotedModel struct {
+	learner string
+	kernel  kernels.Kernel
+	classes Classes
+	centers backend.Host[float64] // samples that were mistaken
+	order   backend.Host[float64] // 1×M: which of them changed the hypothesis, in the order of time
+	delta   backend.Host[float64] // M×C
+	votes   backend.Host[float64] // 1×(M+1)
+	bias    float64               // c
+	facts   []Fact
+}
+
+// newVoted makes the model of what a loop remembers. facts are those of the last
+// hypothesis.
+func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mistakes, facts []Fact) *VotedModel {
+	m := &VotedModel{learner: learner, kernel: k, classes: run.classes, bias: run.bias, facts: facts}
+	place := map[int]int{} // of a sample among the centers
+	var rows []int
+	for _, c := range run.changes {
+		if _, seen := place[c.sample]; !seen {
+			place[c.sample] = len(rows)
+			rows = append(rows, c.sample)
+		}
+	}
+	// There is a mistake: a hypothesis that is 0 predicts one class only.
+	m.centers = backend.NewHost[float64](len(rows), x.Cols)
+	for r, i := range rows {
+		copy(m.centers.Row(r), x.Row(i))
+	}
+	count := len(run.changes)
+	m.order, m.delta, m.votes = backend.NewHost[float64](1, count), backend.NewHost[float64](count, run.outputs()), backend.NewHost[float64](1, count+1)
+	last := 0
+	for k, c := range run.changes {
+		m.order.Data[k] = float64(place[c.sample])
+		copy(m.delta.Row(k), c.delta)
+		// After step s of this change s+1−last steps were judged by the
+		// hypothesis before it, the mistaken one among them.
+		m.votes.Data[k] = float64(c.step + 1 - last)
+		last = c.step + 1
+	}
+	m.votes.Data[count] = float64(run.steps - last)
+	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support", len(rows)})
+	return m
+}
+
+// Learner returns the name of the learner that fitted the model.
+func (m *VotedModel) Learner() string {
+	if m == nil || m.learner == "" {
+		return VotedPerceptron.name()
+	}
+	return m.learner
+}
+
+// Dims implements Model.
+func (m *VotedModel) Dims() (features, outputs int) {
+	if m == nil || m.centers.Rows == 0 {
+		return 0, 0
+	}
+	return m.centers.Cols, 1
+}
+
+// Classes implements Classifier.
+func (m *VotedModel) Classes() Classes { return m.classes }
+
+// Decision implements Classifier.
+func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	features, _ := m.Dims()
+	p := predictor{learner: m.Learner(), features: features}
+	if features > 0 {
+		p.intercept = make([]float64, m.centers.Rows)
+		p.fixed = []backend.Host[float64]{m.centers}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.Gram(out, m.kernel, x, fixed[0])
+		}
+	}
+	k, err := p.predict(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := k.Dims()
+	votes := mat.NewDense(n, m.classes.Columns(), nil)
+	total := 0.0
+	for _, v := range m.votes.Data {
+		total += v
+	}
+	f := make([]float64, m.classes.Columns())
+	for i := range n {
+		if i%64 == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("learners: %s: predict: %w", m.Learner(), context.Cause(ctx))
+		}
+		m.vote(votes.RawRowView(i), k.RawRowView(i), f, total)
+	}
+	return votes, nil
+}
+
+// vote sets votes to those of one sample with kernel values k.
+func (m *VotedModel) vote(votes, k, f []float64, total float64) {
+	clear(f)
+	for h, v := range m.votes.Data {
+		if h > 0 {
+			inner := k[int(m.order.Data[h-1])] + m.bias
+			for c, d := range m.delta.Row(h - 1) {
+				f[c] += d * inner
+			}
+		}
+		switch {
+		case len(f) > 1:
+			votes[largest(f)] += v / total
+		case f[0] > 0:
+			votes[0] += v / total
+		default:
+			votes[0] -= v / total
+		}
+	}
+}
+
+// Predict implements Model.
+func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// Facts implements Teller.
+func (m *VotedModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// State implements Model. Its arrays are "centers", "order", "delta", "votes"
+// and "labels".
+func (m *VotedModel) State() State {
+	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	m.classes.save(s)
+	s.Params["kernel"], s.Params["bias"], s.Params["voted"] = m.kernel.String(), m.bias, true
+	s.Arrays["centers"], s.Arrays["order"], s.Arrays["delta"], s.Arrays["votes"] = m.centers, m.order, m.delta, m.votes
+	return s
+}
+
+func restoreVoted(s State) (Model, error) {
+	m := &VotedModel{learner: s.Learner}
+	var err error
+	if voted, err := param[bool](s, "voted"); err != nil {
+		return nil, err
+	} else if !voted {
+		return nil, errors.New("the model is not one of votes")
+	}
+	if m.classes, err = restoreClasses(s); err != nil {
+		return nil, err
+	}
+	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
+		return nil, err
+	}
+	if m.bias, err = s.number("bias", nonNegative); err != nil {
+		return nil, err
+	}
+	if m.order, err = s.array("order", 1, -1); err != nil {
+		return nil, err
+	}
+	last := 0.0
+	for _, v := range m.order.Row(0) {
+		last = max(last, v)
+		if v != math.Trunc(v) || v < 0 || v >= float64(m.centers.Rows) {
+			return nil, fmt.Errorf("array \"order\" holds %v, which is no center", v)
+		}
+	}
+	if int(last) != m.centers.Rows-1 {
+		return nil, fmt.Errorf("array \"centers\" has %d rows, of which %v are used", m.centers.Rows, last+1)
+	}
+	if m.delta, err = s.array("delta", m.order.Cols, m.classes.Columns()); err != nil {
+		return nil, err
+	}
+	m.votes, err = s.array("votes", 1, m.order.Cols+1)
+	return m, err
+}
