@@ -73,7 +73,7 @@ func (c CenterChoice) bytes(n, d int) int64 {
 	m, pool := c.sizes(n)
 	switch c.Rule {
 	case PivotCenters:
-		return sum(bytes(sum(elements(pool, d), elements(pool, m))), lowRankScratch(pool, m, d))
+		return bytes(sum(elements(pool, d), elements(pool, m), pivotingElements(m, d)))
 	case LeverageCenters:
 		return leverageBytes(pool, m, d)
 	case SpreadCenters:

@@ -102,7 +102,8 @@ func (f *falkon) factorGram(w *streamed, c *centred) (jitter float64, err error)
 	}
 	// The diagonal of T lies above that of A; what the factorisation left in the
 	// lower triangle of the matrix is cleared for A.
-	return jitter, clearLower(w.b, f.a)
+	clearLower(w.b, f.a)
+	return jitter, nil
 }
 
 // upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
@@ -120,15 +121,11 @@ func (c *centred) upper(b backend.Backend[float64], dst backend.Matrix[float64])
 	}
 }
 
-// clearLower zeroes the lower triangle of a, its diagonal included.
-func clearLower(b backend.Backend[float64], a backend.Matrix[float64]) error {
+// clearLower queues zeros for the lower triangle of a, its diagonal included: an
+// empty product does not read what was there.
+func clearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
 	m, _ := a.Dims()
-	for i := range m {
-		if err := b.Upload(a.View(i, 0, 1, i+1), backend.NewHost[float64](1, i+1)); err != nil {
-			return err
-		}
-	}
-	return nil
+	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
 }
 
 // apply implements preconditioner: z ← T⁻¹ A⁻ᵀ A⁻¹ T⁻ᵀ r.

@@ -7,23 +7,19 @@ import (
 
 var anyKernel kernels.Kernel = kernels.Linear{}
 
-// basis is M functions φ of a sample, on the device, and the M×M matrix S of
+// basis is M functions φ of a sample and the M×M matrix S of
 // the penalty βᵀSβ of f(x) = φ(x)ᵀβ. Once placed it is for one caller.
 type basis interface {
 	// size is M.
 	size() int
-	// bytes is what the basis takes on the device, for pieces of r rows.
-	bytes(r int) int64
-	// place puts the basis on the device, for pieces of up to r rows.
-	place(w *streamed, r int) error
+	// place puts the basis on the device.
+	place(w *streamed) error
 	// fill queues dst ← Φ for the r×d samples x.
 	fill(dst, x backend.Matrix[float64])
 	// penalty queues dst ← λS, its lower triangle.
 	penalty(dst backend.Matrix[float64], lambda float64)
 	// penalize queues out ← out + λSv, both M×t.
 	penalize(out, v backend.Matrix[float64], lambda float64)
-	// flops of filling r rows.
-	flops(r int) float64
 }
 
 // centred is the basis k(x, c_j) of centers c: the method of Nyström. S is
@@ -38,11 +34,9 @@ type centred struct {
 	tmp backend.Matrix[float64] // M×t
 }
 
-func (c *centred) size() int           { return c.host.Rows }
-func (c *centred) flops(r int) float64 { return backend.GramFlops(r, c.host.Rows, c.host.Cols, false) }
-func (c *centred) bytes(int) int64     { return bytes(elements(c.host.Rows, c.host.Cols+c.t)) }
+func (c *centred) size() int { return c.host.Rows }
 
-func (c *centred) place(w *streamed, _ int) (err error) {
+func (c *centred) place(w *streamed) (err error) {
 	c.b = w.b
 	if c.c, err = w.mem.new(c.host.Rows, c.host.Cols); err != nil {
 		return err

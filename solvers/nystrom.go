@@ -146,6 +146,6 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	return z.plan(dev, par, stage{"centers", choice.flops(n, d)}, func(m int) (alone, basis int64) {
 		c := choice
 		c.Count = m
-		return c.bytes(n, d), (&centred{host: backend.Host[float64]{Rows: m, Cols: d}, t: t}).bytes(0)
+		return c.bytes(n, d), bytes(elements(m, d+t)) // the basis: c and a product with k(c, c)
 	})
 }

@@ -86,7 +86,16 @@ func (p *pivoting) more() bool {
 // width is how many candidates are looked at together: enough for a product to
 // run at its rate, and few beside the rank, so that not many lie near each
 // other and are looked at in vain.
-func (p *pivoting) width() int { return min(p.rank, max(8, min(128, p.rank/4))) }
+func (p *pivoting) width() int { return pivotingWidth(p.rank) }
+
+func pivotingWidth(rank int) int { return min(rank, max(8, min(128, rank/4))) }
+
+// pivotingElements is what is taken on the device beside F: X, K and F at the
+// candidates.
+func pivotingElements(rank, d int) int64 {
+	b := pivotingWidth(rank)
+	return elements(b, d+b+rank)
+}
 
 // gather puts rows s of m together on the host.
 func (p *pivoting) gather(m backend.Matrix[float64], s []int) (backend.Host[float64], error) {

@@ -51,7 +51,7 @@ func newStreamed(ctx context.Context, b backend.Backend[float64], mem *memory, d
 	m := phi.size()
 	r := pieceRows(n, m)
 	w := &streamed{ctx: ctx, b: b, mem: mem, feed: newFeed(data, r), basis: phi, lambda: lambda, intercept: intercept, m: m, d: d, t: t}
-	if err := phi.place(w, r); err != nil {
+	if err := phi.place(w); err != nil {
 		return nil, err
 	}
 	var err error

@@ -1,0 +1,217 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Bochner's theorem: a kernel k(x − z) that is positive semidefinite is
+// k(0) E cos(ωᵀ(x − z)) for frequencies ω of some distribution. This file draws
+// them. With sums of kernels the distribution is a mixture, with products a
+// convolution: frequencies are added.
+
+// spectral is the distribution of the frequencies of a kernel.
+type spectral struct {
+	height float64 // k(x, x)
+	// isotropic says that ω = s·ρ·u coordinate by coordinate, with a direction u
+	// that is uniform on the sphere and independent of ρ; only then may
+	// directions be made orthogonal.
+	isotropic bool
+	// draw sets omega to one frequency. For an isotropic one it takes normal, d
+	// standard normal numbers: their direction, and their length for ρ.
+	draw func(r *rand.Rand, omega, normal []float64)
+}
+
+// spectralOf returns the distribution for points of d features, or an error that
+// says what kernels have one that is known here.
+func spectralOf(k kernels.Kernel, d int) (spectral, error) {
+	switch k := k.(type) {
+	case kernels.Gaussian:
+		return spectral{1, true, func(_ *rand.Rand, omega, normal []float64) {
+			for p, v := range normal {
+				sigma := k.Sigma
+				if k.Sigmas != nil {
+					sigma = k.Sigmas[p]
+				}
+				omega[p] = v / sigma
+			}
+		}}, nil
+	case kernels.Matern:
+		// Student's t with 2ν degrees of freedom (Rasmussen and Williams 2006,
+		// equation 4.15): normal over the root of a mean of 2ν squares.
+		freedom := int(2 * k.Nu)
+		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
+			sum := 0.0
+			for range freedom {
+				v := r.NormFloat64()
+				sum += v * v
+			}
+			for p, v := range normal {
+				omega[p] = v / k.Sigma * math.Sqrt(2*k.Nu/sum)
+			}
+		}}, nil
+	case kernels.RationalQuadratic:
+		// A mixture of Gaussians: 1/σ² has a Gamma distribution with the mean of
+		// the kernel's own (Rasmussen and Williams 2006, equation 4.20).
+		return spectral{1, true, func(r *rand.Rand, omega, normal []float64) {
+			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
+			for p, v := range normal {
+				omega[p] = v * factor
+			}
+		}}, nil
+	case kernels.Laplacian:
+		// A product over the features of exp(−|δ|/σ): Cauchy.
+		return spectral{1, false, func(r *rand.Rand, omega, _ []float64) {
+			for p := range omega {
+				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
+			}
+		}}, nil
+	case kernels.Scaled:
+		s, err := spectralOf(k.Kernel, d)
+		s.height *= k.Weight
+		return s, err
+	case kernels.Product:
+		product := spectral{height: 1}
+		var parts []spectral
+		for _, factor := range k {
+			if c, ok := factor.(kernels.Constant); ok {
+				product.height *= c.Value
+				continue
+			}
+			s, err := spectralOf(factor, d)
+			if err != nil {
+				return s, err
+			}
+			product.height *= s.height
+			parts = append(parts, s)
+		}
+		if len(parts) == 1 {
+			parts[0].height = product.height
+			return parts[0], nil
+		}
+		if len(parts) > 1 {
+			product.draw = func(r *rand.Rand, omega, _ []float64) {
+				clear(omega)
+				part, normal := make([]float64, len(omega)), make([]float64, len(omega))
+				for _, s := range parts {
+					for p := range normal {
+						normal[p] = r.NormFloat64()
+					}
+					s.draw(r, part, normal)
+					for p, v := range part {
+						omega[p] += v
+					}
+				}
+			}
+			return product, nil
+		}
+	case kernels.Sum:
+		var parts []spectral
+		sum := spectral{}
+		for _, term := range k {
+			s, err := spectralOf(term, d)
+			if err != nil {
+				return s, err
+			}
+			sum.height += s.height
+			parts = append(parts, s)
+		}
+		sum.draw = func(r *rand.Rand, omega, normal []float64) {
+			at, last := r.Float64()*sum.height, parts[len(parts)-1]
+			for _, s := range parts {
+				if at < s.height {
+					last = s
+					break
+				}
+				at -= s.height
+			}
+			last.draw(r, omega, normal)
+		}
+		return sum, nil
+	}
+	return spectral{}, fmt.Errorf("solvers: no random Fourier features are known for the kernel %v: use gaussian, laplacian, exponential, matern32, matern52, rationalquadratic, their sums or their products", k)
+}
+
+// gamma returns a number with the Gamma distribution of the given shape and of
+// scale 1 (Marsaglia and Tsang 2000).
+func gamma(r *rand.Rand, shape float64) float64 {
+	if shape < 1 {
+		return gamma(r, shape+1) * math.Pow(1-r.Float64(), 1/shape)
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := r.NormFloat64()
+		v := 1 + c*x
+		if v <= 0 {
+			continue
+		}
+		v = v * v * v
+		if math.Log(1-r.Float64()) < x*x/2+d*(1-v+math.Log(v)) {
+			return d * v
+		}
+	}
+}
+
+// frequencies draws count of them, as rows of d. With orthogonal, d at a time
+// have orthogonal directions and the lengths of independent ones (Yu, Suresh,
+// Choromanski, Holtmann-Rice, Kumar 2016), which leaves the law of each as it is
+// and makes the mean over them vary less.
+func (s spectral) frequencies(r *rand.Rand, count, d int, orthogonal bool) [][]float64 {
+	list := make([][]float64, count)
+	var directions [][]float64
+	for i := range list {
+		normal := make([]float64, d)
+		for p := range normal {
+			normal[p] = r.NormFloat64()
+		}
+		if orthogonal {
+			if i%d == 0 {
+				directions = orthogonalDirections(r, min(d, count-i), d)
+			}
+			length := norm(d, func(p int) float64 { return normal[p] })
+			for p, u := range directions[i%d] {
+				normal[p] = length * u
+			}
+		}
+		list[i] = make([]float64, d)
+		s.draw(r, list[i], normal)
+	}
+	return list
+}
+
+// orthogonalDirections returns count ≤ d orthonormal vectors, uniformly
+// distributed: normal ones made orthogonal by Gram and Schmidt, twice.
+func orthogonalDirections(r *rand.Rand, count, d int) [][]float64 {
+	q := make([][]float64, 0, count)
+	for len(q) < count {
+		v := make([]float64, d)
+		for p := range v {
+			v[p] = r.NormFloat64()
+		}
+		before := norm(d, func(p int) float64 { return v[p] })
+		for range 2 {
+			for _, u := range q {
+				dot := 0.0
+				for p := range v {
+					dot += u[p] * v[p]
+				}
+				for p := range v {
+					v[p] -= dot * u[p]
+				}
+			}
+		}
+		length := norm(d, func(p int) float64 { return v[p] })
+		if length < 1e-8*before {
+			continue // by chance in the span of the others
+		}
+		for p := range v {
+			v[p] /= length
+		}
+		q = append(q, v)
+	}
+	return q
+}
