@@ -64,6 +64,8 @@ type gram[T backend.Float] struct {
 	inPlace bool
 	// gaussian says that it is exp(a‖x−z‖²), a ≤ 0, by the norms.
 	gaussian bool
+	// decay is not nil for a Matérn kernel: its three numbers; see decayOf.
+	decay *[3]T
 }
 
 // flops is what rows × cols values of the kernel count when it is weighed

@@ -10,10 +10,16 @@ import (
 // Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The
 // stack has Depth slots of n elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
+	if d := g.decay; d != nil {
+		x := stats[at:][:n]
+		s.span = ukr.Span[T]{X: &x[0], N: n, A: d[0], B: d[1], C: d[2]}
+		g.q.engine.ukr.Decay(&s.span)
+		return x
+	}
 	var slots [8][]T
 	top := slots[:0]
 	do := func(f func(*ukr.Span[T]), x, y []T, a, b float64) {
-		s.span = ukr.Span[T]{X: &x[0], N: n, A: T(a), B: T(b)}
+		s.span = ukr.Span[T]{X: &x[0], N: n, A: inRange[T](a), B: T(b)}
 		if y != nil {
 			s.span.Y = &y[0]
 		}

@@ -94,7 +94,31 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	code := g.prog.Code
 	g.gaussian = g.inPlace && g.stats[0].norms && len(code) == 3 &&
 		code[1].Op == kernels.Affine && code[1].A <= 0 && code[1].B == 0 && code[2].Op == kernels.Exp
+	if m, ok := k.(kernels.Matern); ok {
+		g.inPlace, g.decay = true, decayOf[T](m)
+	}
 	return g
+}
+
+// decayOf is a Matérn kernel as (1 + b·t + c·t²) exp(−t), t = a‖x−z‖.
+func decayOf[T backend.Float](k kernels.Matern) *[3]T {
+	d := &[3]T{inRange[T](math.Sqrt(2*k.Nu) / k.Sigma)}
+	if k.Nu > 0.5 {
+		d[1] = 1
+	}
+	if k.Nu > 1.5 {
+		d[2] = T(1.0 / 3)
+	}
+	return d
+}
+
+// inRange is v, or the finite number of T next to it: the scale of a kernel may
+// be too large for float32, and 0 times it is 0.
+func inRange[T backend.Float](v float64) T {
+	if unsafe.Sizeof(T(0)) == 4 {
+		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
+	}
+	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
 }
 
 // inPlace tells whether a program ends with its result where its only load was.
@@ -218,7 +242,7 @@ func (g *gram[T]) distances(s *scratch[T], st statistic[T], row []T, bx, bz poin
 // Exp would.
 func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz points[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
-	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: T(g.prog.Code[1].A)}
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
 	u.DistanceExp(&s.span)
 	if s.span.Flag == 0 {
 		return
@@ -233,7 +257,7 @@ func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz poin
 				marked = append(marked, squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale))
 			}
 		}
-		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: T(g.prog.Code[1].A)}
+		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: inRange[T](g.prog.Code[1].A)}
 		u.Exp(&s.span)
 		for k := 0; first < c; first++ {
 			if row[first] == -1 {
@@ -248,7 +272,7 @@ func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz poin
 // it was. It returns false, and to is of no use, when a distance has lost too
 // much.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz points[T], i, j int) bool {
-	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: T(g.prog.Code[1].A)}
+	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)
 	return s.span.Flag == 0
 }

@@ -190,3 +190,45 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	}
 	return q
 }
+
+// decay emits x ← (1 + B·t + C·t²) exp(−t) with t = A√max(x, 0).
+func (e *emitter) decay() {
+	args := e.args()
+	a, b := e.scalars(args)
+	c := e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offSA + 2*e.size()}, c)
+	f := e.exponential()
+	zero := e.vec()
+	e.zero(zero)
+	// Beyond it the exponential is 0, and with it the product, though t is Inf.
+	most := 800.0
+	if !e.double() {
+		most = 150
+	}
+	limit := e.number("decayMost", most)
+	e.forVectors(args, false, func(x, _ reg.Register, v int) {
+		t, r, q := e.vec(), e.vec(), e.vec()
+		e.load(e.at(x, v*e.lanes()), t)
+		e.minmax(false, t, zero, t)
+		e.squareRoot(t, t)
+		e.mul(t, a, t)
+		e.minmax(true, t, limit, t)
+		e.sub(zero, t, r)
+		e.move(c, q)
+		e.fma213(b, t, q)
+		e.fma213(f.one, t, q)
+		k := f.of(r, false)
+		e.mul(k, q, k)
+		e.store(k, e.at(x, v*e.lanes()))
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+func (e *emitter) squareRoot(x, dst reg.VecVirtual) {
+	if e.double() {
+		e.VSQRTPD(x, dst)
+		return
+	}
+	e.VSQRTPS(x, dst)
+}

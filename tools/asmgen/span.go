@@ -133,13 +133,8 @@ func (e *emitter) sqrt() {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
 		// The operand that is returned when one is NaN is r.
-		if e.double() {
-			e.VMAXPD(r, zero, r)
-			e.VSQRTPD(r, r)
-		} else {
-			e.VMAXPS(r, zero, r)
-			e.VSQRTPS(r, r)
-		}
+		e.minmax(false, r, zero, r)
+		e.squareRoot(r, r)
 		e.store(r, e.at(x, v*e.lanes()))
 	})
 	e.VZEROUPPER()

@@ -71,6 +71,7 @@ var routines = []routine{
 	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
 	{"distanceExp", "Span", "distanceExp is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.", func(e *emitter) { e.distanceExp(false) }},
 	{"distanceExpTo", "Span", "distanceExpTo is distanceExp with the results in Z, past the caches; see Kernels.DistanceExpTo.", func(e *emitter) { e.distanceExp(true) }},
+	{"decay", "Span", "decay is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.", func(e *emitter) { e.decay() }},
 	{"dot", "Span", "dot is A ← Σ x_i y_i.", func(e *emitter) { e.dot() }},
 	{"axpy", "Span", "axpy is x ← x + A·y.", func(e *emitter) { e.axpy() }},
 	{"dotAxpy", "Span", "dotAxpy is B ← Σ z_i y_i and x ← x + A·z.", func(e *emitter) { e.dotAxpy() }},

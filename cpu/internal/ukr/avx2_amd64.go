@@ -224,6 +224,16 @@ func distanceExpToF64AVX2(args *Span[float64])
 //go:noescape
 func distanceExpToF32AVX2(args *Span[float32])
 
+// decayF64AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+//
+//go:noescape
+func decayF64AVX2(args *Span[float64])
+
+// decayF32AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+//
+//go:noescape
+func decayF32AVX2(args *Span[float32])
+
 // dotF64AVX2 is A ← Σ x_i y_i.
 //
 //go:noescape

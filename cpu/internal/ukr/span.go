@@ -98,6 +98,15 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 	}
 }
 
+func decayGeneric[T Float](s *Span[T]) {
+	const most = 800 // beyond it the exponential is 0
+	x := s.x()
+	for i, v := range x {
+		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), most)
+		x[i] = T((1 + t*(float64(s.B)+t*float64(s.C))) * exp(-t))
+	}
+}
+
 func dotGeneric[T Float](s *Span[T]) {
 	var s0, s1, s2, s3 T
 	x, y := s.x(), s.y()

@@ -345,3 +345,39 @@ func bigExp(x float64) *big.Float {
 	}
 	return sum
 }
+
+// TestDecay compares Decay with its formula in float64. Each of the root, the
+// factor, the exponential of t rounded, which t weighs, and the polynomial is a
+// few units off at most.
+func TestDecay(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testDecay(t, tier.F32) })
+	})
+}
+
+func testDecay[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 37
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	inf, nan := T(math.Inf(1)), T(math.NaN())
+	x := []T{0, -1e-9, inf, nan, 1e30, maximum[T]()}
+	for range 1000 {
+		x = append(x, T(math.Exp(20*rng.Float64()-14)))
+	}
+	n := (len(x) + k.NR - 1) / k.NR * k.NR
+	for _, c := range [][3]T{{1, 0, 0}, {1.7320508, 1, 0}, {2.236068, 1, 1.0 / 3}, {maximum[T](), 1, 1.0 / 3}} {
+		got := make([]T, n)
+		copy(got, x)
+		k.Decay(&Span[T]{X: first(got), N: n, A: c[0], B: c[1], C: c[2]})
+		for i, v := range x {
+			s := math.Min(float64(c[0])*math.Sqrt(math.Max(float64(v), 0)), 800)
+			want := (1 + float64(c[1])*s + float64(c[2])*s*s) * math.Exp(-s)
+			// The smallest normal number bounds what gradual underflow takes.
+			bound := want*(8+2*s)*math.Ldexp(1, -digits[T]()) + 0x1p-126*math.Ldexp(1, -digits[T]())
+			if math.IsNaN(want) != math.IsNaN(float64(got[i])) || math.Abs(float64(got[i])-want) > bound {
+				t.Fatalf("%v at %v is %v, want %v", c, v, got[i], want)
+			}
+		}
+	}
+}

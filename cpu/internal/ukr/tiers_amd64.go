@@ -24,7 +24,7 @@ func avx512() *Tier {
 		Affine: affineF64AVX512, Add: addF64AVX512, Mul: mulF64AVX512, Sqrt: sqrtF64AVX512,
 		Exp: expF64AVX512, Log: logF64AVX512, Pow: powF64AVX512, Tanh: tanhF64AVX512,
 		Sin: reducing(16, sinF64AVX512, sinGeneric[float64]), Cos: reducing(16, cosF64AVX512, cosGeneric[float64]),
-		Distance: distanceF64AVX512, DistanceExp: distanceExpF64AVX512, DistanceExpTo: distanceExpToF64AVX512,
+		Distance: distanceF64AVX512, DistanceExp: distanceExpF64AVX512, DistanceExpTo: distanceExpToF64AVX512, Decay: decayF64AVX512,
 		Dot: dotF64AVX512, Axpy: axpyF64AVX512, DotAxpy: dotAxpyF64AVX512,
 		Dot4: dot4F64AVX512, Axpy4: axpy4F64AVX512, DotAxpy4: dotAxpy4F64AVX512, Peak: peakF64AVX512,
 	}
@@ -37,7 +37,7 @@ func avx512() *Tier {
 		Affine: affineF32AVX512, Add: addF32AVX512, Mul: mulF32AVX512, Sqrt: sqrtF32AVX512,
 		Exp: expF32AVX512, Log: logF32AVX512, Pow: powF32AVX512, Tanh: tanhF32AVX512,
 		Sin: reducing(32, sinF32AVX512, sinGeneric[float32]), Cos: reducing(32, cosF32AVX512, cosGeneric[float32]),
-		Distance: distanceF32AVX512, DistanceExp: distanceExpF32AVX512, DistanceExpTo: distanceExpToF32AVX512,
+		Distance: distanceF32AVX512, DistanceExp: distanceExpF32AVX512, DistanceExpTo: distanceExpToF32AVX512, Decay: decayF32AVX512,
 		Dot: dotF32AVX512, Axpy: axpyF32AVX512, DotAxpy: dotAxpyF32AVX512,
 		Dot4: dot4F32AVX512, Axpy4: axpy4F32AVX512, DotAxpy4: dotAxpy4F32AVX512, Peak: peakF32AVX512,
 	}
@@ -61,7 +61,7 @@ func avx2() *Tier {
 		Affine: affineF64AVX2, Add: addF64AVX2, Mul: mulF64AVX2, Sqrt: sqrtF64AVX2,
 		Exp: expF64AVX2, Log: logF64AVX2, Pow: powF64AVX2, Tanh: tanhF64AVX2,
 		Sin: reducing(8, sinF64AVX2, sinGeneric[float64]), Cos: reducing(8, cosF64AVX2, cosGeneric[float64]),
-		Distance: distanceF64AVX2, DistanceExp: distanceExpF64AVX2, DistanceExpTo: distanceExpToF64AVX2,
+		Distance: distanceF64AVX2, DistanceExp: distanceExpF64AVX2, DistanceExpTo: distanceExpToF64AVX2, Decay: decayF64AVX2,
 		Dot: dotF64AVX2, Axpy: axpyF64AVX2, DotAxpy: dotAxpyF64AVX2,
 		Dot4: dot4F64AVX2, Axpy4: axpy4F64AVX2, DotAxpy4: dotAxpy4F64AVX2, Peak: peakF64AVX2,
 	}
@@ -74,7 +74,7 @@ func avx2() *Tier {
 		Affine: affineF32AVX2, Add: addF32AVX2, Mul: mulF32AVX2, Sqrt: sqrtF32AVX2,
 		Exp: expF32AVX2, Log: logF32AVX2, Pow: powF32AVX2, Tanh: tanhF32AVX2,
 		Sin: reducing(16, sinF32AVX2, sinGeneric[float32]), Cos: reducing(16, cosF32AVX2, cosGeneric[float32]),
-		Distance: distanceF32AVX2, DistanceExp: distanceExpF32AVX2, DistanceExpTo: distanceExpToF32AVX2,
+		Distance: distanceF32AVX2, DistanceExp: distanceExpF32AVX2, DistanceExpTo: distanceExpToF32AVX2, Decay: decayF32AVX2,
 		Dot: dotF32AVX2, Axpy: axpyF32AVX2, DotAxpy: dotAxpyF32AVX2,
 		Dot4: dot4F32AVX2, Axpy4: axpy4F32AVX2, DotAxpy4: dotAxpy4F32AVX2, Peak: peakF32AVX2,
 	}

@@ -113,6 +113,10 @@ type Kernels[T Float] struct {
 	// locked instruction of this one, such as an atomic addition.
 	DistanceExpTo func(*Span[T])
 
+	// Decay is x ← (1 + B·t + C·t²) exp(−t) with t = A·√max(x, 0), for A, B and
+	// C ≥ 0: the Matérn kernels. An infinite x gives 0, a NaN stays one.
+	Decay func(*Span[T])
+
 	// Dot is A ← Σ x_i y_i; Axpy is x ← x + A·y; DotAxpy is B ← Σ z_i y_i and
 	// x ← x + A·z in one pass over z. Here N may be any number.
 	Dot, Axpy, DotAxpy func(*Span[T])
@@ -184,7 +188,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Log: logGeneric[T], Pow: powGeneric[T], Tanh: tanhGeneric[T],
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
-		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T],
+		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
 	}
