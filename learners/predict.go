@@ -30,21 +30,9 @@ func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix
 }
 
 func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	if p.features == 0 {
-		return nil, errors.New("the model is not fitted")
-	}
-	if dev == nil {
-		return nil, errors.New("no device was given")
-	}
-	h, err := hostOf("x", x)
+	h, err := p.check(dev, x)
 	if err != nil {
 		return nil, err
-	}
-	if h.Cols != p.features {
-		return nil, fmt.Errorf("x has %d columns, the model was fitted to %d", h.Cols, p.features)
-	}
-	if i, j, ok := notFinite(h); ok {
-		return nil, valueError("x", h, i, j)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -80,6 +68,27 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 		}
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+}
+
+// check returns x as a row-major matrix that the model can be applied to.
+func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float64], err error) {
+	if p.features == 0 {
+		return h, errors.New("the model is not fitted")
+	}
+	if dev == nil {
+		return h, errors.New("no device was given")
+	}
+	h, err = hostOf("x", x)
+	if err != nil {
+		return h, err
+	}
+	if h.Cols != p.features {
+		return h, fmt.Errorf("x has %d columns, the model was fitted to %d", h.Cols, p.features)
+	}
+	if i, j, ok := notFinite(h); ok {
+		return h, valueError("x", h, i, j)
+	}
+	return h, nil
 }
 
 // block sets f to the predictions for the rows of x.

@@ -1,0 +1,356 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const gaussianProcessName = "gaussian-process"
+
+func init() {
+	register(Description{
+		Name:    gaussianProcessName,
+		Tasks:   []Task{Regression},
+		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximise p(y)",
+		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, 2.2 and 5.4.1",
+		Outputs: true,
+		Parameters: []Parameter{
+			medianKernel.withHelp("kernel function; the start of the search with optimise"),
+			number("lambda", "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise"),
+			truth("optimise", "true", "search the kernel's parameters and lambda by the marginal likelihood"),
+			truth("ard", "false", "one length scale for each feature, where no kernel is given"),
+			whole("restarts", "2", atLeast(0), "more starts of the search, at random"),
+			truth("scale", "true", "fit the scale s²; otherwise it is 1"),
+			truth("intercept", "true", "subtract the mean m of y; otherwise it is 0"),
+			seedNumber.withHelp("seed of the restarts and of the rows for the median distance"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(GaussianProcess{
+				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Fixed: !v.Bool("optimise"), ARD: v.Bool("ard"),
+				Restarts: v.Whole("restarts"), UnitScale: !v.Bool("scale"), NoIntercept: !v.Bool("intercept"), Seed: v.Seed(),
+			}.Fit)
+		},
+		check: func(v Values) *ParameterError {
+			if v.Bool("ard") && v.Kernel("kernel") != nil {
+				return &ParameterError{Parameter: "ard", Rule: "is for the kernel that is chosen where none is given; write gaussian(sigma=[1,1,…]) instead"}
+			}
+			return nil
+		},
+		restore: restoreGaussianProcess,
+	})
+}
+
+// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise
+// with covariance s²k for f and variance s²λ/w for the noise of a sample of
+// weight w, so that the mean is that of kernel ridge regression,
+// (K + λW⁻¹)α = y − m. m is the weighted mean of y. s² is the one that maximises
+// the likelihood, in closed form. Weights count repetitions. All outputs share
+// kernel and λ; each has its own s².
+type GaussianProcess struct {
+	// Kernel is k. Nil is the Gaussian whose sigma is the median distance, as
+	// for KernelRidge; with ARD it has one sigma for each feature.
+	Kernel kernels.Kernel
+	Lambda float64 // > 0
+	// Fixed keeps kernel and λ. Otherwise they are where a search begins that
+	// maximises the log marginal likelihood by L-BFGS: over all continuous
+	// parameters of the kernel, from here and from Restarts more places.
+	Fixed       bool
+	ARD         bool
+	Restarts    int
+	UnitScale   bool // s² = 1
+	NoIntercept bool // m = 0
+	Seed        uint64
+}
+
+// GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the
+// samples of weight > 0. Variance factors their matrix anew, n³/3 operations a
+// call: the factor would be larger than all else of the model.
+type GaussianProcessModel struct {
+	kernel    kernels.Kernel
+	lambda    float64
+	centers   backend.Host[float64]
+	alpha     backend.Host[float64]
+	weights   []float64 // of the centers
+	intercept []float64
+	scale     []float64 // s²
+	evidence  float64   // log p(y)
+	facts     []Fact
+	solved    *solvers.Result
+}
+
+// Fit fits the n×d samples x to the n×t targets y.
+func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: gaussian-process: %w", err)
+	}
+	return m, nil
+}
+
+func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
+	if err := positive.check(l.Lambda); err != nil {
+		return nil, fmt.Errorf("lambda %w", err)
+	}
+	if err := atLeast(0).check(float64(l.Restarts)); err != nil {
+		return nil, fmt.Errorf("restarts %w", err)
+	}
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	if l.Kernel == nil {
+		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
+		if err != nil {
+			return nil, err
+		}
+		l.Kernel = kernels.Gaussian{Sigma: sigma}
+		if l.ARD {
+			l.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, hx.Cols)}
+		}
+	}
+	m := &GaussianProcessModel{intercept: make([]float64, hy.Cols), weights: positiveWeights(o.Weights, hx.Rows)}
+	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.centre(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
+	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
+	progress := newMeter(o)
+	evaluations := 0
+	if !l.Fixed {
+		// How many evaluations there will be is not known: the fraction nears
+		// its end as they add up.
+		h, err := newHyperparameters(ctx, dev, p, par, func(n int) {
+			progress.tell("optimise", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
+		})
+		if err != nil {
+			return nil, err
+		}
+		if p.Kernel, p.Lambda, err = h.maximise(l.Restarts, l.Seed); err != nil {
+			return nil, err
+		}
+		evaluations = h.evaluations
+	}
+	e, err := solvers.LogEvidence(ctx, dev, p, par)
+	if err != nil {
+		return nil, err
+	}
+	began := progress.told
+	res, err := solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
+		progress.tell(q.Stage, began+(1-began)*q.Fraction)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
+	m.centers, m.alpha = keepPositive(hx, o.Weights), keepPositive(res.Alpha, o.Weights)
+	if !l.Fixed {
+		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
+	}
+	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
+	return m, nil
+}
+
+// centre sets the intercept to the weighted means of y and returns y less them.
+func (l GaussianProcess) centre(m *GaussianProcessModel, y backend.Host[float64], weights []float64) backend.Host[float64] {
+	if l.NoIntercept {
+		return y
+	}
+	weight := func(i int) float64 {
+		if weights == nil {
+			return 1
+		}
+		return weights[i]
+	}
+	total := 0.0
+	for i := range y.Rows {
+		total += weight(i)
+	}
+	// The second pass takes what the rounding of the first has left.
+	for range 2 {
+		left := make([]float64, y.Cols)
+		for i := range y.Rows {
+			if w := weight(i); w > 0 {
+				for j, v := range y.Row(i) {
+					left[j] += w / total * (v - m.intercept[j])
+				}
+			}
+		}
+		for j, v := range left {
+			m.intercept[j] += v
+		}
+	}
+	c := backend.NewHost[float64](y.Rows, y.Cols)
+	for i := range y.Rows {
+		for j, v := range y.Row(i) {
+			c.Row(i)[j] = v - m.intercept[j]
+		}
+	}
+	return c
+}
+
+// positiveWeights returns the weights that are > 0; n ones where there are none.
+func positiveWeights(weights []float64, n int) []float64 {
+	if weights == nil {
+		return slices.Repeat([]float64{1}, n)
+	}
+	var kept []float64
+	for _, w := range weights {
+		if w > 0 {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// Learner returns "gaussian-process".
+func (m *GaussianProcessModel) Learner() string { return gaussianProcessName }
+
+// Dims implements Model.
+func (m *GaussianProcessModel) Dims() (features, outputs int) {
+	if m == nil {
+		return 0, 0
+	}
+	return m.centers.Cols, m.alpha.Cols
+}
+
+// Predict implements Model: the mean k(x, centers)α + m.
+func (m *GaussianProcessModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *GaussianProcessModel) predictor() predictor {
+	p := predictor{learner: gaussianProcessName}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
+		}
+	}
+	return p
+}
+
+// Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
+func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	v, err := m.variance(ctx, dev, x)
+	if err != nil {
+		return nil, fmt.Errorf("learners: gaussian-process: variance: %w", err)
+	}
+	return v, nil
+}
+
+func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	h, err := m.predictor().check(dev, x)
+	if err != nil {
+		return nil, err
+	}
+	v, err := solvers.Variance(ctx, dev, solvers.Problem{
+		Kernel: m.kernel, X: m.centers, Y: m.alpha, Weights: m.weights, Lambda: m.lambda,
+	}, h, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := mat.NewDense(h.Rows, len(m.scale), nil)
+	for i, q := range v {
+		for j, s := range m.scale {
+			out.Set(i, j, s*(q+m.lambda))
+		}
+	}
+	return out, nil
+}
+
+// Solved implements Solved: the system of the mean.
+func (m *GaussianProcessModel) Solved() *solvers.Result {
+	if m == nil {
+		return nil
+	}
+	return m.solved
+}
+
+// Facts implements Teller.
+func (m *GaussianProcessModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// Kernel returns the kernel k, as fitted.
+func (m *GaussianProcessModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Lambda returns λ, as fitted.
+func (m *GaussianProcessModel) Lambda() float64 { return m.lambda }
+
+// Scale returns s² of each output.
+func (m *GaussianProcessModel) Scale() []float64 { return slices.Clone(m.scale) }
+
+// LogLikelihood returns the log marginal likelihood of the samples, summed over
+// the outputs.
+func (m *GaussianProcessModel) LogLikelihood() float64 { return m.evidence }
+
+// State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
+// "weights", 1×n, "intercept" and "scale", 1×t, and "evidence", 1×1.
+func (m *GaussianProcessModel) State() State {
+	s := State{Learner: gaussianProcessName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["kernel"], s.Params["lambda"] = m.kernel.String(), m.lambda
+	s.Arrays["centers"], s.Arrays["alpha"] = m.centers, m.alpha
+	s.Arrays["weights"], s.Arrays["intercept"], s.Arrays["scale"] = rowOf(m.weights), rowOf(m.intercept), rowOf(m.scale)
+	s.Arrays["evidence"] = rowOf([]float64{m.evidence})
+	return s
+}
+
+func restoreGaussianProcess(s State) (Model, error) {
+	m := &GaussianProcessModel{}
+	text, err := param[string](s, "kernel")
+	if err != nil {
+		return nil, err
+	}
+	if m.kernel, err = kernels.Parse(text); err != nil {
+		return nil, err
+	}
+	if m.lambda, err = s.lambda(); err != nil {
+		return nil, err
+	}
+	if err := positive.check(m.lambda); err != nil {
+		return nil, fmt.Errorf("parameter \"lambda\" %w", err)
+	}
+	log, err := s.array("evidence", 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	m.evidence = log.Row(0)[0]
+	if m.centers, err = s.array("centers", -1, -1); err != nil {
+		return nil, err
+	}
+	if err := m.kernel.Check(m.centers.Cols); err != nil {
+		return nil, err
+	}
+	if m.alpha, err = s.array("alpha", m.centers.Rows, -1); err != nil {
+		return nil, err
+	}
+	for _, a := range []struct {
+		name string
+		to   *[]float64
+		cols int
+		rule rule
+	}{{"weights", &m.weights, m.centers.Rows, positive}, {"intercept", &m.intercept, m.alpha.Cols, anyNumber}, {"scale", &m.scale, m.alpha.Cols, positive}} {
+		h, err := s.array(a.name, 1, a.cols)
+		if err != nil {
+			return nil, err
+		}
+		*a.to = h.Row(0)
+		for j, v := range *a.to {
+			if err := a.rule.check(v); err != nil {
+				return nil, fmt.Errorf("array %q: column %d %w", a.name, j+1, err)
+			}
+		}
+	}
+	return m, nil
+}

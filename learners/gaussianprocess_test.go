@@ -1,0 +1,218 @@
+package learners_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+func processTerms(model learners.Model, x []float64, j int) (float64, int) {
+	m := model.(*learners.GaussianProcessModel)
+	s := m.State()
+	h, alpha := s.Arrays["centers"], s.Arrays["alpha"]
+	sum := math.Abs(s.Arrays["intercept"].Row(0)[j])
+	for i := range h.Rows {
+		sum += math.Abs(alpha.Row(i)[j] * kernels.Eval(m.Kernel(), h.Row(i), x))
+	}
+	return sum, h.Rows
+}
+
+func TestGaussianProcess(t *testing.T) {
+	for name, l := range map[string]learners.GaussianProcess{
+		"fixed": {Kernel: kernels.Matern{Nu: 2.5, Sigma: 3}, Lambda: 0.1, Fixed: true},
+		"unit":  {Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true, UnitScale: true, NoIntercept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner: "gaussian-process", Fit: fitter(l.Fit), Terms: processTerms,
+				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
+				Unfitted:  []learners.Model{&learners.GaussianProcessModel{}, (*learners.GaussianProcessModel)(nil)},
+			})
+		})
+	}
+}
+
+// processData is a smooth function of the first of three features with noise of
+// deviation 0.1; the third has no effect.
+func processData(seed uint64, n int) (x, y *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for j := range 3 {
+			x.Set(i, j, 2*r.NormFloat64())
+		}
+		y.Set(i, 0, 4+3*math.Sin(x.At(i, 0))+0.3*x.At(i, 1)+0.1*r.NormFloat64())
+	}
+	return x, y
+}
+
+// Mean, deviation and likelihood at given parameters, and the likelihood at the
+// parameters that are found, against scikit-learn's GaussianProcessRegressor.
+func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
+	x, y := processData(7, 90)
+	ask, _ := processData(8, 40)
+	var want struct {
+		Mean, Std []float64
+		Log, Best float64
+		Kernel    string
+	}
+	rows := func(m *mat.Dense) (list [][]float64) {
+		n, _ := m.Dims()
+		for i := range n {
+			list = append(list, m.RawRowView(i))
+		}
+		return list
+	}
+	scikit(t, map[string]any{"x": rows(x), "y": mat.Col(nil, 0, y), "ask": rows(ask)}, `
+from sklearn.gaussian_process import GaussianProcessRegressor as GP
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel as W, ConstantKernel as C
+y = a["y"] - a["y"].mean()
+g = GP(C(2.5) * RBF([1.5, 2.0, 3.0]) + W(0.2), alpha=0.0, optimizer=None).fit(a["x"], y)
+out["mean"], out["std"] = g.predict(a["ask"], return_std=True)
+out["mean"] = out["mean"] + a["y"].mean()
+out["log"] = g.log_marginal_likelihood_value_
+g = GP(C(1.0) * RBF([3.0, 3.0, 3.0]) + W(0.1), alpha=0.0, n_restarts_optimizer=3, random_state=0).fit(a["x"], y)
+out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
+`, &want)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		k, err := kernels.Parse("2.5*gaussian(sigma=[1.5,2,3])")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := learners.GaussianProcess{Kernel: k, Lambda: 0.2, Fixed: true, UnitScale: true}.Fit(context.Background(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Both are right to the condition of the matrix, 90·2.5/0.2, times
+		// rounding, with a margin of 100.
+		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
+		near(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
+		mean, err := m.Predict(context.Background(), dev, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variance, err := m.Variance(context.Background(), dev, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want.Mean {
+			near(t, "mean", mean.At(i, 0), want.Mean[i], tol*10)
+			near(t, "variance", variance.At(i, 0), want.Std[i]*want.Std[i], tol*10)
+		}
+
+		if strings.HasPrefix(dev.Info().Device, "ref") {
+			return // hundreds of factorisations in plain loops
+		}
+		// A search that begins elsewhere: with the scale fitted in closed form
+		// it looks for the same maximum.
+		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
+		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("found %v, λ %v, scale %v, log likelihood %v in %v; scikit-learn: %v in %s", m.Kernel(), m.Lambda(), m.Scale(), m.LogLikelihood(), m.Facts(), want.Best, want.Kernel)
+		if m.LogLikelihood() < want.Best-1e-3 { // both searches end where it changes by less than that
+			t.Errorf("the likelihood found is %v, scikit-learn's %v", m.LogLikelihood(), want.Best)
+		}
+	})
+}
+
+// The third feature has no effect: its length scale grows. New targets lie
+// within two deviations about as often as they should.
+func TestGaussianProcessFinds(t *testing.T) {
+	x, y := processData(3, 150)
+	ask, truth := processData(4, 400)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		if strings.HasPrefix(dev.Info().Device, "ref") {
+			t.Skip("hundreds of factorisations in plain loops")
+		}
+		told := 0.0
+		m, err := learners.GaussianProcess{Lambda: 0.1, ARD: true, Seed: 1}.Fit(context.Background(), dev, x, y, learners.Options{Progress: func(p solvers.Progress) {
+			if p.Fraction < told {
+				t.Errorf("progress falls from %v to %v", told, p.Fraction)
+			}
+			told = p.Fraction
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sigmas := m.Kernel().(kernels.Gaussian).Sigmas
+		again, err := learners.GaussianProcess{Lambda: 0.1, ARD: true, Seed: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !kernels.Equal(m.Kernel(), again.Kernel()) || m.Lambda() != again.Lambda() {
+			t.Errorf("found %v and %v, and again %v and %v", m.Kernel(), m.Lambda(), again.Kernel(), again.Lambda())
+		}
+		if noise := math.Sqrt(m.Lambda() * m.Scale()[0]); sigmas[2] < 5*sigmas[0] || math.Abs(noise-0.1) > 0.03 || told != 1 {
+			t.Errorf("length scales %v, deviation of the noise %v (true: 0.1), progress to %v", sigmas, noise, told)
+		}
+		mean, err := m.Predict(context.Background(), dev, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variance, err := m.Variance(context.Background(), dev, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := 0
+		for i := range 400 {
+			if math.Abs(mean.At(i, 0)-truth.At(i, 0)) <= 2*math.Sqrt(variance.At(i, 0)) {
+				inside++
+			}
+		}
+		if inside < 400*88/100 { // 95 % expected
+			t.Errorf("%d of 400 targets are within two deviations", inside)
+		}
+	})
+}
+
+func TestGaussianProcessRefuses(t *testing.T) {
+	x, y := processData(3, 30)
+	same := mat.NewDense(30, 1, nil)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, c := range []struct {
+			l    learners.GaussianProcess
+			y    *mat.Dense
+			want string
+		}{
+			{learners.GaussianProcess{}, y, "learners: gaussian-process: lambda must be a finite number > 0, got 0"},
+			{learners.GaussianProcess{Lambda: 1, Restarts: -1}, y, "learners: gaussian-process: restarts must be a whole number ≥ 0, got -1"},
+			{learners.GaussianProcess{Lambda: 1}, same, "learners: gaussian-process: solvers: evidence: column 1 of y is zero: it has no scale"},
+			{learners.GaussianProcess{Lambda: 1, Fixed: true}, same, "learners: gaussian-process: solvers: evidence: column 1 of y is zero: it has no scale"},
+			{learners.GaussianProcess{Lambda: 1, Kernel: kernels.Constant{}}, y, "learners: gaussian-process: the mean of k(x, x) is 0 for the kernel 0: there is nothing to optimise"},
+		} {
+			if _, err := c.l.Fit(context.Background(), dev, x, c.y, learners.Options{}); err == nil || err.Error() != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		}
+		m, err := learners.GaussianProcess{Lambda: 1, Fixed: true}.Fit(context.Background(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Variance(context.Background(), dev, mat.NewDense(2, 2, nil)); err == nil || err.Error() != "learners: gaussian-process: variance: x has 2 columns, the model was fitted to 3" {
+			t.Error(err)
+		}
+		stop := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		evaluations := 0
+		_, err = learners.GaussianProcess{Lambda: 1}.Fit(ctx, dev, x, y, learners.Options{Progress: func(p solvers.Progress) {
+			if evaluations++; evaluations == 3 {
+				cancel(stop)
+			}
+		}})
+		if !errors.Is(err, stop) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}

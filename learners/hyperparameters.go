@@ -1,0 +1,218 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/optimize"
+)
+
+// hyperparameters maximises the log marginal likelihood over the continuous
+// parameters of a kernel and λ, on logarithmic scales where the parameters are
+// positive, by L-BFGS (Liu and Nocedal 1989) from several starts. They stay in a
+// box around the first start; outside it the likelihood is that of the nearest
+// point of the box less a quarter of the squared distance, so that the search
+// comes back.
+type hyperparameters struct {
+	ctx       context.Context
+	dev       backend.Device
+	problem   solvers.Problem // the kernel and λ of the first start
+	par       solvers.EvidenceParams
+	report    func(evaluations int)
+	params    []kernels.Param
+	low, high []float64 // the box; the last entry is ln λ
+	start     []float64
+
+	evaluations int
+	err         error // of an evaluation that ends the search
+	at          []float64
+	value       float64 // at at: −log p
+	gradient    []float64
+	best        struct {
+		value float64
+		x     []float64
+		found bool
+	}
+}
+
+const (
+	// reach is how far a parameter may go from the first start, as the
+	// logarithm of a factor: 100,000, as scikit-learn's default bounds.
+	reach = 11.5
+	// quietest is the smallest λ beside the mean of k(x, x): below it the
+	// rounding of K may exceed λ.
+	quietest = 1e-9
+	// loudest is the largest: beyond it K is nothing.
+	loudest = 1e6
+	// mostEvaluations is of one start.
+	mostEvaluations = 150
+)
+
+func newHyperparameters(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, report func(int)) (*hyperparameters, error) {
+	par.Gradient = true
+	h := &hyperparameters{ctx: ctx, dev: dev, problem: p, par: par, report: report, params: kernels.Params(p.Kernel)}
+	for _, q := range h.params {
+		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
+		low, high := v-far, v+far
+		if q.Log {
+			// A parameter that is 0 stays 0.
+			v = math.Log(max(v, math.SmallestNonzeroFloat64))
+			low, high = v-reach, v+reach
+		}
+		h.start, h.low, h.high = append(h.start, v), append(h.low, low), append(h.high, high)
+	}
+	mean := 0.0
+	for i := range p.X.Rows {
+		mean += kernels.Diag(p.Kernel, p.X.Row(i)) / float64(p.X.Rows)
+	}
+	if !(mean > 0) || math.IsInf(mean, 1) {
+		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimise", mean, p.Kernel)
+	}
+	l := math.Log(p.Lambda)
+	h.start = append(h.start, l)
+	h.low = append(h.low, min(l, math.Log(quietest*mean)))
+	h.high = append(h.high, max(l, math.Log(loudest*mean)))
+	return h, nil
+}
+
+// maximise returns the best kernel and λ. The starts besides the first are
+// drawn from a tenfold neighbourhood of it.
+func (h *hyperparameters) maximise(restarts int, seed uint64) (kernels.Kernel, float64, error) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for i := range restarts + 1 {
+		x := append([]float64(nil), h.start...)
+		for k := range x {
+			if i > 0 && (k == len(x)-1 || h.params[k].Log) {
+				x[k] += math.Ln10 * (2*rng.Float64() - 1)
+			}
+		}
+		if err := h.search(x); err != nil {
+			return nil, 0, err
+		}
+	}
+	if !h.best.found {
+		return nil, 0, fmt.Errorf("the likelihood could not be computed at any start: %w", h.err)
+	}
+	return h.kernelAt(h.best.x)
+}
+
+// search is one run of L-BFGS. How it ends does not matter as long as it has
+// seen good points: best keeps them.
+func (h *hyperparameters) search(x []float64) error {
+	evaluations := h.evaluations
+	problem := optimize.Problem{
+		Func: func(x []float64) float64 { h.evaluate(x); return h.value },
+		Grad: func(grad, x []float64) { h.evaluate(x); copy(grad, h.gradient) },
+		Status: func() (optimize.Status, error) {
+			if h.ctx.Err() != nil {
+				return optimize.Failure, context.Cause(h.ctx)
+			}
+			if h.evaluations-evaluations >= mostEvaluations {
+				return optimize.FunctionEvaluationLimit, nil
+			}
+			return optimize.NotTerminated, nil
+		},
+	}
+	h.evaluate(x)
+	if math.IsInf(h.value, 1) {
+		return h.stopped() // a hopeless start
+	}
+	_, err := optimize.Minimize(problem, x, &optimize.Settings{
+		GradientThreshold: 1e-5 * math.Sqrt(float64(h.problem.X.Rows)),
+		Converger:         &optimize.FunctionConverge{Absolute: 1e-7, Relative: 1e-10, Iterations: 4},
+	}, &optimize.LBFGS{})
+	if stop := h.stopped(); stop != nil {
+		return stop
+	}
+	if err != nil && !h.best.found {
+		return err
+	}
+	return nil
+}
+
+// stopped is the error that ends the search of all starts: not that the matrix
+// of one point is not positive definite.
+func (h *hyperparameters) stopped() error {
+	if h.ctx.Err() != nil {
+		return context.Cause(h.ctx)
+	}
+	if h.err != nil && !errors.Is(h.err, backend.ErrNotPosDef) {
+		return h.err
+	}
+	return nil
+}
+
+// evaluate sets value and gradient to those at x, unless they are.
+func (h *hyperparameters) evaluate(x []float64) {
+	if h.at != nil && equal(h.at, x) {
+		return
+	}
+	h.at = append(h.at[:0], x...)
+	h.gradient = make([]float64, len(x))
+	h.value = math.Inf(1)
+	if h.stopped() != nil {
+		return
+	}
+	inside := make([]float64, len(x))
+	for i, v := range x {
+		inside[i] = min(max(v, h.low[i]), h.high[i])
+	}
+	p := h.problem
+	var err error
+	if p.Kernel, p.Lambda, err = h.kernelAt(inside); err == nil {
+		var e *solvers.Evidence
+		if e, err = solvers.LogEvidence(h.ctx, h.dev, p, h.par); err == nil {
+			h.value = -e.Log
+			for i := range x {
+				slope := e.Lambda
+				if i < len(e.Gradient) {
+					slope = e.Gradient[i]
+				}
+				h.gradient[i] = -slope
+				if out := x[i] - inside[i]; out != 0 {
+					h.gradient[i] = out / 2
+					h.value += out * out / 4
+				}
+			}
+			if !h.best.found || h.value < h.best.value {
+				h.best.value, h.best.x, h.best.found = h.value, inside, true
+			}
+		}
+	}
+	h.err = err
+	h.evaluations++
+	if h.report != nil {
+		h.report(h.evaluations)
+	}
+}
+
+// kernelAt returns the kernel and λ of a point.
+func (h *hyperparameters) kernelAt(x []float64) (kernels.Kernel, float64, error) {
+	values := make([]float64, len(h.params))
+	for i, q := range h.params {
+		values[i] = x[i]
+		if q.Log {
+			values[i] = math.Exp(x[i])
+			if q.Value == 0 {
+				values[i] = 0
+			}
+		}
+	}
+	k, err := kernels.WithParams(h.problem.Kernel, values)
+	return k, math.Exp(x[len(x)-1]), err
+}
+
+func equal(a, b []float64) bool {
+	for i, v := range a {
+		if v != b[i] {
+			return false
+		}
+	}
+	return true
+}
