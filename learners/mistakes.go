@@ -177,16 +177,7 @@ func largest(f []float64) int {
 func (l *mistakes) margin(f backend.Host[float64]) float64 {
 	least := math.Inf(1)
 	for i, class := range l.index {
-		row := f.Row(i)
-		if len(row) == 1 {
-			least = min(least, float64(2*class-1)*row[0])
-			continue
-		}
-		for c, v := range row {
-			if c != class {
-				least = min(least, row[class]-v)
-			}
-		}
+		least = min(least, lead(f.Row(i), class))
 	}
 	return least
 }

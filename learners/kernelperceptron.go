@@ -1,0 +1,284 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const kernelPerceptronName = "kernel-perceptron"
+
+func init() {
+	register(Description{
+		Name:    kernelPerceptronName,
+		Tasks:   []Task{Classification},
+		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
+		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",
+		Parameters: []Parameter{
+			medianKernel,
+			oneOf("kind", []string{"last", "averaged", "voted"}, "which of the hypotheses predicts"),
+			truth("intercept", "false", "learn b: k + max k(x, x) in place of k"),
+			whole("epochs", "20", atLeast(1), "most passes over the samples; one without mistakes is the last"),
+			truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation"),
+			seedNumber,
+		},
+		fitter: func(v Values) Fitter {
+			kind := PerceptronKind(v.Choice("kind"))
+			if kind == "last" {
+				kind = LastPerceptron
+			}
+			return fitterOf(KernelPerceptron{
+				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Epochs: v.Whole("epochs"),
+				Shuffle: v.Bool("shuffle"), Budget: v.Whole("budget"), Seed: v.Seed(),
+			}.Fit)
+		},
+		check: func(v Values) *ParameterError {
+			if v.Whole("budget") > 0 && v.Choice("kind") != "last" {
+				return &ParameterError{Parameter: "budget", Rule: "goes with the kind last only"}
+			}
+			return nil
+		},
+		restore: func(s State) (Model, error) {
+			if _, voted := s.Params["voted"]; voted {
+				return restoreVoted(s)
+			}
+			return restoreKernelPerceptron(s)
+		},
+	})
+}
+
+// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j
+// k(x_j, x) + b, where a mistake at x_i adds y_i to a_i. In the other
+// bookkeeping α_i counts the mistakes and a_i = α_i y_i: KernelPerceptronModel
+// gives both. K classes have a column of a each: a mistake adds 1 to a_iy and
+// takes it from a_iŷ. sgn(0) = −1, and of equals the first is predicted.
+//
+// Only samples with a_i ≠ 0 become part of the model. With Budget at most that
+// many do: when there is one more, the one leaves whose own margin without it is
+// the largest (Crammer, Kandola and Singer, 2003). That bounds time and memory
+// and loses accuracy.
+//
+// Cost: O(n (d + C)) for each mistake, with rows of K from a cache; the memory
+// of the cache and O(nC). It takes no weights. On samples that are not separable
+// in the kernel's space it ends with Epochs; kernel-ridge and svc are better
+// there.
+type KernelPerceptron struct {
+	Kernel  kernels.Kernel // nil: as in KernelRidge
+	Kind    PerceptronKind
+	Bias    bool   // learn b: k + R² in place of k, R² = max k(x_i, x_i)
+	Epochs  int    // 0 is 20
+	Shuffle bool   // a new order in each epoch; otherwise that of x
+	Budget  int    // most samples in f, LastPerceptron only; 0: no limit
+	Cache   int64  // bytes for rows of K; 0 is 512 MiB
+	Seed    uint64 // of the order, and of the choice of rows where Kernel is nil
+}
+
+// Fit fits the n×d samples x to the n×1 labels y. The model is a
+// *KernelPerceptronModel, or a *VotedModel for VotedPerceptron.
+func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-perceptron: %w", err)
+	}
+	return m, nil
+}
+
+func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	switch {
+	case l.Budget < 0:
+		return nil, fmt.Errorf("budget must be ≥ 0, got %d", l.Budget)
+	case l.Budget > 0 && l.Kind != LastPerceptron:
+		return nil, errors.New("a budget goes with the last hypothesis only")
+	case l.Cache < 0:
+		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
+	}
+	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Shuffle: l.Shuffle, Seed: l.Seed}
+	if l.Epochs == 0 {
+		shared.Epochs = 20
+	}
+	hx, run, err := shared.loop(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	k, err := kernelFor(ctx, l.Kernel, hx, nil, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	n := hx.Rows
+	cacheBytes := l.Cache
+	if cacheBytes == 0 {
+		cacheBytes = rowCacheBytes
+	}
+	if o.Memory > 0 {
+		cacheBytes = min(cacheBytes, o.Memory)
+	}
+	t, err := newTask(ctx, dev, o, kernelPerceptronName, n, func(n int) int64 {
+		return rowCacheDeviceBytes(n, hx.Cols, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
+	})
+	if err != nil {
+		return nil, err
+	}
+	cache, err := newRowCache(ctx, dev.F64(), k, hx, cacheBytes, 2, perceptronBlock)
+	if err != nil {
+		return nil, err
+	}
+	defer cache.close()
+	square := 0.0 // R²
+	for _, v := range cache.diag {
+		square = max(square, v)
+	}
+	if l.Bias {
+		run.bias = square
+	}
+	outputs := run.outputs()
+	h := &kernelHypothesis{
+		b: t.b, k: k, x: hx, cache: cache, bias: run.bias, run: run, budget: l.Budget,
+		f: backend.NewHost[float64](outputs, n), a: backend.NewHost[float64](n, outputs), offset: make([]float64, 2*outputs),
+	}
+	if l.Kind == AveragedPerceptron {
+		h.late = backend.NewHost[float64](n, outputs)
+	}
+	if l.Budget > 0 {
+		run.block = 1 // f changes in more than one place at a time
+	}
+	if err := run.run(ctx, h, func(f float64) error { return t.at("learn", f) }); err != nil {
+		return nil, err
+	}
+	facts := h.facts(math.Sqrt(square))
+	if l.Kind == VotedPerceptron {
+		return newVoted(kernelPerceptronName, k, hx, run, facts), nil
+	}
+	return h.model(l.Kind, facts), nil
+}
+
+// kernelFor is k, or the default of all kernel learners where it is nil. It
+// refuses one that is not made for the samples.
+func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], weights []float64, seed uint64) (kernels.Kernel, error) {
+	if k == nil {
+		sigma, err := medianDistance(ctx, x, weights, seed)
+		if err != nil {
+			return nil, err
+		}
+		return kernels.Gaussian{Sigma: sigma}, nil
+	}
+	return k, k.Check(x.Cols)
+}
+
+// KernelPerceptronModel is a fitted KernelPerceptron, the last or the averaged
+// one. Its centers are the samples with a_i ≠ 0.
+type KernelPerceptronModel struct {
+	kind      PerceptronKind
+	kernel    kernels.Kernel
+	classes   Classes
+	index     []int // class of each center; nil for a restored model
+	centers   backend.Host[float64]
+	alpha     backend.Host[float64]
+	intercept []float64
+	facts     []Fact
+}
+
+// Learner returns "kernel-perceptron".
+func (m *KernelPerceptronModel) Learner() string { return kernelPerceptronName }
+
+// Dims implements Model.
+func (m *KernelPerceptronModel) Dims() (features, outputs int) {
+	if m == nil || m.centers.Rows == 0 {
+		return 0, 0
+	}
+	return m.centers.Cols, 1
+}
+
+// Classes implements Classifier.
+func (m *KernelPerceptronModel) Classes() Classes { return m.classes }
+
+// Decision implements Classifier: k(x, centers)a + b.
+func (m *KernelPerceptronModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: kernelPerceptronName}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
+		}
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// Predict implements Model.
+func (m *KernelPerceptronModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// Kernel returns the kernel that the model was fitted with.
+func (m *KernelPerceptronModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Alpha returns a copy of a, one row for each center and one column, of more
+// than two classes one for each; nil when the model is not fitted.
+func (m *KernelPerceptronModel) Alpha() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.alpha)
+}
+
+// Counts returns α of two classes: how often each center was mistaken, a_i =
+// α_i y_i with y_i = 1 for the second class. Nil for more classes and for a
+// restored model.
+func (m *KernelPerceptronModel) Counts() []float64 {
+	if m == nil || m.alpha.Cols != 1 {
+		return nil
+	}
+	var counts []float64
+	for i, class := range m.index {
+		counts = append(counts, float64(2*class-1)*m.alpha.Row(i)[0])
+	}
+	return counts
+}
+
+// Facts implements Teller.
+func (m *KernelPerceptronModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// State implements Model. Its arrays are "centers", "alpha", "intercept" and
+// "labels".
+func (m *KernelPerceptronModel) State() State {
+	s := State{Learner: kernelPerceptronName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	m.classes.save(s)
+	s.Params["kernel"] = m.kernel.String()
+	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
+	return s
+}
+
+func restoreKernelPerceptron(s State) (Model, error) {
+	m := &KernelPerceptronModel{}
+	var err error
+	if m.classes, err = restoreClasses(s); err != nil {
+		return nil, err
+	}
+	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
+		return nil, err
+	}
+	if m.alpha, err = s.array("alpha", m.centers.Rows, m.classes.Columns()); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.classes.Columns())
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
+}

@@ -1,0 +1,158 @@
+package learners_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestKernelPerceptron(t *testing.T) {
+	for name, l := range map[string]learners.KernelPerceptron{
+		"default":  {},
+		"averaged": {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.AveragedPerceptron, Bias: true, Shuffle: true},
+		"voted":    {Kernel: kernels.Gaussian{Sigma: 2}, Kind: learners.VotedPerceptron, Epochs: 10},
+		"budget":   {Kernel: kernels.Gaussian{Sigma: 2}, Budget: 14, Cache: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:    "kernel-perceptron",
+				Task:       learners.Classification,
+				Fit:        fitter(l.Fit),
+				Unfitted:   []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)},
+				Unweighted: true,
+			})
+		})
+	}
+}
+
+// xor are the points of the worked example: k = (xᵀz)² has the rows
+// [4 0 4 0], [0 4 0 4], [4 0 4 0], [0 4 0 4] there.
+func xor() (x, y *mat.Dense) {
+	return mat.NewDense(4, 2, []float64{1, 1, -1, 1, -1, -1, 1, -1}), mat.NewDense(4, 1, []float64{1, -1, 1, -1})
+}
+
+// TestXOR: the first round gives α = (1, 0, 0, 0), the second makes no mistake,
+// and f(x) = (x1+x2)².
+func TestXOR(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x, y := xor()
+		c, err := learners.KernelPerceptron{Kernel: kernels.Polynomial{Degree: 2}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := c.(*learners.KernelPerceptronModel)
+		if n, _ := m.Alpha().Dims(); n != 1 || m.Alpha().At(0, 0) != 1 || !slices.Equal(m.Counts(), []float64{1}) {
+			t.Errorf("alpha is %v", mat.Formatted(m.Alpha()))
+		}
+		if center := m.State().Arrays["centers"]; center.Rows != 1 || center.Row(0)[0] != 1 || center.Row(0)[1] != 1 {
+			t.Errorf("the center is %v", center)
+		}
+		if epochs, mistakes := fact(t, m, "epochs"), fact(t, m, "mistakes"); epochs != 2 || mistakes != 1 {
+			t.Errorf("%v mistakes in %v epochs", mistakes, epochs)
+		}
+		if !mat.Equal(labels(t, dev, m, x), y) {
+			t.Error("the points are not told")
+		}
+		grid := mat.NewDense(25, 2, nil)
+		for i := range 25 {
+			grid.SetRow(i, []float64{float64(i%5 - 2), float64(i/5 - 2)})
+		}
+		f, err := m.Decision(t.Context(), dev, grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 25 {
+			sum := grid.At(i, 0) + grid.At(i, 1)
+			near(t, "f", f.At(i, 0), sum*sum, 0) // whole numbers
+		}
+	})
+}
+
+// TestKernelPerceptronIsLinear: with the linear kernel it makes the mistakes of
+// the perceptron, and w = Xᵀa; every kind predicts the same.
+func TestKernelPerceptronIsLinear(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, classes := range []int{2, 4} {
+			t.Logf("seed 9, %d classes", classes)
+			x, y := wholeNumbers(203, 4, classes, 9)
+			for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
+				for _, bias := range []bool{false, true} {
+					a, err := learners.Perceptron{Kind: kind, NoBias: !bias, Epochs: 5}.Fit(t.Context(), dev, x, y, learners.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					// A cache that keeps two rows only, so that they are computed anew.
+					b, err := learners.KernelPerceptron{Kind: kind, Kernel: kernels.Linear{}, Bias: bias, Epochs: 5, Cache: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if p, q := fact(t, a, "mistakes"), fact(t, b, "mistakes"); p != q {
+						t.Errorf("%s: %v and %v mistakes", kind, p, q)
+					}
+					f, err := a.Decision(t.Context(), dev, x)
+					if err != nil {
+						t.Fatal(err)
+					}
+					g, err := b.Decision(t.Context(), dev, x)
+					if err != nil {
+						t.Fatal(err)
+					}
+					// Whole numbers are exact; averages are divided once for
+					// each of 203 centers, by values up to 5·203·7²·4.
+					bound := 0.0
+					if kind == learners.AveragedPerceptron {
+						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4
+					}
+					n, cols := f.Dims()
+					for i := range n {
+						for c := range cols {
+							near(t, string(kind), g.At(i, c), f.At(i, c), bound)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestBudget: no more samples than allowed, and still a classifier; with room for
+// all the plain one.
+func TestBudget(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := wholeNumbers(300, 3, 3, 5)
+	t.Log("seed 5")
+	k := kernels.Gaussian{Sigma: 6}
+	fit := func(budget int) (learners.Classifier, float64) {
+		m, err := learners.KernelPerceptron{Kernel: k, Budget: budget, Epochs: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, s.Accuracy
+	}
+	plain, accuracy := fit(0)
+	roomy, same := fit(300)
+	if fact(t, plain, "mistakes") != fact(t, roomy, "mistakes") || accuracy != same {
+		t.Errorf("a budget with room for all: accuracy %v instead of %v", same, accuracy)
+	}
+	small, less := fit(40)
+	if n := fact(t, small, "support").(int); n > 40 {
+		t.Errorf("%d samples in f", n)
+	}
+	t.Logf("accuracy %v with %v samples, %v with 40", accuracy, fact(t, plain, "support"), less)
+	if less < 0.6 { // the largest class is less than half of the samples
+		t.Errorf("accuracy %v", less)
+	}
+}
