@@ -104,7 +104,7 @@ func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
 	all := make([][]count, len(texts))
 	for i, s := range texts {
 		s = string([]rune(s)) // valid
-		var ends []int // bytes where characters end
+		var ends []int        // bytes where characters end
 		var found []int32
 		begin := 0 // of the substring, in characters
 		for at, r := range s + "\x00" {
