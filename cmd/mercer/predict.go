@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"math"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -18,8 +19,8 @@ import (
 
 // predictFlags are the flags of `mercer predict`.
 type predictFlags struct {
-	model, out      string
-	proba, decision bool
+	model, out           string
+	proba, decision, std bool
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -34,7 +35,11 @@ be in any format that mercer fit reads.
 
 A model of classes predicts their labels. --proba adds a column
 "probability_CLASS" for each, --decision the decision values: "decision" of two
-classes, where > 0 is the second, and "decision_CLASS" of more.`,
+classes, where > 0 is the second, and "decision_CLASS" of more.
+
+--std adds "std", or "std_NAME" for each of several targets: the standard
+deviation of a new target, noise included, of models that know it
+(gaussian-process, bayes-ridge and others).`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
@@ -42,6 +47,7 @@ classes, where > 0 is the second, and "decision_CLASS" of more.`,
 	a.input.add(c.Flags())
 	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
+	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
 	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
 	return c
 }
@@ -68,7 +74,13 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	text, err := a.format(newPredictions(f, b, o))
+	p := newPredictions(f, b, o)
+	if f.std {
+		if err := a.addDeviations(ctx, dev, &p, b.Model.(learners.Uncertain), x); err != nil {
+			return err
+		}
+	}
+	text, err := a.format(p)
 	if err != nil {
 		return err
 	}
@@ -85,6 +97,9 @@ func (f predictFlags) defined(m learners.Model) error {
 	}
 	if _, ok := m.(learners.Prober); f.proba && !ok {
 		return usagef("--proba: a model of %s knows no probabilities", m.Learner())
+	}
+	if _, ok := m.(learners.Uncertain); f.std && !ok {
+		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
 	}
 	return nil
 }
@@ -141,17 +156,34 @@ type predictions struct {
 	Predictions any         `json:"predictions"` // [][]float64, or []string of classes
 	Proba       [][]float64 `json:"probabilities,omitempty"`
 	Decision    [][]float64 `json:"decision,omitempty"`
+	Std         [][]float64 `json:"std,omitempty"`
 
 	head    []string
 	columns []func(i int) string
 }
 
+// add adds a column.
+func (p *predictions) add(name string, cell func(i int) string) {
+	p.head, p.columns = append(p.head, name), append(p.columns, cell)
+}
+
+// addDeviations adds the standard deviations of new targets. All rows are asked
+// for at once: a model may have much to do before the first.
+func (a *app) addDeviations(ctx context.Context, dev backend.Device, p *predictions, m learners.Uncertain, x *mat.Dense) error {
+	std, err := m.Variance(ctx, dev, x)
+	if err != nil {
+		return err
+	}
+	std.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, std)
+	p.Std = rowsOf(std)
+	addNumbers(p.add, "std", p.Targets, std)
+	return nil
+}
+
 func newPredictions(f predictFlags, b modelfile.Bundle, o outcome) predictions {
 	n, _ := o.values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
-	add := func(name string, cell func(i int) string) {
-		p.head, p.columns = append(p.head, name), append(p.columns, cell)
-	}
+	add := p.add
 	k, ok := b.Model.(learners.Classifier)
 	if !ok {
 		p.Predictions = rowsOf(o.values)
