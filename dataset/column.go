@@ -126,6 +126,20 @@ func (c *column) add(s string) {
 	}
 }
 
+// addBytes is add for what is mostly no new text.
+func (c *column) addBytes(b []byte) {
+	if c.plain {
+		if v, ok := decimal(b); ok {
+			c.numbers = append(c.numbers, v)
+			return
+		}
+	} else if code, ok := c.index[string(b)]; ok { // which needs no copy of b
+		c.codes = append(c.codes, code)
+		return
+	}
+	c.add(string(b))
+}
+
 func (c *column) addEntry(s string) int32 {
 	v, k := parseCell(s)
 	if c.index == nil {

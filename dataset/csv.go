@@ -36,12 +36,8 @@ var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
 // read fills t. It returns t, so that a failure leaves nothing half read.
 func (t *Table) read(in *bufio.Reader) (*Table, error) {
-	mark, _ := in.Peek(3)
-	switch {
-	case bytes.Equal(mark, byteOrderMark):
-		in.Discard(3)
-	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
-		return nil, t.fault("", "is UTF-16; save it as UTF-8")
+	if err := t.skipMark(in); err != nil {
+		return nil, err
 	}
 	if err := t.readRecords(in); err != nil {
 		return nil, err
@@ -52,42 +48,72 @@ func (t *Table) read(in *bufio.Reader) (*Table, error) {
 	return t, nil
 }
 
+// skipMark drops a byte order mark, if it is that of UTF-8.
+func (t *Table) skipMark(in *bufio.Reader) error {
+	mark, _ := in.Peek(3)
+	switch {
+	case bytes.Equal(mark, byteOrderMark):
+		in.Discard(3)
+	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
+		return t.fault("", "is UTF-16; save it as UTF-8")
+	}
+	return nil
+}
+
 // readRecords reads the header and the rows. It returns an error, not an
 // *Error, for nil to be nil.
 func (t *Table) readRecords(in io.Reader) error {
+	r := newCSVReader(in)
+	line, err := t.readHeader(r)
+	if err != nil {
+		return err
+	}
+	return t.readRows(r, line, 0)
+}
+
+func newCSVReader(in io.Reader) *csv.Reader {
 	r := csv.NewReader(in)
 	r.ReuseRecord = true
 	r.FieldsPerRecord = -1 // counted here, for a better message
+	return r
+}
+
+// readHeader reads the header and returns its line.
+func (t *Table) readHeader(r *csv.Reader) (line int, err error) {
 	header, err := r.Read()
 	if err == io.EOF {
-		return t.fault("", "is empty; a header line with the names of the columns is needed")
+		return 0, t.fault("", "is empty; a header line with the names of the columns is needed")
 	}
 	if err != nil {
-		return t.readFault(1, err)
+		return 0, t.recordFault(0, 1, err)
 	}
-	line, _ := r.FieldPos(0)
+	line, _ = r.FieldPos(0)
 	if err := t.setHeader(header); err != nil {
 		err.Line = line
-		return err
+		return 0, err
 	}
+	return line, nil
+}
+
+// readRows reads rows to the end. line is that of the record before, and before
+// is how many lines of the file come before those that r reads.
+func (t *Table) readRows(r *csv.Reader, line, before int) error {
 	for {
 		record, err := r.Read()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return t.readFault(line+1, err)
+			return t.recordFault(before, line+1, err)
 		}
 		line, _ = r.FieldPos(0)
+		line += before
 		if len(record) != len(t.columns) {
-			e := t.fault("", fmt.Sprintf("has %d cells where the header has %d", len(record), len(t.columns)))
-			e.Line = line
-			return e
+			return t.cellsFault(line, len(record))
 		}
-		if t.rows == math.MaxInt32 || line > math.MaxInt32 {
-			return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		if err := t.addLine(line); err != nil {
+			return err
 		}
-		t.lines = append(t.lines, int32(line))
 		for i, c := range t.columns {
 			c.add(record[i])
 			// Numbers are ASCII, so what a plain column took is valid.
@@ -97,6 +123,23 @@ func (t *Table) readRecords(in io.Reader) error {
 		}
 		t.rows++
 	}
+}
+
+// addLine notes the line of the next row.
+func (t *Table) addLine(line int) error {
+	if t.rows == math.MaxInt32 || line > math.MaxInt32 {
+		return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+	}
+	t.lines = append(t.lines, int32(line))
+	return nil
+}
+
+// cellsFault is the error for a row with another number of cells than the
+// header.
+func (t *Table) cellsFault(line, n int) *Error {
+	e := t.fault("", fmt.Sprintf("has %d cells where the header has %d", n, len(t.columns)))
+	e.Line = line
+	return e
 }
 
 // setHeader names the columns.
@@ -111,23 +154,32 @@ func (t *Table) setHeader(names []string) *Error {
 	return t.setNames(names)
 }
 
+// recordFault is readFault for what reads records; before is how many lines of
+// the file come before those that it reads.
+func (t *Table) recordFault(before, next int, err error) *Error {
+	var syntax *csv.ParseError
+	if !errors.As(err, &syntax) {
+		return t.readFault(next, err)
+	}
+	e := t.fault("", "")
+	e.Line = before + syntax.StartLine
+	switch {
+	case !errors.Is(err, csv.ErrQuote):
+		e.Rule = `broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`
+	case syntax.Line > syntax.StartLine:
+		e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly by line %d", before+syntax.Line)
+	default:
+		e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly at byte %d of the line", syntax.Column)
+	}
+	return e
+}
+
 // readFault turns an error of the readers into one line. next is the line on
 // which the next record should begin.
 func (t *Table) readFault(next int, err error) *Error {
-	var syntax *csv.ParseError
 	var corrupt flate.CorruptInputError
 	e := t.fault("", "")
 	switch {
-	case errors.As(err, &syntax):
-		e.Line = syntax.StartLine
-		switch {
-		case !errors.Is(err, csv.ErrQuote):
-			e.Rule = `broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`
-		case syntax.Line > syntax.StartLine:
-			e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly by line %d", syntax.Line)
-		default:
-			e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly at byte %d of the line", syntax.Column)
-		}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Rule = "the gzip data is cut short"
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):

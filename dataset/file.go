@@ -148,7 +148,7 @@ type input struct {
 	file   *os.File // nil unless the file can be read at any place
 	gzip   bool
 	zip    bool // a member of a zip file
-	opened *os.File
+	opened io.Closer
 }
 
 // open opens the file.
@@ -168,13 +168,15 @@ func (f File) open() (*input, error) {
 	if info.IsDir() {
 		return nil, in.t.fault("", "is a directory; the name of a file is needed")
 	}
-	if in.opened, err = os.Open(f.Path); err != nil {
+	opened, err := os.Open(f.Path)
+	if err != nil {
 		return nil, in.t.openFault(err)
 	}
+	in.opened = opened
 	if info.Mode().IsRegular() {
-		in.file, in.size = in.opened, info.Size()
+		in.file, in.size = opened, info.Size()
 	}
-	if err := in.start(in.opened, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
+	if err := in.start(opened, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
 		in.close()
 		return nil, err
 	}

@@ -86,12 +86,15 @@ func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
+// noLabels is added to the fault of a column that is not there.
+const noLabels = "; no file of labels was found beside it"
+
 // idxLabels reads the labels of the images of t; nil when there are none.
 func (f File) idxLabels(t *Table) (*packed, error) {
 	path := f.Labels
 	if path == "" {
 		if path = f.findLabels(); path == "" {
-			t.note = "; no file of labels was found beside it"
+			t.note = noLabels
 			return nil, nil
 		}
 	}

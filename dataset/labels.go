@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -31,61 +32,69 @@ func (e *Encoder) learnLabels(t *Table) error {
 	if c == nil {
 		return t.noColumn("target column", e.Outputs[0], t.Names())
 	}
-	labels, err := t.labels(c)
-	if err != nil {
-		return err
+	texts := c.hasTexts()
+	for i := range t.rows {
+		if err := t.checkLabel(c, i, texts); err != nil {
+			return err
+		}
 	}
-	if kinds := len(labels); kinds > MaxCategories || kinds > few && kinds > t.rows/2 {
-		return t.fault(c.name, fmt.Sprintf("has %s different values in %d rows: too many to be classes; a target of numbers needs a learner for regression", atMost(kinds), t.rows))
+	list := c.spellings(t.rows)
+	if rule := labelsRule(len(list), t.rows); rule != "" {
+		return t.fault(c.name, rule)
 	}
-	e.Labels = labels
+	e.Labels = classesOf(list, texts)
 	return nil
 }
 
-// atMost is n, or that it is more than what is counted.
-func atMost(n int) string {
-	if n > MaxCategories {
-		return fmt.Sprintf("more than %d", MaxCategories)
+// labelsRule returns what is wrong with a target of that many different labels,
+// or "".
+func labelsRule(kinds, rows int) string {
+	if kinds <= MaxCategories && (kinds <= few || kinds <= rows/2) {
+		return ""
 	}
-	return fmt.Sprint(n)
+	some := fmt.Sprint(kinds)
+	if kinds > MaxCategories {
+		some = fmt.Sprintf("more than %d", MaxCategories)
+	}
+	return fmt.Sprintf("has %s different values in %d rows: too many to be classes; a target of numbers needs a learner for regression", some, rows)
 }
 
-// labels returns the different labels of a column in the order of Classes; it
-// stops looking when there are more than MaxCategories. A missing cell is an
-// error.
-func (t *Table) labels(c *column) ([]string, error) {
-	texts := c.hasTexts()
-	seen := map[string]bool{}
+// spellings returns the different cells of a column that are not empty; it
+// stops at one more than MaxCategories.
+func (c *column) spellings(rows int) []string {
+	var list []string
+	if !c.plain {
+		for code, n := range c.census() {
+			if n > 0 {
+				list = append(list, c.entries[code].text)
+			}
+		}
+		return list
+	}
+	seen := map[float64]bool{}
+	for i := range rows {
+		if v, k := c.number(i); k == number && !seen[v] && len(seen) <= MaxCategories {
+			seen[v] = true
+			list = append(list, c.cell(i))
+		}
+	}
+	return list
+}
+
+// classesOf puts different labels into the order of Classes.
+func classesOf(list []string, texts bool) []string {
+	if texts {
+		slices.Sort(list)
+		return list
+	}
 	spelling := map[float64]string{} // the shortest of each number
-	for i := range t.rows {
-		v, text, err := t.label(c, i, texts)
-		if err != nil {
-			return nil, err
-		}
-		if seen[text] {
-			continue
-		}
-		if len(seen) > MaxCategories {
-			break
-		}
-		seen[text] = true
-		if old, ok := spelling[v]; !texts && (!ok || shorter(text, old)) {
+	for _, text := range list {
+		v, _ := parseCell(text)
+		if old, ok := spelling[v]; !ok || shorter(text, old) {
 			spelling[v] = text
 		}
 	}
-	var list []string
-	if texts {
-		for text := range seen {
-			list = append(list, text)
-		}
-		slices.Sort(list)
-		return list, nil
-	}
-	for _, text := range spelling {
-		list = append(list, text)
-	}
-	slices.SortFunc(list, byNumber)
-	return list, nil
+	return slices.SortedFunc(maps.Values(spelling), byNumber)
 }
 
 // hasTexts tells whether a column holds texts, so that its cells are compared
@@ -102,17 +111,15 @@ func (c *column) hasTexts() bool {
 	return false
 }
 
-// label reads a cell of a column of labels. v is its number, where there are
-// no texts.
-func (t *Table) label(c *column, row int, texts bool) (v float64, label string, err error) {
-	v, k := c.number(row)
-	switch {
+// checkLabel returns what is wrong with a cell of a column of labels.
+func (t *Table) checkLabel(c *column, row int, texts bool) error {
+	switch _, k := c.number(row); {
 	case k == missing, k == marker && !texts:
-		return 0, "", t.missingFault(c, row, "a target needs a class: give it one or drop the row")
+		return t.missingFault(c, row, "a target needs a class: give it one or drop the row")
 	case k != number && !texts:
-		return 0, "", t.cellFault(c, row, c.cell(row), k.rule()+", as the other labels are")
+		return t.cellFault(c, row, c.cell(row), k.rule()+", as the other labels are")
 	}
-	return v, c.cell(row), nil
+	return nil
 }
 
 // shorter orders the spellings of a number.

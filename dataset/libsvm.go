@@ -48,7 +48,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		in.r.Discard(3)
 	}
 	s := newLIBSVM(in.t)
-	for p := (&pieces{in: in, line: 1}); ; {
+	for p := (&pieces{in: in, line: 1, size: pieceSize}); ; {
 		part, err := p.next()
 		if err == io.EOF {
 			return s.table()
@@ -192,11 +192,15 @@ func (s *libsvm) table() (*Table, error) {
 	if s.t.rows == 0 {
 		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
 	}
+	return s.finish(), nil
+}
+
+func (s *libsvm) finish() *Table {
 	s.label.finish()
 	s.t.sparse = true
 	s.t.addFeatures(&s.rows, int(s.width))
 	s.t.columns = append(s.t.columns, s.label)
-	return s.t, nil
+	return s.t
 }
 
 // absent is the column of a feature that is 0 in every row of t, if a feature

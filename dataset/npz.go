@@ -108,18 +108,26 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 	return found[0], found[1], nil
 }
 
-// addMember appends an array to the table, see addArray. Messages name it
-// behind the name of the file.
+// addMember appends an array to the table, see addArray.
 func (in *input) addMember(f *zip.File, target string) (npyHeader, error) {
+	member, err := in.member(f)
+	if err != nil {
+		return npyHeader{}, err
+	}
+	defer member.close()
+	return member.addArray(in.t, target)
+}
+
+// member opens an array. Messages name it behind the name of the file.
+func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
 	r, err := f.Open()
 	if err != nil {
-		return npyHeader{}, t.fault("", "the zip data is damaged: "+plain(err))
+		return nil, t.fault("", "the zip data is damaged: "+plain(err))
 	}
-	defer r.Close()
-	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true}
+	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, opened: r}
 	if f.Method == zip.Store && in.size >= 0 && f.UncompressedSize64 <= uint64(in.size) {
 		member.size = int64(f.UncompressedSize64)
 	}
-	return member.addArray(in.t, target)
+	return member, nil
 }

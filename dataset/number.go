@@ -18,22 +18,37 @@ func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
 			return nil, t.missingFault(c, row, refused)
 		}
 	}
+	n, rule := numberOf(values, r.Standardize)
+	if rule != "" {
+		return nil, t.fault(c.name, rule)
+	}
+	return &Input{Name: c.name, Number: n}, nil
+}
+
+const (
+	noValues = "has no values; drop the column"
+	tooLarge = "has numbers too large to standardise; rescale the column"
+)
+
+// numberOf learns from numbers, NaN where they are missing, or returns what is
+// wrong with them. It changes values.
+func numberOf(values []float64, standardize bool) (n *Number, rule string) {
 	fill, ok := median(values)
 	if !ok {
-		return nil, t.fault(c.name, "has no values; drop the column")
+		return nil, noValues
 	}
-	n := &Number{Fill: fill, Scale: 1}
-	if r.Standardize {
+	n = &Number{Fill: fill, Scale: 1}
+	if standardize {
 		for i, v := range values {
 			if math.IsNaN(v) {
 				values[i] = fill
 			}
 		}
 		if n.Mean, n.Scale, ok = standard(values); !ok {
-			return nil, t.fault(c.name, "has numbers too large to standardise; rescale the column")
+			return nil, tooLarge
 		}
 	}
-	return &Input{Name: c.name, Number: n}, nil
+	return n, ""
 }
 
 // median returns the median of the values that are not NaN: the middle one, or

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// pieceSize is how much text is handed to one worker: large enough that the
+// pieceSize is the most that is read at once: how much text is handed to one worker: large enough that the
 // handing over costs nothing, small enough that a few pieces take no memory.
 const pieceSize = 1 << 20
 
@@ -19,6 +19,7 @@ const longestRecord = 1 << 24
 type pieces struct {
 	in     *input
 	quotes bool
+	size   int    // of a piece, pieceSize at most
 	line   int    // of the file, on which the next piece begins
 	rest   []byte // read, but not handed out
 	ended  bool
@@ -32,7 +33,7 @@ type piece struct {
 
 // next returns the next piece, and io.EOF after the last one.
 func (p *pieces) next() (piece, error) {
-	buf := make([]byte, len(p.rest), max(pieceSize, len(p.rest)))
+	buf := make([]byte, len(p.rest), max(p.size, len(p.rest)))
 	copy(buf, p.rest)
 	for {
 		if len(buf) == cap(buf) {

@@ -12,9 +12,26 @@ const few = 20
 // learnText learns from a coded column that has texts. counts is how often
 // each entry occurs, numbers how many of the entries are numbers.
 func (t *Table) learnText(c *column, counts []int, numbers int, r Rules) (*Input, error) {
-	x := &Text{}
-	most, present := 0, 0
-	for code, e := range c.entries {
+	x, present := learnCategories(c.entries, counts)
+	row := c.firstText()
+	if rule, ofCell := textRule(len(x.Categories), numbers, present, t.rows, c.cell(row)); ofCell {
+		return nil, t.cellFault(c, row, c.cell(row), rule)
+	} else if rule != "" {
+		return nil, t.fault(c.name, rule)
+	}
+	if r.RefuseMissing {
+		if row := slices.Index(c.codes, -1); row >= 0 {
+			return nil, t.missingFault(c, row, refused)
+		}
+	}
+	return &Input{Name: c.name, Text: x}, nil
+}
+
+// learnCategories makes categories of the entries that occur, in present cells.
+func learnCategories(entries []entry, counts []int) (x *Text, present int) {
+	x = &Text{}
+	most := 0
+	for code, e := range entries {
 		n := counts[code]
 		if n == 0 {
 			continue
@@ -25,22 +42,21 @@ func (t *Table) learnText(c *column, counts []int, numbers int, r Rules) (*Input
 			most, x.Fill = n, e.text
 		}
 	}
-	kinds := len(x.Categories)
+	slices.Sort(x.Categories)
+	return x, present
+}
+
+// textRule returns what is wrong with a column of that many kinds of cells,
+// numbers of them numbers, or "". It is the fault of one cell, the example,
+// or of the column.
+func textRule(kinds, numbers, present, rows int, example string) (rule string, ofCell bool) {
 	switch {
 	case numbers > few && numbers > kinds/2:
-		row := c.firstText()
-		return nil, t.cellFault(c, row, c.cell(row), fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds))
+		return fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds), true
 	case kinds > MaxCategories, kinds > few && kinds > present/2:
-		row := c.firstText()
-		return nil, t.fault(c.name, fmt.Sprintf("has %d different texts, such as %s, in %d rows: too many to be categories; drop the column", kinds, quote(c.cell(row)), t.rows))
+		return fmt.Sprintf("has %d different texts, such as %s, in %d rows: too many to be categories; drop the column", kinds, quote(example), rows), false
 	}
-	if r.RefuseMissing {
-		if row := slices.Index(c.codes, -1); row >= 0 {
-			return nil, t.missingFault(c, row, refused)
-		}
-	}
-	slices.Sort(x.Categories)
-	return &Input{Name: c.name, Text: x}, nil
+	return "", false
 }
 
 // firstText returns the first row of a coded column with a text in it.

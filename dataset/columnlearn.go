@@ -1,0 +1,312 @@
+package dataset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A columnLearner learns about a column from parts of a file. Like a column it
+// is coded as long as it has few different cells, and then plain.
+type columnLearner struct {
+	name  string
+	plain bool
+	seen  int // rows
+
+	// Coded: the different cells, and how often each occurs.
+	index   map[string]int
+	entries []entry
+	counts  []int
+	texts   bool
+	first   [text + 1]sighting // the first row with a cell of each kind
+
+	moments // plain: of the numbers
+
+	spelt map[string]bool // labels in plain columns
+}
+
+// A sighting is where a cell was seen: the fault that it would be.
+type sighting struct {
+	row   int
+	fault *Error
+}
+
+// sight notes the first cells of each kind in a coded column. before is how many
+// rows come before t.
+func (f *columnLearner) sight(t *Table, c *column, before int) {
+	open := [text + 1]bool{}
+	left := 0
+	for k := range f.first {
+		if open[k] = f.first[k].fault == nil && kind(k) != number; open[k] {
+			left++
+		}
+	}
+	rare := slices.Contains(c.codes, -1)
+	for _, e := range c.entries {
+		rare = rare || e.kind != number && open[e.kind]
+	}
+	for i := 0; rare && i < t.rows && left > 0; i++ {
+		if _, k := c.number(i); open[k] {
+			f.first[k] = sighting{before + i, t.cellFault(c, i, c.cell(i), "")}
+			open[k] = false
+			left--
+		}
+	}
+}
+
+// fault is the fault of a cell seen before, with a rule.
+func (s sighting) breaks(rule string) *Error {
+	e := *s.fault
+	e.Rule = rule
+	return &e
+}
+
+// missingFault is Table.missingFault for a cell seen before.
+func (s sighting) missingFault(rule string) *Error {
+	if s.fault.Value != "" {
+		return s.breaks("stands for a missing cell; " + rule)
+	}
+	return s.breaks("the cell is empty; " + rule)
+}
+
+// earlier returns the sighting that came first; one of them may be none.
+func earlier(a, b sighting) sighting {
+	if a.fault == nil || b.fault != nil && b.row < a.row {
+		return b
+	}
+	return a
+}
+
+// add adds the cells of a part. m is their moments where c is plain.
+func (f *columnLearner) add(t *Table, c *column, m moments, before int) error {
+	if c.plain && !f.plain {
+		if f.texts {
+			return f.tooMany(t, before+t.rows)
+		}
+		f.makePlain()
+	}
+	switch {
+	case c.plain:
+		f.moments.add(m)
+	case f.plain:
+		values, err := t.numbers(c)
+		if err != nil {
+			return err
+		}
+		f.moments.add(momentsOf(values))
+	default:
+		f.addEntries(t, c, before)
+		if len(f.entries) > MaxCategories {
+			if f.texts {
+				return f.tooMany(t, before+t.rows)
+			}
+			if odd := earlier(f.first[notFinite], f.first[outOfRange]); odd.fault != nil {
+				return f.oddFault()
+			}
+			f.makePlain()
+		}
+	}
+	return nil
+}
+
+// addEntries adds a coded column to a coded one.
+func (f *columnLearner) addEntries(t *Table, c *column, before int) {
+	if f.index == nil {
+		f.index = map[string]int{}
+	}
+	for code, n := range c.census() {
+		if n == 0 {
+			continue
+		}
+		e := c.entries[code]
+		at, ok := f.index[e.text]
+		if !ok {
+			at = len(f.entries)
+			f.index[e.text] = at
+			f.entries = append(f.entries, e)
+			f.counts = append(f.counts, 0)
+			f.texts = f.texts || e.kind == text
+		}
+		f.counts[at] += n
+	}
+	f.sight(t, c, before)
+}
+
+// makePlain forgets the different cells, which are all numbers or missing.
+func (f *columnLearner) makePlain() {
+	f.plain = true
+	for i, e := range f.entries {
+		if e.kind == number {
+			f.moments.add(repeated(f.counts[i], e.value))
+		}
+	}
+	f.index, f.entries, f.counts = nil, nil, nil
+}
+
+// tooMany is the error for a column of texts with too many different ones.
+func (f *columnLearner) tooMany(t *Table, rows int) error {
+	numbers, present := 0, 0
+	for i, e := range f.entries {
+		present += f.counts[i]
+		if e.kind == number {
+			numbers++
+		}
+	}
+	kinds := max(len(f.entries), MaxCategories+1)
+	return f.textFault(t, kinds, numbers, present, rows)
+}
+
+// textFault returns what textRule finds, or nil.
+func (f *columnLearner) textFault(t *Table, kinds, numbers, present, rows int) error {
+	example := f.first[text]
+	rule, ofCell := textRule(kinds, numbers, present, rows, example.fault.Value)
+	switch {
+	case ofCell:
+		return example.breaks(rule)
+	case rule != "":
+		return t.fault(f.name, rule)
+	}
+	return nil
+}
+
+// oddFault is the error for the first cell of a column of numbers that is none,
+// or nil.
+func (f *columnLearner) oddFault() error {
+	for _, k := range []kind{notFinite, outOfRange} {
+		if odd := f.first[k]; odd.fault != nil && odd == earlier(f.first[notFinite], f.first[outOfRange]) {
+			return odd.breaks(k.rule())
+		}
+	}
+	return nil
+}
+
+// input is what was learnt from the whole file; j is the column's place in the
+// sample.
+func (f *columnLearner) input(l *learner, j int) (*Input, error) {
+	if f.texts {
+		x, present := learnCategories(f.entries, f.counts)
+		numbers := 0
+		for _, e := range f.entries {
+			if e.kind == number {
+				numbers++
+			}
+		}
+		if err := f.textFault(l.p.t, len(x.Categories), numbers, present, l.rows); err != nil {
+			return nil, err
+		}
+		if empty := f.first[missing]; l.rules.RefuseMissing && empty.fault != nil {
+			return nil, empty.missingFault(refused)
+		}
+		return &Input{Name: f.name, Text: x}, nil
+	}
+	if err := f.oddFault(); err != nil {
+		return nil, err
+	}
+	if empty := earlier(f.first[missing], f.first[marker]); l.rules.RefuseMissing && empty.fault != nil {
+		return nil, empty.missingFault(refused)
+	}
+	n, rule := f.number(l, j)
+	if rule != "" {
+		return nil, l.p.t.fault(f.name, rule)
+	}
+	return &Input{Name: f.name, Number: n}, nil
+}
+
+// number learns about a column of numbers: from the sample when that is the
+// whole file, otherwise from the counts of its cells or from its moments.
+func (f *columnLearner) number(l *learner, j int) (*Number, string) {
+	if l.rows <= l.keep {
+		return numberOf(l.values(j), l.rules.Standardize)
+	}
+	var fill float64
+	var ok bool
+	if f.plain {
+		fill, ok = median(l.values(j))
+	} else {
+		fill, ok = f.countedMedian()
+		f.makePlain()
+	}
+	if !ok && f.moments.n > 0 { // none of few values is in the sample
+		fill = f.moments.mean
+	}
+	return f.moments.number(fill, l.rows-f.moments.n, l.rules.Standardize)
+}
+
+// countedMedian is the median of cells that were counted.
+func (f *columnLearner) countedMedian() (m float64, ok bool) {
+	var order []int
+	n := 0
+	for i, e := range f.entries {
+		if e.kind == number {
+			order = append(order, i)
+			n += f.counts[i]
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(f.entries[a].value, f.entries[b].value) })
+	at := func(k int) float64 {
+		for _, i := range order {
+			if k -= f.counts[i]; k < 0 {
+				return f.entries[i].value
+			}
+		}
+		return 0 // not reached: k < n
+	}
+	m, _ = median([]float64{at((n - 1) / 2), at(n / 2)})
+	return m, true
+}
+
+// addLabels adds the cells of a part of a target that names classes.
+func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
+	if !c.plain {
+		f.addEntries(t, c, before)
+	} else {
+		for i := range t.rows {
+			if err := t.checkLabel(c, i, false); err != nil {
+				return err
+			}
+		}
+		if f.spelt == nil {
+			f.spelt = map[string]bool{}
+		}
+		for _, s := range c.spellings(t.rows) {
+			f.spelt[s] = true
+		}
+	}
+	if kinds := len(f.entries) + len(f.spelt); kinds > MaxCategories {
+		return t.fault(f.name, labelsRule(kinds, before+t.rows))
+	}
+	return nil
+}
+
+// labels is what was learnt about the classes.
+func (f *columnLearner) labels(t *Table, rows int) ([]string, error) {
+	const rule = "a target needs a class: give it one or drop the row"
+	empty := f.first[missing]
+	if !f.texts {
+		empty = earlier(empty, f.first[marker])
+		if odd := earlier(f.first[notFinite], f.first[outOfRange]); odd.fault != nil && (empty.fault == nil || odd.row < empty.row) {
+			err := f.oddFault().(*Error)
+			err.Rule += ", as the other labels are"
+			return nil, err
+		}
+	}
+	if empty.fault != nil {
+		return nil, empty.missingFault(rule)
+	}
+	for _, e := range f.entries {
+		if f.spelt == nil {
+			f.spelt = map[string]bool{}
+		}
+		f.spelt[e.text] = true
+	}
+	var list []string
+	for s := range f.spelt {
+		list = append(list, s)
+	}
+	if rule := labelsRule(len(list), rows); rule != "" {
+		return nil, t.fault(f.name, rule)
+	}
+	return classesOf(list, f.texts), nil
+}

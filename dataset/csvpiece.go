@@ -1,0 +1,230 @@
+package dataset
+
+import (
+	"bytes"
+	"math"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// A csvPart is a piece of a CSV file below its header. It is read on any
+// goroutine, into a table, or with no table between straight into features.
+type csvPart struct {
+	piece
+	source string
+	names  []string
+	plain  []atomic.Bool // columns that are known to be of numbers only
+}
+
+// table returns the rows of the part. A column may be plain from the start.
+func (p *csvPart) table() (*Table, error) {
+	t := &Table{Source: p.source}
+	for j, name := range p.names {
+		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load()})
+	}
+	var err error
+	if bytes.IndexByte(p.text, '"') >= 0 {
+		err = t.readRows(newCSVReader(bytes.NewReader(p.text)), p.line-1, p.line-1)
+	} else {
+		err = t.addLines(p.text, p.line)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// addLines is readRows for a text without quotation marks.
+func (t *Table) addLines(text []byte, line int) error {
+	for ; len(text) > 0; line++ {
+		var record []byte
+		record, text, _ = bytes.Cut(text, newline)
+		record = bytes.TrimSuffix(record, []byte{'\r'})
+		if len(record) == 0 {
+			continue
+		}
+		if n := bytes.Count(record, comma) + 1; n != len(t.columns) {
+			return t.cellsFault(line, n)
+		}
+		if err := t.addLine(line); err != nil {
+			return err
+		}
+		for _, c := range t.columns {
+			var cell []byte
+			cell, record, _ = bytes.Cut(record, comma)
+			c.addBytes(cell)
+			if !c.plain && !utf8.Valid(cell) {
+				return t.cellFault(c, t.rows, string(cell), "is not valid UTF-8; save the file as UTF-8")
+			}
+		}
+		t.rows++
+	}
+	return nil
+}
+
+var comma = []byte{','}
+
+// A csvOp says what becomes of the cells of one column of a CSV file.
+type csvOp struct {
+	number  *Number // one feature, at place at of a row
+	at      int
+	text    *textOp // features from place at on
+	target  bool    // a number, at place at of the targets
+	classes *classifier
+}
+
+// textOp makes the features of a column of texts.
+type textOp struct {
+	categories map[string]int
+	fill       int
+}
+
+// csvPlan is how an Encoder encodes the columns of a CSV file.
+type csvPlan struct {
+	ops         []csvOp
+	width, outs int
+	refuse      bool
+}
+
+// csvPlan makes a plan. It says nothing of columns that are missing: the
+// encoding of a table does.
+func (e *Encoder) csvPlan(names []string) *csvPlan {
+	p := &csvPlan{ops: make([]csvOp, len(names)), outs: len(e.Outputs), refuse: e.RefuseMissing}
+	place := make(map[string]int, len(names))
+	for j, name := range names {
+		place[name] = j
+	}
+	found := true
+	op := func(name string) *csvOp {
+		j, ok := place[name]
+		if !ok {
+			found = false
+			return &csvOp{}
+		}
+		return &p.ops[j]
+	}
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		o := op(in.Name)
+		o.at, o.number = p.width, in.Number
+		if in.Text != nil {
+			o.text = &textOp{categories: make(map[string]int, len(in.Text.Categories))}
+			for k, v := range in.Text.Categories {
+				o.text.categories[v] = k
+				if v == in.Text.Fill {
+					o.text.fill = k
+				}
+			}
+		}
+		p.width += in.width()
+	}
+	for i, name := range e.Outputs {
+		o := op(name)
+		o.at, o.target = i, true
+		if e.Labels != nil {
+			o.classes = newClassifier(e.Labels)
+		}
+	}
+	if !found {
+		return nil
+	}
+	return p
+}
+
+// encode writes the features and the targets of a part without quotation marks.
+// It is not ok when there is anything that needs a second look, the faults
+// among them: the part is then encoded by way of a table, which gives the same
+// bits or says what is wrong.
+func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
+	if bytes.IndexByte(text, '"') >= 0 {
+		return e, false
+	}
+	// A row has a byte for each cell but the last, and for the end of the line.
+	most := min(bytes.Count(text, newline), len(text)/max(len(plan.ops), 2)) + 1
+	x, y := make([]float64, most*plan.width), make([]float64, most*plan.outs)
+	last := len(plan.ops) - 1
+	for i := 0; i < len(text); {
+		if text[i] == '\n' {
+			i++
+			continue
+		}
+		if text[i] == '\r' && (i+1 == len(text) || text[i+1] == '\n') {
+			i += 2
+			continue
+		}
+		row, out := x[e.rows*plan.width:(e.rows+1)*plan.width], y[e.rows*plan.outs:(e.rows+1)*plan.outs]
+		for j := range plan.ops {
+			op := &plan.ops[j]
+			var v float64
+			end, read := i, false
+			if op.text == nil && (op.classes == nil || op.classes.numbers != nil) {
+				v, end, read = scanDecimal(text, i)
+			}
+			if !read || end < len(text) && text[end] != ',' && text[end] != '\n' {
+				for end = i; end < len(text) && text[end] != ',' && text[end] != '\n'; {
+					end++
+				}
+				if v, ok = op.slow(row, bytes.TrimSpace(text[i:end]), plan.refuse); !ok {
+					return e, false
+				}
+			}
+			if (end < len(text) && text[end] == ',') != (j < last) {
+				return e, false // too many cells or too few
+			}
+			i = end + 1
+			switch {
+			case op.number != nil:
+				if v = (v - op.number.Mean) / op.number.Scale; math.IsInf(v, 0) {
+					return e, false
+				}
+				row[op.at] = v
+			case op.classes != nil:
+				out[op.at] = v
+				if read {
+					class, known := op.classes.numbers[v]
+					if !known {
+						return e, false
+					}
+					out[op.at] = float64(class)
+				}
+			case op.target:
+				out[op.at] = v
+			}
+		}
+		e.rows++
+	}
+	e.x, e.y = x[:e.rows*plan.width], y[:e.rows*plan.outs]
+	return e, true
+}
+
+// slow reads a cell that is not a plain number: a text, an empty cell, a number
+// with spaces around it. It returns the number or the class, and writes the
+// features of a text itself.
+func (op *csvOp) slow(row []float64, cell []byte, refuse bool) (v float64, ok bool) {
+	switch {
+	case op.text != nil:
+		k := op.text.fill
+		if len(cell) > 0 {
+			if k, ok = op.text.categories[string(cell)]; !ok {
+				return 0, false
+			}
+		} else if refuse {
+			return 0, false
+		}
+		row[op.at+k] = 1
+		return 0, true
+	case op.classes != nil:
+		class, ok := op.classes.texts[string(cell)]
+		return float64(class), ok && len(cell) > 0
+	case op.number == nil && !op.target:
+		return 0, true
+	}
+	v, k := parseCell(string(cell))
+	switch {
+	case k == number:
+		return v, true
+	case k < number && op.number != nil && !refuse:
+		return op.number.Fill, true
+	}
+	return 0, false
+}

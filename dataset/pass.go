@@ -1,0 +1,154 @@
+package dataset
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+)
+
+// A part is some rows of a file that were read but not decoded.
+type part interface {
+	// table decodes the rows, on any goroutine.
+	table() (*Table, error)
+}
+
+// A pass reads a file once.
+type pass struct {
+	form  form
+	t     *Table   // names the file in faults
+	names []string // of the columns, where the file begins with them
+	plain []atomic.Bool
+	plan  *csvPlan
+	parts func() (part, error) // the next part, and io.EOF after the last
+	done  []func()
+}
+
+func (p *pass) next() (part, error) { return p.parts() }
+
+func (p *pass) close() {
+	for _, f := range p.done {
+		f()
+	}
+}
+
+// begin opens the file for a pass. size is that of a part in bytes of text.
+func (s *Stream) begin(size int) (*pass, error) {
+	in, err := s.file.open()
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{t: in.t, done: []func(){in.close}}
+	if err := s.start(p, in, size); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// start reads the beginning of the file.
+func (s *Stream) start(p *pass, in *input, size int) (err error) {
+	if p.form, err = s.file.format(in); err != nil {
+		return err
+	}
+	if s.form != "" && p.form != s.form {
+		return in.t.fault("", fmt.Sprintf("has changed since it was opened: it was %s file", article(s.form)))
+	}
+	switch p.form {
+	case formCSV:
+		err = p.beginCSV(in, size)
+	case formLIBSVM:
+		p.beginLIBSVM(in, size)
+	default:
+		err = s.beginBinary(p, in)
+	}
+	if err == nil && s.names != nil && !slices.Equal(s.names, p.names) {
+		err = in.t.fault("", fmt.Sprintf("has changed since it was opened: its columns were %s, now they are %s", list(s.names), list(p.names)))
+	}
+	return err
+}
+
+// encode encodes a part as e says.
+func (p *pass) encode(part part, e *Encoder) (encoded, error) {
+	if text, ok := part.(*csvPart); ok && p.plan != nil {
+		if r, ok := p.plan.encode(text.text); ok {
+			return r, nil
+		}
+	}
+	t, err := part.table()
+	if err != nil || t.rows == 0 {
+		return encoded{}, err
+	}
+	x, err := e.Features(t)
+	if err != nil {
+		return encoded{}, err
+	}
+	r := encoded{rows: t.rows, x: x.RawMatrix().Data}
+	if len(e.Outputs) > 0 {
+		y, err := e.targets(t)
+		if err != nil {
+			return encoded{}, err
+		}
+		r.y = y.RawMatrix().Data
+	}
+	return r, nil
+}
+
+// beginCSV reads the header.
+func (p *pass) beginCSV(in *input, size int) error {
+	if err := in.t.skipMark(in.r); err != nil {
+		return err
+	}
+	cut := &pieces{in: in, quotes: true, line: 1, size: size}
+	first, err := cut.next()
+	if err != nil && err != io.EOF {
+		return err
+	}
+	r := newCSVReader(bytes.NewReader(first.text))
+	if _, err := in.t.readHeader(r); err != nil {
+		return err
+	}
+	p.names = in.t.Names()
+	p.plain = make([]atomic.Bool, len(p.names))
+	end := int(r.InputOffset())
+	first = piece{first.text[end:], 1 + bytes.Count(first.text[:end], newline)}
+	p.parts = func() (part, error) {
+		next := first
+		if first = (piece{}); len(next.text) == 0 {
+			if next, err = cut.next(); err != nil {
+				return nil, err
+			}
+		}
+		return &csvPart{piece: next, source: in.t.Source, names: p.names, plain: p.plain}, nil
+	}
+	return nil
+}
+
+// A libsvmPart is a piece of a LIBSVM file.
+type libsvmPart struct {
+	piece
+	source string
+}
+
+func (p *libsvmPart) table() (*Table, error) {
+	s := newLIBSVM(&Table{Source: p.source})
+	if err := s.add(p.piece); err != nil {
+		return nil, err
+	}
+	return s.finish(), nil
+}
+
+func (p *pass) beginLIBSVM(in *input, size int) {
+	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+		in.r.Discard(3)
+	}
+	cut := &pieces{in: in, line: 1, size: size}
+	p.parts = func() (part, error) {
+		next, err := cut.next()
+		if err != nil {
+			return nil, err
+		}
+		return &libsvmPart{next, in.t.Source}, nil
+	}
+}

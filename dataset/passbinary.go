@@ -1,0 +1,239 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// A packedPart is some rows of binary files: those of the features, and those
+// of the targets where there are any.
+type packedPart struct {
+	source, note string
+	names        []string // of all columns
+	first, rows  int
+	width        int // features
+	x, y         *packed
+	texts        *column // the targets, where they are texts
+}
+
+func (p *packedPart) table() (*Table, error) {
+	t := &Table{Source: p.source, first: p.first, rows: p.rows, note: p.note}
+	columns := make([]column, len(p.names))
+	for j, name := range p.names {
+		columns[j] = column{name: name, plain: true, cells: p.x, at: j}
+		switch {
+		case j >= p.width && p.texts != nil:
+			columns[j] = *p.texts
+		case j >= p.width:
+			columns[j].cells, columns[j].at = p.y, j-p.width
+		}
+		t.columns = append(t.columns, &columns[j])
+	}
+	return t, nil
+}
+
+// An array is one of the arrays of a binary file, read a few rows at a time.
+type array struct {
+	in    *input
+	h     npyHeader
+	start int64   // offset of the numbers
+	seen  int64   // rows
+	whole *packed // in Fortran order, where the file can only be read in order
+	named string  // of texts
+}
+
+// read reads the next rows.
+func (a *array) read(rows int64) (*packed, error) {
+	width := int64(a.h.width)
+	part := a.h
+	part.rows = rows
+	if !a.h.fortran {
+		m, err := a.in.npyCells(part)
+		a.seen += rows
+		return m, err
+	}
+	if a.in.file == nil {
+		if a.whole == nil {
+			m, err := a.in.npyCells(a.h)
+			if err != nil {
+				return nil, err
+			}
+			a.whole = m
+		}
+		m := *a.whole
+		m.data = m.data[a.seen*width:]
+		a.seen += rows
+		return &m, nil
+	}
+	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
+		_, err := a.in.npyCells(a.h) // which says so
+		return nil, err
+	}
+	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}
+	for j := range a.h.columns {
+		to := m.data[j*rows*width : (j+1)*rows*width]
+		if _, err := a.in.file.ReadAt(to, a.start+(j*a.h.rows+a.seen)*width); err != nil {
+			return nil, a.in.readFault(err)
+		}
+	}
+	a.seen += rows
+	return m, nil
+}
+
+// end returns an error unless the file ends with the array.
+func (a *array) end() error {
+	if a.h.fortran && a.in.file != nil {
+		if size := a.start + a.h.rows*a.h.columns*int64(a.h.width); size != a.in.size {
+			e := a.in.t.fault("", "goes on after what its header describes")
+			e.Offset = size
+			return e
+		}
+		return nil
+	}
+	return a.in.end()
+}
+
+// newArray reads the header of an array of numbers or texts.
+func newArray(in *input) (*array, error) {
+	h, err := in.npyHeader()
+	return &array{in: in, h: h, start: in.offset}, err
+}
+
+// idxArray is an array of an IDX file.
+func idxArray(in *input) (*array, error) {
+	h, err := in.idxHeader()
+	return &array{in: in, start: in.offset, h: npyHeader{kind: h.kind, big: true, width: h.kind.size(), rank: h.rank, rows: h.rows, columns: h.columns}}, err
+}
+
+// beginBinary begins a pass over arrays.
+func (s *Stream) beginBinary(p *pass, in *input) error {
+	x, y, target, err := s.arrays(p, in)
+	if err != nil {
+		return err
+	}
+	width := int(x.h.columns)
+	for j := range width {
+		p.names = append(p.names, featureName(j))
+	}
+	if p.form == formIDX && x.h.rank == 1 {
+		p.names = []string{"label"}
+	}
+	if y != nil {
+		if y.h.rows != x.h.rows {
+			return in.t.fault("", fmt.Sprintf("has %d rows of features and %d of targets", x.h.rows, y.h.rows))
+		}
+		for j := range y.h.columns {
+			name := target
+			if y.h.columns > 1 {
+				name += strconv.Itoa(int(j) + 1)
+			}
+			p.names = append(p.names, name)
+		}
+	}
+	if y == nil && p.form == formIDX {
+		in.t.note = noLabels
+	}
+	const partBytes = 1 << 22 // of features as float64
+	step := max(1, partBytes/8/max(1, x.h.columns))
+	done := false
+	p.parts = func() (part, error) {
+		first := x.seen
+		if first == x.h.rows {
+			if done {
+				return nil, io.EOF
+			}
+			done = true
+			if err := x.end(); err != nil {
+				return nil, err
+			}
+			if y != nil {
+				if err := y.end(); err != nil {
+					return nil, err
+				}
+			}
+			return nil, io.EOF
+		}
+		n := min(step, x.h.rows-first)
+		part := &packedPart{source: in.t.Source, note: in.t.note, names: p.names, first: int(first), rows: int(n), width: width}
+		var err error
+		if part.x, err = x.read(n); err != nil || y == nil {
+			return part, err
+		}
+		if y.h.char != 0 {
+			h := y.h
+			h.rows = n
+			part.texts = &column{name: target}
+			return part, y.in.npyTexts(h, part.texts)
+		}
+		part.y, err = y.read(n)
+		return part, err
+	}
+	return nil
+}
+
+// arrays opens the array of the features and that of the targets, which may be
+// missing.
+func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err error) {
+	switch p.form {
+	case formIDX:
+		x, err = idxArray(in)
+		if err == nil && x.h.rank > 1 {
+			y, err = s.labels(p)
+		}
+		return x, y, "label", err
+	case formNPY:
+		x, err = newArray(in)
+	case formNPZ:
+		files, err := in.zipFiles()
+		if err != nil {
+			return nil, nil, "", err
+		}
+		features, targets, err := in.chooseArrays(files, s.file.Arrays)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		member, err := in.member(features)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		p.done = append(p.done, member.close)
+		if x, err = newArray(member); err != nil || targets == nil {
+			return x, nil, "", err
+		}
+		if member, err = in.member(targets); err != nil {
+			return nil, nil, "", err
+		}
+		p.done = append(p.done, member.close)
+		y, err = newArray(member)
+		if err != nil {
+			return nil, nil, "", err
+		}
+	default:
+		return nil, nil, "", in.t.fault("", "is a Parquet file, which cannot be read; save it as NPZ or CSV")
+	}
+	if err == nil && x.h.char != 0 {
+		err = in.t.fault("", "holds texts; features in blocks must be numbers")
+	}
+	return x, y, "y", err
+}
+
+// labels opens the labels of an IDX file.
+func (s *Stream) labels(p *pass) (*array, error) {
+	path := s.file.Labels
+	if path == "" {
+		if path = s.file.findLabels(); path == "" {
+			return nil, nil
+		}
+	}
+	in, err := File{Path: path}.open()
+	if err != nil {
+		return nil, err
+	}
+	p.done = append(p.done, in.close)
+	y, err := idxArray(in)
+	if err == nil && y.h.rank != 1 {
+		err = in.t.fault("", fmt.Sprintf("has %d dimensions; labels have one", y.h.rank))
+	}
+	return y, err
+}

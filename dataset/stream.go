@@ -1,0 +1,201 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Stream is a table that stays in its file and is read in passes, a block of
+// rows at a time, so that only memory for a few blocks is needed. It reads every
+// format that File lists, with two exceptions to that: an array in Fortran
+// order that is compressed, or in an NPZ file, is held in memory as it is, and
+// Parquet files are held a row group at a time.
+//
+//	s, err := dataset.Open("train.csv.gz")
+//	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})
+//	for pass := range 20 {
+//		err = s.Blocks(ctx, e, 1000, func(x, y *mat.Dense) error { … })
+//	}
+//
+// A Stream may be used from several goroutines once it has learnt.
+type Stream struct {
+	file  File
+	form  form
+	names []string // of the columns; nil: found in the first pass
+	rows  int      // counted in the first pass; −1 before
+}
+
+// Open opens a file for passes over it. It is File{Path: path}.Open().
+func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
+
+// Open looks at the beginning of the file; everything that cannot be read
+// there is an *Error. Standard input cannot be read twice, and is refused.
+func (f File) Open() (*Stream, error) {
+	s := &Stream{file: f, rows: -1}
+	if f.Path == "-" {
+		return nil, (&Table{Source: "standard input"}).fault("", "cannot be read several times; save it to a file")
+	}
+	p, err := s.begin(pieceSize)
+	if err != nil {
+		return nil, err
+	}
+	p.close()
+	s.form, s.names = p.form, p.names
+	return s, nil
+}
+
+// Rows returns the number of rows, which Learn counts; it is −1 before.
+func (s *Stream) Rows() int { return s.rows }
+
+// Blocks reads the file once and calls use with its rows in order, as the
+// features and targets that e makes of them: blocks of rows rows, the last one
+// with what is left. y is nil when e has no targets. While use works the next
+// block is being read, on all processors. A block belongs to use until it
+// returns; then it is used again.
+//
+// Blocks returns the first fault of the file as Features and Targets would,
+// the first error of use, or the cause of ctx, and soon after it is done. The
+// blocks do not depend on the number of processors. A file that is changed
+// between passes is an error when its columns or its number of rows are others.
+//
+// It takes memory for three blocks and for a few pieces of the file of 1 MiB.
+func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	t := &Table{Source: s.file.Path}
+	width, outs := len(e.FeatureNames()), len(e.Outputs)
+	switch {
+	case e.Raw() != "":
+		return t.fault("", fmt.Sprintf("a column of %ss is not read in blocks; read the whole file", e.Raw()))
+	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
+		return fmt.Errorf("dataset: %d rows of %d features cannot be a block", rows, width)
+	}
+	p, err := s.begin(partSize(width, len(s.names)))
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.form == formCSV {
+		p.plan = e.csvPlan(p.names)
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	filled, empty := make(chan *block, 1), make(chan *block, 3)
+	for range cap(empty) {
+		empty <- &block{}
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait() // before the file is closed
+	defer cancel(nil)
+	var fault error // of the reader; read when filled is closed
+	reading.Go(func() {
+		defer close(filled)
+		fault = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
+	})
+	for b := range filled {
+		if ctx.Err() != nil {
+			return stopped(ctx)
+		}
+		x := mat.NewDense(b.rows, width, b.x[:b.rows*width])
+		var y *mat.Dense
+		if outs > 0 {
+			y = mat.NewDense(b.rows, outs, b.y[:b.rows*outs])
+		}
+		if err := use(x, y); err != nil {
+			return err
+		}
+		empty <- b
+	}
+	return fault
+}
+
+// partSize is how many bytes of text are encoded at once: fewer where few bytes
+// make many features, as texts do.
+func partSize(width, columns int) int {
+	const floats = 1 << 21 // 16 MiB
+	return min(pieceSize, max(512, floats/max(width, 1)*max(columns, 2)))
+}
+
+// encoded is a part of a file as features and targets, row after row.
+type encoded struct {
+	x, y []float64
+	rows int
+}
+
+// fill reads the file into blocks.
+func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
+	seen := 0
+	err := ordered(ctx, p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
+		seen += r.rows
+		return f.add(ctx, r)
+	})
+	if err != nil {
+		return err
+	}
+	if s.rows >= 0 && seen != s.rows {
+		return p.t.fault("", fmt.Sprintf("has changed since it was first read: it had %d rows, now %d", s.rows, seen))
+	}
+	if seen == 0 {
+		return p.t.noRows()
+	}
+	return f.end(ctx)
+}
+
+// A block is what use gets.
+type block struct {
+	x, y []float64
+	rows int
+}
+
+// A filler cuts encoded parts into blocks.
+type filler struct {
+	rows, width, outs int
+	empty, filled     chan *block
+	b                 *block // being filled; nil when a new one is needed
+}
+
+func (f *filler) add(ctx context.Context, r encoded) error {
+	for at := 0; at < r.rows; {
+		if f.b == nil {
+			select {
+			case f.b = <-f.empty:
+			case <-ctx.Done():
+				return stopped(ctx)
+			}
+			f.b.x, f.b.y, f.b.rows = f.b.x[:0], f.b.y[:0], 0
+		}
+		n := min(r.rows-at, f.rows-f.b.rows)
+		f.b.x = append(f.b.x, r.x[at*f.width:(at+n)*f.width]...)
+		f.b.y = append(f.b.y, r.y[at*f.outs:(at+n)*f.outs]...)
+		f.b.rows += n
+		at += n
+		if f.b.rows == f.rows {
+			if err := f.hand(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *filler) hand(ctx context.Context) error {
+	select {
+	case f.filled <- f.b:
+		f.b = nil
+		return nil
+	case <-ctx.Done():
+		return stopped(ctx)
+	}
+}
+
+func (f *filler) end(ctx context.Context) error {
+	if f.b == nil || f.b.rows == 0 {
+		return nil
+	}
+	return f.hand(ctx)
+}

@@ -1,0 +1,320 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// SampleNumbers is how many numbers Stream.Learn keeps for the medians of a
+// file whose rows are not all kept.
+const SampleNumbers = 1 << 22
+
+// Learn is the function Learn for a file that is read once, in bounded memory.
+// What it learns is, to the bit, what Learn makes of the same table as long as
+// the table has no more rows than are kept: SampleNumbers / features, and at
+// least 256 and at most 65,536. Past that
+//
+//   - means and standard deviations are put together from those of parts of the
+//     file (Chan, Golub and LeVeque 1983), and differ by roundings;
+//   - the median that stands for missing cells is exact for a column with at
+//     most MaxCategories different numbers in a file of texts, and otherwise
+//     that of a uniform sample of the rows of the size above (Vitter 1985,
+//     algorithm R, with a fixed seed): of 65,536 rows its rank is wrong by
+//     0.2 % of n (one standard deviation).
+//
+// A column of texts must be a column of categories; Rules.Text and Rules.Tree
+// are refused. Of several faults the first in the file is reported, so that
+// another one may come first than from Learn.
+func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
+	t := &Table{Source: s.file.Path}
+	if r.Text != "" || r.Tree != "" {
+		return nil, t.fault(r.Text+r.Tree, "is a column of texts or trees, which is not read in blocks; read the whole file")
+	}
+	for i, name := range r.Targets {
+		if slices.Contains(r.Targets[:i], name) {
+			return nil, t.fault(name, "is named twice as a target")
+		}
+	}
+	if r.Labels && len(r.Targets) != 1 {
+		return nil, t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(r.Targets)))
+	}
+	p, err := s.begin(pieceSize)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	l := &learner{p: p, rules: r, byName: map[string]*columnLearner{}, random: rand.New(rand.NewPCG(1, learnStream))}
+	if !r.Labels {
+		l.targets = r.Targets
+	}
+	decode := func(part part) (*summary, error) {
+		t, err := part.table()
+		if err != nil {
+			return nil, err
+		}
+		return l.summarize(t)
+	}
+	if err := ordered(ctx, p.next, decode, l.merge); err != nil {
+		return nil, err
+	}
+	e, err := l.encoder()
+	if err != nil {
+		return nil, err
+	}
+	s.rows = l.rows
+	return e, nil
+}
+
+// learnStream keeps the numbers of Learn apart from other uses of a seed.
+const learnStream = 0x6c6561726e // "learn"
+
+// moments are of some numbers.
+type moments struct {
+	n         int
+	mean, m2  float64 // m2 is Σ (v − mean)²
+	low, high float64
+}
+
+// momentsOf passes over NaN.
+func momentsOf(values []float64) (m moments) {
+	sum := 0.0
+	m.low, m.high = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if v == v {
+			m.n++
+			sum += v
+			m.low, m.high = min(m.low, v), max(m.high, v)
+		}
+	}
+	m.mean = sum / float64(max(m.n, 1))
+	for _, v := range values {
+		if v == v {
+			m.m2 += (v - m.mean) * (v - m.mean)
+		}
+	}
+	return m
+}
+
+// repeated are those of n times v.
+func repeated(n int, v float64) moments { return moments{n: n, mean: v, low: v, high: v} }
+
+// add is the union (Chan, Golub and LeVeque 1983).
+func (m *moments) add(o moments) {
+	if o.n == 0 {
+		return
+	}
+	if m.n == 0 {
+		*m = o
+		return
+	}
+	n := float64(m.n + o.n)
+	d := o.mean - m.mean
+	m.mean += d * (float64(o.n) / n)
+	m.m2 += o.m2 + d*d*(float64(m.n)/n*float64(o.n))
+	m.n += o.n
+	m.low, m.high = min(m.low, o.low), max(m.high, o.high)
+}
+
+// number is numberOf, from the moments of all values there are, and the median.
+func (m moments) number(fill float64, missing int, standardize bool) (n *Number, rule string) {
+	if m.n == 0 {
+		return nil, noValues
+	}
+	n = &Number{Fill: fill, Scale: 1}
+	if !standardize {
+		return n, ""
+	}
+	m.add(repeated(missing, fill))
+	if m.low == m.high {
+		n.Mean = m.low
+		return n, ""
+	}
+	n.Mean, n.Scale = m.mean, math.Sqrt(m.m2/float64(m.n))
+	if !(n.Scale > 0) || math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Mean) {
+		return nil, tooLarge
+	}
+	return n, ""
+}
+
+// A summary is a part of the file, with what could be worked out about it alone.
+type summary struct {
+	t       *Table
+	moments []moments // of each column that is plain
+}
+
+// A learner puts the parts of a file together.
+type learner struct {
+	p       *pass
+	rules   Rules
+	targets []string // that must be numbers
+
+	columns []*columnLearner // features, in the order of the file
+	label   *columnLearner
+	byName  map[string]*columnLearner
+	sparse  bool
+	rows    int
+
+	keep   int         // rows in the sample at most
+	sample [][]float64 // the features of some rows; a sparse row may be shorter
+	random *rand.Rand
+}
+
+// summarize does the part of the work that can be done on any goroutine.
+func (l *learner) summarize(t *Table) (*summary, error) {
+	if len(l.targets) > 0 && t.rows > 0 {
+		if _, err := (&Encoder{Outputs: l.targets}).targets(t); err != nil {
+			return nil, err
+		}
+	}
+	s := &summary{t: t, moments: make([]moments, len(t.columns))}
+	for j, c := range t.columns {
+		if !c.plain || slices.Contains(l.rules.Targets, c.name) {
+			continue
+		}
+		values, err := t.numbers(c)
+		if err != nil {
+			return nil, err
+		}
+		s.moments[j] = momentsOf(values)
+		if missing := t.rows - s.moments[j].n; missing > 0 && l.rules.RefuseMissing {
+			return nil, t.missingFault(c, slices.IndexFunc(values, math.IsNaN), refused)
+		}
+	}
+	return s, nil
+}
+
+// merge adds the next part of the file.
+func (l *learner) merge(s *summary) error {
+	if s.t.rows == 0 {
+		return nil
+	}
+	if l.rows > math.MaxInt32-s.t.rows {
+		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
+	}
+	l.sparse = s.t.sparse
+	features := make([]*column, 0, len(s.t.columns))
+	for j, c := range s.t.columns {
+		if slices.Contains(l.targets, c.name) {
+			continue
+		}
+		if l.rules.Labels && c.name == l.rules.Targets[0] {
+			if l.label == nil {
+				l.label = &columnLearner{name: c.name}
+			}
+			if err := l.label.addLabels(s.t, c, l.rows); err != nil {
+				return err
+			}
+			continue
+		}
+		f := l.byName[c.name]
+		if f == nil {
+			f = &columnLearner{name: c.name, plain: c.plain}
+			f.moments.add(repeated(l.rows, 0)) // none but in a sparse file
+			l.byName[c.name] = f
+			l.columns = append(l.columns, f)
+		}
+		if err := f.add(s.t, c, s.moments[j], l.rows); err != nil {
+			return err
+		}
+		if f.plain && l.p.plain != nil {
+			l.p.plain[j].Store(true)
+		}
+		f.seen = l.rows + s.t.rows
+		features = append(features, c)
+	}
+	for _, f := range l.columns {
+		if f.seen == l.rows {
+			f.moments.add(repeated(s.t.rows, 0))
+			f.seen += s.t.rows
+		}
+	}
+	l.addSample(features, s.t.rows)
+	l.rows += s.t.rows
+	return nil
+}
+
+// addSample lets each row into the sample with the probability that the rows
+// before it have.
+func (l *learner) addSample(features []*column, rows int) {
+	if l.keep == 0 {
+		l.keep = min(max(SampleNumbers/max(len(features), 1), 256), 1<<16)
+	}
+	for i := range rows {
+		place := l.rows + i
+		if place >= l.keep {
+			if place = l.random.IntN(place + 1); place >= l.keep {
+				continue
+			}
+		} else {
+			l.sample = append(l.sample, nil)
+		}
+		row := l.sample[place]
+		if cap(row) < len(features) {
+			row = make([]float64, len(features))
+		}
+		row = row[:len(features)]
+		for j, c := range features {
+			row[j], _ = c.number(i)
+		}
+		l.sample[place] = row
+	}
+}
+
+// values returns column j of the sample.
+func (l *learner) values(j int) []float64 {
+	values := make([]float64, len(l.sample))
+	for i, row := range l.sample {
+		if j < len(row) {
+			values[i] = row[j] // 0 past the end of a sparse row
+		}
+	}
+	return values
+}
+
+// encoder is what was learnt from the whole file.
+func (l *learner) encoder() (*Encoder, error) {
+	t := l.p.t
+	if l.rows == 0 {
+		return nil, t.noRows()
+	}
+	e := &Encoder{Outputs: slices.Clone(l.rules.Targets), RefuseMissing: l.rules.RefuseMissing}
+	if l.rules.Labels {
+		if l.label == nil {
+			return nil, l.noTarget()
+		}
+		labels, err := l.label.labels(t, l.rows)
+		if err != nil {
+			return nil, err
+		}
+		e.Labels = labels
+	}
+	for j, f := range l.columns {
+		in, err := f.input(l, j)
+		if err != nil {
+			return nil, err
+		}
+		e.Inputs = append(e.Inputs, *in)
+	}
+	if len(e.Inputs) == 0 {
+		return nil, t.fault("", "has no column besides the target; at least one feature is needed")
+	}
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// noTarget is the error for a target that no part of the file has.
+func (l *learner) noTarget() error {
+	t := l.p.t
+	names := l.p.names
+	if names == nil {
+		for _, f := range l.columns {
+			names = append(names, f.name)
+		}
+	}
+	return t.fault("", fmt.Sprintf("has no target column %s; it has %s%s", quote(l.rules.Targets[0]), list(names), nearest(l.rules.Targets[0], names))+t.note)
+}
