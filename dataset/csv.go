@@ -28,24 +28,59 @@ func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 		return nil, err
 	}
 	defer in.close()
-	return in.t.read(in.r)
+	return readCSV(in)
 }
 
 // byteOrderMark is that of UTF-8.
 var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
-// read fills t. It returns t, so that a failure leaves nothing half read.
-func (t *Table) read(in *bufio.Reader) (*Table, error) {
-	if err := t.skipMark(in); err != nil {
-		return nil, err
+// readCSV reads a whole file, by pieces: what has no quotation marks is cut at
+// its commas without encoding/csv, three times as fast.
+func readCSV(in *input) (*Table, error) {
+	t := in.t
+	rest, cut, err := in.readHeader(pieceSize)
+	for err == nil {
+		if len(rest.text) > 0 {
+			if err := t.addPiece(rest); err != nil {
+				return nil, err
+			}
+		}
+		rest, err = cut.next()
 	}
-	if err := t.readRecords(in); err != nil {
+	if err != io.EOF {
 		return nil, err
 	}
 	for _, c := range t.columns {
 		c.finish()
 	}
 	return t, nil
+}
+
+// readHeader reads the header, in pieces of that size. It returns what comes
+// after it, and what cuts the rest of the file.
+func (in *input) readHeader(size int) (rest piece, cut *pieces, err error) {
+	if err := in.t.skipMark(in.r); err != nil {
+		return rest, nil, err
+	}
+	cut = &pieces{in: in, quotes: true, line: 1, size: size}
+	first, err := cut.next()
+	if err != nil && err != io.EOF {
+		return rest, nil, err
+	}
+	r := newCSVReader(bytes.NewReader(first.text))
+	if err := in.t.readNames(r); err != nil {
+		return rest, nil, err
+	}
+	end := int(r.InputOffset())
+	return piece{first.text[end:], 1 + bytes.Count(first.text[:end], newline)}, cut, nil
+}
+
+// addPiece reads the rows of a piece.
+func (t *Table) addPiece(p piece) error {
+	if bytes.IndexByte(p.text, '"') >= 0 {
+		return t.readRows(newCSVReader(bytes.NewReader(p.text)), p.line-1)
+	}
+	return t.addLines(p.text, p.line)
 }
 
 // skipMark drops a byte order mark, if it is that of UTF-8.
@@ -60,17 +95,6 @@ func (t *Table) skipMark(in *bufio.Reader) error {
 	return nil
 }
 
-// readRecords reads the header and the rows. It returns an error, not an
-// *Error, for nil to be nil.
-func (t *Table) readRecords(in io.Reader) error {
-	r := newCSVReader(in)
-	line, err := t.readHeader(r)
-	if err != nil {
-		return err
-	}
-	return t.readRows(r, line, 0)
-}
-
 func newCSVReader(in io.Reader) *csv.Reader {
 	r := csv.NewReader(in)
 	r.ReuseRecord = true
@@ -78,27 +102,27 @@ func newCSVReader(in io.Reader) *csv.Reader {
 	return r
 }
 
-// readHeader reads the header and returns its line.
-func (t *Table) readHeader(r *csv.Reader) (line int, err error) {
+// readNames reads the header. It returns an error, not an *Error, for nil to be
+// nil.
+func (t *Table) readNames(r *csv.Reader) error {
 	header, err := r.Read()
 	if err == io.EOF {
-		return 0, t.fault("", "is empty; a header line with the names of the columns is needed")
+		return t.fault("", "is empty; a header line with the names of the columns is needed")
 	}
 	if err != nil {
-		return 0, t.recordFault(0, 1, err)
+		return t.recordFault(0, 1, err)
 	}
-	line, _ = r.FieldPos(0)
 	if err := t.setHeader(header); err != nil {
-		err.Line = line
-		return 0, err
+		err.Line, _ = r.FieldPos(0)
+		return err
 	}
-	return line, nil
+	return nil
 }
 
-// readRows reads rows to the end. line is that of the record before, and before
-// is how many lines of the file come before those that r reads.
-func (t *Table) readRows(r *csv.Reader, line, before int) error {
-	for {
+// readRows reads rows to the end; before is how many lines of the file come
+// before those that r reads.
+func (t *Table) readRows(r *csv.Reader, before int) error {
+	for line := before; ; {
 		record, err := r.Read()
 		if err == io.EOF {
 			return nil

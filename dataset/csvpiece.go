@@ -22,16 +22,7 @@ func (p *csvPart) table() (*Table, error) {
 	for j, name := range p.names {
 		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load()})
 	}
-	var err error
-	if bytes.IndexByte(p.text, '"') >= 0 {
-		err = t.readRows(newCSVReader(bytes.NewReader(p.text)), p.line-1, p.line-1)
-	} else {
-		err = t.addLines(p.text, p.line)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return t, t.addPiece(p.piece)
 }
 
 // addLines is readRows for a text without quotation marks.

@@ -73,7 +73,7 @@ func (f File) Read() (*Table, error) {
 	case formParquet:
 		return nil, in.t.fault("", "is a Parquet file, which cannot be read; save it as NPZ or CSV")
 	}
-	return in.t.read(in.r)
+	return readCSV(in)
 }
 
 // form is the format of a file.

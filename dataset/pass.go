@@ -3,7 +3,6 @@ package dataset
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 )
@@ -97,22 +96,12 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 
 // beginCSV reads the header.
 func (p *pass) beginCSV(in *input, size int) error {
-	if err := in.t.skipMark(in.r); err != nil {
-		return err
-	}
-	cut := &pieces{in: in, quotes: true, line: 1, size: size}
-	first, err := cut.next()
-	if err != nil && err != io.EOF {
-		return err
-	}
-	r := newCSVReader(bytes.NewReader(first.text))
-	if _, err := in.t.readHeader(r); err != nil {
+	first, cut, err := in.readHeader(size)
+	if err != nil {
 		return err
 	}
 	p.names = in.t.Names()
 	p.plain = make([]atomic.Bool, len(p.names))
-	end := int(r.InputOffset())
-	first = piece{first.text[end:], 1 + bytes.Count(first.text[:end], newline)}
 	p.parts = func() (part, error) {
 		next := first
 		if first = (piece{}); len(next.text) == 0 {

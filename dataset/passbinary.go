@@ -40,7 +40,6 @@ type array struct {
 	start int64   // offset of the numbers
 	seen  int64   // rows
 	whole *packed // in Fortran order, where the file can only be read in order
-	named string  // of texts
 }
 
 // read reads the next rows.
