@@ -30,9 +30,11 @@ type scratch[T backend.Float] struct {
 	tile  ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
 	span  ukr.Span[T]
 	rows  ukr.Rows[T]
+	strip ukr.Strip[T]
 	block []T // a register tile, for tiles that are only partly stored
 	work  []T // grown as asked for
 	more  []T // likewise, for those who need two
+	third []T
 	pairs []T // likewise, for statistics taken pair by pair
 }
 
@@ -60,6 +62,14 @@ func (s *scratch[T]) spare(n int) []T {
 		s.more = aligned[T](n)
 	}
 	return s.more[:n]
+}
+
+// last returns n elements of s.third with any contents.
+func (s *scratch[T]) last(n int) []T {
+	if len(s.third) < n {
+		s.third = aligned[T](n)
+	}
+	return s.third[:n]
 }
 
 // shared returns n elements with any contents, for memory that the workers of

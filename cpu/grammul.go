@@ -17,8 +17,10 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		return
 	}
 	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, v: mv.view()}
-	if t <= thinColumns {
+	if t < stripsPay {
 		g.columns = columnsOf(g.v)
+	} else {
+		g.strips = q.engine.stripsOf(g.v)
 	}
 	if mx.same(mz) && t <= symmetricColumns {
 		g.symmetric(out.view())
@@ -26,6 +28,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		g.general(out.view())
 	}
 }
+
+// stripsPay is from how many columns on they are worked on in strips.
+const stripsPay = 3
 
 // symmetricColumns is up to how many columns the halves of a symmetric product
 // are used: each of the groups of rows has a matrix of sums as large as dst.
@@ -36,7 +41,31 @@ type gramMul[T backend.Float] struct {
 	*gram[T]
 	d, t    int
 	v       view[T]
-	columns [][]T // those of v, when they are few
+	columns [][]T     // those of v, when they are few
+	strips  strips[T] // or else v in strips
+}
+
+// partial is a matrix of sums that tiles are added to: columns, or strips.
+type partial[T backend.Float] struct {
+	rows    int
+	columns []T // one after the other
+	strips  strips[T]
+}
+
+func (g *gramMul[T]) newPartial(rows int) partial[T] {
+	if g.columns != nil {
+		return partial[T]{rows: rows, columns: make([]T, rows*g.t)}
+	}
+	return partial[T]{rows: rows, strips: g.q.engine.newStrips(rows, g.t)}
+}
+
+func (p partial[T]) column(c int) []T { return p.columns[c*p.rows:][:p.rows] }
+
+func (p partial[T]) at(i, j int) T {
+	if p.columns != nil {
+		return p.column(j)[i]
+	}
+	return p.strips.at(i, j)
 }
 
 // general is out ← k(X, Z) V. A task has its rows of out to itself and goes
@@ -48,11 +77,17 @@ func (g *gramMul[T]) general(out view[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
 		g.q.pieces(rows, tm, flops, func(s *scratch[T], i, count int) {
+			sum := g.newPartial(count)
 			for j := 0; j < cols && !g.q.stopped(); j += tn {
 				width := min(tn, cols-j)
 				tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
-				g.multiply(s, tile, j0+j, out.part(i0+i, 0, count, g.t))
+				g.multiply(s, tile, 0, j0+j, sum)
 				g.q.count(2 * float64(count) * float64(width) * float64(g.d+g.t))
+			}
+			for r := range count {
+				for c := range g.t {
+					*out.at(i0+i+r, c) += sum.at(r, c)
+				}
 			}
 		})
 	})
@@ -66,12 +101,9 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	_, tn := g.tileSize()
 	tm := g.squareSize()
 	size := groups(n)
-	part := make([]view[T], size)
+	part := make([]partial[T], size)
 	for i := range part {
-		part[i] = view[T]{data: make([]T, n*g.t), rows: n, cols: g.t, rs: g.t, cs: 1}
-		if g.columns != nil {
-			part[i].rs, part[i].cs = 1, n // columns in one piece
-		}
+		part[i] = g.newPartial(n)
 	}
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		if j0 > i0 {
@@ -95,7 +127,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 				}
 				if j0 == i0 && !g.q.stopped() {
 					tile := g.values(s, bx, bz, i0, j0, i, i, count, count)
-					g.multiply(s, tile, i0+i, sum.part(i0+i, 0, count, g.t))
+					g.multiply(s, tile, i0+i, i0+i, sum)
 					g.q.count(2 * float64(count) * float64(count) * float64(g.d+g.t))
 				}
 			}
@@ -106,7 +138,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			for c := range g.t {
 				var sum T
 				for _, p := range part {
-					sum += *p.at(i, c)
+					sum += p.at(i, c)
 				}
 				*out.at(i, c) = sum
 			}
@@ -141,36 +173,32 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []points[T], i0, j0, i, j, row
 	return tile.part(0, 0, rows, cols)
 }
 
-// multiply adds tile · V to out, whose columns are those of V; the tile's
-// columns are rows j … of V.
-func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], j int, out view[T]) {
+// multiply adds tile · V, V from row j on, to rows i … of sum.
+func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {
-		vt := g.v.part(j, 0, tile.cols, g.t).t()
-		e.alone(1, &tile, &vt, 1, &out, whole)
+		e.addStrips(s, tile, i, j, g.strips, sum.strips, false)
 		return
 	}
 	for c, column := range g.columns {
-		for i := 0; i < tile.rows; i += 4 {
-			for r, d := range e.dots(s, tile, i, min(4, tile.rows-i), column[j:j+tile.cols]) {
-				*out.at(i+r, c) += d
+		total := sum.column(c)[i:]
+		for r := 0; r < tile.rows; r += 4 {
+			for k, d := range e.dots(s, tile, r, min(4, tile.rows-r), column[j:j+tile.cols]) {
+				total[r+k] += d
 			}
 		}
 	}
 }
 
 // both adds tile · V to rows i … of sum, and tileᵀ · V to rows j ….
-func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum view[T]) {
+func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {
-		g.multiply(s, tile, j, sum.part(i, 0, tile.rows, g.t))
-		transposed, vt := tile.t(), g.v.part(i, 0, tile.rows, g.t).t()
-		below := sum.part(j, 0, tile.cols, g.t)
-		e.alone(1, &transposed, &vt, 1, &below, whole)
+		e.addStrips(s, tile, i, j, g.strips, sum.strips, true)
 		return
 	}
 	for c, column := range g.columns {
-		total := sum.data[sum.off+c*sum.cs:][:sum.rows]
+		total := sum.column(c)
 		x, y := total[j:j+tile.cols], column[j:j+tile.cols]
 		for r := 0; r < tile.rows; r += 4 {
 			if tile.rows-r >= 4 {

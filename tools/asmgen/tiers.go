@@ -78,6 +78,8 @@ var routines = []routine{
 	{"dot4", "Rows", "dot4 is B_r ← Σ_i z_ri y_i.", func(e *emitter) { e.rows(true, false) }},
 	{"axpy4", "Rows", "axpy4 is x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(false, true) }},
 	{"dotAxpy4", "Rows", "dotAxpy4 is dot4 and axpy4.", func(e *emitter) { e.rows(true, true) }},
+	{"strip", "Strip", "strip is y_r ← y_r + Σ_i z_ri v_i; see Kernels.Strip.", func(e *emitter) { e.strip(false) }},
+	{"stripBoth", "Strip", "stripBoth is strip and s_i ← s_i + Σ_r z_ri x_r; see Kernels.StripBoth.", func(e *emitter) { e.strip(true) }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 

@@ -52,6 +52,16 @@ type Rows[T Float] struct {
 	A, B    [4]T
 }
 
+// Strip is the argument of the functions on R rows of a tile, R the tier's
+// StripRows: z_ri is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i
+// of NR/2 elements, X and Y are R of them. Y and Sum do not overlap.
+//
+// The field order is known to tools/asmgen.
+type Strip[T Float] struct {
+	Z, V, Sum, X, Y *T
+	N, Ldz          int
+}
+
 // Kernels is what a tier offers in one precision.
 type Kernels[T Float] struct {
 	MR, NR int // rows and columns of a register tile
@@ -125,6 +135,11 @@ type Kernels[T Float] struct {
 	// rows z_r; DotAxpy4 is both.
 	Dot4, Axpy4, DotAxpy4 func(*Rows[T])
 
+	// Strip is y_r ← y_r + Σ_i z_ri v_i. StripBoth is also s_i ← s_i + Σ_r z_ri x_r,
+	// for a tile beside the diagonal of a symmetric matrix, in one pass over it.
+	StripRows        int
+	Strip, StripBoth func(*Strip[T])
+
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
 	Peak func(*Span[T])
@@ -191,6 +206,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
+		StripRows: genericStripRows, Strip: stripGeneric[T], StripBoth: stripBothGeneric[T],
 	}
 }
 

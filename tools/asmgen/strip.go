@@ -1,0 +1,121 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of ukr.Strip.
+const (
+	offStripZ   = 0 // *T
+	offStripV   = 8
+	offStripSum = 16
+	offStripX   = 24
+	offStripY   = 32
+	offStripN   = 40 // int
+	offStripL   = 48 // int: elements from one row of Z to the next
+)
+
+// stripRows is R, how many rows of the tile a strip has: as many accumulators,
+// and as many vectors of X, find room in the registers.
+func (t tier) stripRows() int {
+	if t.masks {
+		return 8
+	}
+	return 4
+}
+
+// strip emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and with
+// both also s_i ← s_i + Σ_r z_ri x_r.
+func (e *emitter) strip(both bool) {
+	args := e.args()
+	rows, width := e.stripRows(), e.tier.bytes
+	n, ld := e.field(args, offStripN), e.field(args, offStripL)
+	e.scale(ld)
+	ld3 := e.GP64()
+	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
+	bases := []reg.GPVirtual{e.field(args, offStripZ)}
+	for len(bases) < rows/4 {
+		next := e.GP64()
+		e.LEAQ(operand.Mem{Base: bases[len(bases)-1], Index: ld, Scale: 4}, next)
+		bases = append(bases, next)
+	}
+	z := func(r, i int) operand.Mem {
+		m := operand.Mem{Base: bases[r/4], Disp: i * e.size()}
+		switch r % 4 {
+		case 1:
+			m.Index, m.Scale = ld, 1
+		case 2:
+			m.Index, m.Scale = ld, 2
+		case 3:
+			m.Index, m.Scale = ld3, 1
+		}
+		return m
+	}
+	v := e.field(args, offStripV)
+	y, acc, x := e.field(args, offStripY), e.vecs(rows), make([]reg.VecVirtual, rows)
+	var sum reg.GPVirtual
+	if both {
+		sum = e.field(args, offStripSum)
+		from := e.field(args, offStripX)
+		for r := range x {
+			x[r] = e.vec()
+			e.load(operand.Mem{Base: from, Disp: r * width}, x[r])
+		}
+	}
+	for r := range acc {
+		e.load(operand.Mem{Base: y, Disp: r * width}, acc[r])
+	}
+	step := func(count int) {
+		for i := range count {
+			vi := e.vec()
+			e.load(operand.Mem{Base: v, Disp: i * width}, vi)
+			var s [2]reg.VecVirtual // two chains of additions
+			if both {
+				s[0], s[1] = e.vec(), e.vec()
+				e.load(operand.Mem{Base: sum, Disp: i * width}, s[0])
+			}
+			for r := range acc {
+				b := e.vec()
+				e.broadcast(z(r, i), b)
+				e.fma(b, vi, acc[r])
+				switch {
+				case both && r == 1:
+					e.mul(b, x[r], s[1])
+				case both:
+					e.fma(b, x[r], s[r%2])
+				}
+			}
+			if both {
+				e.add(s[0], s[1], s[0])
+				e.store(s[0], operand.Mem{Base: sum, Disp: i * width})
+			}
+		}
+		for _, p := range bases {
+			e.ADDQ(operand.U32(count*e.size()), p)
+		}
+		e.ADDQ(operand.U32(count*width), v)
+		if both {
+			e.ADDQ(operand.U32(count*width), sum)
+		}
+		e.SUBQ(operand.U32(count), n)
+	}
+	const unroll = 4
+	many, few, end := e.label("many"), e.label("few"), e.label("end")
+	e.Label(many)
+	e.CMPQ(n, operand.U32(unroll))
+	e.JL(operand.LabelRef(few))
+	step(unroll)
+	e.JMP(operand.LabelRef(many))
+	e.Label(few)
+	e.TESTQ(n, n)
+	e.JLE(operand.LabelRef(end))
+	step(1)
+	e.JMP(operand.LabelRef(few))
+	e.Label(end)
+	for r := range acc {
+		e.store(acc[r], operand.Mem{Base: y, Disp: r * width})
+	}
+	e.VZEROUPPER()
+	e.RET()
+}
