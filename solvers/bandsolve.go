@@ -21,6 +21,7 @@ type bandFactor struct {
 	x, g          backend.Matrix[float64] // group·n × width
 	member, group int
 	trace         float64 // tr (B + λI)⁻¹, when asked for
+	logDet        float64 // log det (B + λI)
 }
 
 // inverse is X_j, coupling G_{j+1}ᵀ.
@@ -66,7 +67,7 @@ func newFactorScratch(b backend.Backend[float64], mem *memory, width int) (*fact
 // bidiagonal case).
 func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor, tol float64, trace bool) error {
 	b := w.b
-	to.trace = 0
+	to.trace, to.logDet = 0, 0
 	for j := range f.blocks() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -93,9 +94,11 @@ func (f *bandForm) factor(ctx context.Context, w *factorScratch, to *bandFactor,
 			return err
 		}
 		for i := range n {
-			if p := l.Row(i)[i]; p*p <= tol {
+			p := l.Row(i)[i]
+			if p*p <= tol {
 				return &backend.PivotError{Index: first + i, Value: p * p}
 			}
+			to.logDet += 2 * math.Log(p)
 		}
 		x := to.inverse(f, j)
 		clear(l.Data)

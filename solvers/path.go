@@ -80,6 +80,9 @@ type PathPoint struct {
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
+	// Evidence is that of Evidence.Log with FitScale, NaN with an intercept or
+	// λ = 0, where there is none.
+	Evidence float64
 	// Freedom is tr H, the effective degrees of freedom; the intercept is one.
 	Freedom float64
 	// Residual is that of Result.
@@ -92,6 +95,24 @@ type PathPoint struct {
 // errNothingLeft is the reason of a point whose fit has as many degrees of
 // freedom as there are samples, whatever they say.
 var errNothingLeft = errors.New("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: raise lambda or add samples")
+
+// profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
+// log det (K̃ + λI), K̃ = W^½KW^½.
+func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
+	at.Evidence = math.NaN()
+	if s.Intercept || at.Lambda == 0 {
+		return
+	}
+	n := 0.0
+	for i := range s.n {
+		n += s.weightOf(i)
+	}
+	logDet += (n - float64(s.n)) * math.Log(at.Lambda)
+	at.Evidence = 0
+	for _, q := range squares {
+		at.Evidence -= (n*(1+math.Log(2*math.Pi*q/n)) + logDet) / 2
+	}
+}
 
 // Score is the mean over the outputs of LOO, or of GCV when there is none; NaN
 // when Err is set.

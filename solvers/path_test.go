@@ -147,12 +147,37 @@ func TestPathClosedForm(t *testing.T) {
 							t.Fatalf("%s: %v", what, err)
 						}
 						for i, at := range points {
+							compareEvidence(t, dev, what, p, at)
 							comparePoint(t, fmt.Sprintf("%s λ=%g loo=%v", what, lambdas[i], loo), p, at, lambdas[i], loo, method)
 						}
 					}
 				}
 			}
 		}
+	}
+}
+
+// compareEvidence compares with the likelihood from a Cholesky factor, by the
+// same tolerance for the logarithm of each pivot as for the solution.
+func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Problem, at solvers.PathPoint) {
+	t.Helper()
+	if p.Intercept || at.Err != nil {
+		if at.Err == nil && !math.IsNaN(at.Evidence) {
+			t.Errorf("%s λ=%g: evidence %v with an intercept", what, at.Lambda, at.Evidence)
+		}
+		return
+	}
+	if at.Lambda < 0.1 && p.X.Rows > 1 {
+		return // ill conditioned
+	}
+	p.Lambda = at.Lambda
+	e, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{FitScale: true})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	// Condition of at most n·100/λ.
+	if tol := 1e4 * 0x1p-52 * float64(p.X.Rows*p.X.Rows) / at.Lambda; math.Abs(at.Evidence-e.Log) > tol*(1+math.Abs(e.Log)) {
+		t.Errorf("%s λ=%g: evidence %v, want %v", what, at.Lambda, at.Evidence, e.Log)
 	}
 }
 

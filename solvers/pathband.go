@@ -180,8 +180,22 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 			}
 		}
 		p.score(&points[i], sols.View(0, i*c, s.n, c), diag, trace, all.View(0, i*s.t, s.n, s.t))
+		s.profile(&points[i], p.squares(all.View(0, i*s.t, s.n, s.t)), p.q.factors[i].logDet)
 	}
 	return points, p.finish(ctx, b, points, all)
+}
+
+// squares are yᵀα for each output.
+func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
+	s := p.s
+	sums, row := make([]float64, s.t), backend.NewHost[float64](1, s.t)
+	for i := range s.n {
+		s.fill(row, s.Y, s.meanY, i, false)
+		for j, y := range row.Data {
+			sums[j] += y * alpha.Row(i)[j]
+		}
+	}
+	return sums
 }
 
 // score sets what follows from α̃₀ = (K̃+λI)⁻¹[ỹ u], its diagonal (nil without

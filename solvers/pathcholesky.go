@@ -99,6 +99,15 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if at.Err != nil {
 		return nil
 	}
+	pivots, err := diagonal(b, p.a)
+	if err != nil {
+		return err
+	}
+	logDet := 0.0
+	for i, v := range pivots {
+		logDet += 2*math.Log(v) + math.Log(s.weightOf(i))
+	}
+	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 
 	// The residual, from K formed anew.
 	alpha := sol.View(0, 0, s.n, s.t)

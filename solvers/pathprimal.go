@@ -124,6 +124,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 			h = leverage[i]
 		}
 		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.factors[i].trace)
+		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.factors[i].logDet)
 		s.uncentre(at)
 		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
 			at.Err = errors.New("solvers: path: the solution is not finite: scale the features and targets down or raise lambda")
@@ -179,6 +180,22 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 		first, beta = first+rows, 1
 	})
 	return errors.Join(failure, err)
+}
+
+// likelihood sets Evidence by the determinants and inverses of n × n matrices as
+// those of d × d ones give them:
+//
+//	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
+func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet float64) {
+	s := p.s
+	sums, row := make([]float64, s.t), backend.NewHost[float64](1, s.t)
+	for i := range s.n {
+		s.fill(row, s.Y, s.meanY, i, true)
+		for j, y := range row.Data {
+			sums[j] += y * r.Row(i)[j] / at.Lambda
+		}
+	}
+	s.profile(at, sums, logDet+float64(s.n-s.d)*math.Log(at.Lambda))
 }
 
 // score sets what follows from the residuals r, the leverages h (nil without
