@@ -16,7 +16,8 @@ const seed = 20 // of all random points; logged with each failure
 
 // Run checks that k is what a kernels.Kernel must be, on random points of
 // every small number of features that k.Check accepts (one at least must be):
-// its rules, its text, its program, its derivatives, symmetry, the diagonal, invariance under
+// its rules, its text, its program, its derivatives, its feature map if
+// there is one, symmetry, the diagonal, invariance under
 // translation where its statistics have it, and, if k.IsPSD, Cauchy and
 // Schwarz's inequality and a positive semi-definite Gram matrix, also of
 // points that coincide.
@@ -35,6 +36,9 @@ func Run(t *testing.T, k kernels.Kernel) {
 			accepted++
 			points := samplePoints(k, d)
 			t.Run("values", func(t *testing.T) { checkValues(t, k, points) })
+			if accepted <= 3 {
+				t.Run("features", func(t *testing.T) { checkFeatureMap(t, k, points) })
+			}
 			if accepted <= 2 || !testing.Short() && d%5 == 0 {
 				t.Run("gradient", func(t *testing.T) { checkGradient(t, k, points) })
 			}

@@ -1,0 +1,300 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// A FeatureMap is φ with k(x, z) = φ(x)ᵀφ(z): the coordinates of the feature
+// space of a kernel where they are finitely many.
+//
+//	linear                 x: d
+//	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d, the
+//	                       degrees q = Σe first, from 0 (p where c = 0) to p, the
+//	                       same degree in the order x_1 … x_1, x_1 … x_2, …:
+//	                       C(d+p, p), or C(d+p−1, p) where c = 0
+//	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d, 2d(L+1)
+//	constant               √value: 1
+//	normalised             φ/‖φ‖, or 0
+//	sum, product, scaled   one behind the other; all products of two; √weight φ
+type FeatureMap struct {
+	features int
+	m        mapping
+}
+
+// mostFeatures bounds the memory of one φ(x).
+const mostFeatures = 1 << 24
+
+// NewFeatureMap returns the feature map of k for points of d features. It fails
+// when k breaks a rule, when its feature space is not finite, and when it has
+// more than 2²⁴ dimensions.
+func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
+	if k == nil {
+		return nil, fmt.Errorf("kernels: feature map: the kernel is nil")
+	}
+	if d < 0 {
+		return nil, fmt.Errorf("kernels: feature map: a point has %d features", d)
+	}
+	if err := k.Check(d); err != nil {
+		return nil, err
+	}
+	m, err := mapOf(k, d)
+	if err != nil {
+		return nil, err
+	}
+	return &FeatureMap{d, m}, nil
+}
+
+// Dim returns the number of dimensions of φ.
+func (f *FeatureMap) Dim() int { return f.m.dim() }
+
+// Apply writes φ(x) to dst, which has Dim elements. It panics when dst or x has
+// another length.
+func (f *FeatureMap) Apply(dst, x []float64) {
+	if len(dst) != f.Dim() || len(x) != f.features {
+		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %d elements, x %d; they must have %d and %d", len(dst), len(x), f.Dim(), f.features))
+	}
+	f.m.apply(dst, x)
+}
+
+// mapping is a feature map of one of these forms.
+type mapping interface {
+	dim() int
+	apply(dst, x []float64)
+}
+
+func mapOf(k Kernel, d int) (mapping, error) {
+	var m mapping
+	switch k := k.(type) {
+	case Linear:
+		return mapOf(Polynomial{Degree: 1}, d)
+	case Polynomial:
+		if count := monomials(k, d); count > mostFeatures {
+			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %d features", k, mostFeatures, d)
+		}
+		// The squares of all coefficients sum up to (d+c)^p.
+		if float64(k.Degree)*math.Log(float64(d)+max(k.C, 1)) > math.Log(math.MaxFloat64) {
+			return nil, fmt.Errorf("kernels: feature map: the coefficients of %v for %d features are outside the range of float64", k, d)
+		}
+		m = newPowers(k, d)
+	case Cosine:
+		m = waves{[]float64{k.Theta}, d}
+	case CosineSeries:
+		m = waves{k.frequencies(), d}
+	case Constant:
+		m = constant(math.Sqrt(k.Value))
+	case CosineSimilarity:
+		return mapOf(Normalised{Linear{}}, d)
+	case Normalised:
+		inner, err := mapOf(k.Kernel, d)
+		if err != nil {
+			return nil, err
+		}
+		m = unit{inner}
+	case Scaled:
+		inner, err := mapOf(k.Kernel, d)
+		if err != nil {
+			return nil, err
+		}
+		m = scaled{math.Sqrt(k.Weight), inner}
+	case Sum:
+		parts, err := mapsOf(k, d)
+		if err != nil {
+			return nil, err
+		}
+		m = stacked(parts)
+	case Product:
+		parts, err := mapsOf(k, d)
+		if err != nil {
+			return nil, err
+		}
+		m = tensor(parts)
+	default:
+		return nil, fmt.Errorf("kernels: feature map: %v has no finite one", k)
+	}
+	if n := m.dim(); n > mostFeatures {
+		return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %d features", k, mostFeatures, d)
+	}
+	return m, nil
+}
+
+func mapsOf(ks []Kernel, d int) ([]mapping, error) {
+	parts := make([]mapping, len(ks))
+	for i, k := range ks {
+		var err error
+		if parts[i], err = mapOf(k, d); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// powers are the monomials of a polynomial map, lowest degree first. Each but
+// the first, which is 1, is one before it times a feature.
+type powers struct {
+	list []power
+	from int // what is before is not in the map, but on the way to it
+}
+
+type power struct {
+	coefficient     float64
+	parent, feature int
+	degree, run     int     // run is the exponent of feature
+	orders          float64 // degree!/(e_1! … e_d!)
+}
+
+// monomials is the number of dimensions, or more than mostFeatures.
+func monomials(k Polynomial, d int) float64 {
+	top := d + k.Degree // C(top, Degree)
+	if k.C == 0 {
+		top--
+	}
+	least, count := min(k.Degree, top-k.Degree), 1.0
+	for i := 1; i <= least && count <= mostFeatures; i++ {
+		count *= float64(top-least+i) / float64(i)
+	}
+	return count
+}
+
+func newPowers(k Polynomial, d int) powers {
+	p := powers{list: []power{{orders: 1}}}
+	begin := 0
+	for degree := 1; degree <= k.Degree; degree++ {
+		end := len(p.list)
+		for parent := begin; parent < end; parent++ {
+			before := p.list[parent]
+			for feature := before.feature; feature < d; feature++ {
+				next := power{parent: parent, feature: feature, degree: degree, run: 1}
+				if degree > 1 && feature == before.feature {
+					next.run = before.run + 1
+				}
+				next.orders = before.orders * float64(degree) / float64(next.run)
+				p.list = append(p.list, next)
+			}
+		}
+		begin = end
+	}
+	if k.C == 0 {
+		p.from = begin
+	}
+	// p!/((p−q)! Πe!) is C(p, q) times q!/Πe!.
+	degree, choices := 0, 1.0
+	for i := range p.list {
+		q := &p.list[i]
+		if q.degree != degree {
+			choices *= float64(k.Degree-degree) / float64(q.degree)
+			degree = q.degree
+		}
+		q.coefficient = math.Sqrt(choices * q.orders * math.Pow(k.C, float64(k.Degree-degree)))
+	}
+	return p
+}
+
+func (p powers) dim() int { return len(p.list) - p.from }
+
+func (p powers) apply(dst, x []float64) {
+	values := make([]float64, len(p.list))
+	values[0] = 1
+	for i, q := range p.list {
+		if i > 0 {
+			values[i] = values[q.parent] * x[q.feature]
+		}
+		if i >= p.from {
+			dst[i-p.from] = q.coefficient * values[i]
+		}
+	}
+}
+
+// waves are cos wx_p and sin wx_p.
+type waves struct {
+	frequencies []float64
+	features    int
+}
+
+func (w waves) dim() int { return 2 * len(w.frequencies) * w.features }
+
+func (w waves) apply(dst, x []float64) {
+	for _, v := range x {
+		for _, f := range w.frequencies {
+			dst[1], dst[0] = math.Sincos(f * v)
+			dst = dst[2:]
+		}
+	}
+}
+
+type constant float64
+
+func (constant) dim() int                 { return 1 }
+func (c constant) apply(dst, _ []float64) { dst[0] = float64(c) }
+
+type scaled struct {
+	factor float64
+	mapping
+}
+
+func (s scaled) apply(dst, x []float64) {
+	s.mapping.apply(dst, x)
+	for i := range dst {
+		dst[i] *= s.factor
+	}
+}
+
+// unit has length 1 or 0.
+type unit struct{ mapping }
+
+func (u unit) apply(dst, x []float64) {
+	u.mapping.apply(dst, x)
+	sum := 0.0
+	for _, v := range dst {
+		sum += v * v
+	}
+	factor := inverseRoot(sum)
+	for i := range dst {
+		dst[i] *= factor
+	}
+}
+
+// stacked is one map behind the other.
+type stacked []mapping
+
+func (s stacked) dim() int {
+	n := 0
+	for _, m := range s {
+		n = min(n+m.dim(), math.MaxInt32) // no overflow; more than is allowed
+	}
+	return n
+}
+
+func (s stacked) apply(dst, x []float64) {
+	for _, m := range s {
+		m.apply(dst[:m.dim()], x)
+		dst = dst[m.dim():]
+	}
+}
+
+// tensor is all products of one element of each map.
+type tensor []mapping
+
+func (t tensor) dim() int {
+	n := 1
+	for _, m := range t {
+		n = min(n*m.dim(), math.MaxInt32)
+	}
+	return n
+}
+
+func (t tensor) apply(dst, x []float64) {
+	now := []float64{1}
+	for _, m := range t {
+		next := make([]float64, m.dim())
+		m.apply(next, x)
+		all := make([]float64, 0, len(now)*len(next))
+		for _, a := range now {
+			for _, b := range next {
+				all = append(all, a*b)
+			}
+		}
+		now = all
+	}
+	copy(dst, now)
+}

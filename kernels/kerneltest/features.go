@@ -1,0 +1,46 @@
+package kerneltest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// checkFeatureMap: where k has a finite feature map, φ(x)ᵀφ(z) is k(x, z).
+func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
+	f, err := kernels.NewFeatureMap(k, len(points[0]))
+	if err != nil {
+		return
+	}
+	phi := make([][]float64, len(points))
+	for i, x := range points {
+		phi[i] = make([]float64, f.Dim())
+		f.Apply(phi[i], x)
+	}
+	for i, a := range phi {
+		for j, b := range phi[:i+1] {
+			sum, size := 0.0, 0.0
+			for p, v := range a {
+				sum += v * b[p]
+				size += math.Abs(v * b[p])
+			}
+			want := kernels.Eval(k, points[i], points[j])
+			// A dimension is a product of some ten numbers that are rounded,
+			// sines and cosines of an angle by as much as it is large, and the
+			// sum has as many roundings as terms.
+			reach := 0.0
+			for _, s := range kernels.Compile(k).Stats {
+				for _, w := range s.Freqs {
+					for p := range points[i] {
+						reach = max(reach, w*math.Abs(points[i][p]), w*math.Abs(points[j][p]))
+					}
+				}
+			}
+			tol := (float64(f.Dim())+40+4*reach)*0x1p-53*max(size, kernels.Diag(k, points[i]), kernels.Diag(k, points[j])) + Rounding(k, points[i], points[j], 0x1p-53)
+			if math.Abs(sum-want) > tol {
+				t.Errorf("seed %d, d = %d: φᵀφ of points %d and %d is %v, k is %v: off by %g, allowed %g", seed, len(points[i]), i, j, sum, want, sum-want, tol)
+			}
+		}
+	}
+}
