@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -182,7 +183,9 @@ func (r *reservoir) offer(row []float64, weight float64) {
 		if at = r.random.IntN(r.seen); at >= r.x.Rows {
 			return
 		}
-		delete(r.distinct, r.key(r.x.Row(at)))
+		if r.distinct != nil {
+			delete(r.distinct, r.key(r.x.Row(at)))
+		}
 	} else {
 		r.filled++
 	}
@@ -246,4 +249,23 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 		return nil, err
 	}
 	return pivots.pivots, nil
+}
+
+// Sample returns up to count different samples of weight > 0, drawn uniformly in
+// one pass; the same seed gives the same ones.
+func Sample(ctx context.Context, data Rows, count int, seed uint64) (backend.Host[float64], error) {
+	if err := checkRows(data); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	n, d, _ := data.Dims()
+	some := newReservoir(min(n, count), d, rand.New(rand.NewPCG(seed, 4)))
+	some.distinct = make(map[string]bool)
+	f := newFeed(data, min(n, 1<<12))
+	err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
+		for i := range x.Rows {
+			some.offer(x.Row(i), w[i])
+		}
+		return nil
+	})
+	return some.sampled(f.n).x, err
 }

@@ -1,0 +1,250 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const fourierRidgeName = "fourier-ridge"
+
+func init() {
+	count := whole("features", "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²")
+	count.Default, count.chosen = "about 10√n", true
+	register(Description{
+		Name:    fourierRidgeName,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "minimise Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
+		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
+		Outputs: true, classify: true,
+		Parameters: []Parameter{
+			medianKernel, lambdaNumber,
+			truth("intercept", "false", "fit an unpenalised intercept"),
+			count,
+			truth("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
+			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
+			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
+			seedNumber.withHelp("seed of the frequencies, and of rows for the median distance"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(FourierRidge{
+				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
+				Features: v.Whole("features"), Orthogonal: v.Bool("orthogonal"),
+				Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
+			}.Fit)
+		},
+		restore: restoreFourierRidge,
+	})
+}
+
+// FourierRidge is ridge regression on M random Fourier features of a translation
+// invariant kernel:
+//
+//	f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b
+//
+// It approaches KernelRidge with the same λ, unscaled, as M grows; the error of
+// the kernel is of the size √(2/M).
+type FourierRidge struct {
+	Kernel     kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
+	Lambda     float64        // ≥ 0
+	Intercept  bool           // an unpenalised b; otherwise b = 0
+	Features   int            // M, raised to an even number; 0 is about 10√n
+	Orthogonal bool           // frequencies with orthogonal directions
+	Solver     solvers.Method // solvers.Auto, solvers.Normal or solvers.Falkon
+	Tol        float64        // relative residual of the normal equations; 0 is 1e-6
+	Seed       uint64         // of every random choice
+}
+
+// FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
+type FourierRidgeModel struct {
+	kernel      kernels.Kernel
+	lambda      float64
+	fitted      bool                  // with an intercept
+	frequencies backend.Host[float64] // D×d
+	cosines     backend.Host[float64] // D×t
+	sines       backend.Host[float64] // D×t
+	intercept   []float64
+	solved      *solvers.Result
+}
+
+// Fit fits the n×d samples x to the n×t targets y, each output on its own.
+func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
+	hx, hy, err := samples(x, y)
+	if err != nil {
+		return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
+	}
+	if l.Kernel == nil {
+		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
+		}
+		l.Kernel = kernels.Gaussian{Sigma: sigma}
+	}
+	return l.FitRows(ctx, dev, solvers.InMemory(hx, hy, o.Weights), o)
+}
+
+// FitRows is Fit for samples that are read in passes and need not fit into
+// memory. They bring their weights along: those of o are not looked at.
+func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
+	m, err := l.fitRows(ctx, dev, data, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
+	}
+	return m, nil
+}
+
+func (l FourierRidge) fitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
+	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
+		Kernel: k, Data: data, Count: l.Features, Orthogonal: l.Orthogonal, Seed: l.Seed,
+		Lambda: l.Lambda, Intercept: l.Intercept,
+	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
+	if err != nil {
+		return nil, err
+	}
+	pairs, t := res.Frequencies.Rows, res.Beta.Cols
+	return &FourierRidgeModel{
+		kernel: k, lambda: l.Lambda, fitted: l.Intercept, frequencies: res.Frequencies,
+		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
+		intercept: res.Intercept, solved: &res.Result,
+	}, nil
+}
+
+// Learner returns "fourier-ridge".
+func (m *FourierRidgeModel) Learner() string { return fourierRidgeName }
+
+// Dims implements Model.
+func (m *FourierRidgeModel) Dims() (features, outputs int) {
+	if m == nil {
+		return 0, 0
+	}
+	return m.frequencies.Cols, m.cosines.Cols
+}
+
+// Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
+// matrix of features.
+func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	features, outputs := m.Dims()
+	part := func(k kernels.Kernel, beta backend.Host[float64], intercept []float64) (*mat.Dense, error) {
+		p := predictor{learner: fourierRidgeName}
+		if features > 0 {
+			p.features, p.intercept = features, intercept
+			p.fixed = []backend.Host[float64]{m.frequencies, beta}
+			p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+				b.GramMul(out, k, x, fixed[0], fixed[1])
+			}
+		}
+		return p.predict(ctx, dev, x)
+	}
+	if features == 0 {
+		return part(nil, backend.Host[float64]{}, nil) // refuses
+	}
+	f, err := part(solvers.Cosines, m.cosines, m.intercept)
+	if err != nil {
+		return nil, err
+	}
+	sines, err := part(solvers.Sines, m.sines, make([]float64, outputs))
+	if err != nil {
+		return nil, err
+	}
+	f.Add(f, sines)
+	return f, nil
+}
+
+// Solved implements Solved.
+func (m *FourierRidgeModel) Solved() *solvers.Result {
+	if m == nil {
+		return nil
+	}
+	return m.solved
+}
+
+// Facts implements Teller.
+func (m *FourierRidgeModel) Facts() []Fact {
+	if m == nil || m.solved == nil {
+		return nil
+	}
+	return []Fact{{"features", 2 * m.frequencies.Rows}, {"passes", m.solved.Iters}}
+}
+
+// Kernel returns the kernel that the model was fitted with.
+func (m *FourierRidgeModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Lambda returns the λ that the model was fitted with.
+func (m *FourierRidgeModel) Lambda() float64 { return m.lambda }
+
+// Frequencies returns a copy of the ω_j, one a row; nil when the model is not
+// fitted.
+func (m *FourierRidgeModel) Frequencies() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.frequencies)
+}
+
+// Coef returns copies of the coefficients of the cosines and of the sines, a row
+// for each frequency; nil when the model is not fitted.
+func (m *FourierRidgeModel) Coef() (cosines, sines *mat.Dense) {
+	if features, _ := m.Dims(); features == 0 {
+		return nil, nil
+	}
+	return denseOf(m.cosines), denseOf(m.sines)
+}
+
+// Intercept returns a copy of b, one entry for each output.
+func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// State implements Model. Its arrays are "frequencies", D×d, "cosines" and
+// "sines", D×t, and "intercept", 1×t.
+func (m *FourierRidgeModel) State() State {
+	s := State{Learner: fourierRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
+	s.Arrays["frequencies"], s.Arrays["cosines"], s.Arrays["sines"], s.Arrays["intercept"] = m.frequencies, m.cosines, m.sines, rowOf(m.intercept)
+	return s
+}
+
+func restoreFourierRidge(s State) (Model, error) {
+	m := &FourierRidgeModel{}
+	text, err := param[string](s, "kernel")
+	if err != nil {
+		return nil, err
+	}
+	if m.kernel, err = kernels.Parse(text); err != nil {
+		return nil, err
+	}
+	if m.lambda, err = s.lambda(); err != nil {
+		return nil, err
+	}
+	if m.fitted, err = param[bool](s, "intercept"); err != nil {
+		return nil, err
+	}
+	if m.frequencies, err = s.array("frequencies", -1, -1); err != nil {
+		return nil, err
+	}
+	if err := m.kernel.Check(m.frequencies.Cols); err != nil {
+		return nil, err
+	}
+	if m.cosines, err = s.array("cosines", m.frequencies.Rows, -1); err != nil {
+		return nil, err
+	}
+	if m.sines, err = s.array("sines", m.frequencies.Rows, m.cosines.Cols); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.cosines.Cols)
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
+}

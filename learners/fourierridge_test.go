@@ -1,0 +1,119 @@
+package learners_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func fourierTerms(model learners.Model, x []float64, j int) (float64, int) {
+	m := model.(*learners.FourierRidgeModel)
+	cosines, sines := m.Coef()
+	n, _ := cosines.Dims()
+	omega := m.Frequencies()
+	sum := math.Abs(m.Intercept()[j])
+	for i := range n {
+		// The rounding of the argument is relative to its terms.
+		size := 1.0
+		for p, v := range x {
+			size += math.Abs(v * omega.At(i, p))
+		}
+		sum += size * (math.Abs(cosines.At(i, j)) + math.Abs(sines.At(i, j)))
+	}
+	return sum, 2 * n
+}
+
+func TestFourierRidge(t *testing.T) {
+	for name, l := range map[string]learners.FourierRidge{
+		"gaussian":   {Kernel: kernels.Gaussian{Sigma: 3}, Lambda: 0.1, Features: 40},
+		"intercept":  {Kernel: kernels.Laplacian{Sigma: 6}, Lambda: 0.1, Features: 41, Intercept: true},
+		"orthogonal": {Kernel: kernels.Matern{Nu: 2.5, Sigma: 4}, Lambda: 0.1, Features: 40, Orthogonal: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:   "fourier-ridge",
+				Fit:       fitter(l.Fit),
+				Unfitted:  []learners.Model{&learners.FourierRidgeModel{}, (*learners.FourierRidgeModel)(nil)},
+				Terms:     fourierTerms,
+				Condition: 60 / 0.1, // ‖Φ‖² ≤ n against λ, weights up to 2
+			})
+		})
+	}
+}
+
+// With many frequencies it is kernel ridge regression.
+func TestFourierRidgeApproaches(t *testing.T) {
+	const seed = 8
+	t.Log("seed", seed)
+	x, y := wave(seed, 150, 2)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		k := kernels.Gaussian{Sigma: 1}
+		exact, err := learners.KernelRidge{Kernel: k, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := exact.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := math.Inf(1)
+		for _, features := range []int{50, 800} {
+			m, err := learners.FourierRidge{Kernel: k, Lambda: 1, Features: features, Seed: seed}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := m.Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Sub(f, want)
+			rms := mat.Norm(f, 2) / math.Sqrt(150)
+			t.Logf("%d features: the predictions differ by %.3g", features, rms)
+			// The error falls as the root of their number: by 4 here, which chance
+			// does not make less than 2.
+			if rms > last/2 {
+				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
+			}
+			last = rms
+		}
+		if last > 0.1 {
+			t.Errorf("the predictions differ by %.3g", last)
+		}
+	})
+}
+
+// TestFourierRidgeAgainstScikitLearn: Ridge on the same features, which no device
+// has a part in.
+func TestFourierRidgeAgainstScikitLearn(t *testing.T) {
+	x, y := wave(5, 300, 3)
+	var want struct{ F []float64 }
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		m, err := learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.3, Features: 60, Intercept: true, Seed: 2}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.F == nil {
+			scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "w": rowsOf(m.Frequencies())}, `
+from sklearn.linear_model import Ridge
+arg = a["x"] @ a["w"].T
+z = np.hstack([np.cos(arg), np.sin(arg)]) / np.sqrt(len(a["w"]))
+out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
+`, &want)
+		}
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worst := 0.0
+		for i, v := range want.F {
+			// ‖Φ‖² ≤ 300 against λ, some 1e3 ε of the terms, which are below 100.
+			worst = max(worst, near(t, "prediction", f.At(i, 0), v, 1e-10))
+		}
+		t.Logf("differences up to %.2g", worst)
+	})
+}

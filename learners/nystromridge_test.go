@@ -1,0 +1,190 @@
+package learners_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+func nystromTerms(model learners.Model, x []float64, j int) (float64, int) {
+	m := model.(*learners.NystromRidgeModel)
+	centers, beta := m.Centers(), m.Beta()
+	n, _ := centers.Dims()
+	sum := math.Abs(m.Intercept()[j])
+	for i := range n {
+		sum += math.Abs(beta.At(i, j) * kernels.Eval(m.Kernel(), centers.RawRowView(i), x))
+	}
+	return sum, n
+}
+
+func TestNystromRidge(t *testing.T) {
+	k := kernels.Gaussian{Sigma: 2}
+	for name, l := range map[string]learners.NystromRidge{
+		// With a center for every sample, so that samples repeated and samples
+		// weighted have the same ones.
+		"all":       {Kernel: k, Lambda: 0.5, Centers: 60},
+		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60, Intercept: true},
+		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:  "nystrom-ridge",
+				Fit:      fitter(l.Fit),
+				Unfitted: []learners.Model{&learners.NystromRidgeModel{}, (*learners.NystromRidgeModel)(nil)},
+				Terms:    nystromTerms,
+				// ‖K‖ ≤ 60 against λ, and squared by the normal equations.
+				Condition: 60 * 60 / 0.5,
+			})
+		})
+	}
+	t.Run("classes", func(t *testing.T) {
+		d, err := learners.Find("nystrom-ridge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit, err := d.Make(learners.Classification, map[string]string{"kernel": "gaussian(sigma=2)", "lambda": "0.5", "centers": "60"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		learnertest.Run(t, learnertest.Suite{
+			Learner: "nystrom-ridge", Task: learners.Classification, Fit: fit,
+			Unfitted:  []learners.Model{&learners.NystromRidgeModel{}},
+			Condition: 60 * 60 / 0.5,
+		})
+	})
+}
+
+// wave is n samples of d features and a target that is a smooth function.
+func wave(seed uint64, n, d int) (x, y *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		s := 0.0
+		for j := range d {
+			v := r.NormFloat64()
+			x.Set(i, j, v)
+			s += v / float64(j+1)
+		}
+		y.Set(i, 0, 3+math.Sin(2*s)+0.05*r.NormFloat64())
+	}
+	return x, y
+}
+
+// TestNystromRidgeAgainstScikitLearn: Ridge on the features of Nystroem, at the
+// centers that Mercer chose, which are the same on every device.
+func TestNystromRidgeAgainstScikitLearn(t *testing.T) {
+	const seed = 3
+	t.Log("seed", seed)
+	x, y := wave(seed, 400, 3)
+	var want struct{ F []float64 }
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		m, err := learners.NystromRidge{
+			Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Intercept: true, Centers: 50, Tol: 1e-11, Seed: 4,
+		}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.F == nil {
+			scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "c": rowsOf(m.Centers())}, `
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+n = Nystroem(kernel="rbf", gamma=0.5, n_components=len(a["c"]), random_state=0).fit(a["c"])
+z = n.transform(a["x"])
+out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
+`, &want)
+		}
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Its features are k(x, c)k(c, c)^{-1/2} from a singular value
+		// decomposition, which loses half of the digits where k(c, c) is near
+		// singular.
+		worst := 0.0
+		for i, v := range want.F {
+			worst = max(worst, near(t, "prediction", f.At(i, 0), v, 1e-7))
+		}
+		t.Logf("differences up to %.2g", worst)
+	})
+}
+
+// file is samples that come a few at a time.
+type file struct {
+	x, y *mat.Dense
+}
+
+func (f file) Dims() (n, d, t int) {
+	n, d = f.x.Dims()
+	_, t = f.y.Dims()
+	return n, d, t
+}
+
+func (f file) Pass(ctx context.Context, use func(solvers.Block) error) error {
+	n, d, t := f.Dims()
+	for i := 0; i < n; i += 7 {
+		r := min(7, n-i)
+		err := use(solvers.Block{
+			X: backend.Host[float64]{Rows: r, Cols: d, Stride: d, Data: f.x.RawMatrix().Data[i*d:]},
+			Y: backend.Host[float64]{Rows: r, Cols: t, Stride: t, Data: f.y.RawMatrix().Data[i*t:]},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Samples from a file give the model of samples in memory, and without a kernel
+// both choose one.
+func TestFitRows(t *testing.T) {
+	x, y := wave(1, 200, 3)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		o := learners.Options{}
+		l := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 20}
+		a, err := l.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := l.FitRows(t.Context(), dev, file{x, y}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !mat.Equal(a.Beta(), b.Beta()) || !mat.Equal(a.Centers(), b.Centers()) {
+			t.Error("nystrom-ridge: the file gives another model")
+		}
+		f := learners.FourierRidge{Kernel: kernels.Laplacian{Sigma: 2}, Lambda: 1, Features: 30, Intercept: true}
+		c, err := f.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := f.FitRows(t.Context(), dev, file{x, y}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(c.State().Arrays["cosines"].Data, d.State().Arrays["cosines"].Data) {
+			t.Error("fourier-ridge: the file gives another model")
+		}
+		l.Kernel, f.Kernel = nil, nil
+		if a, err = l.Fit(t.Context(), dev, x, y, o); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = l.FitRows(t.Context(), dev, file{x, y}, o); err != nil {
+			t.Fatal(err)
+		}
+		if d, err = f.FitRows(t.Context(), dev, file{x, y}, o); err != nil {
+			t.Fatal(err)
+		}
+		if !kernels.Equal(a.Kernel(), b.Kernel()) || !kernels.Equal(a.Kernel(), d.Kernel()) {
+			t.Errorf("the kernels are %v, %v and %v", a.Kernel(), b.Kernel(), d.Kernel())
+		}
+	})
+}
