@@ -42,6 +42,7 @@ var layers = []layer{
 	{folder: "solvers", ours: []string{"backend", "kernels"}},
 	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "atomicfile", others: []string{"github.com/google/renameio"}},
 	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile"}},
 	{folder: "testdata"},

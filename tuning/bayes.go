@@ -1,0 +1,144 @@
+package tuning
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// bayes is Bayesian search (Jones, Schonlau and Welch 1998): the logarithm of
+// the score as a function of the logarithms of the factors is taken to be a
+// Gaussian process, fitted to the trials so far, and the next trial is where the
+// improvement on the best of them is expected to be largest. The first trials
+// are the start and points of a Halton sequence, which are spread evenly.
+func (s *search) bayes() error {
+	dims := len(s.space.vary)
+	s.planned = s.steps(10 + 10*dims)
+	first := min(s.planned, 2+3*dims)
+	rng := rand.New(rand.NewPCG(s.par.Seed, 7))
+	log := math.Log(s.space.reach)
+	var tried [][]float64 // in the cube from −1 to 1
+	var scores []float64
+	for i := range s.planned {
+		u := make([]float64, dims)
+		switch {
+		case i == 0: // the start
+		case i < first:
+			for k := range u {
+				u[k] = 2*halton(i, k) - 1
+			}
+		default:
+			var err error
+			if u, err = s.promising(rng, tried, scores, dims); err != nil {
+				return err
+			}
+		}
+		x := make([]float64, dims)
+		for k, v := range u {
+			x[k] = v * log
+		}
+		score, err := s.try(x)
+		if err != nil {
+			return err
+		}
+		if !math.IsInf(score, 1) {
+			tried, scores = append(tried, u), append(scores, score)
+		}
+	}
+	return nil
+}
+
+// promising returns the point of the largest expected improvement, of 2,000 at
+// random, half of them near the best point. The improvement of a normal variable
+// of mean μ and deviation σ on the value f is σ(zΦ(z) + φ(z)), z = (f − μ)/σ.
+func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
+	random := func() []float64 {
+		u := make([]float64, dims)
+		for k := range u {
+			u[k] = 2*rng.Float64() - 1
+		}
+		return u
+	}
+	if len(tried) < 3 {
+		return random(), nil
+	}
+	n := len(tried)
+	x, y := mat.NewDense(n, dims, nil), mat.NewDense(n, 1, nil)
+	best := 0
+	for i, u := range tried {
+		x.SetRow(i, u)
+		y.Set(i, 0, s.flat(scores[i]))
+		if scores[i] < scores[best] {
+			best = i
+		}
+	}
+	sigmas := make([]float64, dims)
+	for k := range sigmas {
+		sigmas[k] = 0.5
+	}
+	var k kernels.Kernel = kernels.Gaussian{Sigmas: sigmas}
+	model, err := learners.GaussianProcess{Kernel: k, Lambda: 1e-3, Restarts: 1, Seed: s.par.Seed}.Fit(s.ctx, s.dev, x, y, learners.Options{})
+	if err != nil {
+		if s.ctx.Err() != nil {
+			return nil, err
+		}
+		return random(), nil // such as all scores equal
+	}
+	const candidates = 2000
+	ask := mat.NewDense(candidates, dims, nil)
+	for i := range candidates {
+		u := random()
+		if i%2 == 1 {
+			for k, v := range tried[best] {
+				u[k] = min(1, max(-1, v+0.15*rng.NormFloat64()))
+			}
+		}
+		ask.SetRow(i, u)
+	}
+	mean, err := model.Predict(s.ctx, s.dev, ask)
+	if err != nil {
+		return nil, err
+	}
+	variance, err := model.Variance(s.ctx, s.dev, ask)
+	if err != nil {
+		return nil, err
+	}
+	noise := model.Lambda() * model.Scale()[0]
+	choice, most := 0, math.Inf(-1)
+	for i := range candidates {
+		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // of the score itself
+		gain := y.At(best, 0) - mean.At(i, 0)
+		if deviation > 0 {
+			z := gain / deviation
+			gain = deviation * (z*0.5*math.Erfc(-z/math.Sqrt2) + math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
+		}
+		if gain > most {
+			choice, most = i, gain
+		}
+	}
+	return ask.RawRowView(choice), nil
+}
+
+// flat is a score on a scale where the best do not drown: logarithmic for
+// squared errors.
+func (s *search) flat(score float64) float64 {
+	if s.par.Criterion == Evidence {
+		return score
+	}
+	return math.Log(max(score, math.SmallestNonzeroFloat64))
+}
+
+// halton is element i of the Halton sequence in dimension k.
+func halton(i, k int) float64 {
+	primes := [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53}
+	base := primes[k%len(primes)]
+	f, sum := 1.0, 0.0
+	for ; i > 0; i /= base {
+		f /= float64(base)
+		sum += f * float64(i%base)
+	}
+	return sum
+}

@@ -1,0 +1,16 @@
+// Package tuning looks for the parameters of a kernel and the λ of kernel ridge
+// regression.
+//
+// A Search tries kernels, some of whose parameters vary on logarithmic scales,
+// and for each of them a whole path of λ (solvers.Path), which costs a few
+// times as much as one fit:
+//
+//	search.go    Search, its parameters and result
+//	space.go     which parameters vary, and how far
+//	score.go     what a kernel and a λ are judged by: leave-one-out errors,
+//	             generalised cross-validation, the marginal likelihood
+//	kfold.go     or the errors on folds that are held out
+//	line.go      one common factor of all parameters: a grid, a golden section
+//	bayes.go     each parameter by itself: Bayesian search
+//	gradient.go  each by itself, by the likelihood and its derivatives
+package tuning

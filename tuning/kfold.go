@@ -1,0 +1,165 @@
+package tuning
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// folds is the score by k folds: each is held out once from a path through the
+// others. A λ counts only when it has a solution without every fold.
+func (s *search) folds(p solvers.Problem) ([]Point, error) {
+	var live []int
+	for i := range p.X.Rows {
+		if p.Weights == nil || p.Weights[i] > 0 {
+			live = append(live, i)
+		}
+	}
+	count := s.par.Folds
+	if len(live) < count {
+		return nil, fmt.Errorf("tuning: %d folds of %d samples: use fewer folds", count, len(live))
+	}
+	rng := rand.New(rand.NewPCG(s.par.Seed, 5))
+	rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
+	points := make([]Point, len(s.par.Lambdas))
+	for i, l := range s.par.Lambdas {
+		points[i].Lambda = l
+	}
+	total := 0.0
+	for k := range count {
+		first, end := k*len(live)/count, (k+1)*len(live)/count
+		held := live[first:end]
+		rest := append(append([]int(nil), live[:first]...), live[end:]...)
+		weight, err := s.fold(p, k, rest, held, points)
+		if err != nil {
+			return nil, err
+		}
+		total += weight
+	}
+	for i := range points {
+		points[i].Score /= total * float64(p.Y.Cols)
+		if points[i].Err != nil || math.IsNaN(points[i].Score) {
+			points[i].Score = math.Inf(1)
+		}
+	}
+	return points, nil
+}
+
+// fold adds the squared errors on the rows held out, times their weights, and
+// returns the sum of those.
+func (s *search) fold(p solvers.Problem, k int, rest, held []int, points []Point) (float64, error) {
+	q := p
+	q.X, q.Y = rowsOf(p.X, rest), rowsOf(p.Y, rest)
+	weight := func(int) float64 { return 1 }
+	if p.Weights != nil {
+		weight = func(i int) float64 { return p.Weights[i] }
+		q.Weights = make([]float64, len(rest))
+		for i, r := range rest {
+			q.Weights[i] = p.Weights[r]
+		}
+	}
+	solved, err := solvers.SolvePath(s.ctx, s.dev, q, s.par.Lambdas, solvers.PathParams{
+		Memory: s.par.Memory,
+		Progress: func(at solvers.Progress) {
+			s.inside(solvers.Progress{Fraction: (float64(k) + at.Fraction) / float64(s.par.Folds)})
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	values, err := s.values(q, solved, rowsOf(p.X, held))
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for i, r := range held {
+		w := weight(r)
+		total += w
+		for l := range points {
+			for j, y := range p.Y.Row(r) {
+				e := y - values.Row(i)[l*p.Y.Cols+j]
+				points[l].Score += w * e * e
+			}
+		}
+	}
+	for l, at := range solved {
+		if at.Err != nil {
+			points[l].Err = at.Err
+		}
+	}
+	return total, nil
+}
+
+// values are the predictions of all solutions at the rows of x, side by side.
+func (s *search) values(p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
+	t := p.Y.Cols
+	out := backend.NewHost[float64](x.Rows, len(solved)*t)
+	centers, coefs := p.X, backend.NewHost[float64](p.X.Rows, len(solved)*t)
+	linear := false
+	for l, at := range solved {
+		from := at.Alpha
+		if at.Err == nil && at.Coef.Data != nil {
+			linear, from = true, at.Coef
+		}
+		if at.Err == nil && linear && coefs.Rows != from.Rows {
+			coefs = backend.NewHost[float64](from.Rows, len(solved)*t)
+		}
+		for i := range from.Rows {
+			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
+		}
+	}
+	b := s.dev.F64().With(s.ctx, nil)
+	var held []backend.Matrix[float64]
+	defer func() {
+		for _, m := range held {
+			m.Free()
+		}
+	}()
+	place := func(h backend.Host[float64]) (backend.Matrix[float64], error) {
+		m, err := b.New(h.Rows, h.Cols)
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, m)
+		return m, b.Upload(m, h)
+	}
+	points, err := place(x)
+	if err != nil {
+		return out, err
+	}
+	weights, err := place(coefs)
+	if err != nil {
+		return out, err
+	}
+	result, err := place(out)
+	if err != nil {
+		return out, err
+	}
+	if linear {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, weights, 0, result)
+	} else {
+		z, err := place(centers)
+		if err != nil {
+			return out, err
+		}
+		b.GramMul(result, p.Kernel, points, z, weights)
+	}
+	if err := b.Download(out, result); err != nil {
+		return out, err
+	}
+	for l, at := range solved {
+		for j, v := range at.Intercept {
+			for i := range out.Rows {
+				out.Row(i)[l*t+j] += v
+			}
+		}
+	}
+	if s.ctx.Err() != nil {
+		return out, context.Cause(s.ctx)
+	}
+	return out, nil
+}

@@ -1,0 +1,66 @@
+package tuning
+
+import "math"
+
+// grid tries factors that are equally far apart on a logarithmic scale.
+func (s *search) grid() error {
+	s.planned = s.steps(15)
+	for i := range s.planned {
+		f := 0.0 // one step is the start itself
+		if s.planned > 1 {
+			f = 2*float64(i)/float64(s.planned-1) - 1
+		}
+		if _, err := s.try([]float64{f * math.Log(s.space.reach)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// golden tries a coarse grid of a third of the steps, at least five, and then
+// narrows the interval around the best of it by golden sections (Kiefer 1953),
+// with seven trials at least:
+// each step needs one more trial and leaves 0.618 of the interval. Where the
+// score has several minima it ends in one near the best of the grid.
+func (s *search) golden() error {
+	s.planned = max(s.steps(15), 7)
+	coarse := max(5, s.planned/3)
+	at, scores := make([]float64, coarse), make([]float64, coarse)
+	best := 0
+	for i := range at {
+		at[i] = (2*float64(i)/float64(coarse-1) - 1) * math.Log(s.space.reach)
+		var err error
+		if scores[i], err = s.try(at[i : i+1]); err != nil {
+			return err
+		}
+		if scores[i] < scores[best] {
+			best = i
+		}
+	}
+	const part = 0.6180339887498949
+	low, high := at[max(best-1, 0)], at[min(best+1, coarse-1)]
+	x1, x2 := high-part*(high-low), low+part*(high-low)
+	f1, f2 := math.NaN(), math.NaN() // not tried yet
+	var err error
+	for s.made < s.planned {
+		if math.IsNaN(f1) {
+			f1, err = s.try([]float64{x1})
+		} else {
+			f2, err = s.try([]float64{x2})
+		}
+		if err != nil {
+			return err
+		}
+		if math.IsNaN(f2) {
+			continue
+		}
+		if f1 <= f2 {
+			high, x2, f2 = x2, x1, f1
+			x1, f1 = high-part*(high-low), math.NaN()
+		} else {
+			low, x1, f1 = x1, x2, f2
+			x2, f2 = low+part*(high-low), math.NaN()
+		}
+	}
+	return nil
+}

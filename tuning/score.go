@@ -1,0 +1,105 @@
+package tuning
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// closer is how many λ are tried between the neighbours of the best one.
+const closer = 6
+
+// score judges one kernel for all λ.
+func (s *search) score(p solvers.Problem) ([]Point, error) {
+	if s.par.Criterion == KFold {
+		return s.folds(p)
+	}
+	path, err := solvers.NewPath(s.ctx, s.dev, p, solvers.PathParams{
+		Lambdas: len(s.par.Lambdas) + closer, LeaveOneOut: s.par.Criterion == LeaveOneOut,
+		Memory: s.par.Memory, Progress: s.inside,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer path.Close()
+	points, err := s.at(path, s.par.Lambdas)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.at(path, between(points))
+	if err != nil {
+		return nil, err
+	}
+	points = append(points, more...)
+	slices.SortFunc(points, func(a, b Point) int {
+		if a.Lambda < b.Lambda {
+			return -1
+		}
+		return 1
+	})
+	return points, nil
+}
+
+func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
+	solved, err := path.At(s.ctx, lambdas)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]Point, len(solved))
+	for i, at := range solved {
+		points[i] = Point{Lambda: at.Lambda, Score: at.Score(), Err: at.Err}
+		if s.par.Criterion == Evidence && at.Err == nil {
+			points[i].Score = -at.Evidence / s.samples()
+		}
+		if math.IsNaN(points[i].Score) {
+			points[i].Score = math.Inf(1)
+		}
+	}
+	return points, nil
+}
+
+// samples is the number of samples, repetitions counted.
+func (s *search) samples() float64 {
+	if s.p.Weights == nil {
+		return float64(s.p.X.Rows)
+	}
+	sum := 0.0
+	for _, w := range s.p.Weights {
+		sum += w
+	}
+	return sum
+}
+
+// between returns λ between the neighbours of the best point, equally spaced by
+// their logarithms, none of them tried before; nothing when the best one is 0 or
+// has no neighbour.
+func between(points []Point) []float64 {
+	best := -1
+	for i, p := range points {
+		if p.Err == nil && (best < 0 || p.Score < points[best].Score) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	var list []float64
+	for _, side := range []int{-1, 1} {
+		if next := best + side; next >= 0 && next < len(points) && points[next].Lambda > 0 && points[best].Lambda > 0 {
+			low, high := points[best].Lambda, points[next].Lambda
+			list = append(list, solvers.Lambdas(low, high, closer/2+2)[1:closer/2+1]...)
+		}
+	}
+	return list
+}
+
+// rowsOf returns a copy of some rows.
+func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
+	part := backend.NewHost[float64](len(rows), h.Cols)
+	for i, r := range rows {
+		copy(part.Row(i), h.Row(r))
+	}
+	return part
+}

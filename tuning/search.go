@@ -1,0 +1,281 @@
+package tuning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Criterion is what a kernel and a λ are judged by; less is better.
+type Criterion string
+
+const (
+	LeaveOneOut Criterion = "loo"      // mean squared leave-one-out error, in closed form
+	GCV         Criterion = "gcv"      // generalised cross-validation, in closed form
+	KFold       Criterion = "kfold"    // mean squared error on folds that are held out
+	Evidence    Criterion = "evidence" // −log marginal likelihood per sample, its scale fitted
+)
+
+// Criteria lists them, the default first.
+var Criteria = []string{string(LeaveOneOut), string(GCV), string(KFold), string(Evidence)}
+
+// Strategy is how kernels are chosen.
+type Strategy string
+
+const (
+	Grid     Strategy = "grid"     // one factor of all parameters, equally spaced
+	Golden   Strategy = "golden"   // one factor, by a golden section after a few of a grid
+	Bayes    Strategy = "bayes"    // a factor for each, where a Gaussian process of the score expects most
+	Gradient Strategy = "gradient" // a factor for each, by derivatives; Evidence only
+)
+
+// Strategies lists them, the default first.
+var Strategies = []string{string(Grid), string(Golden), string(Bayes), string(Gradient)}
+
+// Params are the choices of a caller; the zero value is right for most.
+type Params struct {
+	Criterion Criterion // "": LeaveOneOut
+	Strategy  Strategy  // "": Grid
+	// Vary names the parameters that vary, as kernels.Params does; nil: the
+	// length scales.
+	Vary []string
+	// Reach is how many times larger or smaller than at the start they may
+	// become; 0: 30. Gradient has a reach of its own.
+	Reach float64
+	Steps int // kernels that are tried; 0: 15, with Bayes 10 and 10 more for each parameter
+	// Lambdas are tried with each kernel, and then some more around the best
+	// (not with KFold); nil: from 1e-8 to 1e3 times the mean of k(x, x), two a
+	// decade.
+	Lambdas  []float64
+	Folds    int    // of KFold; 0: 5
+	Seed     uint64 // of folds and of random starts
+	Memory   int64  // bytes that may be taken on the device; 0: all that it has free
+	Progress func(solvers.Progress)
+}
+
+// Point is a λ that was tried.
+type Point struct {
+	Lambda float64
+	Score  float64 // +Inf when Err is set
+	Err    error   // why there is no score
+}
+
+// Trial is a kernel that was tried.
+type Trial struct {
+	Kernel kernels.Kernel
+	// Factors are what the parameters were multiplied by: one for all of them,
+	// or one for each.
+	Factors []float64
+	Points  []Point // by λ, rising
+	Best    int     // of Points
+	Seconds float64
+}
+
+// Lambda is the best λ, Score its score.
+func (t Trial) Lambda() float64 { return t.Points[t.Best].Lambda }
+func (t Trial) Score() float64  { return t.Points[t.Best].Score }
+
+// Result is what a Search found.
+type Result struct {
+	Params Params   // with the defaults in place
+	Vary   []string // the parameters that varied
+	Trials []Trial  // in the order in which they were made
+	Best   int      // of Trials
+}
+
+// Kernel, Lambda and Score are those of the best trial.
+func (r *Result) Kernel() kernels.Kernel { return r.Trials[r.Best].Kernel }
+func (r *Result) Lambda() float64        { return r.Trials[r.Best].Lambda() }
+func (r *Result) Score() float64         { return r.Trials[r.Best].Score() }
+
+// Search looks for the kernel and the λ with the best score for p, beginning at
+// p.Kernel; p.Lambda is used by Gradient alone, as its start. Weights are those of
+// the scores too. A λ that is too small for a kernel is passed over, and so is a
+// kernel for which all are; when nothing is left the error is that of the last.
+func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
+	par, err := par.complete()
+	if err != nil {
+		return nil, err
+	}
+	if p.Kernel == nil {
+		return nil, errors.New("tuning: the kernel is missing")
+	}
+	if p.Intercept && par.Criterion == Evidence {
+		return nil, errors.New("tuning: evidence: an intercept has no prior: subtract the mean of y instead")
+	}
+	space, err := newSpace(p.Kernel, par.Vary, par.Reach)
+	if err != nil {
+		return nil, err
+	}
+	if par.Lambdas == nil {
+		if par.Lambdas, err = usual(p); err != nil {
+			return nil, err
+		}
+	}
+	s := &search{ctx: ctx, dev: dev, p: p, par: par, space: space, res: &Result{Params: par}}
+	for _, i := range space.vary {
+		s.res.Vary = append(s.res.Vary, space.params[i].Name)
+	}
+	switch {
+	case par.Strategy == Gradient:
+		err = s.gradient()
+	case len(space.vary) == 0:
+		s.planned = 1
+		_, err = s.try([]float64{0})
+	case par.Strategy == Golden:
+		err = s.golden()
+	case par.Strategy == Bayes:
+		err = s.bayes()
+	default:
+		err = s.grid()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(s.res.Trials) == 0 {
+		return nil, s.last
+	}
+	for i, t := range s.res.Trials {
+		if t.Score() < s.res.Score() {
+			s.res.Best = i
+		}
+	}
+	s.tell(1)
+	return s.res, nil
+}
+
+// complete checks the parameters and sets the defaults.
+func (par Params) complete() (Params, error) {
+	if par.Criterion == "" {
+		par.Criterion = LeaveOneOut
+	}
+	if par.Strategy == "" {
+		par.Strategy = Grid
+	}
+	if !slices.Contains(Criteria, string(par.Criterion)) {
+		return par, fmt.Errorf("tuning: there is no criterion %q: there are %v", par.Criterion, Criteria)
+	}
+	if !slices.Contains(Strategies, string(par.Strategy)) {
+		return par, fmt.Errorf("tuning: there is no strategy %q: there are %v", par.Strategy, Strategies)
+	}
+	if par.Strategy == Gradient && par.Criterion != Evidence {
+		return par, fmt.Errorf("tuning: the strategy gradient is for the criterion evidence, not %s", par.Criterion)
+	}
+	if par.Reach == 0 {
+		par.Reach = 30
+	}
+	if par.Folds == 0 {
+		par.Folds = 5
+	}
+	if !(par.Reach > 1) || math.IsInf(par.Reach, 1) {
+		return par, fmt.Errorf("tuning: the reach must be a finite number > 1, got %v", par.Reach)
+	}
+	if par.Steps < 0 || par.Folds < 2 {
+		return par, fmt.Errorf("tuning: steps must be ≥ 0 and folds ≥ 2, got %d and %d", par.Steps, par.Folds)
+	}
+	for i, l := range par.Lambdas {
+		if !(l >= 0) || math.IsInf(l, 1) {
+			return par, fmt.Errorf("tuning: lambda %d must be a finite number ≥ 0, got %v", i+1, l)
+		}
+	}
+	if par.Lambdas != nil {
+		par.Lambdas = slices.Compact(slices.Sorted(slices.Values(par.Lambdas)))
+		if len(par.Lambdas) == 0 {
+			return par, errors.New("tuning: the list of lambdas is empty")
+		}
+	}
+	return par, nil
+}
+
+// usual is the λ that are tried where none are given: two a decade from 1e-8 to
+// 1e3 times the mean of k(x, x).
+func usual(p solvers.Problem) ([]float64, error) {
+	if p.X.Rows == 0 {
+		return nil, errors.New("tuning: x has no rows")
+	}
+	if err := p.Kernel.Check(p.X.Cols); err != nil {
+		return nil, fmt.Errorf("tuning: %w", err)
+	}
+	every := max(1, p.X.Rows/1000)
+	mean, n := 0.0, 0.0
+	for i := 0; i < p.X.Rows; i += every {
+		mean += kernels.Diag(p.Kernel, p.X.Row(i))
+		n++
+	}
+	mean /= n
+	if !(mean > 0) || math.IsInf(mean, 1) {
+		return nil, fmt.Errorf("tuning: the mean of k(x, x) is %v for the kernel %v", mean, p.Kernel)
+	}
+	return solvers.Lambdas(1e-8*mean, 1e3*mean, 23), nil
+}
+
+// search is one Search.
+type search struct {
+	ctx   context.Context
+	dev   backend.Device
+	p     solvers.Problem
+	par   Params
+	space *space
+	res   *Result
+	last  error // of a kernel that was passed over
+
+	planned, made int // trials
+	told          float64
+}
+
+// steps is the number of trials.
+func (s *search) steps(standard int) int {
+	if s.par.Steps > 0 {
+		return s.par.Steps
+	}
+	return standard
+}
+
+// try judges a kernel for all λ; the score is +Inf when there is none.
+func (s *search) try(x []float64) (score float64, err error) {
+	start := time.Now()
+	p := s.p
+	if p.Kernel, err = s.space.at(x); err != nil {
+		return 0, err
+	}
+	points, err := s.score(p)
+	if err != nil {
+		return 0, err
+	}
+	s.made++
+	t := Trial{Kernel: p.Kernel, Points: points, Best: -1, Seconds: time.Since(start).Seconds()}
+	for _, v := range x {
+		t.Factors = append(t.Factors, math.Exp(v))
+	}
+	for i, at := range points {
+		if at.Err != nil {
+			s.last = at.Err
+		} else if t.Best < 0 || at.Score < points[t.Best].Score {
+			t.Best = i
+		}
+	}
+	if t.Best < 0 {
+		return math.Inf(1), nil
+	}
+	s.res.Trials = append(s.res.Trials, t)
+	return t.Score(), nil
+}
+
+// inside makes the progress of one of the planned trials that of the whole.
+func (s *search) inside(q solvers.Progress) {
+	s.tell((float64(s.made) + q.Fraction) / float64(max(s.planned, s.made+1)))
+}
+
+func (s *search) tell(fraction float64) {
+	if s.par.Progress != nil && fraction > s.told {
+		s.told = fraction
+		s.par.Progress(solvers.Progress{Stage: "tune", Fraction: fraction})
+	}
+}

@@ -1,0 +1,76 @@
+package tuning
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// space is the kernels that a search may try: some parameters of a kernel, each
+// multiplied by a factor from 1/reach to reach.
+type space struct {
+	kernel kernels.Kernel
+	params []kernels.Param
+	vary   []int // which of params
+	reach  float64
+}
+
+// newSpace lets the named parameters vary. Without names they are the length
+// scales, or, when there is none, all that are positive.
+func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
+	s := &space{kernel: k, params: kernels.Params(k), reach: reach}
+	for i, p := range s.params {
+		if p.Log && p.Value > 0 && (slices.Contains(names, p.Name) || len(names) == 0 && isLength(p.Name)) {
+			s.vary = append(s.vary, i)
+		}
+	}
+	if len(names) == 0 && len(s.vary) == 0 {
+		for i, p := range s.params {
+			if p.Log && p.Value > 0 {
+				s.vary = append(s.vary, i)
+			}
+		}
+	}
+	for _, name := range names {
+		if i := slices.IndexFunc(s.params, func(p kernels.Param) bool { return p.Name == name }); i < 0 || !slices.Contains(s.vary, i) {
+			return nil, fmt.Errorf("tuning: %q is no parameter of %v that can vary; there are: %s", name, k, strings.Join(s.positive(), ", "))
+		}
+	}
+	return s, nil
+}
+
+// isLength tells whether a name is sigma, sigma[2] or 1.sigma.
+func isLength(name string) bool {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	return name == "sigma" || strings.HasPrefix(name, "sigma[")
+}
+
+func (s *space) positive() []string {
+	names := []string{}
+	for _, p := range s.params {
+		if p.Log && p.Value > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// at is the kernel whose varying parameters are multiplied by exp(x_i); an x of
+// length 1 is for all of them.
+func (s *space) at(x []float64) (kernels.Kernel, error) {
+	values := make([]float64, len(s.params))
+	for i, p := range s.params {
+		values[i] = p.Value
+	}
+	for i, v := range s.vary {
+		values[v] *= math.Exp(x[min(i, len(x)-1)])
+	}
+	k, err := kernels.WithParams(s.kernel, values)
+	if err != nil {
+		return nil, fmt.Errorf("tuning: %w", err)
+	}
+	return k, nil
+}
