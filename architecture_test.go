@@ -39,7 +39,7 @@ var layers = []layer{
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
-	{folder: "solvers", ours: []string{"backend", "kernels"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile"}},
 	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},

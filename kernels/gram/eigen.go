@@ -1,0 +1,141 @@
+package gram
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Eigen is K = U Λ Uᵀ: what Mercer's theorem says of a kernel, on a sample.
+type Eigen struct {
+	Values  []float64             // λ, the largest first
+	Vectors backend.Host[float64] // U: column j belongs to λ_j
+	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues of that size may
+	// be rounding.
+	Tolerance float64
+}
+
+// Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in
+// O(n³). Once ctx is done it returns at once; what it has begun goes on in the
+// background and is thrown away.
+func Decompose(ctx context.Context, k backend.Host[float64]) (*Eigen, error) {
+	data, err := check("decompose", k)
+	if err != nil {
+		return nil, err
+	}
+	n := k.Rows
+	for i := range n {
+		for j := range i {
+			data[j*n+i] = data[i*n+j] // those of the upper triangle are used
+		}
+	}
+	done := make(chan *Eigen, 1)
+	go func() { done <- decompose(n, data) }()
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("gram: decompose: stopped: %w", context.Cause(ctx))
+	case e := <-done:
+		if e == nil {
+			return nil, fmt.Errorf("gram: decompose: the eigenvalues do not converge")
+		}
+		return e, nil
+	}
+}
+
+func decompose(n int, data []float64) *Eigen {
+	var f mat.EigenSym
+	if !f.Factorize(mat.NewSymDense(n, data), true) {
+		return nil
+	}
+	var u mat.Dense
+	f.VectorsTo(&u)
+	ascending := f.Values(nil)
+	e := &Eigen{Values: make([]float64, n), Vectors: backend.NewHost[float64](n, n)}
+	for j := range n {
+		from := n - 1 - j
+		e.Values[j] = ascending[from]
+		for i := range n {
+			e.Vectors.Row(i)[j] = u.At(i, from)
+		}
+	}
+	e.Tolerance = tolerance(n, max(math.Abs(e.Values[0]), math.Abs(e.Values[n-1])))
+	return e
+}
+
+// Rank is the number of eigenvalues above the tolerance.
+func (e *Eigen) Rank() int {
+	r := 0
+	for r < len(e.Values) && e.Values[r] > e.Tolerance {
+		r++
+	}
+	return r
+}
+
+// Features returns the points of the sample in the coordinates of their
+// principal axes, the rows of UΛ^½ without the columns whose λ is not above the
+// tolerance: n × Rank. The inner products of the rows are K.
+func (e *Eigen) Features() backend.Host[float64] {
+	n, r := len(e.Values), e.Rank()
+	out := backend.NewHost[float64](n, r)
+	for i := range n {
+		for j := range r {
+			out.Row(i)[j] = e.Vectors.Row(i)[j] * math.Sqrt(e.Values[j])
+		}
+	}
+	return out
+}
+
+// Extend returns other points in the coordinates of Features, from their kernel
+// values with the sample, one row for each: φ(x) = Λ^−½Uᵀk_x, m × Rank. They are
+// the projections on the space that the sample spans.
+func (e *Eigen) Extend(cross backend.Host[float64]) (backend.Host[float64], error) {
+	n, r := len(e.Values), e.Rank()
+	if cross.Cols != n {
+		return backend.Host[float64]{}, fmt.Errorf("gram: extend: %d columns for a sample of %d points", cross.Cols, n)
+	}
+	out := backend.NewHost[float64](cross.Rows, r)
+	for i := range cross.Rows {
+		row := out.Row(i)
+		for p, v := range cross.Row(i) {
+			for j, u := range e.Vectors.Row(p)[:r] {
+				row[j] += v * u
+			}
+		}
+		for j := range row {
+			row[j] /= math.Sqrt(e.Values[j])
+		}
+	}
+	return out, nil
+}
+
+// PSD is what CheckPSD found.
+type PSD struct {
+	Smallest, Largest float64 // eigenvalues
+	Tolerance         float64 // Smallest may be as far below 0 by rounding
+}
+
+// OK tells whether K is positive semi-definite to working precision.
+func (p PSD) OK() bool { return p.Smallest >= -p.Tolerance }
+
+// CheckPSD tests Mercer's condition on a sample: K is symmetric and has no
+// eigenvalue below −tolerance, where tolerance is relative·‖K‖₂, or
+// 16n·2⁻⁵³‖K‖₂ where relative is 0. A matrix that is not symmetric is an error;
+// one with a negative eigenvalue is not, but OK is false. It takes O(n³).
+func CheckPSD(ctx context.Context, k backend.Host[float64], relative float64) (PSD, error) {
+	if !(relative >= 0) {
+		return PSD{}, fmt.Errorf("gram: check: the tolerance must be ≥ 0, got %v", relative)
+	}
+	e, err := Decompose(ctx, k)
+	if err != nil {
+		return PSD{}, err
+	}
+	p := PSD{Smallest: e.Values[len(e.Values)-1], Largest: e.Values[0], Tolerance: e.Tolerance}
+	if relative > 0 {
+		p.Tolerance = relative * max(math.Abs(p.Smallest), math.Abs(p.Largest))
+	}
+	return p, nil
+}

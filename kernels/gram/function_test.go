@@ -1,0 +1,82 @@
+package gram_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// A function of the user's, here of intervals: the length that they have in
+// common. Through the precomputed kernel every device gives its values back.
+func TestFunction(t *testing.T) {
+	ctx := context.Background()
+	intervals := [][2]float64{{0, 3}, {1, 2}, {2, 5}, {7, 8}}
+	common := func(a, b [2]float64) float64 { return max(0, min(a[1], b[1])-max(a[0], b[0])) }
+	k, err := gram.OfFunction(ctx, 4, func(i, j int) float64 { return common(intervals[i], intervals[j]) }, objects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := [2]float64{2.5, 7.5}
+	cross, err := gram.CrossFunction(ctx, 1, 4, func(_, j int) float64 { return common(other, intervals[j]) }, objects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, err := gram.TrainingPoints(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	points, err := gram.OtherPoints(cross, []float64{common(other, other)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ref", "cpu"} {
+		dev, err := backend.Open(name, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		all, err := gram.Of(ctx, dev, kernels.Precomputed{}, train)
+		if err != nil {
+			t.Fatal(err)
+		}
+		some, err := gram.Cross(ctx, dev, kernels.Precomputed{}, points, train)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range k.Data {
+			if all.Data[i] != v {
+				t.Errorf("%s: K is %v, want %v", name, all.Data, k.Data)
+			}
+		}
+		for i, v := range cross.Data {
+			if some.Data[i] != v {
+				t.Errorf("%s: the others are %v, want %v", name, some.Data, cross.Data)
+			}
+		}
+	}
+	if p, err := gram.CheckPSD(ctx, k, 0); err != nil || !p.OK() {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestFunctionErrors(t *testing.T) {
+	ctx := context.Background()
+	for want, f := range map[string]func(i, j int) float64{
+		"the Gram matrix is not symmetric: row 2, column 1 has 1, row 1, column 2 has 0": func(i, j int) float64 { return float64(i) },
+		"the value in row 1, column 1 of the Gram matrix is NaN":                         func(i, j int) float64 { return math.NaN() },
+		"a function is needed": nil,
+	} {
+		if _, err := gram.OfFunction(ctx, 3, f, objects.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := gram.OtherPoints(host([]float64{1}), nil); err == nil {
+		t.Error("others without values of their own are taken")
+	}
+}

@@ -1,0 +1,239 @@
+package gram_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+)
+
+const seed, u = 31, 0x1p-53
+
+func host(rows ...[]float64) backend.Host[float64] {
+	h := backend.NewHost[float64](len(rows), len(rows[0]))
+	for i, r := range rows {
+		copy(h.Row(i), r)
+	}
+	return h
+}
+
+func normals(t *testing.T, n, d int) backend.Host[float64] {
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, uint64(d)))
+	h := backend.NewHost[float64](n, d)
+	for i := range h.Data {
+		h.Data[i] = r.NormFloat64()
+	}
+	return h
+}
+
+func near(t *testing.T, what string, got, want, tol float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tol) {
+		t.Errorf("%s is %v, want %v within %g", what, got, want, tol)
+	}
+}
+
+// φ(x) = (1, x, x², x³) at −1, 0, 1 has K = [[4,1,0],[1,1,1],[0,1,4]], whose
+// eigenvalues are the roots of (λ−4)(λ²−5λ+2).
+func TestWorkedCubicMap(t *testing.T) {
+	ctx := context.Background()
+	phi := host([]float64{1, -1, 1, -1}, []float64{1, 0, 0, 0}, []float64{1, 1, 1, 1})
+	want := host([]float64{4, 1, 0}, []float64{1, 1, 1}, []float64{0, 1, 4})
+	for _, name := range []string{"ref", "cpu"} {
+		dev, err := backend.Open(name, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		k, err := gram.Of(ctx, dev, kernels.Linear{}, phi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cross, err := gram.Cross(ctx, dev, kernels.Linear{}, phi, host([]float64{1, 2, 4, 8}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range k.Data {
+			if k.Data[i] != want.Data[i] {
+				t.Errorf("%s: K is %v", name, k.Data)
+			}
+		}
+		for i, v := range []float64{-5, 1, 15} {
+			if cross.Data[i] != v {
+				t.Errorf("%s: k(%d, 2) is %v, want %v", name, i, cross.Data[i], v)
+			}
+		}
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%s: %d bytes are still in use", name, now)
+		}
+	}
+	e, err := gram.Decompose(ctx, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := math.Sqrt(17)
+	for i, v := range []float64{(5 + root) / 2, 4, (5 - root) / 2} {
+		near(t, "an eigenvalue", e.Values[i], v, e.Tolerance)
+	}
+	p, err := gram.CheckPSD(ctx, want, 0)
+	if err != nil || !p.OK() || e.Rank() != 3 {
+		t.Errorf("PSD: %+v, %v, rank %d", p, err, e.Rank())
+	}
+	// d² of −1 and 1 is (2² + 2²) = 8, of 0 and ±1 it is 3.
+	d, err := gram.SquaredDistances(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range []float64{0, 3, 8, 3, 0, 3, 8, 3, 0} {
+		if d.Data[i] != v {
+			t.Errorf("d² is %v", d.Data)
+		}
+	}
+	// The mean of φ is (1, 0, 2/3, 0).
+	c, err := gram.Center(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
+		near(t, "a centred value", want.Data[i], v, 16*u)
+	}
+	// φ(2) − mean = (0, 2, 10/3, 8), against (0, −1, 1/3, −1), (0, 0, −2/3, 0)
+	// and (0, 1, 1/3, 1).
+	other := host([]float64{-5, 1, 15})
+	if err := c.Cross(other); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range []float64{-10 + 10./9, -20. / 9, 10 + 10./9} {
+		near(t, "a centred value", other.Data[i], v, 64*u)
+	}
+}
+
+// The rows of UΛ^½ have the inner products K, and points of the sample extend
+// to themselves.
+func TestFeatures(t *testing.T) {
+	ctx := context.Background()
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	n := 40
+	for _, c := range []struct {
+		k    kernels.Kernel
+		rank int
+	}{
+		{kernels.Polynomial{Degree: 2, C: 1}, 10}, // three features: 1 + 3 + 6
+		{kernels.Cosine{Theta: 0.5}, 6},
+		{kernels.Laplacian{Sigma: 1}, n},
+	} {
+		k, err := gram.Of(ctx, dev, c.k, normals(t, n, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := gram.Decompose(ctx, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := e.Features()
+		if f.Cols != c.rank {
+			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
+		}
+		// All of K is given back but what the tolerance cut off, n times.
+		tol := float64(n) * e.Tolerance
+		for i := range n {
+			for j := range n {
+				sum := 0.0
+				for p, v := range f.Row(i) {
+					sum += v * f.Row(j)[p]
+				}
+				near(t, "an inner product", sum, k.Row(i)[j], tol)
+			}
+		}
+		again, err := e.Extend(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// k_x is off by the tolerance in each direction, and divided by √λ.
+		for i := range again.Data {
+			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
+		}
+	}
+}
+
+func TestNotPSD(t *testing.T) {
+	ctx := context.Background()
+	k := host([]float64{1, 2}, []float64{2, 1}) // 3 and −1
+	p, err := gram.CheckPSD(ctx, k, 0)
+	if err != nil || p.OK() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	near(t, "the smallest", p.Smallest, -1, p.Tolerance)
+	if p, err = gram.CheckPSD(ctx, k, 0.5); err != nil || !p.OK() {
+		t.Errorf("with a tolerance of a half: %+v, %v", p, err)
+	}
+	bad := host([]float64{1, 2}, []float64{3, 1})
+	for _, f := range []func() error{
+		func() error { _, err := gram.CheckPSD(ctx, bad, 0); return err },
+		func() error { _, err := gram.SquaredDistances(bad); return err },
+		func() error { _, err := gram.Center(bad); return err },
+	} {
+		if err := f(); err == nil || !strings.Contains(err.Error(), "not symmetric: row 2, column 1 has 3") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := gram.Decompose(ctx, host([]float64{1, 2})); err == nil || err.Error() != "gram: decompose: a Gram matrix is square and not empty, this is 1×2" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := gram.CheckPSD(ctx, k, math.NaN()); err == nil {
+		t.Error("a tolerance of NaN is taken")
+	}
+	stopped, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := gram.Decompose(stopped, k); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := (gram.Centering{}).Cross(k); err == nil {
+		t.Error("centring by nothing is taken")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	ctx := context.Background()
+	x := host([]float64{1, -2})
+	for want, f := range map[string]func() error{
+		"gram: x: row 1: kernels: chi2: feature 2 is -2: features must be finite numbers ≥ 0": func() error {
+			_, err := gram.Of(ctx, dev, kernels.ChiSquared{Gamma: 1}, x)
+			return err
+		},
+		"gram: x has 2 columns, z 1": func() error {
+			_, err := gram.Cross(ctx, dev, kernels.Linear{}, x, host([]float64{1}))
+			return err
+		},
+		"gram: the kernel is nil": func() error {
+			_, err := gram.Of(ctx, dev, nil, x)
+			return err
+		},
+		"kernels: gaussian: sigma must be a finite number > 0, got 0": func() error {
+			_, err := gram.Of(ctx, dev, kernels.Gaussian{}, x)
+			return err
+		},
+	} {
+		if err := f(); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
