@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -55,4 +56,65 @@ func TestBlocking(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBlockEdges multiplies at every combination of one less, as many and one
+// more than MC, NC and KC have, with caches so small that MC and NC are small
+// too: small integers, so that results are exact, C padded and NaN before.
+func TestBlockEdges(t *testing.T) {
+	const seed, pad = 23, 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	random := func(rows, cols int) backend.Host[float64] {
+		h := backend.Host[float64]{Rows: rows, Cols: cols, Stride: cols + pad, Data: make([]float64, rows*(cols+pad))}
+		for i := range h.Data {
+			h.Data[i] = float64(rng.IntN(9) - 4)
+		}
+		return h
+	}
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		if testing.Short() && tier.Name == "generic" {
+			t.Skip("-short: the portable tier takes seconds")
+		}
+		dev, err := OpenWith(tier.Name, backend.Config{}, Caches{L2: 1, L3: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		b := dev.F64()
+		wrap := b.(backend.Wrapper[float64]).Wrap
+		size := dev.(*device).f64.block
+		for _, m := range []int{size.mc - 1, size.mc, size.mc + 1} {
+			for _, n := range []int{size.nc - 1, size.nc, size.nc + 1} {
+				for _, k := range []int{size.kc - 1, size.kc, size.kc + 1} {
+					x, y := random(m, k), random(n, k)
+					want := make([]float64, m*n)
+					for i := range m {
+						for j := range n {
+							sum, row := 0.0, y.Row(j)
+							for p, v := range x.Row(i) {
+								sum += v * row[p]
+							}
+							want[i*n+j] = sum
+						}
+					}
+					c := random(m, n)
+					for i := range c.Data {
+						c.Data[i] = math.NaN()
+					}
+					b.Gemm(backend.NoTrans, backend.Transpose, 1, wrap(x), wrap(y), 0, wrap(c))
+					for i := range m {
+						if !slices.Equal(c.Row(i), want[i*n:][:n]) {
+							t.Fatalf("%d×%d×%d: row %d differs", m, n, k, i)
+						}
+						for _, v := range c.Data[i*c.Stride+n : (i+1)*c.Stride] {
+							if v == v {
+								t.Fatalf("%d×%d×%d: row %d: written past its end", m, n, k, i)
+							}
+						}
+					}
+				}
+			}
+		}
+	})
 }
