@@ -1,0 +1,106 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const oneClassSVMName = "one-class-svm"
+
+func init() {
+	register(Description{
+		Name:    oneClassSVMName,
+		Tasks:   []Task{Novelty},
+		Formula: "minimise ½‖f‖² + (1/nu Σw) Σ w_i max(−b − f(x_i), 0) + b; x is like the samples when f(x) + b > 0",
+		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
+		Parameters: []Parameter{
+			medianKernel,
+			number("nu", "0.5", part, "share of the samples that may be outliers; at least that share are support vectors"),
+			svmTol, svmLimit, svmMemory, seedNumber,
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(OneClassSVM{
+				Kernel: v.Kernel("kernel"), Nu: v.Number("nu"),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: int64(v.Number("cache") * (1 << 20)), Seed: v.Seed(),
+			}.Fit)
+		},
+		restore: restoreSupport,
+	})
+}
+
+// OneClassSVM finds where samples lie: f(x) = Σ_i β_i k(x_i, x) + b is positive
+// on a region that holds all but a share ν of them and is otherwise small, in the
+// sense of ‖f‖. Predict returns f: > 0 is like the samples.
+//
+//	min ½‖f‖² + b + (1/ν Σw_i) Σ_i w_i max(−b − f(x_i), 0)
+//
+// Solved and scaled as LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and
+// Σβ_i = νΣw_i, so that f is that of the formula times νΣw. SMO (smo.go) takes
+// O(n·support) values of k, and there are at least νn support vectors: with a
+// large ν it is no sparser than a density estimate. Targets are not looked at.
+type OneClassSVM struct {
+	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Nu      float64        // in (0, 1]; 0 is 0.5
+	Tol     float64        // 0 is 1e-3
+	MaxIter int            // 0 is 10 million steps, or 100n if that is more
+	Cache   int64          // bytes for rows of K; 0 is 512 MiB
+	Seed    uint64         // of the choice of rows where Kernel is nil
+}
+
+// Fit fits the n×d samples x; y is not looked at.
+func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (*SupportModel, error) {
+	m, err := l.fit(ctx, dev, x, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: one-class-svm: %w", err)
+	}
+	return m, nil
+}
+
+func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, o Options) (*SupportModel, error) {
+	hx, _, err := checked(dev, x, nil, o)
+	if err != nil {
+		return nil, err
+	}
+	if l.Nu == 0 {
+		l.Nu = 0.5
+	}
+	if err := part.check(l.Nu); err != nil {
+		return nil, fmt.Errorf("nu %w", err)
+	}
+	set, err := svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows)
+	if err != nil {
+		return nil, err
+	}
+	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svmBytes(n, hx.Cols) })
+	if err != nil {
+		return nil, err
+	}
+	p := &smoProblem{k: k, x: keepPositive(hx, o.Weights)}
+	n := p.x.Rows
+	p.sign, p.p, p.alpha = make([]float64, n), make([]float64, n), make([]float64, n)
+	left := 0.0
+	for i := range hx.Rows {
+		if w := weightOf(o, i); w > 0 {
+			p.c = append(p.c, w)
+			left += l.Nu * w
+		}
+	}
+	for i, c := range p.c { // any start with the right sum will do
+		p.sign[i] = 1
+		p.alpha[i] = min(c, left)
+		left = max(left-c, 0)
+	}
+	res, err := t.smo(p, set)
+	if err != nil {
+		return nil, err
+	}
+	return newSupportModel(oneClassSVMName, p, res), t.at("solve", 1)
+}

@@ -1,0 +1,517 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// smoProblem is the quadratic programme of all support vector machines:
+//
+//	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
+//	subject to Σ_i s_i α_i as it is at the start, 0 ≤ α_i ≤ c_i
+//
+// where s_i = ±1. Variable i belongs to row i mod n of x, so that regression has
+// two for each row.
+type smoProblem struct {
+	k     kernels.Kernel
+	x     backend.Host[float64] // n rows
+	sign  []float64
+	p     []float64
+	c     []float64
+	alpha []float64 // where to start; the solution afterwards
+}
+
+// smoSettings are those of every machine.
+type smoSettings struct {
+	tol     float64
+	limit   int   // most changes of a pair of variables
+	cache   int64 // bytes
+	working int   // 0: chosen by the number of rows
+}
+
+// smoResult is what the machines make their models of. α is in the problem.
+type smoResult struct {
+	beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
+	b         float64
+	objective float64
+	steps     int // changes of a pair
+	rows      int // rows of K that were computed
+}
+
+// smo solves an smoProblem by sequential minimal optimisation in two levels.
+//
+// With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is
+// optimal when no variable that s_i may raise has a larger v_i than one that it
+// may lower. A step moves a pair (i, j): i has the largest v of those that may go
+// up, and j is the one with which the objective falls most, by the second order
+// (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose
+// block of K is at hand: the worst violators of both kinds, half of the set, and
+// those of the last set that are free or violate most (Joachims 1998; Wen et al.
+// 2018). What a set has changed goes into F by whole rows of K, which come in
+// batches from the device through a cache.
+//
+// Rows whose variables stand at bounds where they cannot move are left out
+// (shrinking) once they make a third of all. When the rest is optimal their F is
+// computed by one product on the device, and all are looked at again.
+type smo struct {
+	ctx   context.Context
+	b     backend.Backend[float64]
+	set   smoSettings
+	tell  func(gap float64) error
+	full  *smoProblem
+	n     int   // rows in use
+	at    []int // their places in full.x; nil: all
+	x     backend.Host[float64]
+	sign  []float64
+	p     []float64
+	c     []float64
+	alpha []float64
+	f     []float64 // F of the rows in use
+	v     []float64 // of the variables in use
+	cache *rowCache[float64]
+	last  []int // the last working set
+	quiet []int // for how many sets in a row a row could be left out
+	steps int
+	rows  int
+}
+
+// solveSMO solves p. tell is told the gap between the sets and may stop the work.
+func solveSMO(ctx context.Context, b backend.Backend[float64], p *smoProblem, set smoSettings, tell func(gap float64) error) (*smoResult, error) {
+	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, tell: tell, full: p}
+	defer s.close()
+	if err := s.use(nil); err != nil {
+		return nil, err
+	}
+	s.f = make([]float64, s.n)
+	if beta := s.beta(); slices.ContainsFunc(beta, func(v float64) bool { return v != 0 }) {
+		f, err := kernelSum(s.b, p.k, p.x, p.x, beta)
+		if err != nil {
+			return nil, err
+		}
+		s.f = f
+	}
+	for {
+		if err := s.optimise(); err != nil {
+			return nil, err
+		}
+		if s.at == nil {
+			return s.result(), nil
+		}
+		if err := s.unshrink(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *smo) close() {
+	if s.cache != nil {
+		s.rows += s.cache.misses
+		s.cache.close()
+		s.cache = nil
+	}
+}
+
+// use makes the rows in at (nil: all) those in use. F is left to the caller.
+func (s *smo) use(at []int) error {
+	s.close()
+	p := s.full
+	per := len(p.alpha) / p.x.Rows
+	s.at, s.last = at, nil
+	if at == nil {
+		s.n, s.x, s.sign, s.p, s.c, s.alpha = p.x.Rows, p.x, p.sign, p.p, p.c, p.alpha
+	} else {
+		s.n = len(at)
+		s.x = backend.NewHost[float64](s.n, p.x.Cols)
+		s.sign, s.p, s.c, s.alpha = make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n)
+		for r, i := range at {
+			copy(s.x.Row(r), p.x.Row(i))
+			for h := range per {
+				to, from := h*s.n+r, h*p.x.Rows+i
+				s.sign[to], s.p[to], s.c[to], s.alpha[to] = p.sign[from], p.p[from], p.c[from], p.alpha[from]
+			}
+		}
+	}
+	s.v = make([]float64, per*s.n)
+	s.quiet = make([]int, s.n)
+	q := s.workingSize()
+	var err error
+	s.cache, err = newRowCache(s.ctx, s.b, p.k, s.x, s.set.cache, min(q, s.n), min(q, s.n))
+	return err
+}
+
+// workingSize is the size of the working set: its block of K stays in the
+// second-level cache.
+func (s *smo) workingSize() int {
+	q := s.set.working
+	if q == 0 {
+		q = max(64, min(s.n/8, 256))
+	}
+	return min(q, len(s.v))
+}
+
+func (s *smo) row(i int) int { return i % s.n }
+
+// beta returns Σ s_i α_i for each row in use.
+func (s *smo) beta() []float64 {
+	beta := make([]float64, s.n)
+	for i, a := range s.alpha {
+		beta[s.row(i)] += s.sign[i] * a
+	}
+	return beta
+}
+
+// kernelSum returns k(X, Z)·β, without the zeros of β.
+func kernelSum(b backend.Backend[float64], k kernels.Kernel, x, z backend.Host[float64], beta []float64) ([]float64, error) {
+	var list []int
+	for i, v := range beta {
+		if v != 0 {
+			list = append(list, i)
+		}
+	}
+	out := make([]float64, x.Rows)
+	if len(list) == 0 || x.Rows == 0 {
+		return out, nil
+	}
+	points, v := backend.NewHost[float64](len(list), z.Cols), backend.NewHost[float64](len(list), 1)
+	for r, i := range list {
+		copy(points.Row(r), z.Row(i))
+		v.Data[r] = beta[i]
+	}
+	m, err := b.New(x.Rows, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	px, err := backend.Place(b, x)
+	if err != nil {
+		return nil, err
+	}
+	defer px.Free()
+	return out, placed(b, points, v, func(z, v backend.Matrix[float64]) error {
+		b.GramMul(m, k, px, z, v)
+		return b.Download(backend.Host[float64]{Rows: x.Rows, Cols: 1, Stride: 1, Data: out}, m)
+	})
+}
+
+// mayRise and mayFall tell whether s_i α_i may become larger, or smaller.
+func (s *smo) mayRise(i int) bool {
+	if s.sign[i] > 0 {
+		return s.alpha[i] < s.c[i]
+	}
+	return s.alpha[i] > 0
+}
+
+func (s *smo) mayFall(i int) bool {
+	if s.sign[i] > 0 {
+		return s.alpha[i] > 0
+	}
+	return s.alpha[i] < s.c[i]
+}
+
+// violation sets v and returns the largest v of those that may rise, and the
+// smallest of those that may fall.
+func (s *smo) violation() (most, least float64) {
+	most, least = math.Inf(-1), math.Inf(1)
+	for i := range s.v {
+		v := -s.f[s.row(i)] - s.sign[i]*s.p[i]
+		s.v[i] = v
+		if s.mayRise(i) {
+			most = max(most, v)
+		}
+		if s.mayFall(i) {
+			least = min(least, v)
+		}
+	}
+	return most, least
+}
+
+// optimise runs working sets until the rows in use are optimal to tol, or
+// shrinking has changed which are in use and they are again.
+func (s *smo) optimise() error {
+	for {
+		most, least := s.violation()
+		gap := most - least
+		if math.IsNaN(gap) || math.IsInf(gap, 1) {
+			return fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.k)
+		}
+		if err := s.tell(gap); err != nil {
+			return err
+		}
+		if gap <= s.set.tol {
+			return nil
+		}
+		if s.steps >= s.set.limit {
+			return fmt.Errorf("not optimal after %d steps: the gap is %.3g, not %.3g: raise tol or iterations, lower C, or standardize x", s.steps, gap, s.set.tol)
+		}
+		shrunk, err := s.shrink(most, least)
+		if err != nil {
+			return err
+		}
+		if shrunk {
+			continue
+		}
+		if err := s.workOn(s.choose(most, least), gap); err != nil {
+			return err
+		}
+	}
+}
+
+// choose returns the working set.
+func (s *smo) choose(most, least float64) []int {
+	q := s.workingSize()
+	if q == len(s.v) {
+		return countedInts(q)
+	}
+	var up, down []int
+	for i, v := range s.v {
+		if v > least && s.mayRise(i) {
+			up = append(up, i)
+		}
+		if v < most && s.mayFall(i) {
+			down = append(down, i)
+		}
+	}
+	part := q / 4
+	if s.last == nil {
+		part = q / 2
+	}
+	up = foremost(up, part, func(i int) float64 { return s.v[i] })
+	down = foremost(down, part, func(i int) float64 { return -s.v[i] })
+	in := make(map[int]bool, q)
+	set := make([]int, 0, q)
+	add := func(i int) {
+		if !in[i] && len(set) < q {
+			in[i] = true
+			set = append(set, i)
+		}
+	}
+	for k := range max(len(up), len(down)) {
+		if k < len(up) {
+			add(up[k])
+		}
+		if k < len(down) {
+			add(down[k])
+		}
+	}
+	for _, i := range s.last { // free first
+		if s.mayRise(i) && s.mayFall(i) {
+			add(i)
+		}
+	}
+	for _, i := range s.last {
+		add(i)
+	}
+	s.last = set
+	return set
+}
+
+func countedInts(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// foremost returns the n of a list with the largest key, the largest first; of
+// equals those that come first.
+func foremost(list []int, n int, key func(i int) float64) []int {
+	less := func(a, b int) int {
+		if c := -compare(key(a), key(b)); c != 0 {
+			return c
+		}
+		return a - b
+	}
+	if n < len(list) { // quickselect: the first n come before all others
+		for lo, hi := 0, len(list)-1; lo < hi; {
+			pivot, i, j := list[lo+(hi-lo)/2], lo, hi
+			for i <= j {
+				for less(list[i], pivot) < 0 {
+					i++
+				}
+				for less(list[j], pivot) > 0 {
+					j--
+				}
+				if i <= j {
+					list[i], list[j] = list[j], list[i]
+					i++
+					j--
+				}
+			}
+			if n-1 > j && n-1 < i {
+				break
+			}
+			if n-1 <= j {
+				hi = j
+			} else {
+				lo = i
+			}
+		}
+		list = list[:n]
+	}
+	slices.SortFunc(list, less)
+	return list
+}
+
+// workOn minimises over a working set and brings F up to date.
+func (s *smo) workOn(set []int, gap float64) error {
+	rows := make([]int, 0, len(set))
+	seen := make(map[int]bool, len(set))
+	for _, i := range set {
+		if r := s.row(i); !seen[r] {
+			seen[r] = true
+			rows = append(rows, r)
+		}
+	}
+	if err := s.cache.fetch(rows); err != nil {
+		return err
+	}
+	w := newWorking(s, set)
+	// Ten times better than all is now, but not better than what is asked.
+	steps := w.minimise(max(gap/10, s.set.tol/2), 100*len(set))
+	s.steps += steps
+	// Rows of two variables move once.
+	moved := make([]float64, s.n)
+	for a, i := range set {
+		moved[s.row(i)] += w.moved[a]
+		s.alpha[i] = w.alpha[a]
+	}
+	for _, r := range rows {
+		if moved[r] == 0 {
+			continue
+		}
+		k, err := s.cache.row(r)
+		if err != nil {
+			return err
+		}
+		axpy(moved[r], k, s.f)
+	}
+	return nil
+}
+
+// shrinkRows is how many rows there must be for shrinking to pay, and
+// shrinkAfter for how many sets a row must have been of no use.
+const (
+	shrinkRows  = 2000
+	shrinkAfter = 3
+)
+
+// shrink leaves out the rows whose variables all stand at bounds from which no
+// violator pulls them, when they are many.
+func (s *smo) shrink(most, least float64) (bool, error) {
+	if s.n < shrinkRows {
+		return false, nil
+	}
+	for r := range s.quiet {
+		s.quiet[r]++
+	}
+	for i, v := range s.v {
+		rise, fall := s.mayRise(i), s.mayFall(i)
+		if rise && fall || rise && v >= least || fall && v <= most {
+			s.quiet[s.row(i)] = 0
+		}
+	}
+	var keep []int
+	for r, times := range s.quiet {
+		if times < shrinkAfter {
+			keep = append(keep, r)
+		}
+	}
+	if 3*len(keep) > 2*s.n {
+		return false, nil
+	}
+	s.put()
+	f := make([]float64, len(keep))
+	at := make([]int, len(keep))
+	for to, r := range keep {
+		f[to], at[to] = s.f[r], r
+		if s.at != nil {
+			at[to] = s.at[r]
+		}
+	}
+	s.f = f
+	return true, s.use(at)
+}
+
+// put writes α of the rows in use into the problem.
+func (s *smo) put() {
+	if s.at == nil {
+		return
+	}
+	n := s.full.x.Rows
+	for i, a := range s.alpha {
+		s.full.alpha[i/s.n*n+s.at[i%s.n]] = a
+	}
+}
+
+// unshrink makes all rows ones in use and computes F where it was not kept.
+func (s *smo) unshrink() error {
+	s.put()
+	kept, at := s.f, s.at
+	in := make([]int, s.full.x.Rows)
+	for r, i := range at {
+		in[i] = r + 1
+	}
+	if err := s.use(nil); err != nil {
+		return err
+	}
+	var out []int
+	for i, r := range in {
+		if r == 0 {
+			out = append(out, i)
+		}
+	}
+	points := backend.NewHost[float64](len(out), s.x.Cols)
+	for r, i := range out {
+		copy(points.Row(r), s.x.Row(i))
+	}
+	f, err := kernelSum(s.b, s.full.k, points, s.x, s.beta())
+	if err != nil {
+		return err
+	}
+	s.f = make([]float64, s.n)
+	for i, r := range in {
+		if r > 0 {
+			s.f[i] = kept[r-1]
+		}
+	}
+	for r, i := range out {
+		s.f[i] = f[r]
+	}
+	return nil
+}
+
+// result reads the solution.
+func (s *smo) result() *smoResult {
+	s.close()
+	most, least := s.violation()
+	res := &smoResult{beta: s.beta(), steps: s.steps, rows: s.rows}
+	// b is v of the free variables, which differ by tol at most.
+	sum, free := 0.0, 0
+	for i, v := range s.v {
+		if s.mayRise(i) && s.mayFall(i) {
+			sum += v
+			free++
+		}
+		res.objective += s.p[i] * s.alpha[i]
+	}
+	switch {
+	case free > 0:
+		res.b = sum / float64(free)
+	case math.IsInf(most, 0):
+		res.b = least
+	case math.IsInf(least, 0):
+		res.b = most
+	default:
+		res.b = (most + least) / 2
+	}
+	for r, beta := range res.beta {
+		res.objective += beta * s.f[r] / 2
+	}
+	return res
+}

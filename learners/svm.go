@@ -1,0 +1,208 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+// What the support vector machines share: their settings, the kernel of the
+// samples, and a model of kernel functions at support vectors.
+
+// The parameters that all of them have.
+var (
+	svmTol    = number("tol", "1e-3", positive, "largest violation of the optimality conditions at the end, in units of the decision value")
+	svmLimit  = whole("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
+	svmMemory = number("cache", "512", positive, "MiB of Go memory for rows of K")
+	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin; λ of (1/n)Σ loss + λ‖f‖² is 1/(2nC)")
+)
+
+// svmSettings are the settings of SMO as a learner has them, 0 for defaults.
+func svmSettings(tol float64, limit int, cache int64, n int) (smoSettings, error) {
+	if tol == 0 {
+		tol = 1e-3
+	}
+	if limit == 0 {
+		limit = max(10_000_000, 100*n)
+	}
+	if cache == 0 {
+		cache = rowCacheBytes
+	}
+	if err := positive.check(tol); err != nil {
+		return smoSettings{}, fmt.Errorf("tol %w", err)
+	}
+	if limit < 0 {
+		return smoSettings{}, fmt.Errorf("iterations must be a whole number ≥ 0, got %d", limit)
+	}
+	if cache < 0 {
+		return smoSettings{}, fmt.Errorf("cache must be a number of bytes ≥ 0, got %d", cache)
+	}
+	return smoSettings{tol: tol, limit: limit, cache: cache}, nil
+}
+
+// svmKernel returns the kernel for x, chosen if k is nil, after its checks.
+func svmKernel(ctx context.Context, k kernels.Kernel, x backend.Host[float64], o Options, seed uint64) (kernels.Kernel, error) {
+	if k == nil {
+		sigma, err := medianDistance(ctx, x, o.Weights, seed)
+		if err != nil {
+			return nil, err
+		}
+		return kernels.Gaussian{Sigma: sigma}, nil
+	}
+	if err := k.Check(x.Cols); err != nil {
+		return nil, err
+	}
+	return k, backend.CheckPoints(k, "x", x)
+}
+
+// svmBytes is what SMO takes on the device for n rows of d features.
+func svmBytes(n, d int) int64 { return rowCacheDeviceBytes(n, d, min(n, 256)) + 8*int64(n) }
+
+// gapProgress is the share of the work that is done when the violation has
+// fallen to gap: the logarithm falls about evenly.
+func gapProgress(gap, first, tol float64) float64 {
+	if !(gap > tol) || !(first > tol) {
+		return 1
+	}
+	return math.Min(math.Max(1-math.Log(gap/tol)/math.Log(first/tol), 0), 1)
+}
+
+// weightOf is a weight of Options.
+func weightOf(o Options, i int) float64 {
+	if o.Weights == nil {
+		return 1
+	}
+	return o.Weights[i]
+}
+
+// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, as
+// svr and one-class-svm fit it.
+type SupportModel struct {
+	learner string
+	kernel  kernels.Kernel
+	points  backend.Host[float64] // the support vectors
+	beta    backend.Host[float64] // m×1
+	b       float64
+	facts   []Fact
+}
+
+// newSupportModel keeps the rows of x with β ≠ 0.
+func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportModel {
+	m := &SupportModel{learner: learner, kernel: p.k, b: res.b}
+	var list []int
+	for i, v := range res.beta {
+		if v != 0 {
+			list = append(list, i)
+		}
+	}
+	if len(list) == 0 {
+		list = []int{0} // f is b; a model has at least one point
+	}
+	m.points, m.beta = backend.NewHost[float64](len(list), p.x.Cols), backend.NewHost[float64](len(list), 1)
+	for r, i := range list {
+		copy(m.points.Row(r), p.x.Row(i))
+		m.beta.Data[r] = res.beta[i]
+	}
+	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.steps}, {"objective", res.objective}, {"rows of K", res.rows}}
+	return m
+}
+
+// Learner returns the name of the learner that fitted the model.
+func (m *SupportModel) Learner() string {
+	if m == nil {
+		return ""
+	}
+	return m.learner
+}
+
+// Dims implements Model.
+func (m *SupportModel) Dims() (features, outputs int) {
+	if m == nil || m.points.Rows == 0 {
+		return 0, 0
+	}
+	return m.points.Cols, 1
+}
+
+// Facts implements Teller.
+func (m *SupportModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// Kernel returns the kernel, also where it was chosen by Fit.
+func (m *SupportModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Support returns a copy of the support vectors.
+func (m *SupportModel) Support() *mat.Dense { return denseOf(m.points) }
+
+// Beta returns a copy of the coefficients of the support vectors.
+func (m *SupportModel) Beta() []float64 { return slices.Clone(m.beta.Data) }
+
+// Intercept returns b.
+func (m *SupportModel) Intercept() float64 { return m.b }
+
+// Predict implements Model: n×1.
+func (m *SupportModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: m.Learner()}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, []float64{m.b}
+		p.fixed = []backend.Host[float64]{m.points, m.beta}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
+		}
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// State implements Model. Its arrays are "points", m×d, "beta", m×1, and
+// "intercept", 1×1.
+func (m *SupportModel) State() State {
+	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["kernel"] = m.kernel.String()
+	s.Arrays["points"], s.Arrays["beta"], s.Arrays["intercept"] = m.points, m.beta, rowOf([]float64{m.b})
+	return s
+}
+
+// restoreSupport restores models of any learner that makes a SupportModel.
+func restoreSupport(s State) (Model, error) {
+	var err error
+	m := &SupportModel{learner: s.Learner}
+	if m.points, err = s.array("points", -1, -1); err != nil {
+		return nil, err
+	}
+	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
+		return nil, err
+	}
+	if m.beta, err = s.array("beta", m.points.Rows, 1); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	m.b = b.Data[0]
+	return m, nil
+}
+
+// restoreKernel reads the parameter "kernel" for points of d features.
+func restoreKernel(s State, d int) (kernels.Kernel, error) {
+	text, err := param[string](s, "kernel")
+	if err != nil {
+		return nil, err
+	}
+	k, err := kernels.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Check(d)
+}

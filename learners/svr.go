@@ -1,0 +1,119 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const svrName = "svr"
+
+func init() {
+	register(Description{
+		Name:    svrName,
+		Tasks:   []Task{Regression},
+		Formula: "minimise ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
+		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
+		Parameters: []Parameter{
+			medianKernel, svmC,
+			number("epsilon", "0.1", nonNegative, "error that costs nothing, in units of the target"),
+			svmTol, svmLimit, svmMemory, seedNumber,
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(SVR{
+				Kernel: v.Kernel("kernel"), C: v.Number("C"), Epsilon: v.Number("epsilon"),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: int64(v.Number("cache") * (1 << 20)), Seed: v.Seed(),
+			}.Fit)
+		},
+		restore: restoreSupport,
+	})
+}
+
+// SVR is ε-support vector regression: f(x) = Σ_i β_i k(x_i, x) + b with the f
+// that minimises
+//
+//	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
+//
+// so that most β are 0. One target. The dual is solved by SMO (smo.go), as
+// LIBSVM and scikit-learn's SVR do with the same C and ε: O(n·support) values of
+// k, and memory for the rows of K that the cache may hold. Unlike kernel ridge
+// it costs the more the noisier the targets are beyond ε; C and ε are in units of
+// y, so that targets far from unit size need others.
+type SVR struct {
+	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	C       float64        // 0 is 1
+	Epsilon float64        // ≥ 0
+	Tol     float64        // 0 is 1e-3
+	MaxIter int            // 0 is 10 million steps, or 100n if that is more
+	Cache   int64          // bytes for rows of K; 0 is 512 MiB
+	Seed    uint64         // of the choice of rows where Kernel is nil
+}
+
+// Fit fits the n×d samples x to the n×1 targets y.
+func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: svr: %w", err)
+	}
+	return m, nil
+}
+
+func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	if hy.Cols != 1 {
+		return nil, fmt.Errorf("y has %d columns; svr takes one target", hy.Cols)
+	}
+	if l.C == 0 {
+		l.C = 1
+	}
+	if err := positive.check(l.C); err != nil {
+		return nil, fmt.Errorf("parameter C %w", err)
+	}
+	if err := nonNegative.check(l.Epsilon); err != nil {
+		return nil, fmt.Errorf("epsilon %w", err)
+	}
+	set, err := svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows)
+	if err != nil {
+		return nil, err
+	}
+	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svmBytes(n, hx.Cols) })
+	if err != nil {
+		return nil, err
+	}
+	p := &smoProblem{k: k, x: keepPositive(hx, o.Weights)}
+	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
+	for _, sign := range []float64{1, -1} {
+		for i := range hx.Rows {
+			if w := weightOf(o, i); w > 0 {
+				p.sign = append(p.sign, sign)
+				p.p = append(p.p, l.Epsilon-sign*hy.Row(i)[0])
+				p.c = append(p.c, l.C*w)
+			}
+		}
+	}
+	p.alpha = make([]float64, len(p.c))
+	res, err := t.smo(p, set)
+	if err != nil {
+		return nil, err
+	}
+	return newSupportModel(svrName, p, res), t.at("solve", 1)
+}
+
+// smo solves one problem and tells of its progress.
+func (t *task) smo(p *smoProblem, set smoSettings) (*smoResult, error) {
+	first := 0.0
+	return solveSMO(t.ctx, t.b, p, set, func(gap float64) error {
+		first = max(first, gap)
+		return t.at("solve", min(gapProgress(gap, first, set.tol), 0.999))
+	})
+}

@@ -1,0 +1,150 @@
+package learners
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// working is a working set of SMO: q variables with their block of K.
+type working struct {
+	k     []float64 // q×q
+	diag  []float64
+	v     []float64
+	alpha []float64
+	moved []float64 // by how much s_i α_i has changed
+	sign  []float64
+	c     []float64
+	rise  []bool // may s_i α_i become larger
+	fall  []bool // or smaller
+	q     int
+}
+
+// curvature is what takes the place of a curvature that is not positive, as in
+// LIBSVM: k need not be positive semi-definite, and rows may be equal.
+const curvature = 1e-12
+
+func newWorking(s *smo, set []int) *working {
+	q := len(set)
+	w := &working{
+		k: make([]float64, q*q), diag: make([]float64, q), v: make([]float64, q), alpha: make([]float64, q), moved: make([]float64, q),
+		sign: make([]float64, q), c: make([]float64, q), rise: make([]bool, q), fall: make([]bool, q), q: q,
+	}
+	for a, i := range set {
+		row := s.cache.rows.Row(s.cache.slot[s.row(i)])
+		to := w.k[a*q : (a+1)*q]
+		for b, j := range set {
+			to[b] = row[s.row(j)]
+		}
+		w.diag[a] = s.cache.diag[s.row(i)]
+		w.v[a], w.alpha[a], w.sign[a], w.c[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i]
+		w.rise[a], w.fall[a] = s.mayRise(i), s.mayFall(i)
+	}
+	return w
+}
+
+// minimise takes steps until the violation within the set is at most tol, or
+// limit steps, and returns their number.
+func (w *working) minimise(tol float64, limit int) int {
+	i, most := -1, math.Inf(-1)
+	for a, v := range w.v {
+		if w.rise[a] && v > most {
+			i, most = a, v
+		}
+	}
+	for step := range limit {
+		if i < 0 {
+			return step
+		}
+		j, least := w.partner(i)
+		if j < 0 || w.v[i]-least <= tol {
+			return step
+		}
+		i = w.move(i, j)
+	}
+	return limit
+}
+
+// partner returns the variable with which the objective falls most, and the
+// smallest v of those that may fall.
+func (w *working) partner(i int) (int, float64) {
+	ki, vi, kii := w.k[i*w.q:][:w.q], w.v[i], w.diag[i]
+	j, best, least := -1, 0.0, math.Inf(1)
+	diag, fall := w.diag[:w.q], w.fall[:w.q]
+	for b, v := range w.v[:w.q] {
+		if !fall[b] {
+			continue
+		}
+		if v < least {
+			least = v
+		}
+		d := vi - v
+		if d <= 0 {
+			continue
+		}
+		a := kii + diag[b] - 2*ki[b]
+		if a <= 0 {
+			a = curvature
+		}
+		// d²/a > best, without a division for most.
+		if d*d > best*a {
+			j, best = b, d*d/a
+		}
+	}
+	return j, least
+}
+
+// move moves the pair as far as is best, within the bounds, and returns the
+// variable that rises next, or −1.
+func (w *working) move(i, j int) int {
+	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
+	a := w.diag[i] + w.diag[j] - 2*ki[j]
+	if a <= 0 {
+		a = curvature
+	}
+	t := (w.v[i] - w.v[j]) / a
+	roomI, roomJ := w.room(i, true), w.room(j, false)
+	t = min(t, roomI, roomJ)
+	w.shift(i, t, t == roomI)
+	w.shift(j, -t, t == roomJ)
+	next, most := -1, math.Inf(-1)
+	rise := w.rise[:w.q]
+	for b := range w.v[:w.q] {
+		v := w.v[b] - t*(ki[b]-kj[b])
+		w.v[b] = v
+		if rise[b] && v > most {
+			next, most = b, v
+		}
+	}
+	return next
+}
+
+// room is how far s_i α_i may rise, or fall.
+func (w *working) room(i int, rise bool) float64 {
+	if rise == (w.sign[i] > 0) {
+		return w.c[i] - w.alpha[i]
+	}
+	return w.alpha[i]
+}
+
+// shift adds t to s_i α_i; at a bound it lands on it exactly.
+func (w *working) shift(i int, t float64, bound bool) {
+	w.moved[i] += t
+	up := (t > 0) == (w.sign[i] > 0) // α grows
+	switch {
+	case bound && up:
+		w.alpha[i] = w.c[i]
+	case bound:
+		w.alpha[i] = 0
+	default:
+		w.alpha[i] = min(max(w.alpha[i]+w.sign[i]*t, 0), w.c[i])
+	}
+	positive := w.sign[i] > 0
+	w.rise[i] = positive && w.alpha[i] < w.c[i] || !positive && w.alpha[i] > 0
+	w.fall[i] = positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i]
+}
+
+// axpy is y ← y + a·x.
+func axpy(a float64, x, y []float64) {
+	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+}
