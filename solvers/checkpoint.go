@@ -1,10 +1,288 @@
 package solvers
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/mercer-go/mercer/atomicfile"
+	"github.com/mercer-go/mercer/backend"
+)
 
 // Checkpoint says where and how often an iterative Solve saves its state, so
-// that a Solve of the same problem with the same params goes on from there.
+// that a Solve of the same problem with the same params, after the first was
+// ended by whatever means, goes on from there and gives the same answer: the
+// same bits on the same device. A direct method writes none.
+//
+// A file is named after a hash of all that the solution depends on, so that one
+// folder serves many problems. It is replaced as a whole, carries a checksum, and
+// is removed once the problem is solved. When its context is done a Solve saves
+// its state once more, where it is whole.
 type Checkpoint struct {
-	Dir   string        // "": none is written or read
+	Dir   string        // it must exist; "": none is written or read
 	Every time.Duration // between two; 0 is 30 seconds
+}
+
+// every is Checkpoint.Every or its default.
+func (c Checkpoint) every() time.Duration {
+	if c.Every == 0 {
+		return 30 * time.Second
+	}
+	return c.Every
+}
+
+// A state is what an iterative Solve needs to go on, but for what it makes again
+// from the data.
+type state struct {
+	Key string // the hash of the problem and the params
+
+	// of the refinement
+	Rung, Round    int
+	B, BestB, Left []float64
+	Residual, Best number
+	Fallback       string
+	Iters          int
+	alpha, best, z backend.Host[float64]
+	rhs            backend.Host[float64] // what is being solved for; columns before From are solved
+
+	// of the conjugate gradients
+	From, Iter, Since int
+	Lowest, Truth     number
+	Goal, Norms       []float64
+	x, r, p           backend.Host[float64] // exact, also when they are float32 on the device
+}
+
+// number is a float64 that may be infinite, which JSON does not know.
+type number float64
+
+func (v number) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(v), 'x', -1, 64), nil
+}
+
+func (v *number) UnmarshalText(text []byte) error {
+	x, err := strconv.ParseFloat(string(text), 64)
+	*v = number(x)
+	return err
+}
+
+func (s *state) arrays() []*backend.Host[float64] {
+	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.r, &s.p}
+}
+
+// A saver writes the checkpoints of one Solve.
+type saver struct {
+	w       *work
+	f       *refinement
+	path    string
+	key     string
+	last    time.Time
+	rung    int
+	round   int
+	resumed *state // not yet taken up; nil otherwise
+}
+
+const checkpointMagic = "mercer checkpoint 1\n"
+
+// newSaver returns nil when no checkpoints are asked for. It reads the one that
+// is there. choice is what the plan chose beyond the params.
+func newSaver(w *work, choice any) (*saver, error) {
+	if w.par.Checkpoint.Dir == "" {
+		return nil, nil
+	}
+	s := &saver{w: w, key: w.key(choice), last: time.Now()}
+	s.path = filepath.Join(w.par.Checkpoint.Dir, s.key[:24]+".checkpoint")
+	if err := atomicfile.Check(s.path); err != nil {
+		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
+	}
+	data, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
+	}
+	if s.resumed, err = decodeState(data); err == nil && s.resumed.Key != s.key {
+		err = errors.New("it belongs to another problem")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
+	}
+	w.res.Iters, w.res.Fallback = s.resumed.Iters, s.resumed.Fallback
+	w.res.Notes = append(w.res.Notes, fmt.Sprintf("went on from a checkpoint after %d iterations", s.resumed.Iters))
+	return s, nil
+}
+
+// key hashes all that a solution depends on.
+func (w *work) key(choice any) string {
+	h := sha256.New()
+	s, p := w.s, w.par
+	fmt.Fprintf(h, "%s\n%v\n%x %v\n%s %x %q %d %d %+v\n", checkpointMagic, s.Kernel, s.Lambda, s.Intercept,
+		w.plan.Method, p.tol(), p.Preconditioner, p.Rank, p.Seed, choice)
+	hashHost(h, s.X)
+	hashHost(h, s.Y)
+	if s.Weights != nil {
+		hashHost(h, backend.Host[float64]{Rows: 1, Cols: len(s.Weights), Stride: len(s.Weights), Data: s.Weights})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func hashHost(h hash.Hash, m backend.Host[float64]) {
+	fmt.Fprintf(h, "%d %d\n", m.Rows, m.Cols)
+	var buffer []byte
+	for i := range m.Rows {
+		buffer = appendFloats(buffer[:0], m.Row(i))
+		h.Write(buffer)
+	}
+}
+
+func appendFloats(to []byte, values []float64) []byte {
+	for _, v := range values {
+		to = binary.LittleEndian.AppendUint64(to, math.Float64bits(v))
+	}
+	return to
+}
+
+// due tells whether it is time for a checkpoint.
+func (s *saver) due() bool {
+	return s != nil && time.Since(s.last) >= s.w.par.Checkpoint.every()
+}
+
+// write adds the state of the refinement to that of its inner solver and saves
+// both.
+func (s *saver) write(st *state) error {
+	f := s.f
+	st.Key, st.Rung, st.Round = s.key, s.rung, s.round
+	st.B, st.BestB, st.Left = f.b, f.best.b, f.left
+	st.Residual, st.Best = number(f.residual), number(f.best.residual)
+	st.Fallback, st.Iters = s.w.res.Fallback, s.w.res.Iters
+	st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
+	if err := atomicfile.Write(s.path, st.encode); err != nil {
+		return fmt.Errorf("solvers: checkpoint: %w", err)
+	}
+	s.last = time.Now()
+	return nil
+}
+
+// done removes the file of a problem that has been solved.
+func (s *saver) done() error {
+	if s == nil {
+		return nil
+	}
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("solvers: checkpoint: %w", err)
+	}
+	return nil
+}
+
+// take returns the state that was read, once; nil when there is none.
+func (s *saver) take() *state {
+	if s == nil {
+		return nil
+	}
+	st := s.resumed
+	s.resumed = nil
+	return st
+}
+
+// pending is take without taking.
+func (s *saver) pending() *state {
+	if s == nil {
+		return nil
+	}
+	return s.resumed
+}
+
+// encode writes
+//
+//	magic, length of the header (uint64), header (JSON), the arrays, SHA-256
+//
+// with numbers in little-endian order, the arrays row by row in float64.
+func (s *state) encode(to io.Writer) error {
+	sum := sha256.New()
+	out := io.MultiWriter(to, sum)
+	shapes := make([][2]int, 0, 7)
+	for _, a := range s.arrays() {
+		shapes = append(shapes, [2]int{a.Rows, a.Cols})
+	}
+	header, err := json.Marshal(struct {
+		*state
+		Shapes [][2]int
+	}{s, shapes})
+	if err != nil {
+		return err
+	}
+	head := append([]byte(checkpointMagic), binary.LittleEndian.AppendUint64(nil, uint64(len(header)))...)
+	if _, err := out.Write(append(head, header...)); err != nil {
+		return err
+	}
+	var buffer []byte
+	for _, a := range s.arrays() {
+		for i := range a.Rows {
+			buffer = appendFloats(buffer, a.Row(i))
+			if len(buffer) >= 1<<20 || i == a.Rows-1 {
+				if _, err := out.Write(buffer); err != nil {
+					return err
+				}
+				buffer = buffer[:0]
+			}
+		}
+	}
+	_, err = to.Write(sum.Sum(nil))
+	return err
+}
+
+func decodeState(data []byte) (*state, error) {
+	damaged := errors.New("it is damaged")
+	body := len(data) - sha256.Size
+	prefix := len(checkpointMagic)
+	if body < prefix+8 || string(data[:prefix]) != checkpointMagic {
+		return nil, errors.New("it is no checkpoint of this version")
+	}
+	if sum := sha256.Sum256(data[:body]); string(sum[:]) != string(data[body:]) {
+		return nil, damaged
+	}
+	length := binary.LittleEndian.Uint64(data[prefix:])
+	data = data[prefix+8 : body]
+	if length > uint64(len(data)) {
+		return nil, damaged
+	}
+	s := &state{}
+	head := struct {
+		*state
+		Shapes [][2]int
+	}{state: s}
+	if err := json.Unmarshal(data[:length], &head); err != nil {
+		return nil, err
+	}
+	data = data[length:]
+	arrays := s.arrays()
+	if len(head.Shapes) != len(arrays) {
+		return nil, damaged
+	}
+	for i, shape := range head.Shapes {
+		rows, cols := shape[0], shape[1]
+		if rows < 0 || cols < 0 || elements(rows, cols) > int64(len(data)/8) {
+			return nil, damaged
+		}
+		if rows == 0 || cols == 0 {
+			continue // there was none
+		}
+		*arrays[i] = backend.NewHost[float64](rows, cols)
+		for j := range arrays[i].Data {
+			arrays[i].Data[j] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*j:]))
+		}
+		data = data[8*rows*cols:]
+	}
+	return s, nil
 }

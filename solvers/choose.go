@@ -6,18 +6,6 @@ import (
 	"strings"
 )
 
-// The cost model: the time of a method is the sum over its steps of
-// floating-point operations divided by the rate of that kind of step. Only the
-// ratios of the rates matter for the choice, so they are relative to a large
-// matrix product in float64. The values are defaults for a blocked BLAS on a CPU.
-// The choice depends on the problem and these constants only, so it is the same
-// on every device.
-const (
-	rateProduct = 1.0  // Gemm, Syrk and the Gram matrix of a linear kernel
-	ratePotrf   = 0.6  // its panels run below the rate of a product
-	rateThin    = 0.15 // products and solves with few columns: bound by memory
-)
-
 // soluble refuses for a method in the dual what has no unique solution there,
 // whatever the samples.
 func (z *sizes) soluble(m Method) error {
@@ -52,6 +40,9 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	return cheapest(z, par)
 }
 
+// smallCost is a tenth of a second or so.
+const smallCost = 1e10
+
 // cheapest takes the method of the least modelled time among those that fit the
 // memory, or of the least memory when none does.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
@@ -61,6 +52,9 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	for _, m := range methods {
 		if m.only {
 			continue
+		}
+		if m.iterates && fits && chosen.cost < smallCost {
+			continue // looking at the spectrum would take longer than the work
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
@@ -91,7 +85,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	}
 	switch {
 	case len(list)+len(large) == 1:
-		why = "the only method for " + z.kernel.String()
+		why = "a direct method is the fastest for few rows"
 	case !fits:
 		why = "takes the least memory: " + strings.Join(large, ", ")
 	case len(list) == 1:

@@ -11,6 +11,8 @@
 // where the norm leaves b out: the intercept is not penalised.
 //
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in half storage, for every kernel
+//	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
+//	cg.go       preconditioned block conjugate gradients, K stored or not
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	methods.go  the list of methods; a new one is a file and a line there
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction

@@ -22,8 +22,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 			{"solve", 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + again},
 		},
 	}
-	e.cost = e.stages[0].flops/rateProduct + e.stages[1].flops/ratePotrf + again/rateProduct +
-		(e.stages[2].flops-again)/rateThin
+	e.cost = z.gramCost(false) + z.potrfCost(false) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + 2*z.gramMulCost(z.t, false)
 	return e, nil
 }
 
@@ -39,7 +38,7 @@ func (w *work) dual() error {
 
 // direct is the rung that solves by the factor in float64.
 func (w *work) direct(x backend.Matrix[float64]) rung {
-	return rung{method: Dual, make: func() (inner, error) { return w.newDirect(x) }}
+	return rung{method: Dual, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
 }
 
 // direct64 is an inner solver by the Cholesky factor of A in float64.
@@ -84,8 +83,9 @@ func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
-func (d *direct64) once() bool { return true }
-func (d *direct64) release()   { d.w.mem.free(d.a) }
+func (d *direct64) once() bool    { return true }
+func (d *direct64) ended() string { return "" }
+func (d *direct64) release()      { d.w.mem.free(d.a) }
 
 // placeX puts the samples that take part on the device: Problem.X itself where
 // the device can use it as it is.

@@ -19,6 +19,8 @@ type method struct {
 	solve func(w *work) error
 	// only says that Auto leaves the method to those who ask for it.
 	only bool
+	// iterates says that the estimate looks at the spectrum of K.
+	iterates bool
 }
 
 // methods lists the ways to solve a Problem, the default for small ones first.
@@ -29,6 +31,8 @@ func init() {
 	methods = []method{
 		{name: Dual, estimate: dualEstimate, solve: (*work).dual},
 		{name: Primal, estimate: primalEstimate, solve: (*work).primal},
+		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true},
+		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true},
 	}
 }
 
@@ -65,6 +69,7 @@ type sizes struct {
 	available int64 // bytes that may be taken
 	p         Problem
 	dev       backend.Device
+	seen      *spectrum // of K, once somebody has asked
 }
 
 // estimate is what a method would do and take.

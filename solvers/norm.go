@@ -5,6 +5,9 @@ import "math"
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
+// epsilonSingle is the same for float32.
+const epsilonSingle = 0x1p-23
+
 // norm returns the 2-norm of v(0), …, v(n−1), scaled so that squares neither
 // overflow nor vanish.
 func norm(n int, v func(i int) float64) float64 {

@@ -1,6 +1,12 @@
 package solvers
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
 
 // Operator is how an iterative method keeps K.
 type Operator string
@@ -13,10 +19,183 @@ const (
 	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64
 )
 
+var operators = []Operator{Stored64, Stored32, Unstored64, Unstored32}
+
 func (o Operator) check() error {
+	for _, known := range operators {
+		if o == OperatorAuto || o == known {
+			return nil
+		}
+	}
+	names := make([]string, len(operators))
+	for i, known := range operators {
+		names[i] = fmt.Sprintf("%q", known)
+	}
+	return fmt.Errorf("solvers: no operator is called %q: there are %s", o, strings.Join(names, ", "))
+}
+
+func (o Operator) single() bool { return o == Stored32 || o == Unstored32 }
+func (o Operator) stored() bool { return o == Stored32 || o == Stored64 }
+
+// text is the operator in a sentence.
+func (o Operator) text() string {
 	switch o {
-	case OperatorAuto, Stored64, Stored32, Unstored64, Unstored32:
+	case Stored64:
+		return "K stored in float64"
+	case Stored32:
+		return "K stored in float32"
+	case Unstored64:
+		return "K evaluated for every product"
+	}
+	return "K evaluated in float32 for every product"
+}
+
+// An operator is A = K + λW⁻¹ on the device, for products.
+type operator[T backend.Float] interface {
+	freer
+	// apply queues q ← A p, both n×c; it waits only where it needs the host.
+	// spare, n×c, is overwritten.
+	apply(q, p, spare backend.Matrix[T]) error
+}
+
+// operatorBytes is the most that newOperator takes on the device: for a stored
+// one in float32 X is there in both precisions while K is formed.
+func operatorBytes(z *sizes, o Operator, n int) int64 {
+	single := elementBytes[float32](elements(n, z.d))
+	switch o {
+	case Stored64:
+		return symmetricBytes(z.dev.F64(), n)
+	case Stored32:
+		return add(single, symmetricBytes(z.dev.F32(), n))
+	case Unstored32:
+		return single
+	}
+	return 0
+}
+
+// newOperator makes A from X, which is on the device in float64 and stays there.
+func newOperator(w *work, o Operator, x backend.Matrix[float64]) (operator[float64], error) {
+	return makeOperator(w, w.b, o.stored(), x)
+}
+
+// newOperator32 is newOperator in float32.
+func newOperator32(w *work, o Operator) (operator[float32], error) {
+	x, err := w.placeX32()
+	if err != nil {
+		return nil, err
+	}
+	a, err := makeOperator(w, w.b32, o.stored(), x)
+	if err != nil || o.stored() {
+		w.mem.free(x)
+		return a, err
+	}
+	return &withPoints{a, w.mem, x}, nil
+}
+
+// withPoints frees the points with the operator that was made of them.
+type withPoints struct {
+	operator[float32]
+	mem *memory
+	x   backend.Matrix[float32]
+}
+
+func (a *withPoints) Free() { a.mem.free(a.x) }
+
+func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x backend.Matrix[T]) (operator[T], error) {
+	shift := make([]T, 0, 1)
+	for _, v := range w.s.shift() {
+		shift = append(shift, T(v))
+	}
+	if !stored {
+		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
+	}
+	a, err := newSymmetric(w.mem, b, w.s.n)
+	if err != nil {
+		return nil, err
+	}
+	a.gram(w.s.Kernel, x)
+	a.addDiag(shift)
+	return &storedOperator[T]{a, w.mem}, b.Sync()
+}
+
+type storedOperator[T backend.Float] struct {
+	a   symmetric[T]
+	mem *memory
+}
+
+func (s *storedOperator[T]) Free() { s.mem.free(s.a) }
+
+func (s *storedOperator[T]) apply(q, p, _ backend.Matrix[T]) error {
+	s.a.mul(q, p)
+	return nil
+}
+
+type unstored[T backend.Float] struct {
+	b      backend.Backend[T]
+	kernel kernels.Kernel
+	x      backend.Matrix[T]
+	shift  []float64 // of length 1 or n
+}
+
+func (u *unstored[T]) Free() {}
+
+func (u *unstored[T]) apply(q, p, spare backend.Matrix[T]) error {
+	u.b.GramMul(q, u.kernel, u.x, u.x, p)
+	_, c := p.Dims()
+	alpha := make([]T, c)
+	if len(u.shift) == 1 {
+		for j := range alpha {
+			alpha[j] = T(u.shift[0])
+		}
+		u.b.ColAxpy(alpha, p, q)
 		return nil
 	}
-	return fmt.Errorf("solvers: no operator is called %q: there are %q, %q, %q and %q", o, Stored64, Stored32, Unstored64, Unstored32)
+	if err := scaleRows(u.b, spare, p, u.shift); err != nil {
+		return err
+	}
+	for j := range alpha {
+		alpha[j] = 1
+	}
+	u.b.ColAxpy(alpha, spare, q)
+	return nil
+}
+
+// placeX32 puts the samples that take part on the device in float32. Where the
+// kernel allows, their mean is taken from them first: beside an offset float32
+// would keep few digits of the differences.
+func (w *work) placeX32() (backend.Matrix[float32], error) {
+	s := w.s
+	x, err := newMatrix(w.mem, w.b32, s.n, s.d)
+	if err != nil {
+		return nil, err
+	}
+	mean := s.meanX
+	if mean == nil && translationInvariant(s.Kernel) {
+		mean = s.mean(s.X)
+	}
+	r := blockRows(s.n, s.d)
+	from, to := backend.NewHost[float64](r, s.d), backend.NewHost[float32](r, s.d)
+	for i := 0; i < s.n; i += r {
+		h, h32 := from.View(0, 0, min(r, s.n-i), s.d), to.View(0, 0, min(r, s.n-i), s.d)
+		s.fill(h, s.X, mean, i, false)
+		for q := range h.Rows {
+			for j, v := range h.Row(q) {
+				h32.Row(q)[j] = float32(v)
+			}
+		}
+		if err := w.b32.Upload(x.View(i, 0, h.Rows, s.d), h32); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// translationInvariant tells whether a vector may be added to all samples.
+func translationInvariant(k kernels.Kernel) bool {
+	for _, s := range kernels.Compile(k).Stats {
+		if !s.Kind.TranslationInvariant() {
+			return false
+		}
+	}
+	return true
 }

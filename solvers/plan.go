@@ -17,6 +17,7 @@ type Plan struct {
 
 	how       method
 	choice    any // of the method within itself
+	sizes     *sizes
 	stages    []stage
 	rows      int
 	bytesOf   func(n int) int64 // Bytes for another number of rows
@@ -49,7 +50,7 @@ func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	}
 	plan := Plan{
 		Method: m.name, Reason: reason, Bytes: e.bytesOf(z.n),
-		how: m, choice: e.choice, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available,
+		how: m, choice: e.choice, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available,
 	}
 	for _, s := range e.stages {
 		plan.Flops += s.flops

@@ -38,8 +38,7 @@ type lowRankTask struct {
 // A lowRankMaker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
 // K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, and
 // returns rank ≤ k and the trace of what is left. The same task gives the same
-// bits. Beside f it may take lowRankScratch(n, k, d) bytes on the device. It
-// works in blocks, so that ctx is obeyed.
+// bits. Beside f it takes at most lowRankScratch bytes on the device. It works in blocks, so that ctx is obeyed.
 type lowRankMaker func(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error)
 
 // lowRankMakers are the ways to make F, by the names that Params.Preconditioner
@@ -62,10 +61,12 @@ func checkPreconditioner(name string) error {
 	return nil
 }
 
-// lowRankScratch is what a lowRankMaker may take on the device beside f: F is
-// made of k columns of K in blocks of rows.
-func lowRankScratch(n, k, d int) int64 {
-	return bytes(add(elements(2*k, k), add(elements(k, d), elements(min(n, 2048), k))))
+// lowRankScratch is what the maker called name takes on the device beside f.
+func lowRankScratch(name string, k, d int) int64 {
+	if name == "nystrom" {
+		return bytes(add(elements(k, k), elements(k, d)))
+	}
+	return bytes(pivotingElements(k, d))
 }
 
 // lowRank is P = F Fᵀ + D with D = λW⁻¹, applied by the identity of Woodbury
@@ -83,38 +84,60 @@ type lowRank[T backend.Float] struct {
 }
 
 // newLowRank makes the preconditioner from the first rank columns of f, which
-// become G, and the diagonal of D, which has length 1 or n and is > 0, for
+// become G, and the diagonal of D, which has length 1 or n and is ≥ 0, for
 // products with up to c columns. It takes rank×c elements more, beside rank×rank
-// while it is made. A *backend.PivotError means that D is too small beside F.
-func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, c int) (*lowRank[float64], error) {
+// while it is made. Where D is too small beside F for the precision in which it
+// will be used, of which unit is the rounding, D is raised: I − G Gᵀ would be
+// rounding only. jitter is by how much, in the largest of its elements.
+func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
 	n, _ := f.Dims()
-	p := &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
+	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
 	least := d[0]
-	if len(d) > 1 {
+	if len(d) > 1 && slices.Min(d) > 0 {
 		p.half = make([]float64, n)
 		for i, v := range d {
 			p.half[i] = 1 / math.Sqrt(v)
 		}
 		if err := scaleRows(b, p.g, p.g, p.half); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		least = 1
 	}
 	s, err := mem.new(rank, rank)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer mem.free(s)
-	b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s)
-	b.AddDiag([]float64{least}, s)
-	if err := b.Potrf(backend.Lower, s); err != nil {
-		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
+	trace := make([]float64, rank)
+	if err := b.ColDot(trace, p.g, p.g); err != nil {
+		return nil, 0, err
+	}
+	total := least
+	for _, v := range trace {
+		total += v
+	}
+	raised := max(least, unit*total)
+	for {
+		b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s)
+		b.AddDiag([]float64{raised}, s)
+		err := b.Potrf(backend.Lower, s)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, backend.ErrNotPosDef) || !(raised < total) {
+			return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
+		}
+		raised = max(100*raised, epsilon*total)
 	}
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, s, p.g)
 	if p.t, err = mem.new(rank, c); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return p, b.Sync()
+	jitter = raised - least
+	if p.half != nil {
+		jitter *= slices.Max(d)
+	}
+	return p, jitter, b.Sync()
 }
 
 // narrowed is p in float32: G is copied, and what p has on the device freed.

@@ -33,6 +33,9 @@ type inner interface {
 	// once tells whether a second solve on the residual is all that is to be had
 	// from it: a direct method.
 	once() bool
+	// ended tells why the last solve ended above its goal, when another one would
+	// end the same way; "" otherwise.
+	ended() string
 	// release frees what it has on the device.
 	release()
 }
@@ -40,12 +43,16 @@ type inner interface {
 // A rung is an inner solver that is made when those before it did not do.
 type rung struct {
 	method Method
+	text   string // what it is, for Result.Fallback
 	make   func() (inner, error)
 }
 
 // insufficient is an error of an inner solver or of making one that the next
 // rung may overcome: rounding of float32, a failed pivot.
 type insufficient struct{ err error }
+
+// exhausted is an insufficient after which nothing else is tried.
+type exhausted struct{ error }
 
 func (e *insufficient) Error() string { return e.err.Error() }
 func (e *insufficient) Unwrap() error { return e.err }
@@ -58,7 +65,7 @@ type refinement struct {
 	alpha, z backend.Host[float64]   // n×t, n×1; z is empty before the first solve
 	b        []float64               // intercept of the centred targets
 	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
-	y        []float64               // norms of the outputs
+	y        []float64               // norms of the outputs, centred with an intercept
 	left     []float64               // norms of the residuals
 	residual float64                 // the largest, relative to y
 
@@ -96,29 +103,49 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 		return w.fail(err)
 	}
 	f.begin(columns)
-	for i, g := range rungs {
-		last := i == len(rungs)-1
+	first := 0
+	if w.saver != nil {
+		w.saver.f = f
+		if st := w.saver.pending(); st != nil {
+			first = min(st.Rung, len(rungs)-1)
+			f.restore(st)
+		}
+	}
+	for i := first; i < len(rungs); i++ {
+		g, last := rungs[i], i == len(rungs)-1
+		if w.saver != nil {
+			w.saver.rung = i
+		}
 		err = f.climb(g)
 		var weak *insufficient
+		var spent *exhausted
 		switch {
 		case err == nil:
 			w.res.Method = g.method
-			return f.finish()
+			if err := f.finish(); err != nil {
+				return err
+			}
+			return w.saver.done()
 		case w.ctx.Err() != nil:
 			return w.fail(context.Cause(w.ctx))
+		case errors.As(err, &spent):
+			return f.short(spent.error)
 		case !errors.As(err, &weak):
 			return err
 		case !last:
-			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, rungs[i+1].method)
+			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, rungs[i+1].text)
 		}
 	}
 	var weak *insufficient
 	errors.As(err, &weak)
-	var short *ConvergenceError
-	if errors.As(weak.err, &short) && f.best.alpha.Data != nil {
-		return f.short(short)
-	}
-	return weak.err
+	return f.short(weak.err)
+}
+
+// restore takes up the state of a checkpoint.
+func (f *refinement) restore(st *state) {
+	f.alpha, f.best.alpha, f.z = st.alpha, st.best, st.z
+	f.b, f.best.b, f.left = st.B, st.BestB, st.Left
+	f.residual, f.best.residual = float64(st.Residual), float64(st.Best)
 }
 
 // begin sets the first residual, y, and the right-hand side of the border.
@@ -134,8 +161,8 @@ func (f *refinement) begin(columns int) {
 	}
 	f.y = make([]float64, s.t)
 	for j := range s.t {
-		f.y[j] = norm(s.n, func(i int) float64 { return s.Y.Data[s.row(i)*s.Y.Stride+j] })
 		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
+		f.y[j] = f.left[j]
 		f.residual = larger(f.residual, ratio(f.left[j], f.y[j]))
 	}
 	f.best.residual = math.Inf(1)
@@ -152,7 +179,14 @@ func (f *refinement) climb(g rung) error {
 	defer in.release()
 	return w.timed("solve", &w.res.Seconds.Solve, func() error {
 		const rounds = 40 // halvings from 1 to far below the rounding of float64
-		for round := range rounds {
+		first := 0
+		if st := w.saver.pending(); st != nil {
+			first = st.Round
+		}
+		for round := first; round < rounds; round++ {
+			if w.saver != nil {
+				w.saver.round = round
+			}
 			before := f.residual
 			if err := f.correct(in); err != nil {
 				return err
@@ -167,8 +201,14 @@ func (f *refinement) climb(g rung) error {
 				return nil
 			case in.once():
 				return f.insufficient("its residual does not fall by refinement")
+			case w.res.Iters >= w.par.maxIter():
+				return &exhausted{f.insufficient(in.ended())}
 			case round > 0 && !(f.residual < before/2):
-				return f.insufficient("refinement stagnates")
+				reason := "refinement stagnates"
+				if ended := in.ended(); ended != "" {
+					reason = ended
+				}
+				return f.insufficient(reason)
 			}
 		}
 		return f.insufficient("refinement stagnates")
@@ -216,7 +256,11 @@ func (f *refinement) correct(in inner) error {
 	}
 	rhs := f.rhs.View(0, 0, s.n, columns)
 	h := f.r.View(0, 0, s.n, columns)
-	if err := w.b.Upload(rhs, h); err != nil {
+	from := h
+	if st := w.saver.pending(); st != nil {
+		from = st.rhs
+	}
+	if err := w.b.Upload(rhs, from); err != nil {
 		return w.fail(err)
 	}
 	if err := in.solve(rhs, goal); err != nil {
@@ -344,8 +388,17 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// short is finish for a solution that does not reach the tolerance.
-func (f *refinement) short(e *ConvergenceError) error {
+// short turns the error of a refinement that ended above the tolerance into one
+// that carries the best solution, where there is one.
+func (f *refinement) short(err error) error {
+	var e *ConvergenceError
+	if !errors.As(err, &e) || f.best.alpha.Data == nil {
+		var weak *insufficient
+		if errors.As(err, &weak) {
+			return weak.err
+		}
+		return err
+	}
 	if err := f.finish(); err != nil {
 		return err
 	}

@@ -80,8 +80,8 @@ type Result struct {
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept the latter includes the equation 1ᵀα = 0, and X and
-	// y of the primal one are centred by their weighted means. 0/0 is 0.
+	// With an intercept the latter includes the equation 1ᵀα = 0, and y, in the
+	// primal one also X, is centred by its weighted mean in the norms. 0/0 is 0.
 	Residual float64
 	Plan     Plan
 	Bytes    int64 // the most that this Solve had on the device, measured
@@ -157,6 +157,14 @@ func (par Params) tol() float64 {
 	return par.Tol
 }
 
+// preconditioner is Params.Preconditioner or its default.
+func (par Params) preconditioner() string {
+	if par.Preconditioner == "" {
+		return "rpcholesky"
+	}
+	return par.Preconditioner
+}
+
 // maxIter is Params.MaxIter or its default.
 func (par Params) maxIter() int {
 	if par.MaxIter == 0 {
@@ -177,6 +185,7 @@ type work struct {
 	plan     Plan
 	progress *progress
 	res      *Result
+	saver    *saver // nil: no checkpoints
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {

@@ -1,6 +1,7 @@
 package solvers_test
 
 import (
+	"fmt"
 	"testing"
 
 	_ "github.com/mercer-go/mercer/backend/ref"
@@ -10,13 +11,50 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
+// several are kernels of each kind.
+var several = []kernels.Kernel{
+	kernels.Linear{},
+	kernels.Gaussian{Sigma: 2},
+	kernels.Matern{Nu: 1.5, Sigma: 2},
+	kernels.Sum{kernels.Polynomial{Degree: 2, C: 1}, kernels.Scaled{Weight: 0.5, Kernel: kernels.Laplacian{Sigma: 3}}},
+}
+
 func TestDual(t *testing.T) {
-	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: []kernels.Kernel{
-		kernels.Linear{},
-		kernels.Gaussian{Sigma: 2},
-		kernels.Matern{Nu: 1.5, Sigma: 2},
-		kernels.Sum{kernels.Polynomial{Degree: 2, C: 1}, kernels.Scaled{Weight: 0.5, Kernel: kernels.Laplacian{Sigma: 3}}},
-	}})
+	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: several})
+}
+
+// fine is a tolerance that makes an iterative solution as good as the bounds of
+// the suite want it: they are those of a method that rounds.
+const fine = 4e-14
+
+func TestMixed(t *testing.T) {
+	solvertest.Run(t, solvertest.Suite{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: several[1:2]})
+}
+
+func TestCG(t *testing.T) {
+	for _, test := range []struct {
+		operator solvers.Operator
+		rank     int // 0: none
+		kernel   kernels.Kernel
+		long     bool
+	}{
+		{solvers.Stored64, 0, several[1], true},
+		{solvers.Stored64, 6, several[2], true},
+		{solvers.Stored32, 6, several[1], false},
+		{solvers.Unstored64, 6, several[2], true},
+		{solvers.Unstored32, 0, several[3], true},
+	} {
+		t.Run(fmt.Sprintf("%s,rank=%d", test.operator, test.rank), func(t *testing.T) {
+			if test.long && testing.Short() {
+				t.Skip("others cover what this one adds less")
+			}
+			par := solvers.Params{Tol: fine, Operator: test.operator, Rank: test.rank}
+			if test.rank == 0 {
+				par.Preconditioner = "none"
+			}
+			solvertest.Run(t, solvertest.Suite{Method: solvers.CG, Params: par, Kernels: []kernels.Kernel{test.kernel}})
+		})
+	}
 }
 
 func TestPrimal(t *testing.T) {

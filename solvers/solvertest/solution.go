@@ -113,8 +113,18 @@ func testSmallLambda(c *cell) {
 		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)
-			if cond := o.a * norm(o.inverse); cond > 1e10 {
+			cond := o.a * norm(o.inverse)
+			if cond > 1e10 {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
+			}
+			if single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32; single && cond > 1e5 {
+				// Refinement needs one digit of an inner solution, which rounding by 10⁻⁷
+				// and 10⁵ may take.
+				_, err := solvers.Solve(c.Context(), c.dev, p, c.par)
+				if short := new(solvers.ConvergenceError); err != nil && !errors.As(err, &short) {
+					c.Errorf("not a ConvergenceError: %v", err)
+				}
+				continue
 			}
 			c.compare("values", values(p, c.solve(p), p.X), p.Y, func(i, j int) float64 { return o.valueBound(p.X.Row(i), j) })
 		}
@@ -222,8 +232,10 @@ func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise f
 			}
 			scale = o.a*norm(column(res.Coef, j)) + norm(p.X)*o.y[j]*2
 		} else {
-			r, size = backend.NewHost[float64](n+1, 1), column(p.Y, j)
+			r, size = backend.NewHost[float64](n+1, 1), backend.NewHost[float64](n, 1)
+			ybar := mean(p, p.Y)[j]
 			for i := range n {
+				size.Data[i] = p.Y.Row(i)[j] - ybar
 				a := res.Alpha.Row(i)[j]
 				r.Data[i] = f.Row(i)[j] + p.Lambda/weight(i)*a - p.Y.Row(i)[j]
 				if p.Intercept {
@@ -272,15 +284,18 @@ func testSingular(c *cell) {
 			c.Fatal("a singular system was solved")
 		}
 		var pivot *backend.PivotError
-		if !errors.As(err, &pivot) || !errors.Is(err, backend.ErrNotPosDef) {
+		var short *solvers.ConvergenceError
+		switch {
+		case errors.As(err, &short) && (c.method == solvers.CG || c.method == solvers.Mixed):
+		case !errors.As(err, &pivot) || !errors.Is(err, backend.ErrNotPosDef):
 			c.Errorf("not a PivotError: %v", err)
 		}
-		if !strings.Contains(err.Error(), "raise lambda above") {
+		if !strings.Contains(err.Error(), "raise lambda") {
 			c.Errorf("the error does not say what to do: %v", err)
 		}
 		c.nothingLeft()
 	}
-	if c.method == solvers.Dual {
+	if c.method != solvers.Primal {
 		copy(p.X.Row(20), p.X.Row(3))
 		refused(p)
 		return

@@ -1,0 +1,276 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// CG is block conjugate gradients, preconditioned by a low-rank approximation of
+// K: O(n²) time for an iteration when K is stored, O(n²d) when it is not, and
+// then no memory that grows faster than n.
+const CG Method = "cg"
+
+// cgChoice is how cg goes about a problem.
+type cgChoice struct {
+	Operator   Operator
+	Rank       int
+	iterations int // about, in all
+}
+
+// cgEstimate chooses how K is kept and the rank, by the estimated spectrum.
+func cgEstimate(z *sizes, par Params) (estimate, error) {
+	if err := z.soluble(CG); err != nil {
+		return estimate{}, err
+	}
+	list := operators
+	if par.Operator != OperatorAuto {
+		list = []Operator{par.Operator}
+	}
+	var best, least estimate
+	for _, o := range list {
+		if par.Operator == OperatorAuto && o.single() && !z.singleEnough() {
+			continue
+		}
+		for _, rank := range z.ranks(par) {
+			e := z.cgEstimate(o, rank, par)
+			need := e.bytesOf(z.n)
+			if need <= z.available && (best.bytesOf == nil || e.cost < best.cost) {
+				best = e
+			}
+			if least.bytesOf == nil || need < least.bytesOf(z.n) {
+				least = e
+			}
+		}
+	}
+	if best.bytesOf == nil {
+		best = least
+	}
+	return best, nil
+}
+
+// singleEnough tells whether λ stands out of the rounding of products in
+// float32, which is some 10⁻⁷ of the norm of K.
+func (z *sizes) singleEnough() bool {
+	const margin = 32
+	return z.p.Lambda > margin*0x1p-23*z.spectrum().largest()
+}
+
+// ranks lists those among which the cheapest is taken.
+func (z *sizes) ranks(par Params) []int {
+	switch {
+	case par.Preconditioner == "none":
+		return []int{0}
+	case par.Rank > 0:
+		return []int{min(par.Rank, z.n)}
+	}
+	list := []int{0}
+	for k := 32; k <= min(z.n/2, 8192); k += k / 2 {
+		list = append(list, k)
+	}
+	return list
+}
+
+// cgEstimate is that of one choice.
+func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
+	its := z.spectrum().iterations(rank, par.tol())
+	if o.single() {
+		its += 5 // each refinement begins anew
+	}
+	n, c := float64(z.n), min(z.columns, blockWidth)
+	k := float64(rank)
+	product, flops := z.gramMulCost(c, o.single()), backend.GramMulFlops(z.n, z.n, z.d, z.columns)
+	gram, gramFlops := 0.0, 0.0
+	if o.stored() {
+		product, flops = z.symmCost(c, o.single()), backend.SymmFlops(z.n, z.columns)
+		gram, gramFlops = z.gramCost(o.single()), backend.GramFlops(z.n, z.n, z.d, true)
+	}
+	checks := 1.0
+	if o.single() {
+		checks = 2
+	}
+	// F is made by products of half of its columns with the rest, twice, and G by
+	// as much again.
+	factor := 4*n*k*k + 2*n*k*(float64(z.d)+kernelValue) + k*k*k
+	step := product + 4*n*k*float64(c)/rateThin/2 + stepOverhead
+	blocks := math.Ceil(float64(z.columns) / blockWidth)
+	e := estimate{
+		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
+		cost:   lookOverhead + gram + factor + blocks*float64(its)*step + checks*z.gramMulCost(z.t, false),
+		stages: []stage{
+			{"factor", 4*n*k*k + 2*n*k*float64(z.d)},
+			{"gram", gramFlops},
+			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*backend.GramMulFlops(z.n, z.n, z.d, z.t)},
+		},
+		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
+		note:    fmt.Sprintf("%s, rank %d, about %d iterations", o.text(), rank, its),
+	}
+	return e
+}
+
+// cgBytes: X, the outer loop, and the most of what is there together while the
+// preconditioner is made, while the operator is, and while both are used.
+func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
+	c := min(z.columns, blockWidth)
+	make, keep := int64(0), int64(0)
+	if rank > 0 {
+		g := elements(n, rank)
+		make = sum(bytes(g), max(lowRankScratch(name, rank, z.d), bytes(elements(rank, rank+c))))
+		keep = bytes(add(g, elements(rank, c)))
+		if o.single() {
+			make = max(make, sum(keep, keep/2))
+			keep /= 2
+		}
+	}
+	operator := operatorBytes(z, o, n)
+	stays := operator
+	if o == Stored32 {
+		stays -= elementBytes[float32](elements(n, z.d))
+	}
+	block := conjugateBytes[float64](n, z.columns)
+	if o.single() {
+		block = conjugateBytes[float32](n, z.columns)
+	}
+	most := max(make, add(keep, operator), sum(keep, stays, block))
+	return sum(z.place(n), z.refinedBytes(n), most)
+}
+
+// cg solves by conjugate gradients; in float64 when float32 does not do and
+// neither was asked for.
+func (w *work) cg() error {
+	choice := w.plan.choice.(cgChoice)
+	var err error
+	if w.saver, err = newSaver(w, [2]any{choice.Operator, choice.Rank}); err != nil {
+		return err
+	}
+	x, err := w.placeX()
+	if err != nil {
+		return w.fail(err)
+	}
+	rungs := []rung{w.conjugateRung(choice.Operator, choice.Rank, x)}
+	if choice.Operator.single() && w.par.Operator == OperatorAuto {
+		double := Unstored64
+		if w.plan.sizes.cgBytes(Stored64, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
+			double = Stored64
+		}
+		if w.plan.sizes.cgBytes(double, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
+			rungs = append(rungs, w.conjugateRung(double, choice.Rank, x))
+		}
+	}
+	return w.refine(x, rungs...)
+}
+
+// conjugateRung is conjugate gradients with one way to keep K.
+func (w *work) conjugateRung(o Operator, rank int, x backend.Matrix[float64]) rung {
+	return rung{method: CG, text: "cg, " + o.text(), make: func() (inner, error) {
+		columns := w.s.t
+		if w.s.bordered() {
+			columns++
+		}
+		if o.single() {
+			return w.newCG32(o, rank, columns, x)
+		}
+		return w.newCG64(o, rank, columns, x)
+	}}
+}
+
+func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64]) (inner, error) {
+	p, err := w.newPreconditioner(rank, columns, epsilon, x)
+	if err != nil {
+		return nil, err
+	}
+	a, err := w.operator64(o, x)
+	if err != nil {
+		return nil, err
+	}
+	var pre preconditioner[float64]
+	if p != nil {
+		pre = p
+	}
+	c, err := newConjugate64(w, a, pre, columns)
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	if p != nil {
+		c.also = []freer{p.own, p.t}
+	}
+	return c, nil
+}
+
+func (w *work) newCG32(o Operator, rank, columns int, x backend.Matrix[float64]) (inner, error) {
+	p64, err := w.newPreconditioner(rank, columns, epsilonSingle, x)
+	if err != nil {
+		return nil, err
+	}
+	var p *lowRank[float32]
+	var pre preconditioner[float32]
+	if p64 != nil {
+		if p, err = narrowed(p64, w.mem, w.dev, w.b32); err != nil {
+			return nil, w.fail(err)
+		}
+		pre = p
+	}
+	var a operator[float32]
+	err = w.timed("gram", &w.res.Seconds.Gram, func() (err error) {
+		a, err = newOperator32(w, o)
+		return err
+	})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	c, err := newConjugate32(w, a, pre, columns)
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	if p != nil {
+		c.also = []freer{p.own, p.t}
+	}
+	return c, nil
+}
+
+// operator64 makes the operator; that of a stored one is a stage of the work.
+func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[float64], err error) {
+	if !o.stored() {
+		return newOperator(w, o, x)
+	}
+	err = w.timed("gram", &w.res.Seconds.Gram, func() (err error) {
+		a, err = newOperator(w, o, x)
+		return err
+	})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	return a, nil
+}
+
+// newPreconditioner returns nil for rank 0. unit is the rounding of the precision
+// in which it is to be used.
+func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matrix[float64]) (*lowRank[float64], error) {
+	if rank == 0 {
+		return nil, nil
+	}
+	var p *lowRank[float64]
+	err := w.timed("factor", &w.res.Seconds.Factor, func() error {
+		f, err := w.mem.new(w.s.n, rank)
+		if err != nil {
+			return err
+		}
+		task := lowRankTask{ctx: w.ctx, b: w.b, mem: w.mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
+		got, _, err := lowRankMakers[w.par.preconditioner()](task, f)
+		if err != nil {
+			return err
+		}
+		if got == 0 { // K is 0
+			w.mem.free(f)
+			return nil
+		}
+		w.res.Rank = got
+		p, w.res.Jitter, err = newLowRank(w.mem, w.b, f, got, w.s.shift(), min(columns, blockWidth), unit)
+		return err
+	})
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	return p, nil
+}

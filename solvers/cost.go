@@ -1,0 +1,59 @@
+package solvers
+
+// The cost model: the modelled time of a step in operations at the rate of a
+// large matrix product in float64. Only ratios matter for a choice; the constants
+// are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
+// n = 10,000. The choice depends on the problem and these constants only, so it
+// is the same on every device.
+const (
+	rateProduct = 1.0  // Gemm and Syrk
+	ratePotrf   = 0.95 // its panels run below the rate of a product
+	rateSingle  = 2.0  // float32 beside float64
+	rateThin    = 0.15 // products and solves with few columns: bound by memory
+
+	// An exponential or a power, with what surrounds it.
+	kernelValue = 30.0
+	// A step of an iteration beside its products: a dozen short operations.
+	stepOverhead = 5e7
+	// A sample's eigenvalues, and what else is done before an iteration.
+	lookOverhead = 3e9
+)
+
+// gramCost is that of K, or of a product with it that is not stored, which costs
+// little more: half of the values serve for both of their places.
+func (z *sizes) gramCost(single bool) float64 {
+	value := kernelValue
+	if z.linear {
+		value = 2
+	}
+	c := float64(z.n) * float64(z.n) * (float64(z.d) + value)
+	if single {
+		c /= 1.5
+	}
+	return c
+}
+
+// gramMulCost is that of K·V, V n×c.
+func (z *sizes) gramMulCost(c int, single bool) float64 {
+	return z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
+}
+
+// symmCost is that of a product of a stored K and c columns, or of a solve with a
+// triangle and its transpose: K goes through memory, and each column through the
+// caches.
+func (z *sizes) symmCost(c int, single bool) float64 {
+	square := float64(z.n) * float64(z.n)
+	if single {
+		return square * (5 + 5*float64(c))
+	}
+	return square * (12 + 4*float64(c))
+}
+
+func (z *sizes) potrfCost(single bool) float64 {
+	n := float64(z.n)
+	c := n * n * n / 3 / ratePotrf
+	if single {
+		c /= rateSingle
+	}
+	return c
+}

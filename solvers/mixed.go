@@ -1,0 +1,205 @@
+package solvers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32 as the preconditioner of conjugate
+// gradients in float64 on the true system: the work of the factor at the rate of
+// float32, the residual of float64. Where iterative refinement with such a factor
+// would diverge, for a condition above 10⁷, conjugate gradients only take longer.
+const Mixed Method = "mixed"
+
+// mixedSteps is how many iterations are tried before the factor is taken to be
+// too rough: more of them cost as much as a factor in float64.
+const mixedSteps = 60
+
+type mixedChoice struct{ Operator Operator }
+
+func mixedEstimate(z *sizes, par Params) (estimate, error) {
+	if err := z.soluble(Mixed); err != nil {
+		return estimate{}, err
+	}
+	if par.Operator.single() {
+		return estimate{}, fmt.Errorf("solvers: mixed: the operator is in float64: %q is not: use %q, %q or the method cg", par.Operator, Stored64, Unstored64)
+	}
+	list := []Operator{Unstored64, Stored64}
+	if par.Operator != OperatorAuto {
+		list = []Operator{par.Operator}
+	}
+	var best estimate
+	for i, o := range list {
+		e := z.mixedEstimate(o, par)
+		if i == 0 || e.cost < best.cost && e.bytesOf(z.n) <= z.available {
+			best = e
+		}
+	}
+	return best, nil
+}
+
+// mixedEstimate is that of one operator.
+func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
+	// The factor is right to 2⁻²³ of the norm of K, and its condition is what
+	// that is beside λ.
+	condition := 1 + 0x1p-22*z.spectrum().largest()/z.p.Lambda
+	root := math.Sqrt(condition)
+	its := max(2, math.Ceil(math.Log(2/par.tol())/math.Log((root+1)/(root-1))))
+	if !(its < 1e6) {
+		its = 1e6
+	}
+	product, flops, gram := z.gramMulCost(z.columns, false), backend.GramMulFlops(z.n, z.n, z.d, z.columns), 0.0
+	if o.stored() {
+		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.gramCost(false)
+	}
+	e := estimate{
+		choice: mixedChoice{o},
+		cost: lookOverhead + z.gramCost(true) + gram + z.potrfCost(true) +
+			its*(product+z.symmCost(z.columns, true)+stepOverhead) + z.gramMulCost(z.t, false),
+		stages: []stage{
+			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
+			{"factor", backend.PotrfFlops(z.n)},
+			{"solve", its*(flops+2*backend.TrsmFlops(z.n, z.columns)) + backend.GramMulFlops(z.n, z.n, z.d, z.t)},
+		},
+		bytesOf: func(n int) int64 {
+			factor := symmetricBytes(z.dev.F32(), n)
+			points := elementBytes[float32](elements(n, z.d))
+			c := min(z.columns, blockWidth)
+			block := add(conjugateBytes[float64](n, z.columns), elementBytes[float32](elements(n, c)))
+			return sum(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
+		},
+		note: fmt.Sprintf("%s, about %d iterations", o.text(), int(its)),
+	}
+	if o.stored() {
+		e.stages[0].flops *= 2
+	}
+	return e
+}
+
+// mixed falls back to the factor in float64 when that in float32 does not do and
+// it fits.
+func (w *work) mixed() error {
+	choice := w.plan.choice.(mixedChoice)
+	var err error
+	if w.saver, err = newSaver(w, choice); err != nil {
+		return err
+	}
+	x, err := w.placeX()
+	if err != nil {
+		return w.fail(err)
+	}
+	rungs := []rung{{method: Mixed, text: "mixed", make: func() (inner, error) { return w.newMixed(choice.Operator, x) }}}
+	dual, err := dualEstimate(w.plan.sizes, w.par)
+	if err == nil && dual.bytesOf(w.s.n) <= w.plan.available {
+		rungs = append(rungs, w.direct(x))
+	}
+	return w.refine(x, rungs...)
+}
+
+func (w *work) newMixed(o Operator, x backend.Matrix[float64]) (inner, error) {
+	a, err := w.operator64(o, x)
+	if err != nil {
+		return nil, err
+	}
+	factor, err := w.factor32()
+	if err != nil {
+		a.Free()
+		return nil, err
+	}
+	columns := w.s.t
+	if w.s.bordered() {
+		columns++
+	}
+	p := &singleFactor{w: w, a: factor}
+	if p.t, err = newMatrix(w.mem, w.b32, w.s.n, min(columns, blockWidth)); err != nil {
+		return nil, w.fail(err)
+	}
+	c, err := newConjugate64(w, a, p, columns)
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	c.most = mixedSteps
+	c.also = []freer{p.a, p.t}
+	return c, nil
+}
+
+// factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a
+// pivot fails the rounding of float32, then ten times that, and so on.
+func (w *work) factor32() (symmetric[float32], error) {
+	s := w.s
+	x, err := w.placeX32()
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	defer w.mem.free(x)
+	a, err := newSymmetric(w.mem, w.b32, s.n)
+	if err != nil {
+		return nil, w.fail(err)
+	}
+	delta := 0.0
+	for {
+		err = w.timed("gram", &w.res.Seconds.Gram, func() error {
+			a.gram(s.Kernel, x)
+			shift := make([]float32, 0, 1)
+			for _, v := range s.shift() {
+				shift = append(shift, float32(v+delta))
+			}
+			a.addDiag(shift)
+			return nil
+		})
+		if err != nil {
+			return nil, w.fail(err)
+		}
+		before, err := a.diagonal()
+		if err != nil {
+			return nil, w.fail(err)
+		}
+		err = w.timed("factor", &w.res.Seconds.Factor, a.factor)
+		if err == nil {
+			w.res.Jitter = delta
+			return a, nil
+		}
+		if !errors.Is(err, backend.ErrNotPosDef) {
+			return nil, w.fail(err)
+		}
+		most := 0.0
+		for _, v := range before {
+			most = larger(most, float64(v)-delta)
+		}
+		first := 0x1p-23 * math.Sqrt(float64(s.n)) * most
+		delta = max(10*delta, first)
+		// With δ far above λ the factor says nothing about the small eigenvalues.
+		if !(delta <= 1e4*first && delta <= 1e4*s.Lambda) {
+			w.mem.free(a)
+			return nil, &insufficient{fmt.Errorf("solvers: mixed: K + λI has no factor in float32 (%w)", err)}
+		}
+	}
+}
+
+// singleFactor applies the inverse of a factor in float32.
+type singleFactor struct {
+	w *work
+	a symmetric[float32]
+	t backend.Matrix[float32] // n×c
+}
+
+func (p *singleFactor) apply(z, r backend.Matrix[float64]) error {
+	n, c := r.Dims()
+	t := p.t.View(0, 0, n, c)
+	if err := p.w.b.Sync(); err != nil {
+		return err
+	}
+	p.w.dev.Narrow(t, r)
+	if err := p.w.dev.Sync(); err != nil {
+		return err
+	}
+	p.a.solve(t)
+	if err := p.w.b32.Sync(); err != nil {
+		return err
+	}
+	p.w.dev.Widen(z, t)
+	return p.w.dev.Sync()
+}

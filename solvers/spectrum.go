@@ -1,0 +1,217 @@
+package solvers
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// A spectrum is an estimate of the eigenvalues of W^½ K W^½ from a sample of its
+// rows: those of the sample's matrix times n/m. The large ones are right to
+// 1/√m; those of the bulk, which no sample of m rows can tell apart, come out as
+// the mean of the bulk spread over m instead of n values, and that is corrected.
+type spectrum struct {
+	n      int
+	sigma  []float64 // of the sample, times n/m, falling
+	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
+	lambda float64
+}
+
+// sampleRows is the number of rows of the sample: the cost is its cube, some 20
+// ms, and what is to be told apart from it are some hundred eigenvalues.
+const sampleRows = 320
+
+// spectrum returns the estimate, made once.
+func (z *sizes) spectrum() *spectrum {
+	if z.seen == nil {
+		z.seen = newSpectrum(newSamples(z.p))
+	}
+	return z.seen
+}
+
+func newSpectrum(s *samples) *spectrum {
+	m := min(s.n, sampleRows)
+	chosen := make([]int, s.n)
+	for i := range chosen {
+		chosen[i] = i
+	}
+	if m < s.n {
+		chosen = rand.New(rand.NewPCG(1, 0x737065637472)).Perm(s.n)[:m]
+	}
+	x, root := backend.NewHost[float64](m, s.d), make([]float64, m)
+	for i, row := range chosen {
+		s.fill(x.View(i, 0, 1, s.d), s.X, s.meanX, row, false)
+		root[i] = math.Sqrt(s.weightOf(row))
+	}
+	a := newSmall(m, m)
+	for i := range m {
+		for j := range i + 1 {
+			v := kernels.Eval(s.Kernel, x.Row(i), x.Row(j)) * root[i] * root[j]
+			a.set(i, j, v)
+			a.set(j, i, v)
+		}
+	}
+	e := &spectrum{n: s.n, sigma: a.eigenvalues(), lambda: s.Lambda}
+	slices.SortFunc(e.sigma, func(a, b float64) int {
+		switch {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	e.tail = make([]float64, m+1)
+	for j := m - 1; j >= 0; j-- {
+		e.sigma[j] = max(e.sigma[j], 0) * float64(s.n) / float64(m)
+		e.tail[j] = e.tail[j+1] + e.sigma[j]
+	}
+	return e
+}
+
+// largest is the estimated norm of K.
+func (e *spectrum) largest() float64 { return e.sigma[0] }
+
+// after is about the largest eigenvalue when j have been taken away. Beyond half
+// of the sample it falls no further than the trace says.
+func (e *spectrum) after(j int) float64 {
+	m := len(e.sigma)
+	if m == e.n { // nothing is estimated
+		if j >= m {
+			return 0
+		}
+		return e.sigma[j]
+	}
+	at := min(j, m/2)
+	bulk := e.tail[at] / float64(m-at)
+	rest := max(e.sigma[at]-bulk, 0)
+	if j > at { // the tail is taken away evenly
+		rest *= max(0, float64(e.n-j)) / float64(e.n-at)
+	}
+	return rest + e.tail[at]/float64(max(e.n-at, 1))
+}
+
+// iterations is about how many iterations conjugate gradients take with a
+// preconditioner of rank k to reduce the residual by tol: some for single
+// eigenvalues that are left outside, and the rest by the condition of those below
+// (Axelsson and Lindskog 1986). The preconditioner is taken to do as well as the
+// best of half its rank.
+func (e *spectrum) iterations(k int, tol float64) int {
+	if e.lambda == 0 {
+		return e.n
+	}
+	best := math.Inf(1)
+	for outside := 0; outside <= min(e.n, 512); outside += 1 + outside/8 {
+		condition := 1 + e.after(k/2+outside)/e.lambda
+		best = min(best, float64(outside)+math.Sqrt(condition)/2*math.Log(2/tol))
+	}
+	if !(best < 1e9) {
+		return 1e9 // K is not finite, or nearly so
+	}
+	return max(1, int(math.Ceil(best)))
+}
+
+// eigenvalues returns those of s, which is symmetric and overwritten, in no
+// order: Householder's reduction to a tridiagonal matrix, and the implicit QL
+// method on that (Golub and Van Loan 2013, 8.3).
+func (s small) eigenvalues() []float64 {
+	n := s.rows
+	d, e := make([]float64, n), make([]float64, n)
+	v, p := make([]float64, n), make([]float64, n)
+	for k := range n - 1 {
+		// Column k below the diagonal is reflected onto its first element.
+		scale := 0.0
+		for i := k + 1; i < n; i++ {
+			scale = math.Max(scale, math.Abs(s.at(i, k)))
+		}
+		if !(scale > 0) {
+			continue
+		}
+		size := 0.0
+		for i := k + 1; i < n; i++ {
+			v[i] = s.at(i, k) / scale
+			size += v[i] * v[i]
+		}
+		alpha := -math.Copysign(math.Sqrt(size), v[k+1])
+		e[k] = alpha * scale
+		size -= v[k+1] * alpha // half of ‖v‖² once v is changed
+		v[k+1] -= alpha
+		if !(size > 0) {
+			continue
+		}
+		dot := 0.0
+		for i := k + 1; i < n; i++ {
+			sum := 0.0
+			row := s.data[i*n:]
+			for j := k + 1; j < n; j++ {
+				sum += row[j] * v[j]
+			}
+			p[i] = sum / size
+			dot += p[i] * v[i]
+		}
+		half := dot / (2 * size)
+		for i := k + 1; i < n; i++ {
+			p[i] -= half * v[i]
+		}
+		for i := k + 1; i < n; i++ {
+			row := s.data[i*n:]
+			for j := k + 1; j < n; j++ {
+				row[j] -= v[i]*p[j] + p[i]*v[j]
+			}
+		}
+	}
+	for i := range n {
+		d[i] = s.at(i, i)
+	}
+	tridiagonal(d, e)
+	return d
+}
+
+// tridiagonal overwrites the diagonal d with the eigenvalues of the symmetric
+// tridiagonal matrix whose other diagonal is e, of which the last element is 0.
+func tridiagonal(d, e []float64) {
+	n := len(d)
+	for l := range n {
+		for range 60 { // 2 are usual; what is left after many is rounding
+			m := l
+			for ; m < n-1; m++ {
+				if math.Abs(e[m]) <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1])) {
+					break
+				}
+			}
+			if m == l {
+				break
+			}
+			g := (d[l+1] - d[l]) / (2 * e[l])
+			r := math.Hypot(g, 1)
+			g = d[m] - d[l] + e[l]/(g+math.Copysign(r, g))
+			s, c, p := 1.0, 1.0, 0.0
+			i := m - 1
+			for ; i >= l; i-- {
+				f, b := s*e[i], c*e[i]
+				r = math.Hypot(f, g)
+				e[i+1] = r
+				if r == 0 {
+					d[i+1] -= p
+					e[m] = 0
+					break
+				}
+				s, c = f/r, g/r
+				g = d[i+1] - p
+				r = (d[i]-g)*s + 2*c*b
+				p = s * r
+				d[i+1] = g + p
+				g = c*r - b
+			}
+			if r == 0 && i >= l {
+				continue
+			}
+			d[l] -= p
+			e[l] = g
+			e[m] = 0
+		}
+	}
+}
