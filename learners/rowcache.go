@@ -3,6 +3,7 @@ package learners
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -58,7 +59,7 @@ func newRowCache[T backend.Float](ctx context.Context, b backend.Backend[T], k k
 	slots := int(min(int64(n), max(bytes/(size*int64(n)), int64(least), int64(batch))))
 	c := &rowCache[T]{
 		b: b.With(ctx, nil), k: k, host: x, diag: make([]T, n),
-		rows: backend.NewHost[T](slots, n), slot: filledInts(n, -1), owner: filledInts(slots, -1),
+		rows: takeRows[T](slots, n), slot: filledInts(n, -1), owner: filledInts(slots, -1),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
 		batch: batch, gathered: backend.NewHost[T](batch, x.Cols),
 	}
@@ -108,8 +109,22 @@ func diagonal[T backend.Float](k kernels.Kernel, x []T) T {
 	return T(kernels.Diag(k, wide))
 }
 
-// close gives the memory of the device back.
+// rowMemory holds the rows of caches that were closed: SMO on pairs of classes
+// makes hundreds, and clearing their memory would cost as much as the rows.
+var rowMemory sync.Pool
+
+// takeRows returns slots rows of n elements with any contents.
+func takeRows[T backend.Float](slots, n int) backend.Host[T] {
+	data, _ := rowMemory.Get().(*[]T)
+	if data == nil || cap(*data) < slots*n {
+		return backend.NewHost[T](slots, n)
+	}
+	return backend.Host[T]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
+}
+
+// close gives the memory of the device back, and the rows to the next cache.
 func (c *rowCache[T]) close() {
+	rowMemory.Put(&c.rows.Data)
 	c.x.Free()
 	if c.out != nil {
 		c.out.Free()
