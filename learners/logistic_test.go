@@ -1,0 +1,236 @@
+package learners_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestLogistic(t *testing.T) {
+	for name, test := range map[string]struct {
+		l         learners.Logistic
+		condition float64
+	}{
+		// The tolerance of the loss, 1e-15, is the square of that of w, by a
+		// Hessian whose condition is below 100: 3e-7 against 1e-13.
+		"newton":    {learners.Logistic{Lambda: 1, Tol: 1e-15}, 1e7},
+		"reference": {learners.Logistic{Lambda: 1, Tol: 1e-15, Reference: true, NoIntercept: true}, 1e7},
+		"lbfgs":     {learners.Logistic{Lambda: 1, Tol: 1e-14, Solver: learners.LogisticLBFGS}, 1e8},
+		"descent":   {learners.Logistic{Lambda: 5, Tol: 1e-13, Solver: learners.LogisticDescent}, 1e8},
+		"sgd":       {learners.Logistic{Lambda: 1, Solver: learners.LogisticSGD, Batch: 8}, 1e13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:   "logistic",
+				Task:      learners.Classification,
+				Fit:       fitter(test.l.Fit),
+				Unfitted:  []learners.Model{&learners.LogisticModel{}, (*learners.LogisticModel)(nil)},
+				Condition: test.condition,
+			})
+		})
+	}
+}
+
+// classTable returns one of the larger data: standardised features and the
+// places of the classes.
+func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []string) {
+	t.Helper()
+	data, err := dataset.ReadCSV("../../shared/data/"+name, nil)
+	if err != nil {
+		t.Skipf("needs the larger data: %v", err)
+	}
+	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{target}, Labels: true, Standardize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = e.Features(data); err != nil {
+		t.Fatal(err)
+	}
+	if y, err = e.Targets(data); err != nil {
+		t.Fatal(err)
+	}
+	return x, y, e.Classes()
+}
+
+// TestLogisticAgainstScikitLearn: the same minimum by every solver, with two
+// classes and with three, with weights and without.
+func TestLogisticAgainstScikitLearn(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, data := range []string{"breast_cancer.csv", "wine.csv"} {
+		x, y, classes := classTable(t, data, "target")
+		n, d := x.Dims()
+		weights := make([]float64, n)
+		for i := range weights {
+			weights[i] = float64(1 + i%3)
+		}
+		var peer []struct {
+			Coef      [][]float64
+			Intercept []float64
+			Proba     [][]float64
+			Loss      float64
+		}
+		var both struct{ Models any }
+		both.Models = &peer
+		scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "w": weights}, `
+from sklearn.linear_model import LogisticRegression
+two = len(set(a["y"])) == 2
+out["Models"] = []
+for w in [np.ones(len(a["w"])), a["w"]]:
+    m = LogisticRegression(C=0.5, tol=1e-10, max_iter=10000, solver="newton-cg", multi_class="ovr" if two else "multinomial").fit(a["x"], a["y"], sample_weight=w)
+    p = m.predict_proba(a["x"])
+    loss = float(-(w * np.log(p[np.arange(len(p)), a["y"].astype(int)])).sum() + (m.coef_**2).sum())
+    out["Models"].append({"Coef": m.coef_.tolist(), "Intercept": m.intercept_.tolist(), "Proba": p.tolist(), "Loss": loss})
+`, &both)
+		for k, weighted := range []bool{false, true} {
+			want, o := peer[k], learners.Options{Classes: classes}
+			if weighted {
+				o.Weights = weights
+			}
+			for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+				l := learners.Logistic{Lambda: 2, Solver: solver, Tol: 1e-13, MaxIter: 100000}
+				m, err := l.Fit(t.Context(), dev, x, y, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				loss := fact(t, m, "loss").(float64)
+				// Both are minima, known to their tolerances; a minimum is
+				// flat, so that the loss is known better than w.
+				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss)
+				proba, err := m.Proba(t.Context(), dev, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				worst := 0.0
+				for c := range want.Coef {
+					for p := range d {
+						worst = max(worst, near(t, data+" coef", m.Coef().At(p, c), want.Coef[c][p], 2e-5))
+					}
+					near(t, data+" intercept", m.Intercept()[c], want.Intercept[c], 2e-5)
+				}
+				for i := range n {
+					for c := range classes {
+						near(t, data+" proba", proba.At(i, c), want.Proba[i][c], 2e-5)
+					}
+				}
+				t.Logf("%s, weights %t, %s: loss %.10g, scikit-learn's %.10g; weights differ by at most %.2g; %v evaluations", data, weighted, solver, loss, want.Loss, worst, fact(t, m, "evaluations"))
+			}
+		}
+	}
+}
+
+// TestLogisticClosedForms: one sample of each class at ±1, and no features but
+// a constant.
+func TestLogisticClosedForms(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		// By symmetry b = 0, and 2/(1+e^w) = λw: at w = 1 λ = 2/(1+e).
+		lambda := 2 / (1 + math.E)
+		for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+			m, err := learners.Logistic{Lambda: lambda, Solver: solver, Tol: 1e-15}.Fit(t.Context(), dev,
+				mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{-1, 1}), learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // √ of the tolerance of the loss
+			near(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
+		}
+		// Probabilities are the parts of the classes where x tells nothing, also
+		// without a penalty and with weights.
+		for _, reference := range []bool{false, true} {
+			m, err := learners.Logistic{Lambda: 1, Reference: reference, Tol: 1e-15}.Fit(t.Context(), dev,
+				mat.NewDense(6, 1, nil), mat.NewDense(6, 1, []float64{0, 0, 1, 1, 2, 2}), learners.Options{Weights: []float64{1, 1, 1, 0, 3, 2}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := m.Proba(t.Context(), dev, mat.NewDense(1, 1, []float64{0}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c, want := range []float64{0.25, 0.125, 0.625} {
+				near(t, "p", p.At(0, c), want, 1e-6)
+			}
+			if b := m.Intercept(); reference && b[2] != 0 {
+				t.Errorf("the reference has the intercept %v", b[2])
+			} else if !reference {
+				near(t, "Σ b", b[0]+b[1]+b[2], 0, 1e-6)
+			}
+		}
+	})
+}
+
+// TestLogisticSeparable: without a penalty it is said that there is no minimum;
+// with a small one there is.
+func TestLogisticSeparable(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x := mat.NewDense(6, 2, []float64{0, 0, 1, 0, 0, 1, 3, 3, 4, 3, 3, 4})
+	two, three := mat.NewDense(6, 1, []float64{0, 0, 0, 1, 1, 1}), mat.NewDense(6, 1, []float64{0, 1, 2, 3, 3, 3})
+	for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+		for _, y := range []*mat.Dense{two, three} {
+			_, err := learners.Logistic{Solver: solver}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err == nil || !strings.Contains(err.Error(), "the classes can be separated") {
+				t.Errorf("%s: got %v", solver, err)
+			}
+			m, err := learners.Logistic{Solver: solver, Lambda: 1e-3, MaxIter: 1000000}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Errorf("%s: %v", solver, err)
+			} else if !mat.Equal(labels(t, dev, m, x), y) {
+				t.Errorf("%s: not separated", solver)
+			}
+		}
+	}
+	// What overlaps has a minimum without a penalty.
+	x = mat.NewDense(8, 1, []float64{0, 1, 2, 3, 1, 2, 3, 4})
+	y := mat.NewDense(8, 1, []float64{0, 0, 0, 0, 1, 1, 1, 1})
+	var found []float64
+	for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
+		m, err := learners.Logistic{Solver: solver, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, m.Coef().At(0, 0))
+		near(t, string(solver), found[len(found)-1], found[0], 1e-5*found[0])
+	}
+	_, err = learners.Logistic{Solver: learners.LogisticLBFGS, Lambda: 1e-3, MaxIter: 1, Tol: 1e-15}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err == nil || !strings.Contains(err.Error(), "did not converge within 1 iterations") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLogisticSGD: near the minimum, in the loss.
+func TestLogisticSGD(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := wholeNumbers(500, 4, 3, 2)
+	t.Log("seed 2")
+	exact, err := learners.Logistic{Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch, epochs := range map[int]int{1: 20, 10: 200} {
+		m, err := learners.Logistic{Lambda: 1, Solver: learners.LogisticSGD, Batch: batch, MaxIter: epochs}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := fact(t, m, "loss").(float64), fact(t, exact, "loss").(float64)
+		t.Logf("batches of %d: loss %v, at the minimum %v", batch, got, want)
+		if got < want*(1-1e-9) || got > 1.1*want { // at 0 it is 500 ln 3, six times as much
+			t.Errorf("batches of %d: loss %v, at the minimum %v", batch, got, want)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package learners
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// logit is the objective of logistic regression,
+//
+//	F(W, b) = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
+//
+// on the device. Its point θ is the (d+1)×C matrix of W and, in the last row,
+// the intercepts of centred samples: f(x) = Wᵀ(x − x̄) + b. Without intercept
+// nothing is centred and the last row stays 0. C is 1 for two classes, K for
+// the symmetric form of K classes, and K−1 where the last is the reference,
+// whose f is 0.
+type logit struct {
+	t         *task
+	threads   int
+	hx        backend.Host[float64]
+	n, d, c   int
+	reference bool
+	index     []int // class of each sample; −1 for one of weight 0 whose class no other has
+	weights   []float64
+	lambda    float64
+	mean      []float64 // x̄; nil without intercept
+
+	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
+	// residual holds w_i (p_ic − [y_i = c]) of the last eval.
+	residual backend.Host[float64]
+	shared   bool    // residual and s are the same memory
+	spread   float64 // mean of p(1−p) at the last eval
+	evals    int
+	told     bool // all samples are on the right side of the last eval's decision
+}
+
+// logitBytes is what it takes on the device.
+func logitBytes(n, d, c int) int64 {
+	return 8 * (int64(n)*int64(d+c) + 2*int64(d)*int64(c))
+}
+
+func newLogit(t *task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
+	l := &logit{
+		t: t, threads: max(t.dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
+		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](hx.Rows, c),
+	}
+	if intercept {
+		l.mean = make([]float64, l.d)
+		total := 0.0
+		for i := range l.n {
+			total += l.weight(i)
+		}
+		for i := range l.n {
+			for p, v := range hx.Row(i) {
+				l.mean[p] += l.weight(i) / total * v
+			}
+		}
+	}
+	var err error
+	if l.x, err = backend.Place(t.b, hx); err != nil {
+		return nil, err
+	}
+	if w, ok := t.b.(backend.Wrapper[float64]); ok {
+		l.s, l.shared = w.Wrap(l.residual), true
+	} else {
+		l.s, err = t.b.New(l.n, c)
+	}
+	if err == nil {
+		l.w, err = t.b.New(l.d, c)
+	}
+	if err == nil {
+		l.g, err = t.b.New(l.d, c)
+	}
+	if err != nil {
+		l.free()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *logit) free() {
+	for _, m := range []backend.Matrix[float64]{l.x, l.s, l.w, l.g} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
+
+func (l *logit) weight(i int) float64 {
+	if l.weights == nil {
+		return 1
+	}
+	return l.weights[i]
+}
+
+// zero returns the point 0.
+func (l *logit) zero() backend.Host[float64] { return backend.NewHost[float64](l.d+1, l.c) }
+
+// eval returns F(θ) and sets gradient to its gradient.
+func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
+	b := l.t.b
+	l.evals++
+	if err := b.Upload(l.w, theta.View(0, 0, l.d, l.c)); err != nil {
+		return 0, err
+	}
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.x, l.w, 0, l.s)
+	if err := l.fetch(); err != nil {
+		return 0, err
+	}
+	shift := slices.Clone(theta.Row(l.d))
+	for p, m := range l.mean {
+		for c, v := range theta.Row(p) {
+			shift[c] -= m * v
+		}
+	}
+	value, sums := l.residuals(shift)
+	if !l.shared {
+		if err := b.Upload(l.s, l.residual); err != nil {
+			return 0, err
+		}
+	}
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, l.x, l.s, 0, l.g)
+	if err := b.Download(gradient.View(0, 0, l.d, l.c), l.g); err != nil {
+		return 0, err
+	}
+	square := 0.0
+	for p := range l.d {
+		for c, v := range theta.Row(p) {
+			gradient.Row(p)[c] += l.lambda * v
+			square += v * v
+		}
+		if l.mean != nil {
+			for c, sum := range sums {
+				gradient.Row(p)[c] -= l.mean[p] * sum
+			}
+		}
+	}
+	clear(gradient.Row(l.d))
+	if l.mean != nil {
+		copy(gradient.Row(l.d), sums)
+	}
+	value += l.lambda / 2 * square
+	if value-value != 0 {
+		return 0, errors.New("the loss overflows: scale the features down")
+	}
+	return value, nil
+}
+
+// fetch waits for the scores.
+func (l *logit) fetch() error {
+	if l.shared {
+		return l.t.b.Sync()
+	}
+	return l.t.b.Download(l.residual, l.s)
+}
+
+// lossRows is the number of rows of one part of the sums, so that they do not
+// depend on the number of workers.
+const lossRows = 2048
+
+// residuals turns the scores in l.residual into residuals, and returns the loss
+// and the sum of the residuals of each column.
+func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
+	parts := (l.n + lossRows - 1) / lossRows
+	type part struct {
+		loss, spread float64
+		sums         []float64
+		told         bool
+	}
+	done := make([]part, parts)
+	work := func(k int) {
+		p := part{sums: make([]float64, l.c), told: true}
+		for i := k * lossRows; i < min((k+1)*lossRows, l.n); i++ {
+			row, w := l.residual.Row(i), l.weight(i)
+			for c := range row {
+				row[c] += shift[c]
+			}
+			if w == 0 {
+				clear(row)
+				continue
+			}
+			v, right := l.sample(row, l.index[i])
+			p.loss += w * v
+			p.told = p.told && right
+			for c := range row {
+				q := math.Abs(row[c])
+				p.spread += w * q * (1 - q)
+				row[c] *= w
+				p.sums[c] += row[c]
+			}
+		}
+		done[k] = p
+	}
+	var group sync.WaitGroup
+	for worker := range min(l.threads, parts) {
+		group.Go(func() {
+			for k := worker; k < parts; k += l.threads {
+				work(k)
+			}
+		})
+	}
+	group.Wait()
+	sums, total := make([]float64, l.c), 0.0
+	l.spread, l.told = 0, true
+	for _, p := range done {
+		loss += p.loss
+		l.spread += p.spread
+		l.told = l.told && p.told
+		for c, v := range p.sums {
+			sums[c] += v
+		}
+	}
+	for i := range l.n {
+		total += l.weight(i)
+	}
+	l.spread /= total * float64(l.c)
+	return loss, sums
+}
+
+// sample turns the scores f of a sample into p − [y = c], without cancellation,
+// and returns −ln Pr(y) and whether the class of the sample alone has the
+// largest score.
+func (l *logit) sample(f []float64, class int) (loss float64, right bool) {
+	if len(f) == 1 && !l.reference {
+		z := f[0]
+		if class == 1 {
+			z = -z // now the loss is ln(1 + e^z)
+		}
+		e := math.Exp(-math.Abs(z))
+		loss, right = max(z, 0)+math.Log1p(e), z < 0
+		p := e / (1 + e) // σ(−|z|)
+		if z > 0 {
+			p = 1 / (1 + e)
+		}
+		if class == 1 {
+			p = -p
+		}
+		f[0] = p
+		return loss, right
+	}
+	most := f[0]
+	if l.reference {
+		most = max(most, 0)
+	}
+	for _, v := range f {
+		most = max(most, v)
+	}
+	own := 0.0 // of the reference
+	if class < len(f) {
+		own = f[class]
+	}
+	right = own == most
+	sum, rest := 0.0, 0.0 // rest: of all classes but the sample's
+	for c, v := range f {
+		e := math.Exp(v - most)
+		sum += e
+		if c != class {
+			rest += e
+			right = right && v < own
+		}
+		f[c] = e
+	}
+	if l.reference {
+		e := math.Exp(-most)
+		sum += e
+		if class != len(f) {
+			rest += e
+			right = right && own > 0
+		}
+	}
+	for c := range f {
+		f[c] /= sum
+	}
+	if class < len(f) {
+		f[class] = -rest / sum
+	}
+	return most - own + math.Log(sum), right
+}
+
+// separated is the error that follows when λ = 0 and nothing is misjudged.
+func (l *logit) separated() error {
+	if l.lambda > 0 || !l.told {
+		return nil
+	}
+	return errors.New("the classes can be separated, so that without a penalty w grows without end: raise lambda")
+}
+
+// coef returns W and the intercepts of f(x) = Wᵀx + b at θ, of K > 2 classes
+// always with K columns.
+func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []float64) {
+	columns := l.c
+	if l.reference {
+		columns++
+	}
+	w, b := backend.NewHost[float64](l.d, columns), make([]float64, columns)
+	copy(b, theta.Row(l.d))
+	for p := range l.d {
+		copy(w.Row(p), theta.Row(p))
+		if l.mean != nil {
+			for c, v := range theta.Row(p) {
+				b[c] -= l.mean[p] * v
+			}
+		}
+	}
+	return w, b
+}
+
+// dot is Σ a_pc b_pc.
+func dot(a, b backend.Host[float64]) float64 {
+	sum := 0.0
+	for p := range a.Rows {
+		for c, v := range a.Row(p) {
+			sum += v * b.Row(p)[c]
+		}
+	}
+	return sum
+}
+
+// along returns a + t·b.
+func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {
+	m := backend.NewHost[float64](a.Rows, a.Cols)
+	for p := range a.Rows {
+		for c, v := range a.Row(p) {
+			m.Row(p)[c] = v + t*b.Row(p)[c]
+		}
+	}
+	return m
+}

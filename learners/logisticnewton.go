@@ -1,0 +1,216 @@
+package learners
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// newton minimises F by Newton's method: iteratively reweighted least squares.
+// Each step solves H s = ∇F with the exact Hessian,
+//
+//	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
+//
+// over X̃ = (x − x̄, 1), and is halved until F falls by its share. It stops when
+// what the model of second order still promises is below tol of F.
+func (l *logit) newton(tol float64, most int, at func(iter int, gain float64) error) (backend.Host[float64], int, error) {
+	theta, gradient := l.zero(), l.zero()
+	value, err := l.eval(theta, gradient)
+	if err != nil {
+		return theta, 0, err
+	}
+	for iter := range most {
+		if err := l.separated(); err != nil {
+			return theta, iter, err
+		}
+		step, err := l.newtonStep(gradient)
+		if err != nil {
+			return theta, iter, err
+		}
+		decrement := dot(step, gradient)
+		gain := decrement / 2 / max(value, math.SmallestNonzeroFloat64)
+		if err := at(iter, gain); err != nil {
+			return theta, iter, err
+		}
+		next, nextGradient := backend.Host[float64]{}, l.zero()
+		nextValue, accepted := 0.0, false
+		for t := 1.0; t > 1e-10; t /= 2 {
+			next = along(theta, -t, step)
+			if nextValue, err = l.eval(next, nextGradient); err != nil {
+				return theta, iter, err
+			}
+			// Beside F itself its rounding may be added: the last steps
+			// change less than that.
+			if nextValue <= value-1e-4*t*decrement+16*0x1p-52*value {
+				accepted = true
+				break
+			}
+		}
+		if accepted {
+			theta, value, gradient = next, nextValue, nextGradient
+		}
+		if gain <= tol {
+			return theta, iter + 1, nil
+		}
+		if !accepted {
+			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise lambda", gain)
+		}
+	}
+	return theta, most, fmt.Errorf("did not converge within %d steps of Newton's method: raise lambda or the number of steps", most)
+}
+
+// hessianBytes is what newtonStep takes on the device.
+func hessianBytes(n, d, c int) int64 {
+	size, rows := int64(d+1)*int64(c), int64(min(n, hessianRows(d)))
+	e := size*size + size + 2*rows*int64(d+1)
+	if c > 1 {
+		e += int64(d+1) * int64(d+1)
+	}
+	return 8 * e
+}
+
+// hessianRows is the number of samples that are weighted at once: 4 MiB.
+func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
+
+// newtonStep returns H⁻¹ gradient at the point of the last eval.
+func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
+	b, m := l.t.b, l.d+1
+	size := m * l.c
+	h, err := b.New(size, size)
+	if err != nil {
+		return gradient, err
+	}
+	defer h.Free()
+	if err := l.hessian(h); err != nil {
+		return gradient, err
+	}
+	// θ as one column, class by class, as the blocks of H lie.
+	column := backend.NewHost[float64](size, 1)
+	for p := range m {
+		for c, v := range gradient.Row(p) {
+			column.Data[c*m+p] = v
+		}
+	}
+	v, err := upload(b, column)
+	if err != nil {
+		return gradient, err
+	}
+	defer v.Free()
+	if err := b.Potrf(backend.Lower, h); err != nil {
+		if errors.As(err, new(*backend.PivotError)) {
+			return gradient, fmt.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise lambda: %w", err)
+		}
+		return gradient, err
+	}
+	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, v)
+	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, h, v)
+	if err := b.Download(column, v); err != nil {
+		return gradient, err
+	}
+	step := l.zero()
+	for p := range m {
+		for c := range l.c {
+			step.Row(p)[c] = column.Data[c*m+p]
+		}
+	}
+	return step, nil
+}
+
+// hessian sets the lower triangle of h.
+func (l *logit) hessian(h backend.Matrix[float64]) error {
+	b, m, rows := l.t.b, l.d+1, hessianRows(l.d)
+	plain, scaled := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
+	p := make([]float64, l.c)
+	for from := 0; from < l.n; from += rows {
+		count := min(rows, l.n-from)
+		part, weighted := plain.View(0, 0, count, m), scaled.View(0, 0, count, m)
+		for i := range count {
+			row := part.Row(i)
+			copy(row, l.hx.Row(from+i))
+			for q, mean := range l.mean {
+				row[q] -= mean
+			}
+			row[l.d] = 0
+			if l.mean != nil {
+				row[l.d] = 1
+			}
+		}
+		for a := range l.c {
+			for c := range a + 1 {
+				for i := range count {
+					l.probabilities(p, from+i)
+					scale := -l.weight(from+i) * p[a] * p[c]
+					if a == c { // on both sides, so that half of the block is enough
+						scale = math.Sqrt(max(l.weight(from+i)*p[a]*(1-p[a]), 0))
+					}
+					for q, v := range part.Row(i) {
+						weighted.Row(i)[q] = scale * v
+					}
+				}
+				block := h.View(a*m, c*m, m, m)
+				err := placed(b, part, weighted, func(x, y backend.Matrix[float64]) error {
+					if a == c {
+						b.Syrk(backend.Lower, backend.Transpose, 1, y, 1, block)
+					} else {
+						b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, block)
+					}
+					return b.Sync()
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return l.penalise(h)
+}
+
+// probabilities sets p to those of the last eval for a sample.
+func (l *logit) probabilities(p []float64, i int) {
+	w := l.weight(i)
+	if w == 0 {
+		clear(p)
+		return
+	}
+	for c, r := range l.residual.Row(i) {
+		p[c] = r / w
+	}
+	switch class := l.index[i]; {
+	case l.c == 1 && !l.reference && class == 1, l.c > 1 && class < l.c, l.reference && class < l.c:
+		k := min(class, l.c-1)
+		p[k]++
+	}
+}
+
+// penalise adds λ to the diagonal of h but for the intercepts, and where W has a
+// column for each class what fixes those: all intercepts may be changed by the
+// same number, along which the gradient is 0.
+func (l *logit) penalise(h backend.Matrix[float64]) error {
+	m := l.d + 1
+	add := make([]float64, m*l.c)
+	for k := range add {
+		add[k] = l.lambda
+		if k%m == l.d {
+			add[k] = 0
+			if l.mean == nil {
+				add[k] = 1
+			}
+		}
+	}
+	l.t.b.AddDiag(add, h)
+	if l.c == 1 || l.reference || l.mean == nil {
+		return nil
+	}
+	total := 0.0
+	for i := range l.n {
+		total += l.weight(i)
+	}
+	for a := range l.c {
+		for c := range a + 1 {
+			l.t.b.AddDiag([]float64{total / float64(l.c*l.c)}, h.View(a*m+l.d, c*m+l.d, 1, 1))
+		}
+	}
+	return nil
+}
