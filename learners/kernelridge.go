@@ -24,11 +24,17 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
 			truth("intercept", "false", "fit an unpenalised intercept"),
-			oneOf("solver", []string{"auto", string(solvers.Dual)}, "way to solve the system"),
+			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG)}, "way to solve the system"),
+			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
+			whole("iterations", "10000", atLeast(1), "most products with K of an iterative solver"),
+			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Unstored64), string(solvers.Unstored32)},
+				"how an iterative solver keeps K: stored, or evaluated for every product"),
+			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg"),
+			whole("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it"),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"), Seed: v.Seed()}.Fit)
+			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"), Seed: v.Seed(), Solver: solverOf(v)}.Fit)
 		},
 		check: func(v Values) *ParameterError {
 			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && v.Number("lambda") == 0 {
@@ -49,7 +55,24 @@ type KernelRidge struct {
 	Kernel    kernels.Kernel
 	Lambda    float64 // ≥ 0
 	Intercept bool    // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
-	Seed      uint64  // of the choice of rows where Kernel is nil
+	Seed      uint64  // of every random choice, that of rows where Kernel is nil among them
+	// Solver says how the system is solved; its Memory, Progress, Seed and
+	// Checkpoint are not used: Options has them.
+	Solver solvers.Params
+}
+
+// solverOf is the solver's part of the parameters.
+func solverOf(v Values) solvers.Params {
+	given := func(name string) string {
+		if text := v.Choice(name); text != "auto" {
+			return text
+		}
+		return ""
+	}
+	return solvers.Params{
+		Method: methodOf(v), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Rank: v.Whole("rank"),
+		Operator: solvers.Operator(given("operator")), Preconditioner: given("preconditioner"),
+	}
 }
 
 // KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
@@ -81,6 +104,11 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		}
 		k = kernels.Gaussian{Sigma: sigma}
 	}
+	par := l.Solver
+	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto {
+		par.Method = solvers.Dual // the primal one gives no α
+	}
+	par.Memory, par.Progress, par.Seed, par.Checkpoint = o.Memory, o.Progress, l.Seed, o.Checkpoint
 	res, err := solvers.Solve(ctx, dev, solvers.Problem{
 		Kernel:    k,
 		X:         hx,
@@ -88,7 +116,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: l.Intercept,
-	}, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: o.Progress})
+	}, par)
 	if err != nil {
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}

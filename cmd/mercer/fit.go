@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // fitFlags are the flags of `mercer fit`.
@@ -22,6 +23,7 @@ type fitFlags struct {
 	learnerFlags
 	model        string
 	testFraction float64
+	checkpoint   solvers.Checkpoint
 }
 
 func (a *app) fitCommand() *cobra.Command {
@@ -53,6 +55,8 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 	f.add(c)
 	a.input.add(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
+	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
+	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", 30*time.Second, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	return c
 }
@@ -65,6 +69,8 @@ func (f *fitFlags) check() error {
 	switch {
 	case f.model == "":
 		return usagef("fit needs --model FILE: where to write the model, such as m.safetensors")
+	case f.checkpoint.Every <= 0:
+		return usagef("--checkpoint-every: must be > 0, got %v", f.checkpoint.Every)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case f.testFraction > 0 && len(f.targets) == 0:
@@ -87,6 +93,9 @@ type fitReport struct {
 	Device      string            `json:"device"`
 	Solver      string            `json:"solver,omitempty"`
 	Residual    *float64          `json:"residual,omitempty"`
+	Reason      string            `json:"reason,omitempty"`     // why this solver
+	Iterations  int               `json:"iterations,omitempty"` // of an iterative solver
+	Fallback    string            `json:"fallback,omitempty"`   // why it did not go as planned
 	MemoryBytes int64             `json:"memory_bytes,omitempty"`
 	Facts       map[string]any    `json:"facts,omitempty"`
 	Seconds     fitSeconds        `json:"seconds"`
@@ -154,7 +163,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	read := time.Since(start)
 
 	p := a.newProgress()
-	m, err := learn(ctx, dev, x, y, f.options(enc, p))
+	options := f.options(enc, p)
+	options.Checkpoint = f.checkpoint
+	m, err := learn(ctx, dev, x, y, options)
 	p.close()
 	if err != nil {
 		return err
@@ -212,6 +223,7 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved()
 		r.Solver, r.Residual, r.MemoryBytes = string(s.Method), &s.Residual, s.Bytes
+		r.Reason, r.Iterations, r.Fallback = s.Plan.Reason, s.Iters, s.Fallback
 		r.Seconds = fitSeconds{Gram: s.Seconds.Gram, Factor: s.Seconds.Factor, Solve: s.Seconds.Solve}
 	}
 	if k, ok := m.(learners.Teller); ok {
@@ -260,7 +272,7 @@ func (r fitReport) text() string {
 		add("kernel", "%s", r.Kernel)
 	}
 	for _, name := range r.order {
-		if !slices.Contains([]string{"kernel", "intercept", "solver", "seed"}, name) {
+		if !slices.Contains([]string{"kernel", "intercept", "solver", "seed", "iterations", "operator", "preconditioner", "rank"}, name) {
 			add(name, "%s", r.Parameters[name])
 		}
 	}
@@ -271,7 +283,15 @@ func (r fitReport) text() string {
 	add("data", "%s, %s, %s", count(r.N, "row"), count(r.D, "feature"), targets)
 	add("device", "%s", r.Device)
 	if r.Residual != nil {
-		add("solver", "%s, residual %.1e", r.Solver, *r.Residual)
+		iterations := ""
+		if r.Iterations > 0 {
+			iterations = ", " + count(r.Iterations, "iteration")
+		}
+		add("solver", "%s, residual %.1e%s", r.Solver, *r.Residual, iterations)
+		add("chosen", "%s", r.Reason)
+		if r.Fallback != "" {
+			add("changed", "%s", r.Fallback)
+		}
 		add("memory", "%s", humanBytes(r.MemoryBytes))
 	}
 	for _, f := range r.facts {
