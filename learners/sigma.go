@@ -3,16 +3,32 @@ package learners
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
 )
 
 // sigmaRows is the number of rows whose distances are looked at: 124,750 pairs
 // give the median to a fraction of a percent.
 const sigmaRows = 500
+
+// MedianDistance is the sigma of the Gaussian kernel that learners choose where
+// none is given: see KernelRidge.Kernel.
+func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (float64, error) {
+	h, err := hostOf("x", x)
+	if err != nil {
+		return 0, fmt.Errorf("learners: %w", err)
+	}
+	sigma, err := medianDistance(ctx, h, weights, seed)
+	if err != nil {
+		return 0, fmt.Errorf("learners: %w", err)
+	}
+	return sigma, nil
+}
 
 // medianDistance returns the median of the Euclidean distances between rows of
 // x whose weight is not 0, pairs of equal rows left out: a length scale at which
