@@ -39,8 +39,11 @@ var layers = []layer{
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
+	// cuda opens NVIDIA's libraries at run time.
+	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile"}},
-	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein"}},
+	// klauspost/compress unpacks the pages of Parquet files.
+	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "atomicfile", others: []string{"github.com/google/renameio"}},

@@ -1,0 +1,324 @@
+package driver
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// What the driver hands out. A DevicePtr is an address in the memory of a
+// device and means nothing to the processor.
+type (
+	Device    int32
+	DevicePtr uint64
+	Context   uintptr
+	Module    uintptr
+	Function  uintptr
+	Stream    uintptr
+	Event     uintptr
+)
+
+// API is the driver API. Every method goes through Call, so that a test can
+// watch what is called and make a call fail.
+type API struct {
+	Call func(s *Symbol, args ...uintptr) int32
+	Path string // of the library
+
+	symbols []Symbol
+}
+
+// cell returns memory for what a function writes. It is on the heap, which does
+// not move; a variable on the stack may while arguments are made ready.
+//
+//go:noinline
+func cell() *[2]uint64 { return new([2]uint64) }
+
+func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// do calls a function and makes an *Error of a result that is not 0.
+func (a *API) do(op int, args ...uintptr) error {
+	s := &a.symbols[op]
+	if r := a.Call(s, args...); r != 0 {
+		return a.failure(s.Name, Result(r))
+	}
+	return nil
+}
+
+func (a *API) failure(op string, r Result) error {
+	return &Error{Op: op, Code: int(r), Name: a.text(cuGetErrorName, r), Text: a.text(cuGetErrorString, r)}
+}
+
+func (a *API) text(op int, r Result) string {
+	out := cell()
+	if a.Call(&a.symbols[op], uintptr(uint32(r)), address(&out[0])) != 0 || out[0] == 0 {
+		return ""
+	}
+	return goString(uintptr(out[0]))
+}
+
+// goString copies a C string of at most 4096 bytes. The address is one of a
+// library's own memory, which the collector does not know.
+func goString(p uintptr) string {
+	s := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), 4096)
+	n := 0
+	for n < len(s) && s[n] != 0 {
+		n++
+	}
+	return string(s[:n])
+}
+
+// Init is to be called once, before anything else.
+func (a *API) Init() error { return a.do(cuInit, 0) }
+
+// Version is the newest CUDA that the driver serves: 12040 is 12.4.
+func (a *API) Version() (int, error) {
+	out := cell()
+	err := a.do(cuDriverGetVersion, address(&out[0]))
+	return int(int32(out[0])), err
+}
+
+func (a *API) DeviceCount() (int, error) {
+	out := cell()
+	err := a.do(cuDeviceGetCount, address(&out[0]))
+	return int(int32(out[0])), err
+}
+
+func (a *API) Device(ordinal int) (Device, error) {
+	out := cell()
+	err := a.do(cuDeviceGet, address(&out[0]), uintptr(uint32(ordinal)))
+	return Device(int32(out[0])), err
+}
+
+func (a *API) Name(d Device) (string, error) {
+	text := make([]byte, 256)
+	err := a.do(cuDeviceGetName, address(&text[0]), uintptr(len(text)-1), uintptr(uint32(d)))
+	runtime.KeepAlive(text)
+	name, _, _ := bytes.Cut(text, []byte{0})
+	return string(name), err
+}
+
+// TotalMem is the device's memory in bytes.
+func (a *API) TotalMem(d Device) (int64, error) {
+	out := cell()
+	err := a.do(cuDeviceTotalMem, address(&out[0]), uintptr(uint32(d)))
+	return int64(out[0]), err
+}
+
+// Attribute is a CUdevice_attribute.
+type Attribute int32
+
+const (
+	MultiprocessorCount       Attribute = 16
+	L2CacheSize               Attribute = 38
+	ComputeMajor              Attribute = 75
+	ComputeMinor              Attribute = 76
+	SingleToDoubleRatio       Attribute = 87
+	MaxSharedPerBlockOptIn    Attribute = 97
+	MultiprocessorMaxThreads  Attribute = 39
+	MemoryClockRate           Attribute = 36
+	GlobalMemoryBusWidth      Attribute = 37
+	ClockRate                 Attribute = 13
+	MaxSharedPerBlock         Attribute = 8
+	UnifiedAddressing         Attribute = 41
+	CanUseHostPointerForAlloc Attribute = 91
+)
+
+func (a *API) Attribute(d Device, attribute Attribute) (int, error) {
+	out := cell()
+	err := a.do(cuDeviceGetAttribute, address(&out[0]), uintptr(attribute), uintptr(uint32(d)))
+	return int(int32(out[0])), err
+}
+
+// RetainPrimary returns the context that all users of the device in this
+// process share; ReleasePrimary gives it back.
+func (a *API) RetainPrimary(d Device) (Context, error) {
+	out := cell()
+	err := a.do(cuDevicePrimaryCtxRetain, address(&out[0]), uintptr(uint32(d)))
+	return Context(out[0]), err
+}
+
+func (a *API) ReleasePrimary(d Device) error {
+	return a.do(cuDevicePrimaryCtxRelease, uintptr(uint32(d)))
+}
+
+// SetCurrent makes c the context of the calling thread.
+func (a *API) SetCurrent(c Context) error { return a.do(cuCtxSetCurrent, uintptr(c)) }
+
+// Synchronize waits for all work in the current context.
+func (a *API) Synchronize() error { return a.do(cuCtxSynchronize) }
+
+// MemInfo returns the bytes that the current context's device has free, and in all.
+func (a *API) MemInfo() (free, total int64, err error) {
+	out := cell()
+	err = a.do(cuMemGetInfo, address(&out[0]), address(&out[1]))
+	return int64(out[0]), int64(out[1]), err
+}
+
+func (a *API) MemAlloc(bytes int64) (DevicePtr, error) {
+	out := cell()
+	err := a.do(cuMemAlloc, address(&out[0]), uintptr(bytes))
+	return DevicePtr(out[0]), err
+}
+
+func (a *API) MemFree(p DevicePtr) error { return a.do(cuMemFree, uintptr(p)) }
+
+// AllocHost returns page-locked memory of the host, which copies can go to and
+// from while the processor does other things.
+func (a *API) AllocHost(bytes int) ([]byte, error) {
+	out := cell()
+	if err := a.do(cuMemAllocHost, address(&out[0]), uintptr(bytes)); err != nil {
+		return nil, err
+	}
+	p := uintptr(out[0])
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), bytes), nil
+}
+
+func (a *API) FreeHost(memory []byte) error {
+	return a.do(cuMemFreeHost, address(unsafe.SliceData(memory)))
+}
+
+// A Copy2D moves Height rows of Width bytes. Of Host and Device on each side one
+// is set; a Host must be page-locked memory.
+type Copy2D struct {
+	Src, Dst      Place
+	Width, Height int
+}
+
+// A Place is where rows lie, Pitch bytes apart.
+type Place struct {
+	Host   []byte
+	Device DevicePtr
+	Pitch  int
+}
+
+//go:noinline
+func copyArgument() *[16]uint64 { return new([16]uint64) }
+
+// Copy queues a copy in a stream.
+func (a *API) Copy(c Copy2D, s Stream) error {
+	const host, device = 1, 2
+	m := copyArgument() // a CUDA_MEMCPY2D
+	fill := func(p Place, at int) {
+		if p.Host != nil {
+			m[at+2], m[at+3] = host, uint64(address(unsafe.SliceData(p.Host)))
+		} else {
+			m[at+2], m[at+4] = device, uint64(p.Device)
+		}
+		m[at+6] = uint64(p.Pitch)
+	}
+	fill(c.Src, 0)
+	fill(c.Dst, 7)
+	m[14], m[15] = uint64(c.Width), uint64(c.Height)
+	err := a.do(cuMemcpy2DAsync, address(&m[0]), uintptr(s))
+	runtime.KeepAlive(m)
+	return err
+}
+
+// CopyDevice queues a copy of bytes within the device.
+func (a *API) CopyDevice(dst, src DevicePtr, bytes int64, s Stream) error {
+	return a.do(cuMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s))
+}
+
+// Clear queues zeros.
+func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
+	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
+}
+
+// LoadPTX compiles PTX for the current context's device. When that fails the
+// error holds what the compiler says.
+func (a *API) LoadPTX(ptx []byte) (Module, error) {
+	const errorLog, errorLogSize = 5, 6
+	text := append(bytes.Clone(ptx), 0)
+	log := make([]byte, 8192)
+	options := &[2]int32{errorLog, errorLogSize}
+	values := &[2]uintptr{address(&log[0]), uintptr(len(log))}
+	out := cell()
+	err := a.do(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, heap(options), heap(values))
+	runtime.KeepAlive(text)
+	runtime.KeepAlive(options)
+	runtime.KeepAlive(values)
+	said, _, _ := bytes.Cut(log, []byte{0})
+	if err != nil && len(said) > 0 {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(said))
+	}
+	return Module(out[0]), err
+}
+
+// heap is the address of p, which escapes by it.
+//
+//go:noinline
+func heap[T any](p *T) uintptr {
+	escaped = p
+	return address(p)
+}
+
+var escaped any
+
+func (a *API) Unload(m Module) error { return a.do(cuModuleUnload, uintptr(m)) }
+
+func (a *API) Function(m Module, name string) (Function, error) {
+	text := append([]byte(name), 0)
+	out := cell()
+	err := a.do(cuModuleGetFunction, address(&out[0]), uintptr(m), address(&text[0]))
+	runtime.KeepAlive(text)
+	if err != nil {
+		err = fmt.Errorf("%w: function %s", err, name)
+	}
+	return Function(out[0]), err
+}
+
+// AllowShared lets f be launched with more shared memory than 48 KiB.
+func (a *API) AllowShared(f Function, bytes int) error {
+	const maxDynamicShared = 8
+	return a.do(cuFuncSetAttribute, uintptr(f), maxDynamicShared, uintptr(bytes))
+}
+
+// NewStream returns a stream that does not wait for the default one.
+func (a *API) NewStream() (Stream, error) {
+	const nonBlocking = 1
+	out := cell()
+	err := a.do(cuStreamCreate, address(&out[0]), nonBlocking)
+	return Stream(out[0]), err
+}
+
+func (a *API) DestroyStream(s Stream) error { return a.do(cuStreamDestroy, uintptr(s)) }
+
+// Wait waits until the stream has done what was queued.
+func (a *API) Wait(s Stream) error { return a.do(cuStreamSynchronize, uintptr(s)) }
+
+// NewEvent returns an event, with a time stamp if it is timed.
+func (a *API) NewEvent(timed bool) (Event, error) {
+	const disableTiming = 2
+	flags := uintptr(disableTiming)
+	if timed {
+		flags = 0
+	}
+	out := cell()
+	err := a.do(cuEventCreate, address(&out[0]), flags)
+	return Event(out[0]), err
+}
+
+func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
+
+// Record queues e: it happens when the stream comes to it.
+func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
+
+// Happened tells whether e has happened.
+func (a *API) Happened(e Event) (bool, error) {
+	switch r := a.Call(&a.symbols[cuEventQuery], uintptr(e)); Result(r) {
+	case Success:
+		return true, nil
+	case NotReady:
+		return false, nil
+	default:
+		return false, a.failure(a.symbols[cuEventQuery].Name, Result(r))
+	}
+}
+
+// WaitEvent waits until e has happened; WaitInStream lets the stream wait.
+func (a *API) WaitEvent(e Event) error { return a.do(cuEventSynchronize, uintptr(e)) }
+
+func (a *API) WaitInStream(s Stream, e Event) error {
+	return a.do(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
+}

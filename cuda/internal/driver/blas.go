@@ -1,0 +1,135 @@
+package driver
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Blas is cuBLAS with a handle: all calls queue in the stream that it was given.
+// Matrices are in column-major order.
+type Blas struct {
+	Call func(s *Symbol, args ...uintptr) int32
+	Path string
+
+	symbols []Symbol
+	handle  uintptr
+	scalars *[2]uint64 // α and β, on the heap
+}
+
+func (l loader) newBlas(library uintptr, path string) (*Blas, error) {
+	symbols, err := l.bind(library, path, blasTable)
+	if err != nil {
+		return nil, err
+	}
+	b := &Blas{Call: l.caller(), Path: path, symbols: symbols, scalars: cell()}
+	out := cell()
+	if err := b.do(cublasCreate, address(&out[0])); err != nil {
+		return nil, err
+	}
+	b.handle = uintptr(out[0])
+	return b, nil
+}
+
+func (b *Blas) do(op int, args ...uintptr) error {
+	s := &b.symbols[op]
+	if r := b.Call(s, args...); r != 0 {
+		return &Error{Op: s.Name, Code: int(r), Name: blasNames[int(r)]}
+	}
+	return nil
+}
+
+func (b *Blas) Close() error { return b.do(cublasDestroy, b.handle) }
+
+// Version is 110503 for 11.5.3.
+func (b *Blas) Version() (int, error) {
+	out := cell()
+	err := b.do(cublasGetVersion, b.handle, address(&out[0]))
+	return int(int32(out[0])), err
+}
+
+func (b *Blas) SetStream(s Stream) error { return b.do(cublasSetStream, b.handle, uintptr(s)) }
+
+// SetTF32 lets float32 products round their factors to 10 bits.
+func (b *Blas) SetTF32(on bool) error {
+	const standard, tf32 = 0, 3
+	mode := uintptr(standard)
+	if on {
+		mode = tf32
+	}
+	return b.do(cublasSetMathMode, b.handle, mode)
+}
+
+// Deterministic forbids atomic additions.
+func (b *Blas) Deterministic() error {
+	const notAllowed = 0
+	return b.do(cublasSetAtomicsMode, b.handle, notAllowed)
+}
+
+// The options of cuBLAS.
+type (
+	Op   uintptr
+	Fill uintptr
+	Side uintptr
+)
+
+const (
+	N     Op   = 0
+	T     Op   = 1
+	Lower Fill = 0
+	Upper Fill = 1
+	Left  Side = 0
+	Right Side = 1
+
+	nonUnit = 0
+)
+
+// Float is the element type.
+type Float interface{ float32 | float64 }
+
+// pick is the function for the precision of T.
+func pick[E Float](single, double int) int {
+	if unsafe.Sizeof(E(0)) == 4 {
+		return single
+	}
+	return double
+}
+
+// scalar writes α or β where cuBLAS reads it before the call returns.
+func scalar[E Float](b *Blas, i int, v E) uintptr {
+	*(*E)(unsafe.Pointer(&b.scalars[i])) = v
+	return address(&b.scalars[i])
+}
+
+func size(n int) uintptr { return uintptr(uint32(int32(n))) }
+
+// Gemm is C ← α op(A) op(B) + β C, C m × n.
+func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
+	err := b.do(pick[E](cublasSgemm, cublasDgemm), b.handle, uintptr(tA), uintptr(tB), size(m), size(n), size(k),
+		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
+	runtime.KeepAlive(b)
+	return err
+}
+
+// Syrk is C ← α op(A) op(A)ᵀ + β C on a triangle of C, n × n.
+func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda int, beta E, C DevicePtr, ldc int) error {
+	err := b.do(pick[E](cublasSsyrk, cublasDsyrk), b.handle, uintptr(fill), uintptr(t), size(n), size(k),
+		scalar(b, 0, alpha), uintptr(A), size(lda), scalar(b, 1, beta), uintptr(C), size(ldc))
+	runtime.KeepAlive(b)
+	return err
+}
+
+// Symm is C ← α A B + β C or α B A + β C with A symmetric, C m × n.
+func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int, beta E, C DevicePtr, ldc int) error {
+	err := b.do(pick[E](cublasSsymm, cublasDsymm), b.handle, uintptr(side), uintptr(fill), size(m), size(n),
+		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb), scalar(b, 1, beta), uintptr(C), size(ldc))
+	runtime.KeepAlive(b)
+	return err
+}
+
+// Trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹ with A triangular, B m × n.
+func Trsm[E Float](b *Blas, side Side, fill Fill, t Op, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int) error {
+	err := b.do(pick[E](cublasStrsm, cublasDtrsm), b.handle, uintptr(side), uintptr(fill), uintptr(t), nonUnit, size(m), size(n),
+		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(B), size(ldb))
+	runtime.KeepAlive(b)
+	return err
+}

@@ -1,0 +1,199 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// EnvLibraries is the environment variable that names a folder with the
+// libraries, which is looked into before any other.
+const EnvLibraries = "MERCER_CUDA_LIBDIR"
+
+// loader opens shared libraries; tests put another in its place.
+type loader struct {
+	open   func(path string) (uintptr, error)
+	symbol func(library uintptr, name string) (uintptr, error)
+	call   func(function uintptr, args ...uintptr) uintptr
+	env    func(string) string
+	exists func(path string) bool
+}
+
+var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Open opens the driver's library.
+func Open() (*API, error) { return system.driver() }
+
+func (l loader) driver() (*API, error) {
+	places := []string{"", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"}
+	handle, path, err := l.first("libcuda.so.1", places)
+	if err != nil {
+		return nil, fmt.Errorf("the NVIDIA driver is not installed: %w", err)
+	}
+	symbols, err := l.bind(handle, path, driverTable)
+	if err != nil {
+		return nil, err
+	}
+	return &API{Call: l.caller(), Path: path, symbols: symbols}, nil
+}
+
+// caller calls symbols, whose results are 32 bits.
+func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
+	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
+}
+
+// first opens a file in the first place that has it; the place "" is the
+// system's loader. MERCER_CUDA_LIBDIR comes before all. The error tells every
+// path that was tried.
+func (l loader) first(file string, places []string) (handle uintptr, path string, err error) {
+	if dir := l.env(EnvLibraries); dir != "" {
+		places = append([]string{dir}, places...)
+	}
+	var tried []error
+	for _, place := range places {
+		path := file
+		if place != "" {
+			path = filepath.Join(place, file)
+			if !l.exists(path) {
+				tried = append(tried, fmt.Errorf("%s: is not there", path))
+				continue
+			}
+		}
+		handle, err := l.open(path)
+		if err == nil {
+			return handle, path, nil
+		}
+		tried = append(tried, err)
+	}
+	return 0, "", lines(tried)
+}
+
+// lines joins errors in one line.
+func lines(errs []error) error {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+func (l loader) bind(handle uintptr, path string, table []Symbol) ([]Symbol, error) {
+	symbols := slices.Clone(table)
+	for i := range symbols {
+		s := &symbols[i]
+		addr, err := l.symbol(handle, s.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s has no %s: the library is too old or not the right one", path, s.Name)
+		}
+		s.addr = addr
+	}
+	return symbols, nil
+}
+
+// A toolkit is the libraries of one CUDA release, by the names of their files;
+// those that others depend on come first. cuSOLVER and cuBLAS must be of one.
+type toolkit struct {
+	major        int
+	blasNeeds    []string
+	blas         string
+	solverNeeds  []string
+	solver       string
+	pythonFolder []string // below site-packages/nvidia
+}
+
+var toolkits = []toolkit{
+	{13, []string{"libcublasLt.so.13"}, "libcublas.so.13", []string{"libnvJitLink.so.13", "libcusparse.so.12"}, "libcusolver.so.12", []string{"cu13/lib"}},
+	{12, []string{"libcublasLt.so.12"}, "libcublas.so.12", []string{"libnvJitLink.so.12", "libcusparse.so.12"}, "libcusolver.so.11", []string{"cublas/lib", "cusolver/lib", "cusparse/lib", "nvjitlink/lib"}},
+	{11, []string{"libcublasLt.so.11"}, "libcublas.so.11", []string{"libcusparse.so.11"}, "libcusolver.so.11", []string{"cublas/lib", "cusolver/lib", "cusparse/lib"}},
+}
+
+// Libraries are what is there beside the driver. A nil one is missing, and its
+// error says where it was looked for.
+type Libraries struct {
+	Blas      *Blas
+	Solver    *Solver
+	BlasErr   error
+	SolverErr error
+}
+
+// OpenLibraries opens cuBLAS and cuSOLVER of the newest release that the driver
+// serves. It must be called on a thread that has a context.
+func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion) }
+
+func (l loader) libraries(driverVersion int) Libraries {
+	var out Libraries
+	var tried []error
+	for _, t := range toolkits {
+		if t.major > driverVersion/1000 {
+			tried = append(tried, fmt.Errorf("%s: needs a newer driver, this one serves CUDA %d", t.blas, driverVersion/1000))
+			continue
+		}
+		places := append([]string{""}, l.folders(t)...)
+		l.needs(t.blasNeeds, places)
+		handle, path, err := l.first(t.blas, places)
+		if err != nil {
+			tried = append(tried, err)
+			continue
+		}
+		out.Blas, err = l.newBlas(handle, path)
+		if err != nil {
+			tried = append(tried, err)
+			continue
+		}
+		if dir := filepath.Dir(path); dir != "." {
+			places = append([]string{dir}, places...)
+		}
+		l.needs(t.solverNeeds, places)
+		if handle, path, err = l.first(t.solver, places); err == nil {
+			out.Solver, err = l.newSolver(handle, path)
+		}
+		out.SolverErr = err
+		return out
+	}
+	out.BlasErr = lines(tried)
+	out.SolverErr = errors.New("cuSOLVER needs cuBLAS")
+	return out
+}
+
+// needs opens what another library depends on; when that fails, the other one's
+// error tells.
+func (l loader) needs(files, places []string) {
+	for _, file := range files {
+		l.first(file, places)
+	}
+}
+
+// folders are where the toolkit's installers and Python's put libraries.
+func (l loader) folders(t toolkit) []string {
+	list := []string{fmt.Sprintf("/usr/local/cuda-%d/lib64", t.major), "/usr/local/cuda/lib64"}
+	if runtime.GOARCH == "amd64" {
+		list = append(list, "/usr/lib/x86_64-linux-gnu")
+	} else {
+		list = append(list, "/usr/lib/aarch64-linux-gnu")
+	}
+	for _, root := range []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX"), "/usr/local", "/usr"} {
+		if root == "" {
+			continue
+		}
+		for minor := 14; minor >= 8; minor-- {
+			for _, packages := range []string{"site-packages", "dist-packages"} {
+				base := filepath.Join(root, "lib", fmt.Sprintf("python3.%d", minor), packages, "nvidia")
+				for _, folder := range t.pythonFolder {
+					if path := filepath.Join(base, folder); l.exists(path) {
+						list = append(list, path)
+					}
+				}
+			}
+		}
+	}
+	return list
+}

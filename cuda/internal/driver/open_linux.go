@@ -1,0 +1,28 @@
+//go:build linux && (amd64 || arm64)
+
+package driver
+
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
+
+// openLibrary stays on one thread: the reason of a failure is kept for each.
+// Symbols are bound at once, and for this library alone.
+func openLibrary(path string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+func findSymbol(library uintptr, name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(library, name)
+}
+
+func callC(function uintptr, args ...uintptr) uintptr {
+	r, _, _ := purego.SyscallN(function, args...)
+	return r
+}

@@ -1,0 +1,71 @@
+package driver
+
+// Solver is cuSOLVER's dense part with a handle. Matrices are in column-major
+// order.
+type Solver struct {
+	Call func(s *Symbol, args ...uintptr) int32
+	Path string
+
+	symbols        []Symbol
+	handle, params uintptr
+}
+
+func (l loader) newSolver(library uintptr, path string) (*Solver, error) {
+	symbols, err := l.bind(library, path, solverTable)
+	if err != nil {
+		return nil, err
+	}
+	v := &Solver{Call: l.caller(), Path: path, symbols: symbols}
+	out := cell()
+	if err := v.do(cusolverCreate, address(&out[0])); err != nil {
+		return nil, err
+	}
+	v.handle = uintptr(out[0])
+	if err := v.do(cusolverCreateParams, address(&out[1])); err != nil {
+		v.do(cusolverDestroy, v.handle)
+		return nil, err
+	}
+	v.params = uintptr(out[1])
+	return v, nil
+}
+
+func (v *Solver) do(op int, args ...uintptr) error {
+	s := &v.symbols[op]
+	if r := v.Call(s, args...); r != 0 {
+		return &Error{Op: s.Name, Code: int(r), Name: solverNames[int(r)]}
+	}
+	return nil
+}
+
+func (v *Solver) Close() error {
+	err := v.do(cusolverDestroyParams, v.params)
+	if other := v.do(cusolverDestroy, v.handle); err == nil {
+		err = other
+	}
+	return err
+}
+
+func (v *Solver) SetStream(s Stream) error { return v.do(cusolverSetStream, v.handle, uintptr(s)) }
+
+// dataType is a cudaDataType.
+func dataType[E Float]() uintptr { return uintptr(pick[E](0, 1)) }
+
+// PotrfWork returns the bytes that Potrf needs on the device and on the host.
+func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (device, host int64, err error) {
+	out := cell()
+	err = v.do(cusolverXpotrfBufferSize, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
+		address(&out[0]), address(&out[1]))
+	return int64(out[0]), int64(out[1]), err
+}
+
+// Potrf queues the Cholesky factorisation of a triangle in place; the other one
+// stays as it is. info, an int on the device, becomes 0 or the number, from 1, of
+// the first pivot that is not positive. host is page-locked memory.
+func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work DevicePtr, bytes int64, host []byte, info DevicePtr) error {
+	var hostAt uintptr
+	if len(host) > 0 {
+		hostAt = address(&host[0])
+	}
+	return v.do(cusolverXpotrf, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
+		uintptr(work), uintptr(bytes), hostAt, uintptr(len(host)), uintptr(info))
+}

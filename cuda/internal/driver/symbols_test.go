@@ -1,0 +1,117 @@
+package driver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tables are all functions that are called, with the header and the library
+// that have them.
+var tables = []struct {
+	header, library string
+	symbols         []Symbol
+	last            int
+}{
+	{"cuda.h", "stubs/libcuda.so", driverTable, cuEventElapsedTime},
+	{"cublas_v2.h", "libcublas.so.11", blasTable, cublasDtrsm},
+	{"cusolverDn.h", "libcusolver.so.11", solverTable, cusolverXpotrf},
+}
+
+// toolkitRoot is a folder with include and lib of CUDA 11.8: what the
+// environment variable MERCER_CUDA_TOOLKIT names.
+func toolkitRoot(t *testing.T) string {
+	root := os.Getenv("MERCER_CUDA_TOOLKIT")
+	if root == "" {
+		t.Skip("MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA 11.8")
+	}
+	return root
+}
+
+// TestTables: the constants are the places of the symbols, and no symbol is
+// listed twice.
+func TestTables(t *testing.T) {
+	seen := map[string]bool{}
+	for _, table := range tables {
+		if len(table.symbols) != table.last+1 {
+			t.Errorf("%s: %d symbols, %d constants", table.header, len(table.symbols), table.last+1)
+		}
+		for _, s := range table.symbols {
+			if seen[s.Name] {
+				t.Errorf("%s is there twice", s.Name)
+			}
+			seen[s.Name] = true
+			if !strings.Contains(s.C, "(*)") {
+				t.Errorf("%s: %q is no pointer to a function", s.Name, s.C)
+			}
+		}
+	}
+	for i, name := range map[int]string{
+		cuInit: "cuInit", cuMemAlloc: "cuMemAlloc_v2", cuMemcpy2DAsync: "cuMemcpy2DAsync_v2", cuLaunchKernel: "cuLaunchKernel",
+		cuStreamCreate: "cuStreamCreate", cuStreamSynchronize: "cuStreamSynchronize", cuEventElapsedTime: "cuEventElapsedTime",
+	} {
+		if driverTable[i].Name != name {
+			t.Errorf("symbol %d is %s, want %s", i, driverTable[i].Name, name)
+		}
+	}
+	if blasTable[cublasDtrsm].Name != "cublasDtrsm_v2" || solverTable[cusolverXpotrf].Name != "cusolverDnXpotrf" {
+		t.Error("a table has shifted")
+	}
+}
+
+// TestPrototypes compiles the prototypes against NVIDIA's headers.
+func TestPrototypes(t *testing.T) {
+	root := toolkitRoot(t)
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("there is no gcc")
+	}
+	var c strings.Builder
+	for _, table := range tables {
+		fmt.Fprintf(&c, "#include <%s>\n", table.header)
+	}
+	for _, table := range tables {
+		for _, s := range table.symbols {
+			fmt.Fprintf(&c, "_Static_assert(__builtin_types_compatible_p(__typeof__(&%s), %s), \"%s\");\n", s.Name, s.C, s.Name)
+		}
+	}
+	c.WriteString("_Static_assert(sizeof(CUDA_MEMCPY2D) == 128, \"CUDA_MEMCPY2D\");\n")
+	for field, offset := range map[string]int{
+		"srcMemoryType": 16, "srcHost": 24, "srcDevice": 32, "srcPitch": 48,
+		"dstMemoryType": 72, "dstHost": 80, "dstDevice": 88, "dstPitch": 104, "WidthInBytes": 112, "Height": 120,
+	} {
+		fmt.Fprintf(&c, "_Static_assert(__builtin_offsetof(CUDA_MEMCPY2D, %s) == %d, \"%s\");\n", field, offset, field)
+	}
+	file := filepath.Join(t.TempDir(), "prototypes.c")
+	if err := os.WriteFile(file, []byte(c.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(cc, "-fsyntax-only", "-I"+filepath.Join(root, "include"), file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestLibrariesHaveSymbols opens NVIDIA's own libraries, which need no GPU for
+// that, and looks every name up.
+func TestLibrariesHaveSymbols(t *testing.T) {
+	root := toolkitRoot(t)
+	for _, dependency := range []string{"libcublasLt.so.11", "libcublas.so.11", "libcusparse.so.11"} {
+		if _, err := openLibrary(filepath.Join(root, "lib", dependency)); err != nil {
+			t.Log(err)
+		}
+	}
+	for _, table := range tables {
+		path := filepath.Join(root, "lib", table.library)
+		handle, err := openLibrary(path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if _, err := system.bind(handle, path, table.symbols); err != nil {
+			t.Error(err)
+		}
+	}
+}
