@@ -193,12 +193,12 @@ type Place struct {
 }
 
 //go:noinline
-func copyArgument() *[16]uint64 { return new([16]uint64) }
+func words() *[16]uint64 { return new([16]uint64) }
 
 // Copy queues a copy in a stream.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	const host, device = 1, 2
-	m := copyArgument() // a CUDA_MEMCPY2D
+	m := words() // a CUDA_MEMCPY2D
 	fill := func(p Place, at int) {
 		if p.Host != nil {
 			m[at+2], m[at+3] = host, uint64(address(unsafe.SliceData(p.Host)))
@@ -231,29 +231,19 @@ func (a *API) LoadPTX(ptx []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text := append(bytes.Clone(ptx), 0)
 	log := make([]byte, 8192)
-	options := &[2]int32{errorLog, errorLogSize}
-	values := &[2]uintptr{address(&log[0]), uintptr(len(log))}
+	m := words() // two options, and their values behind them
+	m[0] = errorLog | errorLogSize<<32
+	m[1], m[2] = uint64(address(&log[0])), uint64(len(log))
 	out := cell()
-	err := a.do(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, heap(options), heap(values))
+	err := a.do(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, address(&m[0]), address(&m[1]))
 	runtime.KeepAlive(text)
-	runtime.KeepAlive(options)
-	runtime.KeepAlive(values)
+	runtime.KeepAlive(m)
 	said, _, _ := bytes.Cut(log, []byte{0})
 	if err != nil && len(said) > 0 {
 		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(said))
 	}
 	return Module(out[0]), err
 }
-
-// heap is the address of p, which escapes by it.
-//
-//go:noinline
-func heap[T any](p *T) uintptr {
-	escaped = p
-	return address(p)
-}
-
-var escaped any
 
 func (a *API) Unload(m Module) error { return a.do(cuModuleUnload, uintptr(m)) }
 
