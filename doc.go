@@ -10,7 +10,10 @@
 // Imports follow the arrows and never turn back; a test holds them to it. The
 // packages, from the bottom:
 //
-//   - kernels: kernel functions k(x, z) as data, with a parser.
+//   - kernels: kernel functions k(x, z) as data, with a parser, derivatives and
+//     feature maps. Below it kernels/objects: kernels over texts and trees, of
+//     which kernels/strings and kernels/trees hold some; kernels/gram: what is
+//     done with whole Gram matrices.
 //   - backend: what a processor must be able to do, and which one to use.
 //   - backend/ref: a whole backend in plain loops; backend/backendtest: the
 //     suite that every backend passes.

@@ -20,6 +20,11 @@
 // Eval and Program.Run are the scalar meaning of all this: slow, obvious, and
 // what the tests of the backends compare with.
 //
+// Params and Gradient give the parameters that can be fitted and the derivatives
+// by them, each a kernel of its own, so that a backend evaluates ∂K/∂θ as it
+// evaluates K. NewFeatureMap gives φ where feature space is finite.
+//
 // Kernels over strings, trees or user functions have no such program; they
-// make a Gram matrix that is passed on as it is.
+// make a Gram matrix (packages objects, strings, trees and gram), whose rows are
+// the points of the kernel Precomputed.
 package kernels
