@@ -84,7 +84,7 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
 		product, flops = z.symmCost(c, o.single()), backend.SymmFlops(z.n, z.columns)
-		gram, gramFlops = z.gramCost(o.single()), backend.GramFlops(z.n, z.n, z.d, true)
+		gram, gramFlops = z.storedCost(o.single()), backend.GramFlops(z.n, z.n, z.d, true)
 	}
 	checks := 1.0
 	if o.single() {

@@ -116,8 +116,9 @@ func newConjugate32(w *work, a operator[float32], pre preconditioner[float32], c
 	return c, nil
 }
 
-func (c *conjugate[T]) once() bool    { return false }
-func (c *conjugate[T]) ended() string { return c.stopped }
+func (c *conjugate[T]) once() bool       { return false }
+func (c *conjugate[T]) ended() string    { return c.stopped }
+func (c *conjugate[T]) strengthen() bool { return false }
 
 func (c *conjugate[T]) release() {
 	for _, m := range c.own {

@@ -15,6 +15,8 @@ const (
 	kernelValue = 30.0
 	// A step of an iteration beside its products: a dozen short operations.
 	stepOverhead = 5e7
+	// A byte of a large matrix, which the system must clear before its first use.
+	freshByte = 45.0
 	// A sample's eigenvalues, and what else is done before an iteration.
 	lookOverhead = 3e9
 )
@@ -47,6 +49,15 @@ func (z *sizes) symmCost(c int, single bool) float64 {
 		return square * (5 + 5*float64(c))
 	}
 	return square * (12 + 4*float64(c))
+}
+
+// storedCost is gramCost for a K that is stored.
+func (z *sizes) storedCost(single bool) float64 {
+	size := 4.0 // bytes for each of n², in half storage
+	if single {
+		size = 2
+	}
+	return z.gramCost(single) + freshByte*size*float64(z.n)*float64(z.n)
 }
 
 func (z *sizes) potrfCost(single bool) float64 {

@@ -22,7 +22,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 			{"solve", 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + again},
 		},
 	}
-	e.cost = z.gramCost(false) + z.potrfCost(false) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + 2*z.gramMulCost(z.t, false)
+	e.cost = z.storedCost(false) + z.potrfCost(false) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + 2*z.gramMulCost(z.t, false)
 	return e, nil
 }
 
@@ -83,9 +83,10 @@ func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
-func (d *direct64) once() bool    { return true }
-func (d *direct64) ended() string { return "" }
-func (d *direct64) release()      { d.w.mem.free(d.a) }
+func (d *direct64) once() bool       { return true }
+func (d *direct64) ended() string    { return "" }
+func (d *direct64) strengthen() bool { return false }
+func (d *direct64) release()         { d.w.mem.free(d.a) }
 
 // placeX puts the samples that take part on the device: Problem.X itself where
 // the device can use it as it is.

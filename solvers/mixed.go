@@ -8,10 +8,11 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32 as the preconditioner of conjugate
-// gradients in float64 on the true system: the work of the factor at the rate of
-// float32, the residual of float64. Where iterative refinement with such a factor
-// would diverge, for a condition above 10⁷, conjugate gradients only take longer.
+// Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, and what it leaves corrected in
+// float64: the work of the factor at the rate of float32, the residual of float64.
+// The corrections are those of iterative refinement while each gains a digit, and
+// then of conjugate gradients with the factor as the preconditioner: where
+// refinement would diverge, for a condition above 10⁷, they only take longer.
 const Mixed Method = "mixed"
 
 // mixedSteps is how many iterations are tried before the factor is taken to be
@@ -47,22 +48,26 @@ func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
 	// that is beside λ.
 	condition := 1 + 0x1p-22*z.spectrum().largest()/z.p.Lambda
 	root := math.Sqrt(condition)
-	its := max(2, math.Ceil(math.Log(2/par.tol())/math.Log((root+1)/(root-1))))
+	its := max(2, math.Ceil(math.Log(1/par.tol())/math.Log((root+1)/(root-1))))
 	if !(its < 1e6) {
 		its = 1e6
 	}
+	if !o.stored() && condition < 1.1 {
+		// Refinement: its residuals are those of the loop around it.
+		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
+	}
 	product, flops, gram := z.gramMulCost(z.columns, false), backend.GramMulFlops(z.n, z.n, z.d, z.columns), 0.0
 	if o.stored() {
-		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.gramCost(false)
+		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
 	}
 	e := estimate{
 		choice: mixedChoice{o},
-		cost: lookOverhead + z.gramCost(true) + gram + z.potrfCost(true) +
-			its*(product+z.symmCost(z.columns, true)+stepOverhead) + z.gramMulCost(z.t, false),
+		cost: lookOverhead + z.storedCost(true) + gram + z.potrfCost(true) +
+			its*(product+z.symmCost(z.columns, true)+stepOverhead),
 		stages: []stage{
 			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
 			{"factor", backend.PotrfFlops(z.n)},
-			{"solve", its*(flops+2*backend.TrsmFlops(z.n, z.columns)) + backend.GramMulFlops(z.n, z.n, z.d, z.t)},
+			{"solve", its * (flops + 2*backend.TrsmFlops(z.n, z.columns))},
 		},
 		bytesOf: func(n int) int64 {
 			factor := symmetricBytes(z.dev.F32(), n)
@@ -123,7 +128,35 @@ func (w *work) newMixed(o Operator, x backend.Matrix[float64]) (inner, error) {
 	}
 	c.most = mixedSteps
 	c.also = []freer{p.a, p.t}
-	return c, nil
+	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.saver.pending() != nil}, nil
+}
+
+// corrector is an inner solver by the factor alone, until that is not enough.
+type corrector struct {
+	*conjugate[float64]
+	factor *singleFactor
+	strong bool
+}
+
+func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
+	if c.strong {
+		return c.conjugate.solve(r, goal)
+	}
+	n, columns := r.Dims()
+	for from := 0; from < columns; from += blockWidth {
+		part := r.View(0, from, n, min(blockWidth, columns-from))
+		if err := c.factor.apply(part, part); err != nil {
+			return c.w.fail(err)
+		}
+	}
+	c.w.res.Iters++ // the product that its residual takes
+	return nil
+}
+
+func (c *corrector) strengthen() bool {
+	was := c.strong
+	c.strong = true
+	return !was
 }
 
 // factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -36,6 +37,9 @@ type inner interface {
 	// ended tells why the last solve ended above its goal, when another one would
 	// end the same way; "" otherwise.
 	ended() string
+	// strengthen is asked after a solve that took less than a digit from the
+	// residual: it changes to a way that takes more work and tells so, or false.
+	strengthen() bool
 	// release frees what it has on the device.
 	release()
 }
@@ -69,11 +73,14 @@ type refinement struct {
 	left     []float64               // norms of the residuals
 	residual float64                 // the largest, relative to y
 
-	best struct {
-		alpha    backend.Host[float64]
-		b        []float64
-		residual float64
-	}
+	best iterate
+}
+
+// An iterate is a state of the refinement with its residual.
+type iterate struct {
+	alpha, r backend.Host[float64]
+	b, left  []float64
+	residual float64
 }
 
 // refinedBytes is what a refinement takes on the device beside X and the inner
@@ -159,7 +166,7 @@ func (f *refinement) begin(columns int) {
 			f.r.Row(i)[s.t] = 1
 		}
 	}
-	f.y = make([]float64, s.t)
+	f.y, f.residual = make([]float64, s.t), 0
 	for j := range s.t {
 		f.left[j] = norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
 		f.y[j] = f.left[j]
@@ -194,6 +201,10 @@ func (f *refinement) climb(g rung) error {
 			if err := f.measure(); err != nil {
 				return w.fail(err)
 			}
+			if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
+				f.reset()
+				return &insufficient{w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))}
+			}
 			switch {
 			case in.once() && round == 0:
 				continue
@@ -203,6 +214,8 @@ func (f *refinement) climb(g rung) error {
 				return f.insufficient("its residual does not fall by refinement")
 			case w.res.Iters >= w.par.maxIter():
 				return &exhausted{f.insufficient(in.ended())}
+			case !(f.residual < before/10) && in.strengthen():
+				f.revert()
 			case round > 0 && !(f.residual < before/2):
 				reason := "refinement stagnates"
 				if ended := in.ended(); ended != "" {
@@ -230,7 +243,7 @@ func (f *refinement) correct(in inner) error {
 	if f.z.Data != nil {
 		columns = s.t // the border is solved
 	}
-	norms := append([]float64(nil), f.left...)
+	norms := slices.Clone(f.left)
 	if columns > s.t {
 		norms = append(norms, math.Sqrt(float64(s.n)))
 	}
@@ -346,18 +359,27 @@ func (f *refinement) measure() error {
 		}
 		f.residual = larger(f.residual, ratio(all, f.y[j]))
 	}
-	if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
-		if f.best.alpha.Data == nil {
-			return errors.New("the solution is not finite: scale the features and targets down or raise lambda")
-		}
-		return nil
-	}
 	if f.residual < f.best.residual {
-		f.best.alpha = cloneHost(f.alpha)
-		f.best.b = append([]float64(nil), f.b...)
-		f.best.residual = f.residual
+		f.best = iterate{cloneHost(f.alpha), cloneHost(f.r), slices.Clone(f.b), slices.Clone(f.left), f.residual}
 	}
 	return nil
+}
+
+// reset forgets a solution that is not finite.
+func (f *refinement) reset() {
+	if f.best.alpha.Data != nil {
+		f.revert()
+		return
+	}
+	f.z = backend.Host[float64]{}
+	f.b = make([]float64, f.w.s.t)
+	f.begin(f.r.Cols)
+}
+
+// revert goes back to the best solution.
+func (f *refinement) revert() {
+	f.alpha, f.r = cloneHost(f.best.alpha), cloneHost(f.best.r)
+	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
 }
 
 // finish fills the result from the best solution.

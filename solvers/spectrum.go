@@ -47,9 +47,14 @@ func newSpectrum(s *samples) *spectrum {
 		root[i] = math.Sqrt(s.weightOf(row))
 	}
 	a := newSmall(m, m)
+	prog := kernels.Compile(s.Kernel)
+	stats := make([]float64, len(prog.Stats))
 	for i := range m {
 		for j := range i + 1 {
-			v := kernels.Eval(s.Kernel, x.Row(i), x.Row(j)) * root[i] * root[j]
+			for p, stat := range prog.Stats {
+				stats[p] = stat.Eval(x.Row(i), x.Row(j))
+			}
+			v := prog.Run(stats) * root[i] * root[j]
 			a.set(i, j, v)
 			a.set(j, i, v)
 		}
@@ -142,14 +147,19 @@ func (s small) eigenvalues() []float64 {
 		if !(size > 0) {
 			continue
 		}
+		// p = A v and A ← A − v wᵀ − w vᵀ, of the lower triangle only.
+		clear(p[k+1:])
+		for i := k + 1; i < n; i++ {
+			row, vi, sum := s.data[i*n:][:i], v[i], 0.0
+			for j := k + 1; j < i; j++ {
+				sum += row[j] * v[j]
+				p[j] += row[j] * vi
+			}
+			p[i] += sum + s.at(i, i)*vi
+		}
 		dot := 0.0
 		for i := k + 1; i < n; i++ {
-			sum := 0.0
-			row := s.data[i*n:]
-			for j := k + 1; j < n; j++ {
-				sum += row[j] * v[j]
-			}
-			p[i] = sum / size
+			p[i] /= size
 			dot += p[i] * v[i]
 		}
 		half := dot / (2 * size)
@@ -157,9 +167,9 @@ func (s small) eigenvalues() []float64 {
 			p[i] -= half * v[i]
 		}
 		for i := k + 1; i < n; i++ {
-			row := s.data[i*n:]
-			for j := k + 1; j < n; j++ {
-				row[j] -= v[i]*p[j] + p[i]*v[j]
+			row, vi, pi := s.data[i*n:][:i+1], v[i], p[i]
+			for j := k + 1; j <= i; j++ {
+				row[j] -= vi*p[j] + pi*v[j]
 			}
 		}
 	}
