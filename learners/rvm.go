@@ -1,0 +1,366 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const rvmName = "rvm"
+
+// The parameters of both relevance vector machines.
+var (
+	rvmTol   = number("tol", "1e-6", positive, "least gain of the log evidence that is worth a step")
+	rvmLimit = whole("iterations", "0", atLeast(0), "most steps; 0: 1000, or 10 for each sample if more")
+)
+
+func init() {
+	register(Description{
+		Name:    rvmName,
+		Tasks:   []Task{Regression},
+		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximise the evidence, and most α are ∞",
+		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximisation",
+		Parameters: []Parameter{
+			medianKernel,
+			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximise the evidence"),
+			rvmTol, rvmLimit, seedNumber,
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(RVM{
+				Kernel: v.Kernel("kernel"), Method: RVMMethod(v.Choice("method")),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
+			}.Fit)
+		},
+		restore: restoreRVM,
+	})
+}
+
+// RVMMethod names a way to maximise the evidence.
+type RVMMethod string
+
+const (
+	// Sequential adds, changes or deletes one basis function at a time, the
+	// one that the evidence gains most by (Tipping and Faul 2003): O(n·m) a
+	// step with m functions in the model.
+	Sequential RVMMethod = "sequential"
+	// FixedPoint begins with all functions and repeats α_j ← γ_j/μ_j² and
+	// σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j = 1 − α_jΣ_jj, dropping those whose α grows
+	// without bound (Tipping 2001): O(m³) a step, m = n at first.
+	FixedPoint RVMMethod = "fixed-point"
+)
+
+// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with
+// the basis φ_0 = 1 and φ_j = k(x_j, ·), weights N(0, 1/α_j) a priori and noise of
+// variance σ²/w_i. α and σ² maximise the evidence
+//
+//	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
+//
+// and at the maximum most α are infinite, so that few functions remain. Then
+// Σ = (σ⁻²ΦᵀΦ + A)⁻¹, μ = σ⁻²ΣΦᵀt, and a new target at x has the mean μᵀφ(x)
+// and the variance σ² + φ(x)ᵀΣφ(x). The log evidence does not fall at any step
+// beyond rounding: where a fixed-point step would lower it, the step of the EM
+// algorithm, which cannot, takes its place. k need not be positive
+// semi-definite. One target.
+//
+// ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, so that n of
+// some ten thousand is the end. The variance falls back to σ² far from the
+// relevance vectors, which is not what ignorance would say; where that matters
+// use gaussian-process.
+type RVM struct {
+	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Method  RVMMethod      // "" is Sequential
+	Tol     float64        // 0 is 1e-6: gain of the log evidence
+	MaxIter int            // 0 is 1000 steps, or 10n if that is more
+	Seed    uint64         // of the choice of rows where Kernel is nil
+}
+
+// RVMModel is a fitted RVM.
+type RVMModel struct {
+	kernel    kernels.Kernel
+	points    backend.Host[float64] // m×d, the relevance vectors
+	weights   backend.Host[float64] // m×1, μ
+	intercept float64               // μ_0
+	// R with Σ = RRᵀ: row 0 that of φ_0, then those of points.
+	root  backend.Host[float64]
+	noise float64   // σ²
+	trace []float64 // log evidence after each step; nil for a restored model
+	facts []Fact
+}
+
+// Fit fits the n×d samples x to the n×1 targets y.
+func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: rvm: %w", err)
+	}
+	return m, nil
+}
+
+// rvmSettings fills in defaults.
+func rvmSettings(tol float64, limit, n int) (float64, int, error) {
+	if tol == 0 {
+		tol = 1e-6
+	}
+	if limit == 0 {
+		limit = max(1000, 10*n)
+	}
+	if err := positive.check(tol); err != nil {
+		return 0, 0, fmt.Errorf("tol %w", err)
+	}
+	if limit < 0 {
+		return 0, 0, fmt.Errorf("iterations must be a whole number ≥ 0, got %d", limit)
+	}
+	return tol, limit, nil
+}
+
+func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	if hy.Cols != 1 {
+		return nil, fmt.Errorf("y has %d columns; rvm takes one target", hy.Cols)
+	}
+	if l.Method == "" {
+		l.Method = Sequential
+	}
+	if l.Method != Sequential && l.Method != FixedPoint {
+		return nil, fmt.Errorf("no method is called %q; there are %q and %q", l.Method, Sequential, FixedPoint)
+	}
+	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
+		return nil, err
+	}
+	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 { return basisBytes(n, hx.Cols) })
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBasis(t, k, hx, o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEvidence(t, b, keepPositive(hy, o.Weights))
+	if err != nil {
+		return nil, err
+	}
+	if l.Method == Sequential {
+		err = e.sequential(l.Tol, l.MaxIter)
+	} else {
+		err = e.fixedPoint(l.Tol, l.MaxIter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &RVMModel{kernel: k, noise: 1 / e.beta, trace: e.trace}
+	m.points, m.weights, m.intercept, m.root = b.model(e.active, e.mu, e.root)
+	m.facts = []Fact{{"relevance vectors", len(e.active)}, {"steps", len(e.trace)}, {"noise deviation", math.Sqrt(m.noise)}, {"log evidence", e.value}}
+	return m, t.at("solve", 1)
+}
+
+// basis is Φ for the rows of weight > 0: φ_0 = 1 and φ_j = k(x_j, ·).
+type basis struct {
+	x      backend.Host[float64]
+	phi    backend.Host[float64] // n×(n+1)
+	weight []float64
+	total  float64 // Σ w
+}
+
+// basisBytes is what the machines take on the device: K or ΦᵀΦ, Φ, x, and a
+// part of Φ.
+func basisBytes(n, d int) int64 {
+	m := int64(n) + 1
+	return 8 * (3*m*m + int64(n)*int64(d))
+}
+
+func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*basis, error) {
+	b := &basis{x: keepPositive(x, o.Weights)}
+	for i := range x.Rows {
+		if w := weightOf(o, i); w > 0 {
+			b.weight = append(b.weight, w)
+			b.total += w
+		}
+	}
+	n := b.x.Rows
+	gram, err := t.b.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	defer gram.Free()
+	b.phi = backend.NewHost[float64](n, n+1)
+	values := b.phi.View(0, 1, n, n)
+	err = placed(t.b, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+		t.b.Gram(gram, k, x, x)
+		return t.b.Download(values, gram)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		b.phi.Row(i)[0] = 1
+		for j := range i + 1 {
+			v := values.Row(i)[j]
+			if v-v != 0 {
+				return nil, fmt.Errorf("values of the kernel %v overflow: scale the features down", k)
+			}
+			values.Row(j)[i] = v
+		}
+	}
+	return b, t.at("gram", 0.05)
+}
+
+// model returns the points of the active functions, their weights, that of φ_0,
+// and R with its row first.
+func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
+	m := 0
+	for _, j := range active {
+		if j > 0 {
+			m++
+		}
+	}
+	kept := max(m, 1) // a model has at least one point, if only of weight 0
+	points, weights = backend.NewHost[float64](kept, b.x.Cols), backend.NewHost[float64](kept, 1)
+	rows = backend.NewHost[float64](kept+1, root.Cols)
+	copy(points.Row(0), b.x.Row(0))
+	at := 0
+	for p, j := range active {
+		if j == 0 {
+			intercept = mu[p]
+			copy(rows.Row(0), root.Row(p))
+			continue
+		}
+		copy(points.Row(at), b.x.Row(j-1))
+		weights.Data[at] = mu[p]
+		copy(rows.Row(at+1), root.Row(p))
+		at++
+	}
+	return points, weights, intercept, rows
+}
+
+// Learner returns "rvm".
+func (m *RVMModel) Learner() string { return rvmName }
+
+// Dims implements Model.
+func (m *RVMModel) Dims() (features, outputs int) {
+	if m == nil || m.points.Rows == 0 {
+		return 0, 0
+	}
+	return m.points.Cols, 1
+}
+
+// Facts implements Teller.
+func (m *RVMModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// Kernel returns the kernel, also where it was chosen by Fit.
+func (m *RVMModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Relevance returns copies of the relevance vectors and their weights.
+func (m *RVMModel) Relevance() (points *mat.Dense, weights []float64) {
+	return denseOf(m.points), slices.Clone(m.weights.Data)
+}
+
+// Noise returns σ².
+func (m *RVMModel) Noise() float64 { return m.noise }
+
+// Trace returns the log evidence after each step of Fit; nil for a restored
+// model.
+func (m *RVMModel) Trace() []float64 { return slices.Clone(m.trace) }
+
+// Predict implements Model: the mean.
+func (m *RVMModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: rvmName}
+	if features, _ := m.Dims(); features > 0 {
+		p = expansion(rvmName, m.kernel, m.points, m.weights, []float64{m.intercept})
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// expansion is the predictor of Σ_j k(x, x_j) V_j + b.
+func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64], b []float64) predictor {
+	return predictor{
+		learner: learner, features: points.Cols, intercept: b,
+		fixed: []backend.Host[float64]{points, v},
+		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, k, x, fixed[0], fixed[1])
+		},
+	}
+}
+
+// Variance implements Uncertain: σ² + φᵀΣφ.
+func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: rvmName}.predict(ctx, dev, x)
+	}
+	r := m.root.Rows - 1
+	p := expansion(rvmName, m.kernel, m.points, m.root.View(1, 0, r, m.root.Cols), m.root.Row(0))
+	s, err := p.predict(ctx, dev, x) // φᵀR
+	if err != nil {
+		return nil, err
+	}
+	n, _ := s.Dims()
+	v := mat.NewDense(n, 1, nil)
+	for i := range n {
+		sum := m.noise
+		for _, a := range s.RawRowView(i) {
+			sum += a * a
+		}
+		v.Set(i, 0, sum)
+	}
+	return v, nil
+}
+
+// State implements Model. Its arrays are "points", m×d, "weights", m×1,
+// "intercept" and "noise", 1×1, and "root", (m+1)×r.
+func (m *RVMModel) State() State {
+	s := State{Learner: rvmName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	s.Params["kernel"] = m.kernel.String()
+	s.Arrays["points"], s.Arrays["weights"], s.Arrays["root"] = m.points, m.weights, m.root
+	s.Arrays["intercept"], s.Arrays["noise"] = rowOf([]float64{m.intercept}), rowOf([]float64{m.noise})
+	return s
+}
+
+func restoreRVM(s State) (Model, error) {
+	var err error
+	m := &RVMModel{}
+	if m.points, err = s.array("points", -1, -1); err != nil {
+		return nil, err
+	}
+	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
+		return nil, err
+	}
+	if m.weights, err = s.array("weights", m.points.Rows, 1); err != nil {
+		return nil, err
+	}
+	if m.root, err = s.array("root", m.points.Rows+1, -1); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	noise, err := s.array("noise", 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	m.intercept, m.noise = b.Data[0], noise.Data[0]
+	if m.noise < 0 {
+		return nil, errors.New("array \"noise\" is negative")
+	}
+	return m, nil
+}

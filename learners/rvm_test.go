@@ -1,0 +1,175 @@
+package learners_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestRVM(t *testing.T) {
+	learnertest.Run(t, learnertest.Suite{
+		Learner: "rvm", Single: true,
+		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
+		Unfitted: []learners.Model{&learners.RVMModel{}, (*learners.RVMModel)(nil)},
+		// A gain of 1e-12 of a quadratic maximum leaves α to 1e-6.
+		Condition: 1e8,
+	})
+}
+
+// sinc is n noisy values of sin(x)/x on (−10, 10).
+func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		v := 20*r.Float64() - 10
+		x.Set(i, 0, v)
+		y.Set(i, 0, math.Sin(v)/v+noise*r.NormFloat64())
+	}
+	return x, y
+}
+
+// TestRVMEvidence: the log evidence never falls, both ways to maximise it come to
+// the same, and the truth is found as in the literature.
+func TestRVMEvidence(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		const n = 100
+		t.Log("seed 21")
+		x, y := sinc(n, 0.1, 21)
+		k := kernels.Gaussian{Sigma: 2}
+		values := map[learners.RVMMethod]float64{}
+		for _, method := range []learners.RVMMethod{learners.Sequential, learners.FixedPoint} {
+			m, err := learners.RVM{Kernel: k, Method: method}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trace := m.Trace()
+			for i, v := range trace[1:] {
+				// Sums of n terms of the size of the evidence, in a system whose
+				// condition is that of smooth functions.
+				if !(v >= trace[i]-1e-8*(1+math.Abs(v))) {
+					t.Errorf("%s: step %d: the evidence falls from %v to %v", method, i+2, trace[i], v)
+				}
+			}
+			value := trace[len(trace)-1]
+			values[method] = value
+			_, weights := m.Relevance()
+			f, err := m.Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			truth := 0.0
+			for i := range n {
+				v := x.At(i, 0)
+				truth += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
+			}
+			// Tipping (2001) has an RMSE of 0.0277 from 100 samples with this
+			// noise and 6.7 vectors, on average; a half more for one draw.
+			if math.Sqrt(truth) > 0.042 || len(weights) > 15 {
+				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(truth), len(weights))
+			}
+			near(t, "noise deviation", math.Sqrt(m.Noise()), 0.1, 4*0.1/math.Sqrt(2*n)+0.01)
+			t.Logf("%s: RMSE %.3g; %v", method, math.Sqrt(truth), m.Facts())
+		}
+		// Local maxima differ little.
+		near(t, "log evidence", values[learners.FixedPoint], values[learners.Sequential], 2)
+	})
+}
+
+// TestRVMByHand: with one function the maximum is known. φ_0 alone, t of mean m
+// and Σ(t−m)² = v: the samples (1, 3) under a kernel that is 0.
+func TestRVMByHand(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		// k(x, z) = xz at x = 0 is 0: no function but the constant. With N = 4
+		// samples of mean 2 and Σ(t−2)² = 4 the evidence of N(0, σ²I + 11ᵀ/α)
+		// has eigenvalues σ² (three times) and λ = σ² + N/α, so that
+		// σ² = 4/3 and λ = Nm² = 16.
+		x, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, []float64{1, 3, 1, 3})
+		m, err := learners.RVM{Kernel: kernels.Linear{}, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "noise", m.Noise(), 4./3, 1e-6)
+		trace := m.Trace()
+		want := -(4*math.Log(2*math.Pi) + 3*math.Log(4./3) + math.Log(16) + 4/(4./3) + 16./16) / 2
+		near(t, "log evidence", trace[len(trace)-1], want, 1e-10)
+		f, err := m.Predict(t.Context(), dev, x.Slice(0, 1, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// μ = N/σ² m / (N/σ² + α) with N/α = 16 − 4/3.
+		alpha := 4 / (16 - 4./3)
+		near(t, "mean", f.At(0, 0), 2*3/(3+alpha), 1e-6)
+		v, err := m.Variance(t.Context(), dev, x.Slice(0, 1, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "variance", v.At(0, 0), 4./3+1/(3+alpha), 1e-6)
+	})
+}
+
+// TestRVMSettings: what is refused.
+func TestRVMSettings(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := sinc(60, 0.1, 1)
+	for want, l := range map[string]learners.RVM{
+		`no method is called "slow"`: {Method: "slow"},
+		"tol must be":                {Tol: -1},
+		"iterations must be":         {MaxIter: -1},
+		"after 2 steps the log evid": {MaxIter: 2},
+	} {
+		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	if _, err := (learners.RVM{}).Fit(t.Context(), dev, x, mat.NewDense(60, 1, nil), learners.Options{}); err == nil || !strings.Contains(err.Error(), "y is constant") {
+		t.Errorf("constant y: %v", err)
+	}
+}
+
+// TestRVMLarge: 2000 samples. The time is logged.
+func TestRVMLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("2000 samples: not under -short")
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seed 23")
+	r := rand.New(rand.NewPCG(23, 0))
+	const n, d = 2000, 5
+	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n { // Friedman's first function
+		for p := range d {
+			x.Set(i, p, r.Float64())
+		}
+		v := x.RawRowView(i)
+		y.Set(i, 0, 10*math.Sin(math.Pi*v[0]*v[1])+20*(v[2]-0.5)*(v[2]-0.5)+10*v[3]+5*v[4]+r.NormFloat64())
+	}
+	start := time.Now()
+	m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 0.5}}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.2f s; %v", time.Since(start).Seconds(), m.Facts())
+	trace := m.Trace()
+	for i, v := range trace[1:] {
+		if !(v >= trace[i]-1e-8*math.Abs(v)) {
+			t.Errorf("step %d: the evidence falls from %v to %v", i+2, trace[i], v)
+		}
+	}
+	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
+}

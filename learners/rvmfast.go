@@ -1,0 +1,174 @@
+package learners
+
+import "math"
+
+// sequential maximises the evidence by one function at a time (Tipping and Faul
+// 2003), and the noise in between.
+func (e *evidence) sequential(tol float64, limit int) error {
+	// The function that explains most of t alone comes first.
+	first, most := 0, 0.0
+	for j, c := range e.c {
+		if share := c * c / e.g.Row(j)[j]; share > most {
+			first, most = j, share
+		}
+	}
+	e.insert(first, math.Max(e.beta*e.g.Row(first)[first]/math.Max(e.beta*most-1, 1e-3), math.SmallestNonzeroFloat64))
+	if err := e.refresh(); err != nil {
+		return err
+	}
+	e.note()
+	// Noise is looked at after this many steps, which grow rarer: it is the one
+	// part that costs O(n m²).
+	const least, longest = 5, 100
+	pause, since := least, 0
+	start := math.Abs(e.value) + 1
+	for step := 1; step <= limit; step++ {
+		j, alpha, gain := e.choose()
+		if gain > tol && since < pause {
+			e.act(j, alpha)
+			e.value += gain
+			e.note()
+			since++
+			if err := e.t.at("solve", 0.1+0.85*progressOf(gain, start, tol, step)); err != nil {
+				return err
+			}
+			continue
+		}
+		// Σ and the rest anew: sums of many small changes lose digits.
+		if err := e.refresh(); err != nil {
+			return err
+		}
+		more, err := e.better()
+		if err != nil {
+			return err
+		}
+		e.note()
+		if _, _, gain := e.choose(); gain <= tol && more <= tol {
+			return nil
+		}
+		since, pause = 0, min(2*pause, longest)
+		if err := e.t.at("solve", 0.1+0.85*progressOf(more, start, tol, step)); err != nil {
+			return err
+		}
+	}
+	_, _, gain := e.choose()
+	return e.unfinished(limit, gain, tol)
+}
+
+// dependent is the share of φᵀφ below which S is rounding: the function is a
+// combination of those in the model.
+const dependent = 1e-10
+
+// choose returns the function that the evidence gains most by, the α that it is
+// to have, +Inf for none, and the gain (eq. 27, 32, 37 of Tipping and Faul).
+func (e *evidence) choose() (best int, alpha, gain float64) {
+	best = -1
+	for j := range e.alpha {
+		s, q, a := e.s[j], e.q[j], e.alpha[j]
+		in := e.place[j] >= 0
+		if in { // as if it were not in the model
+			if !(a > s) {
+				continue // rounding: the next refresh will tell
+			}
+			s, q = a*s/(a-s), a*q/(a-s)
+		} else if !(s > dependent*e.beta*e.g.Row(j)[j]) {
+			continue
+		}
+		theta := q*q - s
+		var to, delta float64
+		switch {
+		case theta > 0 && in:
+			to = s * s / theta
+			change := 1/to - 1/a
+			S, Q := e.s[j], e.q[j]
+			if change == 0 || !(1+S*change > 0) {
+				continue
+			}
+			delta = (Q*Q/(S+1/change) - math.Log1p(S*change)) / 2
+		case theta > 0:
+			to = s * s / theta
+			delta = (theta/s + math.Log(s/(q*q))) / 2
+		case in && len(e.active) > 1:
+			to = math.Inf(1)
+			S, Q := e.s[j], e.q[j]
+			delta = (Q*Q/(S-a) - math.Log1p(-S/a)) / 2
+		default:
+			continue
+		}
+		if delta > gain {
+			best, alpha, gain = j, to, delta
+		}
+	}
+	return best, alpha, gain
+}
+
+// act changes α_j and brings Σ, μ, S and Q up to date (appendix of Tipping and
+// Faul).
+func (e *evidence) act(j int, alpha float64) {
+	p := e.place[j]
+	switch {
+	case p < 0:
+		e.add(j, alpha)
+	case math.IsInf(alpha, 1):
+		e.turn(p, 1/e.sigma[p][p])
+		last := len(e.active) - 1
+		e.sigma[p] = e.sigma[last]
+		e.sigma = e.sigma[:last]
+		for q := range e.sigma {
+			e.sigma[q][p] = e.sigma[q][last]
+			e.sigma[q] = e.sigma[q][:last]
+		}
+		e.mu[p] = e.mu[last]
+		e.mu = e.mu[:last]
+		e.remove(j)
+	default:
+		e.turn(p, 1/(e.sigma[p][p]+1/(alpha-e.alpha[j])))
+		e.alpha[j] = alpha
+	}
+}
+
+// turn is the change by the column of Σ of the function at p, times κ.
+func (e *evidence) turn(p int, kappa float64) {
+	column := append([]float64(nil), e.sigma[p]...)
+	h := make([]float64, len(e.s))
+	for q, v := range column {
+		axpy(e.beta*v, e.g.Row(e.active[q]), h)
+	}
+	mu := e.mu[p]
+	for i, v := range h {
+		e.s[i] += kappa * v * v
+		e.q[i] += kappa * mu * v
+	}
+	for q, v := range column {
+		e.mu[q] -= kappa * mu * v
+		axpy(-kappa*v, column, e.sigma[q])
+	}
+}
+
+// add puts function j into the model.
+func (e *evidence) add(j int, alpha float64) {
+	k := len(e.active)
+	u, h := make([]float64, k), append([]float64(nil), e.g.Row(j)...)
+	for p := range k {
+		for q, i := range e.active {
+			u[p] += e.sigma[p][q] * e.g.Row(j)[i]
+		}
+		axpy(-e.beta*u[p], e.g.Row(e.active[p]), h)
+	}
+	own := 1 / (alpha + e.s[j])
+	mu := own * e.q[j]
+	row := make([]float64, k+1)
+	for p := range k {
+		axpy(e.beta*e.beta*own*u[p], u, e.sigma[p])
+		row[p] = -e.beta * own * u[p]
+		e.sigma[p] = append(e.sigma[p], row[p])
+		e.mu[p] -= mu * e.beta * u[p]
+	}
+	row[k] = own
+	e.sigma, e.mu = append(e.sigma, row), append(e.mu, mu)
+	for i, v := range h {
+		e.s[i] -= own * e.beta * v * e.beta * v
+		e.q[i] -= mu * e.beta * v
+	}
+	e.insert(j, alpha)
+}
