@@ -19,10 +19,11 @@ import (
 //	LIBSVM   text, a line "label index:value …" for each row
 //	NPY, NPZ arrays of numpy, formats 1.0 to 3.0
 //	IDX      the format of MNIST: images, and labels in a second file
+//	Parquet  flat columns of numbers, booleans (0 and 1) and texts
 //
 // Where a format does not name its columns, the features are x1, x2, … and the
-// target is label (LIBSVM, IDX) or y (NPZ). All but NPZ, which has a
-// compression of its own, may be compressed by gzip.
+// target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have
+// a compression of their own, may be compressed by gzip.
 type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
@@ -71,7 +72,7 @@ func (f File) Read() (*Table, error) {
 	case formLIBSVM:
 		return readLIBSVM(in)
 	case formParquet:
-		return nil, in.t.fault("", "is a Parquet file, which cannot be read; save it as NPZ or CSV")
+		return readParquet(in)
 	}
 	return readCSV(in)
 }

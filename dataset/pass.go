@@ -59,6 +59,8 @@ func (s *Stream) start(p *pass, in *input, size int) (err error) {
 		err = p.beginCSV(in, size)
 	case formLIBSVM:
 		p.beginLIBSVM(in, size)
+	case formParquet:
+		err = p.beginParquet(in)
 	default:
 		err = s.beginBinary(p, in)
 	}

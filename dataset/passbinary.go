@@ -208,8 +208,6 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 		if err != nil {
 			return nil, nil, "", err
 		}
-	default:
-		return nil, nil, "", in.t.fault("", "is a Parquet file, which cannot be read; save it as NPZ or CSV")
 	}
 	if err == nil && x.h.char != 0 {
 		err = in.t.fault("", "holds texts; features in blocks must be numbers")

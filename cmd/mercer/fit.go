@@ -40,10 +40,11 @@ takes raw rows. A target of texts is one of classes, for learners of classificat
 any target is.
 
 TABLE is a file in one of these formats, told by its first bytes:
-CSV with a header line; LIBSVM; NPY or NPZ of numpy (features x1, x2, … and the
-target y, of the arrays X and y); IDX, the format of MNIST (the target label
-comes from train-labels-idx1-ubyte beside train-images-idx3-ubyte). All but NPZ
-may be compressed by gzip; - is the standard input.
+CSV with a header line; LIBSVM (features x1, x2, …, target label); NPY or NPZ of
+numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
+format of MNIST (the target label comes from train-labels-idx1-ubyte beside
+train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip; - is
+the standard input.
 
 Learners: ` + wrapped(strings.Join(learners.Names(), ", "), 80) + `.
 mercer learners tells what they do and what parameters they have.

@@ -1,0 +1,426 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"strings"
+	"unicode/utf8"
+)
+
+// A Parquet file (parquet.thrift, format 2.x) is PAR1, pages of values column by
+// column for each group of rows, the metadata, their length of 4 bytes, and
+// PAR1. It is read here, and not by a library, for what a table needs is little,
+// and because the libraries take memory by what headers say before they look
+// whether it is there, and panic on pages that are damaged. Read are flat columns
+// of all types but INT96 and byte arrays that are not texts or decimals, of all
+// encodings, and the codecs UNCOMPRESSED, SNAPPY, GZIP, ZSTD and LZ4_RAW.
+
+// parquetFile is an open file and what its footer says.
+type parquetFile struct {
+	t       *Table
+	r       io.ReaderAt
+	size    int64
+	columns []parquetColumn
+	groups  []parquetGroup
+	rows    int64
+}
+
+// The physical types.
+const (
+	parquetBoolean = iota
+	parquetInt32
+	parquetInt64
+	parquetInt96
+	parquetFloat
+	parquetDouble
+	parquetBytes
+	parquetFixed
+)
+
+// parquetColumn is an element of the schema.
+type parquetColumn struct {
+	name       string
+	physical   int64
+	width      int // of a fixed-size value
+	repetition int64
+	children   int64
+	unsigned   bool
+	half       bool
+	decimal    bool
+	scale      int64
+}
+
+// parquetGroup is a group of rows.
+type parquetGroup struct {
+	first  int64 // rows before it
+	rows   int64
+	chunks []parquetChunk
+}
+
+// parquetChunk is where a column of a group is.
+type parquetChunk struct {
+	elsewhere       bool // in another file
+	codec           int64
+	data, dict, len int64
+}
+
+const (
+	optional = 1
+	listed   = 2
+
+	maxFooter    = 1 << 28
+	maxGroupRows = 1 << 26
+)
+
+// openParquet reads the footer.
+func openParquet(in *input) (*parquetFile, error) {
+	p := &parquetFile{t: in.t, r: in.file, size: in.size}
+	if in.file == nil {
+		data, err := io.ReadAll(in.r)
+		if err != nil {
+			return nil, in.t.readFault(0, err)
+		}
+		p.r, p.size = bytes.NewReader(data), int64(len(data))
+	}
+	var tail [8]byte
+	if p.size < 12 {
+		return nil, p.fault(0, fmt.Sprintf("is cut short: %d bytes are no Parquet file", p.size))
+	}
+	if err := p.readAt(tail[:], p.size-8); err != nil {
+		return nil, err
+	}
+	if string(tail[4:]) != "PAR1" {
+		if string(tail[4:]) == "PARE" {
+			return nil, p.fault(p.size-4, "is encrypted")
+		}
+		return nil, p.fault(p.size-4, "is cut short: a Parquet file ends with PAR1")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > p.size-12 || n > maxFooter {
+		return nil, p.fault(p.size-8, fmt.Sprintf("claims to have a footer of %d bytes, but has %d in all", n, p.size))
+	}
+	footer := make([]byte, n)
+	if err := p.readAt(footer, p.size-8-n); err != nil {
+		return nil, err
+	}
+	m := &thrift{b: footer}
+	if err := p.metadata(m); err != nil {
+		return nil, err
+	}
+	if m.bad {
+		return nil, p.fault(p.size-8-n+int64(m.at), "the footer is damaged")
+	}
+	return p, p.check()
+}
+
+func (p *parquetFile) fault(offset int64, rule string) *Error {
+	e := p.t.fault("", rule)
+	e.Offset = offset
+	return e
+}
+
+func (p *parquetFile) readAt(b []byte, offset int64) error {
+	if _, err := p.r.ReadAt(b, offset); err != nil {
+		return p.fault(offset, "cannot be read: "+err.Error())
+	}
+	return nil
+}
+
+// metadata reads FileMetaData.
+func (p *parquetFile) metadata(m *thrift) error {
+	encrypted := false
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 2 && kind == thriftList:
+			m.each(func() { p.columns = append(p.columns, readSchema(m)) })
+		case id == 4 && kind == thriftList:
+			m.each(func() { p.groups = append(p.groups, readGroup(m)) })
+		case id == 8:
+			encrypted = true
+		}
+	})
+	if encrypted {
+		return p.t.fault("", "is encrypted")
+	}
+	return nil
+}
+
+func readSchema(m *thrift) (c parquetColumn) {
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 1 && kind == thriftI32:
+			c.physical = m.integer()
+		case id == 2 && kind == thriftI32:
+			c.width = int(m.integer())
+		case id == 3 && kind == thriftI32:
+			c.repetition = m.integer()
+		case id == 4 && kind == thriftBinary:
+			c.name = string(m.binary())
+		case id == 5 && kind == thriftI32:
+			c.children = m.integer()
+		case id == 6 && kind == thriftI32:
+			converted := m.integer()
+			c.decimal = c.decimal || converted == 5
+			c.unsigned = c.unsigned || converted >= 11 && converted <= 14
+		case id == 7 && kind == thriftI32:
+			c.scale = m.integer()
+		case id == 10 && kind == thriftStruct:
+			m.fields(func(id int64, kind byte) { c.readLogical(m, id) })
+		}
+	})
+	return c
+}
+
+// readLogical reads a member of the union LogicalType.
+func (c *parquetColumn) readLogical(m *thrift, id int64) {
+	switch id {
+	case 5:
+		c.decimal = true
+		m.fields(func(id int64, kind byte) {
+			if id == 1 && kind == thriftI32 {
+				c.scale = m.integer()
+			}
+		})
+	case 10:
+		m.fields(func(id int64, kind byte) {
+			if id == 2 {
+				c.unsigned = kind == thriftFalse
+			}
+		})
+	case 15:
+		c.half = true
+	}
+}
+
+func readGroup(m *thrift) (g parquetGroup) {
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 1 && kind == thriftList:
+			m.each(func() { g.chunks = append(g.chunks, readChunk(m)) })
+		case id == 3 && kind == thriftI64:
+			g.rows = m.integer()
+		}
+	})
+	return g
+}
+
+func readChunk(m *thrift) (c parquetChunk) {
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 1 && kind == thriftBinary:
+			c.elsewhere = len(m.binary()) > 0
+		case id == 3 && kind == thriftStruct:
+			m.fields(func(id int64, kind byte) {
+				switch {
+				case id == 4 && kind == thriftI32:
+					c.codec = m.integer()
+				case id == 7 && kind == thriftI64:
+					c.len = m.integer()
+				case id == 9 && kind == thriftI64:
+					c.data = m.integer()
+				case id == 11 && kind == thriftI64:
+					c.dict = m.integer()
+				}
+			})
+		}
+	})
+	return c
+}
+
+// check holds what the footer says against what can be read and against the
+// size of the file.
+func (p *parquetFile) check() error {
+	if len(p.columns) == 0 || p.columns[0].children != int64(len(p.columns)-1) {
+		for _, c := range p.columns[min(1, len(p.columns)):] {
+			if c.children > 0 {
+				return p.t.fault(c.name, "is nested; only flat columns can be read")
+			}
+		}
+		return p.t.fault("", "the schema in its footer is damaged")
+	}
+	p.columns = p.columns[1:]
+	var names []string
+	for i := range p.columns {
+		c := &p.columns[i]
+		names = append(names, c.name)
+		if rule := c.check(); rule != "" {
+			return p.t.fault(c.name, rule)
+		}
+	}
+	if len(names) > MaxFeatures {
+		return p.t.fault("", fmt.Sprintf("has %d columns; at most %d can be read", len(names), MaxFeatures))
+	}
+	if err := p.t.setNames(names); err != nil {
+		return err
+	}
+	p.t.columns = nil
+	for i := range p.groups {
+		g := &p.groups[i]
+		g.first = p.rows
+		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != len(p.columns) {
+			return p.t.fault("", fmt.Sprintf("row group %d claims %d rows in %d columns; at most %d rows in %d can be", i+1, g.rows, len(g.chunks), maxGroupRows, len(p.columns)))
+		}
+		if p.rows += g.rows; p.rows > math.MaxInt32 {
+			return p.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
+		}
+		for j := range g.chunks {
+			c := &g.chunks[j]
+			if c.elsewhere {
+				return p.t.fault(p.columns[j].name, "is kept in another file, which is not read")
+			}
+			begin := c.data
+			if c.dict > 0 && c.dict < c.data {
+				begin = c.dict
+			}
+			if c.data = begin; begin < 4 || c.len < 0 || c.len > p.size-8-begin {
+				return p.t.fault(p.columns[j].name, fmt.Sprintf("row group %d: claims %d bytes from byte %d on, in a file of %d", i+1, c.len, begin, p.size))
+			}
+		}
+	}
+	return nil
+}
+
+// check returns what keeps a column from being read, or "".
+func (c *parquetColumn) check() string {
+	switch {
+	case c.children > 0:
+		return "is nested; only flat columns can be read"
+	case c.repetition == listed:
+		return "holds lists; only flat columns can be read"
+	case c.physical == parquetInt96:
+		return "is of type INT96, a time of old; write it as TIMESTAMP or as a number"
+	case c.physical == parquetFixed && c.half && c.width == 2, c.physical == parquetBytes && !c.decimal:
+		return ""
+	case c.physical == parquetFixed, c.physical == parquetBytes:
+		return "holds byte arrays that are neither texts nor numbers; write them as a number"
+	case c.physical < 0 || c.physical > parquetFixed:
+		return fmt.Sprintf("is of the unknown type %d", c.physical)
+	case c.decimal && (c.scale < 0 || c.scale > 22):
+		return fmt.Sprintf("is a decimal of the scale %d", c.scale)
+	}
+	return ""
+}
+
+// text tells whether the column holds texts.
+func (c *parquetColumn) text() bool { return c.physical == parquetBytes }
+
+// kind is how a number is stored in a page of plain values.
+func (c *parquetColumn) kind() dtype {
+	switch c.physical {
+	case parquetInt32:
+		if c.unsigned {
+			return u32
+		}
+		return i32
+	case parquetInt64:
+		if c.unsigned {
+			return u64
+		}
+		return i64
+	case parquetFloat:
+		return f32
+	case parquetFixed:
+		return f16
+	}
+	return f64
+}
+
+// readParquet reads a whole file.
+func readParquet(in *input) (*Table, error) {
+	p, err := openParquet(in)
+	if err != nil {
+		return nil, err
+	}
+	t := p.newTable()
+	for i := range p.groups {
+		if err := p.addGroup(t, &p.groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range t.columns {
+		c.finish()
+	}
+	return t, nil
+}
+
+func (p *parquetFile) newTable() *Table {
+	t := &Table{Source: p.t.Source}
+	for _, c := range p.columns {
+		t.columns = append(t.columns, &column{name: strings.TrimSpace(c.name), plain: !c.text()})
+	}
+	return t
+}
+
+// addGroup appends a group of rows to a table.
+func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
+	for j := range p.columns {
+		d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, before: t.rows}
+		if err := d.chunk(&g.chunks[j], int(g.rows)); err != nil {
+			return err
+		}
+	}
+	t.rows += int(g.rows)
+	return nil
+}
+
+// A parquetPart is a group of rows.
+type parquetPart struct {
+	p     *parquetFile
+	group *parquetGroup
+}
+
+func (q *parquetPart) table() (*Table, error) {
+	t := q.p.newTable()
+	t.first = int(q.group.first)
+	return t, q.p.addGroup(t, q.group)
+}
+
+// beginParquet begins a pass.
+func (p *pass) beginParquet(in *input) error {
+	f, err := openParquet(in)
+	if err != nil {
+		return err
+	}
+	for _, c := range f.columns {
+		p.names = append(p.names, strings.TrimSpace(c.name))
+	}
+	groups := f.groups
+	p.parts = func() (part, error) {
+		if len(groups) == 0 {
+			return nil, io.EOF
+		}
+		g := &groups[0]
+		groups = groups[1:]
+		return &parquetPart{f, g}, nil
+	}
+	return nil
+}
+
+// addNumbers appends numbers to a plain column, NaN where they are missing.
+func (c *column) addNumbers(values []float64) {
+	for _, v := range values {
+		if math.IsInf(v, 0) {
+			if c.odd == nil {
+				c.odd = map[int]string{}
+			}
+			c.odd[len(c.numbers)] = fmt.Sprint(v)
+			v = math.NaN()
+		}
+		c.numbers = append(c.numbers, v)
+	}
+}
+
+// addText appends a text, which must be UTF-8.
+func (t *Table) addText(c *column, text []byte) error {
+	if !utf8.Valid(text) {
+		e := t.fault(c.name, "is not valid UTF-8")
+		e.Row, e.Value = t.first+len(c.codes)+len(c.numbers)+1, string(text)
+		return e
+	}
+	c.addBytes(bytes.TrimSpace(text))
+	return nil
+}

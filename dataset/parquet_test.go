@@ -1,0 +1,181 @@
+package dataset_test
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// parquetFiles are files of 300 rows that three programs wrote, in all versions
+// of pages, encodings and codecs; see testdata/README.md.
+func parquetFiles(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/parquet/*-v*.parquet")
+	if err != nil || len(paths) < 9 {
+		t.Fatalf("%d files, %v", len(paths), err)
+	}
+	return append(paths, "testdata/parquet/hyparquet.parquet")
+}
+
+// Every file holds the table that it was written from.
+func TestParquet(t *testing.T) {
+	const n = 300
+	want := map[string][]float64{}
+	var texts, unique []string
+	for i := range n {
+		add := func(name string, missing bool, v float64) {
+			if missing {
+				v = math.NaN()
+			}
+			want[name] = append(want[name], v)
+		}
+		add("i32", i%7 == 3, float64(i*37%101-50))
+		add("f64", i%11 == 5, float64(i)/8-3)
+		add("f32", false, float64(i)*0.5)
+		add("bool", false, float64((i+1)%2))
+		add("u8", false, float64(i%256))
+		add("i64", false, float64(i)*1e10)
+		add("u32", false, float64(4294967295-i))
+		texts = append(texts, []string{"ant", "bee", "çat"}[i%3])
+		if i%13 == 6 {
+			texts[i] = ""
+		}
+		unique = append(unique, strconv.Itoa(10000+i))
+	}
+	for _, path := range parquetFiles(t) {
+		table, err := dataset.Read(path, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if table.Rows() != n || len(table.Names()) != len(want)+2 {
+			t.Errorf("%s: %d rows of %q", path, table.Rows(), table.Names())
+		}
+		for name, values := range want {
+			got, err := table.Numbers(name)
+			if err != nil {
+				t.Error(path, err)
+			}
+			if diff := cmp.Diff(values, got, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("%s: %s:\n%.500s", path, name, diff)
+			}
+		}
+		for name, values := range map[string][]string{"text": texts, "unique": unique} {
+			if got, err := table.Texts(name); err != nil || !slices.Equal(got, values) {
+				t.Errorf("%s: %s is %.60q, %v", path, name, got, err)
+			}
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromInput, err := dataset.Read("-", strings.NewReader(string(data)))
+		if err != nil || fromInput.Rows() != n {
+			t.Error(path, err)
+		}
+	}
+}
+
+// Decimals, files without rows, lists, and codecs that are not read.
+func TestParquetKinds(t *testing.T) {
+	table, err := dataset.Read("testdata/parquet/go-decimal.parquet", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]float64{"price": {123.45, -0.01}, "small": {5.5, -0.7}}, cells(t, table)); diff != "" {
+		t.Error(diff)
+	}
+	if table, err = dataset.Read("testdata/parquet/go-empty.parquet", nil); err != nil || table.Rows() != 0 || len(table.Names()) != 2 {
+		t.Error(table, err)
+	}
+	_, err = dataset.Read("testdata/parquet/go-list.parquet", nil)
+	wantFault(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read`)
+	_, err = dataset.Read("testdata/parquet/arrow-brotli.parquet", nil)
+	wantFault(t, err, `testdata/parquet/arrow-brotli.parquet: byte 4: column "i32": is compressed by brotli, which is not read; write the file with snappy, gzip, zstd or LZ4_RAW`)
+}
+
+// A stream gives what the whole file gives.
+func TestParquetStream(t *testing.T) {
+	for _, path := range parquetFiles(t) {
+		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
+		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"bool"}, Labels: true}, 1000)
+	}
+}
+
+// Damage anywhere is an error or another table, never a panic.
+func TestParquetDamage(t *testing.T) {
+	for _, path := range parquetFiles(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := 211
+		if testing.Short() {
+			step = 997
+		}
+		for at := 0; at < len(data); at += step {
+			for _, flip := range []byte{0xff, 0x01, 0x80} {
+				bad := slices.Clone(data)
+				bad[at] ^= flip
+				if _, err := dataset.Read("-", strings.NewReader(string(bad))); err != nil {
+					oneLine(t, err)
+				}
+			}
+			if _, err := dataset.Read("-", strings.NewReader(string(data[:at]))); err == nil && at > 4 {
+				t.Fatalf("%s is read when cut at %d", path, at)
+			}
+		}
+	}
+	good, err := os.ReadFile("testdata/parquet/arrow-none-v1.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(good)
+	long := slices.Clone(good)
+	binary.LittleEndian.PutUint32(long[end-8:], 1<<31)
+	for _, c := range []struct {
+		data []byte
+		want string
+	}{
+		{good[:end-1], ": byte "},
+		{[]byte("PAR1PAR1"), ": is cut short: 8 bytes are no Parquet file"},
+		{long, "claims to have a footer of 2147483648 bytes, but has"},
+	} {
+		_, err := dataset.Read("-", strings.NewReader(string(c.data)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
+func FuzzParquet(f *testing.F) {
+	for _, path := range parquetFiles(f) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := dataset.Read("-", strings.NewReader("PAR1"+string(data[min(4, len(data)):])))
+		if err != nil {
+			oneLine(t, err)
+			return
+		}
+		for _, name := range table.Names() {
+			if values, err := table.Texts(name); err != nil || len(values) != table.Rows() {
+				t.Fatalf("%d cells of %d rows, %v", len(values), table.Rows(), err)
+			}
+		}
+	})
+}

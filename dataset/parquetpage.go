@@ -1,0 +1,309 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The kinds of pages.
+const (
+	dataPage       = 0
+	indexPage      = 1
+	dictionaryPage = 2
+	dataPageV2     = 3
+)
+
+const (
+	maxPage       = 1 << 28 // bytes, compressed or not
+	maxPageValues = 1 << 24
+	maxPageHeader = 1 << 16
+)
+
+// A pageReader reads the pages of one column of one group of rows.
+type pageReader struct {
+	p      *parquetFile
+	t      *Table
+	column *parquetColumn
+	to     *column
+	before int // rows of t before the group
+
+	codec   int64
+	numbers []float64 // the dictionary
+	texts   [][]byte
+	offset  int64 // of the page in the file
+	zstd    *zstd.Decoder
+}
+
+// pageHeader is PageHeader of parquet.thrift.
+type pageHeader struct {
+	kind, unpacked, packed int64
+	values, encoding       int64
+	levels                 int64 // encoding of the definition levels
+	defBytes, repBytes     int64 // version 2
+	compressed             bool
+	crc                    int64
+	hasCRC                 bool
+}
+
+func readPageHeader(m *thrift) (h pageHeader) {
+	h.compressed, h.levels = true, encRLE
+	page := func(values, encoding, levels int64) func(int64, byte) {
+		return func(id int64, kind byte) {
+			switch {
+			case id == values && kind == thriftI32:
+				h.values = m.integer()
+			case id == encoding && kind == thriftI32:
+				h.encoding = m.integer()
+			case id == levels && kind == thriftI32:
+				h.levels = m.integer()
+			case levels == 0 && id == 5 && kind == thriftI32:
+				h.defBytes = m.integer()
+			case levels == 0 && id == 6 && kind == thriftI32:
+				h.repBytes = m.integer()
+			case levels == 0 && id == 7:
+				h.compressed = kind == thriftTrue
+			}
+		}
+	}
+	m.fields(func(id int64, kind byte) {
+		switch {
+		case id == 1 && kind == thriftI32:
+			h.kind = m.integer()
+		case id == 2 && kind == thriftI32:
+			h.unpacked = m.integer()
+		case id == 3 && kind == thriftI32:
+			h.packed = m.integer()
+		case id == 4 && kind == thriftI32:
+			h.crc, h.hasCRC = m.integer(), true
+		case id == 5 && kind == thriftStruct:
+			m.fields(page(1, 2, 3))
+		case id == 7 && kind == thriftStruct:
+			m.fields(page(1, 2, -1))
+		case id == 8 && kind == thriftStruct:
+			m.fields(page(1, 4, 0))
+		}
+	})
+	return h
+}
+
+// fault is about the page at hand.
+func (d *pageReader) fault(rule string) *Error {
+	e := d.t.fault(d.column.name, rule)
+	e.Offset = d.offset
+	return e
+}
+
+// chunk reads all pages; together they must have that many rows.
+func (d *pageReader) chunk(c *parquetChunk, rows int) error {
+	d.codec, d.offset = c.codec, c.data
+	defer func() {
+		if d.zstd != nil {
+			d.zstd.Close()
+		}
+	}()
+	section := io.NewSectionReader(d.p.r, c.data, c.len)
+	r := bufio.NewReaderSize(section, maxPageHeader)
+	left := c.len
+	for rows > 0 {
+		head, err := r.Peek(int(min(left, maxPageHeader)))
+		if err != nil && err != io.EOF {
+			return d.fault("cannot be read: " + err.Error())
+		}
+		if len(head) == 0 {
+			return d.fault(fmt.Sprintf("the pages end %d rows too soon", rows))
+		}
+		m := &thrift{b: head}
+		h := readPageHeader(m)
+		left -= int64(m.at)
+		if m.bad || h.packed < 0 || h.unpacked < 0 {
+			return d.fault("the header of a page is damaged")
+		}
+		if h.packed > left || h.packed > maxPage || h.unpacked > maxPage {
+			return d.fault(fmt.Sprintf("a page claims %d bytes, %d when unpacked; %d are left, and at most %d can be read", h.packed, h.unpacked, left, maxPage))
+		}
+		r.Discard(m.at)
+		body := make([]byte, h.packed)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return d.fault("a page cannot be read: " + err.Error())
+		}
+		if h.hasCRC && crc32.ChecksumIEEE(body) != uint32(h.crc) {
+			return d.fault("a page is damaged: it does not have the checksum that it was written with")
+		}
+		n, err := d.page(h, body, rows)
+		if err != nil {
+			return err
+		}
+		rows -= n
+		left -= h.packed
+		d.offset = c.data + c.len - left
+	}
+	return nil
+}
+
+// page reads a page and returns how many rows it has.
+func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
+	switch h.kind {
+	case indexPage:
+		return 0, nil
+	case dictionaryPage, dataPage, dataPageV2:
+	default:
+		return 0, d.fault(fmt.Sprintf("a page is of the unknown kind %d", h.kind))
+	}
+	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
+		return 0, d.fault(fmt.Sprintf("a page claims %d values; %d rows are left, and at most %d can be read", h.values, rows, maxPageValues))
+	}
+	var levels []byte
+	if h.kind == dataPageV2 {
+		if h.repBytes != 0 || h.defBytes < 0 || h.defBytes > int64(len(body)) {
+			return 0, d.fault("the header of a page is damaged")
+		}
+		levels, body = body[:h.defBytes], body[h.defBytes:]
+		if h.unpacked -= h.defBytes; h.unpacked < 0 {
+			return 0, d.fault("the header of a page is damaged")
+		}
+	}
+	if h.compressed {
+		var err error
+		if body, err = d.unpack(body, h.unpacked); err != nil {
+			return 0, err
+		}
+	}
+	if h.kind == dictionaryPage {
+		return 0, d.dictionary(h, body)
+	}
+	n := int(h.values)
+	var present []bool // nil: all
+	if d.column.repetition == optional {
+		if h.kind == dataPage {
+			if len(body) < 4 || uint64(binary.LittleEndian.Uint32(body)) > uint64(len(body)-4) || h.levels != encRLE {
+				return 0, d.fault("the definition levels of a page are damaged")
+			}
+			size := 4 + int(binary.LittleEndian.Uint32(body))
+			levels, body = body[4:size], body[size:]
+		}
+		list, ok := hybrid(levels, 1, n)
+		if !ok {
+			return 0, d.fault("the definition levels of a page are damaged")
+		}
+		present = make([]bool, len(list))
+		n = 0
+		for i, v := range list {
+			if present[i] = v == 1; present[i] {
+				n++
+			}
+		}
+	}
+	return int(h.values), d.values(h.encoding, body, n, present)
+}
+
+// unpack undoes the compression of a page.
+func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
+	damaged := func(codec string) error {
+		return d.fault("the " + codec + " data of a page is damaged")
+	}
+	switch d.codec {
+	case 0: // UNCOMPRESSED
+		return body, nil
+	case 1:
+		n, err := snappy.DecodedLen(body)
+		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // a copy of 64 bytes takes 3
+			return nil, damaged("snappy")
+		}
+		out, err := snappy.Decode(nil, body)
+		if err != nil {
+			return nil, damaged("snappy")
+		}
+		return out, nil
+	case 2:
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, damaged("gzip")
+		}
+		return d.inflate(z, size, "gzip")
+	case 6:
+		if d.zstd == nil {
+			var err error
+			if d.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxPage)); err != nil {
+				return nil, err
+			}
+		}
+		if d.zstd.Reset(bytes.NewReader(body)) != nil {
+			return nil, damaged("zstd")
+		}
+		return d.inflate(d.zstd, size, "zstd")
+	case 7:
+		out, ok := lz4(body, int(size))
+		if !ok {
+			return nil, damaged("LZ4")
+		}
+		return out, nil
+	}
+	names := []string{3: "LZO", 4: "brotli", 5: "LZ4 of Hadoop"}
+	name := fmt.Sprint(d.codec)
+	if d.codec > 0 && d.codec < int64(len(names)) {
+		name = names[d.codec]
+	}
+	return nil, d.fault("is compressed by " + name + ", which is not read; write the file with snappy, gzip, zstd or LZ4_RAW")
+}
+
+// inflate reads the unpacked bytes, taking memory as they come.
+func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, error) {
+	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
+	n, err := io.Copy(out, io.LimitReader(r, size+1))
+	if err != nil || n != size {
+		return nil, d.fault("the " + codec + " data of a page is damaged")
+	}
+	return out.Bytes(), nil
+}
+
+// lz4 unpacks a block of LZ4 (Collet): tokens of the lengths of literals and of
+// a match, each going on in bytes of 255.
+func lz4(b []byte, size int) ([]byte, bool) {
+	out := make([]byte, 0, min(size, 256*len(b)))
+	length := func(n int) (int, bool) {
+		if n < 15 {
+			return n, true
+		}
+		for n <= size && len(b) > 0 {
+			c := b[0]
+			b = b[1:]
+			if n += int(c); c < 255 {
+				return n, true
+			}
+		}
+		return 0, false
+	}
+	for len(b) > 0 {
+		token := b[0]
+		b = b[1:]
+		n, ok := length(int(token >> 4))
+		if !ok || n > len(b) || n > size-len(out) {
+			return nil, false
+		}
+		out = append(out, b[:n]...)
+		if b = b[n:]; len(b) == 0 {
+			break // the last sequence has no match
+		}
+		if len(b) < 2 {
+			return nil, false
+		}
+		back := int(binary.LittleEndian.Uint16(b))
+		b = b[2:]
+		n, ok = length(int(token & 15))
+		if n += 4; !ok || back == 0 || back > len(out) || n > size-len(out) {
+			return nil, false
+		}
+		for range n {
+			out = append(out, out[len(out)-back])
+		}
+	}
+	return out, len(out) == size
+}

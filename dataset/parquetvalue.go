@@ -1,0 +1,388 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// The encodings of values.
+const (
+	encPlain           = 0
+	encPlainDictionary = 2
+	encRLE             = 3
+	encDelta           = 5
+	encDeltaLength     = 6
+	encDeltaBytes      = 7
+	encRLEDictionary   = 8
+	encSplit           = 9
+)
+
+// dictionary reads the values that later pages count by their places.
+func (d *pageReader) dictionary(h pageHeader, body []byte) error {
+	if h.encoding != encPlain && h.encoding != encPlainDictionary {
+		return d.fault(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
+	}
+	if d.numbers != nil || d.texts != nil {
+		return d.fault("has two dictionaries")
+	}
+	var ok bool
+	if d.column.text() {
+		d.texts, ok = plainTexts(body, int(h.values))
+	} else {
+		d.numbers, ok = d.plainNumbers(body, int(h.values))
+	}
+	if !ok {
+		return d.fault("a dictionary is damaged")
+	}
+	return nil
+}
+
+// values reads the n values of a page and appends a row for each of present,
+// or, where that is nil, for each value.
+func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
+	if n == 0 && present == nil {
+		return nil
+	}
+	var places []uint64
+	if encoding == encPlainDictionary || encoding == encRLEDictionary {
+		size := len(d.numbers) + len(d.texts)
+		ok := n == 0 || len(body) > 0 && body[0] <= 32
+		if n > 0 && ok {
+			places, ok = hybrid(body[1:], int(body[0]), n)
+		}
+		for _, k := range places {
+			ok = ok && k < uint64(size)
+		}
+		if !ok {
+			return d.fault(fmt.Sprintf("a page counts past the %d values of its dictionary, or is damaged", size))
+		}
+	}
+	if d.column.text() {
+		return d.addTexts(encoding, body, n, places, present)
+	}
+	return d.addNumbers(encoding, body, n, places, present)
+}
+
+func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+	var texts [][]byte
+	ok := true
+	switch encoding {
+	case encPlainDictionary, encRLEDictionary:
+	case encPlain:
+		texts, ok = plainTexts(body, n)
+	case encDeltaLength:
+		texts, _, ok = deltaTexts(body, n)
+	case encDeltaBytes:
+		texts, ok = prefixedTexts(body, n)
+	default:
+		return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+	}
+	if !ok {
+		return d.fault("the texts of a page are damaged")
+	}
+	at := 0
+	next := func() (text []byte) {
+		if text = nil; places != nil {
+			text = d.texts[places[at]]
+		} else {
+			text = texts[at]
+		}
+		at++
+		return text
+	}
+	for i := range max(len(present), n) {
+		var text []byte
+		if present == nil || present[i] {
+			text = next()
+		}
+		if err := d.t.addText(d.to, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+	var values []float64
+	ok := true
+	switch {
+	case encoding == encPlainDictionary, encoding == encRLEDictionary:
+		values = make([]float64, n)
+		for i, k := range places {
+			values[i] = d.numbers[k]
+		}
+	case encoding == encPlain:
+		values, ok = d.plainNumbers(body, n)
+	case encoding == encSplit && d.column.physical != parquetBoolean:
+		values, ok = d.splitNumbers(body, n)
+	case encoding == encDelta && (d.column.physical == parquetInt32 || d.column.physical == parquetInt64):
+		var list []int64
+		list, _, ok = deltas(body, n)
+		values = make([]float64, len(list))
+		for i, v := range list {
+			values[i] = d.integer(v)
+		}
+	case encoding == encRLE && d.column.physical == parquetBoolean:
+		var list []uint64
+		if ok = len(body) >= 4; ok {
+			list, ok = hybrid(body[4:], 1, n)
+		}
+		values = make([]float64, len(list))
+		for i, v := range list {
+			values[i] = float64(v)
+		}
+	default:
+		return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+	}
+	if !ok {
+		return d.fault("the numbers of a page are damaged")
+	}
+	if present == nil {
+		d.to.addNumbers(values)
+		return nil
+	}
+	all := make([]float64, len(present))
+	for i, there := range present {
+		all[i] = math.NaN()
+		if there {
+			all[i], values = values[0], values[1:]
+		}
+	}
+	d.to.addNumbers(all)
+	return nil
+}
+
+// integer is a number that was written as differences.
+func (d *pageReader) integer(v int64) float64 {
+	x := float64(v)
+	switch {
+	case d.column.physical == parquetInt32 && d.column.unsigned:
+		x = float64(uint32(v))
+	case d.column.physical == parquetInt32:
+		x = float64(int32(v))
+	case d.column.unsigned:
+		x = float64(uint64(v))
+	}
+	return d.scaled(x)
+}
+
+// scaled is a decimal without its scale.
+func (d *pageReader) scaled(v float64) float64 {
+	if d.column.decimal {
+		return v / powersOfTen[d.column.scale]
+	}
+	return v
+}
+
+// plainNumbers reads numbers one after the other.
+func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
+	if d.column.physical == parquetBoolean {
+		if n > 8*len(b) {
+			return nil, false
+		}
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(b[i/8] >> (i % 8) & 1)
+		}
+		return values, true
+	}
+	kind := d.column.kind()
+	if n > len(b)/kind.size() {
+		return nil, false
+	}
+	m := packed{data: b, kind: kind, byRow: kind.size()}
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = d.scaled(m.number(i, 0))
+	}
+	return values, true
+}
+
+// splitNumbers reads the first bytes of all numbers, then the second, and so on.
+func (d *pageReader) splitNumbers(b []byte, n int) ([]float64, bool) {
+	size := d.column.kind().size()
+	if n > len(b)/size {
+		return nil, false
+	}
+	joined := make([]byte, n*size)
+	for k := range size {
+		for i := range n {
+			joined[i*size+k] = b[k*n+i]
+		}
+	}
+	return d.plainNumbers(joined, n)
+}
+
+// plainTexts reads texts with their lengths, of 4 bytes, before them.
+func plainTexts(b []byte, n int) ([][]byte, bool) {
+	if n > len(b)/4 {
+		return nil, false
+	}
+	texts := make([][]byte, n)
+	for i := range texts {
+		if len(b) < 4 {
+			return nil, false
+		}
+		size := binary.LittleEndian.Uint32(b)
+		if b = b[4:]; uint64(size) > uint64(len(b)) {
+			return nil, false
+		}
+		texts[i], b = b[:size], b[size:]
+	}
+	return texts, true
+}
+
+// deltaTexts reads all lengths as differences and then the texts.
+func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
+	sizes, rest, ok := deltas(b, n)
+	if !ok {
+		return nil, nil, false
+	}
+	texts = make([][]byte, n)
+	for i, size := range sizes {
+		if size < 0 || size > int64(len(rest)) {
+			return nil, nil, false
+		}
+		texts[i], rest = rest[:size], rest[size:]
+	}
+	return texts, rest, true
+}
+
+// prefixedTexts reads how much of each text is that of the one before, and then
+// what comes after. Together they may not be longer than a page may be.
+func prefixedTexts(b []byte, n int) ([][]byte, bool) {
+	shared, rest, ok := deltas(b, n)
+	if !ok {
+		return nil, false
+	}
+	texts, _, ok := deltaTexts(rest, n)
+	if !ok {
+		return nil, false
+	}
+	var last []byte
+	total := int64(0)
+	for i, text := range texts {
+		if shared[i] < 0 || shared[i] > int64(len(last)) {
+			return nil, false
+		}
+		if total += shared[i]; total > maxPage {
+			return nil, false
+		}
+		if shared[i] > 0 {
+			text = append(append(make([]byte, 0, int(shared[i])+len(text)), last[:shared[i]]...), text...)
+		}
+		texts[i], last = text, text
+	}
+	return texts, true
+}
+
+// hybrid reads n numbers of that many bits: runs of one number and groups of
+// eight packed numbers, in turn (RLE/bit-packing hybrid).
+func hybrid(b []byte, width, n int) ([]uint64, bool) {
+	out := make([]uint64, 0, min(n, 8*len(b)))
+	bytesOf := (width + 7) / 8
+	for len(out) < n {
+		head, k := binary.Uvarint(b)
+		if k <= 0 {
+			return nil, false
+		}
+		b = b[k:]
+		if head&1 == 0 {
+			if head == 0 || len(b) < bytesOf {
+				return nil, false
+			}
+			var v uint64
+			for i := range bytesOf {
+				v |= uint64(b[i]) << (8 * i)
+			}
+			b = b[bytesOf:]
+			for range min(head>>1, uint64(n-len(out))) {
+				out = append(out, v)
+			}
+			continue
+		}
+		groups := head >> 1
+		if groups == 0 || groups > uint64(n) {
+			groups = min(groups, uint64(n)) // the last run may be padded, but not without end
+			if groups == 0 {
+				return nil, false
+			}
+		}
+		size := min(int(groups)*width, len(b))
+		take := min(8*int(groups), n-len(out))
+		if 8*size < take*width {
+			return nil, false
+		}
+		for i := range take {
+			out = append(out, bitsAt(b, i*width, width))
+		}
+		b = b[size:]
+	}
+	return out, true
+}
+
+// bitsAt reads a number of up to 64 bits, lowest first, from a bit of b on.
+func bitsAt(b []byte, at, width int) uint64 {
+	var v uint64
+	for have := 0; have < width; {
+		shift := (at + have) % 8
+		v |= uint64(b[(at+have)/8]>>shift) << have
+		have += 8 - shift
+	}
+	if width < 64 {
+		v &= 1<<width - 1
+	}
+	return v
+}
+
+// deltas reads n numbers that are written as differences, in blocks with their
+// smallest difference and the bits that the others take above it
+// (DELTA_BINARY_PACKED).
+func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
+	bad := false
+	next := func() uint64 {
+		v, k := binary.Uvarint(b)
+		if k <= 0 {
+			bad = true
+			return 0
+		}
+		b = b[k:]
+		return v
+	}
+	signed := func() int64 {
+		v := next()
+		return int64(v>>1) ^ -int64(v&1)
+	}
+	block, minis, count, first := next(), next(), next(), signed()
+	if bad || count != uint64(n) || block == 0 || block > 1<<16 || minis == 0 || minis > block || block%minis != 0 || block/minis%8 != 0 {
+		return nil, nil, false
+	}
+	if n == 0 {
+		return nil, b, true
+	}
+	out = append(make([]int64, 0, min(n, 8*len(b)+1)), first)
+	each := int(block / minis)
+	for len(out) < n {
+		least := signed()
+		if bad || uint64(len(b)) < minis {
+			return nil, nil, false
+		}
+		widths := b[:minis]
+		b = b[minis:]
+		for _, width := range widths {
+			if len(out) == n {
+				break
+			}
+			size := each / 8 * int(width)
+			if width > 64 || size > len(b) {
+				return nil, nil, false
+			}
+			for i := range min(each, n-len(out)) {
+				out = append(out, out[len(out)-1]+least+int64(bitsAt(b, i*int(width), int(width))))
+			}
+			b = b[size:]
+		}
+	}
+	return out, b, true
+}

@@ -1,0 +1,158 @@
+package dataset
+
+// A thrift reads the compact protocol of Apache Thrift, in which Parquet writes
+// its headers. It never reads past its bytes, nor takes memory: lists are
+// walked, not made. After the first fault all that it returns is 0.
+type thrift struct {
+	b   []byte
+	at  int
+	bad bool
+}
+
+// The types of the compact protocol.
+const (
+	thriftTrue   = 1
+	thriftFalse  = 2
+	thriftByte   = 3
+	thriftI16    = 4
+	thriftI32    = 5
+	thriftI64    = 6
+	thriftDouble = 7
+	thriftBinary = 8
+	thriftList   = 9
+	thriftSet    = 10
+	thriftMap    = 11
+	thriftStruct = 12
+)
+
+func (t *thrift) byte() byte {
+	if t.at >= len(t.b) {
+		t.bad = true
+	}
+	if t.bad {
+		return 0
+	}
+	t.at++
+	return t.b[t.at-1]
+}
+
+func (t *thrift) unsigned() uint64 {
+	var v uint64
+	for shift := 0; shift < 64; shift += 7 {
+		c := t.byte()
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v
+		}
+	}
+	t.bad = true
+	return 0
+}
+
+// integer reads a number of type i16, i32 or i64.
+func (t *thrift) integer() int64 {
+	v := t.unsigned()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// binary returns bytes of the header itself.
+func (t *thrift) binary() []byte {
+	n := t.unsigned()
+	if n > uint64(len(t.b)-t.at) {
+		t.bad = true
+		return nil
+	}
+	t.at += int(n)
+	return t.b[t.at-int(n) : t.at]
+}
+
+// fields calls f for each field of a struct; what f does not read is passed
+// over by its type.
+func (t *thrift) fields(f func(id int64, kind byte)) { t.nested(f, 0) }
+
+// deepest is how far structs may be nested in each other.
+const deepest = 32
+
+func (t *thrift) nested(f func(id int64, kind byte), depth int) {
+	id := int64(0)
+	for {
+		head := t.byte()
+		if head == 0 || t.bad {
+			return
+		}
+		if step := int64(head >> 4); step > 0 {
+			id += step
+		} else {
+			id = t.integer()
+		}
+		kind := head & 15
+		before := t.at
+		if f != nil {
+			f(id, kind)
+		}
+		if t.at == before && kind != thriftTrue && kind != thriftFalse {
+			t.skip(kind, depth)
+		}
+	}
+}
+
+// each calls f for each element of a list, which must read it.
+func (t *thrift) each(f func()) {
+	n, _ := t.list()
+	for ; n > 0 && !t.bad; n-- {
+		f()
+	}
+}
+
+func (t *thrift) list() (n uint64, kind byte) {
+	head := t.byte()
+	if n = uint64(head >> 4); n == 15 {
+		n = t.unsigned()
+	}
+	if n > uint64(len(t.b)-t.at) { // an element has a byte at least
+		t.bad = true
+		return 0, 0
+	}
+	return n, head & 15
+}
+
+func (t *thrift) skip(kind byte, depth int) {
+	if depth++; depth > deepest {
+		t.bad = true
+		return
+	}
+	switch kind {
+	case thriftTrue, thriftFalse, thriftByte:
+		t.byte() // a boolean that is an element has a byte
+	case thriftI16, thriftI32, thriftI64:
+		t.unsigned()
+	case thriftDouble:
+		for range 8 {
+			t.byte()
+		}
+	case thriftBinary:
+		t.binary()
+	case thriftList, thriftSet:
+		n, kind := t.list()
+		for ; n > 0 && !t.bad; n-- {
+			t.skip(kind, depth)
+		}
+	case thriftMap:
+		n := t.unsigned()
+		if n > uint64(len(t.b)-t.at) {
+			t.bad = true
+		}
+		if n == 0 {
+			return
+		}
+		kinds := t.byte()
+		for ; n > 0 && !t.bad; n-- {
+			t.skip(kinds>>4, depth)
+			t.skip(kinds&15, depth)
+		}
+	case thriftStruct:
+		t.nested(nil, depth)
+	default:
+		t.bad = true
+	}
+}
