@@ -224,7 +224,7 @@ func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j
 			s.tile = ukr.Tile[T]{
 				A: &x.panels[i*d+p*u.MR], B: &z.panels[(j+c)*d+p*u.NR], C: &out[c],
 				K: min(kc, d-p), M: rows, N: u.NR, Ldc: stride, Lda: u.MR * d,
-				Alpha: 1, Beta: beta,
+				Alpha: st.factor, Beta: beta,
 			}
 			st.kernel(&s.tile)
 		}

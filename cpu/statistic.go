@@ -19,6 +19,7 @@ type statistic[T backend.Float] struct {
 	// features is what a packed point has: those of the points, or others.
 	features int
 	fill     filler[T] // instead of a micro-kernel
+	factor   T         // what the micro-kernel's sums are multiplied by
 }
 
 // A packing is a transformation of the points before they are packed:
@@ -29,12 +30,17 @@ type packing[T backend.Float] struct {
 	norms  bool      // squared norms are wanted
 	freqs  []float64 // instead: cosines and sines of these frequencies
 	none   bool      // nothing is packed
+	single bool      // only this feature is, as it is
+	column int
 }
 
 // features is what a packed point has of d features.
 func (p packing[T]) features(d int) int {
-	if p.none {
+	switch {
+	case p.none:
 		return 0
+	case p.single:
+		return 1
 	}
 	return d * max(1, 2*len(p.freqs))
 }
@@ -58,7 +64,7 @@ const cancelled = 1.0 / 1024
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
 	for _, s := range g.prog.Stats {
-		var st statistic[T]
+		st := statistic[T]{factor: 1}
 		var p packing[T]
 		u := q.engine.ukr
 		switch {
@@ -82,8 +88,13 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 			st.kernel, st.norms, p.norms = u.Gemm, true, true
 		}
 		st.scale, p.scale = s.Scale, s.Scale
+		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
+			// Of one feature, in the derivative by its length scale.
+			st.kernel, st.factor, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false
+			p = packing[T]{single: true, column: c}
+		}
 		p.none = st.fill != nil
-		if s.Kind.TranslationInvariant() && (s.Scale != nil || st.norms || p.freqs != nil) {
+		if s.Kind.TranslationInvariant() && !p.single && (s.Scale != nil || st.norms || p.freqs != nil) {
 			p.center = center(z)
 		}
 		st.packing, st.features = len(g.packs), p.features(x.cols)
@@ -119,6 +130,19 @@ func inRange[T backend.Float](v float64) T {
 		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
 	}
 	return T(max(-math.MaxFloat64, min(v, math.MaxFloat64)))
+}
+
+// only returns the one number of scale that is not 0, if there is just one.
+func only(scale []float64) (column int, ok bool) {
+	for c, v := range scale {
+		if v != 0 {
+			if ok {
+				return 0, false
+			}
+			column, ok = c, true
+		}
+	}
+	return column, ok
 }
 
 // inPlace tells whether a program ends with its result where its only load was.
@@ -175,6 +199,10 @@ func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) pa
 				expanded := view[T]{data: s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
 				p.waves(m, first+r, count, expanded.data)
 				packerFor(s).view(out[i].panels[r*d:], expanded)
+				return
+			}
+			if p.single {
+				packerFor(s).view(out[i].panels[r:], m.view().part(first+r, p.column, count, 1))
 				return
 			}
 			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
