@@ -1,0 +1,61 @@
+// What both precisions share.
+
+typedef long long i64;
+
+// A block has 16 × 16 threads, which do a tile of 64 × 64 results: thread
+// (tx, ty) those in rows ty + 16r and columns tx + 16c, r and c < 4.
+#define SIDE 16
+#define EACH 4
+#define TILE 64
+#define THREADS 256
+#define DEPTH 16 // of the operands' tiles in shared memory
+
+#define WIDE 8 // the most columns of V that a product without K takes at a time
+#define BLOCK 32 // the order of a block of a solve or a factorisation
+
+// Parts of a square matrix; see backend.Uplo.
+#define WHOLE 0
+#define LOWER 1
+#define UPPER 2
+
+#define IN_PART(part, i, j) ((part) == WHOLE || ((part) == LOWER ? (i) >= (j) : (i) <= (j)))
+
+// Statistics and operations: the values of kernels.StatKind and kernels.Op.
+enum { DOT, SQDIST, L1, COSSUM, SINSUM, SINC, CHI2, ENTRY, SELFX, SELFZ, ROOTX, ROOTZ };
+enum { LOAD, CONST, AFFINE, ADD, MUL, POWINT, SQRT, EXP, POW, TANH, COS, SIN, LOG };
+
+#define MAX_STATS 16
+#define MAX_CODE 96
+#define MAX_DEPTH 8
+
+// A program as package cuda passes it by value; see cuda/program.go.
+struct Stat {
+	int kind;
+	int count;          // of frequencies
+	const void *scale;  // d elements of T, or null
+	const void *freqs;  // count doubles
+	const void *x, *z;  // of SELFX … ROOTZ: a value for each point
+};
+
+struct Instr {
+	int op, arg;
+	double a, b;
+};
+
+// What the program as a whole is: evaluated without the interpreter.
+enum { GENERAL, IDENTITY, EXPONENTIAL, MATERN };
+
+struct Program {
+	int stats, code, form, pad;
+	double form_a, form_b, form_c; // exp(a·s), or (1 + b·t + c·t²) exp(−t), t = a√s
+	struct Stat stat[MAX_STATS];
+	struct Instr instr[MAX_CODE];
+};
+
+__device__ static inline double nan_() { return sqrt(-1.0); }
+__device__ static inline float root_(float x) { return sqrtf(x); }
+__device__ static inline double root_(double x) { return sqrt(x); }
+__device__ static inline float exp_(float x) { return expf(x); }
+__device__ static inline double exp_(double x) { return exp(x); }
+__device__ static inline float abs_(float x) { return fabsf(x); }
+__device__ static inline double abs_(double x) { return fabs(x); }

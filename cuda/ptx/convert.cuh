@@ -1,0 +1,29 @@
+// Changes of precision.
+
+extern "C" __global__ void __launch_bounds__(THREADS) narrow(int m, int n, const double *A, i64 as, float *B, i64 bs)
+{
+	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
+	for (i64 i = blockIdx.y; i < m; i += gridDim.y)
+		if (j < n)
+			B[i * bs + j] = (float)A[i * as + j];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) widen(int m, int n, const float *A, i64 as, double *B, i64 bs)
+{
+	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
+	for (i64 i = blockIdx.y; i < m; i += gridDim.y)
+		if (j < n)
+			B[i * bs + j] = A[i * as + j];
+}
+
+// sum_blocks is dst_j ← Σ_b partial[j*blocks + b], one thread a column.
+extern "C" __global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int t, const double *partial, double *dst)
+{
+	int j = blockIdx.x * THREADS + threadIdx.x;
+	if (j >= t)
+		return;
+	double sum = 0;
+	for (int b = 0; b < blocks; b++)
+		sum += partial[(i64)j * blocks + b];
+	dst[j] = sum;
+}

@@ -1,0 +1,270 @@
+// Gram matrices: statistics of pairs of points, and the kernel's program on them.
+
+// index is the number that v says, 0 … d−3, or −1.
+__device__ static int FN(index)(T v, int d) { return v >= 0 && v < d - 2 && v == (T)(int)v ? (int)v : -1; }
+
+// entry is an element of a Gram matrix that was computed elsewhere; see
+// kernels.Precomputed.
+__device__ static T FN(entry)(const T *x, const T *z, int d)
+{
+	int i = FN(index)(z[0], d);
+	if (i >= 0)
+		return x[2 + i];
+	i = FN(index)(x[0], d);
+	if (i >= 0)
+		return z[2 + i];
+	for (int p = 0; p < d; p++)
+		if (x[p] != z[p])
+			return (T)nan_();
+	return x[1];
+}
+
+// statistics adds one statistic of 64 × 64 pairs to acc, those of the thread. All
+// threads of the block call it. Rows beyond n and m count as zeros.
+__device__ static void FN(statistics)(const struct Stat &s, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
+{
+	__shared__ T Xs[DEPTH][TILE + 1], Zs[DEPTH][TILE + 1], scale[DEPTH];
+	int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;
+	const T *factor = (const T *)s.scale;
+	const double *freqs = (const double *)s.freqs;
+	for (int r = 0; r < EACH; r++)
+		for (int c = 0; c < EACH; c++)
+			acc[r][c] = 0;
+	if (s.kind >= ENTRY) {
+		for (int r = 0; r < EACH; r++)
+			for (int c = 0; c < EACH; c++) {
+				i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;
+				if (i >= n || j >= m)
+					continue;
+				if (s.kind == ENTRY)
+					acc[r][c] = FN(entry)(X + i * xs, Z + j * zs, d);
+				else if (s.kind == SELFX || s.kind == ROOTX)
+					acc[r][c] = ((const T *)s.x)[i];
+				else
+					acc[r][c] = ((const T *)s.z)[j];
+			}
+		return;
+	}
+	for (int p0 = 0; p0 < d; p0 += DEPTH) {
+		for (int e = id; e < TILE * DEPTH; e += THREADS) {
+			int i = e / DEPTH, p = e % DEPTH;
+			Xs[p][i] = i0 + i < n && p0 + p < d ? X[(i0 + i) * xs + p0 + p] : (T)0;
+			Zs[p][i] = j0 + i < m && p0 + p < d ? Z[(j0 + i) * zs + p0 + p] : (T)0;
+		}
+		if (id < DEPTH)
+			scale[id] = factor && p0 + id < d ? factor[p0 + id] : (T)1;
+		__syncthreads();
+		int depth = d - p0 < DEPTH ? d - p0 : DEPTH;
+		for (int p = 0; p < depth; p++) {
+			T x[EACH], z[EACH], f = scale[p];
+			for (int r = 0; r < EACH; r++) {
+				x[r] = Xs[p][ty + SIDE * r];
+				z[r] = Zs[p][tx + SIDE * r];
+			}
+			switch (s.kind) {
+			case DOT:
+				for (int r = 0; r < EACH; r++)
+					for (int c = 0; c < EACH; c++)
+						acc[r][c] += (x[r] * f) * (z[c] * f);
+				break;
+			case SQDIST:
+				for (int r = 0; r < EACH; r++)
+					for (int c = 0; c < EACH; c++) {
+						T diff = (x[r] - z[c]) * f;
+						acc[r][c] += diff * diff;
+					}
+				break;
+			case L1:
+				for (int r = 0; r < EACH; r++)
+					for (int c = 0; c < EACH; c++)
+						acc[r][c] += abs_((x[r] - z[c]) * f);
+				break;
+			case CHI2:
+				for (int r = 0; r < EACH; r++)
+					for (int c = 0; c < EACH; c++) {
+						T diff = x[r] - z[c], sum = x[r] + z[c];
+						if (x[r] < 0 || z[c] < 0)
+							acc[r][c] += (T)nan_();
+						else if (!(x[r] == 0 && z[c] == 0))
+							acc[r][c] += diff / sum * diff;
+					}
+				break;
+			default: // of angles: in double, since their size counts
+				for (int r = 0; r < EACH; r++)
+					for (int c = 0; c < EACH; c++) {
+						double diff = (double)x[r] - (double)z[c], sum = 0;
+						if (s.kind == SINC)
+							sum = diff == 0 ? 6.283185307179586 : sin(6.283185307179586 * diff) / diff;
+						else
+							for (int w = 0; w < s.count; w++)
+								sum += s.kind == COSSUM ? cos(freqs[w] * diff) : freqs[w] * diff * sin(freqs[w] * diff);
+						acc[r][c] += (T)sum;
+					}
+			}
+		}
+		__syncthreads();
+	}
+}
+
+// run is the program on the statistics of one pair.
+__device__ static T FN(run)(const struct Program &p, const T *stats)
+{
+	T stack[MAX_DEPTH];
+	int top = -1;
+	for (int pc = 0; pc < p.code; pc++) {
+		const struct Instr &in = p.instr[pc];
+		T t = top >= 0 ? stack[top] : (T)0;
+		switch (in.op) {
+		case LOAD:
+			stack[++top] = stats[in.arg];
+			continue;
+		case CONST:
+			stack[++top] = (T)in.a;
+			continue;
+		case AFFINE:
+			t = (T)in.a * t + (T)in.b;
+			break;
+		case ADD:
+		case MUL: {
+			T u = stack[--top];
+			t = in.op == ADD ? u + t : u * t;
+			break;
+		}
+		case POWINT: {
+			T r = 1;
+			for (int e = in.arg; e > 1; e >>= 1) {
+				if (e & 1)
+					r *= t;
+				t *= t;
+			}
+			t *= r;
+			break;
+		}
+		case SQRT:
+			t = root_(t > 0 || t != t ? t : (T)0);
+			break;
+		case EXP:
+			t = exp_(t);
+			break;
+		case POW:
+			t = t >= 0 ? (T)pow((double)t, in.a) : (T)nan_();
+			break;
+		case TANH:
+			t = (T)tanh((double)t);
+			break;
+		case COS:
+			t = (T)cos((double)t);
+			break;
+		case SIN:
+			t = (T)sin((double)t);
+			break;
+		case LOG:
+			t = (T)log((double)t);
+			break;
+		}
+		stack[top] = t;
+	}
+	return stack[0];
+}
+
+// form is the kernel of a program whose form is not GENERAL, from its only
+// statistic.
+__device__ static inline T FN(form)(const struct Program &p, T s)
+{
+	if (p.form == EXPONENTIAL)
+		return exp_((T)p.form_a * s);
+	if (p.form == MATERN) {
+		T t = (T)p.form_a * root_(s > 0 || s != s ? s : (T)0);
+		if (t > (T)800)
+			return 0;
+		return (1 + t * ((T)p.form_b + t * (T)p.form_c)) * exp_(-t);
+	}
+	return s;
+}
+
+// values evaluates the kernel for the thread's pairs of a tile.
+__device__ static void FN(values)(const struct Program &p, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T k[EACH][EACH])
+{
+	if (p.form != GENERAL) {
+		FN(statistics)(p.stat[0], d, X, xs, n, i0, Z, zs, m, j0, k);
+		for (int r = 0; r < EACH; r++)
+			for (int c = 0; c < EACH; c++)
+				k[r][c] = FN(form)(p, k[r][c]);
+		return;
+	}
+	T stats[MAX_STATS][EACH][EACH];
+	for (int s = 0; s < p.stats; s++)
+		FN(statistics)(p.stat[s], d, X, xs, n, i0, Z, zs, m, j0, stats[s]);
+	for (int r = 0; r < EACH; r++)
+		for (int c = 0; c < EACH; c++) {
+			T of[MAX_STATS];
+			for (int s = 0; s < p.stats; s++)
+				of[s] = stats[s][r][c];
+			k[r][c] = FN(run)(p, of);
+		}
+}
+
+// gram is K ← k(X, Z) on a part of K, n × m.
+extern "C" __global__ void __launch_bounds__(THREADS)
+FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 krs, i64 kcs, int part, const struct Program p)
+{
+	i64 i0 = (i64)blockIdx.y * TILE, j0 = (i64)blockIdx.x * TILE;
+	if (part == LOWER && i0 + TILE - 1 < j0 || part == UPPER && j0 + TILE - 1 < i0)
+		return;
+	T k[EACH][EACH];
+	FN(values)(p, d, X, xs, n, i0, Z, zs, m, j0, k);
+	int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE;
+	for (int r = 0; r < EACH; r++)
+		for (int c = 0; c < EACH; c++) {
+			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;
+			if (i < n && j < m && IN_PART(part, i, j))
+				K[i * krs + j * kcs] = k[r][c];
+		}
+}
+
+// self is a statistic of one point for each of n points: k(x, x), or with root
+// 1/√k(x, x) and 0 for 0.
+extern "C" __global__ void __launch_bounds__(THREADS)
+FN(self)(int n, int d, const T *X, i64 xs, T *dst, int root, const struct Program p)
+{
+	i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+	if (i >= n)
+		return;
+	T stats[MAX_STATS];
+	for (int s = 0; s < p.stats; s++) {
+		const struct Stat &st = p.stat[s];
+		const T *factor = (const T *)st.scale;
+		T sum = 0;
+		for (int q = 0; q < d; q++) {
+			T x = X[i * xs + q], f = factor ? factor[q] : (T)1;
+			switch (st.kind) {
+			case DOT:
+				sum += (x * f) * (x * f);
+				break;
+			case COSSUM:
+				sum += st.count;
+				break;
+			case SINC:
+				sum += (T)6.283185307179586;
+				break;
+			case CHI2:
+				if (x < 0)
+					sum += (T)nan_();
+				break;
+			case SQDIST:
+			case L1:
+			case SINSUM:
+				sum += x - x; // NaN stays
+			}
+		}
+		if (st.kind == ENTRY)
+			sum = FN(entry)(X + i * xs, X + i * xs, d);
+		else if (st.kind >= SELFX)
+			sum = ((const T *)st.x)[i];
+		stats[s] = sum;
+	}
+	T v = FN(run)(p, stats);
+	if (root)
+		v = v == 0 ? (T)0 : 1 / root_(v);
+	dst[i] = v;
+}

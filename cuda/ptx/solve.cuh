@@ -1,0 +1,70 @@
+// Blocks of a triangular solve and of a Cholesky factorisation; the rest of both
+// are products.
+
+// trsm_block is B ← L⁻¹ B for a lower triangle of order n ≤ BLOCK and m columns,
+// 64 of them a block of threads.
+extern "C" __global__ void __launch_bounds__(64) FN(trsm_block)(int n, int m, const T *L, i64 lrs, i64 lcs, T *B, i64 brs, i64 bcs)
+{
+	__shared__ T Ls[BLOCK][BLOCK + 1], X[BLOCK][64];
+	int id = threadIdx.x;
+	for (int e = id; e < n * n; e += 64)
+		if (e / n >= e % n)
+			Ls[e / n][e % n] = L[(e / n) * lrs + (e % n) * lcs];
+	__syncthreads();
+	i64 j = (i64)blockIdx.x * 64 + id;
+	if (j >= m)
+		return;
+	for (int i = 0; i < n; i++) {
+		T sum = B[i * brs + j * bcs];
+		for (int p = 0; p < i; p++)
+			sum -= Ls[i][p] * X[p][id];
+		sum /= Ls[i][i];
+		X[i][id] = sum;
+		B[i * brs + j * bcs] = sum;
+	}
+}
+
+// potrf_block factors a lower triangle of order n ≤ BLOCK in place, by one block
+// of threads; its first row is row `first` of the matrix. At a pivot that is not a
+// positive finite number it writes that row's number, from 1, to info and the
+// pivot to value, unless info is set already, and leaves the rest as it is.
+extern "C" __global__ void __launch_bounds__(THREADS) FN(potrf_block)(int n, T *A, i64 rs, i64 cs, int first, int *info, double *value)
+{
+	__shared__ T S[BLOCK][BLOCK + 1];
+	__shared__ int stop;
+	int id = threadIdx.x;
+	if (id == 0)
+		stop = *info;
+	for (int e = id; e < n * n; e += THREADS)
+		if (e / n >= e % n)
+			S[e / n][e % n] = A[(e / n) * rs + (e % n) * cs];
+	__syncthreads();
+	for (int j = 0; j < n && !stop; j++) {
+		T d = S[j][j];
+		__syncthreads(); // all have read d and stop
+		if (!(d > 0) || isinf(d)) {
+			if (id == 0) {
+				stop = 1;
+				*info = first + j + 1;
+				*value = d;
+			}
+		} else {
+			T pivot = root_(d);
+			if (id == 0)
+				S[j][j] = pivot;
+			for (int i = j + 1 + id; i < n; i += THREADS)
+				S[i][j] /= pivot;
+		}
+		__syncthreads();
+		if (!stop)
+			for (int e = id; e < n * n; e += THREADS) {
+				int i = e / n, c = e % n;
+				if (c > j && i >= c)
+					S[i][c] -= S[i][j] * S[c][j];
+			}
+		__syncthreads();
+	}
+	for (int e = id; e < n * n; e += THREADS)
+		if (e / n >= e % n)
+			A[(e / n) * rs + (e % n) * cs] = S[e / n][e % n];
+}
