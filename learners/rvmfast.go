@@ -59,19 +59,31 @@ func (e *evidence) sequential(tol float64, limit int) error {
 // combination of those in the model.
 const dependent = 1e-10
 
-// choose returns the function that the evidence gains most by, the α that it is
-// to have, +Inf for none, and the gain (eq. 27, 32, 37 of Tipping and Faul).
+// choose is choose for the functions whose S is more than rounding.
 func (e *evidence) choose() (best int, alpha, gain float64) {
+	for j := range e.s {
+		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
+			e.s[j] = 0
+		}
+	}
+	return choose(e.s, e.q, e.alpha, e.place, len(e.active), nil)
+}
+
+// choose returns the function that the evidence gains most by, the α that it is
+// to have, +Inf for none, and the gain (eq. 27, 32 and 37 of Tipping and Faul).
+// Functions outside the model with S = 0 are left out, and so are those refused.
+func choose(all, products, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
-	for j := range e.alpha {
-		s, q, a := e.s[j], e.q[j], e.alpha[j]
-		in := e.place[j] >= 0
+	for j, a := range alphas {
+		S, Q, in := all[j], products[j], place[j] >= 0
+		s, q := S, Q
 		if in { // as if it were not in the model
 			if !(a > s) {
 				continue // rounding: the next refresh will tell
 			}
 			s, q = a*s/(a-s), a*q/(a-s)
-		} else if !(s > dependent*e.beta*e.g.Row(j)[j]) {
+		}
+		if !(s > 0) || refused[j] {
 			continue
 		}
 		theta := q*q - s
@@ -80,7 +92,6 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 		case theta > 0 && in:
 			to = s * s / theta
 			change := 1/to - 1/a
-			S, Q := e.s[j], e.q[j]
 			if change == 0 || !(1+S*change > 0) {
 				continue
 			}
@@ -88,9 +99,8 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 		case theta > 0:
 			to = s * s / theta
 			delta = (theta/s + math.Log(s/(q*q))) / 2
-		case in && len(e.active) > 1:
+		case in && active > 1:
 			to = math.Inf(1)
-			S, Q := e.s[j], e.q[j]
 			delta = (Q*Q/(S-a) - math.Log1p(-S/a)) / 2
 		default:
 			continue
