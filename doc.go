@@ -21,6 +21,7 @@
 //     AVX-512 and AVX2 and in portable Go.
 //   - solvers: (K + λI)α = y, by the dual or by the primal.
 //   - learners: Ridge and KernelRidge on gonum matrices.
+//   - tuning: a search for the kernel's parameters and λ.
 //   - dataset: CSV files, and the encoding learnt from them.
 //   - atomicfile: files that are whole or not there.
 //   - modelfile: saving and loading of fitted models.

@@ -19,6 +19,13 @@
 //	choose.go   which of them is cheapest
 //	plan.go     memory and work, known before the work starts
 //
+// and beside the solution for one λ:
+//
+//	path.go      many λ from one decomposition (band.go), with leave-one-out errors
+//	             and generalised cross-validation
+//	evidence.go  the log marginal likelihood and its derivatives
+//	variance.go  what a Gaussian process does not know
+//
 // The methods are written against backend.Device alone. Every result carries
 // the relative residual of the system it solved, recomputed in float64 from
 // the original data and not from the factor.
