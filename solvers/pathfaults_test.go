@@ -1,0 +1,144 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// faulty is a device whose float64 queue fails once, at call number at of those
+// that can fail, and has no optional ability.
+type faulty struct {
+	backend.Device
+	at    int64
+	calls atomic.Int64
+}
+
+type faultyQueue struct {
+	backend.Backend[float64]
+	dev *faulty
+}
+
+var errFaulty = errors.New("a fault of the test")
+
+func (d *faulty) F64() backend.Backend[float64] { return &faultyQueue{d.Device.F64(), d} }
+
+func (q *faultyQueue) fault() error {
+	if q.dev.calls.Add(1) == q.dev.at {
+		return errFaulty
+	}
+	return nil
+}
+
+func (q *faultyQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
+	return &faultyQueue{q.Backend.With(ctx, done), q.dev}
+}
+
+func (q *faultyQueue) New(rows, cols int) (backend.Matrix[float64], error) {
+	if err := q.fault(); err != nil {
+		return nil, err
+	}
+	return q.Backend.New(rows, cols)
+}
+
+func (q *faultyQueue) Upload(dst backend.Matrix[float64], src backend.Host[float64]) error {
+	if err := q.fault(); err != nil {
+		return err
+	}
+	return q.Backend.Upload(dst, src)
+}
+
+func (q *faultyQueue) Download(dst backend.Host[float64], src backend.Matrix[float64]) error {
+	if err := q.fault(); err != nil {
+		return err
+	}
+	return q.Backend.Download(dst, src)
+}
+
+func (q *faultyQueue) Sync() error {
+	if err := q.fault(); err != nil {
+		return err
+	}
+	return q.Backend.Sync()
+}
+
+func (q *faultyQueue) ColDot(dst []float64, x, y backend.Matrix[float64]) error {
+	if err := q.fault(); err != nil {
+		return err
+	}
+	return q.Backend.ColDot(dst, x, y)
+}
+
+func (q *faultyQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
+	if err := q.fault(); err != nil {
+		return err
+	}
+	return q.Backend.Potrf(ul, a)
+}
+
+// Whichever call fails, its error comes out and no memory is left.
+func TestPathFaults(t *testing.T) {
+	rng := pathRandom(t)
+	gaussian := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 70, 2), Y: normals(rng, 70, 1), Weights: constant(70, 2)}
+	linear := solvers.Problem{Kernel: kernels.Linear{}, X: normals(rng, 90, 70), Y: normals(rng, 90, 2), Intercept: true}
+	noisy := gaussian
+	noisy.Lambda = 0.1
+	path := func(p solvers.Problem, par solvers.PathParams) func(backend.Device) error {
+		return func(dev backend.Device) error {
+			_, err := solvers.SolvePath(context.Background(), dev, p, []float64{0.1, 1}, par)
+			return err
+		}
+	}
+	for name, run := range map[string]func(backend.Device) error{
+		"band":     path(gaussian, solvers.PathParams{Method: solvers.PathBand, LeaveOneOut: true}),
+		"gcv":      path(gaussian, solvers.PathParams{Method: solvers.PathBand}),
+		"primal":   path(linear, solvers.PathParams{Method: solvers.PathPrimal, LeaveOneOut: true}),
+		"cholesky": path(gaussian, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true}),
+		"evidence": func(dev backend.Device) error {
+			_, err := solvers.LogEvidence(context.Background(), dev, noisy, solvers.EvidenceParams{Gradient: true})
+			return err
+		},
+		"variance": func(dev backend.Device) error {
+			_, err := solvers.Variance(context.Background(), dev, noisy, noisy.X, 0)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := open(t, "cpu")
+			failed := 0
+			for at := int64(1); ; at++ {
+				dev := &faulty{Device: inner, at: at}
+				err := run(dev)
+				if now, _ := inner.InUse(); now != 0 {
+					t.Fatalf("call %d failed: %d bytes are left", at, now)
+				}
+				if err == nil {
+					if dev.calls.Load() >= at {
+						t.Fatalf("call %d failed, and nobody knows", at)
+					}
+					break
+				}
+				if !errors.Is(err, errFaulty) {
+					t.Fatalf("call %d failed: %v", at, err)
+				}
+				failed++
+			}
+			if failed < 10 {
+				t.Errorf("only %d calls can fail", failed)
+			}
+		})
+	}
+}
+
+func constant(n int, v float64) []float64 {
+	c := make([]float64, n)
+	for i := range c {
+		c[i] = v
+	}
+	return c
+}
