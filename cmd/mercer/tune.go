@@ -36,7 +36,7 @@ type tuneFlags struct {
 }
 
 // The learners that a kernel and a λ make.
-var tunedLearners = []string{"kernel-ridge", "gaussian-process"}
+var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
@@ -80,7 +80,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.IntVar(&f.folds, "folds", 5, "folds of kfold")
 	flags.IntVar(&f.rows, "rows", 0, "rows to search with, chosen at random (default: all)")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
-	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner to fit with what was found: "+strings.Join(tunedLearners, " or ")+" (default: kernel-ridge; gaussian-process for evidence)")
+	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner to fit with what was found: "+strings.Join(tunedLearners, ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
@@ -100,10 +100,18 @@ func (f *tuneFlags) check() error {
 			f.search = string(tuning.Gradient)
 		}
 	}
+	k, err := f.parseKernel()
+	if err != nil {
+		return err
+	}
+	_, linear := k.(kernels.Linear)
 	if f.learner == "" {
-		f.learner = tunedLearners[0]
-		if evidence {
-			f.learner = tunedLearners[1]
+		f.learner = "kernel-ridge"
+		switch {
+		case evidence:
+			f.learner = "gaussian-process"
+		case linear: // the same model by the cheaper way
+			f.learner = "ridge"
 		}
 	}
 	switch {
@@ -122,7 +130,9 @@ func (f *tuneFlags) check() error {
 	case f.search == string(tuning.Gradient) && f.plot != "":
 		return usagef("--plot: gradient looks at no surface; use --search grid, golden or bayes")
 	case !slices.Contains(tunedLearners, f.learner):
-		return usagef("--learner: tune finds a kernel and a lambda for %s, not for %q", strings.Join(tunedLearners, " or "), f.learner)
+		return usagef("--learner: tune finds a kernel and a lambda for %s, not for %q", strings.Join(tunedLearners, ", "), f.learner)
+	case f.learner == "ridge" && !linear:
+		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.ard && f.kernel != "":
 		return usagef("--ard: is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead")
 	case f.missing != "impute" && f.missing != "refuse":
@@ -327,6 +337,13 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, res
 			return nil, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
 		}
 		m, err := learners.GaussianProcess{Kernel: res.Kernel(), Lambda: res.Lambda(), Fixed: true, NoIntercept: f.noIntercept}.Fit(ctx, dev, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+	if f.learner == "ridge" {
+		m, err := learners.Ridge{Lambda: res.Lambda(), NoIntercept: f.noIntercept}.Fit(ctx, dev, x, y, o)
 		if err != nil {
 			return nil, err
 		}
