@@ -35,6 +35,7 @@ var layers = []layer{
 	{folder: "kernels/objects", ours: []string{"kernels", "backend"}},
 	{folder: "kernels/strings", ours: []string{"kernels", "backend"}},
 	{folder: "kernels/trees", ours: []string{"kernels", "backend"}},
+	{folder: "kernels/gram", ours: []string{"kernels", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", others: []string{"github.com/agnivade/levenshtein"}},
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
