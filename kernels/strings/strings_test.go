@@ -104,6 +104,9 @@ func TestWorkedCatCar(t *testing.T) {
 // the programme, so the error is relative.
 func TestSubsequenceBruteForce(t *testing.T) {
 	texts := randomTexts(t, 24, 11)
+	if testing.Short() {
+		texts = texts[:12]
+	}
 	for _, length := range []int{1, 2, 3, 4, 5} {
 		for _, decay := range []float64{1, 0.7, 0.5, 0.01} {
 			k := strings.Subsequence{Length: length, Decay: decay, Raw: true}
@@ -128,6 +131,9 @@ func TestSubsequenceBruteForce(t *testing.T) {
 // 1/λ^n has for a smaller one.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
+	if testing.Short() {
+		n = 700
+	}
 	s := make([]byte, n)
 	for i := range s {
 		s[i] = 'a'
