@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 
@@ -50,6 +51,37 @@ func (f File) Open() (*Stream, error) {
 
 // Rows returns the number of rows, which Learn counts; it is −1 before.
 func (s *Stream) Rows() int { return s.rows }
+
+// Head returns the table of the first rows, as many as are read at once: up to
+// 1 MiB of text, 4 MiB of numbers, or a group of rows. A file without rows gives
+// a table without rows.
+func (s *Stream) Head() (*Table, error) {
+	p, err := s.begin(pieceSize)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	part, err := p.next()
+	if err == io.EOF {
+		t := p.t
+		t.columns = nil
+		for _, name := range p.names {
+			t.columns = append(t.columns, &column{name: name})
+		}
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := part.table()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range t.columns {
+		c.finish()
+	}
+	return t, nil
+}
 
 // Blocks reads the file once and calls use with its rows in order, as the
 // features and targets that e makes of them: blocks of rows rows, the last one

@@ -40,6 +40,9 @@ type Description struct {
 	// fitter makes the learner. The values are complete but for parameters
 	// without a default, and each obeys its Rule.
 	fitter func(v Values) Fitter
+	// rows makes the learner for samples that are read in passes; nil: it
+	// cannot.
+	rows func(v Values) RowsFitter
 	// check refuses values that contradict each other; nil: none do.
 	check func(v Values) *ParameterError
 	// restore makes a model of its State.
@@ -47,6 +50,9 @@ type Description struct {
 	// classify says that Classification is Classify of the regression, which
 	// Make and Restore then add: fitter and restore know nothing of classes.
 	classify bool
+	// classifier makes the learner for Classification where that is not what
+	// fitter makes; restore tells its models by their State.
+	classifier func(v Values) Fitter
 }
 
 // catalogue is filled by the init functions of the learners' files.
@@ -118,6 +124,9 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 			err.Learner = d.Name
 			return nil, err
 		}
+	}
+	if task == Classification && d.classifier != nil {
+		return d.classifier(values), nil
 	}
 	fit := d.fitter(values)
 	if task == Classification && d.classify {

@@ -31,15 +31,19 @@ func init() {
 			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
 			seedNumber.withHelp("seed of the frequencies, and of rows for the median distance"),
 		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(FourierRidge{
-				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-				Features: v.Whole("features"), Orthogonal: v.Bool("orthogonal"),
-				Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
-			}.Fit)
-		},
+		fitter:  func(v Values) Fitter { return fitterOf(fourierRidgeOf(v).Fit) },
+		rows:    func(v Values) RowsFitter { return rowsFitterOf(fourierRidgeOf(v).FitRows) },
 		restore: restoreFourierRidge,
 	})
+}
+
+// fourierRidgeOf is the learner with those parameters.
+func fourierRidgeOf(v Values) FourierRidge {
+	return FourierRidge{
+		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
+		Features: v.Whole("features"), Orthogonal: v.Bool("orthogonal"),
+		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
+	}
 }
 
 // FourierRidge is ridge regression on M random Fourier features of a translation

@@ -35,15 +35,19 @@ func init() {
 			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
 			seedNumber.withHelp("seed of the choice of centers, and of rows for the median distance"),
 		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(NystromRidge{
-				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-				Centers: v.Whole("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
-				Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
-			}.Fit)
-		},
+		fitter:  func(v Values) Fitter { return fitterOf(nystromRidgeOf(v).Fit) },
+		rows:    func(v Values) RowsFitter { return rowsFitterOf(nystromRidgeOf(v).FitRows) },
 		restore: restoreNystromRidge,
 	})
+}
+
+// nystromRidgeOf is the learner with those parameters.
+func nystromRidgeOf(v Values) NystromRidge {
+	return NystromRidge{
+		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
+		Centers: v.Whole("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
+		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
+	}
 }
 
 // streamMethod is the method of a parameter "solver".

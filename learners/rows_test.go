@@ -1,7 +1,9 @@
 package learners_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -63,5 +65,89 @@ func TestRows(t *testing.T) {
 	}
 	if _, err := learners.Rows(fresh, e); err == nil {
 		t.Error("rows whose number is not known are accepted")
+	}
+}
+
+// Learners that read in passes are made from the catalogue, and give the bits
+// of those that do not; the others say which could.
+func TestMakeRows(t *testing.T) {
+	data := "a,b,kind\n1,2,x\n2,1,y\n3,5,x\n4,4,z\n5,3,y\n6,1,z\n0,2,x\n"
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rules := dataset.Rules{Targets: []string{"kind"}, Labels: true}
+	s, err := dataset.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Learn(t.Context(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := learners.Rows(s, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := dataset.ReadCSV(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.Features(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := learners.Options{Classes: e.Classes()}
+	given := map[string]string{"kernel": "gaussian(sigma=2)", "lambda": "0.1"}
+	made := 0
+	for _, d := range learners.Catalogue() {
+		if !d.ReadsRows() {
+			if _, err := d.MakeRows("", nil); err == nil || !strings.Contains(err.Error(), "nystrom-ridge") {
+				t.Errorf("%s: %v", d.Name, err)
+			}
+			continue
+		}
+		made++
+		whole, err := d.Make(learners.Classification, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes, err := d.MakeRows(learners.Classification, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+			a, err := whole(t.Context(), dev, x, y, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := passes(t.Context(), dev, rows, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := a.(learners.Classifier).Decision(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := b.(learners.Classifier).Decision(t.Context(), dev, x)
+			if err != nil || !mat.Equal(got, want) {
+				t.Errorf("%s: the decisions differ; %v", d.Name, err)
+			}
+			for _, names := range [][]string{nil, {"x"}, {"x", "y"}} {
+				if _, err := passes(t.Context(), dev, rows, learners.Options{Classes: names}); err == nil {
+					t.Errorf("%s: classes %q are accepted for three", d.Name, names)
+				}
+			}
+		})
+		if _, err := d.MakeRows("", map[string]string{"lambda": "-1"}); err == nil {
+			t.Errorf("%s: λ < 0 is accepted", d.Name)
+		}
+	}
+	if made < 2 {
+		t.Errorf("%d learners read rows", made)
 	}
 }

@@ -24,6 +24,7 @@ type fitFlags struct {
 	model        string
 	testFraction float64
 	checkpoint   solvers.Checkpoint
+	stream       bool
 }
 
 func (a *app) fitCommand() *cobra.Command {
@@ -59,6 +60,7 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", 30*time.Second, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
+	c.Flags().BoolVar(&f.stream, "stream", false, "leave the table in its file and read it in passes, for one larger than the memory: "+strings.Join(streamLearners(), ", "))
 	return c
 }
 
@@ -76,6 +78,12 @@ func (f *fitFlags) check() error {
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case f.testFraction > 0 && len(f.targets) == 0:
 		return usagef("--test-fraction: rows are held out to be scored, which needs --target COLUMN")
+	case f.stream && f.testFraction > 0:
+		return usagef("--test-fraction: no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate")
+	case f.stream && f.checkpoint.Dir != "":
+		return usagef("--checkpoint: a fit that reads its table in passes has none")
+	case f.stream && !slices.Contains(streamLearners(), f.learner):
+		return usagef("--stream: %s needs the whole table in memory; these read it in passes: %s", f.learner, strings.Join(streamLearners(), ", "))
 	}
 	return nil
 }
@@ -130,6 +138,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	defer dev.Close()
+	if f.stream {
+		return a.fitStream(ctx, &f, dev, file, start)
+	}
 
 	all, err := a.table(file)
 	if err != nil {
@@ -178,12 +189,19 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 			return err
 		}
 	}
-	if err := a.commit(ctx, func() error { return modelfile.Save(f.model, modelfile.Bundle{Model: m, Encoder: enc}) }); err != nil {
+	r.N, r.D = x.Dims()
+	r.Seconds.Read = read.Seconds()
+	return a.conclude(ctx, &f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
+}
+
+// conclude saves the model and prints the report.
+func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
+	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
+	if err != nil {
 		return err
 	}
-	r.N, r.D = x.Dims()
 	r.Model = f.model
-	r.Seconds.Read, r.Seconds.Total = read.Seconds(), time.Since(start).Seconds()
+	r.Seconds.Total = time.Since(start).Seconds()
 	if a.json {
 		err = a.printJSON(ctx, r)
 	} else {

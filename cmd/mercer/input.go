@@ -20,5 +20,10 @@ func (f *inputFlags) add(flags *pflag.FlagSet) {
 
 // table reads the table of a subcommand, in any format.
 func (a *app) table(file string) (*dataset.Table, error) {
-	return dataset.File{Path: file, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels}.Read()
+	return a.file(file).Read()
+}
+
+// file is the file of that name, in any format.
+func (a *app) file(name string) dataset.File {
+	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels}
 }

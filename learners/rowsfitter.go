@@ -1,0 +1,107 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// RowsFitter is a Fitter for samples that are read in passes and need not fit
+// into memory; see Rows.
+type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error)
+
+// ReadsRows tells whether MakeRows makes the learner.
+func (d Description) ReadsRows() bool { return d.rows != nil }
+
+// MakeRows is Make for samples that are read in passes; few learners can. For
+// Classification the one target is the place of a class in Options.Classes, as
+// an Encoder with classes gives it.
+func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
+	if d.rows == nil {
+		var can []string
+		for _, o := range Catalogue() {
+			if o.ReadsRows() {
+				can = append(can, o.Name)
+			}
+		}
+		return nil, fmt.Errorf("learners: %s needs all samples in memory; learners that read them in passes: %s", d.Name, can)
+	}
+	if _, err := d.Make(task, given); err != nil {
+		return nil, err
+	}
+	values, err := d.values(given)
+	if err != nil {
+		return nil, err
+	}
+	fit := d.rows(values)
+	if task == Classification {
+		return classifyRows(d.Name, fit), nil
+	}
+	return fit, nil
+}
+
+// rowsFitterOf is fitterOf for l.FitRows.
+func rowsFitterOf[M Model](fit func(context.Context, backend.Device, solvers.Rows, Options) (M, error)) RowsFitter {
+	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+		m, err := fit(ctx, dev, data, o)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}
+
+// classifyRows is Classify for samples that are read in passes.
+func classifyRows(name string, fit RowsFitter) RowsFitter {
+	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+		classes := Classes{Names: slices.Clone(o.Classes)}
+		for i := range classes.Names {
+			classes.Labels = append(classes.Labels, float64(i))
+		}
+		_, _, t := data.Dims()
+		switch {
+		case t != 1:
+			return nil, fmt.Errorf("learners: %s: y has %d columns; classes are told by one", name, t)
+		case classes.Len() == 0:
+			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
+		case classes.Len() == 1:
+			return nil, fmt.Errorf("learners: %s: y has one class only: %q; at least two are needed", name, classes.Names[0])
+		}
+		m, err := fit(ctx, dev, classRows{data, classes}, o)
+		if err != nil {
+			return nil, err
+		}
+		return &ClassifyModel{regression: m, classes: classes}, nil
+	}
+}
+
+// classRows are samples whose classes are given as targets of ±1.
+type classRows struct {
+	data    solvers.Rows
+	classes Classes
+}
+
+func (r classRows) Dims() (n, d, t int) {
+	n, d, _ = r.data.Dims()
+	return n, d, r.classes.Columns()
+}
+
+func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
+	var index []int
+	return r.data.Pass(ctx, func(b solvers.Block) error {
+		index = index[:0]
+		for i := range b.Y.Rows {
+			at := r.classes.Index(b.Y.Row(i)[0])
+			if at < 0 {
+				return errors.New("learners: a target is not the place of a class")
+			}
+			index = append(index, at)
+		}
+		b.Y = r.classes.targets(index)
+		return use(b)
+	})
+}
