@@ -1,0 +1,339 @@
+package learners
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+const kernelKNNName = "kernel-knn"
+
+func init() {
+	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Whole("k")} }
+	register(Description{
+		Name:    kernelKNNName,
+		Tasks:   []Task{Classification, Regression},
+		Formula: "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
+		Source:  "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
+		Outputs: true,
+		Parameters: []Parameter{
+			kernel("linear(): the Euclidean distance"),
+			whole("k", "5", atLeast(1), "number of neighbours; a sample of weight 2 is two"),
+		},
+		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
+		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
+		restore:    restoreKernelKNN,
+	})
+}
+
+// KernelKNN looks at the K samples that are nearest to x in the feature space of
+// the kernel, where
+//
+//	d²(x, z) = k(x, x) + k(z, z) − 2k(x, z)
+//
+// and predicts the mean of their targets (Fit) or takes their vote (FitClasses).
+// A sample of weight w counts as w samples, the last of the K for what is left of
+// K; of equal distances the first sample comes first, and of equal votes the
+// first class. With the linear kernel it is scikit-learn's KNeighbors, as it is
+// with any kernel that falls with the Euclidean distance.
+//
+// Fit keeps a copy of the samples, and a prediction is O(n) values of k for each
+// row. d² is a difference: where distances are below √ε of the values of k, their
+// order is lost, so that features far from 0 should be centred.
+type KernelKNN struct {
+	Kernel kernels.Kernel // nil is linear()
+	K      int            // 0 is 5
+}
+
+// KernelKNNModel is a fitted KernelKNN for regression.
+type KernelKNNModel struct {
+	*remembered
+	k int
+	y backend.Host[float64] // n×t
+	// of a sample: k(z, z)
+	own []float64
+}
+
+// KernelKNNClassModel is a fitted KernelKNN for classification: y has a column
+// for each class.
+type KernelKNNClassModel struct {
+	*KernelKNNModel
+	classes Classes
+}
+
+// Fit remembers the n×d samples x and the n×t targets y.
+func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNModel, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err == nil {
+		var m *KernelKNNModel
+		if m, err = l.remember(ctx, dev, hx, keepPositive(hy, o.Weights), o); err == nil {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("learners: kernel-knn: %w", err)
+}
+
+// FitClasses remembers the n×d samples x, whose classes are the different values
+// of the n×1 matrix y.
+func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
+	m, err := l.fitClasses(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-knn: %w", err)
+	}
+	return m, nil
+}
+
+func (l KernelKNN) fitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	classes, index, err := classesOf(hy, o.Weights, o.Classes)
+	if err != nil {
+		return nil, err
+	}
+	m, err := l.remember(ctx, dev, hx, classTargets(classes, index, o), o)
+	return &KernelKNNClassModel{m, classes}, err
+}
+
+func (l KernelKNN) remember(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelKNNModel, error) {
+	if l.Kernel == nil {
+		l.Kernel = kernels.Linear{}
+	}
+	if l.K == 0 {
+		l.K = 5
+	}
+	k, err := svmKernel(ctx, l.Kernel, x, o, 0)
+	if err != nil {
+		return nil, err
+	}
+	r, err := remember(ctx, dev, kernelKNNName, k, x, o, func(n int) int64 {
+		return 8 * (int64(n)*int64(x.Cols) + int64(rowsAtOnce(n))*int64(n+x.Cols))
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := 0.0
+	for _, w := range r.weight {
+		total += w
+	}
+	if l.K < 1 || float64(l.K) > total {
+		return nil, fmt.Errorf("k must be a whole number from 1 to the number of samples, %v, got %d", total, l.K)
+	}
+	return &KernelKNNModel{remembered: r, k: l.K, y: y, own: r.norms()}, nil
+}
+
+// norms returns k(z, z) of every sample.
+func (r *remembered) norms() []float64 {
+	own := make([]float64, r.points.Rows)
+	for i := range own {
+		own[i] = kernels.Diag(r.kernel, r.points.Row(i))
+	}
+	return own
+}
+
+// Learner returns "kernel-knn".
+func (m *KernelKNNModel) Learner() string { return kernelKNNName }
+
+// Dims implements Model.
+func (m *KernelKNNModel) Dims() (features, outputs int) {
+	if m == nil || m.dims() == 0 {
+		return 0, 0
+	}
+	return m.dims(), m.y.Cols
+}
+
+// Kernel returns the kernel.
+func (m *KernelKNNModel) Kernel() kernels.Kernel { return m.kernel }
+
+// nearest calls f with the samples nearest to each row of x, so many that their
+// weights make K, and their d² less k(x, x).
+func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
+	features, _ := m.Dims()
+	p := predictor{learner: kernelKNNName, features: features}
+	h, err := p.check(dev, x)
+	if err == nil {
+		err = backend.CheckPoints(m.kernel, "x", h)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		list, keys := make([]int, 0, m.k+1), make([]float64, 0, m.k+1)
+		err = m.each(ctx, dev, h, func(i int, values []float64) error {
+			list, keys = list[:0], keys[:0]
+			weight, last := 0.0, math.Inf(1)
+			for z, v := range values {
+				key := m.own[z] - 2*v
+				if !(key < last) && weight >= float64(m.k) {
+					continue
+				}
+				at := len(list)
+				for at > 0 && keys[at-1] > key {
+					at--
+				}
+				list, keys = append(list, 0), append(keys, 0)
+				copy(list[at+1:], list[at:])
+				copy(keys[at+1:], keys[at:])
+				list[at], keys[at] = z, key
+				weight += m.weight[z]
+				for n := len(list) - 1; weight-m.weight[list[n]] >= float64(m.k); n-- {
+					weight -= m.weight[list[n]]
+					list, keys = list[:n], keys[:n]
+				}
+				last = keys[len(keys)-1]
+			}
+			f(i, h.Row(i), list, keys)
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("learners: %s: predict: %w", kernelKNNName, err)
+	}
+	return h.Rows, nil
+}
+
+// Neighbours returns, for each row of x, the samples that its prediction is made
+// of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
+// their d².
+func (m *KernelKNNModel) Neighbours(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
+	_, err = m.nearest(ctx, dev, x, func(_ int, row []float64, list []int, keys []float64) {
+		own := kernels.Diag(m.kernel, row)
+		d := make([]float64, len(keys))
+		for i, key := range keys {
+			d[i] = math.Max(own+key, 0)
+		}
+		samples, squares = append(samples, append([]int(nil), list...)), append(squares, d)
+	})
+	return samples, squares, err
+}
+
+// Predict implements Model: the weighted means of the neighbours' targets.
+func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	_, t := m.Dims()
+	var data []float64
+	n, err := m.nearest(ctx, dev, x, func(_ int, _ []float64, list []int, _ []float64) {
+		sum, left := make([]float64, t), float64(m.k)
+		for _, z := range list {
+			w := math.Min(m.weight[z], left)
+			left -= w
+			for j, v := range m.y.Row(z) {
+				sum[j] += w * v / float64(m.k)
+			}
+		}
+		data = append(data, sum...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mat.NewDense(n, t, data), nil
+}
+
+// Dims implements Model.
+func (m *KernelKNNClassModel) Dims() (features, outputs int) {
+	if m == nil || m.KernelKNNModel == nil || m.dims() == 0 {
+		return 0, 0
+	}
+	return m.dims(), 1
+}
+
+// Learner returns "kernel-knn".
+func (m *KernelKNNClassModel) Learner() string { return kernelKNNName }
+
+// Classes implements Classifier.
+func (m *KernelKNNClassModel) Classes() Classes {
+	if m == nil {
+		return Classes{}
+	}
+	return m.classes
+}
+
+// Proba implements Prober: the shares of the votes.
+func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	if m == nil {
+		return (*KernelKNNModel)(nil).Predict(ctx, dev, x)
+	}
+	return m.KernelKNNModel.Predict(ctx, dev, x)
+}
+
+// Decision implements Classifier: the shares of the votes, or, of two classes,
+// that of the second less that of the first.
+func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p, err := m.Proba(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	return decisionOf(m.classes, p), nil
+}
+
+// Predict implements Model.
+func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
+// "targets", n×t.
+func (m *KernelKNNModel) State() State {
+	s := State{Learner: kernelKNNName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	m.save(s)
+	s.Params["task"], s.Params["k"] = string(Regression), float64(m.k)
+	s.Arrays["targets"] = m.y
+	return s
+}
+
+// State implements Model: that of the regression on n×K memberships, and the
+// classes.
+func (m *KernelKNNClassModel) State() State {
+	if features, _ := m.Dims(); features == 0 {
+		return (*KernelKNNModel)(nil).State()
+	}
+	s := m.KernelKNNModel.State()
+	s.Params["task"] = string(Classification)
+	m.classes.save(s)
+	return s
+}
+
+func restoreKernelKNN(s State) (Model, error) {
+	task, err := restoreTask(s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := restoreRemembered(s)
+	if err != nil {
+		return nil, err
+	}
+	m := &KernelKNNModel{remembered: r, own: r.norms()}
+	k, err := param[float64](s, "k")
+	if err != nil {
+		return nil, err
+	}
+	total := 0.0
+	for _, w := range r.weight {
+		total += w
+	}
+	if !(k >= 1 && k <= total) || k != math.Trunc(k) {
+		return nil, fmt.Errorf("parameter \"k\" must be a whole number from 1 to %v, got %v", total, k)
+	}
+	m.k = int(k)
+	if m.y, err = s.array("targets", r.points.Rows, -1); err != nil {
+		return nil, err
+	}
+	if task == Regression {
+		return m, nil
+	}
+	classes, err := restoreClasses(s)
+	if err != nil {
+		return nil, err
+	}
+	if m.y.Cols != classes.Len() {
+		return nil, fmt.Errorf("array \"targets\" has %d columns for %d classes", m.y.Cols, classes.Len())
+	}
+	return &KernelKNNClassModel{m, classes}, nil
+}

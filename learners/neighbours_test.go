@@ -1,0 +1,170 @@
+package learners_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestKernelKNN(t *testing.T) {
+	l := learners.KernelKNN{Kernel: kernels.Gaussian{Sigma: 2}, K: 3}
+	t.Run("regression", func(t *testing.T) {
+		learnertest.Run(t, learnertest.Suite{
+			Learner: "kernel-knn", Fit: fitter(l.Fit), Condition: 1,
+			Unfitted: []learners.Model{&learners.KernelKNNModel{}, (*learners.KernelKNNModel)(nil)},
+		})
+	})
+	t.Run("classification", func(t *testing.T) {
+		learnertest.Run(t, learnertest.Suite{
+			Learner: "kernel-knn", Task: learners.Classification, Fit: fitter(l.FitClasses), Condition: 1,
+			Unfitted: []learners.Model{&learners.KernelKNNClassModel{}, (*learners.KernelKNNClassModel)(nil)},
+		})
+	})
+}
+
+func TestKernelVote(t *testing.T) {
+	l := learners.KernelVote{Kernel: kernels.Gaussian{Sigma: 0.5}}
+	t.Run("regression", func(t *testing.T) {
+		learnertest.Run(t, learnertest.Suite{
+			Learner: "kernel-vote", Fit: fitter(l.Fit), Condition: 1,
+			Unfitted: []learners.Model{&learners.KernelVoteModel{}, (*learners.KernelVoteModel)(nil)},
+		})
+	})
+	t.Run("classification", func(t *testing.T) {
+		learnertest.Run(t, learnertest.Suite{
+			Learner: "kernel-vote", Task: learners.Classification, Fit: fitter(l.FitClasses), Condition: 1,
+			Unfitted: []learners.Model{&learners.KernelVoteClassModel{}, (*learners.KernelVoteClassModel)(nil)},
+		})
+	})
+}
+
+// TestVoteByHand: the rule, with samples on a line and k = exp(−|x − z|).
+func TestVoteByHand(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x := mat.NewDense(3, 1, []float64{0, 1, 3})
+		y := mat.NewDense(3, 1, []float64{-1, 1, -1})
+		l := learners.KernelVote{Kernel: kernels.Laplacian{Sigma: 1}}
+		m, err := l.FitClasses(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := mat.NewDense(2, 1, []float64{0.75, 2})
+		d, err := m.Decision(t.Context(), dev, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "vote", d.At(0, 0), -math.Exp(-0.75)+math.Exp(-0.25)-math.Exp(-2.25), 1e-15)
+		near(t, "vote", d.At(1, 0), -math.Exp(-2), 1e-15) // the other two cancel
+		r, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: []float64{1, 3, 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := r.Predict(t.Context(), dev, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "mean", f.At(0, 0), (-math.Exp(-0.75)+3*math.Exp(-0.25))/(math.Exp(-0.75)+3*math.Exp(-0.25)), 1e-15)
+		// So far away that every value of k is 0 there is no mean.
+		if _, err := r.Predict(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1e4})); err == nil || !strings.Contains(err.Error(), "row 2: the values of the kernel sum to 0") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := m.Proba(t.Context(), dev, mat.NewDense(1, 1, []float64{1e4})); err == nil || !strings.Contains(err.Error(), "row 1: the kernel is 0") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := (learners.KernelKNN{K: 4}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "k must be a whole number from 1 to the number of samples, 3, got 4") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestNeighboursAgainstScikitLearn: the same neighbours in the same order, their
+// distances, means and votes.
+func TestNeighboursAgainstScikitLearn(t *testing.T) {
+	t.Log("seed 41")
+	r := rand.New(rand.NewPCG(41, 0))
+	const n, q, d, k = 500, 100, 6, 7
+	x, z := mat.NewDense(n, d, nil), mat.NewDense(q, d, nil)
+	y, c := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for j := range d {
+			x.Set(i, j, r.NormFloat64())
+		}
+		y.Set(i, 0, x.At(i, 0)+math.Abs(x.At(i, 1)))
+		c.Set(i, 0, float64(i%4))
+	}
+	for i := range q {
+		for j := range d {
+			z.Set(i, j, r.NormFloat64())
+		}
+	}
+	var want struct {
+		Near  [][]int
+		Dist  [][]float64
+		Mean  []float64
+		Votes [][]float64
+		Class []float64
+	}
+	scikit(t, map[string]any{"x": rowsOf(x), "z": rowsOf(z), "y": mat.Col(nil, 0, y), "c": mat.Col(nil, 0, c), "k": k}, `
+from sklearn.neighbors import KNeighborsRegressor, KNeighborsClassifier
+r = KNeighborsRegressor(a["k"]).fit(a["x"], a["y"])
+m = KNeighborsClassifier(a["k"]).fit(a["x"], a["c"])
+dist, near = r.kneighbors(a["z"])
+out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a["z"]), **{"class": m.predict(a["z"])})
+`, &want)
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, kernel := range []kernels.Kernel{nil, kernels.Gaussian{Sigma: 2}} {
+			l := learners.KernelKNN{Kernel: kernel, K: k}
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples, squares, err := m.Neighbours(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := m.Predict(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := l.FitClasses(t.Context(), dev, x, c, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := b.Proba(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			labels, err := b.Predict(t.Context(), dev, z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range q {
+				for j, at := range want.Near[i] {
+					if samples[i][j] != at {
+						t.Fatalf("row %d, neighbour %d: %d, want %d", i, j, samples[i][j], at)
+					}
+					square := want.Dist[i][j] * want.Dist[i][j]
+					if kernel != nil { // 2 − 2exp(−d²/8)
+						square = -2 * math.Expm1(-square/8)
+					}
+					// A difference of numbers up to ‖x‖², some 30.
+					near(t, "d²", squares[i][j], square, 1e-13)
+				}
+				near(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)
+				for j, v := range want.Votes[i] {
+					near(t, "share", p.At(i, j), v, 1e-15*k)
+				}
+				if labels.At(i, 0) != want.Class[i] {
+					t.Errorf("row %d: class %v, want %v", i, labels.At(i, 0), want.Class[i])
+				}
+			}
+		}
+	})
+}
