@@ -66,6 +66,9 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 		if err := p.block(base, b, f.View(i, 0, r, t), out.View(0, 0, r, t), h.View(i, 0, r, h.Cols), fixed); err != nil {
 			return nil, err
 		}
+		if err := checkPredicted(f.View(i, 0, r, t), i); err != nil {
+			return nil, err
+		}
 	}
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }

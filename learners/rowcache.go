@@ -68,6 +68,9 @@ func newRowCache[T backend.Float](ctx context.Context, b backend.Backend[T], k k
 	}
 	for i := range n {
 		c.diag[i] = diagonal(k, x.Row(i))
+		if v := c.diag[i]; v-v != 0 {
+			return nil, notAPoint(k, i, x.Row(i), v)
+		}
 	}
 	c.wrap, _ = b.(backend.Wrapper[T])
 	var err error
