@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -23,7 +22,7 @@ func init() {
 			truth("intercept", "true", "fit unpenalised intercepts"),
 			oneOf("solver", logisticSolvers, "auto is newton for up to 600 unknowns, lbfgs for more"),
 			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns"),
-			number("tol", "1e-09", positive, "part of the loss that it may still fall by"),
+			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
 			whole("max-iter", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen"),
 			whole("batch", "32", atLeast(1), "samples in one step of sgd"),
@@ -81,7 +80,7 @@ type Logistic struct {
 	NoIntercept bool
 	Solver      LogisticSolver
 	Reference   bool
-	Tol         float64 // part of the loss that it may still fall by, by the model of second order; 0 is 1e-9
+	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-9 of newton, 1e-6 of lbfgs and gradient-descent
 	MaxIter     int     // 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent, 20 epochs of sgd
 	Rate        float64 // of gradient-descent and sgd, on the mean loss; 0: chosen
 	Batch       int     // of sgd; 0 is 32
@@ -201,7 +200,9 @@ func (l Logistic) most(standard int) int {
 func (l Logistic) minimise(f *logit) (theta backend.Host[float64], iterations int, err error) {
 	tol := l.Tol
 	if tol == 0 {
-		tol = 1e-9
+		if tol = 1e-6; l.Solver == LogisticNewton {
+			tol = 1e-9
+		}
 	}
 	first, told := math.NaN(), 0.0
 	at := func(_ int, gain float64) error { // on the way from the first gain to tol
@@ -231,7 +232,7 @@ func (l Logistic) minimise(f *logit) (theta backend.Host[float64], iterations in
 		iterations = l.most(20)
 		theta, err = f.stochastic(l.Rate, l.batch(), iterations, l.Seed, func(fraction float64) error { return f.t.at("fit", fraction) })
 	}
-	if errors.Is(err, context.Canceled) || err != nil {
+	if err != nil {
 		return theta, iterations, err
 	}
 	return theta, iterations, f.t.at("fit", 1)

@@ -1,0 +1,400 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+const kernelLogisticName = "kernel-logistic"
+
+func init() {
+	register(Description{
+		Name:    kernelLogisticName,
+		Tasks:   []Task{Classification},
+		Formula: "minimise Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2) Σ_c α_cᵀKα_c, f_c = Σ α_ic k(x_i, x) + b_c, probabilities as in logistic",
+		Source:  "Zhu and Hastie (2005), Kernel logistic regression and the import vector machine; Rasmussen and Williams (2006), section 3.4",
+		Parameters: []Parameter{
+			medianKernel,
+			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
+			truth("intercept", "true", "fit unpenalised intercepts"),
+			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
+			whole("max-iter", "100", atLeast(1), "most Newton steps, of more than two classes for each class"),
+			seedNumber.withHelp("seed of the choice of rows for the median distance"),
+		},
+		fitter: func(v Values) Fitter {
+			return fitterOf(KernelLogistic{
+				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"),
+				Tol: v.Number("tol"), MaxIter: v.Whole("max-iter"), Seed: v.Seed(),
+			}.Fit)
+		},
+		restore: restoreKernelLogistic,
+	})
+}
+
+// KernelLogistic is logistic regression in the space of a kernel: the α and b
+// that minimise
+//
+//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
+//
+// with one f for two classes, Pr(second | x) = 1/(1 + e^−f), and the softmax of
+// K for K > 2. There is one minimum, where λα_ic = w_i([y_i = c] − p_ic).
+//
+// It is found by Newton's method: with p = Pr(c | x_i) at the present f and
+// W = w p(1−p) a step solves the weighted system
+//
+//	(K + λW⁻¹)α_c + b_c·1 = f_c + W⁻¹ w([y = c] − p)
+//
+// on the device, and is shortened until the objective falls. For K > 2 the
+// classes take turns (Newton in blocks). At the new point f is known without
+// another product: f_c is the right-hand side less λW⁻¹α_c.
+//
+// Cost: O(n³/3 + n²d) for each step, of two classes about ten, else K times some
+// ten; memory n². For many samples take logistic on features of fourier-ridge or
+// nystrom-ridge, or svc, which keeps few samples.
+type KernelLogistic struct {
+	Kernel      kernels.Kernel // nil: as in KernelRidge
+	Lambda      float64        // > 0
+	NoIntercept bool
+	Tol         float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	MaxIter     int     // Newton steps for each class; 0 is 100
+	Seed        uint64  // of the choice of rows where Kernel is nil
+}
+
+// Fit fits the n×d samples x to the n×1 labels y.
+func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
+	m, err := l.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-logistic: %w", err)
+	}
+	return m, nil
+}
+
+func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
+	switch {
+	case !positive.ok(l.Lambda):
+		return nil, fmt.Errorf("lambda must be %s, got %v: any samples that differ can be separated by a kernel, and without a penalty α grows without end", positive.text, l.Lambda)
+	case !nonNegative.ok(l.Tol):
+		return nil, fmt.Errorf("tol must be %s, got %v", nonNegative.text, l.Tol)
+	case l.MaxIter < 0:
+		return nil, fmt.Errorf("max-iter must be ≥ 0, got %d", l.MaxIter)
+	}
+	hx, hy, err := checked(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	classes, index, err := classesOf(hy, o.Weights, o.Classes)
+	if err != nil {
+		return nil, err
+	}
+	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
+	if err != nil {
+		return nil, err
+	}
+	used := o.Weights
+	centers := keepPositive(hx, used)
+	if used != nil {
+		index, used = keepIndex(index, used), slices.DeleteFunc(slices.Clone(used), func(w float64) bool { return w == 0 })
+	}
+	t, err := newTask(ctx, dev, o, kernelLogisticName, centers.Rows, func(int) int64 { return 0 }) // the solver has its own plan
+	if err != nil {
+		return nil, err
+	}
+	f := newKernelLogit(t, k, centers, index, used, classes.Columns(), l.Lambda, !l.NoIntercept, o.Memory)
+	tol, most := l.Tol, l.MaxIter
+	if tol == 0 {
+		tol = 1e-6
+	}
+	if most == 0 {
+		most = 100
+	}
+	if err := f.minimise(tol, most); err != nil {
+		return nil, err
+	}
+	return &KernelLogisticModel{
+		kernel: k, lambda: l.Lambda, classes: classes, centers: centers, alpha: f.alpha, intercept: f.b,
+		facts: []Fact{{"newton steps", f.steps}, {"residual", f.residual()}, {"loss", f.value}}, solved: f.solved,
+	}, nil
+}
+
+// kernelLogit is one Fit in progress.
+type kernelLogit struct {
+	t         *task
+	k         kernels.Kernel
+	x         backend.Host[float64]
+	y         backend.Host[float64] // n×C: 1 for the class of the column
+	weights   []float64
+	lambda    float64
+	intercept bool
+	memory    int64
+
+	f, p, alpha backend.Host[float64] // n×C
+	b           []float64
+	value       float64
+	steps       int
+	solved      *solvers.Result // the last step's
+}
+
+func newKernelLogit(t *task, k kernels.Kernel, x backend.Host[float64], index []int, weights []float64, c int, lambda float64, intercept bool, memory int64) *kernelLogit {
+	n := x.Rows
+	m := &kernelLogit{
+		t: t, k: k, x: x, weights: weights, lambda: lambda, intercept: intercept, memory: memory,
+		y: backend.NewHost[float64](n, c), f: backend.NewHost[float64](n, c), alpha: backend.NewHost[float64](n, c), b: make([]float64, c),
+	}
+	for i, class := range index {
+		if c > 1 {
+			m.y.Row(i)[class] = 1
+		} else {
+			m.y.Row(i)[0] = float64(class)
+		}
+	}
+	m.p, m.value = m.objective(m.f, m.alpha, m.b)
+	return m
+}
+
+func (m *kernelLogit) weight(i int) float64 {
+	if m.weights == nil {
+		return 1
+	}
+	return m.weights[i]
+}
+
+// objective returns the probabilities at f and the value of what is minimised.
+func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (p backend.Host[float64], value float64) {
+	p = backend.NewHost[float64](f.Rows, f.Cols)
+	for i := range f.Rows {
+		row, target, out := f.Row(i), m.y.Row(i), p.Row(i)
+		if f.Cols == 1 {
+			e := math.Exp(-math.Abs(row[0]))
+			out[0] = e / (1 + e)
+			if row[0] > 0 {
+				out[0] = 1 / (1 + e)
+			}
+			value += m.weight(i) * (max(row[0], 0) + math.Log1p(e) - target[0]*row[0])
+		} else {
+			most, sum := slices.Max(row), 0.0
+			for c, v := range row {
+				out[c] = math.Exp(v - most)
+				sum += out[c]
+			}
+			value += m.weight(i) * (most + math.Log(sum))
+			for c := range out {
+				out[c] /= sum
+				value -= m.weight(i) * target[c] * row[c]
+			}
+		}
+		for c, a := range alpha.Row(i) {
+			value += m.lambda / 2 * a * (row[c] - b[c])
+		}
+	}
+	return p, value
+}
+
+// residual is ‖λα − w(y − p)‖ / ‖w(y − p)‖.
+func (m *kernelLogit) residual() float64 {
+	rest, whole := 0.0, 0.0
+	for i := range m.f.Rows {
+		for c, a := range m.alpha.Row(i) {
+			g := m.weight(i) * (m.y.Row(i)[c] - m.p.Row(i)[c])
+			rest, whole = math.Hypot(rest, m.lambda*a-g), math.Hypot(whole, g)
+		}
+	}
+	if rest == 0 {
+		return 0
+	}
+	return rest / whole
+}
+
+func (m *kernelLogit) minimise(tol float64, most int) error {
+	first, told := m.residual(), 0.0
+	for range most {
+		for c := range m.f.Cols {
+			if err := m.step(c); err != nil {
+				return err
+			}
+		}
+		r := m.residual()
+		told = max(told, min(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0.99))
+		if r <= tol {
+			return m.t.at("fit", 1)
+		}
+		if err := m.t.at("fit", told); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, the tolerance or the number of steps", most, m.residual(), tol)
+}
+
+// leastCurvature keeps W from vanishing where p is 0 or 1 to rounding. The step
+// is another one then, its fixed point the same.
+const leastCurvature = 1e-10
+
+// step is one Newton step of the class in column c.
+func (m *kernelLogit) step(c int) error {
+	n := m.f.Rows
+	curve, target := make([]float64, n), backend.NewHost[float64](n, 1)
+	for i := range n {
+		p := m.p.Row(i)[c]
+		curve[i] = m.weight(i) * max(p*(1-p), leastCurvature)
+		target.Data[i] = m.f.Row(i)[c] + m.weight(i)*(m.y.Row(i)[c]-p)/curve[i]
+	}
+	if m.t.ctx.Err() != nil {
+		return context.Cause(m.t.ctx)
+	}
+	res, err := solvers.Solve(m.t.ctx, m.t.dev, solvers.Problem{
+		Kernel: m.k, X: m.x, Y: target, Weights: curve, Lambda: m.lambda, Intercept: m.intercept,
+	}, solvers.Params{Method: solvers.Dual, Memory: m.memory})
+	if err != nil {
+		return err
+	}
+	m.solved = res
+	m.steps++
+	for t := 1.0; t > 1e-8; t /= 2 {
+		f, alpha, b := along(m.f, 0, m.f), along(m.alpha, 0, m.alpha), slices.Clone(m.b)
+		for i := range n {
+			a := res.Alpha.Row(i)[0]
+			alpha.Row(i)[c] += t * (a - alpha.Row(i)[c])
+			f.Row(i)[c] += t * (target.Data[i] - m.lambda*a/curve[i] - f.Row(i)[c])
+		}
+		b[c] += t * (res.Intercept[0] - b[c])
+		p, value := m.objective(f, alpha, b)
+		// Steps at the minimum change less than the rounding of the value.
+		if value <= m.value+64*0x1p-52*math.Abs(m.value) {
+			m.f, m.alpha, m.b, m.p, m.value = f, alpha, b, p, value
+			return nil
+		}
+	}
+	if m.value != m.value {
+		return errors.New("the loss overflows: scale the features down")
+	}
+	return nil // at the minimum to rounding: the residual decides
+}
+
+// KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of
+// weight > 0.
+type KernelLogisticModel struct {
+	kernel    kernels.Kernel
+	lambda    float64
+	classes   Classes
+	centers   backend.Host[float64]
+	alpha     backend.Host[float64]
+	intercept []float64
+	facts     []Fact
+	solved    *solvers.Result
+}
+
+// Learner returns "kernel-logistic".
+func (m *KernelLogisticModel) Learner() string { return kernelLogisticName }
+
+// Dims implements Model.
+func (m *KernelLogisticModel) Dims() (features, outputs int) {
+	if m == nil || m.centers.Rows == 0 {
+		return 0, 0
+	}
+	return m.centers.Cols, 1
+}
+
+// Classes implements Classifier.
+func (m *KernelLogisticModel) Classes() Classes { return m.classes }
+
+// Decision implements Classifier: k(x, centers)α + b.
+func (m *KernelLogisticModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	p := predictor{learner: kernelLogisticName}
+	if features, _ := m.Dims(); features > 0 {
+		p.features, p.intercept = features, m.intercept
+		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
+		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
+		}
+	}
+	return p.predict(ctx, dev, x)
+}
+
+// Predict implements Model: the most probable class.
+func (m *KernelLogisticModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return predictClasses(ctx, dev, m, x)
+}
+
+// Proba implements Prober.
+func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	f, err := m.Decision(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	return softmax(f), nil
+}
+
+// Solved implements Solved: the last Newton step.
+func (m *KernelLogisticModel) Solved() *solvers.Result {
+	if m == nil {
+		return nil
+	}
+	return m.solved
+}
+
+// Facts implements Teller: Newton steps, the relative residual of the equations
+// of the minimum, the value of the objective.
+func (m *KernelLogisticModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
+}
+
+// Kernel returns the kernel that the model was fitted with.
+func (m *KernelLogisticModel) Kernel() kernels.Kernel { return m.kernel }
+
+// Alpha returns a copy of the dual coefficients, a column for each class or one
+// for two classes; nil when the model is not fitted.
+func (m *KernelLogisticModel) Alpha() *mat.Dense {
+	if features, _ := m.Dims(); features == 0 {
+		return nil
+	}
+	return denseOf(m.alpha)
+}
+
+// Intercept returns a copy of b, one entry for each column of Alpha.
+func (m *KernelLogisticModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// State implements Model. Its arrays are "centers", "alpha", "intercept" and
+// "labels".
+func (m *KernelLogisticModel) State() State {
+	s := State{Learner: kernelLogisticName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
+	if features, _ := m.Dims(); features == 0 {
+		return s
+	}
+	m.classes.save(s)
+	s.Params["kernel"], s.Params["lambda"] = m.kernel.String(), m.lambda
+	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
+	return s
+}
+
+func restoreKernelLogistic(s State) (Model, error) {
+	m := &KernelLogisticModel{}
+	var err error
+	if m.lambda, err = s.lambda(); err != nil {
+		return nil, err
+	}
+	if m.classes, err = restoreClasses(s); err != nil {
+		return nil, err
+	}
+	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
+		return nil, err
+	}
+	if m.alpha, err = s.array("alpha", m.centers.Rows, m.classes.Columns()); err != nil {
+		return nil, err
+	}
+	b, err := s.array("intercept", 1, m.classes.Columns())
+	if err != nil {
+		return nil, err
+	}
+	m.intercept = b.Row(0)
+	return m, nil
+}

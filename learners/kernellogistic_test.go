@@ -1,0 +1,135 @@
+package learners_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/learnertest"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestKernelLogistic(t *testing.T) {
+	for name, l := range map[string]learners.KernelLogistic{
+		"intercept":    {Lambda: 1, Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-8},
+		"no intercept": {Lambda: 0.5, Kernel: kernels.Gaussian{Sigma: 2}, NoIntercept: true, Tol: 1e-8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learnertest.Run(t, learnertest.Suite{
+				Learner:  "kernel-logistic",
+				Task:     learners.Classification,
+				Fit:      fitter(l.Fit),
+				Unfitted: []learners.Model{&learners.KernelLogisticModel{}, (*learners.KernelLogisticModel)(nil)},
+				// The residual is 1e-8, and K + λW⁻¹ has a condition below 100.
+				Condition: 1e7,
+			})
+		})
+	}
+}
+
+// TestKernelLogisticIsLinear: with the linear kernel it is logistic regression,
+// w = Xᵀα, for two classes and for more.
+func TestKernelLogisticIsLinear(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, classes := range []int{2, 4} {
+			for _, plain := range []bool{false, true} {
+				t.Logf("seed 11, %d classes, no intercept %t", classes, plain)
+				x, y := wholeNumbers(80, 3, classes, 11)
+				weights := make([]float64, 80)
+				for i := range weights {
+					weights[i] = float64(i % 4)
+				}
+				o := learners.Options{Weights: weights}
+				a, err := learners.Logistic{Lambda: 2, NoIntercept: plain, Tol: 1e-15}.Fit(t.Context(), dev, x, y, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 2, NoIntercept: plain, Tol: 1e-9, MaxIter: 1000}.Fit(t.Context(), dev, x, y, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := a.Proba(t.Context(), dev, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, err := b.Proba(t.Context(), dev, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, k := p.Dims()
+				for i := range n {
+					for c := range k {
+						// The residual 1e-9, times ‖XᵀX‖/λ < 80·3·4·49/2.
+						near(t, "p", q.At(i, c), p.At(i, c), 1e-9*80*3*4*49/2)
+					}
+				}
+				near(t, "loss", fact(t, b, "loss").(float64), fact(t, a, "loss").(float64), 1e-9*fact(t, a, "loss").(float64))
+			}
+		}
+	})
+}
+
+// TestKernelLogisticMinimum: λα = w(y − p), with p of its own predictions.
+func TestKernelLogisticMinimum(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		x, y := wholeNumbers(60, 3, 3, 13)
+		t.Log("seed 13")
+		const lambda, tol = 0.1, 1e-8
+		m, err := learners.KernelLogistic{Kernel: kernels.Gaussian{Sigma: 8}, Lambda: lambda, Tol: tol, MaxIter: 1000}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Proba(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alpha := m.Alpha()
+		for c := range 3 {
+			sum := 0.0
+			for i := range 60 {
+				g := -p.At(i, c)
+				if y.At(i, 0) == float64(c) {
+					g++
+				}
+				// tol is relative to the norm of all y − p, at most √120, and
+				// what the solves leave of Kα, up to 60/λ, is rounding.
+				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
+				sum += alpha.At(i, c)
+			}
+			near(t, "Σα", sum, 0, 60*60*0x1p-52/lambda) // of the border
+		}
+	})
+}
+
+// TestKernelLogisticXOR: what no plane separates, with the probabilities that
+// symmetry asks for; and faults.
+func TestKernelLogisticXOR(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x, y := xor()
+		m, err := learners.KernelLogistic{Kernel: kernels.Polynomial{Degree: 2}, Lambda: 1, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !mat.Equal(labels(t, dev, m, x), y) {
+			t.Error("the points are not told")
+		}
+		// α = ±a with f = ±8a: a = 1 − σ(8a).
+		alpha := m.Alpha()
+		a := alpha.At(0, 0)
+		near(t, "a", a, 1/(1+math.Exp(8*a)), 1e-10)
+		for i, sign := range []float64{1, -1, 1, -1} {
+			near(t, "alpha", alpha.At(i, 0), sign*a, 1e-10)
+		}
+		_, err = learners.KernelLogistic{Kernel: kernels.Polynomial{Degree: 2}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err == nil || !strings.Contains(err.Error(), "lambda must be a finite number > 0, got 0") {
+			t.Errorf("got %v", err)
+		}
+		_, err = learners.KernelLogistic{Lambda: 1e-3, Tol: 1e-12, MaxIter: 1, Kernel: kernels.Gaussian{Sigma: 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err == nil || !strings.Contains(err.Error(), "did not converge within 1 Newton steps") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
