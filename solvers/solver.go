@@ -47,6 +47,8 @@ type Params struct {
 	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
 	// and the memory.
 	Rank int
+	// Block is the number of samples in a block of the method askotch; 0 chooses.
+	Block int
 	// Seed of every random choice; it changes how a solution is found, not which
 	// system is solved.
 	Seed uint64
@@ -140,6 +142,8 @@ func (par Params) check() error {
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", par.MaxIter)
 	case par.Rank < 0:
 		return fmt.Errorf("solvers: the rank of the preconditioner must be ≥ 0, got %d", par.Rank)
+	case par.Block < 0:
+		return fmt.Errorf("solvers: the number of samples in a block must be ≥ 0, got %d", par.Block)
 	case par.Checkpoint.Every < 0:
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
 	}

@@ -1,0 +1,301 @@
+package solvers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Askotch solves (K + λW⁻¹)α = y by blocks of samples: sketch-and-project with
+// acceleration (ASkotch: Rathore, Frangella, Yang, Dereziński, Udell 2025). A step
+// costs O(bn) and sees b rows of K, so that a solution begins to improve long
+// before one product with K is done; nothing but the block is stored.
+const Askotch Method = "askotch"
+
+// askotchChoice is how askotch goes about a problem.
+type askotchChoice struct {
+	Block int // samples in a block
+	Rank  int // of the block's approximation; 0: its Cholesky factor
+}
+
+// askotchChoice chooses the block: as large as keeps its factor, b³/3, a quarter
+// of the values that a step evaluates, bn.
+func (z *sizes) askotchChoice(par Params, n int) askotchChoice {
+	c := askotchChoice{Block: par.Block, Rank: par.Rank}
+	if c.Block == 0 {
+		c.Block = int(math.Sqrt(0.75 * float64(n) * (2*float64(z.d) + 2*kernelValue + 2*float64(z.columns))))
+	}
+	c.Block = max(1, min(c.Block, n))
+	c.Rank = min(c.Rank, c.Block)
+	return c
+}
+
+func askotchEstimate(z *sizes, par Params) (estimate, error) {
+	if err := z.soluble(Askotch); err != nil {
+		return estimate{}, err
+	}
+	if par.Checkpoint.Dir != "" {
+		return estimate{}, fmt.Errorf("solvers: askotch: it writes no checkpoints: leave them out, or use the method cg")
+	}
+	c := z.askotchChoice(par, z.n)
+	text := "their Cholesky factors"
+	if c.Rank > 0 {
+		text = fmt.Sprintf("rank %d", c.Rank)
+	}
+	const epochs = 50 // about; what decides is the spectrum of K outside of a block
+	step := backend.GramMulFlops(c.Block, z.n, z.d, z.columns) + backend.GramFlops(c.Block, c.Block, z.d, true) + backend.PotrfFlops(c.Block)
+	if c.Rank > 0 {
+		step += float64(powerSteps)*backend.GramMulFlops(c.Block, c.Block, z.d, 1) - backend.PotrfFlops(c.Block)
+	}
+	solve := epochs * step * float64(z.n) / float64(c.Block)
+	return estimate{
+		choice:  c,
+		cost:    solve + epochs*kernelValue*float64(z.n)*float64(z.n),
+		stages:  []stage{{"solve", solve + backend.GramMulFlops(z.n, z.n, z.d, z.t)}},
+		bytesOf: func(n int) int64 { return z.askotchBytes(par, n) },
+		note:    fmt.Sprintf("blocks of %d samples, %s", c.Block, text),
+	}, nil
+}
+
+func (z *sizes) askotchBytes(par Params, n int) int64 {
+	c := z.askotchChoice(par, n)
+	b, columns := c.Block, z.columns
+	e := sum(elements(n, columns), elements(b, z.d), elements(b, columns))
+	if c.Rank == 0 {
+		e = add(e, elements(b, b))
+	} else {
+		// F and what making it takes, or what applying it does.
+		making := max(pivotingElements(c.Rank, z.d), elements(c.Rank, c.Rank+columns))
+		e = sum(e, elements(b, c.Rank), making, elements(b, columns), elements(b, 2))
+	}
+	return sum(z.place(n), z.refinedBytes(n), bytes(e))
+}
+
+// askotch solves by blocks.
+func (w *work) askotch() error {
+	x, err := w.placeX()
+	if err != nil {
+		return w.fail(err)
+	}
+	choice := w.plan.choice.(askotchChoice)
+	return w.refine(x, rung{method: Askotch, text: "askotch", make: func() (inner, error) {
+		return newSketch(w, x, choice)
+	}})
+}
+
+// sketch is the inner solver. With A = K + λW⁻¹, a step at the point z takes a
+// block B and projects: with P ≈ A_BB
+//
+//	d = P⁻¹(A_B z − r_B)/L,  w ← z − I_B d
+//	v ← βv + (1−β)z − γ I_B d,  z ← av + (1−a)w
+//
+// β = 1 − θ, γ = 1/(θν), a = 1/(1 + γν), ν = n/b: Nesterov's acceleration with the
+// rate θ = √(μ/ν) (Gower, Hanzely, Richtárik, Stich 2018). L is 1 with the factor
+// of A_BB, and the largest eigenvalue of P⁻¹A_BB otherwise.
+//
+// The authors set μ = λ. Here θ follows the rate at which the residual is seen to
+// fall, 1 − θ for its square in a step, averaged over the past with weights that
+// favour its end, as Dereziński, Needell, Rebrova and Yang (2025) do it for their
+// own recursion: no constant is to be guessed, and the worst that a wrong θ does is
+// to cost some epochs. An epoch is a random partition of the samples into blocks,
+// so that the residuals of its steps together are one of the whole system, up to
+// the steps between them.
+//
+// ν = n/b holds for blocks that are about alike. Where the residuals grow instead,
+// because samples are repeated, ν is raised and the work goes on from the best
+// point; without momentum at all, in the end, where a step never lengthens the
+// way to the solution.
+type sketch struct {
+	w      *work
+	choice askotchChoice
+	random *rand.Rand
+	shift  []float64 // λW⁻¹, of length 1 or n
+
+	x, z, xb, r, a backend.Matrix[float64] // n×d, n×c, b×d, b×c, b×b (nil with a rank)
+	f, s, u        backend.Matrix[float64] // with a rank: F b×k, P⁻¹r b×c, two vectors b×2
+	own            []backend.Matrix[float64]
+	stopped        string
+}
+
+func newSketch(w *work, x backend.Matrix[float64], choice askotchChoice) (*sketch, error) {
+	k := &sketch{w: w, choice: choice, x: x, shift: w.s.shift(), random: rand.New(rand.NewPCG(w.par.Seed, 0x61736b6f))}
+	c := w.s.t
+	if w.s.bordered() {
+		c++
+	}
+	b := choice.Block
+	for _, m := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+		ranked     int // 0: always; 1: with a rank only; -1: without one only
+	}{
+		{&k.z, w.s.n, c, 0}, {&k.xb, b, w.s.d, 0}, {&k.r, b, c, 0}, {&k.a, b, b, -1},
+		{&k.f, b, choice.Rank, 1}, {&k.s, b, c, 1}, {&k.u, b, 2, 1},
+	} {
+		if m.ranked < 0 && choice.Rank > 0 || m.ranked > 0 && choice.Rank == 0 {
+			continue
+		}
+		a, err := w.mem.new(m.rows, m.cols)
+		if err != nil {
+			k.release()
+			return nil, w.fail(err)
+		}
+		*m.to = a
+		k.own = append(k.own, a)
+	}
+	return k, nil
+}
+
+func (k *sketch) once() bool    { return false }
+func (k *sketch) ended() string { return k.stopped }
+
+// strengthen implements inner: there is no way that takes more work.
+func (k *sketch) strengthen() bool { return false }
+
+func (k *sketch) release() {
+	for _, m := range k.own {
+		k.w.mem.free(m)
+	}
+	k.own = nil
+}
+
+// flat is for how many epochs no progress is taken for a plateau.
+const flat = 100
+
+const (
+	// diverged is a growth of the squares of the residuals that is no chance.
+	diverged = 16
+	// plainBeyond is how many times the number of blocks ν may be before the
+	// acceleration is given up.
+	plainBeyond = 64
+)
+
+// solve implements inner. It stops after an epoch whose residuals are at the goal.
+func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
+	n, c := rhs.Dims()
+	k.stopped = ""
+	r := backend.NewHost[float64](n, c)
+	if err := k.w.b.Download(r, rhs); err != nil {
+		return k.w.fail(err)
+	}
+	p := &momentum{w: backend.NewHost[float64](n, c), v: backend.NewHost[float64](n, c), z: backend.NewHost[float64](n, c)}
+	steps := float64((n + k.choice.Block - 1) / k.choice.Block)
+	nu := steps
+	p.set(0.5/nu, nu)
+	saved, lowest := backend.NewHost[float64](n, c), math.Inf(1)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	before, rate, best, since := 0.0, 0.0, math.Inf(1), 0
+	for epoch := 1; ; epoch++ {
+		began := cloneHost(p.w)
+		k.random.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		left := make([]float64, c)
+		for from := 0; from < n; from += k.choice.Block {
+			d, err := k.project(order[from:min(from+k.choice.Block, n)], r, p.z, left)
+			if err != nil {
+				return k.w.fail(err)
+			}
+			p.step(order[from:min(from+k.choice.Block, n)], d)
+		}
+		k.w.res.Iters++
+		worst, total := 0.0, 0.0
+		for j, v := range left {
+			total += v
+			worst = larger(worst, ratio(math.Sqrt(v), goal[j]))
+		}
+		switch {
+		case worst <= 1:
+			return k.w.b.Upload(rhs, p.w)
+		case p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
+			return &insufficient{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
+		case worst < 0.99*best:
+			best, since = worst, 0
+		default:
+			since++
+		}
+		if total < lowest {
+			// The epoch began where its residuals are those of.
+			saved, lowest = began, total
+		}
+		if since > flat {
+			k.stopped = fmt.Sprintf("no progress in %d passes", flat)
+		}
+		if k.w.res.Iters >= k.w.par.maxIter() {
+			k.stopped = fmt.Sprintf("the limit of %d iterations is reached", k.w.par.maxIter())
+		}
+		if k.stopped != "" {
+			return k.w.b.Upload(rhs, saved)
+		}
+		if !p.plain && !(total < diverged*lowest) {
+			nu *= 4
+			p.restart(saved)
+			p.plain = nu > plainBeyond*steps
+			p.set(0.5/nu, nu)
+			before, epoch = 0, 0
+			continue
+		}
+		if epoch > 1 && !p.plain {
+			// Weights e^ln², as in the source: the last half of the epochs counts.
+			q, e := math.Log(total/before), float64(epoch)
+			old := math.Exp(math.Log(e)*math.Log(e) - math.Log(e+1)*math.Log(e+1))
+			if epoch == 2 {
+				old = 0
+			}
+			rate = old*rate + (1-old)*q
+			p.set(-math.Expm1(min(rate, -1e-9)/steps), nu)
+		}
+		before = total
+	}
+}
+
+// momentum is the three sequences of the acceleration, on the host.
+type momentum struct {
+	w, v, z        backend.Host[float64]
+	beta, gamma, a float64
+	plain          bool // none: all three are w
+}
+
+// restart begins anew from w.
+func (p *momentum) restart(w backend.Host[float64]) {
+	p.w, p.v, p.z = cloneHost(w), cloneHost(w), cloneHost(w)
+}
+
+// set takes the rate θ for its constants; μν ≤ 1 bounds it.
+func (p *momentum) set(theta, nu float64) {
+	theta = max(1e-6, min(theta, 1/nu))
+	p.beta, p.gamma = 1-theta, 1/(theta*nu)
+	p.a = 1 / (1 + p.gamma*nu)
+}
+
+// step takes the correction d of the samples in block.
+func (p *momentum) step(block []int, d backend.Host[float64]) {
+	if p.plain {
+		for q, i := range block {
+			w, z := p.w.Row(i), p.z.Row(i)
+			for j, x := range d.Row(q) {
+				w[j] -= x
+				z[j] = w[j]
+			}
+		}
+		return
+	}
+	for i, v := range p.v.Data {
+		p.w.Data[i] = p.z.Data[i]
+		p.v.Data[i] = p.beta*v + (1-p.beta)*p.z.Data[i]
+	}
+	for q, i := range block {
+		w, v := p.w.Row(i), p.v.Row(i)
+		for j, x := range d.Row(q) {
+			w[j] -= x
+			v[j] -= p.gamma * x
+		}
+	}
+	for i, v := range p.v.Data {
+		p.z.Data[i] = p.a*v + (1-p.a)*p.w.Data[i]
+	}
+}
