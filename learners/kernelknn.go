@@ -16,7 +16,7 @@ func init() {
 	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Whole("k")} }
 	register(Description{
 		Name:    kernelKNNName,
-		Tasks:   []Task{Classification, Regression},
+		Tasks:   []Task{Regression, Classification},
 		Formula: "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
 		Source:  "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
 		Outputs: true,

@@ -17,7 +17,7 @@ func init() {
 	}
 	register(Description{
 		Name:       kernelVoteName,
-		Tasks:      []Task{Classification, Regression},
+		Tasks:      []Task{Regression, Classification},
 		Formula:    "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
 		Source:     "Nadaraya (1964); Watson (1964); Parzen (1962)",
 		Outputs:    true,

@@ -205,6 +205,9 @@ func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*b
 		return nil, err
 	}
 	for i := range n {
+		if i%64 == 0 && t.ctx.Err() != nil {
+			return nil, context.Cause(t.ctx)
+		}
 		b.phi.Row(i)[0] = 1
 		for j := range i + 1 {
 			v := values.Row(i)[j]

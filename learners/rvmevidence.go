@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -79,6 +80,9 @@ func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) 
 		return nil, err
 	}
 	for i := range m {
+		if i%64 == 0 && t.ctx.Err() != nil {
+			return nil, context.Cause(t.ctx)
+		}
 		for j := range i {
 			e.g.Data[j*m+i] = e.g.Data[i*m+j]
 		}
@@ -145,15 +149,22 @@ func (e *evidence) refresh() error {
 	}
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mg)
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mi)
+	ms, err := b.New(k, k)
+	if err != nil {
+		return err
+	}
+	defer ms.Free()
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, mi, mi, 0, ms) // Σ = L⁻ᵀL⁻¹
+	sigma := backend.NewHost[float64](k, k)
 	for _, d := range []struct {
 		to   backend.Host[float64]
 		from backend.Matrix[float64]
-	}{{h, mh}, {g, mg}, {inverse, mi}} {
+	}{{h, mh}, {g, mg}, {inverse, mi}, {sigma, ms}} {
 		if err := b.Download(d.to, d.from); err != nil {
 			return err
 		}
 	}
-	// Σ = L⁻ᵀL⁻¹: R is the transpose of L⁻¹.
+	// R is the transpose of L⁻¹.
 	e.root = backend.NewHost[float64](k, k)
 	e.sigma, e.mu = make([][]float64, k), make([]float64, k)
 	half := make([]float64, k) // L⁻¹Φᵀt
@@ -166,14 +177,7 @@ func (e *evidence) refresh() error {
 	}
 	logH, logA := 0.0, 0.0
 	for p, j := range e.active {
-		e.sigma[p] = make([]float64, k)
-		for q := range k {
-			sum := 0.0
-			for r := max(p, q); r < k; r++ {
-				sum += e.root.Row(p)[r] * e.root.Row(q)[r]
-			}
-			e.sigma[p][q] = sum
-		}
+		e.sigma[p] = append(make([]float64, 0, k+1), sigma.Row(p)...)
 		for r := p; r < k; r++ {
 			e.mu[p] += e.beta * e.root.Row(p)[r] * half[r]
 		}
