@@ -19,13 +19,24 @@ type Param struct {
 }
 
 // Params lists the continuous parameters of k: not degrees, nor the ν of a
-// Matérn kernel.
-func Params(k Kernel) []Param { return k.params() }
+// Matérn kernel. A kernel that breaks a rule has none.
+func Params(k Kernel) []Param {
+	if k == nil || k.Check(-1) != nil {
+		return nil
+	}
+	return k.params()
+}
 
 // WithParams returns k with other values, not their logarithms, in the order of
 // Params. It fails when there are more or fewer of them or when one breaks its
-// rule.
+// rule, before or afterwards.
 func WithParams(k Kernel, values []float64) (Kernel, error) {
+	if k == nil {
+		return nil, fmt.Errorf("kernels: the kernel is nil")
+	}
+	if err := k.Check(-1); err != nil {
+		return nil, err
+	}
 	if n := len(k.params()); len(values) != n {
 		return nil, fmt.Errorf("kernels: %v has %d parameters, got %d values", k, n, len(values))
 	}
@@ -39,7 +50,7 @@ func WithParams(k Kernel, values []float64) (Kernel, error) {
 // Gradient returns ∂k/∂θ for every θ of Params, as kernels that any backend
 // evaluates: dev.Gram(dst, Gradient(k)[i], x, x) is the matrix ∂K/∂θ_i.
 func Gradient(k Kernel) []Kernel {
-	g := make([]Kernel, len(k.params()))
+	g := make([]Kernel, len(Params(k)))
 	for i := range g {
 		g[i] = Derivative{Of: k, Param: i}
 	}
@@ -56,10 +67,11 @@ type Derivative struct {
 }
 
 func (k Derivative) String() string {
-	if k.Of == nil || k.Param < 0 || k.Param >= len(k.Of.params()) {
+	all := Params(k.Of)
+	if k.Param < 0 || k.Param >= len(all) {
 		return fmt.Sprintf("∂(%s)/∂#%d", text(k.Of), k.Param)
 	}
-	p := k.Of.params()[k.Param]
+	p := all[k.Param]
 	if p.Log {
 		return fmt.Sprintf("∂(%v)/∂ln %s", k.Of, p.Name)
 	}

@@ -42,10 +42,27 @@ func TestParams(t *testing.T) {
 		want   string
 	}{
 		{values[:3], "has 8 parameters, got 3 values"},
+		{nil, "has 8 parameters, got 0 values"},
 		{[]float64{1, 1, -2, 1, 1, 1, 1, 1}, "kernels: gaussian: entry 2 of sigma must be a finite number > 0, got -2"},
 	} {
 		if _, err := kernels.WithParams(k, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
+// Kernels that break a rule have no parameters, no derivatives and no rule for
+// points; none of it panics.
+func TestParamsOfBrokenKernels(t *testing.T) {
+	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Sum{}, kernels.Product{nil}, kernels.Normalised{}, kernels.Scaled{Weight: 1}, kernels.Gaussian{}, kernels.Derivative{}, kernels.CosOf{}} {
+		if kernels.Params(k) != nil || len(kernels.Gradient(k)) != 0 || kernels.PointRule(k) != nil {
+			t.Errorf("%#v: %v", k, kernels.Params(k))
+		}
+		if _, err := kernels.WithParams(k, nil); err == nil {
+			t.Errorf("%#v: no error", k)
+		}
+		if k != nil && (kernels.Derivative{Of: k}).Check(1) == nil {
+			t.Errorf("%#v: its derivative passes: %v", k, kernels.Derivative{Of: k})
 		}
 	}
 }

@@ -35,9 +35,12 @@ func (k ChiSquared) derive(c *compiler, _ int) {
 }
 
 // PointRule returns the rule that k has for the features of a point, beyond
-// being finite, or nil when there is none. The rule returns an error that names
+// being finite, or nil when there is none or k breaks a rule itself. The rule returns an error that names
 // the feature, counted from 1, its value and the rule.
 func PointRule(k Kernel) func(x []float64) error {
+	if k == nil || k.Check(-1) != nil {
+		return nil
+	}
 	var rules []func(x []float64) error
 	for _, s := range Compile(k).Stats {
 		switch {

@@ -224,3 +224,20 @@ func TestCatalogue(t *testing.T) {
 	}()
 	objects.Register(kernels.Description{Name: "subtree"}, nil)
 }
+
+func FuzzParse(f *testing.F) {
+	for _, d := range objects.Catalogue() {
+		f.Add(d.Example)
+	}
+	f.Add("spectrum(length=3,normalised=0)")
+	f.Fuzz(func(t *testing.T, text string) {
+		k, err := objects.Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := objects.Parse(k.String())
+		if err != nil || again != k || !objects.Knows(text) {
+			t.Errorf("%q is read as %v, that as %v: %v", text, k, again, err)
+		}
+	})
+}

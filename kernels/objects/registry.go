@@ -8,8 +8,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Build makes a kernel from the values of its parameters.
-type Build func(values map[string]float64) Kernel
+// Build makes a kernel from the values of its parameters, or fails.
+type Build func(values map[string]float64) (Kernel, error)
+
+// Normalised is the parameter by which a kernel is divided by √(k(a,a) k(b,b)),
+// as it is where nothing is said, or is not.
+var Normalised = kernels.Parameter{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"}
+
+// Raw tells whether the parameter Normalised is 0.
+func Raw(values map[string]float64) (bool, error) {
+	switch v := values[Normalised.Name]; v {
+	case 0, 1:
+		return v == 0, nil
+	default:
+		return false, fmt.Errorf("objects: normalised must be 1 or 0, got %v", v)
+	}
+}
 
 var (
 	mu     sync.RWMutex
@@ -57,9 +71,13 @@ func Parse(text string) (Kernel, error) {
 		return nil, err
 	}
 	mu.RLock()
-	k := builds[d.Name](values)
+	build := builds[d.Name]
 	mu.RUnlock()
-	if err := k.Check(); err != nil {
+	k, err := build(values)
+	if err == nil {
+		err = k.Check()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return k, nil

@@ -29,12 +29,13 @@ func init() {
 		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalised",
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
-			normalisedParameter,
+			objects.Normalised,
 		},
 		Example: "spectrum(length=3)",
 		Source:  "Leslie, Eskin and Noble (2002), The spectrum kernel: a string kernel for SVM protein classification",
-	}, func(v map[string]float64) objects.Kernel {
-		return Spectrum{Length: int(v["length"]), Raw: v["normalised"] == 0}
+	}, func(v map[string]float64) (objects.Kernel, error) {
+		raw, err := objects.Raw(v)
+		return Spectrum{Length: int(v["length"]), Raw: raw}, err
 	})
 }
 

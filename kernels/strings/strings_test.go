@@ -241,6 +241,7 @@ func TestErrors(t *testing.T) {
 		{"subsequence(length=0)", "strings: subsequence: length must be a whole number ≥ 1, got 0"},
 		{"subsequence(length=2,decay=0)", "strings: subsequence: decay must be > 0 and ≤ 1, got 0"},
 		{"subsequence(length=2,decay=1.5)", "strings: subsequence: decay must be > 0 and ≤ 1, got 1.5"},
+		{"spectrum(length=2,normalised=2)", "objects: normalised must be 1 or 0, got 2"},
 		{"spectrum(length=-1)", "strings: spectrum: length must be a whole number ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
 		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; there are spectrum, subsequence`},

@@ -37,16 +37,15 @@ func init() {
 		Parameters: []kernels.Parameter{
 			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
-			normalisedParameter,
+			objects.Normalised,
 		},
 		Example: "subsequence(length=3,decay=0.5)",
 		Source:  "Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), Text classification using string kernels, JMLR 2",
-	}, func(v map[string]float64) objects.Kernel {
-		return Subsequence{Length: int(v["length"]), Decay: v["decay"], Raw: v["normalised"] == 0}
+	}, func(v map[string]float64) (objects.Kernel, error) {
+		raw, err := objects.Raw(v)
+		return Subsequence{Length: int(v["length"]), Decay: v["decay"], Raw: raw}, err
 	})
 }
-
-var normalisedParameter = kernels.Parameter{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"}
 
 // rawText is what stands in a kernel's text when it is not normalised.
 func rawText(raw bool) string {

@@ -40,12 +40,13 @@ func init() {
 		Formula: "Σ over common subtrees of decay^(productions), normalised",
 		Parameters: []kernels.Parameter{
 			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
-			{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"},
+			objects.Normalised,
 		},
 		Example: "subtree(decay=0.5)",
 		Source:  "Collins and Duffy (2001), Convolution kernels for natural language, NIPS 14",
-	}, func(v map[string]float64) objects.Kernel {
-		return Subtree{Decay: v["decay"], Raw: v["normalised"] == 0}
+	}, func(v map[string]float64) (objects.Kernel, error) {
+		raw, err := objects.Raw(v)
+		return Subtree{Decay: v["decay"], Raw: raw}, err
 	})
 }
 
