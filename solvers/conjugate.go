@@ -413,7 +413,10 @@ func (k *block[T]) orthogonalise(active int) error {
 		return nil
 	}
 	k.width = basis.cols
-	return k.combine(1, z, basis, 0, k.part(k.p, k.width))
+	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
+		return err
+	}
+	return k.b.Sync() // from here to the end of the next product the state is whole
 }
 
 // independence is the part of the square of a column that must be left after

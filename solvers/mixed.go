@@ -44,9 +44,10 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 
 // mixedEstimate is that of one operator.
 func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
-	// The factor is right to 2⁻²³ of the norm of K, and its condition is what
-	// that is beside λ.
-	condition := 1 + 0x1p-22*z.spectrum().largest()/z.p.Lambda
+	// What the factor misses of K is a matrix of rounding errors, 2⁻²³ of its
+	// elements: their signs differ, so that its norm falls behind that of K by √n.
+	// 4 is a margin.
+	condition := 1 + 4*epsilonSingle*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
 	its := max(2, math.Ceil(math.Log(1/par.tol())/math.Log((root+1)/(root-1))))
 	if !(its < 1e6) {

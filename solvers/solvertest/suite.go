@@ -74,6 +74,7 @@ var tests = []struct {
 	{"ZeroWeights", testZeroWeights},
 	{"Outputs", testOutputs},
 	{"DuplicateRows", testDuplicateRows},
+	{"Conditions", testConditions},
 	{"SameBits", testSameBits},
 	{"Singular", testSingular},
 	{"Memory", testMemory},

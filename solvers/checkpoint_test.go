@@ -1,0 +1,243 @@
+package solvers_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// slow is a problem that takes conjugate gradients some hundred iterations, with
+// an intercept and more outputs than one.
+func slow(n, t int) (solvers.Problem, solvers.Params) {
+	r := rand.New(rand.NewPCG(7, 0))
+	p := solvers.Problem{
+		Kernel: kernels.Matern{Nu: 1.5, Sigma: 2}, X: backend.NewHost[float64](n, 3), Y: backend.NewHost[float64](n, t),
+		Lambda: 1e-4, Intercept: true,
+	}
+	for i := range p.X.Data {
+		p.X.Data[i] = r.NormFloat64()
+	}
+	for i := range p.Y.Data {
+		p.Y.Data[i] = r.NormFloat64()
+	}
+	return p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64}
+}
+
+// files returns what is in a folder.
+func files(t *testing.T, folder string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, filepath.Join(folder, e.Name()))
+	}
+	return list
+}
+
+// sameAnswer requires the same bits.
+func sameAnswer(t *testing.T, got, want *solvers.Result) {
+	t.Helper()
+	if got.Residual != want.Residual || got.Iters != want.Iters {
+		t.Errorf("residual %v after %d iterations, without a break %v after %d", got.Residual, got.Iters, want.Residual, want.Iters)
+	}
+	for i, v := range want.Alpha.Data {
+		if got.Alpha.Data[i] != v {
+			t.Fatalf("alpha %d is %v, without a break %v", i, got.Alpha.Data[i], v)
+		}
+	}
+	for j, v := range want.Intercept {
+		if got.Intercept[j] != v {
+			t.Errorf("intercept %d is %v, without a break %v", j, got.Intercept[j], v)
+		}
+	}
+}
+
+// TestResume: a Solve that was cancelled again and again ends with the bits of
+// one that was not, in every precision, and leaves no file.
+func TestResume(t *testing.T) {
+	for _, test := range []struct {
+		operator   solvers.Operator
+		n, columns int
+	}{{solvers.Stored64, 100, 1}, {solvers.Stored32, 100, 3}, {solvers.Unstored64, 120, 66}} {
+		t.Run(fmt.Sprintf("%s,columns=%d", test.operator, test.columns), func(t *testing.T) {
+			if test.columns > 64 && testing.Short() {
+				t.Skip("two blocks of columns take seconds")
+			}
+			p, par := slow(test.n, test.columns)
+			par.Operator = test.operator
+			if test.operator == solvers.Stored32 {
+				p.Lambda = 1 // what float32 can do
+			}
+			dev := openRef(t, backend.Config{})
+			want, err := solvers.Solve(t.Context(), dev, p, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: 10 * time.Millisecond}
+			stops := 0
+			for at := 0.05; ; at += 0.05 {
+				ctx, cancel := context.WithCancel(t.Context())
+				par.Progress = func(s solvers.Progress) {
+					if s.Stage == "solve" && s.Fraction >= at {
+						cancel()
+					}
+				}
+				got, err := solvers.Solve(ctx, dev, p, par)
+				cancel()
+				if err == nil {
+					if stops > 0 && len(got.Notes) == 0 {
+						t.Error("nothing says that it went on from a checkpoint")
+					}
+					sameAnswer(t, got, want)
+					break
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				stops++
+			}
+			if stops < 2 {
+				t.Errorf("it was stopped %d times only", stops)
+			}
+			if list := files(t, par.Checkpoint.Dir); len(list) != 0 {
+				t.Errorf("left behind: %q", list)
+			}
+		})
+	}
+}
+
+// TestCheckpointFaults: a file that is damaged, cut off or of another problem is
+// refused by name; other problems and params have files of their own.
+func TestCheckpointFaults(t *testing.T) {
+	p, par := slow(100, 1)
+	dev := openRef(t, backend.Config{})
+	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: time.Nanosecond}
+	stopped := func(p solvers.Problem, par solvers.Params) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		par.Progress = func(s solvers.Progress) {
+			if s.Stage == "solve" && s.Fraction > 0.5 {
+				cancel()
+			}
+		}
+		if _, err := solvers.Solve(ctx, dev, p, par); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	stopped(p, par)
+	list := files(t, par.Checkpoint.Dir)
+	if len(list) != 1 {
+		t.Fatalf("files: %q", list)
+	}
+	whole, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), whole...)
+	flipped[len(flipped)/2] ^= 4
+	for name, data := range map[string][]byte{"flipped": flipped, "cut off": whole[:len(whole)-9], "empty": nil, "other": []byte("x,y\n1,2\n")} {
+		if err := os.WriteFile(list[0], data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := solvers.Solve(t.Context(), dev, p, par)
+		if err == nil || !strings.Contains(err.Error(), list[0]) || !strings.Contains(err.Error(), "remove it to begin anew") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	q := p
+	q.Lambda *= 2
+	stopped(q, par)
+	q = p
+	q.Y = backend.Host[float64]{Rows: p.Y.Rows, Cols: 1, Stride: 1, Data: append([]float64(nil), p.Y.Data...)}
+	q.Y.Data[3] = math.Nextafter(q.Y.Data[3], 9)
+	stopped(q, par)
+	tight := par
+	tight.Tol = 1e-9
+	stopped(p, tight)
+	if list := files(t, par.Checkpoint.Dir); len(list) != 4 {
+		t.Errorf("four problems have %d files", len(list))
+	}
+	// The limit of iterations may be raised.
+	os.WriteFile(list[0], whole, 0o666)
+	few := par
+	few.MaxIter = 5000
+	if res, err := solvers.Solve(t.Context(), dev, p, few); err != nil || len(res.Notes) != 1 {
+		t.Errorf("not taken up: %+v, %v", res, err)
+	}
+	par.Checkpoint.Dir = filepath.Join(par.Checkpoint.Dir, "none")
+	if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// killed is set in the process that TestKill kills.
+const killed = "MERCER_SOLVERS_TEST_KILLED"
+
+// TestKill: a process that was killed in the middle of a Solve, which another one
+// ends, with the bits of a Solve without a break.
+func TestKill(t *testing.T) {
+	p, par := slow(200, 1)
+	if dir := os.Getenv(killed); dir != "" {
+		par.Checkpoint = solvers.Checkpoint{Dir: dir, Every: time.Nanosecond}
+		last := 0.0
+		par.Progress = func(s solvers.Progress) {
+			if s.Stage == "solve" && s.Fraction > last+0.01 {
+				last = s.Fraction
+				fmt.Printf("at %v\n", s.Fraction)
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		solvers.Solve(context.Background(), openRef(t, backend.Config{}), p, par)
+		return
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
+	cmd.Env = append(os.Environ(), killed+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for in := bufio.NewScanner(out); in.Scan() && lines < 8; lines++ {
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if list := files(t, dir); lines < 8 || len(list) == 0 {
+		t.Fatalf("the process was not killed in the middle of its work: %d lines, files %q", lines, list)
+	}
+	dev := openRef(t, backend.Config{})
+	want, err := solvers.Solve(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	par.Checkpoint.Dir = dir
+	got, err := solvers.Solve(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Notes) == 0 {
+		t.Error("it began anew")
+	}
+	sameAnswer(t, got, want)
+}

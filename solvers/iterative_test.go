@@ -1,0 +1,223 @@
+package solvers_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// smooth is a problem whose targets are a smooth function, so that α stays small
+// when λ does, and float64 has room for a residual of 1e-8.
+func smooth(n, d, t int, lambda float64) solvers.Problem {
+	r := rand.New(rand.NewPCG(11, 0))
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, t), Lambda: lambda}
+	for i := range n {
+		row, sum := p.X.Row(i), 0.0
+		for j := range row {
+			row[j] = r.NormFloat64()
+			sum += row[j] * float64(1+j%3)
+		}
+		for j := range t {
+			p.Y.Row(i)[j] = math.Sin(sum/float64(d) + float64(j))
+		}
+	}
+	return p
+}
+
+// TestLadder: a factor that float32 cannot have without help gets some, and the
+// solution does not show it.
+func TestLadder(t *testing.T) {
+	p := smooth(150, 2, 2, 1e-8)
+	res, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{Method: solvers.Mixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Method != solvers.Mixed || !(res.Jitter > 0) || res.Fallback != "" || !(res.Residual <= 1e-8) || res.Iters < 3 {
+		t.Errorf("method %s, jitter %g, fallback %q, residual %g, %d iterations", res.Method, res.Jitter, res.Fallback, res.Residual, res.Iters)
+	}
+}
+
+// TestFallback: where float32 does not do, the result says so and is that of
+// float64; where float64 was ruled out or does not fit, there is an error.
+func TestFallback(t *testing.T) {
+	dev := openRef(t, backend.Config{})
+	p := smooth(150, 2, 1, 1e-10)
+	for _, p := range []solvers.Problem{p, huge(40, 3)} {
+		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Mixed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(res.Fallback, "has no factor in float32") || !strings.Contains(res.Fallback, "went on with the factor in float64") ||
+			res.Method != solvers.Dual || !(res.Residual <= 1e-8) {
+			t.Errorf("method %s, fallback %q, residual %g", res.Method, res.Fallback, res.Residual)
+		}
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%d bytes are left on the device", now)
+		}
+		par := solvers.Params{Method: solvers.Mixed, Operator: solvers.Unstored64}
+		plan, err := solvers.MakePlan(dev, p, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		par.Memory = plan.Bytes
+		_, err = solvers.Solve(t.Context(), dev, p, par)
+		if !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "float32") {
+			t.Errorf("without memory for float64: %v", err)
+		}
+	}
+	_, err := solvers.Solve(t.Context(), dev, huge(40, 3), solvers.Params{Method: solvers.CG, Operator: solvers.Stored32})
+	if err == nil || !strings.Contains(err.Error(), "float32") {
+		t.Errorf("float32 was asked for: %v", err)
+	}
+}
+
+// TestFallbackOfCG: float32 is chosen where K fits the memory in it alone, and
+// given up when its range is too small.
+func TestFallbackOfCG(t *testing.T) {
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	p := huge(1500, 60)
+	full, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	par := solvers.Params{Method: solvers.CG, Memory: full.Bytes * 3 / 4}
+	plan, err := solvers.MakePlan(dev, p, par)
+	if err != nil || !strings.Contains(plan.Reason, "in float32") {
+		t.Fatalf("%s: %v", plan.Reason, err)
+	}
+	res, err := solvers.Solve(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(res.Fallback, "float32") || !strings.Contains(res.Fallback, "went on with cg, K evaluated for every product") || !(res.Residual <= 1e-8) {
+		t.Errorf("method %s, fallback %q, residual %g", res.Method, res.Fallback, res.Residual)
+	}
+}
+
+// huge is a problem of values that float32 does not have.
+func huge(n, d int) solvers.Problem {
+	p := smooth(n, d, 1, 1e44)
+	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
+	for i := range p.X.Data {
+		p.X.Data[i] *= 1e7
+	}
+	return p
+}
+
+// TestBlocks: columns that are equal, zero, or multiples of each other, and more
+// of them than are solved for together, come out as those that are solved alone.
+func TestBlocks(t *testing.T) {
+	const n, columns = 60, 70
+	p := smooth(n, 3, columns, 1e-2)
+	for i := range n {
+		row := p.Y.Row(i)
+		row[1], row[2], row[3] = row[0], 0, 1e-9*row[4]
+	}
+	dev := openRef(t, backend.Config{})
+	for _, o := range []solvers.Operator{solvers.Stored64, solvers.Stored32} {
+		par := solvers.Params{Method: solvers.CG, Operator: o, Rank: 5, Tol: 1e-11}
+		all, err := solvers.Solve(t.Context(), dev, p, par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range []int{0, 1, 2, 3, 4, 40, 69} {
+			q := p
+			q.Y = p.Y.View(0, j, n, 1)
+			one, err := solvers.Solve(t.Context(), dev, q, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// ‖A⁻¹‖ ≤ 1/λ times both residuals.
+			size := 0.0
+			for i := range n {
+				size = math.Hypot(size, q.Y.Row(i)[0])
+			}
+			for i := range n {
+				if d := math.Abs(all.Alpha.Row(i)[j] - one.Alpha.Row(i)[0]); !(d <= 2*par.Tol*size/p.Lambda) {
+					t.Fatalf("%s, column %d, row %d: differs by %.3g, allowed %.3g", o, j, i, d, 2*par.Tol*size/p.Lambda)
+				}
+			}
+		}
+	}
+}
+
+// TestPreconditioners: every one of them saves iterations, and the rank that was
+// asked for is the one that is used.
+func TestPreconditioners(t *testing.T) {
+	p := smooth(200, 2, 1, 1e-3)
+	dev := openRef(t, backend.Config{})
+	iters := func(name string, rank int) int {
+		t.Helper()
+		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64, Preconditioner: name, Rank: rank})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "none" && (res.Rank < 1 || res.Rank > rank) {
+			t.Errorf("%s: rank %d, asked for %d", name, res.Rank, rank)
+		}
+		return res.Iters
+	}
+	none := iters("none", 0)
+	for _, name := range solvers.Preconditioners() {
+		if name == "none" {
+			continue
+		}
+		small, large := iters(name, 10), iters(name, 40)
+		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
+		// The spectrum falls by orders of magnitude from 10 to 40 values.
+		if !(small < none && large < small) {
+			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
+		}
+	}
+}
+
+// TestAutomatic: which method and operator is chosen, and that the reason says so.
+func TestAutomatic(t *testing.T) {
+	dev := openRef(t, backend.Config{Memory: 1 << 40})
+	normal := func(n, d int, lambda float64) solvers.Problem {
+		p := smooth(n, d, 1, lambda)
+		p.Kernel = kernels.Gaussian{Sigma: math.Sqrt(float64(d))}
+		return p
+	}
+	for _, test := range []struct {
+		name   string
+		p      solvers.Problem
+		memory int64
+		method solvers.Method
+		reason []string
+	}{
+		{"few rows", normal(500, 20, 0.1), 0, solvers.Dual, []string{"a direct method is the fastest for few rows"}},
+		{"many rows", normal(12000, 20, 0.1), 0, solvers.CG, []string{"cheapest: dual", "K stored in float32, rank", "iterations"}},
+		{"many rows, tiny lambda", normal(12000, 20, 1e-9), 0, solvers.Dual, []string{"cheapest: dual", "mixed", "cg"}},
+		{"little memory", normal(12000, 20, 0.1), 50 << 20, solvers.CG, []string{"the only one that fits 50 MiB", "dual needs", "K evaluated"}},
+		{"no memory", normal(12000, 20, 0.1), 1 << 10, solvers.CG, []string{"takes the least memory"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan, err := solvers.MakePlan(dev, test.p, solvers.Params{Memory: test.memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Method != test.method {
+				t.Errorf("got %s: %s", plan.Method, plan.Reason)
+			}
+			for _, want := range test.reason {
+				if !strings.Contains(plan.Reason, want) {
+					t.Errorf("reason %q does not say %q", plan.Reason, want)
+				}
+			}
+			if fits := test.memory == 0 || plan.Bytes <= test.memory; fits == (test.name == "no memory") {
+				t.Errorf("%d bytes of %d", plan.Bytes, test.memory)
+			}
+		})
+	}
+}

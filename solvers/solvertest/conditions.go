@@ -1,0 +1,101 @@
+package solvertest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// testConditions: systems of every condition, from one that is all λ to one whose
+// small eigenvalues drown in the rounding of the large ones, with samples that
+// repeat as those of skin_segmentation do, and with constant columns. A method
+// either reaches the tolerance, which the host confirms, or says that it does not;
+// and that only where the condition is a reason.
+func testConditions(c *cell) {
+	for _, data := range []struct {
+		name   string
+		change func(x backend.Host[float64])
+	}{
+		{"distinct", func(backend.Host[float64]) {}},
+		{"duplicates", func(x backend.Host[float64]) {
+			for i := 4; i < x.Rows; i++ {
+				copy(x.Row(i), x.Row(i%4))
+			}
+		}},
+		{"constant", func(x backend.Host[float64]) {
+			for i := range x.Rows {
+				x.Row(i)[1], x.Row(i)[2] = 3, 0
+			}
+		}},
+	} {
+		for _, scale := range []float64{1e-10, 1e-7, 1e-3, 1} {
+			c.Run(fmt.Sprintf("%s,lambda=%g·n", data.name, scale), func(t *testing.T) {
+				sub := *c
+				sub.T = t
+				p := sub.problem(sub.random(), 20, 4, 2)
+				p.Weights, p.Lambda = nil, scale*float64(p.X.Rows)
+				p.Intercept = scale == 1e-3
+				data.change(p.X)
+				sub.condition(p)
+			})
+		}
+	}
+}
+
+// condition solves p with the default tolerance and judges what comes out.
+func (c *cell) condition(p solvers.Problem) {
+	o := newOracle(p)
+	par := c.par
+	par.Tol = 0
+	const tol = 1e-8
+	res, err := solvers.Solve(c.Context(), c.dev, p, par)
+	var short *solvers.ConvergenceError
+	if errors.As(err, &short) {
+		// Rounding the exact solution to float64 leaves ε‖A‖‖α‖ of residual; a method
+		// that computes it some times that (oracle.unit). The primal system squares
+		// what its matrix has, so that any small λ is a reason.
+		reach := 0.0
+		for j := range p.Y.Cols {
+			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
+		}
+		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
+		if single {
+			// A product in float32 hides eigenvalues below 10⁻⁷‖A‖; 10 is a margin for
+			// what a sum of some dozen terms adds.
+			reach = max(reach, tol*1e-6*o.a/p.Lambda)
+		}
+		if !(reach > tol) && !(c.method == solvers.Primal && p.Lambda < 1e-6*o.a) {
+			c.Errorf("a residual of %.2g is attainable: %v", reach, err)
+		}
+		if res = short.Result; res == nil || short.Residual != res.Residual || !(short.Residual > tol) || short.Tol != tol {
+			c.Fatalf("%+v does not describe its result", short)
+		}
+		c.Logf("%v", err)
+	}
+	var pivot *backend.PivotError
+	if errors.As(err, &pivot) {
+		most := 0.0
+		for i := range p.X.Rows {
+			most = max(most, kernels.Diag(p.Kernel, p.X.Row(i)))
+		}
+		if p.Lambda > o.unit()*float64(p.X.Rows)*most {
+			c.Errorf("λ %g stands out of the rounding of the diagonal, at most %g: %v", p.Lambda, most, err)
+		}
+		return
+	}
+	if err != nil && short == nil {
+		c.Fatal(err)
+	}
+	want, noise := residual(p, res, o)
+	if !(math.Abs(res.Residual-want) <= noise) {
+		c.Errorf("residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+	}
+	if short == nil && !(res.Residual <= tol) {
+		c.Errorf("residual %.3g without an error", res.Residual)
+	}
+}
