@@ -41,11 +41,19 @@ type bandForm struct {
 	diag, below []backend.Host[float64]
 	norm        float64 // ‖B‖ in the Frobenius norm
 
-	tau []float64               // scales of the reflectors of a panel
-	t   backend.Matrix[float64] // width × width
-	s   [2]backend.Matrix[float64]
-	w   [3]backend.Matrix[float64] // n × width
+	tau []float64                  // scales of all reflectors
+	ts  []backend.Host[float64]    // T of the groups of panels, by the first one; made when needed
+	t   backend.Matrix[float64]    // wide × wide
+	s   [2]backend.Matrix[float64] // width × width
+	w   [3]backend.Matrix[float64] // n × wide
 }
+
+// together is how many panels are applied at a time where Q is: one product with
+// a few dozen columns takes about as long as one with a hundred.
+const together = 128
+
+// wide is the columns of the panels that are applied at a time.
+func wide(width int) int { return max(1, together/width) * width }
 
 // stripWidth is how many columns are reduced at a time on the host, where a
 // column costs a pass over them: few enough to stay in a cache, while the rest
@@ -56,15 +64,18 @@ const stripWidth = 8
 // memory of a becomes that of Q, and is freed with mem.
 func newBandForm(b backend.Backend[float64], mem *memory, a backend.Matrix[float64], width int) (*bandForm, error) {
 	n, _ := a.Dims()
-	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, width)}
+	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
 	var err error
-	for _, m := range []*backend.Matrix[float64]{&f.t, &f.s[0], &f.s[1]} {
-		if *m, err = mem.new(width, width); err != nil {
+	if f.t, err = mem.new(wide(width), wide(width)); err != nil {
+		return nil, err
+	}
+	for i := range f.s {
+		if f.s[i], err = mem.new(width, width); err != nil {
 			return nil, err
 		}
 	}
 	for i := range f.w {
-		if f.w[i], err = mem.new(n, width); err != nil {
+		if f.w[i], err = mem.new(n, wide(width)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +97,7 @@ func newBandForm(b backend.Backend[float64], mem *memory, a backend.Matrix[float
 
 // bandElements is what a bandForm of order n takes beside A, in elements.
 func bandElements(n, width int) int64 {
-	return add(3*elements(width, width), 3*elements(n, width))
+	return sum(2*elements(width, width), elements(wide(width), wide(width)), 3*elements(n, wide(width)))
 }
 
 func squares(h backend.Host[float64]) (sum float64) {
@@ -132,21 +143,23 @@ func (f *bandForm) step(j int) error {
 	if j >= f.reflections() {
 		return f.b.Download(e, panel)
 	}
-	if err := f.panel(panel, 0, f.width, e); err != nil {
+	tau := f.tau[first : first+count]
+	if err := f.panel(panel, 0, f.width, tau, e); err != nil {
 		return err
 	}
-	// T is kept in the place of the block on the diagonal.
-	t := f.a.View(first, first, count, count)
-	if err := f.triangle(panel, f.tau, t); err != nil {
+	t := f.t.View(0, 0, count, count)
+	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
+	// The panel goes on to the right with zeros, as apply needs it.
+	clearMatrix(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
 // panel factors columns c … c+w−1 of an m × width panel, m > width, from row c
 // on, by halves until a strip is left for the host. In their place it leaves V,
 // with its zeros and ones; R goes to r.
-func (f *bandForm) panel(p backend.Matrix[float64], c, w int, r backend.Host[float64]) error {
+func (f *bandForm) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
 		h := backend.NewHost[float64](m, w)
@@ -154,19 +167,19 @@ func (f *bandForm) panel(p backend.Matrix[float64], c, w int, r backend.Host[flo
 		if err := f.b.Download(h, strip); err != nil {
 			return err
 		}
-		reflectors(h, c, f.tau[c:c+w], r.View(0, c, r.Rows, w))
+		reflectors(h, c, tau[c:c+w], r.View(0, c, r.Rows, w))
 		return f.b.Upload(strip, h)
 	}
 	w1 := (w/2 + stripWidth - 1) / stripWidth * stripWidth
-	if err := f.panel(p, c, w1, r); err != nil {
+	if err := f.panel(p, c, w1, tau, r); err != nil {
 		return err
 	}
 	v, t := p.View(c, c, m-c, w1), f.t.View(0, 0, w1, w1)
-	if err := f.triangle(v, f.tau[c:c+w1], t); err != nil {
+	if err := f.triangle(v, tau[c:c+w1], t); err != nil {
 		return err
 	}
 	f.reflect(v, t, backend.Transpose, p.View(c, c+w1, m-c, w-w1), f.s)
-	return f.panel(p, c+w1, w-w1, r)
+	return f.panel(p, c+w1, w-w1, tau, r)
 }
 
 // reflect queues X ← (I − V op(T) Vᵀ) X with scratch for as many columns.
@@ -179,27 +192,34 @@ func (f *bandForm) reflect(v, t backend.Matrix[float64], op backend.Trans, x bac
 	f.b.Gemm(backend.NoTrans, backend.NoTrans, -1, v, s1, 1, x)
 }
 
-// triangle sets t to the upper triangular T of I − V T Vᵀ, column by column:
-// T_kk = τ_k, and above it −τ_k T (VᵀV)_k.
+// triangle sets t to triangleOf(v, tau).
 func (f *bandForm) triangle(v backend.Matrix[float64], tau []float64, t backend.Matrix[float64]) error {
-	w := len(tau)
-	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, t)
-	g := backend.NewHost[float64](w, w)
-	if err := f.b.Download(g, t); err != nil {
+	h, err := f.triangleOf(v, tau, t)
+	if err != nil {
 		return err
 	}
-	h := backend.NewHost[float64](w, w)
+	return f.b.Upload(t, h)
+}
+
+// triangleOf is the upper triangular T of I − V T Vᵀ, column by column:
+// T_kk = τ_k, and above it −τ_k T (VᵀV)_k. scratch is as large as T.
+func (f *bandForm) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
+	w := len(tau)
+	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, scratch)
+	g := backend.NewHost[float64](w, w)
+	if err := f.b.Download(g, scratch); err != nil {
+		return h, err
+	}
+	h = backend.NewHost[float64](w, w)
 	for k, scale := range tau {
+		column := g.Row(k) // VᵀV is symmetric
 		for i := range k {
-			sum := 0.0
-			for p := i; p < k; p++ {
-				sum += h.Row(i)[p] * g.Row(p)[k]
-			}
-			h.Row(i)[k] = -scale * sum
+			row := h.Row(i)
+			row[k] = -scale * dot(row[i:k], column[i:k])
 		}
 		h.Row(k)[k] = scale
 	}
-	return f.b.Upload(t, h)
+	return h, nil
 }
 
 // update is A ← HᵀAH on the lower triangle of what is left of A. V Wᵀ + W Vᵀ is

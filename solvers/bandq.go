@@ -1,38 +1,71 @@
 package solvers
 
-import "github.com/mercer-go/mercer/backend"
+import (
+	"slices"
 
-// apply waits: X ← op(Q) X for an n × t matrix, t ≤ the columns of scratch,
-// which are two width × t matrices.
+	"github.com/mercer-go/mercer/backend"
+)
+
+// A group is a run of panels that are applied as one: I − V T Vᵀ with V of all
+// their columns, which stand beside each other in A, zeros above them.
+type group struct{ first, count int } // panels
+
+// groups cuts the panels from the last one on; the group at the front may be
+// smaller.
+func (f *bandForm) groups() []group {
+	var list []group
+	for end := f.reflections(); end > 0; {
+		count := min(end, wide(f.width)/f.width)
+		end -= count
+		list = append(list, group{end, count})
+	}
+	return list
+}
+
+// reflector is V of a group, and its first row in A.
+func (f *bandForm) reflector(g group) (v backend.Matrix[float64], row int) {
+	first, row := g.first*f.width, (g.first+1)*f.width
+	return f.a.View(row, first, f.n-row, g.count*f.width), row
+}
+
+// tOf sets f.t to the T of a group.
+func (f *bandForm) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64], error) {
+	_, cols := v.Dims()
+	t := f.t.View(0, 0, cols, cols)
+	if f.ts[g.first].Data == nil {
+		var err error
+		if f.ts[g.first], err = f.triangleOf(v, f.tau[g.first*f.width:][:cols], t); err != nil {
+			return t, err
+		}
+	}
+	return t, f.b.Upload(t, f.ts[g.first])
+}
+
+// apply waits: X ← op(Q) X for an n × t matrix; scratch are two matrices of wide
+// rows and at least as many columns.
 func (f *bandForm) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
 	_, cols := x.Dims()
-	count := f.reflections()
-	for i := range count {
-		j := i
-		if op == backend.NoTrans {
-			j = count - 1 - i
+	list := f.groups()
+	if op == backend.Transpose { // Qᵀ begins with the first panels
+		slices.Reverse(list)
+	}
+	for _, g := range list {
+		v, row := f.reflector(g)
+		t, err := f.tOf(g, v)
+		if err != nil {
+			return err
 		}
-		v, t := f.reflector(j)
-		m, _ := v.Dims()
-		f.reflect(v, t, op, x.View(f.n-m, 0, m, cols), scratch)
+		f.reflect(v, t, op, x.View(row, 0, f.n-row, cols), scratch)
 	}
 	return f.b.Sync()
 }
 
-// reflector returns V and T of reflection j.
-func (f *bandForm) reflector(j int) (v, t backend.Matrix[float64]) {
-	first, count := f.rows(j)
-	below := first + count
-	return f.a.View(below, first, f.n-below, count), f.a.View(first, first, count, count)
-}
-
-// formQ replaces the reflectors by Qᵀ, from the last one on:
+// formQ replaces the reflectors by Qᵀ, from the last group on:
 //
-//	Qᵀ_j = ┌ I         ┐ (I − V_j T_jᵀ V_jᵀ)
-//	       └   Qᵀ_{j+1} ┘
+//	Qᵀ_g = ┌ I          ┐ (I − V_g T_gᵀ V_gᵀ)
+//	       └   Qᵀ_{g+1} ┘
 //
-// V_j lies left of Qᵀ_j, in columns that become those of Q when V_j is done
-// with.
+// The columns of V_g become those of Q, so that a copy of V_g is taken.
 func (f *bandForm) formQ() error {
 	if f.formed {
 		return nil
@@ -41,12 +74,21 @@ func (f *bandForm) formQ() error {
 	for j := f.blocks() - 1; j > f.reflections(); j-- {
 		f.identity(j)
 	}
-	for j := f.reflections() - 1; j >= 0; j-- {
-		f.identity(j + 1)
-		v, t := f.reflector(j)
-		m, width := v.Dims()
-		q := f.a.View(f.n-m, f.n-m, m, m)
-		qv, qvt := f.w[0].View(0, 0, m, width), f.w[1].View(0, 0, m, width)
+	for _, g := range f.groups() {
+		from, row := f.reflector(g)
+		m, cols := from.Dims()
+		v := f.w[2].View(0, 0, m, cols)
+		clearMatrix(b, v)
+		b.ColAxpy(constants(cols, 1), from, v)
+		t, err := f.tOf(g, v)
+		if err != nil {
+			return err
+		}
+		for j := g.first + g.count; j > g.first; j-- {
+			f.identity(j)
+		}
+		q := f.a.View(row, row, m, m)
+		qv, qvt := f.w[0].View(0, 0, m, cols), f.w[1].View(0, 0, m, cols)
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, q, v, 0, qv)
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, qv, t, 0, qvt)
 		b.Gemm(backend.NoTrans, backend.Transpose, -1, qvt, v, 1, q)

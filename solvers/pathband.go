@@ -385,7 +385,7 @@ type bandQuotient struct {
 	x, g    backend.Matrix[float64]   // the factors of a group
 	factors []*bandFactor
 	errs    []error                    // of the factors
-	s       [2]backend.Matrix[float64] // width × groupSize·columns
+	s       [2]backend.Matrix[float64] // wide × groupSize·columns
 	sol     [2]backend.Matrix[float64] // n × groupSize·columns
 	rows    [2]backend.Matrix[float64] // groupSize·width × samples
 }
@@ -419,7 +419,7 @@ func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matri
 		rows, cols int
 	}{
 		{&q.x, groupSize * f.n, width}, {&q.g, groupSize * f.n, width},
-		{&q.s[0], width, groupSize * columns}, {&q.s[1], width, groupSize * columns},
+		{&q.s[0], wide(width), groupSize * columns}, {&q.s[1], wide(width), groupSize * columns},
 		{&q.sol[0], f.n, groupSize * columns}, {&q.sol[1], f.n, groupSize * columns},
 	}
 	if base.loo {

@@ -111,7 +111,7 @@ func pathGroup(m, columns, samples, workers int, loo bool) int64 {
 	e = add(e, elements(5*workers, width*width))
 	e = add(e, elements(2*workers, m*columns))
 	e = add(e, elements(2*groupSize, m*width))
-	e = add(e, elements(2*width+2*m, groupSize*columns))
+	e = add(e, elements(2*wide(width)+2*m, groupSize*columns))
 	if loo {
 		e = add(e, elements(2*groupSize*width, samples))
 	}
