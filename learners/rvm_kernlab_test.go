@@ -1,0 +1,105 @@
+package learners_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// TestRVMAgainstKernlab: R's kernlab, which has Tipping's steps without the
+// constant function, finds the same function within what the posterior leaves
+// open, the same noise, and about as many vectors.
+func TestRVMAgainstKernlab(t *testing.T) {
+	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "kernlab")
+	if testing.Short() && !required {
+		t.Skip("runs R: not under -short")
+	}
+	if text, err := exec.Command("Rscript", "-e", "library(kernlab)").CombinedOutput(); err != nil {
+		if required {
+			t.Fatalf("MERCER_REQUIRE names kernlab: %v\n%s", err, text)
+		}
+		t.Skipf("R has no kernlab: %v", err)
+	}
+	const n, noise = 200, 0.05
+	t.Log("seed 25")
+	x, y := sinc(n, noise, 25)
+	var script bytes.Buffer
+	script.WriteString("suppressMessages(library(kernlab))\nx <- c(")
+	list := func(v []float64) {
+		for i, f := range v {
+			if i > 0 {
+				script.WriteString(",")
+			}
+			fmt.Fprintf(&script, "%.17g", f)
+		}
+	}
+	list(x.RawMatrix().Data)
+	script.WriteString(")\ny <- c(")
+	list(y.RawMatrix().Data)
+	script.WriteString(`)
+m <- rvm(x, y, kernel = "rbfdot", kpar = list(sigma = 1/8), tol = 1e-8, iterations = 1000)
+cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
+`)
+	cmd := exec.Command("Rscript", "-")
+	cmd.Stdin = &script
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kernlab: %v", err)
+	}
+	var peer []float64
+	for _, text := range strings.Fields(string(out)) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("kernlab: %v", err)
+		}
+		peer = append(peer, v)
+	}
+	if len(peer) != n+2 {
+		t.Fatalf("kernlab: %d numbers", len(peer))
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, method := range []learners.RVMMethod{learners.FixedPoint, learners.Sequential} {
+		m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 2}, Method: method}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := m.Variance(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var apart, open float64
+		for i := range n {
+			apart += (f.At(i, 0) - peer[2+i]) * (f.At(i, 0) - peer[2+i]) / n
+			open += (v.At(i, 0) - m.Noise()) / n
+		}
+		t.Logf("%s: the functions are %.2g apart, the posterior's deviation is %.2g; noise %.4g, kernlab %.4g; %v, kernlab %v vectors",
+			method, math.Sqrt(apart), math.Sqrt(open), math.Sqrt(m.Noise()), math.Sqrt(peer[0]), m.Facts()[0], peer[1])
+		// The evidence has several maxima. Kernlab's steps are those of
+		// FixedPoint; Sequential may come to another maximum, with fewer vectors.
+		if method == learners.Sequential {
+			open *= 2 * 2
+		}
+		if apart > open {
+			t.Errorf("%s: the functions are %.3g apart, the posterior allows %.3g", method, math.Sqrt(apart), math.Sqrt(open))
+		}
+		near(t, "noise deviation", math.Sqrt(m.Noise()), math.Sqrt(peer[0]), noise/10)
+	}
+}
