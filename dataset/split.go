@@ -34,3 +34,7 @@ func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 
 // splitStream keeps the numbers of Split apart from other uses of a seed.
 const splitStream = 0x73706c6974 // "split"
+
+// Select returns the table of those rows, counted from 0, in that order; a row
+// may be there several times. It panics when there is no such row.
+func (t *Table) Select(rows []int) *Table { return t.selectRows(rows) }

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+func (a *app) cvCommand() *cobra.Command {
+	var f learnerFlags
+	folds, repeats, whole := 10, 1, false
+	c := &cobra.Command{
+		Use:   "cv --target COLUMN [flags] TABLE",
+		Short: "Score a learner by cross-validation",
+		Long: `Score a learner by k-fold cross-validation: the rows are divided into parts, and
+each part is predicted by a model of the others. What is learnt from a table,
+the scaling of its columns included, is learnt without the part. For classes every
+part has its share of each, unless --no-stratify.
+
+The output is the mean of each measure over the parts, of all repeats, and the
+standard deviation.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			if folds < 2 {
+				return usagef("--folds: must be ≥ 2, got %d", folds)
+			}
+			if repeats < 1 {
+				return usagef("--repeats: must be ≥ 1, got %d", repeats)
+			}
+			return a.crossValidate(ctx, &f, folds, repeats, !whole, args[0])
+		}),
+	}
+	f.add(c)
+	a.input.add(c.Flags())
+	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows")
+	c.Flags().IntVar(&repeats, "repeats", repeats, "divide the rows so many times, each time anew")
+	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows whatever their classes")
+	return c
+}
+
+func (a *app) bootstrapCommand() *cobra.Command {
+	var f learnerFlags
+	rounds := 50
+	c := &cobra.Command{
+		Use:   "bootstrap --target COLUMN [flags] TABLE",
+		Short: "Score a learner by the bootstrap: rows out of the bag",
+		Long: `Score a learner by the bootstrap: in each round a model is fitted to as many
+rows as there are, drawn with replacement, and predicts those that were not drawn,
+about 37 % of them.
+
+The output is the mean of each measure over the rounds, the standard deviation,
+and two estimates of the error: that of a row by the models that did not see it,
+averaged over the rows, and 0.632 of it with 0.368 of the error on the rows that
+a model of all was fitted to (Efron and Tibshirani, 1997). The error is the root
+of the mean squared error, or the part of the rows whose class is wrong.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			if rounds < 2 {
+				return usagef("--rounds: must be ≥ 2, got %d", rounds)
+			}
+			return a.bootstrap(ctx, &f, rounds, args[0])
+		}),
+	}
+	f.add(c)
+	a.input.add(c.Flags())
+	c.Flags().IntVar(&rounds, "rounds", rounds, "models to fit")
+	return c
+}
+
+// resampling fits a learner to some rows of a table and scores it on others, again
+// and again.
+type resampling struct {
+	a    *app
+	f    *learnerFlags
+	dev  backend.Device
+	task learners.Task
+	fit  learners.Fitter
+	all  *dataset.Table
+	full *dataset.Encoder // of all rows: for classes and categories
+	p    *progress
+}
+
+// newResampling reads the table. The caller closes the device.
+func (a *app) newResampling(f *learnerFlags, command, file string) (*resampling, error) {
+	if err := f.check(command); err != nil {
+		return nil, err
+	}
+	if len(f.targets) == 0 {
+		return nil, usagef("%s needs --target COLUMN: what the predictions are compared with", command)
+	}
+	all, err := a.table(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &resampling{a: a, f: f, all: all, task: f.taskFor(all)}
+	if r.fit, err = f.fitter(r.task); err != nil {
+		return nil, err
+	}
+	if r.full, err = dataset.Learn(all, f.rules(r.task)); err != nil {
+		return nil, err
+	}
+	if _, _, err := encode(r.full, all); err != nil { // what is wrong with the table as a whole
+		return nil, err
+	}
+	r.dev, err = a.open()
+	r.p = a.newProgress()
+	return r, err
+}
+
+// score fits to the rows train and scores on the rows test. Means and spreads of
+// columns are those of train; the classes, and the texts that a column may hold,
+// are those of the whole table, so that a rare one may be held out.
+func (r *resampling) score(ctx context.Context, train, test []int) (*score, error) {
+	t := r.all.Select(train)
+	enc, err := dataset.Learn(t, r.f.rules(r.task))
+	if err != nil {
+		return nil, err
+	}
+	enc.Labels = r.full.Labels
+	for i, in := range r.full.Inputs {
+		if in.Number == nil {
+			enc.Inputs[i] = in
+		}
+	}
+	x, y, err := encode(enc, t)
+	if err != nil {
+		return nil, err
+	}
+	xTest, truth, err := encode(enc, r.all.Select(test))
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: enc.Classes()})
+	if err != nil {
+		return nil, err
+	}
+	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
+	return quiet.scoreOf(ctx, r.dev, m, enc.Classes(), xTest, truth)
+}
+
+// tell reports how many models of all have been fitted.
+func (r *resampling) tell(done, all int) {
+	r.p.report(solvers.Progress{Stage: "models", Fraction: float64(done) / float64(all)})
+}
+
+// measure is a figure over many models.
+type measure struct {
+	Name   string    `json:"name"`
+	Mean   float64   `json:"mean"`
+	SD     float64   `json:"sd"`
+	Scores []float64 `json:"scores"`
+}
+
+// measures collects the figures of scores; one that is not defined for some of
+// them, such as an AUC without a class, counts where it is.
+func measures(scores []*score) []measure {
+	var list []measure
+	for _, f := range []struct {
+		name string
+		of   func(*score) *float64
+	}{
+		{"rmse", func(s *score) *float64 { return s.RMSE }}, {"mae", func(s *score) *float64 { return s.MAE }}, {"r2", func(s *score) *float64 { return s.R2 }},
+		{"accuracy", func(s *score) *float64 { return s.Accuracy }}, {"log_loss", func(s *score) *float64 { return s.LogLoss }}, {"auc", func(s *score) *float64 { return s.AUC }},
+	} {
+		var values []float64
+		for _, s := range scores {
+			if v := f.of(s); v != nil {
+				values = append(values, *v)
+			}
+		}
+		if spread := learners.NewSpread(values); spread.N > 0 {
+			list = append(list, measure{f.name, spread.Mean, spread.SD, values})
+		}
+	}
+	return list
+}
+
+// titles are the names of measures for eyes.
+var titles = map[string]string{"rmse": "RMSE", "mae": "MAE", "r2": "R²", "accuracy": "accuracy", "log_loss": "log loss", "auc": "AUC"}
+
+// resampleReport is what cv and bootstrap print.
+type resampleReport struct {
+	Learner  string        `json:"learner"`
+	Task     learners.Task `json:"task"`
+	N        int           `json:"n"`
+	Folds    int           `json:"folds,omitempty"`
+	Repeats  int           `json:"repeats,omitempty"`
+	Rounds   int           `json:"rounds,omitempty"`
+	Measures []measure     `json:"measures"`
+	// Of the bootstrap.
+	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
+	Apparent *float64 `json:"error_apparent,omitempty"`
+	E632     *float64 `json:"error_632,omitempty"`
+}
+
+func (r resampleReport) text() string {
+	rows := [][]string{{"learner", r.Learner, ""}, {"data", count(r.N, "row"), ""}}
+	if r.Folds > 0 {
+		rows = append(rows, []string{"models", fmt.Sprintf("%d folds, %s", r.Folds, count(r.Repeats, "repeat")), ""})
+	} else {
+		rows = append(rows, []string{"models", count(r.Rounds, "round"), ""})
+	}
+	text := table("lll", rows) + "\n"
+	rows = [][]string{{"measure", "mean", "standard deviation", "lowest", "highest"}}
+	for _, m := range r.Measures {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, v := range m.Scores {
+			low, high = min(low, v), max(high, v)
+		}
+		rows = append(rows, []string{titles[m.Name], short(m.Mean), short(m.SD), short(low), short(high)})
+	}
+	text += table("lrrrr", rows)
+	if r.OutOfBag != nil {
+		name := "root of the mean squared error"
+		if r.Task == learners.Classification {
+			name = "part of the rows whose class is wrong"
+		}
+		text += "\n" + table("lr", [][]string{
+			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learnt", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+		})
+	}
+	return text
+}
+
+func (a *app) printReport(ctx context.Context, r resampleReport) error {
+	if a.json {
+		return a.printJSON(ctx, r)
+	}
+	return a.print(ctx, r.text())
+}
+
+func (a *app) crossValidate(ctx context.Context, f *learnerFlags, folds, repeats int, stratify bool, file string) error {
+	r, err := a.newResampling(f, "cv", file)
+	if err != nil {
+		return err
+	}
+	defer r.dev.Close()
+	n := r.all.Rows()
+	if folds > n {
+		return usagef("--folds: %s cannot be divided into %d parts", count(n, "row"), folds)
+	}
+	var strata []int
+	if stratify && r.task == learners.Classification {
+		y, err := r.full.Targets(r.all)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			strata = append(strata, int(y.At(i, 0)))
+		}
+	}
+	var scores []*score
+	for repeat := range repeats {
+		fold, err := learners.Folds(n, folds, strata, f.seed+uint64(repeat)<<32)
+		if err != nil {
+			return err
+		}
+		for k := range folds {
+			r.tell(len(scores), folds*repeats)
+			var train, test []int
+			for i, part := range fold {
+				if part == k {
+					test = append(test, i)
+				} else {
+					train = append(train, i)
+				}
+			}
+			s, err := r.score(ctx, train, test)
+			if err != nil {
+				return fmt.Errorf("%w; without part %d of %d", err, k+1, folds)
+			}
+			scores = append(scores, s)
+		}
+	}
+	r.p.close()
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
+}
+
+func (a *app) bootstrap(ctx context.Context, f *learnerFlags, rounds int, file string) error {
+	r, err := a.newResampling(f, "bootstrap", file)
+	if err != nil {
+		return err
+	}
+	defer r.dev.Close()
+	n := r.all.Rows()
+	wrong, seen := make([]float64, n), make([]float64, n)
+	var scores []*score
+	for round := range rounds {
+		r.tell(round, rounds+1)
+		var train, test []int
+		for i, times := range learners.Resample(n, f.seed, round) {
+			for range times {
+				train = append(train, i)
+			}
+			if times == 0 {
+				test = append(test, i)
+			}
+		}
+		if len(test) == 0 {
+			continue // of a few rows only
+		}
+		s, err := r.score(ctx, train, test)
+		if err != nil {
+			return fmt.Errorf("%w; in round %s of the bootstrap: another --seed draws other rows", err, strconv.Itoa(round+1))
+		}
+		scores = append(scores, s)
+		for q, i := range test {
+			wrong[i] += s.loss(q)
+			seen[i]++
+		}
+	}
+	if len(scores) == 0 {
+		return usagef("%s are too few to leave some out", count(n, "row"))
+	}
+	every := make([]int, n)
+	for i := range every {
+		every[i] = i
+	}
+	r.tell(rounds, rounds+1)
+	whole, err := r.score(ctx, every, every)
+	if err != nil {
+		return err
+	}
+	r.p.close()
+	out, apparent, rows := 0.0, 0.0, 0.0
+	for i := range n {
+		apparent += whole.loss(i) / float64(n)
+		if seen[i] > 0 {
+			out += wrong[i] / seen[i]
+			rows++
+		}
+	}
+	out /= rows
+	e632 := 0.368*apparent + 0.632*out
+	if r.task != learners.Classification {
+		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
+	}
+	return a.printReport(ctx, resampleReport{
+		Learner: f.learner, Task: r.task, N: n, Rounds: len(scores), Measures: measures(scores),
+		OutOfBag: &out, Apparent: &apparent, E632: &e632,
+	})
+}
+
+// loss is that of row i of what was scored: the mean squared error over the
+// targets, or 1 where the class is wrong.
+func (s *score) loss(i int) float64 {
+	_, cols := s.truth.Dims()
+	sum := 0.0
+	for j := range cols {
+		d := s.truth.At(i, j) - s.predicted.At(i, j)
+		if s.Accuracy != nil && d != 0 {
+			d = 1
+		}
+		sum += d * d / float64(cols)
+	}
+	return sum
+}

@@ -1,0 +1,138 @@
+package learners_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestFolds: even parts, each with its share of every stratum, by the seed.
+func TestFolds(t *testing.T) {
+	for _, n := range []int{10, 11, 97} {
+		for _, k := range []int{2, 3, 10} {
+			strata := make([]int, n)
+			for i := range strata {
+				strata[i] = i * i % 3
+			}
+			for _, s := range [][]int{nil, strata} {
+				fold, err := learners.Folds(n, k, s, 4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sizes, parts := make([]int, k), map[int][]int{}
+				for i, f := range fold {
+					sizes[f]++
+					if parts[strata[i]] == nil {
+						parts[strata[i]] = make([]int, k)
+					}
+					parts[strata[i]][f]++
+				}
+				if slices.Max(sizes)-slices.Min(sizes) > 1 {
+					t.Errorf("%d samples in %d parts: %v", n, k, sizes)
+				}
+				for stratum, sizes := range parts {
+					if s != nil && slices.Max(sizes)-slices.Min(sizes) > 1 {
+						t.Errorf("stratum %d of %d samples in %d parts: %v", stratum, n, k, sizes)
+					}
+				}
+				again, _ := learners.Folds(n, k, s, 4)
+				other, _ := learners.Folds(n, k, s, 5)
+				if !slices.Equal(fold, again) || slices.Equal(fold, other) {
+					t.Error("the seed does not decide")
+				}
+			}
+		}
+	}
+	for _, k := range []int{-1, 0, 1, 11} {
+		if _, err := learners.Folds(10, k, nil, 1); err == nil {
+			t.Errorf("%d parts are not refused", k)
+		}
+	}
+	if _, err := learners.Folds(10, 2, []int{1}, 1); err == nil {
+		t.Error("one stratum for ten samples is not refused")
+	}
+}
+
+// TestResample: n samples are drawn, and about 1/e are not among them.
+func TestResample(t *testing.T) {
+	const n = 10000
+	out := 0
+	counts := learners.Resample(n, 3, 7)
+	sum := 0
+	for _, c := range counts {
+		sum += c
+		if c == 0 {
+			out++
+		}
+	}
+	// The number of those left out has a deviation below √n/2.
+	if sum != n || math.Abs(float64(out)-n/math.E) > 5*math.Sqrt(n)/2 {
+		t.Errorf("%d drawn, %d left out", sum, out)
+	}
+	if slices.Equal(counts, learners.Resample(n, 3, 8)) || !slices.Equal(counts, learners.Resample(n, 3, 7)) {
+		t.Error("the round does not decide")
+	}
+	s := learners.NewSpread([]float64{1, 2, math.NaN(), 6})
+	near(t, "mean", s.Mean, 3, 0)
+	near(t, "sd", s.SD, math.Sqrt(7), 4*0x1p-52)
+	if s.N != 3 {
+		t.Errorf("%d scores", s.N)
+	}
+}
+
+// TestBiasVariance: least squares of a linear truth has no bias and the variance
+// σ²·mean h(x) that theory gives; a constant has the bias of the truth's spread.
+func TestBiasVariance(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, fits, sigma = 40, 400, 0.5
+	t.Log("seed 21")
+	draw := func(round int) (x, y, truth *mat.Dense) {
+		r := rand.New(rand.NewPCG(21, uint64(round)))
+		x, y, truth = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			v := float64(i)/n - 0.5 // the same in each round: a fixed design
+			x.Set(i, 0, v)
+			truth.Set(i, 0, 1+3*v)
+			y.Set(i, 0, 1+3*v+sigma*r.NormFloat64())
+		}
+		return x, y, truth
+	}
+	v, err := learners.BiasVariance(t.Context(), dev, fitter(learners.Ridge{}.Fit), fits, draw, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so
+	// that the estimate has a relative deviation of √(2/800); five of them.
+	want := sigma * sigma * 2 / n
+	near(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
+	near(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)
+	near(t, "noise", v.Noise, sigma*sigma, 5*math.Sqrt(2.0/n)*sigma*sigma)
+	t.Logf("%+v", v)
+
+	constant := func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (learners.Model, error) {
+		return learners.Ridge{}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{0, 1}), mat.NewDense(2, 1, []float64{1, 1}), learners.Options{})
+	}
+	if v, err = learners.BiasVariance(t.Context(), dev, constant, 2, draw, learners.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	spread := 0.0
+	for i := range n {
+		d := 3 * (float64(i)/n - 0.5)
+		spread += d * d / n
+	}
+	near(t, "bias² of a constant", v.Bias2, spread, 1e-12)
+	near(t, "variance of a constant", v.Variance, 0, 1e-20)
+	if _, err := learners.BiasVariance(t.Context(), dev, constant, 1, draw, learners.Options{}); err == nil {
+		t.Error("one fit is not refused")
+	}
+}
