@@ -13,12 +13,21 @@ import (
 // argument that is not right, goes to gonum.
 
 // How many elements are worth leaving gonum's loops for: those of a vector, of
-// Gemv's matrix and of Symv's, of which half is not read. At these sizes both
-// take the same time (one core of an AMD EPYC of family 25, November 2026).
+// Gemv's matrix as it is and transposed, and of Symv's. At these sizes both take
+// the same time (one core of an AMD EPYC of family 25, November 2026).
 const (
 	worthVector = 256
-	worthGemv   = 512 * 512
-	worthSymv   = 96 * 96
+	worthDgemv  = 40 * 40
+	worthDgemvT = 28 * 28
+	worthSgemv  = 30 * 30
+	worthSgemvT = 16 * 16
+	worthSymv   = 17 * 17
+)
+
+// How many elements of a matrix are worth the workers.
+const (
+	sharedGemv = 512 * 512
+	sharedSymv = 96 * 96
 )
 
 // vectors tells whether x and y are in one piece and reach to nx and ny
@@ -28,25 +37,25 @@ func vectors[T backend.Float](nx int, x []T, incX, ny int, y []T, incY int) bool
 }
 
 func (impl BLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
-	if !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+	if m*n < worthGemv(tA, worthDgemv, worthDgemvT) || !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
 		impl.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
 }
 
 func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
-	if !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+	if m*n < worthGemv(tA, worthSgemv, worthSgemvT) || !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
 		impl.Implementation.Sgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
 }
 
 func (impl BLAS) Dsymv(ul blas.Uplo, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
-	if !blasSymv(impl.device().f64, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+	if n*n < worthSymv || !blasSymv(impl.device().f64, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
 		impl.Implementation.Dsymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
 }
 
 func (impl BLAS) Ssymv(ul blas.Uplo, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
-	if !blasSymv(impl.device().f32, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+	if n*n < worthSymv || !blasSymv(impl.device().f32, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
 		impl.Implementation.Ssymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
 }
@@ -100,14 +109,25 @@ func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
 	return impl.Implementation.Snrm2(n, x, incX)
 }
 
+func worthGemv(tA blas.Transpose, asIs, transposed int) int {
+	if tA == blas.NoTrans {
+		return asIs
+	}
+	return transposed
+}
+
 // blasGemv does the product and reports true, or leaves it to gonum.
 func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
 		return false
 	}
 	rows, cols := swapIf(tA, m, n)
-	if m*n < worthGemv || !vectors(cols, x, incX, rows, y, incY) {
+	if !vectors(cols, x, incX, rows, y, incY) {
 		return false
+	}
+	if m|n < 1<<20 && m*n < sharedGemv {
+		e.smallGemv(tA != blas.NoTrans, m, n, alpha, a, lda, x[:cols], beta, y[:rows])
+		return true
 	}
 	q := &queue[T]{engine: e}
 	q.gemv(alpha, rowMajor(a, m, n, lda).op(transposed(tA)), rowMajor(x, cols, 1, 1), beta, rowMajor(y, rows, 1, 1))
@@ -116,8 +136,12 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 
 // blasSymv does the product and reports true, or leaves it to gonum.
 func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
-	if n <= 0 || alpha == 0 || lda < n || len(a) < (n-1)*lda+n || ul != blas.Upper && ul != blas.Lower || n*n < worthSymv || !vectors(n, x, incX, n, y, incY) {
+	if n <= 0 || alpha == 0 || lda < n || len(a) < (n-1)*lda+n || ul != blas.Upper && ul != blas.Lower || !vectors(n, x, incX, n, y, incY) {
 		return false
+	}
+	if n < 1<<20 && n*n < sharedSymv {
+		e.smallSymv(triangle(ul), alpha, a, lda, x[:n], beta, y[:n])
+		return true
 	}
 	q := &queue[T]{engine: e}
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))

@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 // Level 3, written once for both precisions.
@@ -74,15 +75,20 @@ func blasGemm[T backend.Float](e *engine[T], tA, tB blas.Transpose, m, n, k int,
 	must(reaches(len(b), bRows, bCols, ldb), shortB)
 	must(reaches(len(c), m, n, ldc), shortC)
 
-	to := rowMajor(c, m, n, ldc)
 	if alpha == 0 || k == 0 {
-		rescale(e, beta, to, whole)
+		rescale(e, beta, rowMajor(c, m, n, ldc), whole)
+		return
+	}
+	if isSmall(m, n, k) {
+		e.directProduct(ukr.Whole, tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
 	left, rightT := rowMajor(a, m, k, lda), rowMajor(b, n, k, ldb)
 	left.storedAs(tA != blas.NoTrans, lda)
 	rightT.storedAs(tB == blas.NoTrans, ldb)
-	multiply(e, alpha, &left, &rightT, beta, &to, whole)
+	to := rowMajor(c, m, n, ldc)
+	q := &queue[T]{engine: e}
+	q.gemm(alpha, left, rightT.t(), beta, to, whole)
 }
 
 func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
@@ -104,16 +110,16 @@ func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int
 	must(reaches(len(b), m, n, ldb), shortB)
 	must(reaches(len(c), m, n, ldc), shortC)
 
-	to := rowMajor(c, m, n, ldc)
 	if alpha == 0 {
-		rescale(e, beta, to, whole)
+		rescale(e, beta, rowMajor(c, m, n, ldc), whole)
 		return
 	}
-	from, other := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
-	if !e.smallSymm(sideOf(s), triangle(ul), alpha, from, other, beta, to) {
-		q := &queue[T]{engine: e}
-		q.symm(sideOf(s), triangle(ul), alpha, from, other, beta, to)
+	if isSmall(m, n, k) {
+		e.directSymm(s == blas.Right, partOf(ul), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		return
 	}
+	q := &queue[T]{engine: e}
+	q.symm(sideOf(s), triangle(ul), alpha, rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb), beta, rowMajor(c, m, n, ldc))
 }
 
 func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, beta T, c []T, ldc int) {
@@ -130,14 +136,18 @@ func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, 
 	must(reaches(len(a), rows, cols, lda), shortA)
 	must(reaches(len(c), n, n, ldc), shortC)
 
-	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
 	if alpha == 0 || k == 0 {
-		rescale(e, beta, to, part)
+		rescale(e, beta, rowMajor(c, n, n, ldc), regionOf(ul))
 		return
 	}
-	left := rowMajor(a, n, k, lda)
+	if isSmall(n, n, k) {
+		e.directProduct(partOf(ul), t != blas.NoTrans, t == blas.NoTrans, n, n, k, alpha, a, lda, a, lda, beta, c, ldc)
+		return
+	}
+	left, to := rowMajor(a, n, k, lda), rowMajor(c, n, n, ldc)
 	left.storedAs(t != blas.NoTrans, lda)
-	multiply(e, alpha, &left, &left, beta, &to, part)
+	q := &queue[T]{engine: e}
+	q.gemm(alpha, left, left.t(), beta, to, regionOf(ul))
 }
 
 func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
@@ -161,11 +171,20 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 		rescale(e, beta, to, part)
 		return
 	}
+	switch {
+	case t == blas.NoTrans && isSmall(n, n, k) && n*n*k <= plainRank2Ops:
+		plainRank2(partOf(ul), n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		return
+	case isSmall(n, n, k):
+		e.directRank2(partOf(ul), t != blas.NoTrans, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		return
+	}
 	left, right := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
 	left.storedAs(t != blas.NoTrans, lda)
 	right.storedAs(t != blas.NoTrans, ldb)
-	multiply(e, alpha, &left, &right, beta, &to, part)
-	multiply(e, alpha, &right, &left, 1, &to, part)
+	q := &queue[T]{engine: e}
+	q.gemm(alpha, left, right.t(), beta, to, part)
+	q.gemm(alpha, right, left.t(), 1, to, part)
 }
 
 // blasTriangular is Trsm, or Trmm.
@@ -194,13 +213,15 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		return
 	}
 	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
-	if plainPays(k, m*n/k) {
+	if direct(k, m*n/k) {
 		leftLower(side, part, op, &from, &to)
+		s := e.take()
 		if solve {
-			solvePlain(unit, alpha, &from, &to)
+			e.solveDirect(s, unit, alpha, &from, &to)
 		} else {
-			multiplyPlain(unit, alpha, &from, &to)
+			e.multiplyDirect(s, unit, alpha, &from, &to)
 		}
+		e.give(s)
 		return
 	}
 	q := &queue[T]{engine: e}
@@ -239,21 +260,15 @@ func (v *view[T]) storedAs(transposed bool, ld int) {
 
 // solve is B ← op(A)⁻¹ B.
 func solve[T backend.Float](e *engine[T], ul backend.Uplo, t backend.Trans, unit bool, a, b view[T]) {
-	if plainPays(a.rows, b.cols) {
+	if direct(a.rows, b.cols) {
 		leftLower(backend.Left, ul, t, &a, &b)
-		solvePlain(unit, 1, &a, &b)
+		s := e.take()
+		e.solveDirect(s, unit, 1, &a, &b)
+		e.give(s)
 		return
 	}
 	q := &queue[T]{engine: e}
 	q.trsm(backend.Left, ul, t, unit, 1, a, b)
-}
-
-// multiply is C ← α A B + β C on a region of C, B given as its transpose.
-func multiply[T backend.Float](e *engine[T], alpha T, a, bt *view[T], beta T, c *view[T], part region) {
-	if !e.small(alpha, a, bt, beta, c, part) {
-		q := &queue[T]{engine: e}
-		q.gemm(alpha, *a, bt.t(), beta, *c, part)
-	}
 }
 
 // rescale is C ← β C on a region; with β = 1 there is nothing to do.
@@ -269,4 +284,11 @@ func regionOf(ul blas.Uplo) region {
 		return upper
 	}
 	return lower
+}
+
+func partOf(ul blas.Uplo) ukr.Part {
+	if ul == blas.Upper {
+		return ukr.Upper
+	}
+	return ukr.Lower
 }

@@ -27,15 +27,17 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *en
 
 // scratch is a worker's own memory.
 type scratch[T backend.Float] struct {
-	tile  ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
-	span  ukr.Span[T]
-	rows  ukr.Rows[T]
-	strip ukr.Strip[T]
-	block []T // a register tile, for tiles that are only partly stored
-	work  []T // grown as asked for
-	more  []T // likewise, for those who need two
-	third []T
-	pairs []T // likewise, for statistics taken pair by pair
+	tile   ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
+	span   ukr.Span[T]
+	rows   ukr.Rows[T]
+	strip  ukr.Strip[T]
+	direct ukr.Direct[T]
+	turned ukr.Direct[T]
+	block  []T // a register tile, for tiles that are only partly stored
+	work   []T // grown as asked for
+	more   []T // likewise, for those who need two
+	third  []T
+	pairs  []T // likewise, for statistics taken pair by pair
 }
 
 // take returns scratch memory for a worker, give brings it back.

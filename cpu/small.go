@@ -1,28 +1,116 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 // Small problems stay on the caller's goroutine: handing out tasks costs about
-// a microsecond, in which a core does 50,000 operations. The smallest are not
-// even packed.
+// a microsecond, in which a core does 50,000 operations. They are not packed
+// either, but done by the direct micro-kernels on matrices as they lie; what has
+// no rows in one piece is transposed first.
 
-// Limits in multiplications, on an AMD EPYC of family 25 (Zen 4), November
-// 2026.
+// Limits on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is where tasks begin to pay: a product of order 64.
+	// aloneOps is how many multiplications are worth tasks: a product of order
+	// 64.
 	aloneOps = 1 << 18
-	// plainOps is where packing begins to pay in a product, plainTriangleOps in
-	// one that writes a triangle: at orders 5 and 9.
-	plainOps         = 5 * 5 * 5
-	plainTriangleOps = 9 * 9 * 9
-	// plainSolveOrder is where it does in a product or solution with a triangle.
-	plainSolveOrder = 24
+	// directOrder is the order of the largest triangle that is not packed.
+	directOrder = 128
+	// plainRank2Ops: order 6.
+	plainRank2Ops = 6 * 6 * 6
 )
+
+// isSmall tells whether a product is one for the direct kernels.
+func isSmall(m, n, k int) bool {
+	return (m|n|k) < 1<<20 && m*n*k <= aloneOps && m*n*k > 0 &&
+		(n > thinColumns || m*k < thinElements) && (m > thinColumns || n*k < thinElements)
+}
+
+// directProduct is C ← α op(A) op(B) + β C on a part of C, for a product that
+// is small, of matrices in rows lda, ldb and ldc apart. A transposed B is
+// copied.
+func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	s := e.take()
+	d := &s.direct
+	d.A, d.B, d.C = &a[0], &b[0], &c[0]
+	d.M, d.N, d.K = m, n, k
+	d.Ldb, d.Ldc = ldb, ldc
+	d.Alpha, d.Beta, d.Part = alpha, beta, part
+	if d.Ars, d.Acs = lda, 1; transA {
+		d.Ars, d.Acs = 1, lda
+	}
+	if transB {
+		work := s.grow(k * n)
+		e.turn(s, d.B, n, k, ldb, &work[0], n)
+		d.B, d.Ldb = &work[0], n
+	}
+	if part == ukr.Whole {
+		e.ukr.GemmDirect(d)
+	} else {
+		e.ukr.SyrkDirect(d)
+	}
+	e.give(s)
+}
+
+// plainRank2 is directRank2 of A Bᵀ by the definition, which is faster up to
+// plainRank2Ops multiplications.
+func plainRank2[T backend.Float](part ukr.Part, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	for i := range n {
+		from, to := 0, i+1
+		if part == ukr.Upper {
+			from, to = i, n
+		}
+		ai, bi := a[i*lda:][:k], b[i*ldb:][:k]
+		row := c[i*ldc:][:to]
+		for j := from; j < to; j++ {
+			aj, bj := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
+			bi := bi[:len(ai)]
+			var s, t T
+			for p, v := range ai {
+				s += v * bj[p]
+				t += bi[p] * aj[p]
+			}
+			store(&row[j], alpha*(s+t), beta)
+		}
+	}
+}
+
+// directRank2 is C ← α (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + β C on a triangle.
+func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	s := e.take()
+	d := &s.direct
+	d.A, d.B, d.C = &a[0], &b[0], &c[0]
+	d.M, d.N, d.K = n, n, k
+	d.Ldc = ldc
+	d.Alpha, d.Beta, d.Part = alpha, beta, part
+	if trans {
+		d.Ars, d.Acs, d.Ldb = 1, lda, ldb
+		e.ukr.SyrkDirect(d)
+		d.A, d.B, d.Beta = d.B, d.A, 1
+		d.Acs, d.Ldb = ldb, lda
+	} else {
+		work := s.grow(2 * k * n)
+		second := &work[k*n]
+		e.turn(s, d.B, n, k, ldb, &work[0], n)
+		e.turn(s, d.A, n, k, lda, second, n)
+		d.Ars, d.Acs = lda, 1
+		d.B, d.Ldb = &work[0], n
+		e.ukr.SyrkDirect(d)
+		d.A, d.B, d.Beta = &b[0], second, 1
+		d.Ars = ldb
+	}
+	e.ukr.SyrkDirect(d)
+	e.give(s)
+}
+
+// turn writes the transpose of an m × n matrix in rows lda apart to rows ldc
+// apart.
+func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
+	t := &s.turned
+	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a, c, m, n, lda, ldc, ukr.Whole
+	e.ukr.TransposeDirect(t)
+}
 
 // small does a product that is small enough, and tells whether it was.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
@@ -42,150 +130,73 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part regi
 	if ops > aloneOps || ops == 0 {
 		return false
 	}
-	if ops <= plainOps || ops <= plainTriangleOps && part != whole {
-		plain(alpha, a, bt, beta, c, part)
-	} else {
-		e.alone(alpha, a, bt, beta, c, part)
-	}
+	s := e.take()
+	e.unpacked(s, alpha, a, bt, beta, c, part)
+	e.give(s)
 	return true
 }
 
-// alone is product in one block, with a worker's own memory.
-func (e *engine[T]) alone(alpha T, a, bt *view[T], beta T, c *view[T], part region) {
-	if c.cs != 1 && c.rs == 1 {
+// unpacked is C ← α A B + β C on a region of C, B given as its transpose. B and
+// C have rows or columns in one piece.
+func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part region) {
+	if c.cs != 1 && c.cols > 1 {
 		ct := c.t()
 		a, bt, c, part = bt, a, &ct, part.transposed()
 	}
-	k, mr, nr := a.cols, e.ukr.MR, e.ukr.NR
-	s := e.take()
-	defer e.give(s)
-	size := panels(c.rows, mr) * mr * k
-	work := s.grow(size + panels(c.cols, nr)*nr*k)
-	packedA, packedB := work[:size], work[size:]
-	e.packerA(s).view(packedA, *a)
-	e.packerB(s).view(packedB, *bt)
-	for j := 0; j < c.cols; j += nr {
-		n := min(nr, c.cols-j)
-		if part == whole {
-			s.tile = ukr.Tile[T]{
-				A: &packedA[0], B: &packedB[j*k], C: c.at(0, j),
-				K: k, M: c.rows, N: n, Ldc: c.rs, Lda: mr * k,
-				Alpha: alpha, Beta: beta,
-			}
-			e.ukr.Gemm(&s.tile)
-			continue
-		}
-		first, last := part.rows(c.rows, j, n, 0)
-		for i := first / mr * mr; i < last; i += mr {
-			m := min(mr, c.rows-i)
-			s.tile = ukr.Tile[T]{
-				A: &packedA[i*k], B: &packedB[j*k], C: &s.block[0],
-				K: k, M: m, N: n, Ldc: nr, Lda: mr * k,
-				Alpha: alpha,
-			}
-			e.ukr.Gemm(&s.tile)
-			for r := range m {
-				from, to := part.columns(i+r-j, n)
-				if from < to {
-					at := c.off + (i+r)*c.rs + j
-					storeRow(c.data[at+from:at+to], s.block[r*nr+from:r*nr+to], beta)
-				}
-			}
-		}
+	d := &s.direct
+	*d = ukr.Direct[T]{
+		A: a.at(0, 0), B: bt.at(0, 0), C: c.at(0, 0), M: c.rows, N: c.cols, K: a.cols,
+		Ars: a.rs, Acs: a.cs, Ldb: bt.cs, Ldc: c.rs, Part: ukr.Part(part),
+		Alpha: alpha, Beta: beta,
+	}
+	if bt.rs != 1 && d.N > 1 {
+		d.B, d.Ldb = e.transposed(s, bt, s.grow(d.K*d.N)), d.N
+	}
+	if part == whole {
+		e.ukr.GemmDirect(d)
+	} else {
+		e.ukr.SyrkDirect(d)
 	}
 }
 
-// smallSymm is small for a symmetric factor, of which one triangle is read.
-func (e *engine[T]) smallSymm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) bool {
-	if float64(c.rows)*float64(c.cols)*float64(a.cols) > aloneOps {
-		return false
-	}
-	if ul == backend.Upper {
-		a = a.t()
-	}
-	s := e.take()
-	defer e.give(s)
-	full := a.completed(s.grow(a.rows * a.rows))
-	if side == backend.Left {
-		b = b.t()
-		return e.small(alpha, &full, &b, beta, &c, whole)
-	}
-	return e.small(alpha, &b, &full, beta, &c, whole)
+// transposed writes vᵀ to dst in rows next to each other. Rows of v lie in one
+// piece.
+func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
+	e.turn(s, v.at(0, 0), v.rows, v.cols, v.rs, &dst[0], v.rows)
+	return &dst[0]
 }
 
-// completed is a copy of the symmetric matrix whose lower triangle is v's.
-func (v view[T]) completed(data []T) view[T] {
-	n := v.rows
-	full := view[T]{data: data, rows: n, cols: n, rs: n, cs: 1}
+// directSymm is C ← α A B + β C, or α B A + β C, for a product that is small,
+// with one triangle of the k × k matrix A read.
+func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	s := e.take()
+	full := s.grow(k * k)
+	completed(full, part, a, k, lda)
+	d := &s.direct
+	d.A, d.Ars, d.B, d.Ldb = &full[0], k, &b[0], ldb
+	if right {
+		d.A, d.Ars, d.B, d.Ldb = d.B, d.Ldb, d.A, d.Ars
+	}
+	d.C, d.M, d.N, d.K, d.Acs, d.Ldc = &c[0], m, n, k, 1, ldc
+	d.Alpha, d.Beta = alpha, beta
+	e.ukr.GemmDirect(d)
+	e.give(s)
+}
+
+// completed writes the symmetric matrix of which a holds a triangle in rows lda
+// apart.
+func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
-		at := v.off + i*v.rs
-		for j := range i + 1 {
-			x := v.data[at]
-			data[i*n+j], data[j*n+i] = x, x
-			at += v.cs
+		from, to := 0, i+1
+		if part == ukr.Upper {
+			from, to = i, n
 		}
-	}
-	return full
-}
-
-// storeRow is C ← V + β C.
-func storeRow[T backend.Float](c, v []T, beta T) {
-	if beta == 0 {
-		copy(c, v)
-		return
-	}
-	for i, x := range v {
-		c[i] = x + beta*c[i]
-	}
-}
-
-// plain is product by the definition, in tiles of 2 × 2 sums. At an odd edge
-// the last row or column is summed twice and stored once.
-func plain[T backend.Float](alpha T, a, bt *view[T], beta T, c *view[T], part region) {
-	k, inRows := a.cols, a.cs == 1 && bt.cs == 1
-	for i := 0; i < c.rows; i += 2 {
-		i1 := min(i+1, c.rows-1)
-		from0, to0 := part.columns(i, c.cols)
-		from1, to1 := part.columns(i1, c.cols)
-		for j := min(from0, from1); j < max(to0, to1); j += 2 {
-			j1 := min(j+1, c.cols-1)
-			p0, p1 := a.off+i*a.rs, a.off+i1*a.rs
-			q0, q1 := bt.off+j*bt.rs, bt.off+j1*bt.rs
-			var s00, s01, s10, s11 T
-			if inRows {
-				x1, y0, y1 := a.data[p1:p1+k], bt.data[q0:q0+k], bt.data[q1:q1+k]
-				for p, a0 := range a.data[p0 : p0+k] {
-					a1, b0, b1 := x1[p], y0[p], y1[p]
-					s00 += a0 * b0
-					s01 += a0 * b1
-					s10 += a1 * b0
-					s11 += a1 * b1
-				}
-			} else {
-				for range k {
-					a0, a1, b0, b1 := a.data[p0], a.data[p1], bt.data[q0], bt.data[q1]
-					s00 += a0 * b0
-					s01 += a0 * b1
-					s10 += a1 * b0
-					s11 += a1 * b1
-					p0, p1, q0, q1 = p0+a.cs, p1+a.cs, q0+bt.cs, q1+bt.cs
-				}
-			}
-			if from0 <= j && j < to0 {
-				store(c.at(i, j), alpha*s00, beta)
-			}
-			if from0 <= j1 && j1 < to0 && j1 > j {
-				store(c.at(i, j1), alpha*s01, beta)
-			}
-			if i1 == i {
-				continue
-			}
-			if from1 <= j && j < to1 {
-				store(c.at(i1, j), alpha*s10, beta)
-			}
-			if from1 <= j1 && j1 < to1 && j1 > j {
-				store(c.at(i1, j1), alpha*s11, beta)
-			}
+		row := full[i*n:][:n]
+		at := from*n + i
+		for j, x := range a[i*lda+from : i*lda+to] {
+			row[from+j] = x
+			full[at] = x
+			at += n
 		}
 	}
 }
@@ -198,101 +209,43 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// plainPays tells whether a product or solution of so many columns with a
-// triangle of order n is better done by the definition.
-func plainPays(n, cols int) bool {
-	const most = plainSolveOrder * plainSolveOrder * plainSolveOrder
-	return n <= plainSolveOrder && n*n*cols <= most
+// direct tells whether a product or solution of so many columns with a triangle
+// of order n is done by the direct kernels.
+func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
+
+// solveDirect is X ← α A⁻¹ X for a small lower triangle.
+func (e *engine[T]) solveDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
+	e.triangular(e.ukr.TrsmDirect, s, unit, alpha, a, x)
 }
 
-// solvePlain is X ← α A⁻¹ X for a lower triangle by the definition.
-func solvePlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
-	for i := range a.rows {
-		addMultiples(alpha, a, -1, x, i)
-		if unit {
-			continue
-		}
-		d := *a.at(i, i)
-		inverse := 1 / d
-		divide := math.IsInf(float64(inverse), 0) && d != 0
-		at := x.off + i*x.rs
-		for range x.cols {
-			if divide {
-				x.data[at] /= d
-			} else {
-				x.data[at] *= inverse
-			}
-			at += x.cs
-		}
-	}
+// multiplyDirect is X ← α A X for a small lower triangle.
+func (e *engine[T]) multiplyDirect(s *scratch[T], unit bool, alpha T, a, x *view[T]) {
+	e.triangular(e.ukr.TrmmDirect, s, unit, alpha, a, x)
 }
 
-// multiplyPlain is X ← α A X for a lower triangle by the definition.
-func multiplyPlain[T backend.Float](unit bool, alpha T, a, x *view[T]) {
-	for i := a.rows - 1; i >= 0; i-- {
-		scale := alpha
-		if !unit {
-			scale *= *a.at(i, i)
-		}
-		addMultiples(scale, a, alpha, x, i)
+// triangular calls a kernel on X, or, where not the rows of X lie in one piece
+// but its columns, on a copy of Xᵀ.
+func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit bool, alpha T, a, x *view[T]) {
+	n, cols := x.rows, x.cols
+	d := &s.direct
+	*d = ukr.Direct[T]{A: a.at(0, 0), C: x.at(0, 0), M: n, N: cols, Ars: a.rs, Acs: a.cs, Ldc: x.rs, Alpha: alpha}
+	if unit {
+		d.Flag = 1
 	}
-}
-
-// addMultiples is x_i ← β x_i + α Σ_{p<i} a_ip x_p for the rows of X.
-func addMultiples[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	if x.cs == 1 && x.cols > 1 {
-		addRows(beta, a, alpha, x, i)
-	} else {
-		addColumns(beta, a, alpha, x, i)
+	if x.cs == 1 || cols == 1 {
+		kernel(d)
+		return
 	}
-}
-
-// addRows is addMultiples where rows lie in one piece, adding two at a time.
-func addRows[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	data, rs := x.data, x.rs
-	to := x.off + i*rs
-	row := data[to : to+x.cols]
-	if beta != 1 {
-		for j := range row {
-			row[j] *= beta
-		}
+	// A column of X may lie in reverse order.
+	columns := x.t()
+	if x.rs < 0 {
+		columns = x.reversed(false).t()
 	}
-	at, above := a.off+i*a.rs, x.off
-	p := 0
-	for ; p+2 <= i; p += 2 {
-		a0, a1 := alpha*a.data[at], alpha*a.data[at+a.cs]
-		x0, x1 := data[above:][:len(row)], data[above+rs:][:len(row)]
-		for j, v := range row {
-			row[j] = v + a0*x0[j] + a1*x1[j]
-		}
-		at, above = at+2*a.cs, above+2*rs
+	copied := s.grow(n * cols)
+	d.C, d.Ldc = e.transposed(s, &columns, copied), cols
+	if x.rs < 0 {
+		d.C, d.Ldc = &copied[(n-1)*cols], -cols
 	}
-	if p < i {
-		a0, x0 := alpha*a.data[at], data[above:][:len(row)]
-		for j, v := range row {
-			row[j] = v + a0*x0[j]
-		}
-	}
-}
-
-// addColumns is addMultiples where they do not, four columns at a time.
-// At the edge the last column stands for the missing ones.
-func addColumns[T backend.Float](beta T, a *view[T], alpha T, x *view[T], i int) {
-	ad, xd, last := a.data, x.data, (x.cols-1)*x.cs
-	for o0 := 0; o0 <= last; o0 += 4 * x.cs {
-		o1, o2, o3 := min(o0+x.cs, last), min(o0+2*x.cs, last), min(o0+3*x.cs, last)
-		var s0, s1, s2, s3 T
-		at, above := a.off+i*a.rs, x.off
-		for range i {
-			v := ad[at]
-			s0 += v * xd[above+o0]
-			s1 += v * xd[above+o1]
-			s2 += v * xd[above+o2]
-			s3 += v * xd[above+o3]
-			at, above = at+a.cs, above+x.rs
-		}
-		row := xd[x.off+i*x.rs:]
-		s0, s1, s2, s3 = beta*row[o0]+alpha*s0, beta*row[o1]+alpha*s1, beta*row[o2]+alpha*s2, beta*row[o3]+alpha*s3
-		row[o0], row[o1], row[o2], row[o3] = s0, s1, s2, s3
-	}
+	kernel(d)
+	e.turn(s, &copied[0], n, cols, cols, columns.at(0, 0), columns.rs)
 }

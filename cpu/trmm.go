@@ -48,12 +48,14 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	if !isLower {
 		a, x = a.reversed(true), x.reversed(false)
 	}
-	if plainPays(n, x.cols) {
-		multiplyPlain(unit, alpha, &a, &x)
+	e := q.engine
+	if direct(n, x.cols) {
+		s := e.take()
+		e.multiplyDirect(s, unit, alpha, &a, &x)
+		e.give(s)
 		q.count(backend.TrsmFlops(n, x.cols))
 		return
 	}
-	e := q.engine
 	mr, nr := e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
@@ -74,7 +76,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 			e.unpack(s, part, out)
 		} else {
 			// The zeros above the diagonal must not meet NaN or Inf.
-			multiplyPlain(unit, alpha, &a, &part)
+			e.multiplyDirect(s, unit, alpha, &a, &part)
 		}
 		q.count(backend.TrsmFlops(n, part.cols))
 	})

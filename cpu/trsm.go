@@ -72,12 +72,14 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	if !isLower {
 		a, x = a.reversed(true), x.reversed(false)
 	}
-	if plainPays(n, x.cols) {
-		solvePlain(unit, alpha, &a, &x)
+	e := q.engine
+	if direct(n, x.cols) {
+		s := e.take()
+		e.solveDirect(s, unit, alpha, &a, &x)
+		e.give(s)
 		q.count(backend.TrsmFlops(n, x.cols))
 		return
 	}
-	e := q.engine
 	mr, nr := e.ukr.MR, e.ukr.NR
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
@@ -88,7 +90,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
 		} else {
-			solvePlain(unit, alpha, &a, &part)
+			e.solveDirect(s, unit, alpha, &a, &part)
 		}
 		q.count(backend.TrsmFlops(n, cols))
 	})

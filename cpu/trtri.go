@@ -58,7 +58,7 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 // solution of L X = I. The zeros of I must not meet NaN or Inf.
 func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	n := a.rows
-	if plainPays(n, n) || !a.finiteLower() {
+	if n <= 24 || !a.finiteLower() {
 		invertPlain(unit, &a)
 		return
 	}

@@ -132,6 +132,15 @@ func (e *emitter) mul(a, b operand.Op, dst reg.VecVirtual) {
 	e.VMULPS(b, a, dst)
 }
 
+// div is dst ← a / b.
+func (e *emitter) div(a, b operand.Op, dst reg.VecVirtual) {
+	if e.double() {
+		e.VDIVPD(b, a, dst)
+		return
+	}
+	e.VDIVPS(b, a, dst)
+}
+
 // abs clears the signs of v.
 func (e *emitter) abs(v reg.VecVirtual) {
 	switch {
@@ -178,7 +187,10 @@ type columnMask struct {
 }
 
 // columnMask makes the masks of n columns, 1 ≤ n ≤ NR.
-func (e *emitter) columnMask(n reg.Register) columnMask {
+func (e *emitter) columnMask(n reg.Register) columnMask { return e.columnMaskOf(n, e.nv) }
+
+// columnMaskOf is columnMask for the first nv vectors.
+func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 	var m columnMask
 	if e.masks {
 		bits := e.GP64()
@@ -186,7 +198,7 @@ func (e *emitter) columnMask(n reg.Register) columnMask {
 		e.MOVQ(operand.U64(1), bits)
 		e.SHLQ(reg.CL, bits)
 		e.DECQ(bits)
-		for v := range e.nv {
+		for v := range nv {
 			if v > 0 {
 				e.SHRQ(operand.U8(e.lanes()), bits)
 			}
@@ -211,7 +223,7 @@ func (e *emitter) columnMask(n reg.Register) columnMask {
 	e.MOVQ(n, back)
 	e.IMUL3Q(operand.U32(e.size()), back, back)
 	e.SUBQ(back, at)
-	for v := range e.nv {
+	for v := range nv {
 		x := e.vec()
 		e.VMOVDQU(e.at(at, v*e.lanes()), x)
 		m.v = append(m.v, x)

@@ -44,6 +44,66 @@ func trsmF64AVX2(args *Tile[float64])
 //go:noescape
 func trsmF32AVX2(args *Tile[float32])
 
+// gemmDirectF64AVX2 is Kernels.GemmDirect.
+//
+//go:noescape
+func gemmDirectF64AVX2(args *Direct[float64])
+
+// gemmDirectF32AVX2 is Kernels.GemmDirect.
+//
+//go:noescape
+func gemmDirectF32AVX2(args *Direct[float32])
+
+// syrkDirectF64AVX2 is Kernels.SyrkDirect.
+//
+//go:noescape
+func syrkDirectF64AVX2(args *Direct[float64])
+
+// syrkDirectF32AVX2 is Kernels.SyrkDirect.
+//
+//go:noescape
+func syrkDirectF32AVX2(args *Direct[float32])
+
+// trsmDirectF64AVX2 is Kernels.TrsmDirect.
+//
+//go:noescape
+func trsmDirectF64AVX2(args *Direct[float64])
+
+// trsmDirectF32AVX2 is Kernels.TrsmDirect.
+//
+//go:noescape
+func trsmDirectF32AVX2(args *Direct[float32])
+
+// trmmDirectF64AVX2 is Kernels.TrmmDirect.
+//
+//go:noescape
+func trmmDirectF64AVX2(args *Direct[float64])
+
+// trmmDirectF32AVX2 is Kernels.TrmmDirect.
+//
+//go:noescape
+func trmmDirectF32AVX2(args *Direct[float32])
+
+// potrfDirectF64AVX2 is Kernels.PotrfDirect.
+//
+//go:noescape
+func potrfDirectF64AVX2(args *Direct[float64])
+
+// potrfDirectF32AVX2 is Kernels.PotrfDirect.
+//
+//go:noescape
+func potrfDirectF32AVX2(args *Direct[float32])
+
+// transposeDirectF64AVX2 is Kernels.TransposeDirect.
+//
+//go:noescape
+func transposeDirectF64AVX2(args *Direct[float64])
+
+// transposeDirectF32AVX2 is Kernels.TransposeDirect.
+//
+//go:noescape
+func transposeDirectF32AVX2(args *Direct[float32])
+
 // copyAF64AVX2 is Packer.Copy for panels of MR.
 //
 //go:noescape

@@ -3392,6 +3392,9140 @@ done4:
 	VZEROUPPER
 	RET
 
+// func gemmDirectF64AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·gemmDirectF64AVX2(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x03, CX
+	SHLQ $0x03, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 64(AX), SI
+	MOVQ 72(AX), DI
+	SHLQ $0x03, SI
+	SHLQ $0x03, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), R9
+	MOVQ R9, (SP)
+	MOVQ 8(AX), R9
+	MOVQ R9, 8(SP)
+
+panel1:
+	CMPQ    R8, $0x00000004
+	JLE     narrow2
+	MOVQ    R8, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	LEAQ    columnsF64AVX2<>+0(SB), R10
+	ADDQ    $0x00000040, R10
+	IMUL3Q  $0x00000008, R9, R9
+	SUBQ    R9, R10
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+
+rows4:
+	CMPQ   R11, $0x00000004
+	JL     tail6
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   40(AX), R14
+	MOVQ   R9, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed8
+
+sum7:
+	VMASKMOVPD   (R13), Y0, Y10
+	VMASKMOVPD   32(R13), Y1, Y11
+	VBROADCASTSD (R12), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R12)(CX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R12)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R12)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R12
+	ADDQ         SI, R13
+	DECQ         R14
+	JNZ          sum7
+
+summed8:
+	VBROADCASTSD 96(AX), Y10
+	VBROADCASTSD 104(AX), Y11
+	VMULPD       Y10, Y2, Y2
+	VMULPD       Y10, Y3, Y3
+	MOVQ         104(AX), R12
+	SHLQ         $0x01, R12
+	JZ           overwrite9
+	VMASKMOVPD   (R10), Y0, Y12
+	VFMADD231PD  Y12, Y11, Y2
+	VMASKMOVPD   32(R10), Y1, Y12
+	VFMADD231PD  Y12, Y11, Y3
+
+overwrite9:
+	VMASKMOVPD  Y2, Y0, (R10)
+	VMASKMOVPD  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y10, Y4, Y4
+	VMULPD      Y10, Y5, Y5
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite10
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y11, Y4
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y11, Y5
+
+overwrite10:
+	VMASKMOVPD  Y4, Y0, (R10)
+	VMASKMOVPD  Y5, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y10, Y6, Y6
+	VMULPD      Y10, Y7, Y7
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite11
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y11, Y6
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y11, Y7
+
+overwrite11:
+	VMASKMOVPD  Y6, Y0, (R10)
+	VMASKMOVPD  Y7, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y10, Y8, Y8
+	VMULPD      Y10, Y9, Y9
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite12
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y11, Y8
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y11, Y9
+
+overwrite12:
+	VMASKMOVPD Y8, Y0, (R10)
+	VMASKMOVPD Y9, Y1, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	SUBQ       $0x00000004, R11
+	JMP        rows4
+
+tail6:
+	CMPQ   R11, $0x00000003
+	JL     tail13
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed15
+
+sum14:
+	VMASKMOVPD   (R12), Y0, Y8
+	VMASKMOVPD   32(R12), Y1, Y9
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R9)(CX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R9)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum14
+
+summed15:
+	VBROADCASTSD 96(AX), Y8
+	VBROADCASTSD 104(AX), Y9
+	VMULPD       Y8, Y2, Y2
+	VMULPD       Y8, Y3, Y3
+	MOVQ         104(AX), R9
+	SHLQ         $0x01, R9
+	JZ           overwrite16
+	VMASKMOVPD   (R10), Y0, Y10
+	VFMADD231PD  Y10, Y9, Y2
+	VMASKMOVPD   32(R10), Y1, Y10
+	VFMADD231PD  Y10, Y9, Y3
+
+overwrite16:
+	VMASKMOVPD  Y2, Y0, (R10)
+	VMASKMOVPD  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y8, Y4, Y4
+	VMULPD      Y8, Y5, Y5
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite17
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y9, Y4
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y9, Y5
+
+overwrite17:
+	VMASKMOVPD  Y4, Y0, (R10)
+	VMASKMOVPD  Y5, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y8, Y6, Y6
+	VMULPD      Y8, Y7, Y7
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite18
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y9, Y6
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y9, Y7
+
+overwrite18:
+	VMASKMOVPD Y6, Y0, (R10)
+	VMASKMOVPD Y7, Y1, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone5
+
+tail13:
+	CMPQ   R11, $0x00000002
+	JL     tail19
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed21
+
+sum20:
+	VMASKMOVPD   (R12), Y0, Y6
+	VMASKMOVPD   32(R12), Y1, Y7
+	VBROADCASTSD (R9), Y8
+	VFMADD231PD  Y8, Y6, Y2
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R9)(CX*1), Y8
+	VFMADD231PD  Y8, Y6, Y4
+	VFMADD231PD  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum20
+
+summed21:
+	VBROADCASTSD 96(AX), Y6
+	VBROADCASTSD 104(AX), Y7
+	VMULPD       Y6, Y2, Y2
+	VMULPD       Y6, Y3, Y3
+	MOVQ         104(AX), R9
+	SHLQ         $0x01, R9
+	JZ           overwrite22
+	VMASKMOVPD   (R10), Y0, Y8
+	VFMADD231PD  Y8, Y7, Y2
+	VMASKMOVPD   32(R10), Y1, Y8
+	VFMADD231PD  Y8, Y7, Y3
+
+overwrite22:
+	VMASKMOVPD  Y2, Y0, (R10)
+	VMASKMOVPD  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPD      Y6, Y4, Y4
+	VMULPD      Y6, Y5, Y5
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite23
+	VMASKMOVPD  (R10), Y0, Y2
+	VFMADD231PD Y2, Y7, Y4
+	VMASKMOVPD  32(R10), Y1, Y2
+	VFMADD231PD Y2, Y7, Y5
+
+overwrite23:
+	VMASKMOVPD Y4, Y0, (R10)
+	VMASKMOVPD Y5, Y1, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone5
+
+tail19:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone5
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMASKMOVPD   (R12), Y0, Y4
+	VMASKMOVPD   32(R12), Y1, Y5
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y6, Y4, Y2
+	VFMADD231PD  Y6, Y5, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSD 96(AX), Y4
+	VBROADCASTSD 104(AX), Y5
+	VMULPD       Y4, Y2, Y2
+	VMULPD       Y4, Y3, Y3
+	MOVQ         104(AX), R9
+	SHLQ         $0x01, R9
+	JZ           overwrite26
+	VMASKMOVPD   (R10), Y0, Y4
+	VFMADD231PD  Y4, Y5, Y2
+	VMASKMOVPD   32(R10), Y1, Y4
+	VFMADD231PD  Y4, Y5, Y3
+
+overwrite26:
+	VMASKMOVPD Y2, Y0, (R10)
+	VMASKMOVPD Y3, Y1, 32(R10)
+	ADDQ       DI, R10
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	ADDQ $0x00000040, 8(SP)
+	SUBQ $0x00000008, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF64AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000008, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows27:
+	CMPQ   R10, $0x00000004
+	JL     tail29
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   40(AX), R13
+	MOVQ   R8, R11
+	MOVQ   8(SP), R12
+	TESTQ  R13, R13
+	JLE    summed31
+
+sum30:
+	VMASKMOVPD   (R12), Y0, Y5
+	VBROADCASTSD (R11), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (R11)(CX*1), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R11)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R11)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum30
+
+summed31:
+	VBROADCASTSD 96(AX), Y5
+	VBROADCASTSD 104(AX), Y6
+	VMULPD       Y5, Y1, Y1
+	MOVQ         104(AX), R11
+	SHLQ         $0x01, R11
+	JZ           overwrite32
+	VMASKMOVPD   (R9), Y0, Y7
+	VFMADD231PD  Y7, Y6, Y1
+
+overwrite32:
+	VMASKMOVPD  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y5, Y2, Y2
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite33
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y6, Y2
+
+overwrite33:
+	VMASKMOVPD  Y2, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y5, Y3, Y3
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite34
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y6, Y3
+
+overwrite34:
+	VMASKMOVPD  Y3, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y5, Y4, Y4
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite35
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y6, Y4
+
+overwrite35:
+	VMASKMOVPD Y4, Y0, (R9)
+	ADDQ       DI, R9
+	LEAQ       (R8)(CX*4), R8
+	SUBQ       $0x00000004, R10
+	JMP        rows27
+
+tail29:
+	CMPQ   R10, $0x00000003
+	JL     tail36
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R10
+	TESTQ  DX, DX
+	JLE    summed38
+
+sum37:
+	VMASKMOVPD   (R10), Y0, Y4
+	VBROADCASTSD (R8), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (R8)(CX*1), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R8)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum37
+
+summed38:
+	VBROADCASTSD 96(AX), Y4
+	VBROADCASTSD 104(AX), Y5
+	VMULPD       Y4, Y1, Y1
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite39
+	VMASKMOVPD   (R9), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y1
+
+overwrite39:
+	VMASKMOVPD  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y4, Y2, Y2
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite40
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y5, Y2
+
+overwrite40:
+	VMASKMOVPD  Y2, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y4, Y3, Y3
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite41
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y5, Y3
+
+overwrite41:
+	VMASKMOVPD Y3, Y0, (R9)
+	ADDQ       DI, R9
+	JMP        rowsDone28
+
+tail36:
+	CMPQ   R10, $0x00000002
+	JL     tail42
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R10
+	TESTQ  DX, DX
+	JLE    summed44
+
+sum43:
+	VMASKMOVPD   (R10), Y0, Y3
+	VBROADCASTSD (R8), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (R8)(CX*1), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R8
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum43
+
+summed44:
+	VBROADCASTSD 96(AX), Y3
+	VBROADCASTSD 104(AX), Y4
+	VMULPD       Y3, Y1, Y1
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite45
+	VMASKMOVPD   (R9), Y0, Y5
+	VFMADD231PD  Y5, Y4, Y1
+
+overwrite45:
+	VMASKMOVPD  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPD      Y3, Y2, Y2
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite46
+	VMASKMOVPD  (R9), Y0, Y1
+	VFMADD231PD Y1, Y4, Y2
+
+overwrite46:
+	VMASKMOVPD Y2, Y0, (R9)
+	ADDQ       DI, R9
+	JMP        rowsDone28
+
+tail42:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone28
+	VXORPS Y1, Y1, Y1
+	MOVQ   40(AX), CX
+	MOVQ   R8, DX
+	MOVQ   8(SP), R8
+	TESTQ  CX, CX
+	JLE    summed48
+
+sum47:
+	VMASKMOVPD   (R8), Y0, Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, R8
+	DECQ         CX
+	JNZ          sum47
+
+summed48:
+	VBROADCASTSD 96(AX), Y2
+	VBROADCASTSD 104(AX), Y3
+	VMULPD       Y2, Y1, Y1
+	MOVQ         104(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite49
+	VMASKMOVPD   (R9), Y0, Y2
+	VFMADD231PD  Y2, Y3, Y1
+
+overwrite49:
+	VMASKMOVPD Y1, Y0, (R9)
+	ADDQ       DI, R9
+
+rowsDone28:
+end3:
+	VZEROUPPER
+	RET
+
+// func gemmDirectF32AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·gemmDirectF32AVX2(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 64(AX), SI
+	MOVQ 72(AX), DI
+	SHLQ $0x02, SI
+	SHLQ $0x02, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), R9
+	MOVQ R9, (SP)
+	MOVQ 8(AX), R9
+	MOVQ R9, 8(SP)
+
+panel1:
+	CMPQ    R8, $0x00000008
+	JLE     narrow2
+	MOVQ    R8, R9
+	MOVQ    $0x00000010, R10
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	LEAQ    columnsF32AVX2<>+0(SB), R10
+	ADDQ    $0x00000040, R10
+	IMUL3Q  $0x00000004, R9, R9
+	SUBQ    R9, R10
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+
+rows4:
+	CMPQ   R11, $0x00000004
+	JL     tail6
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   40(AX), R14
+	MOVQ   R9, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed8
+
+sum7:
+	VMASKMOVPS   (R13), Y0, Y10
+	VMASKMOVPS   32(R13), Y1, Y11
+	VBROADCASTSS (R12), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R12)(CX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R12)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R12)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R12
+	ADDQ         SI, R13
+	DECQ         R14
+	JNZ          sum7
+
+summed8:
+	VBROADCASTSS 96(AX), Y10
+	VBROADCASTSS 100(AX), Y11
+	VMULPS       Y10, Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	MOVL         100(AX), R12
+	SHLL         $0x01, R12
+	JZ           overwrite9
+	VMASKMOVPS   (R10), Y0, Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMASKMOVPS   32(R10), Y1, Y12
+	VFMADD231PS  Y12, Y11, Y3
+
+overwrite9:
+	VMASKMOVPS  Y2, Y0, (R10)
+	VMASKMOVPS  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y10, Y4, Y4
+	VMULPS      Y10, Y5, Y5
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite10
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y11, Y4
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y11, Y5
+
+overwrite10:
+	VMASKMOVPS  Y4, Y0, (R10)
+	VMASKMOVPS  Y5, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y10, Y6, Y6
+	VMULPS      Y10, Y7, Y7
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite11
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y11, Y6
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y11, Y7
+
+overwrite11:
+	VMASKMOVPS  Y6, Y0, (R10)
+	VMASKMOVPS  Y7, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y10, Y8, Y8
+	VMULPS      Y10, Y9, Y9
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite12
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y11, Y8
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y11, Y9
+
+overwrite12:
+	VMASKMOVPS Y8, Y0, (R10)
+	VMASKMOVPS Y9, Y1, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	SUBQ       $0x00000004, R11
+	JMP        rows4
+
+tail6:
+	CMPQ   R11, $0x00000003
+	JL     tail13
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed15
+
+sum14:
+	VMASKMOVPS   (R12), Y0, Y8
+	VMASKMOVPS   32(R12), Y1, Y9
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R9)(CX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R9)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum14
+
+summed15:
+	VBROADCASTSS 96(AX), Y8
+	VBROADCASTSS 100(AX), Y9
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	MOVL         100(AX), R9
+	SHLL         $0x01, R9
+	JZ           overwrite16
+	VMASKMOVPS   (R10), Y0, Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VMASKMOVPS   32(R10), Y1, Y10
+	VFMADD231PS  Y10, Y9, Y3
+
+overwrite16:
+	VMASKMOVPS  Y2, Y0, (R10)
+	VMASKMOVPS  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y8, Y4, Y4
+	VMULPS      Y8, Y5, Y5
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite17
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y9, Y4
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y9, Y5
+
+overwrite17:
+	VMASKMOVPS  Y4, Y0, (R10)
+	VMASKMOVPS  Y5, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y8, Y6, Y6
+	VMULPS      Y8, Y7, Y7
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite18
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y9, Y6
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y9, Y7
+
+overwrite18:
+	VMASKMOVPS Y6, Y0, (R10)
+	VMASKMOVPS Y7, Y1, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone5
+
+tail13:
+	CMPQ   R11, $0x00000002
+	JL     tail19
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed21
+
+sum20:
+	VMASKMOVPS   (R12), Y0, Y6
+	VMASKMOVPS   32(R12), Y1, Y7
+	VBROADCASTSS (R9), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R9)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum20
+
+summed21:
+	VBROADCASTSS 96(AX), Y6
+	VBROADCASTSS 100(AX), Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	MOVL         100(AX), R9
+	SHLL         $0x01, R9
+	JZ           overwrite22
+	VMASKMOVPS   (R10), Y0, Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VMASKMOVPS   32(R10), Y1, Y8
+	VFMADD231PS  Y8, Y7, Y3
+
+overwrite22:
+	VMASKMOVPS  Y2, Y0, (R10)
+	VMASKMOVPS  Y3, Y1, 32(R10)
+	ADDQ        DI, R10
+	VMULPS      Y6, Y4, Y4
+	VMULPS      Y6, Y5, Y5
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite23
+	VMASKMOVPS  (R10), Y0, Y2
+	VFMADD231PS Y2, Y7, Y4
+	VMASKMOVPS  32(R10), Y1, Y2
+	VFMADD231PS Y2, Y7, Y5
+
+overwrite23:
+	VMASKMOVPS Y4, Y0, (R10)
+	VMASKMOVPS Y5, Y1, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone5
+
+tail19:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone5
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMASKMOVPS   (R12), Y0, Y4
+	VMASKMOVPS   32(R12), Y1, Y5
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSS 96(AX), Y4
+	VBROADCASTSS 100(AX), Y5
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y4, Y3, Y3
+	MOVL         100(AX), R9
+	SHLL         $0x01, R9
+	JZ           overwrite26
+	VMASKMOVPS   (R10), Y0, Y4
+	VFMADD231PS  Y4, Y5, Y2
+	VMASKMOVPS   32(R10), Y1, Y4
+	VFMADD231PS  Y4, Y5, Y3
+
+overwrite26:
+	VMASKMOVPS Y2, Y0, (R10)
+	VMASKMOVPS Y3, Y1, 32(R10)
+	ADDQ       DI, R10
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	ADDQ $0x00000040, 8(SP)
+	SUBQ $0x00000010, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF32AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000004, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows27:
+	CMPQ   R10, $0x00000004
+	JL     tail29
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   40(AX), R13
+	MOVQ   R8, R11
+	MOVQ   8(SP), R12
+	TESTQ  R13, R13
+	JLE    summed31
+
+sum30:
+	VMASKMOVPS   (R12), Y0, Y5
+	VBROADCASTSS (R11), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (R11)(CX*1), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R11)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R11)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum30
+
+summed31:
+	VBROADCASTSS 96(AX), Y5
+	VBROADCASTSS 100(AX), Y6
+	VMULPS       Y5, Y1, Y1
+	MOVL         100(AX), R11
+	SHLL         $0x01, R11
+	JZ           overwrite32
+	VMASKMOVPS   (R9), Y0, Y7
+	VFMADD231PS  Y7, Y6, Y1
+
+overwrite32:
+	VMASKMOVPS  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y5, Y2, Y2
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite33
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y6, Y2
+
+overwrite33:
+	VMASKMOVPS  Y2, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y5, Y3, Y3
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite34
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y6, Y3
+
+overwrite34:
+	VMASKMOVPS  Y3, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y5, Y4, Y4
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite35
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y6, Y4
+
+overwrite35:
+	VMASKMOVPS Y4, Y0, (R9)
+	ADDQ       DI, R9
+	LEAQ       (R8)(CX*4), R8
+	SUBQ       $0x00000004, R10
+	JMP        rows27
+
+tail29:
+	CMPQ   R10, $0x00000003
+	JL     tail36
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R10
+	TESTQ  DX, DX
+	JLE    summed38
+
+sum37:
+	VMASKMOVPS   (R10), Y0, Y4
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (R8)(CX*1), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R8)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum37
+
+summed38:
+	VBROADCASTSS 96(AX), Y4
+	VBROADCASTSS 100(AX), Y5
+	VMULPS       Y4, Y1, Y1
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite39
+	VMASKMOVPS   (R9), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y1
+
+overwrite39:
+	VMASKMOVPS  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y4, Y2, Y2
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite40
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y5, Y2
+
+overwrite40:
+	VMASKMOVPS  Y2, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y4, Y3, Y3
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite41
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y5, Y3
+
+overwrite41:
+	VMASKMOVPS Y3, Y0, (R9)
+	ADDQ       DI, R9
+	JMP        rowsDone28
+
+tail36:
+	CMPQ   R10, $0x00000002
+	JL     tail42
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R10
+	TESTQ  DX, DX
+	JLE    summed44
+
+sum43:
+	VMASKMOVPS   (R10), Y0, Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (R8)(CX*1), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R8
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum43
+
+summed44:
+	VBROADCASTSS 96(AX), Y3
+	VBROADCASTSS 100(AX), Y4
+	VMULPS       Y3, Y1, Y1
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite45
+	VMASKMOVPS   (R9), Y0, Y5
+	VFMADD231PS  Y5, Y4, Y1
+
+overwrite45:
+	VMASKMOVPS  Y1, Y0, (R9)
+	ADDQ        DI, R9
+	VMULPS      Y3, Y2, Y2
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite46
+	VMASKMOVPS  (R9), Y0, Y1
+	VFMADD231PS Y1, Y4, Y2
+
+overwrite46:
+	VMASKMOVPS Y2, Y0, (R9)
+	ADDQ       DI, R9
+	JMP        rowsDone28
+
+tail42:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone28
+	VXORPS Y1, Y1, Y1
+	MOVQ   40(AX), CX
+	MOVQ   R8, DX
+	MOVQ   8(SP), R8
+	TESTQ  CX, CX
+	JLE    summed48
+
+sum47:
+	VMASKMOVPS   (R8), Y0, Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, R8
+	DECQ         CX
+	JNZ          sum47
+
+summed48:
+	VBROADCASTSS 96(AX), Y2
+	VBROADCASTSS 100(AX), Y3
+	VMULPS       Y2, Y1, Y1
+	MOVL         100(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite49
+	VMASKMOVPS   (R9), Y0, Y2
+	VFMADD231PS  Y2, Y3, Y1
+
+overwrite49:
+	VMASKMOVPS Y1, Y0, (R9)
+	ADDQ       DI, R9
+
+rowsDone28:
+end3:
+	VZEROUPPER
+	RET
+
+// func syrkDirectF64AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·syrkDirectF64AVX2(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x03, CX
+	SHLQ $0x03, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 64(AX), SI
+	MOVQ 72(AX), DI
+	SHLQ $0x03, SI
+	SHLQ $0x03, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), R9
+	MOVQ R9, (SP)
+	MOVQ 8(AX), R9
+	MOVQ R9, 8(SP)
+
+panel1:
+	CMPQ    R8, $0x00000004
+	JLE     narrow2
+	MOVQ    R8, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	LEAQ    columnsF64AVX2<>+0(SB), R10
+	ADDQ    $0x00000040, R10
+	IMUL3Q  $0x00000008, R9, R9
+	SUBQ    R9, R10
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+	MOVQ    32(AX), R13
+	SUBQ    R8, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper4
+	SUBQ    R13, R11
+	MOVQ    R13, R12
+	IMULQ   CX, R12
+	ADDQ    R12, R9
+	MOVQ    R13, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R10
+	XORQ    R12, R12
+	JMP     restricted5
+
+upper4:
+	LEAQ    8(R13), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	XORQ    R12, R12
+	SUBQ    R13, R12
+
+restricted5:
+rows6:
+	CMPQ   R11, $0x00000004
+	JL     tail8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   40(AX), R15
+	MOVQ   R9, R13
+	MOVQ   8(SP), R14
+	TESTQ  R15, R15
+	JLE    summed10
+
+sum9:
+	VMASKMOVPD   (R14), Y0, Y10
+	VMASKMOVPD   32(R14), Y1, Y11
+	VBROADCASTSD (R13), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R13)(CX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R13)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R13)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R13
+	ADDQ         SI, R14
+	DECQ         R15
+	JNZ          sum9
+
+summed10:
+	VBROADCASTSD 96(AX), Y10
+	VBROADCASTSD 104(AX), Y11
+	LEAQ         (R12), R13
+	LEAQ         windowF64AVX2<>+0(SB), R15
+	CMPQ         80(AX), $0x01
+	JNE          upper11
+	INCQ         R13
+	MOVQ         $0x00000008, R14
+	CMPQ         R13, R14
+	CMOVQGT      R14, R13
+	ADDQ         $0x00000080, R15
+	SHLQ         $0x03, R13
+	SUBQ         R13, R15
+	JMP          masked12
+
+upper11:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x03, R13
+	SUBQ    R13, R15
+
+masked12:
+	VMOVDQU     (R15), Y12
+	VANDPS      Y0, Y12, Y12
+	VMOVDQU     32(R15), Y13
+	VANDPS      Y1, Y13, Y13
+	VMULPD      Y10, Y2, Y2
+	VMULPD      Y10, Y3, Y3
+	MOVQ        104(AX), R13
+	SHLQ        $0x01, R13
+	JZ          overwrite13
+	VMASKMOVPD  (R10), Y12, Y14
+	VFMADD231PD Y14, Y11, Y2
+	VMASKMOVPD  32(R10), Y13, Y14
+	VFMADD231PD Y14, Y11, Y3
+
+overwrite13:
+	VMASKMOVPD Y2, Y12, (R10)
+	VMASKMOVPD Y3, Y13, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R13
+	LEAQ       windowF64AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper14
+	INCQ       R13
+	MOVQ       $0x00000008, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x03, R13
+	SUBQ       R13, R15
+	JMP        masked15
+
+upper14:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x03, R13
+	SUBQ    R13, R15
+
+masked15:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPD      Y10, Y4, Y4
+	VMULPD      Y10, Y5, Y5
+	MOVQ        104(AX), R13
+	SHLQ        $0x01, R13
+	JZ          overwrite16
+	VMASKMOVPD  (R10), Y2, Y12
+	VFMADD231PD Y12, Y11, Y4
+	VMASKMOVPD  32(R10), Y3, Y12
+	VFMADD231PD Y12, Y11, Y5
+
+overwrite16:
+	VMASKMOVPD Y4, Y2, (R10)
+	VMASKMOVPD Y5, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       2(R12), R13
+	LEAQ       windowF64AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper17
+	INCQ       R13
+	MOVQ       $0x00000008, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x03, R13
+	SUBQ       R13, R15
+	JMP        masked18
+
+upper17:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x03, R13
+	SUBQ    R13, R15
+
+masked18:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPD      Y10, Y6, Y6
+	VMULPD      Y10, Y7, Y7
+	MOVQ        104(AX), R13
+	SHLQ        $0x01, R13
+	JZ          overwrite19
+	VMASKMOVPD  (R10), Y2, Y4
+	VFMADD231PD Y4, Y11, Y6
+	VMASKMOVPD  32(R10), Y3, Y4
+	VFMADD231PD Y4, Y11, Y7
+
+overwrite19:
+	VMASKMOVPD Y6, Y2, (R10)
+	VMASKMOVPD Y7, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       3(R12), R13
+	LEAQ       windowF64AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper20
+	INCQ       R13
+	MOVQ       $0x00000008, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x03, R13
+	SUBQ       R13, R15
+	JMP        masked21
+
+upper20:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x03, R13
+	SUBQ    R13, R15
+
+masked21:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPD      Y10, Y8, Y8
+	VMULPD      Y10, Y9, Y9
+	MOVQ        104(AX), R13
+	SHLQ        $0x01, R13
+	JZ          overwrite22
+	VMASKMOVPD  (R10), Y2, Y4
+	VFMADD231PD Y4, Y11, Y8
+	VMASKMOVPD  32(R10), Y3, Y4
+	VFMADD231PD Y4, Y11, Y9
+
+overwrite22:
+	VMASKMOVPD Y8, Y2, (R10)
+	VMASKMOVPD Y9, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	ADDQ       $0x00000004, R12
+	SUBQ       $0x00000004, R11
+	JMP        rows6
+
+tail8:
+	CMPQ   R11, $0x00000003
+	JL     tail23
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMASKMOVPD   (R13), Y0, Y8
+	VMASKMOVPD   32(R13), Y1, Y9
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R9)(CX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R9)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSD 96(AX), Y8
+	VBROADCASTSD 104(AX), Y9
+	LEAQ         (R12), R9
+	LEAQ         windowF64AVX2<>+0(SB), R13
+	CMPQ         80(AX), $0x01
+	JNE          upper26
+	INCQ         R9
+	MOVQ         $0x00000008, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R13
+	SHLQ         $0x03, R9
+	SUBQ         R9, R13
+	JMP          masked27
+
+upper26:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x03, R9
+	SUBQ    R9, R13
+
+masked27:
+	VMOVDQU     (R13), Y10
+	VANDPS      Y0, Y10, Y10
+	VMOVDQU     32(R13), Y11
+	VANDPS      Y1, Y11, Y11
+	VMULPD      Y8, Y2, Y2
+	VMULPD      Y8, Y3, Y3
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite28
+	VMASKMOVPD  (R10), Y10, Y12
+	VFMADD231PD Y12, Y9, Y2
+	VMASKMOVPD  32(R10), Y11, Y12
+	VFMADD231PD Y12, Y9, Y3
+
+overwrite28:
+	VMASKMOVPD Y2, Y10, (R10)
+	VMASKMOVPD Y3, Y11, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R9
+	LEAQ       windowF64AVX2<>+0(SB), R13
+	CMPQ       80(AX), $0x01
+	JNE        upper29
+	INCQ       R9
+	MOVQ       $0x00000008, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R13
+	SHLQ       $0x03, R9
+	SUBQ       R9, R13
+	JMP        masked30
+
+upper29:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x03, R9
+	SUBQ    R9, R13
+
+masked30:
+	VMOVDQU     (R13), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R13), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPD      Y8, Y4, Y4
+	VMULPD      Y8, Y5, Y5
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite31
+	VMASKMOVPD  (R10), Y2, Y10
+	VFMADD231PD Y10, Y9, Y4
+	VMASKMOVPD  32(R10), Y3, Y10
+	VFMADD231PD Y10, Y9, Y5
+
+overwrite31:
+	VMASKMOVPD Y4, Y2, (R10)
+	VMASKMOVPD Y5, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       2(R12), R9
+	LEAQ       windowF64AVX2<>+0(SB), R12
+	CMPQ       80(AX), $0x01
+	JNE        upper32
+	INCQ       R9
+	MOVQ       $0x00000008, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R12
+	SHLQ       $0x03, R9
+	SUBQ       R9, R12
+	JMP        masked33
+
+upper32:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x03, R9
+	SUBQ    R9, R12
+
+masked33:
+	VMOVDQU     (R12), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPD      Y8, Y6, Y6
+	VMULPD      Y8, Y7, Y7
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite34
+	VMASKMOVPD  (R10), Y2, Y1
+	VFMADD231PD Y1, Y9, Y6
+	VMASKMOVPD  32(R10), Y0, Y1
+	VFMADD231PD Y1, Y9, Y7
+
+overwrite34:
+	VMASKMOVPD Y6, Y2, (R10)
+	VMASKMOVPD Y7, Y0, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone7
+
+tail23:
+	CMPQ   R11, $0x00000002
+	JL     tail35
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed37
+
+sum36:
+	VMASKMOVPD   (R13), Y0, Y6
+	VMASKMOVPD   32(R13), Y1, Y7
+	VBROADCASTSD (R9), Y8
+	VFMADD231PD  Y8, Y6, Y2
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R9)(CX*1), Y8
+	VFMADD231PD  Y8, Y6, Y4
+	VFMADD231PD  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum36
+
+summed37:
+	VBROADCASTSD 96(AX), Y6
+	VBROADCASTSD 104(AX), Y7
+	LEAQ         (R12), R9
+	LEAQ         windowF64AVX2<>+0(SB), R13
+	CMPQ         80(AX), $0x01
+	JNE          upper38
+	INCQ         R9
+	MOVQ         $0x00000008, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R13
+	SHLQ         $0x03, R9
+	SUBQ         R9, R13
+	JMP          masked39
+
+upper38:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x03, R9
+	SUBQ    R9, R13
+
+masked39:
+	VMOVDQU     (R13), Y8
+	VANDPS      Y0, Y8, Y8
+	VMOVDQU     32(R13), Y9
+	VANDPS      Y1, Y9, Y9
+	VMULPD      Y6, Y2, Y2
+	VMULPD      Y6, Y3, Y3
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite40
+	VMASKMOVPD  (R10), Y8, Y10
+	VFMADD231PD Y10, Y7, Y2
+	VMASKMOVPD  32(R10), Y9, Y10
+	VFMADD231PD Y10, Y7, Y3
+
+overwrite40:
+	VMASKMOVPD Y2, Y8, (R10)
+	VMASKMOVPD Y3, Y9, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R9
+	LEAQ       windowF64AVX2<>+0(SB), R12
+	CMPQ       80(AX), $0x01
+	JNE        upper41
+	INCQ       R9
+	MOVQ       $0x00000008, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R12
+	SHLQ       $0x03, R9
+	SUBQ       R9, R12
+	JMP        masked42
+
+upper41:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x03, R9
+	SUBQ    R9, R12
+
+masked42:
+	VMOVDQU     (R12), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPD      Y6, Y4, Y4
+	VMULPD      Y6, Y5, Y5
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite43
+	VMASKMOVPD  (R10), Y2, Y1
+	VFMADD231PD Y1, Y7, Y4
+	VMASKMOVPD  32(R10), Y0, Y1
+	VFMADD231PD Y1, Y7, Y5
+
+overwrite43:
+	VMASKMOVPD Y4, Y2, (R10)
+	VMASKMOVPD Y5, Y0, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone7
+
+tail35:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone7
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed45
+
+sum44:
+	VMASKMOVPD   (R13), Y0, Y4
+	VMASKMOVPD   32(R13), Y1, Y5
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y6, Y4, Y2
+	VFMADD231PD  Y6, Y5, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum44
+
+summed45:
+	VBROADCASTSD 96(AX), Y4
+	VBROADCASTSD 104(AX), Y5
+	LEAQ         (R12), R9
+	LEAQ         windowF64AVX2<>+0(SB), R12
+	CMPQ         80(AX), $0x01
+	JNE          upper46
+	INCQ         R9
+	MOVQ         $0x00000008, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R12
+	SHLQ         $0x03, R9
+	SUBQ         R9, R12
+	JMP          masked47
+
+upper46:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x03, R9
+	SUBQ    R9, R12
+
+masked47:
+	VMOVDQU     (R12), Y6
+	VANDPS      Y0, Y6, Y6
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPD      Y4, Y2, Y2
+	VMULPD      Y4, Y3, Y3
+	MOVQ        104(AX), R9
+	SHLQ        $0x01, R9
+	JZ          overwrite48
+	VMASKMOVPD  (R10), Y6, Y1
+	VFMADD231PD Y1, Y5, Y2
+	VMASKMOVPD  32(R10), Y0, Y1
+	VFMADD231PD Y1, Y5, Y3
+
+overwrite48:
+	VMASKMOVPD Y2, Y6, (R10)
+	VMASKMOVPD Y3, Y0, 32(R10)
+	ADDQ       DI, R10
+
+rowsDone7:
+	ADDQ $0x00000040, (SP)
+	ADDQ $0x00000040, 8(SP)
+	SUBQ $0x00000008, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF64AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	MOVQ    R8, R10
+	IMUL3Q  $0x00000008, R10, R10
+	SUBQ    R10, R9
+	VMOVDQU (R9), Y0
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+	MOVQ    32(AX), R12
+	SUBQ    R8, R12
+	CMPQ    80(AX), $0x01
+	JNE     upper49
+	SUBQ    R12, R11
+	MOVQ    R12, R8
+	IMULQ   CX, R8
+	ADDQ    R8, R9
+	MOVQ    R12, R8
+	IMULQ   DI, R8
+	ADDQ    R8, R10
+	XORQ    R8, R8
+	JMP     restricted50
+
+upper49:
+	LEAQ    8(R12), R8
+	CMPQ    R11, R8
+	CMOVQGT R8, R11
+	XORQ    R8, R8
+	SUBQ    R12, R8
+
+restricted50:
+rows51:
+	CMPQ   R11, $0x00000004
+	JL     tail53
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   40(AX), R14
+	MOVQ   R9, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed55
+
+sum54:
+	VMASKMOVPD   (R13), Y0, Y5
+	VBROADCASTSD (R12), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (R12)(CX*1), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R12)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R12)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R12
+	ADDQ         SI, R13
+	DECQ         R14
+	JNZ          sum54
+
+summed55:
+	VBROADCASTSD 96(AX), Y5
+	VBROADCASTSD 104(AX), Y6
+	LEAQ         (R8), R12
+	LEAQ         windowF64AVX2<>+0(SB), R14
+	CMPQ         80(AX), $0x01
+	JNE          upper56
+	INCQ         R12
+	MOVQ         $0x00000008, R13
+	CMPQ         R12, R13
+	CMOVQGT      R13, R12
+	ADDQ         $0x00000080, R14
+	SHLQ         $0x03, R12
+	SUBQ         R12, R14
+	JMP          masked57
+
+upper56:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x03, R12
+	SUBQ    R12, R14
+
+masked57:
+	VMOVDQU     (R14), Y7
+	VANDPS      Y0, Y7, Y7
+	VMULPD      Y5, Y1, Y1
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite58
+	VMASKMOVPD  (R10), Y7, Y8
+	VFMADD231PD Y8, Y6, Y1
+
+overwrite58:
+	VMASKMOVPD Y1, Y7, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), R12
+	LEAQ       windowF64AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper59
+	INCQ       R12
+	MOVQ       $0x00000008, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x03, R12
+	SUBQ       R12, R14
+	JMP        masked60
+
+upper59:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x03, R12
+	SUBQ    R12, R14
+
+masked60:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y5, Y2, Y2
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite61
+	VMASKMOVPD  (R10), Y1, Y7
+	VFMADD231PD Y7, Y6, Y2
+
+overwrite61:
+	VMASKMOVPD Y2, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       2(R8), R12
+	LEAQ       windowF64AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper62
+	INCQ       R12
+	MOVQ       $0x00000008, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x03, R12
+	SUBQ       R12, R14
+	JMP        masked63
+
+upper62:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x03, R12
+	SUBQ    R12, R14
+
+masked63:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y5, Y3, Y3
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite64
+	VMASKMOVPD  (R10), Y1, Y2
+	VFMADD231PD Y2, Y6, Y3
+
+overwrite64:
+	VMASKMOVPD Y3, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       3(R8), R12
+	LEAQ       windowF64AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper65
+	INCQ       R12
+	MOVQ       $0x00000008, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x03, R12
+	SUBQ       R12, R14
+	JMP        masked66
+
+upper65:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x03, R12
+	SUBQ    R12, R14
+
+masked66:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y5, Y4, Y4
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite67
+	VMASKMOVPD  (R10), Y1, Y2
+	VFMADD231PD Y2, Y6, Y4
+
+overwrite67:
+	VMASKMOVPD Y4, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	ADDQ       $0x00000004, R8
+	SUBQ       $0x00000004, R11
+	JMP        rows51
+
+tail53:
+	CMPQ   R11, $0x00000003
+	JL     tail68
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R11
+	TESTQ  DX, DX
+	JLE    summed70
+
+sum69:
+	VMASKMOVPD   (R11), Y0, Y4
+	VBROADCASTSD (R9), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (R9)(CX*1), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (R9)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R11
+	DECQ         DX
+	JNZ          sum69
+
+summed70:
+	VBROADCASTSD 96(AX), Y4
+	VBROADCASTSD 104(AX), Y5
+	LEAQ         (R8), CX
+	LEAQ         windowF64AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper71
+	INCQ         CX
+	MOVQ         $0x00000008, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x03, CX
+	SUBQ         CX, BX
+	JMP          masked72
+
+upper71:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked72:
+	VMOVDQU     (BX), Y6
+	VANDPS      Y0, Y6, Y6
+	VMULPD      Y4, Y1, Y1
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite73
+	VMASKMOVPD  (R10), Y6, Y7
+	VFMADD231PD Y7, Y5, Y1
+
+overwrite73:
+	VMASKMOVPD Y1, Y6, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), CX
+	LEAQ       windowF64AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper74
+	INCQ       CX
+	MOVQ       $0x00000008, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x03, CX
+	SUBQ       CX, BX
+	JMP        masked75
+
+upper74:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked75:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y4, Y2, Y2
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite76
+	VMASKMOVPD  (R10), Y1, Y6
+	VFMADD231PD Y6, Y5, Y2
+
+overwrite76:
+	VMASKMOVPD Y2, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       2(R8), CX
+	LEAQ       windowF64AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper77
+	INCQ       CX
+	MOVQ       $0x00000008, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x03, CX
+	SUBQ       CX, BX
+	JMP        masked78
+
+upper77:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked78:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y4, Y3, Y3
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite79
+	VMASKMOVPD  (R10), Y1, Y0
+	VFMADD231PD Y0, Y5, Y3
+
+overwrite79:
+	VMASKMOVPD Y3, Y1, (R10)
+	ADDQ       DI, R10
+	JMP        rowsDone52
+
+tail68:
+	CMPQ   R11, $0x00000002
+	JL     tail80
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R11
+	TESTQ  DX, DX
+	JLE    summed82
+
+sum81:
+	VMASKMOVPD   (R11), Y0, Y3
+	VBROADCASTSD (R9), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (R9)(CX*1), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R9
+	ADDQ         SI, R11
+	DECQ         DX
+	JNZ          sum81
+
+summed82:
+	VBROADCASTSD 96(AX), Y3
+	VBROADCASTSD 104(AX), Y4
+	LEAQ         (R8), CX
+	LEAQ         windowF64AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper83
+	INCQ         CX
+	MOVQ         $0x00000008, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x03, CX
+	SUBQ         CX, BX
+	JMP          masked84
+
+upper83:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked84:
+	VMOVDQU     (BX), Y5
+	VANDPS      Y0, Y5, Y5
+	VMULPD      Y3, Y1, Y1
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite85
+	VMASKMOVPD  (R10), Y5, Y6
+	VFMADD231PD Y6, Y4, Y1
+
+overwrite85:
+	VMASKMOVPD Y1, Y5, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), CX
+	LEAQ       windowF64AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper86
+	INCQ       CX
+	MOVQ       $0x00000008, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x03, CX
+	SUBQ       CX, BX
+	JMP        masked87
+
+upper86:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked87:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPD      Y3, Y2, Y2
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite88
+	VMASKMOVPD  (R10), Y1, Y0
+	VFMADD231PD Y0, Y4, Y2
+
+overwrite88:
+	VMASKMOVPD Y2, Y1, (R10)
+	ADDQ       DI, R10
+	JMP        rowsDone52
+
+tail80:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone52
+	VXORPS Y1, Y1, Y1
+	MOVQ   40(AX), CX
+	MOVQ   R9, DX
+	MOVQ   8(SP), R9
+	TESTQ  CX, CX
+	JLE    summed90
+
+sum89:
+	VMASKMOVPD   (R9), Y0, Y2
+	VBROADCASTSD (DX), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, R9
+	DECQ         CX
+	JNZ          sum89
+
+summed90:
+	VBROADCASTSD 96(AX), Y2
+	VBROADCASTSD 104(AX), Y3
+	LEAQ         (R8), CX
+	LEAQ         windowF64AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper91
+	INCQ         CX
+	MOVQ         $0x00000008, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x03, CX
+	SUBQ         CX, BX
+	JMP          masked92
+
+upper91:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x03, CX
+	SUBQ    CX, BX
+
+masked92:
+	VMOVDQU     (BX), Y4
+	VANDPS      Y0, Y4, Y4
+	VMULPD      Y2, Y1, Y1
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite93
+	VMASKMOVPD  (R10), Y4, Y0
+	VFMADD231PD Y0, Y3, Y1
+
+overwrite93:
+	VMASKMOVPD Y1, Y4, (R10)
+	ADDQ       DI, R10
+
+rowsDone52:
+end3:
+	VZEROUPPER
+	RET
+
+DATA windowF64AVX2<>+0(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+8(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+16(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+24(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+32(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+40(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+48(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+56(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+64(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+72(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+80(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+88(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+96(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+104(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+112(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+120(SB)/8, $0xffffffffffffffff
+DATA windowF64AVX2<>+128(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+136(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+144(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+152(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+160(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+168(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+176(SB)/8, $0x0000000000000000
+DATA windowF64AVX2<>+184(SB)/8, $0x0000000000000000
+GLOBL windowF64AVX2<>(SB), RODATA|NOPTR, $192
+
+// func syrkDirectF32AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·syrkDirectF32AVX2(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 64(AX), SI
+	MOVQ 72(AX), DI
+	SHLQ $0x02, SI
+	SHLQ $0x02, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), R9
+	MOVQ R9, (SP)
+	MOVQ 8(AX), R9
+	MOVQ R9, 8(SP)
+
+panel1:
+	CMPQ    R8, $0x00000008
+	JLE     narrow2
+	MOVQ    R8, R9
+	MOVQ    $0x00000010, R10
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	LEAQ    columnsF32AVX2<>+0(SB), R10
+	ADDQ    $0x00000040, R10
+	IMUL3Q  $0x00000004, R9, R9
+	SUBQ    R9, R10
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+	MOVQ    32(AX), R13
+	SUBQ    R8, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper4
+	SUBQ    R13, R11
+	MOVQ    R13, R12
+	IMULQ   CX, R12
+	ADDQ    R12, R9
+	MOVQ    R13, R12
+	IMULQ   DI, R12
+	ADDQ    R12, R10
+	XORQ    R12, R12
+	JMP     restricted5
+
+upper4:
+	LEAQ    16(R13), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	XORQ    R12, R12
+	SUBQ    R13, R12
+
+restricted5:
+rows6:
+	CMPQ   R11, $0x00000004
+	JL     tail8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   40(AX), R15
+	MOVQ   R9, R13
+	MOVQ   8(SP), R14
+	TESTQ  R15, R15
+	JLE    summed10
+
+sum9:
+	VMASKMOVPS   (R14), Y0, Y10
+	VMASKMOVPS   32(R14), Y1, Y11
+	VBROADCASTSS (R13), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R13)(CX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R13)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R13)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R13
+	ADDQ         SI, R14
+	DECQ         R15
+	JNZ          sum9
+
+summed10:
+	VBROADCASTSS 96(AX), Y10
+	VBROADCASTSS 100(AX), Y11
+	LEAQ         (R12), R13
+	LEAQ         windowF32AVX2<>+0(SB), R15
+	CMPQ         80(AX), $0x01
+	JNE          upper11
+	INCQ         R13
+	MOVQ         $0x00000010, R14
+	CMPQ         R13, R14
+	CMOVQGT      R14, R13
+	ADDQ         $0x00000080, R15
+	SHLQ         $0x02, R13
+	SUBQ         R13, R15
+	JMP          masked12
+
+upper11:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x02, R13
+	SUBQ    R13, R15
+
+masked12:
+	VMOVDQU     (R15), Y12
+	VANDPS      Y0, Y12, Y12
+	VMOVDQU     32(R15), Y13
+	VANDPS      Y1, Y13, Y13
+	VMULPS      Y10, Y2, Y2
+	VMULPS      Y10, Y3, Y3
+	MOVL        100(AX), R13
+	SHLL        $0x01, R13
+	JZ          overwrite13
+	VMASKMOVPS  (R10), Y12, Y14
+	VFMADD231PS Y14, Y11, Y2
+	VMASKMOVPS  32(R10), Y13, Y14
+	VFMADD231PS Y14, Y11, Y3
+
+overwrite13:
+	VMASKMOVPS Y2, Y12, (R10)
+	VMASKMOVPS Y3, Y13, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R13
+	LEAQ       windowF32AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper14
+	INCQ       R13
+	MOVQ       $0x00000010, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x02, R13
+	SUBQ       R13, R15
+	JMP        masked15
+
+upper14:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x02, R13
+	SUBQ    R13, R15
+
+masked15:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPS      Y10, Y4, Y4
+	VMULPS      Y10, Y5, Y5
+	MOVL        100(AX), R13
+	SHLL        $0x01, R13
+	JZ          overwrite16
+	VMASKMOVPS  (R10), Y2, Y12
+	VFMADD231PS Y12, Y11, Y4
+	VMASKMOVPS  32(R10), Y3, Y12
+	VFMADD231PS Y12, Y11, Y5
+
+overwrite16:
+	VMASKMOVPS Y4, Y2, (R10)
+	VMASKMOVPS Y5, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       2(R12), R13
+	LEAQ       windowF32AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper17
+	INCQ       R13
+	MOVQ       $0x00000010, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x02, R13
+	SUBQ       R13, R15
+	JMP        masked18
+
+upper17:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x02, R13
+	SUBQ    R13, R15
+
+masked18:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPS      Y10, Y6, Y6
+	VMULPS      Y10, Y7, Y7
+	MOVL        100(AX), R13
+	SHLL        $0x01, R13
+	JZ          overwrite19
+	VMASKMOVPS  (R10), Y2, Y4
+	VFMADD231PS Y4, Y11, Y6
+	VMASKMOVPS  32(R10), Y3, Y4
+	VFMADD231PS Y4, Y11, Y7
+
+overwrite19:
+	VMASKMOVPS Y6, Y2, (R10)
+	VMASKMOVPS Y7, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       3(R12), R13
+	LEAQ       windowF32AVX2<>+0(SB), R15
+	CMPQ       80(AX), $0x01
+	JNE        upper20
+	INCQ       R13
+	MOVQ       $0x00000010, R14
+	CMPQ       R13, R14
+	CMOVQGT    R14, R13
+	ADDQ       $0x00000080, R15
+	SHLQ       $0x02, R13
+	SUBQ       R13, R15
+	JMP        masked21
+
+upper20:
+	XORQ    R14, R14
+	CMPQ    R13, R14
+	CMOVQLT R14, R13
+	ADDQ    $0x00000040, R15
+	SHLQ    $0x02, R13
+	SUBQ    R13, R15
+
+masked21:
+	VMOVDQU     (R15), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R15), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPS      Y10, Y8, Y8
+	VMULPS      Y10, Y9, Y9
+	MOVL        100(AX), R13
+	SHLL        $0x01, R13
+	JZ          overwrite22
+	VMASKMOVPS  (R10), Y2, Y4
+	VFMADD231PS Y4, Y11, Y8
+	VMASKMOVPS  32(R10), Y3, Y4
+	VFMADD231PS Y4, Y11, Y9
+
+overwrite22:
+	VMASKMOVPS Y8, Y2, (R10)
+	VMASKMOVPS Y9, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	ADDQ       $0x00000004, R12
+	SUBQ       $0x00000004, R11
+	JMP        rows6
+
+tail8:
+	CMPQ   R11, $0x00000003
+	JL     tail23
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMASKMOVPS   (R13), Y0, Y8
+	VMASKMOVPS   32(R13), Y1, Y9
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R9)(CX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R9)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSS 96(AX), Y8
+	VBROADCASTSS 100(AX), Y9
+	LEAQ         (R12), R9
+	LEAQ         windowF32AVX2<>+0(SB), R13
+	CMPQ         80(AX), $0x01
+	JNE          upper26
+	INCQ         R9
+	MOVQ         $0x00000010, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R13
+	SHLQ         $0x02, R9
+	SUBQ         R9, R13
+	JMP          masked27
+
+upper26:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x02, R9
+	SUBQ    R9, R13
+
+masked27:
+	VMOVDQU     (R13), Y10
+	VANDPS      Y0, Y10, Y10
+	VMOVDQU     32(R13), Y11
+	VANDPS      Y1, Y11, Y11
+	VMULPS      Y8, Y2, Y2
+	VMULPS      Y8, Y3, Y3
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite28
+	VMASKMOVPS  (R10), Y10, Y12
+	VFMADD231PS Y12, Y9, Y2
+	VMASKMOVPS  32(R10), Y11, Y12
+	VFMADD231PS Y12, Y9, Y3
+
+overwrite28:
+	VMASKMOVPS Y2, Y10, (R10)
+	VMASKMOVPS Y3, Y11, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R9
+	LEAQ       windowF32AVX2<>+0(SB), R13
+	CMPQ       80(AX), $0x01
+	JNE        upper29
+	INCQ       R9
+	MOVQ       $0x00000010, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R13
+	SHLQ       $0x02, R9
+	SUBQ       R9, R13
+	JMP        masked30
+
+upper29:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x02, R9
+	SUBQ    R9, R13
+
+masked30:
+	VMOVDQU     (R13), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R13), Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPS      Y8, Y4, Y4
+	VMULPS      Y8, Y5, Y5
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite31
+	VMASKMOVPS  (R10), Y2, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VMASKMOVPS  32(R10), Y3, Y10
+	VFMADD231PS Y10, Y9, Y5
+
+overwrite31:
+	VMASKMOVPS Y4, Y2, (R10)
+	VMASKMOVPS Y5, Y3, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       2(R12), R9
+	LEAQ       windowF32AVX2<>+0(SB), R12
+	CMPQ       80(AX), $0x01
+	JNE        upper32
+	INCQ       R9
+	MOVQ       $0x00000010, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R12
+	SHLQ       $0x02, R9
+	SUBQ       R9, R12
+	JMP        masked33
+
+upper32:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x02, R9
+	SUBQ    R9, R12
+
+masked33:
+	VMOVDQU     (R12), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPS      Y8, Y6, Y6
+	VMULPS      Y8, Y7, Y7
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite34
+	VMASKMOVPS  (R10), Y2, Y1
+	VFMADD231PS Y1, Y9, Y6
+	VMASKMOVPS  32(R10), Y0, Y1
+	VFMADD231PS Y1, Y9, Y7
+
+overwrite34:
+	VMASKMOVPS Y6, Y2, (R10)
+	VMASKMOVPS Y7, Y0, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone7
+
+tail23:
+	CMPQ   R11, $0x00000002
+	JL     tail35
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed37
+
+sum36:
+	VMASKMOVPS   (R13), Y0, Y6
+	VMASKMOVPS   32(R13), Y1, Y7
+	VBROADCASTSS (R9), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R9)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum36
+
+summed37:
+	VBROADCASTSS 96(AX), Y6
+	VBROADCASTSS 100(AX), Y7
+	LEAQ         (R12), R9
+	LEAQ         windowF32AVX2<>+0(SB), R13
+	CMPQ         80(AX), $0x01
+	JNE          upper38
+	INCQ         R9
+	MOVQ         $0x00000010, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R13
+	SHLQ         $0x02, R9
+	SUBQ         R9, R13
+	JMP          masked39
+
+upper38:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R13
+	SHLQ    $0x02, R9
+	SUBQ    R9, R13
+
+masked39:
+	VMOVDQU     (R13), Y8
+	VANDPS      Y0, Y8, Y8
+	VMOVDQU     32(R13), Y9
+	VANDPS      Y1, Y9, Y9
+	VMULPS      Y6, Y2, Y2
+	VMULPS      Y6, Y3, Y3
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite40
+	VMASKMOVPS  (R10), Y8, Y10
+	VFMADD231PS Y10, Y7, Y2
+	VMASKMOVPS  32(R10), Y9, Y10
+	VFMADD231PS Y10, Y7, Y3
+
+overwrite40:
+	VMASKMOVPS Y2, Y8, (R10)
+	VMASKMOVPS Y3, Y9, 32(R10)
+	ADDQ       DI, R10
+	LEAQ       1(R12), R9
+	LEAQ       windowF32AVX2<>+0(SB), R12
+	CMPQ       80(AX), $0x01
+	JNE        upper41
+	INCQ       R9
+	MOVQ       $0x00000010, R11
+	CMPQ       R9, R11
+	CMOVQGT    R11, R9
+	ADDQ       $0x00000080, R12
+	SHLQ       $0x02, R9
+	SUBQ       R9, R12
+	JMP        masked42
+
+upper41:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x02, R9
+	SUBQ    R9, R12
+
+masked42:
+	VMOVDQU     (R12), Y2
+	VANDPS      Y0, Y2, Y2
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPS      Y6, Y4, Y4
+	VMULPS      Y6, Y5, Y5
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite43
+	VMASKMOVPS  (R10), Y2, Y1
+	VFMADD231PS Y1, Y7, Y4
+	VMASKMOVPS  32(R10), Y0, Y1
+	VFMADD231PS Y1, Y7, Y5
+
+overwrite43:
+	VMASKMOVPS Y4, Y2, (R10)
+	VMASKMOVPS Y5, Y0, 32(R10)
+	ADDQ       DI, R10
+	JMP        rowsDone7
+
+tail35:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone7
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R13
+	TESTQ  R11, R11
+	JLE    summed45
+
+sum44:
+	VMASKMOVPS   (R13), Y0, Y4
+	VMASKMOVPS   32(R13), Y1, Y5
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R13
+	DECQ         R11
+	JNZ          sum44
+
+summed45:
+	VBROADCASTSS 96(AX), Y4
+	VBROADCASTSS 100(AX), Y5
+	LEAQ         (R12), R9
+	LEAQ         windowF32AVX2<>+0(SB), R12
+	CMPQ         80(AX), $0x01
+	JNE          upper46
+	INCQ         R9
+	MOVQ         $0x00000010, R11
+	CMPQ         R9, R11
+	CMOVQGT      R11, R9
+	ADDQ         $0x00000080, R12
+	SHLQ         $0x02, R9
+	SUBQ         R9, R12
+	JMP          masked47
+
+upper46:
+	XORQ    R11, R11
+	CMPQ    R9, R11
+	CMOVQLT R11, R9
+	ADDQ    $0x00000040, R12
+	SHLQ    $0x02, R9
+	SUBQ    R9, R12
+
+masked47:
+	VMOVDQU     (R12), Y6
+	VANDPS      Y0, Y6, Y6
+	VMOVDQU     32(R12), Y0
+	VANDPS      Y1, Y0, Y0
+	VMULPS      Y4, Y2, Y2
+	VMULPS      Y4, Y3, Y3
+	MOVL        100(AX), R9
+	SHLL        $0x01, R9
+	JZ          overwrite48
+	VMASKMOVPS  (R10), Y6, Y1
+	VFMADD231PS Y1, Y5, Y2
+	VMASKMOVPS  32(R10), Y0, Y1
+	VFMADD231PS Y1, Y5, Y3
+
+overwrite48:
+	VMASKMOVPS Y2, Y6, (R10)
+	VMASKMOVPS Y3, Y0, 32(R10)
+	ADDQ       DI, R10
+
+rowsDone7:
+	ADDQ $0x00000040, (SP)
+	ADDQ $0x00000040, 8(SP)
+	SUBQ $0x00000010, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF32AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	MOVQ    R8, R10
+	IMUL3Q  $0x00000004, R10, R10
+	SUBQ    R10, R9
+	VMOVDQU (R9), Y0
+	MOVQ    (AX), R9
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+	MOVQ    32(AX), R12
+	SUBQ    R8, R12
+	CMPQ    80(AX), $0x01
+	JNE     upper49
+	SUBQ    R12, R11
+	MOVQ    R12, R8
+	IMULQ   CX, R8
+	ADDQ    R8, R9
+	MOVQ    R12, R8
+	IMULQ   DI, R8
+	ADDQ    R8, R10
+	XORQ    R8, R8
+	JMP     restricted50
+
+upper49:
+	LEAQ    16(R12), R8
+	CMPQ    R11, R8
+	CMOVQGT R8, R11
+	XORQ    R8, R8
+	SUBQ    R12, R8
+
+restricted50:
+rows51:
+	CMPQ   R11, $0x00000004
+	JL     tail53
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   40(AX), R14
+	MOVQ   R9, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed55
+
+sum54:
+	VMASKMOVPS   (R13), Y0, Y5
+	VBROADCASTSS (R12), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (R12)(CX*1), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R12)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R12)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R12
+	ADDQ         SI, R13
+	DECQ         R14
+	JNZ          sum54
+
+summed55:
+	VBROADCASTSS 96(AX), Y5
+	VBROADCASTSS 100(AX), Y6
+	LEAQ         (R8), R12
+	LEAQ         windowF32AVX2<>+0(SB), R14
+	CMPQ         80(AX), $0x01
+	JNE          upper56
+	INCQ         R12
+	MOVQ         $0x00000010, R13
+	CMPQ         R12, R13
+	CMOVQGT      R13, R12
+	ADDQ         $0x00000080, R14
+	SHLQ         $0x02, R12
+	SUBQ         R12, R14
+	JMP          masked57
+
+upper56:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x02, R12
+	SUBQ    R12, R14
+
+masked57:
+	VMOVDQU     (R14), Y7
+	VANDPS      Y0, Y7, Y7
+	VMULPS      Y5, Y1, Y1
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite58
+	VMASKMOVPS  (R10), Y7, Y8
+	VFMADD231PS Y8, Y6, Y1
+
+overwrite58:
+	VMASKMOVPS Y1, Y7, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), R12
+	LEAQ       windowF32AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper59
+	INCQ       R12
+	MOVQ       $0x00000010, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x02, R12
+	SUBQ       R12, R14
+	JMP        masked60
+
+upper59:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x02, R12
+	SUBQ    R12, R14
+
+masked60:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y5, Y2, Y2
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite61
+	VMASKMOVPS  (R10), Y1, Y7
+	VFMADD231PS Y7, Y6, Y2
+
+overwrite61:
+	VMASKMOVPS Y2, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       2(R8), R12
+	LEAQ       windowF32AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper62
+	INCQ       R12
+	MOVQ       $0x00000010, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x02, R12
+	SUBQ       R12, R14
+	JMP        masked63
+
+upper62:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x02, R12
+	SUBQ    R12, R14
+
+masked63:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y5, Y3, Y3
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite64
+	VMASKMOVPS  (R10), Y1, Y2
+	VFMADD231PS Y2, Y6, Y3
+
+overwrite64:
+	VMASKMOVPS Y3, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       3(R8), R12
+	LEAQ       windowF32AVX2<>+0(SB), R14
+	CMPQ       80(AX), $0x01
+	JNE        upper65
+	INCQ       R12
+	MOVQ       $0x00000010, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	ADDQ       $0x00000080, R14
+	SHLQ       $0x02, R12
+	SUBQ       R12, R14
+	JMP        masked66
+
+upper65:
+	XORQ    R13, R13
+	CMPQ    R12, R13
+	CMOVQLT R13, R12
+	ADDQ    $0x00000040, R14
+	SHLQ    $0x02, R12
+	SUBQ    R12, R14
+
+masked66:
+	VMOVDQU     (R14), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y5, Y4, Y4
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite67
+	VMASKMOVPS  (R10), Y1, Y2
+	VFMADD231PS Y2, Y6, Y4
+
+overwrite67:
+	VMASKMOVPS Y4, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       (R9)(CX*4), R9
+	ADDQ       $0x00000004, R8
+	SUBQ       $0x00000004, R11
+	JMP        rows51
+
+tail53:
+	CMPQ   R11, $0x00000003
+	JL     tail68
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R11
+	TESTQ  DX, DX
+	JLE    summed70
+
+sum69:
+	VMASKMOVPS   (R11), Y0, Y4
+	VBROADCASTSS (R9), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (R9)(CX*1), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (R9)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, R9
+	ADDQ         SI, R11
+	DECQ         DX
+	JNZ          sum69
+
+summed70:
+	VBROADCASTSS 96(AX), Y4
+	VBROADCASTSS 100(AX), Y5
+	LEAQ         (R8), CX
+	LEAQ         windowF32AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper71
+	INCQ         CX
+	MOVQ         $0x00000010, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x02, CX
+	SUBQ         CX, BX
+	JMP          masked72
+
+upper71:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked72:
+	VMOVDQU     (BX), Y6
+	VANDPS      Y0, Y6, Y6
+	VMULPS      Y4, Y1, Y1
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite73
+	VMASKMOVPS  (R10), Y6, Y7
+	VFMADD231PS Y7, Y5, Y1
+
+overwrite73:
+	VMASKMOVPS Y1, Y6, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), CX
+	LEAQ       windowF32AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper74
+	INCQ       CX
+	MOVQ       $0x00000010, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	JMP        masked75
+
+upper74:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked75:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y4, Y2, Y2
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite76
+	VMASKMOVPS  (R10), Y1, Y6
+	VFMADD231PS Y6, Y5, Y2
+
+overwrite76:
+	VMASKMOVPS Y2, Y1, (R10)
+	ADDQ       DI, R10
+	LEAQ       2(R8), CX
+	LEAQ       windowF32AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper77
+	INCQ       CX
+	MOVQ       $0x00000010, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	JMP        masked78
+
+upper77:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked78:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y4, Y3, Y3
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite79
+	VMASKMOVPS  (R10), Y1, Y0
+	VFMADD231PS Y0, Y5, Y3
+
+overwrite79:
+	VMASKMOVPS Y3, Y1, (R10)
+	ADDQ       DI, R10
+	JMP        rowsDone52
+
+tail68:
+	CMPQ   R11, $0x00000002
+	JL     tail80
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), R11
+	TESTQ  DX, DX
+	JLE    summed82
+
+sum81:
+	VMASKMOVPS   (R11), Y0, Y3
+	VBROADCASTSS (R9), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (R9)(CX*1), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R9
+	ADDQ         SI, R11
+	DECQ         DX
+	JNZ          sum81
+
+summed82:
+	VBROADCASTSS 96(AX), Y3
+	VBROADCASTSS 100(AX), Y4
+	LEAQ         (R8), CX
+	LEAQ         windowF32AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper83
+	INCQ         CX
+	MOVQ         $0x00000010, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x02, CX
+	SUBQ         CX, BX
+	JMP          masked84
+
+upper83:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked84:
+	VMOVDQU     (BX), Y5
+	VANDPS      Y0, Y5, Y5
+	VMULPS      Y3, Y1, Y1
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite85
+	VMASKMOVPS  (R10), Y5, Y6
+	VFMADD231PS Y6, Y4, Y1
+
+overwrite85:
+	VMASKMOVPS Y1, Y5, (R10)
+	ADDQ       DI, R10
+	LEAQ       1(R8), CX
+	LEAQ       windowF32AVX2<>+0(SB), BX
+	CMPQ       80(AX), $0x01
+	JNE        upper86
+	INCQ       CX
+	MOVQ       $0x00000010, DX
+	CMPQ       CX, DX
+	CMOVQGT    DX, CX
+	ADDQ       $0x00000080, BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	JMP        masked87
+
+upper86:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked87:
+	VMOVDQU     (BX), Y1
+	VANDPS      Y0, Y1, Y1
+	VMULPS      Y3, Y2, Y2
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite88
+	VMASKMOVPS  (R10), Y1, Y0
+	VFMADD231PS Y0, Y4, Y2
+
+overwrite88:
+	VMASKMOVPS Y2, Y1, (R10)
+	ADDQ       DI, R10
+	JMP        rowsDone52
+
+tail80:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone52
+	VXORPS Y1, Y1, Y1
+	MOVQ   40(AX), CX
+	MOVQ   R9, DX
+	MOVQ   8(SP), R9
+	TESTQ  CX, CX
+	JLE    summed90
+
+sum89:
+	VMASKMOVPS   (R9), Y0, Y2
+	VBROADCASTSS (DX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, R9
+	DECQ         CX
+	JNZ          sum89
+
+summed90:
+	VBROADCASTSS 96(AX), Y2
+	VBROADCASTSS 100(AX), Y3
+	LEAQ         (R8), CX
+	LEAQ         windowF32AVX2<>+0(SB), BX
+	CMPQ         80(AX), $0x01
+	JNE          upper91
+	INCQ         CX
+	MOVQ         $0x00000010, DX
+	CMPQ         CX, DX
+	CMOVQGT      DX, CX
+	ADDQ         $0x00000080, BX
+	SHLQ         $0x02, CX
+	SUBQ         CX, BX
+	JMP          masked92
+
+upper91:
+	XORQ    DX, DX
+	CMPQ    CX, DX
+	CMOVQLT DX, CX
+	ADDQ    $0x00000040, BX
+	SHLQ    $0x02, CX
+	SUBQ    CX, BX
+
+masked92:
+	VMOVDQU     (BX), Y4
+	VANDPS      Y0, Y4, Y4
+	VMULPS      Y2, Y1, Y1
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite93
+	VMASKMOVPS  (R10), Y4, Y0
+	VFMADD231PS Y0, Y3, Y1
+
+overwrite93:
+	VMASKMOVPS Y1, Y4, (R10)
+	ADDQ       DI, R10
+
+rowsDone52:
+end3:
+	VZEROUPPER
+	RET
+
+DATA windowF32AVX2<>+0(SB)/4, $0x00000000
+DATA windowF32AVX2<>+4(SB)/4, $0x00000000
+DATA windowF32AVX2<>+8(SB)/4, $0x00000000
+DATA windowF32AVX2<>+12(SB)/4, $0x00000000
+DATA windowF32AVX2<>+16(SB)/4, $0x00000000
+DATA windowF32AVX2<>+20(SB)/4, $0x00000000
+DATA windowF32AVX2<>+24(SB)/4, $0x00000000
+DATA windowF32AVX2<>+28(SB)/4, $0x00000000
+DATA windowF32AVX2<>+32(SB)/4, $0x00000000
+DATA windowF32AVX2<>+36(SB)/4, $0x00000000
+DATA windowF32AVX2<>+40(SB)/4, $0x00000000
+DATA windowF32AVX2<>+44(SB)/4, $0x00000000
+DATA windowF32AVX2<>+48(SB)/4, $0x00000000
+DATA windowF32AVX2<>+52(SB)/4, $0x00000000
+DATA windowF32AVX2<>+56(SB)/4, $0x00000000
+DATA windowF32AVX2<>+60(SB)/4, $0x00000000
+DATA windowF32AVX2<>+64(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+68(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+72(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+76(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+80(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+84(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+88(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+92(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+96(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+100(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+104(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+108(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+112(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+116(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+120(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+124(SB)/4, $0xffffffff
+DATA windowF32AVX2<>+128(SB)/4, $0x00000000
+DATA windowF32AVX2<>+132(SB)/4, $0x00000000
+DATA windowF32AVX2<>+136(SB)/4, $0x00000000
+DATA windowF32AVX2<>+140(SB)/4, $0x00000000
+DATA windowF32AVX2<>+144(SB)/4, $0x00000000
+DATA windowF32AVX2<>+148(SB)/4, $0x00000000
+DATA windowF32AVX2<>+152(SB)/4, $0x00000000
+DATA windowF32AVX2<>+156(SB)/4, $0x00000000
+DATA windowF32AVX2<>+160(SB)/4, $0x00000000
+DATA windowF32AVX2<>+164(SB)/4, $0x00000000
+DATA windowF32AVX2<>+168(SB)/4, $0x00000000
+DATA windowF32AVX2<>+172(SB)/4, $0x00000000
+DATA windowF32AVX2<>+176(SB)/4, $0x00000000
+DATA windowF32AVX2<>+180(SB)/4, $0x00000000
+DATA windowF32AVX2<>+184(SB)/4, $0x00000000
+DATA windowF32AVX2<>+188(SB)/4, $0x00000000
+GLOBL windowF32AVX2<>(SB), RODATA|NOPTR, $192
+
+// func trsmDirectF64AVX2(args *byte)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·trsmDirectF64AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x03, CX
+	SHLQ $0x03, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 72(AX), SI
+	SHLQ $0x03, SI
+	MOVQ 32(AX), DI
+	MOVQ 16(AX), R8
+	MOVQ R8, (SP)
+
+panel1:
+	CMPQ    DI, $0x00000004
+	JLE     narrow2
+	MOVQ    DI, R8
+	MOVQ    $0x00000008, R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	LEAQ    columnsF64AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000008, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	VMOVDQU 32(R9), Y1
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows4:
+	CMPQ         R10, $0x00000004
+	JL           tail6
+	VBROADCASTSD 96(AX), Y10
+	MOVQ         R9, R11
+	VMASKMOVPD   (R11), Y0, Y2
+	VMULPD       Y10, Y2, Y2
+	VMASKMOVPD   32(R11), Y1, Y3
+	VMULPD       Y10, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y4
+	VMULPD       Y10, Y4, Y4
+	VMASKMOVPD   32(R11), Y1, Y5
+	VMULPD       Y10, Y5, Y5
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y6
+	VMULPD       Y10, Y6, Y6
+	VMASKMOVPD   32(R11), Y1, Y7
+	VMULPD       Y10, Y7, Y7
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y8
+	VMULPD       Y10, Y8, Y8
+	VMASKMOVPD   32(R11), Y1, Y9
+	VMULPD       Y10, Y9, Y9
+	MOVQ         24(AX), R13
+	MOVQ         R8, R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R13
+	TESTQ        R13, R13
+	JLE          summed8
+
+sum7:
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	VBROADCASTSD (R11), Y12
+	VFNMADD231PD Y10, Y12, Y2
+	VFNMADD231PD Y11, Y12, Y3
+	VBROADCASTSD (R11)(CX*1), Y12
+	VFNMADD231PD Y10, Y12, Y4
+	VFNMADD231PD Y11, Y12, Y5
+	VBROADCASTSD (R11)(CX*2), Y12
+	VFNMADD231PD Y10, Y12, Y6
+	VFNMADD231PD Y11, Y12, Y7
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFNMADD231PD Y10, Y12, Y8
+	VFNMADD231PD Y11, Y12, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	CMPQ         88(AX), $0x00
+	JNE          divided10
+	MOVQ         (R11), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide9
+	VMOVSD       unitF64AVX2<>+0(SB), X10
+	VDIVSD       (R11), X10, X10
+	VBROADCASTSD X10, Y10
+	VMULPD       Y10, Y2, Y2
+	VMULPD       Y10, Y3, Y3
+	JMP          divided10
+
+divide9:
+	VBROADCASTSD (R11), Y10
+	VDIVPD       Y10, Y2, Y2
+	VDIVPD       Y10, Y3, Y3
+
+divided10:
+	VMASKMOVPD   Y2, Y0, (R9)
+	VMASKMOVPD   Y3, Y1, 32(R9)
+	VBROADCASTSD (R11)(CX*1), Y10
+	VFNMADD231PD Y2, Y10, Y4
+	VFNMADD231PD Y3, Y10, Y5
+	VBROADCASTSD (R11)(CX*2), Y10
+	VFNMADD231PD Y2, Y10, Y6
+	VFNMADD231PD Y3, Y10, Y7
+	VBROADCASTSD (R11)(DX*1), Y10
+	VFNMADD231PD Y2, Y10, Y8
+	VFNMADD231PD Y3, Y10, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided12
+	MOVQ         (R11)(CX*1), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide11
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R11)(CX*1), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y4, Y4
+	VMULPD       Y2, Y5, Y5
+	JMP          divided12
+
+divide11:
+	VBROADCASTSD (R11)(CX*1), Y2
+	VDIVPD       Y2, Y4, Y4
+	VDIVPD       Y2, Y5, Y5
+
+divided12:
+	VMASKMOVPD   Y4, Y0, (R9)
+	VMASKMOVPD   Y5, Y1, 32(R9)
+	VBROADCASTSD (R11)(CX*2), Y2
+	VFNMADD231PD Y4, Y2, Y6
+	VFNMADD231PD Y5, Y2, Y7
+	VBROADCASTSD (R11)(DX*1), Y2
+	VFNMADD231PD Y4, Y2, Y8
+	VFNMADD231PD Y5, Y2, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided14
+	MOVQ         (R11)(CX*2), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide13
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R11)(CX*2), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y6, Y6
+	VMULPD       Y2, Y7, Y7
+	JMP          divided14
+
+divide13:
+	VBROADCASTSD (R11)(CX*2), Y2
+	VDIVPD       Y2, Y6, Y6
+	VDIVPD       Y2, Y7, Y7
+
+divided14:
+	VMASKMOVPD   Y6, Y0, (R9)
+	VMASKMOVPD   Y7, Y1, 32(R9)
+	VBROADCASTSD (R11)(DX*1), Y2
+	VFNMADD231PD Y6, Y2, Y8
+	VFNMADD231PD Y7, Y2, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided16
+	MOVQ         (R11)(DX*1), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide15
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R11)(DX*1), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y8, Y8
+	VMULPD       Y2, Y9, Y9
+	JMP          divided16
+
+divide15:
+	VBROADCASTSD (R11)(DX*1), Y2
+	VDIVPD       Y2, Y8, Y8
+	VDIVPD       Y2, Y9, Y9
+
+divided16:
+	VMASKMOVPD Y8, Y0, (R9)
+	VMASKMOVPD Y9, Y1, 32(R9)
+	ADDQ       BX, R11
+	ADDQ       SI, R9
+	LEAQ       (R8)(CX*4), R8
+	SUBQ       $0x00000004, R10
+	JMP        rows4
+
+tail6:
+	CMPQ         R10, $0x00000003
+	JL           tail17
+	VBROADCASTSD 96(AX), Y8
+	MOVQ         R9, R11
+	VMASKMOVPD   (R11), Y0, Y2
+	VMULPD       Y8, Y2, Y2
+	VMASKMOVPD   32(R11), Y1, Y3
+	VMULPD       Y8, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y4
+	VMULPD       Y8, Y4, Y4
+	VMASKMOVPD   32(R11), Y1, Y5
+	VMULPD       Y8, Y5, Y5
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y6
+	VMULPD       Y8, Y6, Y6
+	VMASKMOVPD   32(R11), Y1, Y7
+	VMULPD       Y8, Y7, Y7
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed19
+
+sum18:
+	VMASKMOVPD   (R12), Y0, Y8
+	VMASKMOVPD   32(R12), Y1, Y9
+	VBROADCASTSD (R8), Y10
+	VFNMADD231PD Y8, Y10, Y2
+	VFNMADD231PD Y9, Y10, Y3
+	VBROADCASTSD (R8)(CX*1), Y10
+	VFNMADD231PD Y8, Y10, Y4
+	VFNMADD231PD Y9, Y10, Y5
+	VBROADCASTSD (R8)(CX*2), Y10
+	VFNMADD231PD Y8, Y10, Y6
+	VFNMADD231PD Y9, Y10, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum18
+
+summed19:
+	CMPQ         88(AX), $0x00
+	JNE          divided21
+	MOVQ         (R8), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide20
+	VMOVSD       unitF64AVX2<>+0(SB), X8
+	VDIVSD       (R8), X8, X8
+	VBROADCASTSD X8, Y8
+	VMULPD       Y8, Y2, Y2
+	VMULPD       Y8, Y3, Y3
+	JMP          divided21
+
+divide20:
+	VBROADCASTSD (R8), Y8
+	VDIVPD       Y8, Y2, Y2
+	VDIVPD       Y8, Y3, Y3
+
+divided21:
+	VMASKMOVPD   Y2, Y0, (R9)
+	VMASKMOVPD   Y3, Y1, 32(R9)
+	VBROADCASTSD (R8)(CX*1), Y8
+	VFNMADD231PD Y2, Y8, Y4
+	VFNMADD231PD Y3, Y8, Y5
+	VBROADCASTSD (R8)(CX*2), Y8
+	VFNMADD231PD Y2, Y8, Y6
+	VFNMADD231PD Y3, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided23
+	MOVQ         (R8)(CX*1), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide22
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R8)(CX*1), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y4, Y4
+	VMULPD       Y2, Y5, Y5
+	JMP          divided23
+
+divide22:
+	VBROADCASTSD (R8)(CX*1), Y2
+	VDIVPD       Y2, Y4, Y4
+	VDIVPD       Y2, Y5, Y5
+
+divided23:
+	VMASKMOVPD   Y4, Y0, (R9)
+	VMASKMOVPD   Y5, Y1, 32(R9)
+	VBROADCASTSD (R8)(CX*2), Y2
+	VFNMADD231PD Y4, Y2, Y6
+	VFNMADD231PD Y5, Y2, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided25
+	MOVQ         (R8)(CX*2), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide24
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R8)(CX*2), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y6, Y6
+	VMULPD       Y2, Y7, Y7
+	JMP          divided25
+
+divide24:
+	VBROADCASTSD (R8)(CX*2), Y2
+	VDIVPD       Y2, Y6, Y6
+	VDIVPD       Y2, Y7, Y7
+
+divided25:
+	VMASKMOVPD Y6, Y0, (R9)
+	VMASKMOVPD Y7, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+	JMP        rowsDone5
+
+tail17:
+	CMPQ         R10, $0x00000002
+	JL           tail26
+	VBROADCASTSD 96(AX), Y6
+	MOVQ         R9, R11
+	VMASKMOVPD   (R11), Y0, Y2
+	VMULPD       Y6, Y2, Y2
+	VMASKMOVPD   32(R11), Y1, Y3
+	VMULPD       Y6, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y4
+	VMULPD       Y6, Y4, Y4
+	VMASKMOVPD   32(R11), Y1, Y5
+	VMULPD       Y6, Y5, Y5
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed28
+
+sum27:
+	VMASKMOVPD   (R12), Y0, Y6
+	VMASKMOVPD   32(R12), Y1, Y7
+	VBROADCASTSD (R8), Y8
+	VFNMADD231PD Y6, Y8, Y2
+	VFNMADD231PD Y7, Y8, Y3
+	VBROADCASTSD (R8)(CX*1), Y8
+	VFNMADD231PD Y6, Y8, Y4
+	VFNMADD231PD Y7, Y8, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum27
+
+summed28:
+	CMPQ         88(AX), $0x00
+	JNE          divided30
+	MOVQ         (R8), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide29
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       (R8), X6, X6
+	VBROADCASTSD X6, Y6
+	VMULPD       Y6, Y2, Y2
+	VMULPD       Y6, Y3, Y3
+	JMP          divided30
+
+divide29:
+	VBROADCASTSD (R8), Y6
+	VDIVPD       Y6, Y2, Y2
+	VDIVPD       Y6, Y3, Y3
+
+divided30:
+	VMASKMOVPD   Y2, Y0, (R9)
+	VMASKMOVPD   Y3, Y1, 32(R9)
+	VBROADCASTSD (R8)(CX*1), Y6
+	VFNMADD231PD Y2, Y6, Y4
+	VFNMADD231PD Y3, Y6, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided32
+	MOVQ         (R8)(CX*1), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide31
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (R8)(CX*1), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y4, Y4
+	VMULPD       Y2, Y5, Y5
+	JMP          divided32
+
+divide31:
+	VBROADCASTSD (R8)(CX*1), Y2
+	VDIVPD       Y2, Y4, Y4
+	VDIVPD       Y2, Y5, Y5
+
+divided32:
+	VMASKMOVPD Y4, Y0, (R9)
+	VMASKMOVPD Y5, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+	JMP        rowsDone5
+
+tail26:
+	CMPQ         R10, $0x00000001
+	JL           rowsDone5
+	VBROADCASTSD 96(AX), Y4
+	MOVQ         R9, R11
+	VMASKMOVPD   (R11), Y0, Y2
+	VMULPD       Y4, Y2, Y2
+	VMASKMOVPD   32(R11), Y1, Y3
+	VMULPD       Y4, Y3, Y3
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed34
+
+sum33:
+	VMASKMOVPD   (R12), Y0, Y4
+	VMASKMOVPD   32(R12), Y1, Y5
+	VBROADCASTSD (R8), Y6
+	VFNMADD231PD Y4, Y6, Y2
+	VFNMADD231PD Y5, Y6, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum33
+
+summed34:
+	CMPQ         88(AX), $0x00
+	JNE          divided36
+	MOVQ         (R8), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide35
+	VMOVSD       unitF64AVX2<>+0(SB), X4
+	VDIVSD       (R8), X4, X4
+	VBROADCASTSD X4, Y4
+	VMULPD       Y4, Y2, Y2
+	VMULPD       Y4, Y3, Y3
+	JMP          divided36
+
+divide35:
+	VBROADCASTSD (R8), Y4
+	VDIVPD       Y4, Y2, Y2
+	VDIVPD       Y4, Y3, Y3
+
+divided36:
+	VMASKMOVPD Y2, Y0, (R9)
+	VMASKMOVPD Y3, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	SUBQ $0x00000008, DI
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF64AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000008, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	MOVQ    (AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    (SP), R8
+
+rows37:
+	CMPQ         R9, $0x00000004
+	JL           tail39
+	VBROADCASTSD 96(AX), Y5
+	MOVQ         R8, R10
+	VMASKMOVPD   (R10), Y0, Y1
+	VMULPD       Y5, Y1, Y1
+	ADDQ         SI, R10
+	VMASKMOVPD   (R10), Y0, Y2
+	VMULPD       Y5, Y2, Y2
+	ADDQ         SI, R10
+	VMASKMOVPD   (R10), Y0, Y3
+	VMULPD       Y5, Y3, Y3
+	ADDQ         SI, R10
+	VMASKMOVPD   (R10), Y0, Y4
+	VMULPD       Y5, Y4, Y4
+	MOVQ         24(AX), R12
+	MOVQ         DI, R10
+	MOVQ         (SP), R11
+	SUBQ         R9, R12
+	TESTQ        R12, R12
+	JLE          summed41
+
+sum40:
+	VMASKMOVPD   (R11), Y0, Y5
+	VBROADCASTSD (R10), Y6
+	VFNMADD231PD Y5, Y6, Y1
+	VBROADCASTSD (R10)(CX*1), Y6
+	VFNMADD231PD Y5, Y6, Y2
+	VBROADCASTSD (R10)(CX*2), Y6
+	VFNMADD231PD Y5, Y6, Y3
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFNMADD231PD Y5, Y6, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	CMPQ         88(AX), $0x00
+	JNE          divided43
+	MOVQ         (R10), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide42
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       (R10), X5, X5
+	VBROADCASTSD X5, Y5
+	VMULPD       Y5, Y1, Y1
+	JMP          divided43
+
+divide42:
+	VBROADCASTSD (R10), Y5
+	VDIVPD       Y5, Y1, Y1
+
+divided43:
+	VMASKMOVPD   Y1, Y0, (R8)
+	VBROADCASTSD (R10)(CX*1), Y5
+	VFNMADD231PD Y1, Y5, Y2
+	VBROADCASTSD (R10)(CX*2), Y5
+	VFNMADD231PD Y1, Y5, Y3
+	VBROADCASTSD (R10)(DX*1), Y5
+	VFNMADD231PD Y1, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided45
+	MOVQ         (R10)(CX*1), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide44
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (R10)(CX*1), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y2, Y2
+	JMP          divided45
+
+divide44:
+	VBROADCASTSD (R10)(CX*1), Y1
+	VDIVPD       Y1, Y2, Y2
+
+divided45:
+	VMASKMOVPD   Y2, Y0, (R8)
+	VBROADCASTSD (R10)(CX*2), Y1
+	VFNMADD231PD Y2, Y1, Y3
+	VBROADCASTSD (R10)(DX*1), Y1
+	VFNMADD231PD Y2, Y1, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided47
+	MOVQ         (R10)(CX*2), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide46
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (R10)(CX*2), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y3, Y3
+	JMP          divided47
+
+divide46:
+	VBROADCASTSD (R10)(CX*2), Y1
+	VDIVPD       Y1, Y3, Y3
+
+divided47:
+	VMASKMOVPD   Y3, Y0, (R8)
+	VBROADCASTSD (R10)(DX*1), Y1
+	VFNMADD231PD Y3, Y1, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided49
+	MOVQ         (R10)(DX*1), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide48
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (R10)(DX*1), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y4, Y4
+	JMP          divided49
+
+divide48:
+	VBROADCASTSD (R10)(DX*1), Y1
+	VDIVPD       Y1, Y4, Y4
+
+divided49:
+	VMASKMOVPD Y4, Y0, (R8)
+	ADDQ       BX, R10
+	ADDQ       SI, R8
+	LEAQ       (DI)(CX*4), DI
+	SUBQ       $0x00000004, R9
+	JMP        rows37
+
+tail39:
+	CMPQ         R9, $0x00000003
+	JL           tail50
+	VBROADCASTSD 96(AX), Y4
+	MOVQ         R8, DX
+	VMASKMOVPD   (DX), Y0, Y1
+	VMULPD       Y4, Y1, Y1
+	ADDQ         SI, DX
+	VMASKMOVPD   (DX), Y0, Y2
+	VMULPD       Y4, Y2, Y2
+	ADDQ         SI, DX
+	VMASKMOVPD   (DX), Y0, Y3
+	VMULPD       Y4, Y3, Y3
+	MOVQ         24(AX), DX
+	MOVQ         (SP), R10
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed52
+
+sum51:
+	VMASKMOVPD   (R10), Y0, Y4
+	VBROADCASTSD (DI), Y5
+	VFNMADD231PD Y4, Y5, Y1
+	VBROADCASTSD (DI)(CX*1), Y5
+	VFNMADD231PD Y4, Y5, Y2
+	VBROADCASTSD (DI)(CX*2), Y5
+	VFNMADD231PD Y4, Y5, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum51
+
+summed52:
+	CMPQ         88(AX), $0x00
+	JNE          divided54
+	MOVQ         (DI), DX
+	SHLQ         $0x01, DX
+	SHRQ         $0x35, DX
+	JZ           divide53
+	VMOVSD       unitF64AVX2<>+0(SB), X4
+	VDIVSD       (DI), X4, X4
+	VBROADCASTSD X4, Y4
+	VMULPD       Y4, Y1, Y1
+	JMP          divided54
+
+divide53:
+	VBROADCASTSD (DI), Y4
+	VDIVPD       Y4, Y1, Y1
+
+divided54:
+	VMASKMOVPD   Y1, Y0, (R8)
+	VBROADCASTSD (DI)(CX*1), Y4
+	VFNMADD231PD Y1, Y4, Y2
+	VBROADCASTSD (DI)(CX*2), Y4
+	VFNMADD231PD Y1, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided56
+	MOVQ         (DI)(CX*1), DX
+	SHLQ         $0x01, DX
+	SHRQ         $0x35, DX
+	JZ           divide55
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (DI)(CX*1), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y2, Y2
+	JMP          divided56
+
+divide55:
+	VBROADCASTSD (DI)(CX*1), Y1
+	VDIVPD       Y1, Y2, Y2
+
+divided56:
+	VMASKMOVPD   Y2, Y0, (R8)
+	VBROADCASTSD (DI)(CX*2), Y1
+	VFNMADD231PD Y2, Y1, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided58
+	MOVQ         (DI)(CX*2), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide57
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (DI)(CX*2), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y3, Y3
+	JMP          divided58
+
+divide57:
+	VBROADCASTSD (DI)(CX*2), Y1
+	VDIVPD       Y1, Y3, Y3
+
+divided58:
+	VMASKMOVPD Y3, Y0, (R8)
+	ADDQ       BX, DI
+	ADDQ       SI, R8
+	JMP        rowsDone38
+
+tail50:
+	CMPQ         R9, $0x00000002
+	JL           tail59
+	VBROADCASTSD 96(AX), Y3
+	MOVQ         R8, DX
+	VMASKMOVPD   (DX), Y0, Y1
+	VMULPD       Y3, Y1, Y1
+	ADDQ         SI, DX
+	VMASKMOVPD   (DX), Y0, Y2
+	VMULPD       Y3, Y2, Y2
+	MOVQ         24(AX), DX
+	MOVQ         (SP), R10
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed61
+
+sum60:
+	VMASKMOVPD   (R10), Y0, Y3
+	VBROADCASTSD (DI), Y4
+	VFNMADD231PD Y3, Y4, Y1
+	VBROADCASTSD (DI)(CX*1), Y4
+	VFNMADD231PD Y3, Y4, Y2
+	ADDQ         BX, DI
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum60
+
+summed61:
+	CMPQ         88(AX), $0x00
+	JNE          divided63
+	MOVQ         (DI), DX
+	SHLQ         $0x01, DX
+	SHRQ         $0x35, DX
+	JZ           divide62
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       (DI), X3, X3
+	VBROADCASTSD X3, Y3
+	VMULPD       Y3, Y1, Y1
+	JMP          divided63
+
+divide62:
+	VBROADCASTSD (DI), Y3
+	VDIVPD       Y3, Y1, Y1
+
+divided63:
+	VMASKMOVPD   Y1, Y0, (R8)
+	VBROADCASTSD (DI)(CX*1), Y3
+	VFNMADD231PD Y1, Y3, Y2
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided65
+	MOVQ         (DI)(CX*1), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide64
+	VMOVSD       unitF64AVX2<>+0(SB), X1
+	VDIVSD       (DI)(CX*1), X1, X1
+	VBROADCASTSD X1, Y1
+	VMULPD       Y1, Y2, Y2
+	JMP          divided65
+
+divide64:
+	VBROADCASTSD (DI)(CX*1), Y1
+	VDIVPD       Y1, Y2, Y2
+
+divided65:
+	VMASKMOVPD Y2, Y0, (R8)
+	ADDQ       BX, DI
+	ADDQ       SI, R8
+	JMP        rowsDone38
+
+tail59:
+	CMPQ         R9, $0x00000001
+	JL           rowsDone38
+	VBROADCASTSD 96(AX), Y2
+	MOVQ         R8, CX
+	VMASKMOVPD   (CX), Y0, Y1
+	VMULPD       Y2, Y1, Y1
+	MOVQ         24(AX), CX
+	MOVQ         DI, DX
+	MOVQ         (SP), DI
+	SUBQ         R9, CX
+	TESTQ        CX, CX
+	JLE          summed67
+
+sum66:
+	VMASKMOVPD   (DI), Y0, Y2
+	VBROADCASTSD (DX), Y3
+	VFNMADD231PD Y2, Y3, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         CX
+	JNZ          sum66
+
+summed67:
+	CMPQ         88(AX), $0x00
+	JNE          divided69
+	MOVQ         (DX), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide68
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       (DX), X2, X2
+	VBROADCASTSD X2, Y2
+	VMULPD       Y2, Y1, Y1
+	JMP          divided69
+
+divide68:
+	VBROADCASTSD (DX), Y2
+	VDIVPD       Y2, Y1, Y1
+
+divided69:
+	VMASKMOVPD Y1, Y0, (R8)
+	ADDQ       BX, DX
+	ADDQ       SI, R8
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+DATA unitF64AVX2<>+0(SB)/8, $0x3ff0000000000000
+GLOBL unitF64AVX2<>(SB), RODATA|NOPTR, $8
+
+// func trsmDirectF32AVX2(args *byte)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·trsmDirectF32AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 72(AX), SI
+	SHLQ $0x02, SI
+	MOVQ 32(AX), DI
+	MOVQ 16(AX), R8
+	MOVQ R8, (SP)
+
+panel1:
+	CMPQ    DI, $0x00000008
+	JLE     narrow2
+	MOVQ    DI, R8
+	MOVQ    $0x00000010, R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	LEAQ    columnsF32AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000004, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	VMOVDQU 32(R9), Y1
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows4:
+	CMPQ         R10, $0x00000004
+	JL           tail6
+	VBROADCASTSS 96(AX), Y10
+	MOVQ         R9, R11
+	VMASKMOVPS   (R11), Y0, Y2
+	VMULPS       Y10, Y2, Y2
+	VMASKMOVPS   32(R11), Y1, Y3
+	VMULPS       Y10, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y4
+	VMULPS       Y10, Y4, Y4
+	VMASKMOVPS   32(R11), Y1, Y5
+	VMULPS       Y10, Y5, Y5
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y6
+	VMULPS       Y10, Y6, Y6
+	VMASKMOVPS   32(R11), Y1, Y7
+	VMULPS       Y10, Y7, Y7
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y8
+	VMULPS       Y10, Y8, Y8
+	VMASKMOVPS   32(R11), Y1, Y9
+	VMULPS       Y10, Y9, Y9
+	MOVQ         24(AX), R13
+	MOVQ         R8, R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R13
+	TESTQ        R13, R13
+	JLE          summed8
+
+sum7:
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	VBROADCASTSS (R11), Y12
+	VFNMADD231PS Y10, Y12, Y2
+	VFNMADD231PS Y11, Y12, Y3
+	VBROADCASTSS (R11)(CX*1), Y12
+	VFNMADD231PS Y10, Y12, Y4
+	VFNMADD231PS Y11, Y12, Y5
+	VBROADCASTSS (R11)(CX*2), Y12
+	VFNMADD231PS Y10, Y12, Y6
+	VFNMADD231PS Y11, Y12, Y7
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFNMADD231PS Y10, Y12, Y8
+	VFNMADD231PS Y11, Y12, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	CMPQ         88(AX), $0x00
+	JNE          divided10
+	MOVL         (R11), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide9
+	VMOVSS       unitF32AVX2<>+0(SB), X10
+	VDIVSS       (R11), X10, X10
+	VBROADCASTSS X10, Y10
+	VMULPS       Y10, Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	JMP          divided10
+
+divide9:
+	VBROADCASTSS (R11), Y10
+	VDIVPS       Y10, Y2, Y2
+	VDIVPS       Y10, Y3, Y3
+
+divided10:
+	VMASKMOVPS   Y2, Y0, (R9)
+	VMASKMOVPS   Y3, Y1, 32(R9)
+	VBROADCASTSS (R11)(CX*1), Y10
+	VFNMADD231PS Y2, Y10, Y4
+	VFNMADD231PS Y3, Y10, Y5
+	VBROADCASTSS (R11)(CX*2), Y10
+	VFNMADD231PS Y2, Y10, Y6
+	VFNMADD231PS Y3, Y10, Y7
+	VBROADCASTSS (R11)(DX*1), Y10
+	VFNMADD231PS Y2, Y10, Y8
+	VFNMADD231PS Y3, Y10, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided12
+	MOVL         (R11)(CX*1), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide11
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R11)(CX*1), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y5, Y5
+	JMP          divided12
+
+divide11:
+	VBROADCASTSS (R11)(CX*1), Y2
+	VDIVPS       Y2, Y4, Y4
+	VDIVPS       Y2, Y5, Y5
+
+divided12:
+	VMASKMOVPS   Y4, Y0, (R9)
+	VMASKMOVPS   Y5, Y1, 32(R9)
+	VBROADCASTSS (R11)(CX*2), Y2
+	VFNMADD231PS Y4, Y2, Y6
+	VFNMADD231PS Y5, Y2, Y7
+	VBROADCASTSS (R11)(DX*1), Y2
+	VFNMADD231PS Y4, Y2, Y8
+	VFNMADD231PS Y5, Y2, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided14
+	MOVL         (R11)(CX*2), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide13
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R11)(CX*2), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y6, Y6
+	VMULPS       Y2, Y7, Y7
+	JMP          divided14
+
+divide13:
+	VBROADCASTSS (R11)(CX*2), Y2
+	VDIVPS       Y2, Y6, Y6
+	VDIVPS       Y2, Y7, Y7
+
+divided14:
+	VMASKMOVPS   Y6, Y0, (R9)
+	VMASKMOVPS   Y7, Y1, 32(R9)
+	VBROADCASTSS (R11)(DX*1), Y2
+	VFNMADD231PS Y6, Y2, Y8
+	VFNMADD231PS Y7, Y2, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided16
+	MOVL         (R11)(DX*1), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide15
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R11)(DX*1), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y8, Y8
+	VMULPS       Y2, Y9, Y9
+	JMP          divided16
+
+divide15:
+	VBROADCASTSS (R11)(DX*1), Y2
+	VDIVPS       Y2, Y8, Y8
+	VDIVPS       Y2, Y9, Y9
+
+divided16:
+	VMASKMOVPS Y8, Y0, (R9)
+	VMASKMOVPS Y9, Y1, 32(R9)
+	ADDQ       BX, R11
+	ADDQ       SI, R9
+	LEAQ       (R8)(CX*4), R8
+	SUBQ       $0x00000004, R10
+	JMP        rows4
+
+tail6:
+	CMPQ         R10, $0x00000003
+	JL           tail17
+	VBROADCASTSS 96(AX), Y8
+	MOVQ         R9, R11
+	VMASKMOVPS   (R11), Y0, Y2
+	VMULPS       Y8, Y2, Y2
+	VMASKMOVPS   32(R11), Y1, Y3
+	VMULPS       Y8, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y4
+	VMULPS       Y8, Y4, Y4
+	VMASKMOVPS   32(R11), Y1, Y5
+	VMULPS       Y8, Y5, Y5
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y6
+	VMULPS       Y8, Y6, Y6
+	VMASKMOVPS   32(R11), Y1, Y7
+	VMULPS       Y8, Y7, Y7
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed19
+
+sum18:
+	VMASKMOVPS   (R12), Y0, Y8
+	VMASKMOVPS   32(R12), Y1, Y9
+	VBROADCASTSS (R8), Y10
+	VFNMADD231PS Y8, Y10, Y2
+	VFNMADD231PS Y9, Y10, Y3
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFNMADD231PS Y8, Y10, Y4
+	VFNMADD231PS Y9, Y10, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFNMADD231PS Y8, Y10, Y6
+	VFNMADD231PS Y9, Y10, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum18
+
+summed19:
+	CMPQ         88(AX), $0x00
+	JNE          divided21
+	MOVL         (R8), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide20
+	VMOVSS       unitF32AVX2<>+0(SB), X8
+	VDIVSS       (R8), X8, X8
+	VBROADCASTSS X8, Y8
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	JMP          divided21
+
+divide20:
+	VBROADCASTSS (R8), Y8
+	VDIVPS       Y8, Y2, Y2
+	VDIVPS       Y8, Y3, Y3
+
+divided21:
+	VMASKMOVPS   Y2, Y0, (R9)
+	VMASKMOVPS   Y3, Y1, 32(R9)
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFNMADD231PS Y2, Y8, Y4
+	VFNMADD231PS Y3, Y8, Y5
+	VBROADCASTSS (R8)(CX*2), Y8
+	VFNMADD231PS Y2, Y8, Y6
+	VFNMADD231PS Y3, Y8, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided23
+	MOVL         (R8)(CX*1), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide22
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R8)(CX*1), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y5, Y5
+	JMP          divided23
+
+divide22:
+	VBROADCASTSS (R8)(CX*1), Y2
+	VDIVPS       Y2, Y4, Y4
+	VDIVPS       Y2, Y5, Y5
+
+divided23:
+	VMASKMOVPS   Y4, Y0, (R9)
+	VMASKMOVPS   Y5, Y1, 32(R9)
+	VBROADCASTSS (R8)(CX*2), Y2
+	VFNMADD231PS Y4, Y2, Y6
+	VFNMADD231PS Y5, Y2, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided25
+	MOVL         (R8)(CX*2), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide24
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R8)(CX*2), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y6, Y6
+	VMULPS       Y2, Y7, Y7
+	JMP          divided25
+
+divide24:
+	VBROADCASTSS (R8)(CX*2), Y2
+	VDIVPS       Y2, Y6, Y6
+	VDIVPS       Y2, Y7, Y7
+
+divided25:
+	VMASKMOVPS Y6, Y0, (R9)
+	VMASKMOVPS Y7, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+	JMP        rowsDone5
+
+tail17:
+	CMPQ         R10, $0x00000002
+	JL           tail26
+	VBROADCASTSS 96(AX), Y6
+	MOVQ         R9, R11
+	VMASKMOVPS   (R11), Y0, Y2
+	VMULPS       Y6, Y2, Y2
+	VMASKMOVPS   32(R11), Y1, Y3
+	VMULPS       Y6, Y3, Y3
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y4
+	VMULPS       Y6, Y4, Y4
+	VMASKMOVPS   32(R11), Y1, Y5
+	VMULPS       Y6, Y5, Y5
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed28
+
+sum27:
+	VMASKMOVPS   (R12), Y0, Y6
+	VMASKMOVPS   32(R12), Y1, Y7
+	VBROADCASTSS (R8), Y8
+	VFNMADD231PS Y6, Y8, Y2
+	VFNMADD231PS Y7, Y8, Y3
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFNMADD231PS Y6, Y8, Y4
+	VFNMADD231PS Y7, Y8, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum27
+
+summed28:
+	CMPQ         88(AX), $0x00
+	JNE          divided30
+	MOVL         (R8), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide29
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       (R8), X6, X6
+	VBROADCASTSS X6, Y6
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	JMP          divided30
+
+divide29:
+	VBROADCASTSS (R8), Y6
+	VDIVPS       Y6, Y2, Y2
+	VDIVPS       Y6, Y3, Y3
+
+divided30:
+	VMASKMOVPS   Y2, Y0, (R9)
+	VMASKMOVPS   Y3, Y1, 32(R9)
+	VBROADCASTSS (R8)(CX*1), Y6
+	VFNMADD231PS Y2, Y6, Y4
+	VFNMADD231PS Y3, Y6, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided32
+	MOVL         (R8)(CX*1), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide31
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (R8)(CX*1), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y5, Y5
+	JMP          divided32
+
+divide31:
+	VBROADCASTSS (R8)(CX*1), Y2
+	VDIVPS       Y2, Y4, Y4
+	VDIVPS       Y2, Y5, Y5
+
+divided32:
+	VMASKMOVPS Y4, Y0, (R9)
+	VMASKMOVPS Y5, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+	JMP        rowsDone5
+
+tail26:
+	CMPQ         R10, $0x00000001
+	JL           rowsDone5
+	VBROADCASTSS 96(AX), Y4
+	MOVQ         R9, R11
+	VMASKMOVPS   (R11), Y0, Y2
+	VMULPS       Y4, Y2, Y2
+	VMASKMOVPS   32(R11), Y1, Y3
+	VMULPS       Y4, Y3, Y3
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed34
+
+sum33:
+	VMASKMOVPS   (R12), Y0, Y4
+	VMASKMOVPS   32(R12), Y1, Y5
+	VBROADCASTSS (R8), Y6
+	VFNMADD231PS Y4, Y6, Y2
+	VFNMADD231PS Y5, Y6, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R12
+	DECQ         R11
+	JNZ          sum33
+
+summed34:
+	CMPQ         88(AX), $0x00
+	JNE          divided36
+	MOVL         (R8), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide35
+	VMOVSS       unitF32AVX2<>+0(SB), X4
+	VDIVSS       (R8), X4, X4
+	VBROADCASTSS X4, Y4
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y4, Y3, Y3
+	JMP          divided36
+
+divide35:
+	VBROADCASTSS (R8), Y4
+	VDIVPS       Y4, Y2, Y2
+	VDIVPS       Y4, Y3, Y3
+
+divided36:
+	VMASKMOVPS Y2, Y0, (R9)
+	VMASKMOVPS Y3, Y1, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       SI, R9
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	SUBQ $0x00000010, DI
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF32AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000004, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	MOVQ    (AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    (SP), R8
+
+rows37:
+	CMPQ         R9, $0x00000004
+	JL           tail39
+	VBROADCASTSS 96(AX), Y5
+	MOVQ         R8, R10
+	VMASKMOVPS   (R10), Y0, Y1
+	VMULPS       Y5, Y1, Y1
+	ADDQ         SI, R10
+	VMASKMOVPS   (R10), Y0, Y2
+	VMULPS       Y5, Y2, Y2
+	ADDQ         SI, R10
+	VMASKMOVPS   (R10), Y0, Y3
+	VMULPS       Y5, Y3, Y3
+	ADDQ         SI, R10
+	VMASKMOVPS   (R10), Y0, Y4
+	VMULPS       Y5, Y4, Y4
+	MOVQ         24(AX), R12
+	MOVQ         DI, R10
+	MOVQ         (SP), R11
+	SUBQ         R9, R12
+	TESTQ        R12, R12
+	JLE          summed41
+
+sum40:
+	VMASKMOVPS   (R11), Y0, Y5
+	VBROADCASTSS (R10), Y6
+	VFNMADD231PS Y5, Y6, Y1
+	VBROADCASTSS (R10)(CX*1), Y6
+	VFNMADD231PS Y5, Y6, Y2
+	VBROADCASTSS (R10)(CX*2), Y6
+	VFNMADD231PS Y5, Y6, Y3
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFNMADD231PS Y5, Y6, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	CMPQ         88(AX), $0x00
+	JNE          divided43
+	MOVL         (R10), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide42
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       (R10), X5, X5
+	VBROADCASTSS X5, Y5
+	VMULPS       Y5, Y1, Y1
+	JMP          divided43
+
+divide42:
+	VBROADCASTSS (R10), Y5
+	VDIVPS       Y5, Y1, Y1
+
+divided43:
+	VMASKMOVPS   Y1, Y0, (R8)
+	VBROADCASTSS (R10)(CX*1), Y5
+	VFNMADD231PS Y1, Y5, Y2
+	VBROADCASTSS (R10)(CX*2), Y5
+	VFNMADD231PS Y1, Y5, Y3
+	VBROADCASTSS (R10)(DX*1), Y5
+	VFNMADD231PS Y1, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided45
+	MOVL         (R10)(CX*1), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide44
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (R10)(CX*1), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y2, Y2
+	JMP          divided45
+
+divide44:
+	VBROADCASTSS (R10)(CX*1), Y1
+	VDIVPS       Y1, Y2, Y2
+
+divided45:
+	VMASKMOVPS   Y2, Y0, (R8)
+	VBROADCASTSS (R10)(CX*2), Y1
+	VFNMADD231PS Y2, Y1, Y3
+	VBROADCASTSS (R10)(DX*1), Y1
+	VFNMADD231PS Y2, Y1, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided47
+	MOVL         (R10)(CX*2), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide46
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (R10)(CX*2), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y3, Y3
+	JMP          divided47
+
+divide46:
+	VBROADCASTSS (R10)(CX*2), Y1
+	VDIVPS       Y1, Y3, Y3
+
+divided47:
+	VMASKMOVPS   Y3, Y0, (R8)
+	VBROADCASTSS (R10)(DX*1), Y1
+	VFNMADD231PS Y3, Y1, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided49
+	MOVL         (R10)(DX*1), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide48
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (R10)(DX*1), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y4, Y4
+	JMP          divided49
+
+divide48:
+	VBROADCASTSS (R10)(DX*1), Y1
+	VDIVPS       Y1, Y4, Y4
+
+divided49:
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       BX, R10
+	ADDQ       SI, R8
+	LEAQ       (DI)(CX*4), DI
+	SUBQ       $0x00000004, R9
+	JMP        rows37
+
+tail39:
+	CMPQ         R9, $0x00000003
+	JL           tail50
+	VBROADCASTSS 96(AX), Y4
+	MOVQ         R8, DX
+	VMASKMOVPS   (DX), Y0, Y1
+	VMULPS       Y4, Y1, Y1
+	ADDQ         SI, DX
+	VMASKMOVPS   (DX), Y0, Y2
+	VMULPS       Y4, Y2, Y2
+	ADDQ         SI, DX
+	VMASKMOVPS   (DX), Y0, Y3
+	VMULPS       Y4, Y3, Y3
+	MOVQ         24(AX), DX
+	MOVQ         (SP), R10
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed52
+
+sum51:
+	VMASKMOVPS   (R10), Y0, Y4
+	VBROADCASTSS (DI), Y5
+	VFNMADD231PS Y4, Y5, Y1
+	VBROADCASTSS (DI)(CX*1), Y5
+	VFNMADD231PS Y4, Y5, Y2
+	VBROADCASTSS (DI)(CX*2), Y5
+	VFNMADD231PS Y4, Y5, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum51
+
+summed52:
+	CMPQ         88(AX), $0x00
+	JNE          divided54
+	MOVL         (DI), DX
+	SHLL         $0x01, DX
+	SHRL         $0x18, DX
+	JZ           divide53
+	VMOVSS       unitF32AVX2<>+0(SB), X4
+	VDIVSS       (DI), X4, X4
+	VBROADCASTSS X4, Y4
+	VMULPS       Y4, Y1, Y1
+	JMP          divided54
+
+divide53:
+	VBROADCASTSS (DI), Y4
+	VDIVPS       Y4, Y1, Y1
+
+divided54:
+	VMASKMOVPS   Y1, Y0, (R8)
+	VBROADCASTSS (DI)(CX*1), Y4
+	VFNMADD231PS Y1, Y4, Y2
+	VBROADCASTSS (DI)(CX*2), Y4
+	VFNMADD231PS Y1, Y4, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided56
+	MOVL         (DI)(CX*1), DX
+	SHLL         $0x01, DX
+	SHRL         $0x18, DX
+	JZ           divide55
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (DI)(CX*1), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y2, Y2
+	JMP          divided56
+
+divide55:
+	VBROADCASTSS (DI)(CX*1), Y1
+	VDIVPS       Y1, Y2, Y2
+
+divided56:
+	VMASKMOVPS   Y2, Y0, (R8)
+	VBROADCASTSS (DI)(CX*2), Y1
+	VFNMADD231PS Y2, Y1, Y3
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided58
+	MOVL         (DI)(CX*2), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide57
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (DI)(CX*2), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y3, Y3
+	JMP          divided58
+
+divide57:
+	VBROADCASTSS (DI)(CX*2), Y1
+	VDIVPS       Y1, Y3, Y3
+
+divided58:
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       BX, DI
+	ADDQ       SI, R8
+	JMP        rowsDone38
+
+tail50:
+	CMPQ         R9, $0x00000002
+	JL           tail59
+	VBROADCASTSS 96(AX), Y3
+	MOVQ         R8, DX
+	VMASKMOVPS   (DX), Y0, Y1
+	VMULPS       Y3, Y1, Y1
+	ADDQ         SI, DX
+	VMASKMOVPS   (DX), Y0, Y2
+	VMULPS       Y3, Y2, Y2
+	MOVQ         24(AX), DX
+	MOVQ         (SP), R10
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed61
+
+sum60:
+	VMASKMOVPS   (R10), Y0, Y3
+	VBROADCASTSS (DI), Y4
+	VFNMADD231PS Y3, Y4, Y1
+	VBROADCASTSS (DI)(CX*1), Y4
+	VFNMADD231PS Y3, Y4, Y2
+	ADDQ         BX, DI
+	ADDQ         SI, R10
+	DECQ         DX
+	JNZ          sum60
+
+summed61:
+	CMPQ         88(AX), $0x00
+	JNE          divided63
+	MOVL         (DI), DX
+	SHLL         $0x01, DX
+	SHRL         $0x18, DX
+	JZ           divide62
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       (DI), X3, X3
+	VBROADCASTSS X3, Y3
+	VMULPS       Y3, Y1, Y1
+	JMP          divided63
+
+divide62:
+	VBROADCASTSS (DI), Y3
+	VDIVPS       Y3, Y1, Y1
+
+divided63:
+	VMASKMOVPS   Y1, Y0, (R8)
+	VBROADCASTSS (DI)(CX*1), Y3
+	VFNMADD231PS Y1, Y3, Y2
+	ADDQ         BX, DI
+	ADDQ         SI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided65
+	MOVL         (DI)(CX*1), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide64
+	VMOVSS       unitF32AVX2<>+0(SB), X1
+	VDIVSS       (DI)(CX*1), X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y1, Y2, Y2
+	JMP          divided65
+
+divide64:
+	VBROADCASTSS (DI)(CX*1), Y1
+	VDIVPS       Y1, Y2, Y2
+
+divided65:
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       BX, DI
+	ADDQ       SI, R8
+	JMP        rowsDone38
+
+tail59:
+	CMPQ         R9, $0x00000001
+	JL           rowsDone38
+	VBROADCASTSS 96(AX), Y2
+	MOVQ         R8, CX
+	VMASKMOVPS   (CX), Y0, Y1
+	VMULPS       Y2, Y1, Y1
+	MOVQ         24(AX), CX
+	MOVQ         DI, DX
+	MOVQ         (SP), DI
+	SUBQ         R9, CX
+	TESTQ        CX, CX
+	JLE          summed67
+
+sum66:
+	VMASKMOVPS   (DI), Y0, Y2
+	VBROADCASTSS (DX), Y3
+	VFNMADD231PS Y2, Y3, Y1
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         CX
+	JNZ          sum66
+
+summed67:
+	CMPQ         88(AX), $0x00
+	JNE          divided69
+	MOVL         (DX), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide68
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       (DX), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y1, Y1
+	JMP          divided69
+
+divide68:
+	VBROADCASTSS (DX), Y2
+	VDIVPS       Y2, Y1, Y1
+
+divided69:
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       BX, DX
+	ADDQ       SI, R8
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+DATA unitF32AVX2<>+0(SB)/4, $0x3f800000
+GLOBL unitF32AVX2<>(SB), RODATA|NOPTR, $4
+
+// func trmmDirectF64AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·trmmDirectF64AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x03, CX
+	SHLQ $0x03, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 72(AX), SI
+	SHLQ $0x03, SI
+	MOVQ 32(AX), DI
+	MOVQ 16(AX), R8
+	MOVQ R8, (SP)
+
+panel1:
+	CMPQ    DI, $0x00000004
+	JLE     narrow2
+	MOVQ    DI, R8
+	MOVQ    $0x00000008, R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	LEAQ    columnsF64AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000008, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	VMOVDQU 32(R9), Y1
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+	MOVQ    R10, R11
+	IMULQ   SI, R11
+	ADDQ    R11, R9
+	MOVQ    R10, R11
+	IMULQ   CX, R11
+	ADDQ    R11, R8
+
+rows4:
+	CMPQ   R10, $0x00000004
+	JL     tail6
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   R8, R11
+	MOVQ   (SP), R12
+	MOVQ   R10, R13
+	SUBQ   $0x00000004, R13
+	TESTQ  R13, R13
+	JLE    summed8
+
+sum7:
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VFMADD231PD  Y12, Y11, Y3
+	VBROADCASTSD (R11)(CX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R11)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit9
+	VBROADCASTSD (R11), Y12
+	VFMADD231PD  Y12, Y10, Y2
+	VFMADD231PD  Y12, Y11, Y3
+	JMP          added10
+
+unit9:
+	VADDPD Y10, Y2, Y2
+	VADDPD Y11, Y3, Y3
+
+added10:
+	VBROADCASTSD (R11)(CX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VFMADD231PD  Y12, Y11, Y5
+	VBROADCASTSD (R11)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit11
+	VBROADCASTSD (R11)(CX*1), Y12
+	VFMADD231PD  Y12, Y10, Y4
+	VFMADD231PD  Y12, Y11, Y5
+	JMP          added12
+
+unit11:
+	VADDPD Y10, Y4, Y4
+	VADDPD Y11, Y5, Y5
+
+added12:
+	VBROADCASTSD (R11)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit13
+	VBROADCASTSD (R11)(CX*2), Y12
+	VFMADD231PD  Y12, Y10, Y6
+	VFMADD231PD  Y12, Y11, Y7
+	JMP          added14
+
+unit13:
+	VADDPD Y10, Y6, Y6
+	VADDPD Y11, Y7, Y7
+
+added14:
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPD   (R12), Y0, Y10
+	VMASKMOVPD   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit15
+	VBROADCASTSD (R11)(DX*1), Y12
+	VFMADD231PD  Y12, Y10, Y8
+	VFMADD231PD  Y12, Y11, Y9
+	JMP          added16
+
+unit15:
+	VADDPD Y10, Y8, Y8
+	VADDPD Y11, Y9, Y9
+
+added16:
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VBROADCASTSD 96(AX), Y10
+	MOVQ         R9, R11
+	VMULPD       Y10, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R11)
+	VMULPD       Y10, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPD       Y10, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R11)
+	VMULPD       Y10, Y5, Y5
+	VMASKMOVPD   Y5, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPD       Y10, Y6, Y6
+	VMASKMOVPD   Y6, Y0, (R11)
+	VMULPD       Y10, Y7, Y7
+	VMASKMOVPD   Y7, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPD       Y10, Y8, Y8
+	VMASKMOVPD   Y8, Y0, (R11)
+	VMULPD       Y10, Y9, Y9
+	VMASKMOVPD   Y9, Y1, 32(R11)
+	SUBQ         $0x00000004, R10
+	JMP          rows4
+
+tail6:
+	CMPQ   R10, $0x00000003
+	JL     tail17
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   (SP), R11
+	SUBQ   $0x00000003, R10
+	TESTQ  R10, R10
+	JLE    summed19
+
+sum18:
+	VMASKMOVPD   (R11), Y0, Y8
+	VMASKMOVPD   32(R11), Y1, Y9
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VFMADD231PD  Y10, Y9, Y3
+	VBROADCASTSD (R8)(CX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R8)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum18
+
+summed19:
+	VMASKMOVPD   (R11), Y0, Y8
+	VMASKMOVPD   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit20
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y10, Y8, Y2
+	VFMADD231PD  Y10, Y9, Y3
+	JMP          added21
+
+unit20:
+	VADDPD Y8, Y2, Y2
+	VADDPD Y9, Y3, Y3
+
+added21:
+	VBROADCASTSD (R8)(CX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VFMADD231PD  Y10, Y9, Y5
+	VBROADCASTSD (R8)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y8
+	VMASKMOVPD   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit22
+	VBROADCASTSD (R8)(CX*1), Y10
+	VFMADD231PD  Y10, Y8, Y4
+	VFMADD231PD  Y10, Y9, Y5
+	JMP          added23
+
+unit22:
+	VADDPD Y8, Y4, Y4
+	VADDPD Y9, Y5, Y5
+
+added23:
+	VBROADCASTSD (R8)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y8
+	VMASKMOVPD   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit24
+	VBROADCASTSD (R8)(CX*2), Y10
+	VFMADD231PD  Y10, Y8, Y6
+	VFMADD231PD  Y10, Y9, Y7
+	JMP          added25
+
+unit24:
+	VADDPD Y8, Y6, Y6
+	VADDPD Y9, Y7, Y7
+
+added25:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSD 96(AX), Y8
+	MOVQ         R9, R8
+	VMULPD       Y8, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R8)
+	VMULPD       Y8, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPD       Y8, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R8)
+	VMULPD       Y8, Y5, Y5
+	VMASKMOVPD   Y5, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPD       Y8, Y6, Y6
+	VMASKMOVPD   Y6, Y0, (R8)
+	VMULPD       Y8, Y7, Y7
+	VMASKMOVPD   Y7, Y1, 32(R8)
+	JMP          rowsDone5
+
+tail17:
+	CMPQ   R10, $0x00000002
+	JL     tail26
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   (SP), R11
+	SUBQ   $0x00000002, R10
+	TESTQ  R10, R10
+	JLE    summed28
+
+sum27:
+	VMASKMOVPD   (R11), Y0, Y6
+	VMASKMOVPD   32(R11), Y1, Y7
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y8, Y6, Y2
+	VFMADD231PD  Y8, Y7, Y3
+	VBROADCASTSD (R8)(CX*1), Y8
+	VFMADD231PD  Y8, Y6, Y4
+	VFMADD231PD  Y8, Y7, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum27
+
+summed28:
+	VMASKMOVPD   (R11), Y0, Y6
+	VMASKMOVPD   32(R11), Y1, Y7
+	CMPQ         88(AX), $0x00
+	JNE          unit29
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y8, Y6, Y2
+	VFMADD231PD  Y8, Y7, Y3
+	JMP          added30
+
+unit29:
+	VADDPD Y6, Y2, Y2
+	VADDPD Y7, Y3, Y3
+
+added30:
+	VBROADCASTSD (R8)(CX*1), Y8
+	VFMADD231PD  Y8, Y6, Y4
+	VFMADD231PD  Y8, Y7, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y6
+	VMASKMOVPD   32(R11), Y1, Y7
+	CMPQ         88(AX), $0x00
+	JNE          unit31
+	VBROADCASTSD (R8)(CX*1), Y8
+	VFMADD231PD  Y8, Y6, Y4
+	VFMADD231PD  Y8, Y7, Y5
+	JMP          added32
+
+unit31:
+	VADDPD Y6, Y4, Y4
+	VADDPD Y7, Y5, Y5
+
+added32:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSD 96(AX), Y6
+	MOVQ         R9, R8
+	VMULPD       Y6, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R8)
+	VMULPD       Y6, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPD       Y6, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R8)
+	VMULPD       Y6, Y5, Y5
+	VMASKMOVPD   Y5, Y1, 32(R8)
+	JMP          rowsDone5
+
+tail26:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone5
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   (SP), R11
+	SUBQ   $0x00000001, R10
+	TESTQ  R10, R10
+	JLE    summed34
+
+sum33:
+	VMASKMOVPD   (R11), Y0, Y4
+	VMASKMOVPD   32(R11), Y1, Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y6, Y4, Y2
+	VFMADD231PD  Y6, Y5, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum33
+
+summed34:
+	VMASKMOVPD   (R11), Y0, Y4
+	VMASKMOVPD   32(R11), Y1, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit35
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y6, Y4, Y2
+	VFMADD231PD  Y6, Y5, Y3
+	JMP          added36
+
+unit35:
+	VADDPD Y4, Y2, Y2
+	VADDPD Y5, Y3, Y3
+
+added36:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSD 96(AX), Y4
+	MOVQ         R9, R8
+	VMULPD       Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R8)
+	VMULPD       Y4, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R8)
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	SUBQ $0x00000008, DI
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF64AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000008, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	MOVQ    (AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    (SP), R8
+	MOVQ    R9, R10
+	IMULQ   SI, R10
+	ADDQ    R10, R8
+	MOVQ    R9, R10
+	IMULQ   CX, R10
+	ADDQ    R10, DI
+
+rows37:
+	CMPQ   R9, $0x00000004
+	JL     tail39
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   DI, R10
+	MOVQ   (SP), R11
+	MOVQ   R9, R12
+	SUBQ   $0x00000004, R12
+	TESTQ  R12, R12
+	JLE    summed41
+
+sum40:
+	VMASKMOVPD   (R11), Y0, Y5
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD (R10)(CX*1), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	VMASKMOVPD   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit42
+	VBROADCASTSD (R10), Y6
+	VFMADD231PD  Y6, Y5, Y1
+	JMP          added43
+
+unit42:
+	VADDPD Y5, Y1, Y1
+
+added43:
+	VBROADCASTSD (R10)(CX*1), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD (R10)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit44
+	VBROADCASTSD (R10)(CX*1), Y6
+	VFMADD231PD  Y6, Y5, Y2
+	JMP          added45
+
+unit44:
+	VADDPD Y5, Y2, Y2
+
+added45:
+	VBROADCASTSD (R10)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit46
+	VBROADCASTSD (R10)(CX*2), Y6
+	VFMADD231PD  Y6, Y5, Y3
+	JMP          added47
+
+unit46:
+	VADDPD Y5, Y3, Y3
+
+added47:
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPD   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit48
+	VBROADCASTSD (R10)(DX*1), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	JMP          added49
+
+unit48:
+	VADDPD Y5, Y4, Y4
+
+added49:
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VBROADCASTSD 96(AX), Y5
+	MOVQ         R8, R10
+	VMULPD       Y5, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPD       Y5, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPD       Y5, Y3, Y3
+	VMASKMOVPD   Y3, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPD       Y5, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R10)
+	SUBQ         $0x00000004, R9
+	JMP          rows37
+
+tail39:
+	CMPQ   R9, $0x00000003
+	JL     tail50
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   DI, DX
+	MOVQ   (SP), DI
+	SUBQ   $0x00000003, R9
+	TESTQ  R9, R9
+	JLE    summed52
+
+sum51:
+	VMASKMOVPD   (DI), Y0, Y4
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	VBROADCASTSD (DX)(CX*1), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (DX)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         R9
+	JNZ          sum51
+
+summed52:
+	VMASKMOVPD   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit53
+	VBROADCASTSD (DX), Y5
+	VFMADD231PD  Y5, Y4, Y1
+	JMP          added54
+
+unit53:
+	VADDPD Y4, Y1, Y1
+
+added54:
+	VBROADCASTSD (DX)(CX*1), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VBROADCASTSD (DX)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPD   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit55
+	VBROADCASTSD (DX)(CX*1), Y5
+	VFMADD231PD  Y5, Y4, Y2
+	JMP          added56
+
+unit55:
+	VADDPD Y4, Y2, Y2
+
+added56:
+	VBROADCASTSD (DX)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPD   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit57
+	VBROADCASTSD (DX)(CX*2), Y5
+	VFMADD231PD  Y5, Y4, Y3
+	JMP          added58
+
+unit57:
+	VADDPD Y4, Y3, Y3
+
+added58:
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VBROADCASTSD 96(AX), Y4
+	MOVQ         R8, AX
+	VMULPD       Y4, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPD       Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPD       Y4, Y3, Y3
+	VMASKMOVPD   Y3, Y0, (AX)
+	JMP          rowsDone38
+
+tail50:
+	CMPQ   R9, $0x00000002
+	JL     tail59
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   DI, DX
+	MOVQ   (SP), DI
+	SUBQ   $0x00000002, R9
+	TESTQ  R9, R9
+	JLE    summed61
+
+sum60:
+	VMASKMOVPD   (DI), Y0, Y3
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	VBROADCASTSD (DX)(CX*1), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         R9
+	JNZ          sum60
+
+summed61:
+	VMASKMOVPD   (DI), Y0, Y3
+	CMPQ         88(AX), $0x00
+	JNE          unit62
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  Y4, Y3, Y1
+	JMP          added63
+
+unit62:
+	VADDPD Y3, Y1, Y1
+
+added63:
+	VBROADCASTSD (DX)(CX*1), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPD   (DI), Y0, Y3
+	CMPQ         88(AX), $0x00
+	JNE          unit64
+	VBROADCASTSD (DX)(CX*1), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	JMP          added65
+
+unit64:
+	VADDPD Y3, Y2, Y2
+
+added65:
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VBROADCASTSD 96(AX), Y3
+	MOVQ         R8, AX
+	VMULPD       Y3, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPD       Y3, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (AX)
+	JMP          rowsDone38
+
+tail59:
+	CMPQ   R9, $0x00000001
+	JL     rowsDone38
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	MOVQ   DI, CX
+	MOVQ   (SP), DX
+	MOVQ   R9, DI
+	SUBQ   $0x00000001, DI
+	TESTQ  DI, DI
+	JLE    summed67
+
+sum66:
+	VMASKMOVPD   (DX), Y0, Y2
+	VBROADCASTSD (CX), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	ADDQ         BX, CX
+	ADDQ         SI, DX
+	DECQ         DI
+	JNZ          sum66
+
+summed67:
+	VMASKMOVPD   (DX), Y0, Y2
+	CMPQ         88(AX), $0x00
+	JNE          unit68
+	VBROADCASTSD (CX), Y3
+	VFMADD231PD  Y3, Y2, Y1
+	JMP          added69
+
+unit68:
+	VADDPD Y2, Y1, Y1
+
+added69:
+	ADDQ         BX, CX
+	ADDQ         SI, DX
+	VBROADCASTSD 96(AX), Y2
+	MOVQ         R8, AX
+	VMULPD       Y2, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (AX)
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+// func trmmDirectF32AVX2(args *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·trmmDirectF32AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 56(AX), BX
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 72(AX), SI
+	SHLQ $0x02, SI
+	MOVQ 32(AX), DI
+	MOVQ 16(AX), R8
+	MOVQ R8, (SP)
+
+panel1:
+	CMPQ    DI, $0x00000008
+	JLE     narrow2
+	MOVQ    DI, R8
+	MOVQ    $0x00000010, R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	LEAQ    columnsF32AVX2<>+0(SB), R9
+	ADDQ    $0x00000040, R9
+	IMUL3Q  $0x00000004, R8, R8
+	SUBQ    R8, R9
+	VMOVDQU (R9), Y0
+	VMOVDQU 32(R9), Y1
+	MOVQ    (AX), R8
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+	MOVQ    R10, R11
+	IMULQ   SI, R11
+	ADDQ    R11, R9
+	MOVQ    R10, R11
+	IMULQ   CX, R11
+	ADDQ    R11, R8
+
+rows4:
+	CMPQ   R10, $0x00000004
+	JL     tail6
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   R8, R11
+	MOVQ   (SP), R12
+	MOVQ   R10, R13
+	SUBQ   $0x00000004, R13
+	TESTQ  R13, R13
+	JLE    summed8
+
+sum7:
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R11)(CX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R11)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit9
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	JMP          added10
+
+unit9:
+	VADDPS Y10, Y2, Y2
+	VADDPS Y11, Y3, Y3
+
+added10:
+	VBROADCASTSS (R11)(CX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R11)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit11
+	VBROADCASTSS (R11)(CX*1), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	JMP          added12
+
+unit11:
+	VADDPS Y10, Y4, Y4
+	VADDPS Y11, Y5, Y5
+
+added12:
+	VBROADCASTSS (R11)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit13
+	VBROADCASTSS (R11)(CX*2), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	JMP          added14
+
+unit13:
+	VADDPS Y10, Y6, Y6
+	VADDPS Y11, Y7, Y7
+
+added14:
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VMASKMOVPS   (R12), Y0, Y10
+	VMASKMOVPS   32(R12), Y1, Y11
+	CMPQ         88(AX), $0x00
+	JNE          unit15
+	VBROADCASTSS (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	JMP          added16
+
+unit15:
+	VADDPS Y10, Y8, Y8
+	VADDPS Y11, Y9, Y9
+
+added16:
+	ADDQ         BX, R11
+	ADDQ         SI, R12
+	VBROADCASTSS 96(AX), Y10
+	MOVQ         R9, R11
+	VMULPS       Y10, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R11)
+	VMULPS       Y10, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPS       Y10, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R11)
+	VMULPS       Y10, Y5, Y5
+	VMASKMOVPS   Y5, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPS       Y10, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (R11)
+	VMULPS       Y10, Y7, Y7
+	VMASKMOVPS   Y7, Y1, 32(R11)
+	ADDQ         SI, R11
+	VMULPS       Y10, Y8, Y8
+	VMASKMOVPS   Y8, Y0, (R11)
+	VMULPS       Y10, Y9, Y9
+	VMASKMOVPS   Y9, Y1, 32(R11)
+	SUBQ         $0x00000004, R10
+	JMP          rows4
+
+tail6:
+	CMPQ   R10, $0x00000003
+	JL     tail17
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   (SP), R11
+	SUBQ   $0x00000003, R10
+	TESTQ  R10, R10
+	JLE    summed19
+
+sum18:
+	VMASKMOVPS   (R11), Y0, Y8
+	VMASKMOVPS   32(R11), Y1, Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum18
+
+summed19:
+	VMASKMOVPS   (R11), Y0, Y8
+	VMASKMOVPS   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit20
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	JMP          added21
+
+unit20:
+	VADDPS Y8, Y2, Y2
+	VADDPS Y9, Y3, Y3
+
+added21:
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y8
+	VMASKMOVPS   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit22
+	VBROADCASTSS (R8)(CX*1), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	JMP          added23
+
+unit22:
+	VADDPS Y8, Y4, Y4
+	VADDPS Y9, Y5, Y5
+
+added23:
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y8
+	VMASKMOVPS   32(R11), Y1, Y9
+	CMPQ         88(AX), $0x00
+	JNE          unit24
+	VBROADCASTSS (R8)(CX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	JMP          added25
+
+unit24:
+	VADDPS Y8, Y6, Y6
+	VADDPS Y9, Y7, Y7
+
+added25:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSS 96(AX), Y8
+	MOVQ         R9, R8
+	VMULPS       Y8, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMULPS       Y8, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPS       Y8, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R8)
+	VMULPS       Y8, Y5, Y5
+	VMASKMOVPS   Y5, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPS       Y8, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (R8)
+	VMULPS       Y8, Y7, Y7
+	VMASKMOVPS   Y7, Y1, 32(R8)
+	JMP          rowsDone5
+
+tail17:
+	CMPQ   R10, $0x00000002
+	JL     tail26
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   (SP), R11
+	SUBQ   $0x00000002, R10
+	TESTQ  R10, R10
+	JLE    summed28
+
+sum27:
+	VMASKMOVPS   (R11), Y0, Y6
+	VMASKMOVPS   32(R11), Y1, Y7
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum27
+
+summed28:
+	VMASKMOVPS   (R11), Y0, Y6
+	VMASKMOVPS   32(R11), Y1, Y7
+	CMPQ         88(AX), $0x00
+	JNE          unit29
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	JMP          added30
+
+unit29:
+	VADDPS Y6, Y2, Y2
+	VADDPS Y7, Y3, Y3
+
+added30:
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y6
+	VMASKMOVPS   32(R11), Y1, Y7
+	CMPQ         88(AX), $0x00
+	JNE          unit31
+	VBROADCASTSS (R8)(CX*1), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	JMP          added32
+
+unit31:
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+
+added32:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSS 96(AX), Y6
+	MOVQ         R9, R8
+	VMULPS       Y6, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMULPS       Y6, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R8)
+	ADDQ         SI, R8
+	VMULPS       Y6, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R8)
+	VMULPS       Y6, Y5, Y5
+	VMASKMOVPS   Y5, Y1, 32(R8)
+	JMP          rowsDone5
+
+tail26:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone5
+	SUBQ   SI, R9
+	SUBQ   CX, R8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   (SP), R11
+	SUBQ   $0x00000001, R10
+	TESTQ  R10, R10
+	JLE    summed34
+
+sum33:
+	VMASKMOVPS   (R11), Y0, Y4
+	VMASKMOVPS   32(R11), Y1, Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	DECQ         R10
+	JNZ          sum33
+
+summed34:
+	VMASKMOVPS   (R11), Y0, Y4
+	VMASKMOVPS   32(R11), Y1, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit35
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	JMP          added36
+
+unit35:
+	VADDPS Y4, Y2, Y2
+	VADDPS Y5, Y3, Y3
+
+added36:
+	ADDQ         BX, R8
+	ADDQ         SI, R11
+	VBROADCASTSS 96(AX), Y4
+	MOVQ         R9, R8
+	VMULPS       Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R8)
+
+rowsDone5:
+	ADDQ $0x00000040, (SP)
+	SUBQ $0x00000010, DI
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	LEAQ    columnsF32AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000004, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	MOVQ    (AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    (SP), R8
+	MOVQ    R9, R10
+	IMULQ   SI, R10
+	ADDQ    R10, R8
+	MOVQ    R9, R10
+	IMULQ   CX, R10
+	ADDQ    R10, DI
+
+rows37:
+	CMPQ   R9, $0x00000004
+	JL     tail39
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   DI, R10
+	MOVQ   (SP), R11
+	MOVQ   R9, R12
+	SUBQ   $0x00000004, R12
+	TESTQ  R12, R12
+	JLE    summed41
+
+sum40:
+	VMASKMOVPS   (R11), Y0, Y5
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (R10)(CX*1), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	VMASKMOVPS   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit42
+	VBROADCASTSS (R10), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	JMP          added43
+
+unit42:
+	VADDPS Y5, Y1, Y1
+
+added43:
+	VBROADCASTSS (R10)(CX*1), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (R10)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit44
+	VBROADCASTSS (R10)(CX*1), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	JMP          added45
+
+unit44:
+	VADDPS Y5, Y2, Y2
+
+added45:
+	VBROADCASTSS (R10)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit46
+	VBROADCASTSS (R10)(CX*2), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	JMP          added47
+
+unit46:
+	VADDPS Y5, Y3, Y3
+
+added47:
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VMASKMOVPS   (R11), Y0, Y5
+	CMPQ         88(AX), $0x00
+	JNE          unit48
+	VBROADCASTSS (R10)(DX*1), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	JMP          added49
+
+unit48:
+	VADDPS Y5, Y4, Y4
+
+added49:
+	ADDQ         BX, R10
+	ADDQ         SI, R11
+	VBROADCASTSS 96(AX), Y5
+	MOVQ         R8, R10
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPS       Y5, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPS       Y5, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (R10)
+	ADDQ         SI, R10
+	VMULPS       Y5, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R10)
+	SUBQ         $0x00000004, R9
+	JMP          rows37
+
+tail39:
+	CMPQ   R9, $0x00000003
+	JL     tail50
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   DI, DX
+	MOVQ   (SP), DI
+	SUBQ   $0x00000003, R9
+	TESTQ  R9, R9
+	JLE    summed52
+
+sum51:
+	VMASKMOVPS   (DI), Y0, Y4
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (DX)(CX*1), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (DX)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         R9
+	JNZ          sum51
+
+summed52:
+	VMASKMOVPS   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit53
+	VBROADCASTSS (DX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	JMP          added54
+
+unit53:
+	VADDPS Y4, Y1, Y1
+
+added54:
+	VBROADCASTSS (DX)(CX*1), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (DX)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPS   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit55
+	VBROADCASTSS (DX)(CX*1), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	JMP          added56
+
+unit55:
+	VADDPS Y4, Y2, Y2
+
+added56:
+	VBROADCASTSS (DX)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPS   (DI), Y0, Y4
+	CMPQ         88(AX), $0x00
+	JNE          unit57
+	VBROADCASTSS (DX)(CX*2), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	JMP          added58
+
+unit57:
+	VADDPS Y4, Y3, Y3
+
+added58:
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VBROADCASTSS 96(AX), Y4
+	MOVQ         R8, AX
+	VMULPS       Y4, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPS       Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)
+	JMP          rowsDone38
+
+tail50:
+	CMPQ   R9, $0x00000002
+	JL     tail59
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   DI, DX
+	MOVQ   (SP), DI
+	SUBQ   $0x00000002, R9
+	TESTQ  R9, R9
+	JLE    summed61
+
+sum60:
+	VMASKMOVPS   (DI), Y0, Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (DX)(CX*1), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	DECQ         R9
+	JNZ          sum60
+
+summed61:
+	VMASKMOVPS   (DI), Y0, Y3
+	CMPQ         88(AX), $0x00
+	JNE          unit62
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	JMP          added63
+
+unit62:
+	VADDPS Y3, Y1, Y1
+
+added63:
+	VBROADCASTSS (DX)(CX*1), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VMASKMOVPS   (DI), Y0, Y3
+	CMPQ         88(AX), $0x00
+	JNE          unit64
+	VBROADCASTSS (DX)(CX*1), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	JMP          added65
+
+unit64:
+	VADDPS Y3, Y2, Y2
+
+added65:
+	ADDQ         BX, DX
+	ADDQ         SI, DI
+	VBROADCASTSS 96(AX), Y3
+	MOVQ         R8, AX
+	VMULPS       Y3, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)
+	ADDQ         SI, AX
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)
+	JMP          rowsDone38
+
+tail59:
+	CMPQ   R9, $0x00000001
+	JL     rowsDone38
+	SUBQ   SI, R8
+	SUBQ   CX, DI
+	VXORPS Y1, Y1, Y1
+	MOVQ   DI, CX
+	MOVQ   (SP), DX
+	MOVQ   R9, DI
+	SUBQ   $0x00000001, DI
+	TESTQ  DI, DI
+	JLE    summed67
+
+sum66:
+	VMASKMOVPS   (DX), Y0, Y2
+	VBROADCASTSS (CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         BX, CX
+	ADDQ         SI, DX
+	DECQ         DI
+	JNZ          sum66
+
+summed67:
+	VMASKMOVPS   (DX), Y0, Y2
+	CMPQ         88(AX), $0x00
+	JNE          unit68
+	VBROADCASTSS (CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	JMP          added69
+
+unit68:
+	VADDPS Y2, Y1, Y1
+
+added69:
+	ADDQ         BX, CX
+	ADDQ         SI, DX
+	VBROADCASTSS 96(AX), Y2
+	MOVQ         R8, AX
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+// func potrfDirectF64AVX2(args *byte)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·potrfDirectF64AVX2(SB), $32-8
+	MOVQ args+0(FP), AX
+	MOVQ 72(AX), CX
+	SHLQ $0x03, CX
+	MOVQ $0x00000008, DX
+	MOVQ $0x00000018, BX
+	MOVQ 16(AX), SI
+	MOVQ 24(AX), DI
+	MOVQ SI, R8
+
+rows2:
+	CMPQ       DI, $0x00000004
+	JL         tail4
+	MOVQ       DI, R9
+	MOVQ       SI, R10
+	MOVQ       R8, R11
+	CMPQ       R9, $0x00000004
+	JLE        narrow6
+	MOVQ       R9, R12
+	MOVQ       $0x00000008, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	LEAQ       columnsF64AVX2<>+0(SB), R13
+	ADDQ       $0x00000040, R13
+	IMUL3Q     $0x00000008, R12, R12
+	SUBQ       R12, R13
+	VMOVDQU    (R13), Y0
+	VMOVDQU    32(R13), Y1
+	MOVQ       R10, R12
+	VMASKMOVPD (R12), Y0, Y2
+	VMASKMOVPD 32(R12), Y1, Y3
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y4
+	VMASKMOVPD 32(R12), Y1, Y5
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y6
+	VMASKMOVPD 32(R12), Y1, Y7
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y8
+	VMASKMOVPD 32(R12), Y1, Y9
+	MOVQ       24(AX), R14
+	MOVQ       R8, R12
+	MOVQ       R11, R13
+	SUBQ       DI, R14
+	TESTQ      R14, R14
+	JLE        summed9
+
+sum8:
+	VMASKMOVPD   (R13), Y0, Y10
+	VMASKMOVPD   32(R13), Y1, Y11
+	VBROADCASTSD (R12), Y12
+	VFNMADD231PD Y10, Y12, Y2
+	VFNMADD231PD Y11, Y12, Y3
+	VBROADCASTSD (R12)(DX*1), Y12
+	VFNMADD231PD Y10, Y12, Y4
+	VFNMADD231PD Y11, Y12, Y5
+	VBROADCASTSD (R12)(DX*2), Y12
+	VFNMADD231PD Y10, Y12, Y6
+	VFNMADD231PD Y11, Y12, Y7
+	VBROADCASTSD (R12)(BX*1), Y12
+	VFNMADD231PD Y10, Y12, Y8
+	VFNMADD231PD Y11, Y12, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	DECQ         R14
+	JNZ          sum8
+
+summed9:
+	MOVQ         R10, R12
+	VPERMPD      $0x00, Y2, Y10
+	VMOVQ        X10, R13
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX2<>+0(SB)
+	JCC          special10
+	VSQRTSD      X10, X10, X11
+	VMOVSD       unitF64AVX2<>+0(SB), X12
+	VDIVSD       X11, X12, X12
+	VBROADCASTSD X12, Y13
+	VMOVSD       X12, (SP)
+	VMULPD       Y13, Y2, Y12
+	VMULPD       Y13, Y3, Y13
+	VMASKMOVPD   Y12, Y0, (R12)
+	VMASKMOVPD   Y13, Y1, 32(R12)
+	VMOVSD       X11, (R12)
+	VMOVSD       unitF64AVX2<>+0(SB), X11
+	VDIVSD       X10, X11, X11
+	VBROADCASTSD X11, Y10
+	JMP          join11
+
+special10:
+	VMOVSD       X10, (R12)
+	SUBQ         $0x00000000, DI
+	VMOVQ        X10, R13
+	SUBQ         from1F64AVX2<>+0(SB), R13
+	CMPQ         R13, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSD      X10, X10, X11
+	VMOVSD       unitF64AVX2<>+0(SB), X12
+	VDIVSD       X11, X12, X12
+	VBROADCASTSD X12, Y13
+	VMOVSD       X12, (SP)
+	VMULPD       Y13, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R12)
+	VMULPD       Y13, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R12)
+	VMOVSD       X11, (R12)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y10
+
+join11:
+	VPERMPD      $0x55, Y2, Y11
+	VMULPD       Y10, Y11, Y11
+	VFNMADD231PD Y2, Y11, Y4
+	VFNMADD231PD Y3, Y11, Y5
+	VPERMPD      $0xaa, Y2, Y11
+	VMULPD       Y10, Y11, Y11
+	VFNMADD231PD Y2, Y11, Y6
+	VFNMADD231PD Y3, Y11, Y7
+	VPERMPD      $0xff, Y2, Y11
+	VMULPD       Y10, Y11, Y11
+	VFNMADD231PD Y2, Y11, Y8
+	VFNMADD231PD Y3, Y11, Y9
+	ADDQ         CX, R12
+	VPERMPD      $0x55, Y4, Y2
+	VANDPS       but1F64AVX2<>+0(SB), Y0, Y3
+	VMOVQ        X2, R13
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX2<>+0(SB)
+	JCC          special12
+	VSQRTSD      X2, X2, X10
+	VMOVSD       unitF64AVX2<>+0(SB), X11
+	VDIVSD       X10, X11, X11
+	VBROADCASTSD X11, Y12
+	VMOVSD       X11, 8(SP)
+	VMULPD       Y12, Y4, Y11
+	VMULPD       Y12, Y5, Y12
+	VMASKMOVPD   Y11, Y3, (R12)
+	VMASKMOVPD   Y12, Y1, 32(R12)
+	VMOVSD       X10, 8(R12)
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y2
+	JMP          join13
+
+special12:
+	VMOVSD       X2, 8(R12)
+	SUBQ         $0x00000001, DI
+	VMOVQ        X2, R13
+	SUBQ         from1F64AVX2<>+0(SB), R13
+	CMPQ         R13, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSD      X2, X2, X10
+	VMOVSD       unitF64AVX2<>+0(SB), X11
+	VDIVSD       X10, X11, X11
+	VBROADCASTSD X11, Y12
+	VMOVSD       X11, 8(SP)
+	VMULPD       Y12, Y4, Y4
+	VMASKMOVPD   Y4, Y3, (R12)
+	VMULPD       Y12, Y5, Y5
+	VMASKMOVPD   Y5, Y1, 32(R12)
+	VMOVSD       X10, 8(R12)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y2
+
+join13:
+	VPERMPD      $0xaa, Y4, Y3
+	VMULPD       Y2, Y3, Y3
+	VFNMADD231PD Y4, Y3, Y6
+	VFNMADD231PD Y5, Y3, Y7
+	VPERMPD      $0xff, Y4, Y3
+	VMULPD       Y2, Y3, Y3
+	VFNMADD231PD Y4, Y3, Y8
+	VFNMADD231PD Y5, Y3, Y9
+	ADDQ         CX, R12
+	VPERMPD      $0xaa, Y6, Y2
+	VANDPS       but2F64AVX2<>+0(SB), Y0, Y3
+	VMOVQ        X2, R13
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX2<>+0(SB)
+	JCC          special14
+	VSQRTSD      X2, X2, X4
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Y10
+	VMOVSD       X5, 16(SP)
+	VMULPD       Y10, Y6, Y5
+	VMULPD       Y10, Y7, Y10
+	VMASKMOVPD   Y5, Y3, (R12)
+	VMASKMOVPD   Y10, Y1, 32(R12)
+	VMOVSD       X4, 16(R12)
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y2
+	JMP          join15
+
+special14:
+	VMOVSD       X2, 16(R12)
+	SUBQ         $0x00000002, DI
+	VMOVQ        X2, R13
+	SUBQ         from1F64AVX2<>+0(SB), R13
+	CMPQ         R13, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSD      X2, X2, X4
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Y10
+	VMOVSD       X5, 16(SP)
+	VMULPD       Y10, Y6, Y6
+	VMASKMOVPD   Y6, Y3, (R12)
+	VMULPD       Y10, Y7, Y7
+	VMASKMOVPD   Y7, Y1, 32(R12)
+	VMOVSD       X4, 16(R12)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y2
+
+join15:
+	VPERMPD      $0xff, Y6, Y3
+	VMULPD       Y2, Y3, Y3
+	VFNMADD231PD Y6, Y3, Y8
+	VFNMADD231PD Y7, Y3, Y9
+	ADDQ         CX, R12
+	VPERMPD      $0xff, Y8, Y2
+	VANDPS       but3F64AVX2<>+0(SB), Y0, Y0
+	VMOVQ        X2, R13
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX2<>+0(SB)
+	JCC          special16
+	VSQRTSD      X2, X2, X2
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, 24(SP)
+	VMULPD       Y4, Y8, Y3
+	VMULPD       Y4, Y9, Y4
+	VMASKMOVPD   Y3, Y0, (R12)
+	VMASKMOVPD   Y4, Y1, 32(R12)
+	VMOVSD       X2, 24(R12)
+	JMP          join17
+
+special16:
+	VMOVSD       X2, 24(R12)
+	SUBQ         $0x00000003, DI
+	VMOVQ        X2, R13
+	SUBQ         from1F64AVX2<>+0(SB), R13
+	CMPQ         R13, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000003, DI
+	VSQRTSD      X2, X2, X2
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, 24(SP)
+	VMULPD       Y4, Y8, Y8
+	VMASKMOVPD   Y8, Y0, (R12)
+	VMULPD       Y4, Y9, Y9
+	VMASKMOVPD   Y9, Y1, 32(R12)
+	VMOVSD       X2, 24(R12)
+
+join17:
+	SUBQ $0x00000008, R9
+	JLE  after7
+
+wide5:
+	ADDQ       $0x00000040, R11
+	ADDQ       $0x00000040, R10
+	CMPQ       R9, $0x00000004
+	JLE        last18
+	MOVQ       R9, R12
+	MOVQ       $0x00000008, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	LEAQ       columnsF64AVX2<>+0(SB), R13
+	ADDQ       $0x00000040, R13
+	IMUL3Q     $0x00000008, R12, R12
+	SUBQ       R12, R13
+	VMOVDQU    (R13), Y0
+	VMOVDQU    32(R13), Y1
+	MOVQ       R10, R12
+	VMASKMOVPD (R12), Y0, Y2
+	VMASKMOVPD 32(R12), Y1, Y3
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y4
+	VMASKMOVPD 32(R12), Y1, Y5
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y6
+	VMASKMOVPD 32(R12), Y1, Y7
+	ADDQ       CX, R12
+	VMASKMOVPD (R12), Y0, Y8
+	VMASKMOVPD 32(R12), Y1, Y9
+	MOVQ       24(AX), R14
+	MOVQ       R8, R12
+	MOVQ       R11, R13
+	SUBQ       DI, R14
+	TESTQ      R14, R14
+	JLE        summed20
+
+sum19:
+	VMASKMOVPD   (R13), Y0, Y10
+	VMASKMOVPD   32(R13), Y1, Y11
+	VBROADCASTSD (R12), Y12
+	VFNMADD231PD Y10, Y12, Y2
+	VFNMADD231PD Y11, Y12, Y3
+	VBROADCASTSD (R12)(DX*1), Y12
+	VFNMADD231PD Y10, Y12, Y4
+	VFNMADD231PD Y11, Y12, Y5
+	VBROADCASTSD (R12)(DX*2), Y12
+	VFNMADD231PD Y10, Y12, Y6
+	VFNMADD231PD Y11, Y12, Y7
+	VBROADCASTSD (R12)(BX*1), Y12
+	VFNMADD231PD Y10, Y12, Y8
+	VFNMADD231PD Y11, Y12, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	DECQ         R14
+	JNZ          sum19
+
+summed20:
+	MOVQ         R10, R12
+	MOVQ         SI, R13
+	VBROADCASTSD (SP), Y10
+	VMULPD       Y10, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R12)
+	VMULPD       Y10, Y3, Y3
+	VMASKMOVPD   Y3, Y1, 32(R12)
+	VBROADCASTSD 8(R13), Y10
+	VFNMADD231PD Y2, Y10, Y4
+	VFNMADD231PD Y3, Y10, Y5
+	VBROADCASTSD 16(R13), Y10
+	VFNMADD231PD Y2, Y10, Y6
+	VFNMADD231PD Y3, Y10, Y7
+	VBROADCASTSD 24(R13), Y10
+	VFNMADD231PD Y2, Y10, Y8
+	VFNMADD231PD Y3, Y10, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSD 8(SP), Y2
+	VMULPD       Y2, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R12)
+	VMULPD       Y2, Y5, Y5
+	VMASKMOVPD   Y5, Y1, 32(R12)
+	VBROADCASTSD 16(R13), Y2
+	VFNMADD231PD Y4, Y2, Y6
+	VFNMADD231PD Y5, Y2, Y7
+	VBROADCASTSD 24(R13), Y2
+	VFNMADD231PD Y4, Y2, Y8
+	VFNMADD231PD Y5, Y2, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSD 16(SP), Y2
+	VMULPD       Y2, Y6, Y6
+	VMASKMOVPD   Y6, Y0, (R12)
+	VMULPD       Y2, Y7, Y7
+	VMASKMOVPD   Y7, Y1, 32(R12)
+	VBROADCASTSD 24(R13), Y2
+	VFNMADD231PD Y6, Y2, Y8
+	VFNMADD231PD Y7, Y2, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSD 24(SP), Y2
+	VMULPD       Y2, Y8, Y8
+	VMASKMOVPD   Y8, Y0, (R12)
+	VMULPD       Y2, Y9, Y9
+	VMASKMOVPD   Y9, Y1, 32(R12)
+	SUBQ         $0x00000008, R9
+	JG           wide5
+	JMP          after7
+
+last18:
+	LEAQ       columnsF64AVX2<>+0(SB), R12
+	ADDQ       $0x00000040, R12
+	IMUL3Q     $0x00000008, R9, R9
+	SUBQ       R9, R12
+	VMOVDQU    (R12), Y0
+	MOVQ       R10, R9
+	VMASKMOVPD (R9), Y0, Y1
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y2
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y3
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y4
+	MOVQ       24(AX), R12
+	MOVQ       R8, R9
+	SUBQ       DI, R12
+	TESTQ      R12, R12
+	JLE        summed22
+
+sum21:
+	VMASKMOVPD   (R11), Y0, Y5
+	VBROADCASTSD (R9), Y6
+	VFNMADD231PD Y5, Y6, Y1
+	VBROADCASTSD (R9)(DX*1), Y6
+	VFNMADD231PD Y5, Y6, Y2
+	VBROADCASTSD (R9)(DX*2), Y6
+	VFNMADD231PD Y5, Y6, Y3
+	VBROADCASTSD (R9)(BX*1), Y6
+	VFNMADD231PD Y5, Y6, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R11
+	DECQ         R12
+	JNZ          sum21
+
+summed22:
+	MOVQ         R10, R9
+	MOVQ         SI, R10
+	VBROADCASTSD (SP), Y5
+	VMULPD       Y5, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (R9)
+	VBROADCASTSD 8(R10), Y5
+	VFNMADD231PD Y1, Y5, Y2
+	VBROADCASTSD 16(R10), Y5
+	VFNMADD231PD Y1, Y5, Y3
+	VBROADCASTSD 24(R10), Y5
+	VFNMADD231PD Y1, Y5, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSD 8(SP), Y1
+	VMULPD       Y1, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (R9)
+	VBROADCASTSD 16(R10), Y1
+	VFNMADD231PD Y2, Y1, Y3
+	VBROADCASTSD 24(R10), Y1
+	VFNMADD231PD Y2, Y1, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSD 16(SP), Y1
+	VMULPD       Y1, Y3, Y3
+	VMASKMOVPD   Y3, Y0, (R9)
+	VBROADCASTSD 24(R10), Y1
+	VFNMADD231PD Y3, Y1, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSD 24(SP), Y1
+	VMULPD       Y1, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R9)
+	JMP          after7
+
+narrow6:
+	LEAQ       columnsF64AVX2<>+0(SB), R12
+	ADDQ       $0x00000040, R12
+	IMUL3Q     $0x00000008, R9, R9
+	SUBQ       R9, R12
+	VMOVDQU    (R12), Y0
+	MOVQ       R10, R9
+	VMASKMOVPD (R9), Y0, Y1
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y2
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y3
+	ADDQ       CX, R9
+	VMASKMOVPD (R9), Y0, Y4
+	MOVQ       24(AX), R12
+	MOVQ       R8, R9
+	SUBQ       DI, R12
+	TESTQ      R12, R12
+	JLE        summed24
+
+sum23:
+	VMASKMOVPD   (R11), Y0, Y5
+	VBROADCASTSD (R9), Y6
+	VFNMADD231PD Y5, Y6, Y1
+	VBROADCASTSD (R9)(DX*1), Y6
+	VFNMADD231PD Y5, Y6, Y2
+	VBROADCASTSD (R9)(DX*2), Y6
+	VFNMADD231PD Y5, Y6, Y3
+	VBROADCASTSD (R9)(BX*1), Y6
+	VFNMADD231PD Y5, Y6, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R11
+	DECQ         R12
+	JNZ          sum23
+
+summed24:
+	MOVQ         R10, R9
+	VPERMPD      $0x00, Y1, Y5
+	VMOVQ        X5, R10
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX2<>+0(SB)
+	JCC          special25
+	VSQRTSD      X5, X5, X6
+	VMOVSD       unitF64AVX2<>+0(SB), X7
+	VDIVSD       X6, X7, X7
+	VBROADCASTSD X7, Y8
+	VMOVSD       X7, (SP)
+	VMULPD       Y8, Y1, Y7
+	VMASKMOVPD   Y7, Y0, (R9)
+	VMOVSD       X6, (R9)
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y5
+	JMP          join26
+
+special25:
+	VMOVSD       X5, (R9)
+	SUBQ         $0x00000000, DI
+	VMOVQ        X5, R10
+	SUBQ         from1F64AVX2<>+0(SB), R10
+	CMPQ         R10, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSD      X5, X5, X6
+	VMOVSD       unitF64AVX2<>+0(SB), X7
+	VDIVSD       X6, X7, X7
+	VBROADCASTSD X7, Y8
+	VMOVSD       X7, (SP)
+	VMULPD       Y8, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (R9)
+	VMOVSD       X6, (R9)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y5
+
+join26:
+	VPERMPD      $0x55, Y1, Y6
+	VMULPD       Y5, Y6, Y6
+	VFNMADD231PD Y1, Y6, Y2
+	VPERMPD      $0xaa, Y1, Y6
+	VMULPD       Y5, Y6, Y6
+	VFNMADD231PD Y1, Y6, Y3
+	VPERMPD      $0xff, Y1, Y6
+	VMULPD       Y5, Y6, Y6
+	VFNMADD231PD Y1, Y6, Y4
+	ADDQ         CX, R9
+	VPERMPD      $0x55, Y2, Y1
+	VANDPS       but1F64AVX2<>+0(SB), Y0, Y5
+	VMOVQ        X1, R10
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX2<>+0(SB)
+	JCC          special27
+	VSQRTSD      X1, X1, X6
+	VMOVSD       unitF64AVX2<>+0(SB), X7
+	VDIVSD       X6, X7, X7
+	VBROADCASTSD X7, Y8
+	VMOVSD       X7, 8(SP)
+	VMULPD       Y8, Y2, Y7
+	VMASKMOVPD   Y7, Y5, (R9)
+	VMOVSD       X6, 8(R9)
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X1, X5, X5
+	VBROADCASTSD X5, Y1
+	JMP          join28
+
+special27:
+	VMOVSD       X1, 8(R9)
+	SUBQ         $0x00000001, DI
+	VMOVQ        X1, R10
+	SUBQ         from1F64AVX2<>+0(SB), R10
+	CMPQ         R10, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSD      X1, X1, X6
+	VMOVSD       unitF64AVX2<>+0(SB), X7
+	VDIVSD       X6, X7, X7
+	VBROADCASTSD X7, Y8
+	VMOVSD       X7, 8(SP)
+	VMULPD       Y8, Y2, Y2
+	VMASKMOVPD   Y2, Y5, (R9)
+	VMOVSD       X6, 8(R9)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y1
+
+join28:
+	VPERMPD      $0xaa, Y2, Y5
+	VMULPD       Y1, Y5, Y5
+	VFNMADD231PD Y2, Y5, Y3
+	VPERMPD      $0xff, Y2, Y5
+	VMULPD       Y1, Y5, Y5
+	VFNMADD231PD Y2, Y5, Y4
+	ADDQ         CX, R9
+	VPERMPD      $0xaa, Y3, Y1
+	VANDPS       but2F64AVX2<>+0(SB), Y0, Y2
+	VMOVQ        X1, R10
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX2<>+0(SB)
+	JCC          special29
+	VSQRTSD      X1, X1, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, 16(SP)
+	VMULPD       Y7, Y3, Y6
+	VMASKMOVPD   Y6, Y2, (R9)
+	VMOVSD       X5, 16(R9)
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y1
+	JMP          join30
+
+special29:
+	VMOVSD       X1, 16(R9)
+	SUBQ         $0x00000002, DI
+	VMOVQ        X1, R10
+	SUBQ         from1F64AVX2<>+0(SB), R10
+	CMPQ         R10, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSD      X1, X1, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, 16(SP)
+	VMULPD       Y7, Y3, Y3
+	VMASKMOVPD   Y3, Y2, (R9)
+	VMOVSD       X5, 16(R9)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y1
+
+join30:
+	VPERMPD      $0xff, Y3, Y2
+	VMULPD       Y1, Y2, Y2
+	VFNMADD231PD Y3, Y2, Y4
+	ADDQ         CX, R9
+	VPERMPD      $0xff, Y4, Y1
+	VANDPS       but3F64AVX2<>+0(SB), Y0, Y0
+	VMOVQ        X1, R10
+	SUBQ         from10000000000000F64AVX2<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX2<>+0(SB)
+	JCC          special31
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y3
+	VMOVSD       X2, 24(SP)
+	VMULPD       Y3, Y4, Y2
+	VMASKMOVPD   Y2, Y0, (R9)
+	VMOVSD       X1, 24(R9)
+	JMP          join32
+
+special31:
+	VMOVSD       X1, 24(R9)
+	SUBQ         $0x00000003, DI
+	VMOVQ        X1, R10
+	SUBQ         from1F64AVX2<>+0(SB), R10
+	CMPQ         R10, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000003, DI
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y3
+	VMOVSD       X2, 24(SP)
+	VMULPD       Y3, Y4, Y4
+	VMASKMOVPD   Y4, Y0, (R9)
+	VMOVSD       X1, 24(R9)
+
+join32:
+after7:
+	LEAQ (SI)(CX*4), SI
+	ADDQ $0x00000020, SI
+	ADDQ $0x00000020, R8
+	SUBQ $0x00000004, DI
+	JMP  rows2
+
+tail4:
+	CMPQ       DI, $0x00000003
+	JL         tail33
+	MOVQ       DI, BX
+	MOVQ       R8, R9
+	LEAQ       columnsF64AVX2<>+0(SB), R10
+	ADDQ       $0x00000040, R10
+	IMUL3Q     $0x00000008, BX, BX
+	SUBQ       BX, R10
+	VMOVDQU    (R10), Y0
+	MOVQ       SI, BX
+	VMASKMOVPD (BX), Y0, Y1
+	ADDQ       CX, BX
+	VMASKMOVPD (BX), Y0, Y2
+	ADDQ       CX, BX
+	VMASKMOVPD (BX), Y0, Y3
+	MOVQ       24(AX), BX
+	MOVQ       R9, R9
+	SUBQ       DI, BX
+	TESTQ      BX, BX
+	JLE        summed35
+
+sum34:
+	VMASKMOVPD   (R9), Y0, Y4
+	VBROADCASTSD (R8), Y5
+	VFNMADD231PD Y4, Y5, Y1
+	VBROADCASTSD (R8)(DX*1), Y5
+	VFNMADD231PD Y4, Y5, Y2
+	VBROADCASTSD (R8)(DX*2), Y5
+	VFNMADD231PD Y4, Y5, Y3
+	ADDQ         CX, R8
+	ADDQ         CX, R9
+	DECQ         BX
+	JNZ          sum34
+
+summed35:
+	MOVQ         SI, DX
+	VPERMPD      $0x00, Y1, Y4
+	VMOVQ        X4, BX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special36
+	VSQRTSD      X4, X4, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, (SP)
+	VMULPD       Y7, Y1, Y6
+	VMASKMOVPD   Y6, Y0, (DX)
+	VMOVSD       X5, (DX)
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Y4
+	JMP          join37
+
+special36:
+	VMOVSD       X4, (DX)
+	SUBQ         $0x00000000, DI
+	VMOVQ        X4, BX
+	SUBQ         from1F64AVX2<>+0(SB), BX
+	CMPQ         BX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSD      X4, X4, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, (SP)
+	VMULPD       Y7, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (DX)
+	VMOVSD       X5, (DX)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y4
+
+join37:
+	VPERMPD      $0x55, Y1, Y5
+	VMULPD       Y4, Y5, Y5
+	VFNMADD231PD Y1, Y5, Y2
+	VPERMPD      $0xaa, Y1, Y5
+	VMULPD       Y4, Y5, Y5
+	VFNMADD231PD Y1, Y5, Y3
+	ADDQ         CX, DX
+	VPERMPD      $0x55, Y2, Y1
+	VANDPS       but1F64AVX2<>+0(SB), Y0, Y4
+	VMOVQ        X1, BX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special38
+	VSQRTSD      X1, X1, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, 8(SP)
+	VMULPD       Y7, Y2, Y6
+	VMASKMOVPD   Y6, Y4, (DX)
+	VMOVSD       X5, 8(DX)
+	VMOVSD       unitF64AVX2<>+0(SB), X4
+	VDIVSD       X1, X4, X4
+	VBROADCASTSD X4, Y1
+	JMP          join39
+
+special38:
+	VMOVSD       X1, 8(DX)
+	SUBQ         $0x00000001, DI
+	VMOVQ        X1, BX
+	SUBQ         from1F64AVX2<>+0(SB), BX
+	CMPQ         BX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSD      X1, X1, X5
+	VMOVSD       unitF64AVX2<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Y7
+	VMOVSD       X6, 8(SP)
+	VMULPD       Y7, Y2, Y2
+	VMASKMOVPD   Y2, Y4, (DX)
+	VMOVSD       X5, 8(DX)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y1
+
+join39:
+	VPERMPD      $0xaa, Y2, Y4
+	VMULPD       Y1, Y4, Y4
+	VFNMADD231PD Y2, Y4, Y3
+	ADDQ         CX, DX
+	VPERMPD      $0xaa, Y3, Y1
+	VANDPS       but2F64AVX2<>+0(SB), Y0, Y0
+	VMOVQ        X1, CX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), CX
+	CMPQ         CX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special40
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y4
+	VMOVSD       X2, 16(SP)
+	VMULPD       Y4, Y3, Y2
+	VMASKMOVPD   Y2, Y0, (DX)
+	VMOVSD       X1, 16(DX)
+	JMP          join41
+
+special40:
+	VMOVSD       X1, 16(DX)
+	SUBQ         $0x00000002, DI
+	VMOVQ        X1, CX
+	SUBQ         from1F64AVX2<>+0(SB), CX
+	CMPQ         CX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y4
+	VMOVSD       X2, 16(SP)
+	VMULPD       Y4, Y3, Y3
+	VMASKMOVPD   Y3, Y0, (DX)
+	VMOVSD       X1, 16(DX)
+
+join41:
+	JMP rowsDone3
+
+tail33:
+	CMPQ       DI, $0x00000002
+	JL         tail42
+	MOVQ       DI, BX
+	MOVQ       R8, R9
+	LEAQ       columnsF64AVX2<>+0(SB), R10
+	ADDQ       $0x00000040, R10
+	IMUL3Q     $0x00000008, BX, BX
+	SUBQ       BX, R10
+	VMOVDQU    (R10), Y0
+	MOVQ       SI, BX
+	VMASKMOVPD (BX), Y0, Y1
+	ADDQ       CX, BX
+	VMASKMOVPD (BX), Y0, Y2
+	MOVQ       24(AX), BX
+	MOVQ       R9, R9
+	SUBQ       DI, BX
+	TESTQ      BX, BX
+	JLE        summed44
+
+sum43:
+	VMASKMOVPD   (R9), Y0, Y3
+	VBROADCASTSD (R8), Y4
+	VFNMADD231PD Y3, Y4, Y1
+	VBROADCASTSD (R8)(DX*1), Y4
+	VFNMADD231PD Y3, Y4, Y2
+	ADDQ         CX, R8
+	ADDQ         CX, R9
+	DECQ         BX
+	JNZ          sum43
+
+summed44:
+	MOVQ         SI, DX
+	VPERMPD      $0x00, Y1, Y3
+	VMOVQ        X3, BX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special45
+	VSQRTSD      X3, X3, X4
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Y6
+	VMOVSD       X5, (SP)
+	VMULPD       Y6, Y1, Y5
+	VMASKMOVPD   Y5, Y0, (DX)
+	VMOVSD       X4, (DX)
+	VMOVSD       unitF64AVX2<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Y3
+	JMP          join46
+
+special45:
+	VMOVSD       X3, (DX)
+	SUBQ         $0x00000000, DI
+	VMOVQ        X3, BX
+	SUBQ         from1F64AVX2<>+0(SB), BX
+	CMPQ         BX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSD      X3, X3, X4
+	VMOVSD       unitF64AVX2<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Y6
+	VMOVSD       X5, (SP)
+	VMULPD       Y6, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (DX)
+	VMOVSD       X4, (DX)
+	VBROADCASTSD unitF64AVX2<>+0(SB), Y3
+
+join46:
+	VPERMPD      $0x55, Y1, Y4
+	VMULPD       Y3, Y4, Y4
+	VFNMADD231PD Y1, Y4, Y2
+	ADDQ         CX, DX
+	VPERMPD      $0x55, Y2, Y1
+	VANDPS       but1F64AVX2<>+0(SB), Y0, Y0
+	VMOVQ        X1, CX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), CX
+	CMPQ         CX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special47
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X1, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, 8(SP)
+	VMULPD       Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (DX)
+	VMOVSD       X1, 8(DX)
+	JMP          join48
+
+special47:
+	VMOVSD       X1, 8(DX)
+	SUBQ         $0x00000001, DI
+	VMOVQ        X1, CX
+	SUBQ         from1F64AVX2<>+0(SB), CX
+	CMPQ         CX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X1, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, 8(SP)
+	VMULPD       Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (DX)
+	VMOVSD       X1, 8(DX)
+
+join48:
+	JMP rowsDone3
+
+tail42:
+	CMPQ       DI, $0x00000001
+	JL         rowsDone3
+	MOVQ       DI, DX
+	MOVQ       SI, BX
+	MOVQ       R8, SI
+	LEAQ       columnsF64AVX2<>+0(SB), R9
+	ADDQ       $0x00000040, R9
+	IMUL3Q     $0x00000008, DX, DX
+	SUBQ       DX, R9
+	VMOVDQU    (R9), Y0
+	MOVQ       BX, DX
+	VMASKMOVPD (DX), Y0, Y1
+	MOVQ       24(AX), DX
+	MOVQ       SI, SI
+	SUBQ       DI, DX
+	TESTQ      DX, DX
+	JLE        summed50
+
+sum49:
+	VMASKMOVPD   (SI), Y0, Y2
+	VBROADCASTSD (R8), Y3
+	VFNMADD231PD Y2, Y3, Y1
+	ADDQ         CX, R8
+	ADDQ         CX, SI
+	DECQ         DX
+	JNZ          sum49
+
+summed50:
+	MOVQ         BX, CX
+	VPERMPD      $0x00, Y1, Y2
+	VMOVQ        X2, DX
+	SUBQ         from10000000000000F64AVX2<>+0(SB), DX
+	CMPQ         DX, within10000000000000F64AVX2<>+0(SB)
+	JCC          special51
+	VSQRTSD      X2, X2, X2
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, (SP)
+	VMULPD       Y4, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (CX)
+	VMOVSD       X2, (CX)
+	JMP          join52
+
+special51:
+	VMOVSD       X2, (CX)
+	SUBQ         $0x00000000, DI
+	VMOVQ        X2, DX
+	SUBQ         from1F64AVX2<>+0(SB), DX
+	CMPQ         DX, within1F64AVX2<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSD      X2, X2, X2
+	VMOVSD       unitF64AVX2<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y4
+	VMOVSD       X3, (SP)
+	VMULPD       Y4, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (CX)
+	VMOVSD       X2, (CX)
+
+join52:
+rowsDone3:
+	MOVQ $0x00000000, 88(AX)
+	VZEROUPPER
+	RET
+
+fail1:
+	MOVQ 24(AX), CX
+	SUBQ DI, CX
+	INCQ CX
+	MOVQ CX, 88(AX)
+	VZEROUPPER
+	RET
+
+DATA from10000000000000F64AVX2<>+0(SB)/8, $0x0010000000000000
+GLOBL from10000000000000F64AVX2<>(SB), RODATA|NOPTR, $8
+
+DATA within10000000000000F64AVX2<>+0(SB)/8, $0x7fc0000000000000
+GLOBL within10000000000000F64AVX2<>(SB), RODATA|NOPTR, $8
+
+DATA from1F64AVX2<>+0(SB)/8, $0x0000000000000001
+GLOBL from1F64AVX2<>(SB), RODATA|NOPTR, $8
+
+DATA within1F64AVX2<>+0(SB)/8, $0x7fefffffffffffff
+GLOBL within1F64AVX2<>(SB), RODATA|NOPTR, $8
+
+DATA but1F64AVX2<>+0(SB)/8, $0x0000000000000000
+DATA but1F64AVX2<>+8(SB)/8, $0xffffffffffffffff
+DATA but1F64AVX2<>+16(SB)/8, $0xffffffffffffffff
+DATA but1F64AVX2<>+24(SB)/8, $0xffffffffffffffff
+GLOBL but1F64AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA but2F64AVX2<>+0(SB)/8, $0x0000000000000000
+DATA but2F64AVX2<>+8(SB)/8, $0x0000000000000000
+DATA but2F64AVX2<>+16(SB)/8, $0xffffffffffffffff
+DATA but2F64AVX2<>+24(SB)/8, $0xffffffffffffffff
+GLOBL but2F64AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA but3F64AVX2<>+0(SB)/8, $0x0000000000000000
+DATA but3F64AVX2<>+8(SB)/8, $0x0000000000000000
+DATA but3F64AVX2<>+16(SB)/8, $0x0000000000000000
+DATA but3F64AVX2<>+24(SB)/8, $0xffffffffffffffff
+GLOBL but3F64AVX2<>(SB), RODATA|NOPTR, $32
+
+// func potrfDirectF32AVX2(args *byte)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·potrfDirectF32AVX2(SB), $32-8
+	MOVQ args+0(FP), AX
+	MOVQ 72(AX), CX
+	SHLQ $0x02, CX
+	MOVQ $0x00000004, DX
+	MOVQ $0x0000000c, BX
+	MOVQ 16(AX), SI
+	MOVQ 24(AX), DI
+	MOVQ SI, R8
+
+rows2:
+	CMPQ       DI, $0x00000004
+	JL         tail4
+	MOVQ       DI, R9
+	MOVQ       SI, R10
+	MOVQ       R8, R11
+	CMPQ       R9, $0x00000008
+	JLE        narrow6
+	MOVQ       R9, R12
+	MOVQ       $0x00000010, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	LEAQ       columnsF32AVX2<>+0(SB), R13
+	ADDQ       $0x00000040, R13
+	IMUL3Q     $0x00000004, R12, R12
+	SUBQ       R12, R13
+	VMOVDQU    (R13), Y0
+	VMOVDQU    32(R13), Y1
+	MOVQ       R10, R12
+	VMASKMOVPS (R12), Y0, Y2
+	VMASKMOVPS 32(R12), Y1, Y3
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y4
+	VMASKMOVPS 32(R12), Y1, Y5
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y6
+	VMASKMOVPS 32(R12), Y1, Y7
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y8
+	VMASKMOVPS 32(R12), Y1, Y9
+	MOVQ       24(AX), R14
+	MOVQ       R8, R12
+	MOVQ       R11, R13
+	SUBQ       DI, R14
+	TESTQ      R14, R14
+	JLE        summed9
+
+sum8:
+	VMASKMOVPS   (R13), Y0, Y10
+	VMASKMOVPS   32(R13), Y1, Y11
+	VBROADCASTSS (R12), Y12
+	VFNMADD231PS Y10, Y12, Y2
+	VFNMADD231PS Y11, Y12, Y3
+	VBROADCASTSS (R12)(DX*1), Y12
+	VFNMADD231PS Y10, Y12, Y4
+	VFNMADD231PS Y11, Y12, Y5
+	VBROADCASTSS (R12)(DX*2), Y12
+	VFNMADD231PS Y10, Y12, Y6
+	VFNMADD231PS Y11, Y12, Y7
+	VBROADCASTSS (R12)(BX*1), Y12
+	VFNMADD231PS Y10, Y12, Y8
+	VFNMADD231PS Y11, Y12, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	DECQ         R14
+	JNZ          sum8
+
+summed9:
+	MOVQ         R10, R12
+	VBROADCASTSS lane0F32AVX2<>+0(SB), Y10
+	VPERMPS      Y2, Y10, Y10
+	VMOVD        X10, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special10
+	VSQRTSS      X10, X10, X11
+	VMOVSS       unitF32AVX2<>+0(SB), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Y13
+	VMOVSS       X12, (SP)
+	VMULPS       Y13, Y2, Y12
+	VMULPS       Y13, Y3, Y13
+	VMASKMOVPS   Y12, Y0, (R12)
+	VMASKMOVPS   Y13, Y1, 32(R12)
+	VMOVSS       X11, (R12)
+	VMOVSS       unitF32AVX2<>+0(SB), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Y10
+	JMP          join11
+
+special10:
+	VMOVSS       X10, (R12)
+	SUBQ         $0x00000000, DI
+	VMOVD        X10, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSS      X10, X10, X11
+	VMOVSS       unitF32AVX2<>+0(SB), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Y13
+	VMOVSS       X12, (SP)
+	VMULPS       Y13, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R12)
+	VMULPS       Y13, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R12)
+	VMOVSS       X11, (R12)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y10
+
+join11:
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y11
+	VPERMPS      Y2, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VFNMADD231PS Y2, Y11, Y4
+	VFNMADD231PS Y3, Y11, Y5
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y11
+	VPERMPS      Y2, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VFNMADD231PS Y2, Y11, Y6
+	VFNMADD231PS Y3, Y11, Y7
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y11
+	VPERMPS      Y2, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VFNMADD231PS Y2, Y11, Y8
+	VFNMADD231PS Y3, Y11, Y9
+	ADDQ         CX, R12
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y2
+	VPERMPS      Y4, Y2, Y2
+	VANDPS       but1F32AVX2<>+0(SB), Y0, Y3
+	VMOVD        X2, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special12
+	VSQRTSS      X2, X2, X10
+	VMOVSS       unitF32AVX2<>+0(SB), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Y12
+	VMOVSS       X11, 4(SP)
+	VMULPS       Y12, Y4, Y11
+	VMULPS       Y12, Y5, Y12
+	VMASKMOVPS   Y11, Y3, (R12)
+	VMASKMOVPS   Y12, Y1, 32(R12)
+	VMOVSS       X10, 4(R12)
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	JMP          join13
+
+special12:
+	VMOVSS       X2, 4(R12)
+	SUBQ         $0x00000001, DI
+	VMOVD        X2, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSS      X2, X2, X10
+	VMOVSS       unitF32AVX2<>+0(SB), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Y12
+	VMOVSS       X11, 4(SP)
+	VMULPS       Y12, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (R12)
+	VMULPS       Y12, Y5, Y5
+	VMASKMOVPS   Y5, Y1, 32(R12)
+	VMOVSS       X10, 4(R12)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y2
+
+join13:
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y3
+	VPERMPS      Y4, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y4, Y3, Y6
+	VFNMADD231PS Y5, Y3, Y7
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y3
+	VPERMPS      Y4, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y4, Y3, Y8
+	VFNMADD231PS Y5, Y3, Y9
+	ADDQ         CX, R12
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y2
+	VPERMPS      Y6, Y2, Y2
+	VANDPS       but2F32AVX2<>+0(SB), Y0, Y3
+	VMOVD        X2, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special14
+	VSQRTSS      X2, X2, X4
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y10
+	VMOVSS       X5, 8(SP)
+	VMULPS       Y10, Y6, Y5
+	VMULPS       Y10, Y7, Y10
+	VMASKMOVPS   Y5, Y3, (R12)
+	VMASKMOVPS   Y10, Y1, 32(R12)
+	VMOVSS       X4, 8(R12)
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	JMP          join15
+
+special14:
+	VMOVSS       X2, 8(R12)
+	SUBQ         $0x00000002, DI
+	VMOVD        X2, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSS      X2, X2, X4
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y10
+	VMOVSS       X5, 8(SP)
+	VMULPS       Y10, Y6, Y6
+	VMASKMOVPS   Y6, Y3, (R12)
+	VMULPS       Y10, Y7, Y7
+	VMASKMOVPS   Y7, Y1, 32(R12)
+	VMOVSS       X4, 8(R12)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y2
+
+join15:
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y3
+	VPERMPS      Y6, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VFNMADD231PS Y6, Y3, Y8
+	VFNMADD231PS Y7, Y3, Y9
+	ADDQ         CX, R12
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y2
+	VPERMPS      Y8, Y2, Y2
+	VANDPS       but3F32AVX2<>+0(SB), Y0, Y0
+	VMOVD        X2, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special16
+	VSQRTSS      X2, X2, X2
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, 12(SP)
+	VMULPS       Y4, Y8, Y3
+	VMULPS       Y4, Y9, Y4
+	VMASKMOVPS   Y3, Y0, (R12)
+	VMASKMOVPS   Y4, Y1, 32(R12)
+	VMOVSS       X2, 12(R12)
+	JMP          join17
+
+special16:
+	VMOVSS       X2, 12(R12)
+	SUBQ         $0x00000003, DI
+	VMOVD        X2, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000003, DI
+	VSQRTSS      X2, X2, X2
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, 12(SP)
+	VMULPS       Y4, Y8, Y8
+	VMASKMOVPS   Y8, Y0, (R12)
+	VMULPS       Y4, Y9, Y9
+	VMASKMOVPS   Y9, Y1, 32(R12)
+	VMOVSS       X2, 12(R12)
+
+join17:
+	SUBQ $0x00000010, R9
+	JLE  after7
+
+wide5:
+	ADDQ       $0x00000040, R11
+	ADDQ       $0x00000040, R10
+	CMPQ       R9, $0x00000008
+	JLE        last18
+	MOVQ       R9, R12
+	MOVQ       $0x00000010, R13
+	CMPQ       R12, R13
+	CMOVQGT    R13, R12
+	LEAQ       columnsF32AVX2<>+0(SB), R13
+	ADDQ       $0x00000040, R13
+	IMUL3Q     $0x00000004, R12, R12
+	SUBQ       R12, R13
+	VMOVDQU    (R13), Y0
+	VMOVDQU    32(R13), Y1
+	MOVQ       R10, R12
+	VMASKMOVPS (R12), Y0, Y2
+	VMASKMOVPS 32(R12), Y1, Y3
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y4
+	VMASKMOVPS 32(R12), Y1, Y5
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y6
+	VMASKMOVPS 32(R12), Y1, Y7
+	ADDQ       CX, R12
+	VMASKMOVPS (R12), Y0, Y8
+	VMASKMOVPS 32(R12), Y1, Y9
+	MOVQ       24(AX), R14
+	MOVQ       R8, R12
+	MOVQ       R11, R13
+	SUBQ       DI, R14
+	TESTQ      R14, R14
+	JLE        summed20
+
+sum19:
+	VMASKMOVPS   (R13), Y0, Y10
+	VMASKMOVPS   32(R13), Y1, Y11
+	VBROADCASTSS (R12), Y12
+	VFNMADD231PS Y10, Y12, Y2
+	VFNMADD231PS Y11, Y12, Y3
+	VBROADCASTSS (R12)(DX*1), Y12
+	VFNMADD231PS Y10, Y12, Y4
+	VFNMADD231PS Y11, Y12, Y5
+	VBROADCASTSS (R12)(DX*2), Y12
+	VFNMADD231PS Y10, Y12, Y6
+	VFNMADD231PS Y11, Y12, Y7
+	VBROADCASTSS (R12)(BX*1), Y12
+	VFNMADD231PS Y10, Y12, Y8
+	VFNMADD231PS Y11, Y12, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	DECQ         R14
+	JNZ          sum19
+
+summed20:
+	MOVQ         R10, R12
+	MOVQ         SI, R13
+	VBROADCASTSS (SP), Y10
+	VMULPS       Y10, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R12)
+	VMULPS       Y10, Y3, Y3
+	VMASKMOVPS   Y3, Y1, 32(R12)
+	VBROADCASTSS 4(R13), Y10
+	VFNMADD231PS Y2, Y10, Y4
+	VFNMADD231PS Y3, Y10, Y5
+	VBROADCASTSS 8(R13), Y10
+	VFNMADD231PS Y2, Y10, Y6
+	VFNMADD231PS Y3, Y10, Y7
+	VBROADCASTSS 12(R13), Y10
+	VFNMADD231PS Y2, Y10, Y8
+	VFNMADD231PS Y3, Y10, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSS 4(SP), Y2
+	VMULPS       Y2, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R12)
+	VMULPS       Y2, Y5, Y5
+	VMASKMOVPS   Y5, Y1, 32(R12)
+	VBROADCASTSS 8(R13), Y2
+	VFNMADD231PS Y4, Y2, Y6
+	VFNMADD231PS Y5, Y2, Y7
+	VBROADCASTSS 12(R13), Y2
+	VFNMADD231PS Y4, Y2, Y8
+	VFNMADD231PS Y5, Y2, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSS 8(SP), Y2
+	VMULPS       Y2, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (R12)
+	VMULPS       Y2, Y7, Y7
+	VMASKMOVPS   Y7, Y1, 32(R12)
+	VBROADCASTSS 12(R13), Y2
+	VFNMADD231PS Y6, Y2, Y8
+	VFNMADD231PS Y7, Y2, Y9
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+	VBROADCASTSS 12(SP), Y2
+	VMULPS       Y2, Y8, Y8
+	VMASKMOVPS   Y8, Y0, (R12)
+	VMULPS       Y2, Y9, Y9
+	VMASKMOVPS   Y9, Y1, 32(R12)
+	SUBQ         $0x00000010, R9
+	JG           wide5
+	JMP          after7
+
+last18:
+	LEAQ       columnsF32AVX2<>+0(SB), R12
+	ADDQ       $0x00000040, R12
+	IMUL3Q     $0x00000004, R9, R9
+	SUBQ       R9, R12
+	VMOVDQU    (R12), Y0
+	MOVQ       R10, R9
+	VMASKMOVPS (R9), Y0, Y1
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y2
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y3
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y4
+	MOVQ       24(AX), R12
+	MOVQ       R8, R9
+	SUBQ       DI, R12
+	TESTQ      R12, R12
+	JLE        summed22
+
+sum21:
+	VMASKMOVPS   (R11), Y0, Y5
+	VBROADCASTSS (R9), Y6
+	VFNMADD231PS Y5, Y6, Y1
+	VBROADCASTSS (R9)(DX*1), Y6
+	VFNMADD231PS Y5, Y6, Y2
+	VBROADCASTSS (R9)(DX*2), Y6
+	VFNMADD231PS Y5, Y6, Y3
+	VBROADCASTSS (R9)(BX*1), Y6
+	VFNMADD231PS Y5, Y6, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R11
+	DECQ         R12
+	JNZ          sum21
+
+summed22:
+	MOVQ         R10, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (SP), Y5
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (R9)
+	VBROADCASTSS 4(R10), Y5
+	VFNMADD231PS Y1, Y5, Y2
+	VBROADCASTSS 8(R10), Y5
+	VFNMADD231PS Y1, Y5, Y3
+	VBROADCASTSS 12(R10), Y5
+	VFNMADD231PS Y1, Y5, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSS 4(SP), Y1
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (R9)
+	VBROADCASTSS 8(R10), Y1
+	VFNMADD231PS Y2, Y1, Y3
+	VBROADCASTSS 12(R10), Y1
+	VFNMADD231PS Y2, Y1, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSS 8(SP), Y1
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (R9)
+	VBROADCASTSS 12(R10), Y1
+	VFNMADD231PS Y3, Y1, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+	VBROADCASTSS 12(SP), Y1
+	VMULPS       Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R9)
+	JMP          after7
+
+narrow6:
+	LEAQ       columnsF32AVX2<>+0(SB), R12
+	ADDQ       $0x00000040, R12
+	IMUL3Q     $0x00000004, R9, R9
+	SUBQ       R9, R12
+	VMOVDQU    (R12), Y0
+	MOVQ       R10, R9
+	VMASKMOVPS (R9), Y0, Y1
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y2
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y3
+	ADDQ       CX, R9
+	VMASKMOVPS (R9), Y0, Y4
+	MOVQ       24(AX), R12
+	MOVQ       R8, R9
+	SUBQ       DI, R12
+	TESTQ      R12, R12
+	JLE        summed24
+
+sum23:
+	VMASKMOVPS   (R11), Y0, Y5
+	VBROADCASTSS (R9), Y6
+	VFNMADD231PS Y5, Y6, Y1
+	VBROADCASTSS (R9)(DX*1), Y6
+	VFNMADD231PS Y5, Y6, Y2
+	VBROADCASTSS (R9)(DX*2), Y6
+	VFNMADD231PS Y5, Y6, Y3
+	VBROADCASTSS (R9)(BX*1), Y6
+	VFNMADD231PS Y5, Y6, Y4
+	ADDQ         CX, R9
+	ADDQ         CX, R11
+	DECQ         R12
+	JNZ          sum23
+
+summed24:
+	MOVQ         R10, R9
+	VBROADCASTSS lane0F32AVX2<>+0(SB), Y5
+	VPERMPS      Y1, Y5, Y5
+	VMOVD        X5, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special25
+	VSQRTSS      X5, X5, X6
+	VMOVSS       unitF32AVX2<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y8
+	VMOVSS       X7, (SP)
+	VMULPS       Y8, Y1, Y7
+	VMASKMOVPS   Y7, Y0, (R9)
+	VMOVSS       X6, (R9)
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y5
+	JMP          join26
+
+special25:
+	VMOVSS       X5, (R9)
+	SUBQ         $0x00000000, DI
+	VMOVD        X5, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSS      X5, X5, X6
+	VMOVSS       unitF32AVX2<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y8
+	VMOVSS       X7, (SP)
+	VMULPS       Y8, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (R9)
+	VMOVSS       X6, (R9)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y5
+
+join26:
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y6
+	VPERMPS      Y1, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VFNMADD231PS Y1, Y6, Y2
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y6
+	VPERMPS      Y1, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VFNMADD231PS Y1, Y6, Y3
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y6
+	VPERMPS      Y1, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VFNMADD231PS Y1, Y6, Y4
+	ADDQ         CX, R9
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y1
+	VPERMPS      Y2, Y1, Y1
+	VANDPS       but1F32AVX2<>+0(SB), Y0, Y5
+	VMOVD        X1, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special27
+	VSQRTSS      X1, X1, X6
+	VMOVSS       unitF32AVX2<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y8
+	VMOVSS       X7, 4(SP)
+	VMULPS       Y8, Y2, Y7
+	VMASKMOVPS   Y7, Y5, (R9)
+	VMOVSS       X6, 4(R9)
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X1, X5, X5
+	VBROADCASTSS X5, Y1
+	JMP          join28
+
+special27:
+	VMOVSS       X1, 4(R9)
+	SUBQ         $0x00000001, DI
+	VMOVD        X1, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSS      X1, X1, X6
+	VMOVSS       unitF32AVX2<>+0(SB), X7
+	VDIVSS       X6, X7, X7
+	VBROADCASTSS X7, Y8
+	VMOVSS       X7, 4(SP)
+	VMULPS       Y8, Y2, Y2
+	VMASKMOVPS   Y2, Y5, (R9)
+	VMOVSS       X6, 4(R9)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y1
+
+join28:
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y5
+	VPERMPS      Y2, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VFNMADD231PS Y2, Y5, Y3
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y5
+	VPERMPS      Y2, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VFNMADD231PS Y2, Y5, Y4
+	ADDQ         CX, R9
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y1
+	VPERMPS      Y3, Y1, Y1
+	VANDPS       but2F32AVX2<>+0(SB), Y0, Y2
+	VMOVD        X1, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special29
+	VSQRTSS      X1, X1, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, 8(SP)
+	VMULPS       Y7, Y3, Y6
+	VMASKMOVPS   Y6, Y2, (R9)
+	VMOVSS       X5, 8(R9)
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y1
+	JMP          join30
+
+special29:
+	VMOVSS       X1, 8(R9)
+	SUBQ         $0x00000002, DI
+	VMOVD        X1, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSS      X1, X1, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, 8(SP)
+	VMULPS       Y7, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (R9)
+	VMOVSS       X5, 8(R9)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y1
+
+join30:
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y2
+	VPERMPS      Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VFNMADD231PS Y3, Y2, Y4
+	ADDQ         CX, R9
+	VBROADCASTSS lane3F32AVX2<>+0(SB), Y1
+	VPERMPS      Y4, Y1, Y1
+	VANDPS       but3F32AVX2<>+0(SB), Y0, Y0
+	VMOVD        X1, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special31
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y3
+	VMOVSS       X2, 12(SP)
+	VMULPS       Y3, Y4, Y2
+	VMASKMOVPS   Y2, Y0, (R9)
+	VMOVSS       X1, 12(R9)
+	JMP          join32
+
+special31:
+	VMOVSS       X1, 12(R9)
+	SUBQ         $0x00000003, DI
+	VMOVD        X1, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000003, DI
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y3
+	VMOVSS       X2, 12(SP)
+	VMULPS       Y3, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (R9)
+	VMOVSS       X1, 12(R9)
+
+join32:
+after7:
+	LEAQ (SI)(CX*4), SI
+	ADDQ $0x00000010, SI
+	ADDQ $0x00000010, R8
+	SUBQ $0x00000004, DI
+	JMP  rows2
+
+tail4:
+	CMPQ       DI, $0x00000003
+	JL         tail33
+	MOVQ       DI, BX
+	MOVQ       R8, R9
+	LEAQ       columnsF32AVX2<>+0(SB), R10
+	ADDQ       $0x00000040, R10
+	IMUL3Q     $0x00000004, BX, BX
+	SUBQ       BX, R10
+	VMOVDQU    (R10), Y0
+	MOVQ       SI, BX
+	VMASKMOVPS (BX), Y0, Y1
+	ADDQ       CX, BX
+	VMASKMOVPS (BX), Y0, Y2
+	ADDQ       CX, BX
+	VMASKMOVPS (BX), Y0, Y3
+	MOVQ       24(AX), BX
+	MOVQ       R9, R9
+	SUBQ       DI, BX
+	TESTQ      BX, BX
+	JLE        summed35
+
+sum34:
+	VMASKMOVPS   (R9), Y0, Y4
+	VBROADCASTSS (R8), Y5
+	VFNMADD231PS Y4, Y5, Y1
+	VBROADCASTSS (R8)(DX*1), Y5
+	VFNMADD231PS Y4, Y5, Y2
+	VBROADCASTSS (R8)(DX*2), Y5
+	VFNMADD231PS Y4, Y5, Y3
+	ADDQ         CX, R8
+	ADDQ         CX, R9
+	DECQ         BX
+	JNZ          sum34
+
+summed35:
+	MOVQ         SI, DX
+	VBROADCASTSS lane0F32AVX2<>+0(SB), Y4
+	VPERMPS      Y1, Y4, Y4
+	VMOVD        X4, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special36
+	VSQRTSS      X4, X4, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, (SP)
+	VMULPS       Y7, Y1, Y6
+	VMASKMOVPS   Y6, Y0, (DX)
+	VMOVSS       X5, (DX)
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y4
+	JMP          join37
+
+special36:
+	VMOVSS       X4, (DX)
+	SUBQ         $0x00000000, DI
+	VMOVD        X4, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSS      X4, X4, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, (SP)
+	VMULPS       Y7, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (DX)
+	VMOVSS       X5, (DX)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y4
+
+join37:
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y5
+	VPERMPS      Y1, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y1, Y5, Y2
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y5
+	VPERMPS      Y1, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y1, Y5, Y3
+	ADDQ         CX, DX
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y1
+	VPERMPS      Y2, Y1, Y1
+	VANDPS       but1F32AVX2<>+0(SB), Y0, Y4
+	VMOVD        X1, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special38
+	VSQRTSS      X1, X1, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, 4(SP)
+	VMULPS       Y7, Y2, Y6
+	VMASKMOVPS   Y6, Y4, (DX)
+	VMOVSS       X5, 4(DX)
+	VMOVSS       unitF32AVX2<>+0(SB), X4
+	VDIVSS       X1, X4, X4
+	VBROADCASTSS X4, Y1
+	JMP          join39
+
+special38:
+	VMOVSS       X1, 4(DX)
+	SUBQ         $0x00000001, DI
+	VMOVD        X1, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSS      X1, X1, X5
+	VMOVSS       unitF32AVX2<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Y7
+	VMOVSS       X6, 4(SP)
+	VMULPS       Y7, Y2, Y2
+	VMASKMOVPS   Y2, Y4, (DX)
+	VMOVSS       X5, 4(DX)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y1
+
+join39:
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y4
+	VPERMPS      Y2, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFNMADD231PS Y2, Y4, Y3
+	ADDQ         CX, DX
+	VBROADCASTSS lane2F32AVX2<>+0(SB), Y1
+	VPERMPS      Y3, Y1, Y1
+	VANDPS       but2F32AVX2<>+0(SB), Y0, Y0
+	VMOVD        X1, CX
+	SUBL         $0x00800000, CX
+	CMPL         CX, $0x7e000000
+	JCC          special40
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y4
+	VMOVSS       X2, 8(SP)
+	VMULPS       Y4, Y3, Y2
+	VMASKMOVPS   Y2, Y0, (DX)
+	VMOVSS       X1, 8(DX)
+	JMP          join41
+
+special40:
+	VMOVSS       X1, 8(DX)
+	SUBQ         $0x00000002, DI
+	VMOVD        X1, CX
+	SUBL         $0x00000001, CX
+	CMPL         CX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, DI
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Y4
+	VMOVSS       X2, 8(SP)
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (DX)
+	VMOVSS       X1, 8(DX)
+
+join41:
+	JMP rowsDone3
+
+tail33:
+	CMPQ       DI, $0x00000002
+	JL         tail42
+	MOVQ       DI, BX
+	MOVQ       R8, R9
+	LEAQ       columnsF32AVX2<>+0(SB), R10
+	ADDQ       $0x00000040, R10
+	IMUL3Q     $0x00000004, BX, BX
+	SUBQ       BX, R10
+	VMOVDQU    (R10), Y0
+	MOVQ       SI, BX
+	VMASKMOVPS (BX), Y0, Y1
+	ADDQ       CX, BX
+	VMASKMOVPS (BX), Y0, Y2
+	MOVQ       24(AX), BX
+	MOVQ       R9, R9
+	SUBQ       DI, BX
+	TESTQ      BX, BX
+	JLE        summed44
+
+sum43:
+	VMASKMOVPS   (R9), Y0, Y3
+	VBROADCASTSS (R8), Y4
+	VFNMADD231PS Y3, Y4, Y1
+	VBROADCASTSS (R8)(DX*1), Y4
+	VFNMADD231PS Y3, Y4, Y2
+	ADDQ         CX, R8
+	ADDQ         CX, R9
+	DECQ         BX
+	JNZ          sum43
+
+summed44:
+	MOVQ         SI, DX
+	VBROADCASTSS lane0F32AVX2<>+0(SB), Y3
+	VPERMPS      Y1, Y3, Y3
+	VMOVD        X3, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special45
+	VSQRTSS      X3, X3, X4
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y6
+	VMOVSS       X5, (SP)
+	VMULPS       Y6, Y1, Y5
+	VMASKMOVPS   Y5, Y0, (DX)
+	VMOVSS       X4, (DX)
+	VMOVSS       unitF32AVX2<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Y3
+	JMP          join46
+
+special45:
+	VMOVSS       X3, (DX)
+	SUBQ         $0x00000000, DI
+	VMOVD        X3, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSS      X3, X3, X4
+	VMOVSS       unitF32AVX2<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Y6
+	VMOVSS       X5, (SP)
+	VMULPS       Y6, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (DX)
+	VMOVSS       X4, (DX)
+	VBROADCASTSS unitF32AVX2<>+0(SB), Y3
+
+join46:
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y4
+	VPERMPS      Y1, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VFNMADD231PS Y1, Y4, Y2
+	ADDQ         CX, DX
+	VBROADCASTSS lane1F32AVX2<>+0(SB), Y1
+	VPERMPS      Y2, Y1, Y1
+	VANDPS       but1F32AVX2<>+0(SB), Y0, Y0
+	VMOVD        X1, CX
+	SUBL         $0x00800000, CX
+	CMPL         CX, $0x7e000000
+	JCC          special47
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X1, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, 4(SP)
+	VMULPS       Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (DX)
+	VMOVSS       X1, 4(DX)
+	JMP          join48
+
+special47:
+	VMOVSS       X1, 4(DX)
+	SUBQ         $0x00000001, DI
+	VMOVD        X1, CX
+	SUBL         $0x00000001, CX
+	CMPL         CX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, DI
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X1, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, 4(SP)
+	VMULPS       Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (DX)
+	VMOVSS       X1, 4(DX)
+
+join48:
+	JMP rowsDone3
+
+tail42:
+	CMPQ       DI, $0x00000001
+	JL         rowsDone3
+	MOVQ       DI, DX
+	MOVQ       SI, BX
+	MOVQ       R8, SI
+	LEAQ       columnsF32AVX2<>+0(SB), R9
+	ADDQ       $0x00000040, R9
+	IMUL3Q     $0x00000004, DX, DX
+	SUBQ       DX, R9
+	VMOVDQU    (R9), Y0
+	MOVQ       BX, DX
+	VMASKMOVPS (DX), Y0, Y1
+	MOVQ       24(AX), DX
+	MOVQ       SI, SI
+	SUBQ       DI, DX
+	TESTQ      DX, DX
+	JLE        summed50
+
+sum49:
+	VMASKMOVPS   (SI), Y0, Y2
+	VBROADCASTSS (R8), Y3
+	VFNMADD231PS Y2, Y3, Y1
+	ADDQ         CX, R8
+	ADDQ         CX, SI
+	DECQ         DX
+	JNZ          sum49
+
+summed50:
+	MOVQ         BX, CX
+	VBROADCASTSS lane0F32AVX2<>+0(SB), Y2
+	VPERMPS      Y1, Y2, Y2
+	VMOVD        X2, DX
+	SUBL         $0x00800000, DX
+	CMPL         DX, $0x7e000000
+	JCC          special51
+	VSQRTSS      X2, X2, X2
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, (SP)
+	VMULPS       Y4, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)
+	VMOVSS       X2, (CX)
+	JMP          join52
+
+special51:
+	VMOVSS       X2, (CX)
+	SUBQ         $0x00000000, DI
+	VMOVD        X2, DX
+	SUBL         $0x00000001, DX
+	CMPL         DX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, DI
+	VSQRTSS      X2, X2, X2
+	VMOVSS       unitF32AVX2<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSS       X3, (SP)
+	VMULPS       Y4, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)
+	VMOVSS       X2, (CX)
+
+join52:
+rowsDone3:
+	MOVQ $0x00000000, 88(AX)
+	VZEROUPPER
+	RET
+
+fail1:
+	MOVQ 24(AX), CX
+	SUBQ DI, CX
+	INCQ CX
+	MOVQ CX, 88(AX)
+	VZEROUPPER
+	RET
+
+DATA lane0F32AVX2<>+0(SB)/4, $0x00000000
+GLOBL lane0F32AVX2<>(SB), RODATA|NOPTR, $4
+
+DATA lane1F32AVX2<>+0(SB)/4, $0x00000001
+GLOBL lane1F32AVX2<>(SB), RODATA|NOPTR, $4
+
+DATA lane2F32AVX2<>+0(SB)/4, $0x00000002
+GLOBL lane2F32AVX2<>(SB), RODATA|NOPTR, $4
+
+DATA lane3F32AVX2<>+0(SB)/4, $0x00000003
+GLOBL lane3F32AVX2<>(SB), RODATA|NOPTR, $4
+
+DATA but1F32AVX2<>+0(SB)/4, $0x00000000
+DATA but1F32AVX2<>+4(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+8(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+12(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+16(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+20(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+24(SB)/4, $0xffffffff
+DATA but1F32AVX2<>+28(SB)/4, $0xffffffff
+GLOBL but1F32AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA but2F32AVX2<>+0(SB)/4, $0x00000000
+DATA but2F32AVX2<>+4(SB)/4, $0x00000000
+DATA but2F32AVX2<>+8(SB)/4, $0xffffffff
+DATA but2F32AVX2<>+12(SB)/4, $0xffffffff
+DATA but2F32AVX2<>+16(SB)/4, $0xffffffff
+DATA but2F32AVX2<>+20(SB)/4, $0xffffffff
+DATA but2F32AVX2<>+24(SB)/4, $0xffffffff
+DATA but2F32AVX2<>+28(SB)/4, $0xffffffff
+GLOBL but2F32AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA but3F32AVX2<>+0(SB)/4, $0x00000000
+DATA but3F32AVX2<>+4(SB)/4, $0x00000000
+DATA but3F32AVX2<>+8(SB)/4, $0x00000000
+DATA but3F32AVX2<>+12(SB)/4, $0xffffffff
+DATA but3F32AVX2<>+16(SB)/4, $0xffffffff
+DATA but3F32AVX2<>+20(SB)/4, $0xffffffff
+DATA but3F32AVX2<>+24(SB)/4, $0xffffffff
+DATA but3F32AVX2<>+28(SB)/4, $0xffffffff
+GLOBL but3F32AVX2<>(SB), RODATA|NOPTR, $32
+
+// func transposeDirectF64AVX2(args *byte)
+// Requires: AVX, CMOV
+TEXT ·transposeDirectF64AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 72(AX), DX
+	SHLQ $0x03, CX
+	SHLQ $0x03, DX
+	MOVQ 24(AX), BX
+	MOVQ (AX), SI
+	MOVQ 16(AX), DI
+
+rows1:
+	XORQ       R8, R8
+	CMPQ       BX, $0x00000001
+	CMOVQGT    CX, R8
+	MOVQ       R8, R9
+	LEAQ       (R8)(CX*1), R11
+	CMPQ       BX, $0x00000002
+	CMOVQGT    R11, R9
+	MOVQ       R9, R10
+	LEAQ       (R9)(CX*1), R11
+	CMPQ       BX, $0x00000003
+	CMOVQGT    R11, R10
+	MOVQ       32(AX), R13
+	MOVQ       SI, R11
+	MOVQ       DI, R12
+	MOVQ       80(AX), R14
+	MOVQ       24(AX), R15
+	SUBQ       BX, R15
+	CMPQ       R14, $0x01
+	JL         begin3
+	JG         upper4
+	SUBQ       R15, R13
+	MOVQ       R15, R14
+	SHLQ       $0x03, R14
+	ADDQ       R14, R11
+	MOVQ       R15, R14
+	IMULQ      DX, R14
+	ADDQ       R14, R12
+	CMPQ       R13, $0x00
+	JLE        end2
+	MOVQ       R13, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), Y0
+	VMASKMOVPD (R11), Y0, Y1
+	VMASKMOVPD (R11)(R8*1), Y0, Y2
+	VMASKMOVPD (R11)(R9*1), Y0, Y3
+	VMASKMOVPD (R11)(R10*1), Y0, Y0
+	MOVQ       BX, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), Y4
+	MOVQ       R12, R14
+	VUNPCKLPD  Y2, Y1, Y4
+	VUNPCKHPD  Y2, Y1, Y1
+	VUNPCKLPD  Y0, Y3, Y2
+	VUNPCKHPD  Y0, Y3, Y5
+	VPERM2F128 $0x20, Y2, Y4, Y0
+	VPERM2F128 $0x20, Y5, Y1, Y3
+	VPERM2F128 $0x31, Y2, Y4, Y2
+	VPERM2F128 $0x31, Y5, Y1, Y1
+	MOVQ       $0x00000001, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), Y4
+	VMASKMOVPD Y0, Y4, (R14)
+	CMPQ       R13, $0x00000001
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000002, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), Y0
+	VMASKMOVPD Y3, Y0, (R14)
+	CMPQ       R13, $0x00000002
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000003, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), Y0
+	VMASKMOVPD Y2, Y0, (R14)
+	CMPQ       R13, $0x00000003
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000004, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), Y0
+	VMASKMOVPD Y1, Y0, (R14)
+
+edgeEnd5:
+	ADDQ $0x00000020, R11
+	LEAQ (R12)(DX*4), R12
+	SUBQ $0x00000004, R13
+	JMP  begin3
+
+upper4:
+	ADDQ    $0x00000004, R15
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
+
+begin3:
+columns6:
+	CMPQ       R13, $0x00000004
+	JL         edge7
+	CMPQ       BX, $0x00000004
+	JL         edge7
+	VMOVUPD    (R11), Y0
+	VMOVUPD    (R11)(R8*1), Y1
+	VMOVUPD    (R11)(R9*1), Y2
+	VMOVUPD    (R11)(R10*1), Y3
+	MOVQ       R12, R14
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y5
+	VPERM2F128 $0x20, Y1, Y4, Y2
+	VPERM2F128 $0x20, Y5, Y0, Y3
+	VPERM2F128 $0x31, Y1, Y4, Y1
+	VPERM2F128 $0x31, Y5, Y0, Y0
+	VMOVUPD    Y2, (R14)
+	ADDQ       DX, R14
+	VMOVUPD    Y3, (R14)
+	ADDQ       DX, R14
+	VMOVUPD    Y1, (R14)
+	ADDQ       DX, R14
+	VMOVUPD    Y0, (R14)
+	LEAQ       (R12)(DX*4), R12
+	ADDQ       $0x00000020, R11
+	SUBQ       $0x00000004, R13
+	JMP        columns6
+
+edge7:
+	CMPQ       R13, $0x00
+	JLE        done8
+	MOVQ       R13, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), Y0
+	VMASKMOVPD (R11), Y0, Y1
+	VMASKMOVPD (R11)(R8*1), Y0, Y2
+	VMASKMOVPD (R11)(R9*1), Y0, Y3
+	VMASKMOVPD (R11)(R10*1), Y0, Y0
+	MOVQ       BX, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF64AVX2<>+0(SB), R15
+	ADDQ       $0x00000020, R15
+	SHLQ       $0x03, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), Y4
+	MOVQ       R12, R14
+	VUNPCKLPD  Y2, Y1, Y5
+	VUNPCKHPD  Y2, Y1, Y1
+	VUNPCKLPD  Y0, Y3, Y2
+	VUNPCKHPD  Y0, Y3, Y6
+	VPERM2F128 $0x20, Y2, Y5, Y0
+	VPERM2F128 $0x20, Y6, Y1, Y3
+	VPERM2F128 $0x31, Y2, Y5, Y2
+	VPERM2F128 $0x31, Y6, Y1, Y1
+	VMASKMOVPD Y0, Y4, (R14)
+	CMPQ       R13, $0x00000001
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPD Y3, Y4, (R14)
+	CMPQ       R13, $0x00000002
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPD Y2, Y4, (R14)
+	CMPQ       R13, $0x00000003
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPD Y1, Y4, (R14)
+
+edgeEnd9:
+	ADDQ $0x00000020, R11
+	LEAQ (R12)(DX*4), R12
+	SUBQ $0x00000004, R13
+	JMP  columns6
+
+done8:
+	LEAQ (SI)(CX*4), SI
+	ADDQ $0x00000020, DI
+	SUBQ $0x00000004, BX
+	JG   rows1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA fourF64AVX2<>+0(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX2<>+8(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX2<>+16(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX2<>+24(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX2<>+32(SB)/8, $0x0000000000000000
+DATA fourF64AVX2<>+40(SB)/8, $0x0000000000000000
+DATA fourF64AVX2<>+48(SB)/8, $0x0000000000000000
+DATA fourF64AVX2<>+56(SB)/8, $0x0000000000000000
+GLOBL fourF64AVX2<>(SB), RODATA|NOPTR, $64
+
+// func transposeDirectF32AVX2(args *byte)
+// Requires: AVX, CMOV
+TEXT ·transposeDirectF32AVX2(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), CX
+	MOVQ 72(AX), DX
+	SHLQ $0x02, CX
+	SHLQ $0x02, DX
+	MOVQ 24(AX), BX
+	MOVQ (AX), SI
+	MOVQ 16(AX), DI
+
+rows1:
+	XORQ       R8, R8
+	CMPQ       BX, $0x00000001
+	CMOVQGT    CX, R8
+	MOVQ       R8, R9
+	LEAQ       (R8)(CX*1), R11
+	CMPQ       BX, $0x00000002
+	CMOVQGT    R11, R9
+	MOVQ       R9, R10
+	LEAQ       (R9)(CX*1), R11
+	CMPQ       BX, $0x00000003
+	CMOVQGT    R11, R10
+	MOVQ       32(AX), R13
+	MOVQ       SI, R11
+	MOVQ       DI, R12
+	MOVQ       80(AX), R14
+	MOVQ       24(AX), R15
+	SUBQ       BX, R15
+	CMPQ       R14, $0x01
+	JL         begin3
+	JG         upper4
+	SUBQ       R15, R13
+	MOVQ       R15, R14
+	SHLQ       $0x02, R14
+	ADDQ       R14, R11
+	MOVQ       R15, R14
+	IMULQ      DX, R14
+	ADDQ       R14, R12
+	CMPQ       R13, $0x00
+	JLE        end2
+	MOVQ       R13, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), X0
+	VMASKMOVPS (R11), X0, X1
+	VMASKMOVPS (R11)(R8*1), X0, X2
+	VMASKMOVPS (R11)(R9*1), X0, X3
+	VMASKMOVPS (R11)(R10*1), X0, X0
+	MOVQ       BX, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), X4
+	MOVQ       R12, R14
+	VUNPCKLPS  X2, X1, X4
+	VUNPCKHPS  X2, X1, X1
+	VUNPCKLPS  X0, X3, X2
+	VUNPCKHPS  X0, X3, X3
+	VUNPCKLPD  X2, X4, X0
+	VUNPCKHPD  X2, X4, X2
+	VUNPCKLPD  X3, X1, X4
+	VUNPCKHPD  X3, X1, X1
+	MOVQ       $0x00000001, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), X3
+	VMASKMOVPS X0, X3, (R14)
+	CMPQ       R13, $0x00000001
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000002, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), X0
+	VMASKMOVPS X2, X0, (R14)
+	CMPQ       R13, $0x00000002
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000003, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), X0
+	VMASKMOVPS X4, X0, (R14)
+	CMPQ       R13, $0x00000003
+	JLE        edgeEnd5
+	ADDQ       DX, R14
+	MOVQ       $0x00000004, R15
+	MOVQ       BX, BP
+	CMPQ       R15, BP
+	CMOVQLT    R15, BP
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, BP
+	SUBQ       BP, R15
+	VMOVDQU    (R15), X0
+	VMASKMOVPS X1, X0, (R14)
+
+edgeEnd5:
+	ADDQ $0x00000010, R11
+	LEAQ (R12)(DX*4), R12
+	SUBQ $0x00000004, R13
+	JMP  begin3
+
+upper4:
+	ADDQ    $0x00000004, R15
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
+
+begin3:
+columns6:
+	CMPQ      R13, $0x00000004
+	JL        edge7
+	CMPQ      BX, $0x00000004
+	JL        edge7
+	VMOVUPS   (R11), X0
+	VMOVUPS   (R11)(R8*1), X1
+	VMOVUPS   (R11)(R9*1), X2
+	VMOVUPS   (R11)(R10*1), X3
+	MOVQ      R12, R14
+	VUNPCKLPS X1, X0, X4
+	VUNPCKHPS X1, X0, X0
+	VUNPCKLPS X3, X2, X1
+	VUNPCKHPS X3, X2, X3
+	VUNPCKLPD X1, X4, X2
+	VUNPCKHPD X1, X4, X1
+	VUNPCKLPD X3, X0, X4
+	VUNPCKHPD X3, X0, X0
+	VMOVUPS   X2, (R14)
+	ADDQ      DX, R14
+	VMOVUPS   X1, (R14)
+	ADDQ      DX, R14
+	VMOVUPS   X4, (R14)
+	ADDQ      DX, R14
+	VMOVUPS   X0, (R14)
+	LEAQ      (R12)(DX*4), R12
+	ADDQ      $0x00000010, R11
+	SUBQ      $0x00000004, R13
+	JMP       columns6
+
+edge7:
+	CMPQ       R13, $0x00
+	JLE        done8
+	MOVQ       R13, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), X0
+	VMASKMOVPS (R11), X0, X1
+	VMASKMOVPS (R11)(R8*1), X0, X2
+	VMASKMOVPS (R11)(R9*1), X0, X3
+	VMASKMOVPS (R11)(R10*1), X0, X0
+	MOVQ       BX, R14
+	MOVQ       $0x00000004, R15
+	CMPQ       R14, R15
+	CMOVQGT    R15, R14
+	LEAQ       fourF32AVX2<>+0(SB), R15
+	ADDQ       $0x00000010, R15
+	SHLQ       $0x02, R14
+	SUBQ       R14, R15
+	VMOVDQU    (R15), X4
+	MOVQ       R12, R14
+	VUNPCKLPS  X2, X1, X5
+	VUNPCKHPS  X2, X1, X1
+	VUNPCKLPS  X0, X3, X2
+	VUNPCKHPS  X0, X3, X3
+	VUNPCKLPD  X2, X5, X0
+	VUNPCKHPD  X2, X5, X2
+	VUNPCKLPD  X3, X1, X5
+	VUNPCKHPD  X3, X1, X1
+	VMASKMOVPS X0, X4, (R14)
+	CMPQ       R13, $0x00000001
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPS X2, X4, (R14)
+	CMPQ       R13, $0x00000002
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPS X5, X4, (R14)
+	CMPQ       R13, $0x00000003
+	JLE        edgeEnd9
+	ADDQ       DX, R14
+	VMASKMOVPS X1, X4, (R14)
+
+edgeEnd9:
+	ADDQ $0x00000010, R11
+	LEAQ (R12)(DX*4), R12
+	SUBQ $0x00000004, R13
+	JMP  columns6
+
+done8:
+	LEAQ (SI)(CX*4), SI
+	ADDQ $0x00000010, DI
+	SUBQ $0x00000004, BX
+	JG   rows1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA fourF32AVX2<>+0(SB)/4, $0xffffffff
+DATA fourF32AVX2<>+4(SB)/4, $0xffffffff
+DATA fourF32AVX2<>+8(SB)/4, $0xffffffff
+DATA fourF32AVX2<>+12(SB)/4, $0xffffffff
+DATA fourF32AVX2<>+16(SB)/4, $0x00000000
+DATA fourF32AVX2<>+20(SB)/4, $0x00000000
+DATA fourF32AVX2<>+24(SB)/4, $0x00000000
+DATA fourF32AVX2<>+28(SB)/4, $0x00000000
+GLOBL fourF32AVX2<>(SB), RODATA|NOPTR, $32
+
 // func copyAF64AVX2(args *byte)
 // Requires: AVX
 TEXT ·copyAF64AVX2(SB), $0-8

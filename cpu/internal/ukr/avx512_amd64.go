@@ -44,6 +44,66 @@ func trsmF64AVX512(args *Tile[float64])
 //go:noescape
 func trsmF32AVX512(args *Tile[float32])
 
+// gemmDirectF64AVX512 is Kernels.GemmDirect.
+//
+//go:noescape
+func gemmDirectF64AVX512(args *Direct[float64])
+
+// gemmDirectF32AVX512 is Kernels.GemmDirect.
+//
+//go:noescape
+func gemmDirectF32AVX512(args *Direct[float32])
+
+// syrkDirectF64AVX512 is Kernels.SyrkDirect.
+//
+//go:noescape
+func syrkDirectF64AVX512(args *Direct[float64])
+
+// syrkDirectF32AVX512 is Kernels.SyrkDirect.
+//
+//go:noescape
+func syrkDirectF32AVX512(args *Direct[float32])
+
+// trsmDirectF64AVX512 is Kernels.TrsmDirect.
+//
+//go:noescape
+func trsmDirectF64AVX512(args *Direct[float64])
+
+// trsmDirectF32AVX512 is Kernels.TrsmDirect.
+//
+//go:noescape
+func trsmDirectF32AVX512(args *Direct[float32])
+
+// trmmDirectF64AVX512 is Kernels.TrmmDirect.
+//
+//go:noescape
+func trmmDirectF64AVX512(args *Direct[float64])
+
+// trmmDirectF32AVX512 is Kernels.TrmmDirect.
+//
+//go:noescape
+func trmmDirectF32AVX512(args *Direct[float32])
+
+// potrfDirectF64AVX512 is Kernels.PotrfDirect.
+//
+//go:noescape
+func potrfDirectF64AVX512(args *Direct[float64])
+
+// potrfDirectF32AVX512 is Kernels.PotrfDirect.
+//
+//go:noescape
+func potrfDirectF32AVX512(args *Direct[float32])
+
+// transposeDirectF64AVX512 is Kernels.TransposeDirect.
+//
+//go:noescape
+func transposeDirectF64AVX512(args *Direct[float64])
+
+// transposeDirectF32AVX512 is Kernels.TransposeDirect.
+//
+//go:noescape
+func transposeDirectF32AVX512(args *Direct[float32])
+
 // copyAF64AVX512 is Packer.Copy for panels of MR.
 //
 //go:noescape

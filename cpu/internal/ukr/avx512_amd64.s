@@ -7178,6 +7178,8956 @@ done4:
 	VZEROUPPER
 	RET
 
+// func gemmDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·gemmDirectF64AVX512(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x03, DX
+	SHLQ $0x03, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 64(AX), DI
+	MOVQ 72(AX), R8
+	SHLQ $0x03, DI
+	SHLQ $0x03, R8
+	MOVQ 32(AX), R9
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+	MOVQ 8(AX), CX
+	MOVQ CX, 8(SP)
+
+panel1:
+	CMPQ    R9, $0x00000008
+	JLE     narrow2
+	MOVQ    R9, CX
+	MOVQ    $0x00000010, R10
+	CMPQ    CX, R10
+	CMOVQGT R10, CX
+	MOVQ    $0x0000000000000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K1
+	SHRQ    $0x08, R10
+	KMOVW   R10, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+
+rows4:
+	CMPQ   R11, $0x00000004
+	JL     tail6
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   40(AX), R14
+	MOVQ   CX, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed8
+
+sum7:
+	VMOVUPD.Z    (R13), K1, Z8
+	VMOVUPD.Z    64(R13), K2, Z9
+	VBROADCASTSD (R12), Z10
+	VFMADD231PD  Z10, Z8, Z0
+	VFMADD231PD  Z10, Z9, Z1
+	VBROADCASTSD (R12)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z2
+	VFMADD231PD  Z10, Z9, Z3
+	VBROADCASTSD (R12)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	VBROADCASTSD (R12)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          sum7
+
+summed8:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	VMULPD       Z8, Z0, Z0
+	VMULPD       Z8, Z1, Z1
+	MOVQ         104(AX), R12
+	SHLQ         $0x01, R12
+	JZ           overwrite9
+	VMOVUPD.Z    (R10), K1, Z10
+	VFMADD231PD  Z10, Z9, Z0
+	VMOVUPD.Z    64(R10), K2, Z10
+	VFMADD231PD  Z10, Z9, Z1
+
+overwrite9:
+	VMOVUPD     Z0, K1, (R10)
+	VMOVUPD     Z1, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z2, Z2
+	VMULPD      Z8, Z3, Z3
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite10
+	VMOVUPD.Z   (R10), K1, Z10
+	VFMADD231PD Z10, Z9, Z2
+	VMOVUPD.Z   64(R10), K2, Z10
+	VFMADD231PD Z10, Z9, Z3
+
+overwrite10:
+	VMOVUPD     Z2, K1, (R10)
+	VMOVUPD     Z3, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z4, Z4
+	VMULPD      Z8, Z5, Z5
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite11
+	VMOVUPD.Z   (R10), K1, Z10
+	VFMADD231PD Z10, Z9, Z4
+	VMOVUPD.Z   64(R10), K2, Z10
+	VFMADD231PD Z10, Z9, Z5
+
+overwrite11:
+	VMOVUPD     Z4, K1, (R10)
+	VMOVUPD     Z5, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z6, Z6
+	VMULPD      Z8, Z7, Z7
+	MOVQ        104(AX), R12
+	SHLQ        $0x01, R12
+	JZ          overwrite12
+	VMOVUPD.Z   (R10), K1, Z8
+	VFMADD231PD Z8, Z9, Z6
+	VMOVUPD.Z   64(R10), K2, Z8
+	VFMADD231PD Z8, Z9, Z7
+
+overwrite12:
+	VMOVUPD Z6, K1, (R10)
+	VMOVUPD Z7, K2, 64(R10)
+	ADDQ    R8, R10
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R11
+	JMP     rows4
+
+tail6:
+	CMPQ   R11, $0x00000003
+	JL     tail13
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed15
+
+sum14:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z11
+	VFMADD231PD  Z10, Z9, Z12
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z13
+	VFMADD231PD  Z10, Z9, Z14
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum14
+
+summed15:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	VMULPD       Z8, Z11, Z11
+	VMULPD       Z8, Z12, Z12
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite16
+	VMOVUPD.Z    (R10), K1, Z10
+	VFMADD231PD  Z10, Z9, Z11
+	VMOVUPD.Z    64(R10), K2, Z10
+	VFMADD231PD  Z10, Z9, Z12
+
+overwrite16:
+	VMOVUPD     Z11, K1, (R10)
+	VMOVUPD     Z12, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z13, Z13
+	VMULPD      Z8, Z14, Z14
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite17
+	VMOVUPD.Z   (R10), K1, Z10
+	VFMADD231PD Z10, Z9, Z13
+	VMOVUPD.Z   64(R10), K2, Z10
+	VFMADD231PD Z10, Z9, Z14
+
+overwrite17:
+	VMOVUPD     Z13, K1, (R10)
+	VMOVUPD     Z14, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z15, Z15
+	VMULPD      Z8, Z16, Z16
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite18
+	VMOVUPD.Z   (R10), K1, Z8
+	VFMADD231PD Z8, Z9, Z15
+	VMOVUPD.Z   64(R10), K2, Z8
+	VFMADD231PD Z8, Z9, Z16
+
+overwrite18:
+	VMOVUPD Z15, K1, (R10)
+	VMOVUPD Z16, K2, 64(R10)
+	ADDQ    R8, R10
+	JMP     rowsDone5
+
+tail13:
+	CMPQ   R11, $0x00000002
+	JL     tail19
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed21
+
+sum20:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z17
+	VFMADD231PD  Z10, Z9, Z18
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z19
+	VFMADD231PD  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum20
+
+summed21:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	VMULPD       Z8, Z17, Z17
+	VMULPD       Z8, Z18, Z18
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite22
+	VMOVUPD.Z    (R10), K1, Z10
+	VFMADD231PD  Z10, Z9, Z17
+	VMOVUPD.Z    64(R10), K2, Z10
+	VFMADD231PD  Z10, Z9, Z18
+
+overwrite22:
+	VMOVUPD     Z17, K1, (R10)
+	VMOVUPD     Z18, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPD      Z8, Z19, Z19
+	VMULPD      Z8, Z20, Z20
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite23
+	VMOVUPD.Z   (R10), K1, Z8
+	VFMADD231PD Z8, Z9, Z19
+	VMOVUPD.Z   64(R10), K2, Z8
+	VFMADD231PD Z8, Z9, Z20
+
+overwrite23:
+	VMOVUPD Z19, K1, (R10)
+	VMOVUPD Z20, K2, 64(R10)
+	ADDQ    R8, R10
+	JMP     rowsDone5
+
+tail19:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone5
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z21
+	VFMADD231PD  Z10, Z9, Z22
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	VMULPD       Z8, Z21, Z21
+	VMULPD       Z8, Z22, Z22
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite26
+	VMOVUPD.Z    (R10), K1, Z8
+	VFMADD231PD  Z8, Z9, Z21
+	VMOVUPD.Z    64(R10), K2, Z8
+	VFMADD231PD  Z8, Z9, Z22
+
+overwrite26:
+	VMOVUPD Z21, K1, (R10)
+	VMOVUPD Z22, K2, 64(R10)
+	ADDQ    R8, R10
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	ADDQ $0x00000080, 8(SP)
+	SUBQ $0x00000010, R9
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R9, CX
+	MOVQ  $0x0000000000000001, R9
+	SHLQ  CL, R9
+	DECQ  R9
+	KMOVW R9, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R10
+	MOVQ  (SP), R9
+
+rows27:
+	CMPQ   R10, $0x00000004
+	JL     tail29
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   40(AX), R13
+	MOVQ   CX, R11
+	MOVQ   8(SP), R12
+	TESTQ  R13, R13
+	JLE    summed31
+
+sum30:
+	VMOVUPD.Z    (R12), K1, Z0
+	VBROADCASTSD (R11), Z1
+	VFMADD231PD  Z1, Z0, Z23
+	VBROADCASTSD (R11)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z24
+	VBROADCASTSD (R11)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	VBROADCASTSD (R11)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum30
+
+summed31:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	VMULPD       Z0, Z23, Z23
+	MOVQ         104(AX), R11
+	SHLQ         $0x01, R11
+	JZ           overwrite32
+	VMOVUPD.Z    (R9), K1, Z2
+	VFMADD231PD  Z2, Z1, Z23
+
+overwrite32:
+	VMOVUPD     Z23, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z24, Z24
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite33
+	VMOVUPD.Z   (R9), K1, Z2
+	VFMADD231PD Z2, Z1, Z24
+
+overwrite33:
+	VMOVUPD     Z24, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z25, Z25
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite34
+	VMOVUPD.Z   (R9), K1, Z2
+	VFMADD231PD Z2, Z1, Z25
+
+overwrite34:
+	VMOVUPD     Z25, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z26, Z26
+	MOVQ        104(AX), R11
+	SHLQ        $0x01, R11
+	JZ          overwrite35
+	VMOVUPD.Z   (R9), K1, Z0
+	VFMADD231PD Z0, Z1, Z26
+
+overwrite35:
+	VMOVUPD Z26, K1, (R9)
+	ADDQ    R8, R9
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R10
+	JMP     rows27
+
+tail29:
+	CMPQ   R10, $0x00000003
+	JL     tail36
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   40(AX), BX
+	MOVQ   8(SP), R10
+	TESTQ  BX, BX
+	JLE    summed38
+
+sum37:
+	VMOVUPD.Z    (R10), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum37
+
+summed38:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	VMULPD       Z0, Z27, Z27
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite39
+	VMOVUPD.Z    (R9), K1, Z2
+	VFMADD231PD  Z2, Z1, Z27
+
+overwrite39:
+	VMOVUPD     Z27, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z28, Z28
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite40
+	VMOVUPD.Z   (R9), K1, Z2
+	VFMADD231PD Z2, Z1, Z28
+
+overwrite40:
+	VMOVUPD     Z28, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z29, Z29
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite41
+	VMOVUPD.Z   (R9), K1, Z0
+	VFMADD231PD Z0, Z1, Z29
+
+overwrite41:
+	VMOVUPD Z29, K1, (R9)
+	ADDQ    R8, R9
+	JMP     rowsDone28
+
+tail36:
+	CMPQ   R10, $0x00000002
+	JL     tail42
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   40(AX), BX
+	MOVQ   8(SP), R10
+	TESTQ  BX, BX
+	JLE    summed44
+
+sum43:
+	VMOVUPD.Z    (R10), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum43
+
+summed44:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	VMULPD       Z0, Z27, Z27
+	MOVQ         104(AX), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite45
+	VMOVUPD.Z    (R9), K1, Z2
+	VFMADD231PD  Z2, Z1, Z27
+
+overwrite45:
+	VMOVUPD     Z27, K1, (R9)
+	ADDQ        R8, R9
+	VMULPD      Z0, Z28, Z28
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite46
+	VMOVUPD.Z   (R9), K1, Z0
+	VFMADD231PD Z0, Z1, Z28
+
+overwrite46:
+	VMOVUPD Z28, K1, (R9)
+	ADDQ    R8, R9
+	JMP     rowsDone28
+
+tail42:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone28
+	VPXORQ Z27, Z27, Z27
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), BX
+	TESTQ  DX, DX
+	JLE    summed48
+
+sum47:
+	VMOVUPD.Z    (BX), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         DX
+	JNZ          sum47
+
+summed48:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	VMULPD       Z0, Z27, Z27
+	MOVQ         104(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite49
+	VMOVUPD.Z    (R9), K1, Z0
+	VFMADD231PD  Z0, Z1, Z27
+
+overwrite49:
+	VMOVUPD Z27, K1, (R9)
+	ADDQ    R8, R9
+
+rowsDone28:
+end3:
+	VZEROUPPER
+	RET
+
+// func gemmDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·gemmDirectF32AVX512(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x02, DX
+	SHLQ $0x02, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 64(AX), DI
+	MOVQ 72(AX), R8
+	SHLQ $0x02, DI
+	SHLQ $0x02, R8
+	MOVQ 32(AX), R9
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+	MOVQ 8(AX), CX
+	MOVQ CX, 8(SP)
+
+panel1:
+	CMPQ    R9, $0x00000010
+	JLE     narrow2
+	MOVQ    R9, CX
+	MOVQ    $0x00000020, R10
+	CMPQ    CX, R10
+	CMOVQGT R10, CX
+	MOVQ    $0x0000000000000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R11
+	MOVQ    (SP), R10
+
+rows4:
+	CMPQ   R11, $0x00000004
+	JL     tail6
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   40(AX), R14
+	MOVQ   CX, R12
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed8
+
+sum7:
+	VMOVUPS.Z    (R13), K1, Z8
+	VMOVUPS.Z    64(R13), K2, Z9
+	VBROADCASTSS (R12), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R12)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R12)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R12)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          sum7
+
+summed8:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	VMULPS       Z8, Z0, Z0
+	VMULPS       Z8, Z1, Z1
+	MOVL         100(AX), R12
+	SHLL         $0x01, R12
+	JZ           overwrite9
+	VMOVUPS.Z    (R10), K1, Z10
+	VFMADD231PS  Z10, Z9, Z0
+	VMOVUPS.Z    64(R10), K2, Z10
+	VFMADD231PS  Z10, Z9, Z1
+
+overwrite9:
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS     Z1, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z2, Z2
+	VMULPS      Z8, Z3, Z3
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite10
+	VMOVUPS.Z   (R10), K1, Z10
+	VFMADD231PS Z10, Z9, Z2
+	VMOVUPS.Z   64(R10), K2, Z10
+	VFMADD231PS Z10, Z9, Z3
+
+overwrite10:
+	VMOVUPS     Z2, K1, (R10)
+	VMOVUPS     Z3, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z4, Z4
+	VMULPS      Z8, Z5, Z5
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite11
+	VMOVUPS.Z   (R10), K1, Z10
+	VFMADD231PS Z10, Z9, Z4
+	VMOVUPS.Z   64(R10), K2, Z10
+	VFMADD231PS Z10, Z9, Z5
+
+overwrite11:
+	VMOVUPS     Z4, K1, (R10)
+	VMOVUPS     Z5, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	MOVL        100(AX), R12
+	SHLL        $0x01, R12
+	JZ          overwrite12
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS.Z   64(R10), K2, Z8
+	VFMADD231PS Z8, Z9, Z7
+
+overwrite12:
+	VMOVUPS Z6, K1, (R10)
+	VMOVUPS Z7, K2, 64(R10)
+	ADDQ    R8, R10
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R11
+	JMP     rows4
+
+tail6:
+	CMPQ   R11, $0x00000003
+	JL     tail13
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed15
+
+sum14:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z11
+	VFMADD231PS  Z10, Z9, Z12
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z13
+	VFMADD231PS  Z10, Z9, Z14
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum14
+
+summed15:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	VMULPS       Z8, Z11, Z11
+	VMULPS       Z8, Z12, Z12
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite16
+	VMOVUPS.Z    (R10), K1, Z10
+	VFMADD231PS  Z10, Z9, Z11
+	VMOVUPS.Z    64(R10), K2, Z10
+	VFMADD231PS  Z10, Z9, Z12
+
+overwrite16:
+	VMOVUPS     Z11, K1, (R10)
+	VMOVUPS     Z12, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z13, Z13
+	VMULPS      Z8, Z14, Z14
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite17
+	VMOVUPS.Z   (R10), K1, Z10
+	VFMADD231PS Z10, Z9, Z13
+	VMOVUPS.Z   64(R10), K2, Z10
+	VFMADD231PS Z10, Z9, Z14
+
+overwrite17:
+	VMOVUPS     Z13, K1, (R10)
+	VMOVUPS     Z14, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z15, Z15
+	VMULPS      Z8, Z16, Z16
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite18
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z8, Z9, Z15
+	VMOVUPS.Z   64(R10), K2, Z8
+	VFMADD231PS Z8, Z9, Z16
+
+overwrite18:
+	VMOVUPS Z15, K1, (R10)
+	VMOVUPS Z16, K2, 64(R10)
+	ADDQ    R8, R10
+	JMP     rowsDone5
+
+tail13:
+	CMPQ   R11, $0x00000002
+	JL     tail19
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed21
+
+sum20:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z19
+	VFMADD231PS  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum20
+
+summed21:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	VMULPS       Z8, Z17, Z17
+	VMULPS       Z8, Z18, Z18
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite22
+	VMOVUPS.Z    (R10), K1, Z10
+	VFMADD231PS  Z10, Z9, Z17
+	VMOVUPS.Z    64(R10), K2, Z10
+	VFMADD231PS  Z10, Z9, Z18
+
+overwrite22:
+	VMOVUPS     Z17, K1, (R10)
+	VMOVUPS     Z18, K2, 64(R10)
+	ADDQ        R8, R10
+	VMULPS      Z8, Z19, Z19
+	VMULPS      Z8, Z20, Z20
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite23
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z8, Z9, Z19
+	VMOVUPS.Z   64(R10), K2, Z8
+	VFMADD231PS Z8, Z9, Z20
+
+overwrite23:
+	VMOVUPS Z19, K1, (R10)
+	VMOVUPS Z20, K2, 64(R10)
+	ADDQ    R8, R10
+	JMP     rowsDone5
+
+tail19:
+	CMPQ   R11, $0x00000001
+	JL     rowsDone5
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   40(AX), R11
+	MOVQ   8(SP), R12
+	TESTQ  R11, R11
+	JLE    summed25
+
+sum24:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z21
+	VFMADD231PS  Z10, Z9, Z22
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	VMULPS       Z8, Z21, Z21
+	VMULPS       Z8, Z22, Z22
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite26
+	VMOVUPS.Z    (R10), K1, Z8
+	VFMADD231PS  Z8, Z9, Z21
+	VMOVUPS.Z    64(R10), K2, Z8
+	VFMADD231PS  Z8, Z9, Z22
+
+overwrite26:
+	VMOVUPS Z21, K1, (R10)
+	VMOVUPS Z22, K2, 64(R10)
+	ADDQ    R8, R10
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	ADDQ $0x00000080, 8(SP)
+	SUBQ $0x00000020, R9
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R9, CX
+	MOVQ  $0x0000000000000001, R9
+	SHLQ  CL, R9
+	DECQ  R9
+	KMOVW R9, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R10
+	MOVQ  (SP), R9
+
+rows27:
+	CMPQ   R10, $0x00000004
+	JL     tail29
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   40(AX), R13
+	MOVQ   CX, R11
+	MOVQ   8(SP), R12
+	TESTQ  R13, R13
+	JLE    summed31
+
+sum30:
+	VMOVUPS.Z    (R12), K1, Z0
+	VBROADCASTSS (R11), Z1
+	VFMADD231PS  Z1, Z0, Z23
+	VBROADCASTSS (R11)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS (R11)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS (R11)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum30
+
+summed31:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	VMULPS       Z0, Z23, Z23
+	MOVL         100(AX), R11
+	SHLL         $0x01, R11
+	JZ           overwrite32
+	VMOVUPS.Z    (R9), K1, Z2
+	VFMADD231PS  Z2, Z1, Z23
+
+overwrite32:
+	VMOVUPS     Z23, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z24, Z24
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite33
+	VMOVUPS.Z   (R9), K1, Z2
+	VFMADD231PS Z2, Z1, Z24
+
+overwrite33:
+	VMOVUPS     Z24, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z25, Z25
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite34
+	VMOVUPS.Z   (R9), K1, Z2
+	VFMADD231PS Z2, Z1, Z25
+
+overwrite34:
+	VMOVUPS     Z25, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z26, Z26
+	MOVL        100(AX), R11
+	SHLL        $0x01, R11
+	JZ          overwrite35
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z0, Z1, Z26
+
+overwrite35:
+	VMOVUPS Z26, K1, (R9)
+	ADDQ    R8, R9
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R10
+	JMP     rows27
+
+tail29:
+	CMPQ   R10, $0x00000003
+	JL     tail36
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   40(AX), BX
+	MOVQ   8(SP), R10
+	TESTQ  BX, BX
+	JLE    summed38
+
+sum37:
+	VMOVUPS.Z    (R10), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum37
+
+summed38:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	VMULPS       Z0, Z27, Z27
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite39
+	VMOVUPS.Z    (R9), K1, Z2
+	VFMADD231PS  Z2, Z1, Z27
+
+overwrite39:
+	VMOVUPS     Z27, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z28, Z28
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite40
+	VMOVUPS.Z   (R9), K1, Z2
+	VFMADD231PS Z2, Z1, Z28
+
+overwrite40:
+	VMOVUPS     Z28, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z29, Z29
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite41
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z0, Z1, Z29
+
+overwrite41:
+	VMOVUPS Z29, K1, (R9)
+	ADDQ    R8, R9
+	JMP     rowsDone28
+
+tail36:
+	CMPQ   R10, $0x00000002
+	JL     tail42
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   40(AX), BX
+	MOVQ   8(SP), R10
+	TESTQ  BX, BX
+	JLE    summed44
+
+sum43:
+	VMOVUPS.Z    (R10), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum43
+
+summed44:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	VMULPS       Z0, Z27, Z27
+	MOVL         100(AX), CX
+	SHLL         $0x01, CX
+	JZ           overwrite45
+	VMOVUPS.Z    (R9), K1, Z2
+	VFMADD231PS  Z2, Z1, Z27
+
+overwrite45:
+	VMOVUPS     Z27, K1, (R9)
+	ADDQ        R8, R9
+	VMULPS      Z0, Z28, Z28
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite46
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z0, Z1, Z28
+
+overwrite46:
+	VMOVUPS Z28, K1, (R9)
+	ADDQ    R8, R9
+	JMP     rowsDone28
+
+tail42:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone28
+	VPXORQ Z27, Z27, Z27
+	MOVQ   40(AX), DX
+	MOVQ   8(SP), BX
+	TESTQ  DX, DX
+	JLE    summed48
+
+sum47:
+	VMOVUPS.Z    (BX), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         DX
+	JNZ          sum47
+
+summed48:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	VMULPS       Z0, Z27, Z27
+	MOVL         100(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite49
+	VMOVUPS.Z    (R9), K1, Z0
+	VFMADD231PS  Z0, Z1, Z27
+
+overwrite49:
+	VMOVUPS Z27, K1, (R9)
+	ADDQ    R8, R9
+
+rowsDone28:
+end3:
+	VZEROUPPER
+	RET
+
+// func syrkDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·syrkDirectF64AVX512(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x03, DX
+	SHLQ $0x03, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 64(AX), DI
+	MOVQ 72(AX), R8
+	SHLQ $0x03, DI
+	SHLQ $0x03, R8
+	MOVQ 32(AX), R9
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+	MOVQ 8(AX), CX
+	MOVQ CX, 8(SP)
+
+panel1:
+	CMPQ    R9, $0x00000008
+	JLE     narrow2
+	MOVQ    R9, CX
+	MOVQ    $0x00000010, R10
+	CMPQ    CX, R10
+	CMOVQGT R10, CX
+	MOVQ    $0x0000000000000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K1
+	SHRQ    $0x08, R10
+	KMOVW   R10, K2
+	MOVQ    (AX), R10
+	MOVQ    24(AX), R12
+	MOVQ    (SP), R11
+	MOVQ    32(AX), CX
+	SUBQ    R9, CX
+	CMPQ    80(AX), $0x01
+	JNE     upper4
+	SUBQ    CX, R12
+	MOVQ    CX, R13
+	IMULQ   DX, R13
+	ADDQ    R13, R10
+	MOVQ    CX, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R11
+	XORQ    R13, R13
+	JMP     restricted5
+
+upper4:
+	LEAQ    16(CX), R13
+	CMPQ    R12, R13
+	CMOVQGT R13, R12
+	XORQ    R13, R13
+	SUBQ    CX, R13
+
+restricted5:
+rows6:
+	CMPQ   R12, $0x00000004
+	JL     tail8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   40(AX), R15
+	MOVQ   R10, CX
+	MOVQ   8(SP), R14
+	TESTQ  R15, R15
+	JLE    summed10
+
+sum9:
+	VMOVUPD.Z    (R14), K1, Z8
+	VMOVUPD.Z    64(R14), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z0
+	VFMADD231PD  Z10, Z9, Z1
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z2
+	VFMADD231PD  Z10, Z9, Z3
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	VBROADCASTSD (CX)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, CX
+	ADDQ         DI, R14
+	DECQ         R15
+	JNZ          sum9
+
+summed10:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R14
+	CMPQ         80(AX), $0x01
+	JNE          upper11
+	INCQ         CX
+	MOVQ         $0x00000010, R15
+	CMPQ         CX, R15
+	CMOVQGT      R15, CX
+	SHLQ         CL, R14
+	NOTQ         R14
+	JMP          masked12
+
+upper11:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked12:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z0, Z0
+	VMULPD      Z8, Z1, Z1
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite13
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z0
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z1
+
+overwrite13:
+	VMOVUPD Z0, K3, (R11)
+	VMOVUPD Z1, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper14
+	INCQ    CX
+	MOVQ    $0x00000010, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked15
+
+upper14:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked15:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z2, Z2
+	VMULPD      Z8, Z3, Z3
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite16
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z2
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z3
+
+overwrite16:
+	VMOVUPD Z2, K3, (R11)
+	VMOVUPD Z3, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    2(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper17
+	INCQ    CX
+	MOVQ    $0x00000010, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked18
+
+upper17:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked18:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z4, Z4
+	VMULPD      Z8, Z5, Z5
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite19
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z4
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z5
+
+overwrite19:
+	VMOVUPD Z4, K3, (R11)
+	VMOVUPD Z5, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    3(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper20
+	INCQ    CX
+	MOVQ    $0x00000010, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked21
+
+upper20:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked21:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z6, Z6
+	VMULPD      Z8, Z7, Z7
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite22
+	VMOVUPD.Z   (R11), K3, Z8
+	VFMADD231PD Z8, Z9, Z6
+	VMOVUPD.Z   64(R11), K4, Z8
+	VFMADD231PD Z8, Z9, Z7
+
+overwrite22:
+	VMOVUPD Z6, K3, (R11)
+	VMOVUPD Z7, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    (R10)(DX*4), R10
+	ADDQ    $0x00000004, R13
+	SUBQ    $0x00000004, R12
+	JMP     rows6
+
+tail8:
+	CMPQ   R12, $0x00000003
+	JL     tail23
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed25
+
+sum24:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (R10), Z10
+	VFMADD231PD  Z10, Z8, Z11
+	VFMADD231PD  Z10, Z9, Z12
+	VBROADCASTSD (R10)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z13
+	VFMADD231PD  Z10, Z9, Z14
+	VBROADCASTSD (R10)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper26
+	INCQ         CX
+	MOVQ         $0x00000010, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked27
+
+upper26:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked27:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z11, Z11
+	VMULPD      Z8, Z12, Z12
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite28
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z11
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z12
+
+overwrite28:
+	VMOVUPD Z11, K3, (R11)
+	VMOVUPD Z12, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper29
+	INCQ    CX
+	MOVQ    $0x00000010, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked30
+
+upper29:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked30:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z13, Z13
+	VMULPD      Z8, Z14, Z14
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite31
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z13
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z14
+
+overwrite31:
+	VMOVUPD Z13, K3, (R11)
+	VMOVUPD Z14, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    2(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper32
+	INCQ    CX
+	MOVQ    $0x00000010, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked33
+
+upper32:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked33:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPD      Z8, Z15, Z15
+	VMULPD      Z8, Z16, Z16
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite34
+	VMOVUPD.Z   (R11), K3, Z8
+	VFMADD231PD Z8, Z9, Z15
+	VMOVUPD.Z   64(R11), K1, Z8
+	VFMADD231PD Z8, Z9, Z16
+
+overwrite34:
+	VMOVUPD Z15, K3, (R11)
+	VMOVUPD Z16, K1, 64(R11)
+	ADDQ    R8, R11
+	JMP     rowsDone7
+
+tail23:
+	CMPQ   R12, $0x00000002
+	JL     tail35
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed37
+
+sum36:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (R10), Z10
+	VFMADD231PD  Z10, Z8, Z17
+	VFMADD231PD  Z10, Z9, Z18
+	VBROADCASTSD (R10)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z19
+	VFMADD231PD  Z10, Z9, Z20
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum36
+
+summed37:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper38
+	INCQ         CX
+	MOVQ         $0x00000010, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked39
+
+upper38:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked39:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPD      Z8, Z17, Z17
+	VMULPD      Z8, Z18, Z18
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite40
+	VMOVUPD.Z   (R11), K3, Z10
+	VFMADD231PD Z10, Z9, Z17
+	VMOVUPD.Z   64(R11), K4, Z10
+	VFMADD231PD Z10, Z9, Z18
+
+overwrite40:
+	VMOVUPD Z17, K3, (R11)
+	VMOVUPD Z18, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper41
+	INCQ    CX
+	MOVQ    $0x00000010, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked42
+
+upper41:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked42:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPD      Z8, Z19, Z19
+	VMULPD      Z8, Z20, Z20
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite43
+	VMOVUPD.Z   (R11), K3, Z8
+	VFMADD231PD Z8, Z9, Z19
+	VMOVUPD.Z   64(R11), K1, Z8
+	VFMADD231PD Z8, Z9, Z20
+
+overwrite43:
+	VMOVUPD Z19, K3, (R11)
+	VMOVUPD Z20, K1, 64(R11)
+	ADDQ    R8, R11
+	JMP     rowsDone7
+
+tail35:
+	CMPQ   R12, $0x00000001
+	JL     rowsDone7
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed45
+
+sum44:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (R10), Z10
+	VFMADD231PD  Z10, Z8, Z21
+	VFMADD231PD  Z10, Z9, Z22
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum44
+
+summed45:
+	VBROADCASTSD 96(AX), Z8
+	VBROADCASTSD 104(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper46
+	INCQ         CX
+	MOVQ         $0x00000010, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked47
+
+upper46:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked47:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x08, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPD      Z8, Z21, Z21
+	VMULPD      Z8, Z22, Z22
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite48
+	VMOVUPD.Z   (R11), K3, Z8
+	VFMADD231PD Z8, Z9, Z21
+	VMOVUPD.Z   64(R11), K1, Z8
+	VFMADD231PD Z8, Z9, Z22
+
+overwrite48:
+	VMOVUPD Z21, K3, (R11)
+	VMOVUPD Z22, K1, 64(R11)
+	ADDQ    R8, R11
+
+rowsDone7:
+	ADDQ $0x00000080, (SP)
+	ADDQ $0x00000080, 8(SP)
+	SUBQ $0x00000010, R9
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R9, CX
+	MOVQ  $0x0000000000000001, R10
+	SHLQ  CL, R10
+	DECQ  R10
+	KMOVW R10, K1
+	MOVQ  (AX), R10
+	MOVQ  24(AX), R12
+	MOVQ  (SP), R11
+	MOVQ  32(AX), CX
+	SUBQ  R9, CX
+	CMPQ  80(AX), $0x01
+	JNE   upper49
+	SUBQ  CX, R12
+	MOVQ  CX, R9
+	IMULQ DX, R9
+	ADDQ  R9, R10
+	MOVQ  CX, R9
+	IMULQ R8, R9
+	ADDQ  R9, R11
+	XORQ  R9, R9
+	JMP   restricted50
+
+upper49:
+	LEAQ    16(CX), R9
+	CMPQ    R12, R9
+	CMOVQGT R9, R12
+	XORQ    R9, R9
+	SUBQ    CX, R9
+
+restricted50:
+rows51:
+	CMPQ   R12, $0x00000004
+	JL     tail53
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   40(AX), R14
+	MOVQ   R10, CX
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed55
+
+sum54:
+	VMOVUPD.Z    (R13), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z23
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z24
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	VBROADCASTSD (CX)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, CX
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          sum54
+
+summed55:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, R13
+	CMPQ         80(AX), $0x01
+	JNE          upper56
+	INCQ         CX
+	MOVQ         $0x00000010, R14
+	CMPQ         CX, R14
+	CMOVQGT      R14, CX
+	SHLQ         CL, R13
+	NOTQ         R13
+	JMP          masked57
+
+upper56:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked57:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z23, Z23
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite58
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z23
+
+overwrite58:
+	VMOVUPD Z23, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper59
+	INCQ    CX
+	MOVQ    $0x00000010, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked60
+
+upper59:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked60:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z24, Z24
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite61
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z24
+
+overwrite61:
+	VMOVUPD Z24, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    2(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper62
+	INCQ    CX
+	MOVQ    $0x00000010, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked63
+
+upper62:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked63:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z25, Z25
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite64
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z25
+
+overwrite64:
+	VMOVUPD Z25, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    3(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper65
+	INCQ    CX
+	MOVQ    $0x00000010, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked66
+
+upper65:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked66:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z26, Z26
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite67
+	VMOVUPD.Z   (R11), K2, Z0
+	VFMADD231PD Z0, Z1, Z26
+
+overwrite67:
+	VMOVUPD Z26, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    (R10)(DX*4), R10
+	ADDQ    $0x00000004, R9
+	SUBQ    $0x00000004, R12
+	JMP     rows51
+
+tail53:
+	CMPQ   R12, $0x00000003
+	JL     tail68
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   40(AX), CX
+	MOVQ   R10, BX
+	MOVQ   8(SP), R10
+	TESTQ  CX, CX
+	JLE    summed70
+
+sum69:
+	VMOVUPD.Z    (R10), K1, Z0
+	VBROADCASTSD (BX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (BX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	VBROADCASTSD (BX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	ADDQ         SI, BX
+	ADDQ         DI, R10
+	DECQ         CX
+	JNZ          sum69
+
+summed70:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper71
+	INCQ         CX
+	MOVQ         $0x00000010, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked72
+
+upper71:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked72:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z27, Z27
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite73
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z27
+
+overwrite73:
+	VMOVUPD Z27, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper74
+	INCQ    CX
+	MOVQ    $0x00000010, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked75
+
+upper74:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked75:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z28, Z28
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite76
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z28
+
+overwrite76:
+	VMOVUPD Z28, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    2(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper77
+	INCQ    CX
+	MOVQ    $0x00000010, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked78
+
+upper77:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked78:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z29, Z29
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite79
+	VMOVUPD.Z   (R11), K2, Z0
+	VFMADD231PD Z0, Z1, Z29
+
+overwrite79:
+	VMOVUPD Z29, K2, (R11)
+	ADDQ    R8, R11
+	JMP     rowsDone52
+
+tail68:
+	CMPQ   R12, $0x00000002
+	JL     tail80
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   40(AX), CX
+	MOVQ   R10, BX
+	MOVQ   8(SP), R10
+	TESTQ  CX, CX
+	JLE    summed82
+
+sum81:
+	VMOVUPD.Z    (R10), K1, Z0
+	VBROADCASTSD (BX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (BX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	ADDQ         SI, BX
+	ADDQ         DI, R10
+	DECQ         CX
+	JNZ          sum81
+
+summed82:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper83
+	INCQ         CX
+	MOVQ         $0x00000010, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked84
+
+upper83:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked84:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z27, Z27
+	MOVQ        104(AX), CX
+	SHLQ        $0x01, CX
+	JZ          overwrite85
+	VMOVUPD.Z   (R11), K2, Z2
+	VFMADD231PD Z2, Z1, Z27
+
+overwrite85:
+	VMOVUPD Z27, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper86
+	INCQ    CX
+	MOVQ    $0x00000010, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked87
+
+upper86:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked87:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z28, Z28
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite88
+	VMOVUPD.Z   (R11), K2, Z0
+	VFMADD231PD Z0, Z1, Z28
+
+overwrite88:
+	VMOVUPD Z28, K2, (R11)
+	ADDQ    R8, R11
+	JMP     rowsDone52
+
+tail80:
+	CMPQ   R12, $0x00000001
+	JL     rowsDone52
+	VPXORQ Z27, Z27, Z27
+	MOVQ   40(AX), CX
+	MOVQ   R10, DX
+	MOVQ   8(SP), BX
+	TESTQ  CX, CX
+	JLE    summed90
+
+sum89:
+	VMOVUPD.Z    (BX), K1, Z0
+	VBROADCASTSD (DX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	ADDQ         SI, DX
+	ADDQ         DI, BX
+	DECQ         CX
+	JNZ          sum89
+
+summed90:
+	VBROADCASTSD 96(AX), Z0
+	VBROADCASTSD 104(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper91
+	INCQ         CX
+	MOVQ         $0x00000010, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked92
+
+upper91:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked92:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPD      Z0, Z27, Z27
+	MOVQ        104(AX), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite93
+	VMOVUPD.Z   (R11), K2, Z0
+	VFMADD231PD Z0, Z1, Z27
+
+overwrite93:
+	VMOVUPD Z27, K2, (R11)
+	ADDQ    R8, R11
+
+rowsDone52:
+end3:
+	VZEROUPPER
+	RET
+
+// func syrkDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·syrkDirectF32AVX512(SB), $16-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x02, DX
+	SHLQ $0x02, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 64(AX), DI
+	MOVQ 72(AX), R8
+	SHLQ $0x02, DI
+	SHLQ $0x02, R8
+	MOVQ 32(AX), R9
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+	MOVQ 8(AX), CX
+	MOVQ CX, 8(SP)
+
+panel1:
+	CMPQ    R9, $0x00000010
+	JLE     narrow2
+	MOVQ    R9, CX
+	MOVQ    $0x00000020, R10
+	CMPQ    CX, R10
+	CMOVQGT R10, CX
+	MOVQ    $0x0000000000000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    (AX), R10
+	MOVQ    24(AX), R12
+	MOVQ    (SP), R11
+	MOVQ    32(AX), CX
+	SUBQ    R9, CX
+	CMPQ    80(AX), $0x01
+	JNE     upper4
+	SUBQ    CX, R12
+	MOVQ    CX, R13
+	IMULQ   DX, R13
+	ADDQ    R13, R10
+	MOVQ    CX, R13
+	IMULQ   R8, R13
+	ADDQ    R13, R11
+	XORQ    R13, R13
+	JMP     restricted5
+
+upper4:
+	LEAQ    32(CX), R13
+	CMPQ    R12, R13
+	CMOVQGT R13, R12
+	XORQ    R13, R13
+	SUBQ    CX, R13
+
+restricted5:
+rows6:
+	CMPQ   R12, $0x00000004
+	JL     tail8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   40(AX), R15
+	MOVQ   R10, CX
+	MOVQ   8(SP), R14
+	TESTQ  R15, R15
+	JLE    summed10
+
+sum9:
+	VMOVUPS.Z    (R14), K1, Z8
+	VMOVUPS.Z    64(R14), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (CX)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, CX
+	ADDQ         DI, R14
+	DECQ         R15
+	JNZ          sum9
+
+summed10:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R14
+	CMPQ         80(AX), $0x01
+	JNE          upper11
+	INCQ         CX
+	MOVQ         $0x00000020, R15
+	CMPQ         CX, R15
+	CMOVQGT      R15, CX
+	SHLQ         CL, R14
+	NOTQ         R14
+	JMP          masked12
+
+upper11:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked12:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z0, Z0
+	VMULPS      Z8, Z1, Z1
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite13
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z1
+
+overwrite13:
+	VMOVUPS Z0, K3, (R11)
+	VMOVUPS Z1, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper14
+	INCQ    CX
+	MOVQ    $0x00000020, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked15
+
+upper14:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked15:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z2, Z2
+	VMULPS      Z8, Z3, Z3
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite16
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z2
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z3
+
+overwrite16:
+	VMOVUPS Z2, K3, (R11)
+	VMOVUPS Z3, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    2(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper17
+	INCQ    CX
+	MOVQ    $0x00000020, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked18
+
+upper17:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked18:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z4, Z4
+	VMULPS      Z8, Z5, Z5
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite19
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z4
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z5
+
+overwrite19:
+	VMOVUPS Z4, K3, (R11)
+	VMOVUPS Z5, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    3(R13), CX
+	MOVQ    $-1, R14
+	CMPQ    80(AX), $0x01
+	JNE     upper20
+	INCQ    CX
+	MOVQ    $0x00000020, R15
+	CMPQ    CX, R15
+	CMOVQGT R15, CX
+	SHLQ    CL, R14
+	NOTQ    R14
+	JMP     masked21
+
+upper20:
+	XORQ    R15, R15
+	CMPQ    CX, R15
+	CMOVQLT R15, CX
+	SHLQ    CL, R14
+
+masked21:
+	KMOVW       R14, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R14
+	KMOVW       R14, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite22
+	VMOVUPS.Z   (R11), K3, Z8
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS.Z   64(R11), K4, Z8
+	VFMADD231PS Z8, Z9, Z7
+
+overwrite22:
+	VMOVUPS Z6, K3, (R11)
+	VMOVUPS Z7, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    (R10)(DX*4), R10
+	ADDQ    $0x00000004, R13
+	SUBQ    $0x00000004, R12
+	JMP     rows6
+
+tail8:
+	CMPQ   R12, $0x00000003
+	JL     tail23
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed25
+
+sum24:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (R10), Z10
+	VFMADD231PS  Z10, Z8, Z11
+	VFMADD231PS  Z10, Z9, Z12
+	VBROADCASTSS (R10)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z13
+	VFMADD231PS  Z10, Z9, Z14
+	VBROADCASTSS (R10)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum24
+
+summed25:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper26
+	INCQ         CX
+	MOVQ         $0x00000020, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked27
+
+upper26:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked27:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z11, Z11
+	VMULPS      Z8, Z12, Z12
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite28
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z11
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z12
+
+overwrite28:
+	VMOVUPS Z11, K3, (R11)
+	VMOVUPS Z12, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper29
+	INCQ    CX
+	MOVQ    $0x00000020, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked30
+
+upper29:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked30:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z13, Z13
+	VMULPS      Z8, Z14, Z14
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite31
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z13
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z14
+
+overwrite31:
+	VMOVUPS Z13, K3, (R11)
+	VMOVUPS Z14, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    2(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper32
+	INCQ    CX
+	MOVQ    $0x00000020, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked33
+
+upper32:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked33:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPS      Z8, Z15, Z15
+	VMULPS      Z8, Z16, Z16
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite34
+	VMOVUPS.Z   (R11), K3, Z8
+	VFMADD231PS Z8, Z9, Z15
+	VMOVUPS.Z   64(R11), K1, Z8
+	VFMADD231PS Z8, Z9, Z16
+
+overwrite34:
+	VMOVUPS Z15, K3, (R11)
+	VMOVUPS Z16, K1, 64(R11)
+	ADDQ    R8, R11
+	JMP     rowsDone7
+
+tail23:
+	CMPQ   R12, $0x00000002
+	JL     tail35
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed37
+
+sum36:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (R10), Z10
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	VBROADCASTSS (R10)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z19
+	VFMADD231PS  Z10, Z9, Z20
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum36
+
+summed37:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper38
+	INCQ         CX
+	MOVQ         $0x00000020, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked39
+
+upper38:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked39:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K4
+	KANDW       K2, K4, K4
+	VMULPS      Z8, Z17, Z17
+	VMULPS      Z8, Z18, Z18
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite40
+	VMOVUPS.Z   (R11), K3, Z10
+	VFMADD231PS Z10, Z9, Z17
+	VMOVUPS.Z   64(R11), K4, Z10
+	VFMADD231PS Z10, Z9, Z18
+
+overwrite40:
+	VMOVUPS Z17, K3, (R11)
+	VMOVUPS Z18, K4, 64(R11)
+	ADDQ    R8, R11
+	LEAQ    1(R13), CX
+	MOVQ    $-1, R10
+	CMPQ    80(AX), $0x01
+	JNE     upper41
+	INCQ    CX
+	MOVQ    $0x00000020, R12
+	CMPQ    CX, R12
+	CMOVQGT R12, CX
+	SHLQ    CL, R10
+	NOTQ    R10
+	JMP     masked42
+
+upper41:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked42:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPS      Z8, Z19, Z19
+	VMULPS      Z8, Z20, Z20
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite43
+	VMOVUPS.Z   (R11), K3, Z8
+	VFMADD231PS Z8, Z9, Z19
+	VMOVUPS.Z   64(R11), K1, Z8
+	VFMADD231PS Z8, Z9, Z20
+
+overwrite43:
+	VMOVUPS Z19, K3, (R11)
+	VMOVUPS Z20, K1, 64(R11)
+	ADDQ    R8, R11
+	JMP     rowsDone7
+
+tail35:
+	CMPQ   R12, $0x00000001
+	JL     rowsDone7
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   40(AX), CX
+	MOVQ   8(SP), R12
+	TESTQ  CX, CX
+	JLE    summed45
+
+sum44:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (R10), Z10
+	VFMADD231PS  Z10, Z8, Z21
+	VFMADD231PS  Z10, Z9, Z22
+	ADDQ         SI, R10
+	ADDQ         DI, R12
+	DECQ         CX
+	JNZ          sum44
+
+summed45:
+	VBROADCASTSS 96(AX), Z8
+	VBROADCASTSS 100(AX), Z9
+	LEAQ         (R13), CX
+	MOVQ         $-1, R10
+	CMPQ         80(AX), $0x01
+	JNE          upper46
+	INCQ         CX
+	MOVQ         $0x00000020, R12
+	CMPQ         CX, R12
+	CMOVQGT      R12, CX
+	SHLQ         CL, R10
+	NOTQ         R10
+	JMP          masked47
+
+upper46:
+	XORQ    R12, R12
+	CMPQ    CX, R12
+	CMOVQLT R12, CX
+	SHLQ    CL, R10
+
+masked47:
+	KMOVW       R10, K3
+	KANDW       K1, K3, K3
+	SHRQ        $0x10, R10
+	KMOVW       R10, K1
+	KANDW       K2, K1, K1
+	VMULPS      Z8, Z21, Z21
+	VMULPS      Z8, Z22, Z22
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite48
+	VMOVUPS.Z   (R11), K3, Z8
+	VFMADD231PS Z8, Z9, Z21
+	VMOVUPS.Z   64(R11), K1, Z8
+	VFMADD231PS Z8, Z9, Z22
+
+overwrite48:
+	VMOVUPS Z21, K3, (R11)
+	VMOVUPS Z22, K1, 64(R11)
+	ADDQ    R8, R11
+
+rowsDone7:
+	ADDQ $0x00000080, (SP)
+	ADDQ $0x00000080, 8(SP)
+	SUBQ $0x00000020, R9
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R9, CX
+	MOVQ  $0x0000000000000001, R10
+	SHLQ  CL, R10
+	DECQ  R10
+	KMOVW R10, K1
+	MOVQ  (AX), R10
+	MOVQ  24(AX), R12
+	MOVQ  (SP), R11
+	MOVQ  32(AX), CX
+	SUBQ  R9, CX
+	CMPQ  80(AX), $0x01
+	JNE   upper49
+	SUBQ  CX, R12
+	MOVQ  CX, R9
+	IMULQ DX, R9
+	ADDQ  R9, R10
+	MOVQ  CX, R9
+	IMULQ R8, R9
+	ADDQ  R9, R11
+	XORQ  R9, R9
+	JMP   restricted50
+
+upper49:
+	LEAQ    32(CX), R9
+	CMPQ    R12, R9
+	CMOVQGT R9, R12
+	XORQ    R9, R9
+	SUBQ    CX, R9
+
+restricted50:
+rows51:
+	CMPQ   R12, $0x00000004
+	JL     tail53
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   40(AX), R14
+	MOVQ   R10, CX
+	MOVQ   8(SP), R13
+	TESTQ  R14, R14
+	JLE    summed55
+
+sum54:
+	VMOVUPS.Z    (R13), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z23
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS (CX)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, CX
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          sum54
+
+summed55:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, R13
+	CMPQ         80(AX), $0x01
+	JNE          upper56
+	INCQ         CX
+	MOVQ         $0x00000020, R14
+	CMPQ         CX, R14
+	CMOVQGT      R14, CX
+	SHLQ         CL, R13
+	NOTQ         R13
+	JMP          masked57
+
+upper56:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked57:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z23, Z23
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite58
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z23
+
+overwrite58:
+	VMOVUPS Z23, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper59
+	INCQ    CX
+	MOVQ    $0x00000020, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked60
+
+upper59:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked60:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z24, Z24
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite61
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z24
+
+overwrite61:
+	VMOVUPS Z24, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    2(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper62
+	INCQ    CX
+	MOVQ    $0x00000020, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked63
+
+upper62:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked63:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z25, Z25
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite64
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z25
+
+overwrite64:
+	VMOVUPS Z25, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    3(R9), CX
+	MOVQ    $-1, R13
+	CMPQ    80(AX), $0x01
+	JNE     upper65
+	INCQ    CX
+	MOVQ    $0x00000020, R14
+	CMPQ    CX, R14
+	CMOVQGT R14, CX
+	SHLQ    CL, R13
+	NOTQ    R13
+	JMP     masked66
+
+upper65:
+	XORQ    R14, R14
+	CMPQ    CX, R14
+	CMOVQLT R14, CX
+	SHLQ    CL, R13
+
+masked66:
+	KMOVW       R13, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z26, Z26
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite67
+	VMOVUPS.Z   (R11), K2, Z0
+	VFMADD231PS Z0, Z1, Z26
+
+overwrite67:
+	VMOVUPS Z26, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    (R10)(DX*4), R10
+	ADDQ    $0x00000004, R9
+	SUBQ    $0x00000004, R12
+	JMP     rows51
+
+tail53:
+	CMPQ   R12, $0x00000003
+	JL     tail68
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   40(AX), CX
+	MOVQ   R10, BX
+	MOVQ   8(SP), R10
+	TESTQ  CX, CX
+	JLE    summed70
+
+sum69:
+	VMOVUPS.Z    (R10), K1, Z0
+	VBROADCASTSS (BX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (BX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	VBROADCASTSS (BX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	ADDQ         SI, BX
+	ADDQ         DI, R10
+	DECQ         CX
+	JNZ          sum69
+
+summed70:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper71
+	INCQ         CX
+	MOVQ         $0x00000020, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked72
+
+upper71:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked72:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z27, Z27
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite73
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z27
+
+overwrite73:
+	VMOVUPS Z27, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper74
+	INCQ    CX
+	MOVQ    $0x00000020, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked75
+
+upper74:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked75:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z28, Z28
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite76
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z28
+
+overwrite76:
+	VMOVUPS Z28, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    2(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper77
+	INCQ    CX
+	MOVQ    $0x00000020, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked78
+
+upper77:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked78:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z29, Z29
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite79
+	VMOVUPS.Z   (R11), K2, Z0
+	VFMADD231PS Z0, Z1, Z29
+
+overwrite79:
+	VMOVUPS Z29, K2, (R11)
+	ADDQ    R8, R11
+	JMP     rowsDone52
+
+tail68:
+	CMPQ   R12, $0x00000002
+	JL     tail80
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   40(AX), CX
+	MOVQ   R10, BX
+	MOVQ   8(SP), R10
+	TESTQ  CX, CX
+	JLE    summed82
+
+sum81:
+	VMOVUPS.Z    (R10), K1, Z0
+	VBROADCASTSS (BX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (BX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	ADDQ         SI, BX
+	ADDQ         DI, R10
+	DECQ         CX
+	JNZ          sum81
+
+summed82:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper83
+	INCQ         CX
+	MOVQ         $0x00000020, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked84
+
+upper83:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked84:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z27, Z27
+	MOVL        100(AX), CX
+	SHLL        $0x01, CX
+	JZ          overwrite85
+	VMOVUPS.Z   (R11), K2, Z2
+	VFMADD231PS Z2, Z1, Z27
+
+overwrite85:
+	VMOVUPS Z27, K2, (R11)
+	ADDQ    R8, R11
+	LEAQ    1(R9), CX
+	MOVQ    $-1, DX
+	CMPQ    80(AX), $0x01
+	JNE     upper86
+	INCQ    CX
+	MOVQ    $0x00000020, BX
+	CMPQ    CX, BX
+	CMOVQGT BX, CX
+	SHLQ    CL, DX
+	NOTQ    DX
+	JMP     masked87
+
+upper86:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked87:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z28, Z28
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite88
+	VMOVUPS.Z   (R11), K2, Z0
+	VFMADD231PS Z0, Z1, Z28
+
+overwrite88:
+	VMOVUPS Z28, K2, (R11)
+	ADDQ    R8, R11
+	JMP     rowsDone52
+
+tail80:
+	CMPQ   R12, $0x00000001
+	JL     rowsDone52
+	VPXORQ Z27, Z27, Z27
+	MOVQ   40(AX), CX
+	MOVQ   R10, DX
+	MOVQ   8(SP), BX
+	TESTQ  CX, CX
+	JLE    summed90
+
+sum89:
+	VMOVUPS.Z    (BX), K1, Z0
+	VBROADCASTSS (DX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	ADDQ         SI, DX
+	ADDQ         DI, BX
+	DECQ         CX
+	JNZ          sum89
+
+summed90:
+	VBROADCASTSS 96(AX), Z0
+	VBROADCASTSS 100(AX), Z1
+	LEAQ         (R9), CX
+	MOVQ         $-1, DX
+	CMPQ         80(AX), $0x01
+	JNE          upper91
+	INCQ         CX
+	MOVQ         $0x00000020, BX
+	CMPQ         CX, BX
+	CMOVQGT      BX, CX
+	SHLQ         CL, DX
+	NOTQ         DX
+	JMP          masked92
+
+upper91:
+	XORQ    BX, BX
+	CMPQ    CX, BX
+	CMOVQLT BX, CX
+	SHLQ    CL, DX
+
+masked92:
+	KMOVW       DX, K2
+	KANDW       K1, K2, K2
+	VMULPS      Z0, Z27, Z27
+	MOVL        100(AX), AX
+	SHLL        $0x01, AX
+	JZ          overwrite93
+	VMOVUPS.Z   (R11), K2, Z0
+	VFMADD231PS Z0, Z1, Z27
+
+overwrite93:
+	VMOVUPS Z27, K2, (R11)
+	ADDQ    R8, R11
+
+rowsDone52:
+end3:
+	VZEROUPPER
+	RET
+
+// func trsmDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·trsmDirectF64AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x03, DX
+	SHLQ $0x03, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 72(AX), DI
+	SHLQ $0x03, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+
+panel1:
+	CMPQ    R8, $0x00000008
+	JLE     narrow2
+	MOVQ    R8, CX
+	MOVQ    $0x00000010, R9
+	CMPQ    CX, R9
+	CMOVQGT R9, CX
+	MOVQ    $0x0000000000000001, R9
+	SHLQ    CL, R9
+	DECQ    R9
+	KMOVW   R9, K1
+	SHRQ    $0x08, R9
+	KMOVW   R9, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows4:
+	CMPQ         R10, $0x00000004
+	JL           tail6
+	VBROADCASTSD 96(AX), Z8
+	MOVQ         R9, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	VMULPD       Z8, Z0, Z0
+	VMOVUPD.Z    64(R11), K2, Z1
+	VMULPD       Z8, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z2
+	VMULPD       Z8, Z2, Z2
+	VMOVUPD.Z    64(R11), K2, Z3
+	VMULPD       Z8, Z3, Z3
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z4
+	VMULPD       Z8, Z4, Z4
+	VMOVUPD.Z    64(R11), K2, Z5
+	VMULPD       Z8, Z5, Z5
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z6
+	VMULPD       Z8, Z6, Z6
+	VMOVUPD.Z    64(R11), K2, Z7
+	VMULPD       Z8, Z7, Z7
+	MOVQ         24(AX), R13
+	MOVQ         CX, R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R13
+	TESTQ        R13, R13
+	JLE          summed8
+
+sum7:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (R11), Z10
+	VFNMADD231PD Z8, Z10, Z0
+	VFNMADD231PD Z9, Z10, Z1
+	VBROADCASTSD (R11)(DX*1), Z10
+	VFNMADD231PD Z8, Z10, Z2
+	VFNMADD231PD Z9, Z10, Z3
+	VBROADCASTSD (R11)(DX*2), Z10
+	VFNMADD231PD Z8, Z10, Z4
+	VFNMADD231PD Z9, Z10, Z5
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFNMADD231PD Z8, Z10, Z6
+	VFNMADD231PD Z9, Z10, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	CMPQ         88(AX), $0x00
+	JNE          divided10
+	MOVQ         (R11), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide9
+	VMOVSD       unitF64AVX512<>+0(SB), X8
+	VDIVSD       (R11), X8, X8
+	VBROADCASTSD X8, Z8
+	VMULPD       Z8, Z0, Z0
+	VMULPD       Z8, Z1, Z1
+	JMP          divided10
+
+divide9:
+	VBROADCASTSD (R11), Z8
+	VDIVPD       Z8, Z0, Z0
+	VDIVPD       Z8, Z1, Z1
+
+divided10:
+	VMOVUPD      Z0, K1, (R9)
+	VMOVUPD      Z1, K2, 64(R9)
+	VBROADCASTSD (R11)(DX*1), Z8
+	VFNMADD231PD Z0, Z8, Z2
+	VFNMADD231PD Z1, Z8, Z3
+	VBROADCASTSD (R11)(DX*2), Z8
+	VFNMADD231PD Z0, Z8, Z4
+	VFNMADD231PD Z1, Z8, Z5
+	VBROADCASTSD (R11)(BX*1), Z8
+	VFNMADD231PD Z0, Z8, Z6
+	VFNMADD231PD Z1, Z8, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided12
+	MOVQ         (R11)(DX*1), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide11
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R11)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z2, Z2
+	VMULPD       Z0, Z3, Z3
+	JMP          divided12
+
+divide11:
+	VBROADCASTSD (R11)(DX*1), Z0
+	VDIVPD       Z0, Z2, Z2
+	VDIVPD       Z0, Z3, Z3
+
+divided12:
+	VMOVUPD      Z2, K1, (R9)
+	VMOVUPD      Z3, K2, 64(R9)
+	VBROADCASTSD (R11)(DX*2), Z0
+	VFNMADD231PD Z2, Z0, Z4
+	VFNMADD231PD Z3, Z0, Z5
+	VBROADCASTSD (R11)(BX*1), Z0
+	VFNMADD231PD Z2, Z0, Z6
+	VFNMADD231PD Z3, Z0, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided14
+	MOVQ         (R11)(DX*2), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide13
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R11)(DX*2), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z4, Z4
+	VMULPD       Z0, Z5, Z5
+	JMP          divided14
+
+divide13:
+	VBROADCASTSD (R11)(DX*2), Z0
+	VDIVPD       Z0, Z4, Z4
+	VDIVPD       Z0, Z5, Z5
+
+divided14:
+	VMOVUPD      Z4, K1, (R9)
+	VMOVUPD      Z5, K2, 64(R9)
+	VBROADCASTSD (R11)(BX*1), Z0
+	VFNMADD231PD Z4, Z0, Z6
+	VFNMADD231PD Z5, Z0, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided16
+	MOVQ         (R11)(BX*1), R12
+	SHLQ         $0x01, R12
+	SHRQ         $0x35, R12
+	JZ           divide15
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R11)(BX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z6, Z6
+	VMULPD       Z0, Z7, Z7
+	JMP          divided16
+
+divide15:
+	VBROADCASTSD (R11)(BX*1), Z0
+	VDIVPD       Z0, Z6, Z6
+	VDIVPD       Z0, Z7, Z7
+
+divided16:
+	VMOVUPD Z6, K1, (R9)
+	VMOVUPD Z7, K2, 64(R9)
+	ADDQ    SI, R11
+	ADDQ    DI, R9
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R10
+	JMP     rows4
+
+tail6:
+	CMPQ         R10, $0x00000003
+	JL           tail17
+	VBROADCASTSD 96(AX), Z6
+	MOVQ         R9, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	VMULPD       Z6, Z0, Z0
+	VMOVUPD.Z    64(R11), K2, Z1
+	VMULPD       Z6, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z2
+	VMULPD       Z6, Z2, Z2
+	VMOVUPD.Z    64(R11), K2, Z3
+	VMULPD       Z6, Z3, Z3
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z4
+	VMULPD       Z6, Z4, Z4
+	VMOVUPD.Z    64(R11), K2, Z5
+	VMULPD       Z6, Z5, Z5
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed19
+
+sum18:
+	VMOVUPD.Z    (R12), K1, Z6
+	VMOVUPD.Z    64(R12), K2, Z7
+	VBROADCASTSD (CX), Z8
+	VFNMADD231PD Z6, Z8, Z0
+	VFNMADD231PD Z7, Z8, Z1
+	VBROADCASTSD (CX)(DX*1), Z8
+	VFNMADD231PD Z6, Z8, Z2
+	VFNMADD231PD Z7, Z8, Z3
+	VBROADCASTSD (CX)(DX*2), Z8
+	VFNMADD231PD Z6, Z8, Z4
+	VFNMADD231PD Z7, Z8, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum18
+
+summed19:
+	CMPQ         88(AX), $0x00
+	JNE          divided21
+	MOVQ         (CX), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide20
+	VMOVSD       unitF64AVX512<>+0(SB), X6
+	VDIVSD       (CX), X6, X6
+	VBROADCASTSD X6, Z6
+	VMULPD       Z6, Z0, Z0
+	VMULPD       Z6, Z1, Z1
+	JMP          divided21
+
+divide20:
+	VBROADCASTSD (CX), Z6
+	VDIVPD       Z6, Z0, Z0
+	VDIVPD       Z6, Z1, Z1
+
+divided21:
+	VMOVUPD      Z0, K1, (R9)
+	VMOVUPD      Z1, K2, 64(R9)
+	VBROADCASTSD (CX)(DX*1), Z6
+	VFNMADD231PD Z0, Z6, Z2
+	VFNMADD231PD Z1, Z6, Z3
+	VBROADCASTSD (CX)(DX*2), Z6
+	VFNMADD231PD Z0, Z6, Z4
+	VFNMADD231PD Z1, Z6, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided23
+	MOVQ         (CX)(DX*1), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide22
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z2, Z2
+	VMULPD       Z0, Z3, Z3
+	JMP          divided23
+
+divide22:
+	VBROADCASTSD (CX)(DX*1), Z0
+	VDIVPD       Z0, Z2, Z2
+	VDIVPD       Z0, Z3, Z3
+
+divided23:
+	VMOVUPD      Z2, K1, (R9)
+	VMOVUPD      Z3, K2, 64(R9)
+	VBROADCASTSD (CX)(DX*2), Z0
+	VFNMADD231PD Z2, Z0, Z4
+	VFNMADD231PD Z3, Z0, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided25
+	MOVQ         (CX)(DX*2), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide24
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*2), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z4, Z4
+	VMULPD       Z0, Z5, Z5
+	JMP          divided25
+
+divide24:
+	VBROADCASTSD (CX)(DX*2), Z0
+	VDIVPD       Z0, Z4, Z4
+	VDIVPD       Z0, Z5, Z5
+
+divided25:
+	VMOVUPD Z4, K1, (R9)
+	VMOVUPD Z5, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+	JMP     rowsDone5
+
+tail17:
+	CMPQ         R10, $0x00000002
+	JL           tail26
+	VBROADCASTSD 96(AX), Z4
+	MOVQ         R9, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	VMULPD       Z4, Z0, Z0
+	VMOVUPD.Z    64(R11), K2, Z1
+	VMULPD       Z4, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z2
+	VMULPD       Z4, Z2, Z2
+	VMOVUPD.Z    64(R11), K2, Z3
+	VMULPD       Z4, Z3, Z3
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed28
+
+sum27:
+	VMOVUPD.Z    (R12), K1, Z4
+	VMOVUPD.Z    64(R12), K2, Z5
+	VBROADCASTSD (CX), Z6
+	VFNMADD231PD Z4, Z6, Z0
+	VFNMADD231PD Z5, Z6, Z1
+	VBROADCASTSD (CX)(DX*1), Z6
+	VFNMADD231PD Z4, Z6, Z2
+	VFNMADD231PD Z5, Z6, Z3
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum27
+
+summed28:
+	CMPQ         88(AX), $0x00
+	JNE          divided30
+	MOVQ         (CX), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide29
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       (CX), X4, X4
+	VBROADCASTSD X4, Z4
+	VMULPD       Z4, Z0, Z0
+	VMULPD       Z4, Z1, Z1
+	JMP          divided30
+
+divide29:
+	VBROADCASTSD (CX), Z4
+	VDIVPD       Z4, Z0, Z0
+	VDIVPD       Z4, Z1, Z1
+
+divided30:
+	VMOVUPD      Z0, K1, (R9)
+	VMOVUPD      Z1, K2, 64(R9)
+	VBROADCASTSD (CX)(DX*1), Z4
+	VFNMADD231PD Z0, Z4, Z2
+	VFNMADD231PD Z1, Z4, Z3
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided32
+	MOVQ         (CX)(DX*1), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide31
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z2, Z2
+	VMULPD       Z0, Z3, Z3
+	JMP          divided32
+
+divide31:
+	VBROADCASTSD (CX)(DX*1), Z0
+	VDIVPD       Z0, Z2, Z2
+	VDIVPD       Z0, Z3, Z3
+
+divided32:
+	VMOVUPD Z2, K1, (R9)
+	VMOVUPD Z3, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+	JMP     rowsDone5
+
+tail26:
+	CMPQ         R10, $0x00000001
+	JL           rowsDone5
+	VBROADCASTSD 96(AX), Z2
+	MOVQ         R9, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	VMULPD       Z2, Z0, Z0
+	VMOVUPD.Z    64(R11), K2, Z1
+	VMULPD       Z2, Z1, Z1
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed34
+
+sum33:
+	VMOVUPD.Z    (R12), K1, Z2
+	VMOVUPD.Z    64(R12), K2, Z3
+	VBROADCASTSD (CX), Z4
+	VFNMADD231PD Z2, Z4, Z0
+	VFNMADD231PD Z3, Z4, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum33
+
+summed34:
+	CMPQ         88(AX), $0x00
+	JNE          divided36
+	MOVQ         (CX), R10
+	SHLQ         $0x01, R10
+	SHRQ         $0x35, R10
+	JZ           divide35
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       (CX), X2, X2
+	VBROADCASTSD X2, Z2
+	VMULPD       Z2, Z0, Z0
+	VMULPD       Z2, Z1, Z1
+	JMP          divided36
+
+divide35:
+	VBROADCASTSD (CX), Z2
+	VDIVPD       Z2, Z0, Z0
+	VDIVPD       Z2, Z1, Z1
+
+divided36:
+	VMOVUPD Z0, K1, (R9)
+	VMOVUPD Z1, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	SUBQ $0x00000010, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R8, CX
+	MOVQ  $0x0000000000000001, R8
+	SHLQ  CL, R8
+	DECQ  R8
+	KMOVW R8, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R9
+	MOVQ  (SP), R8
+
+rows37:
+	CMPQ         R9, $0x00000004
+	JL           tail39
+	VBROADCASTSD 96(AX), Z4
+	MOVQ         R8, R10
+	VMOVUPD.Z    (R10), K1, Z0
+	VMULPD       Z4, Z0, Z0
+	ADDQ         DI, R10
+	VMOVUPD.Z    (R10), K1, Z1
+	VMULPD       Z4, Z1, Z1
+	ADDQ         DI, R10
+	VMOVUPD.Z    (R10), K1, Z2
+	VMULPD       Z4, Z2, Z2
+	ADDQ         DI, R10
+	VMOVUPD.Z    (R10), K1, Z3
+	VMULPD       Z4, Z3, Z3
+	MOVQ         24(AX), R12
+	MOVQ         CX, R10
+	MOVQ         (SP), R11
+	SUBQ         R9, R12
+	TESTQ        R12, R12
+	JLE          summed41
+
+sum40:
+	VMOVUPD.Z    (R11), K1, Z4
+	VBROADCASTSD (R10), Z5
+	VFNMADD231PD Z4, Z5, Z0
+	VBROADCASTSD (R10)(DX*1), Z5
+	VFNMADD231PD Z4, Z5, Z1
+	VBROADCASTSD (R10)(DX*2), Z5
+	VFNMADD231PD Z4, Z5, Z2
+	VBROADCASTSD (R10)(BX*1), Z5
+	VFNMADD231PD Z4, Z5, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	CMPQ         88(AX), $0x00
+	JNE          divided43
+	MOVQ         (R10), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide42
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       (R10), X4, X4
+	VBROADCASTSD X4, Z4
+	VMULPD       Z4, Z0, Z0
+	JMP          divided43
+
+divide42:
+	VBROADCASTSD (R10), Z4
+	VDIVPD       Z4, Z0, Z0
+
+divided43:
+	VMOVUPD      Z0, K1, (R8)
+	VBROADCASTSD (R10)(DX*1), Z4
+	VFNMADD231PD Z0, Z4, Z1
+	VBROADCASTSD (R10)(DX*2), Z4
+	VFNMADD231PD Z0, Z4, Z2
+	VBROADCASTSD (R10)(BX*1), Z4
+	VFNMADD231PD Z0, Z4, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided45
+	MOVQ         (R10)(DX*1), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide44
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R10)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z1, Z1
+	JMP          divided45
+
+divide44:
+	VBROADCASTSD (R10)(DX*1), Z0
+	VDIVPD       Z0, Z1, Z1
+
+divided45:
+	VMOVUPD      Z1, K1, (R8)
+	VBROADCASTSD (R10)(DX*2), Z0
+	VFNMADD231PD Z1, Z0, Z2
+	VBROADCASTSD (R10)(BX*1), Z0
+	VFNMADD231PD Z1, Z0, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided47
+	MOVQ         (R10)(DX*2), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide46
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R10)(DX*2), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z2, Z2
+	JMP          divided47
+
+divide46:
+	VBROADCASTSD (R10)(DX*2), Z0
+	VDIVPD       Z0, Z2, Z2
+
+divided47:
+	VMOVUPD      Z2, K1, (R8)
+	VBROADCASTSD (R10)(BX*1), Z0
+	VFNMADD231PD Z2, Z0, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided49
+	MOVQ         (R10)(BX*1), R11
+	SHLQ         $0x01, R11
+	SHRQ         $0x35, R11
+	JZ           divide48
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (R10)(BX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z3, Z3
+	JMP          divided49
+
+divide48:
+	VBROADCASTSD (R10)(BX*1), Z0
+	VDIVPD       Z0, Z3, Z3
+
+divided49:
+	VMOVUPD Z3, K1, (R8)
+	ADDQ    SI, R10
+	ADDQ    DI, R8
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R9
+	JMP     rows37
+
+tail39:
+	CMPQ         R9, $0x00000003
+	JL           tail50
+	VBROADCASTSD 96(AX), Z3
+	MOVQ         R8, BX
+	VMOVUPD.Z    (BX), K1, Z0
+	VMULPD       Z3, Z0, Z0
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z1
+	VMULPD       Z3, Z1, Z1
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z2
+	VMULPD       Z3, Z2, Z2
+	MOVQ         24(AX), BX
+	MOVQ         (SP), R10
+	SUBQ         R9, BX
+	TESTQ        BX, BX
+	JLE          summed52
+
+sum51:
+	VMOVUPD.Z    (R10), K1, Z3
+	VBROADCASTSD (CX), Z4
+	VFNMADD231PD Z3, Z4, Z0
+	VBROADCASTSD (CX)(DX*1), Z4
+	VFNMADD231PD Z3, Z4, Z1
+	VBROADCASTSD (CX)(DX*2), Z4
+	VFNMADD231PD Z3, Z4, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum51
+
+summed52:
+	CMPQ         88(AX), $0x00
+	JNE          divided54
+	MOVQ         (CX), BX
+	SHLQ         $0x01, BX
+	SHRQ         $0x35, BX
+	JZ           divide53
+	VMOVSD       unitF64AVX512<>+0(SB), X3
+	VDIVSD       (CX), X3, X3
+	VBROADCASTSD X3, Z3
+	VMULPD       Z3, Z0, Z0
+	JMP          divided54
+
+divide53:
+	VBROADCASTSD (CX), Z3
+	VDIVPD       Z3, Z0, Z0
+
+divided54:
+	VMOVUPD      Z0, K1, (R8)
+	VBROADCASTSD (CX)(DX*1), Z3
+	VFNMADD231PD Z0, Z3, Z1
+	VBROADCASTSD (CX)(DX*2), Z3
+	VFNMADD231PD Z0, Z3, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided56
+	MOVQ         (CX)(DX*1), BX
+	SHLQ         $0x01, BX
+	SHRQ         $0x35, BX
+	JZ           divide55
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z1, Z1
+	JMP          divided56
+
+divide55:
+	VBROADCASTSD (CX)(DX*1), Z0
+	VDIVPD       Z0, Z1, Z1
+
+divided56:
+	VMOVUPD      Z1, K1, (R8)
+	VBROADCASTSD (CX)(DX*2), Z0
+	VFNMADD231PD Z1, Z0, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided58
+	MOVQ         (CX)(DX*2), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide57
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*2), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z2, Z2
+	JMP          divided58
+
+divide57:
+	VBROADCASTSD (CX)(DX*2), Z0
+	VDIVPD       Z0, Z2, Z2
+
+divided58:
+	VMOVUPD Z2, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+	JMP     rowsDone38
+
+tail50:
+	CMPQ         R9, $0x00000002
+	JL           tail59
+	VBROADCASTSD 96(AX), Z2
+	MOVQ         R8, BX
+	VMOVUPD.Z    (BX), K1, Z0
+	VMULPD       Z2, Z0, Z0
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z1
+	VMULPD       Z2, Z1, Z1
+	MOVQ         24(AX), BX
+	MOVQ         (SP), R10
+	SUBQ         R9, BX
+	TESTQ        BX, BX
+	JLE          summed61
+
+sum60:
+	VMOVUPD.Z    (R10), K1, Z2
+	VBROADCASTSD (CX), Z3
+	VFNMADD231PD Z2, Z3, Z0
+	VBROADCASTSD (CX)(DX*1), Z3
+	VFNMADD231PD Z2, Z3, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum60
+
+summed61:
+	CMPQ         88(AX), $0x00
+	JNE          divided63
+	MOVQ         (CX), BX
+	SHLQ         $0x01, BX
+	SHRQ         $0x35, BX
+	JZ           divide62
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       (CX), X2, X2
+	VBROADCASTSD X2, Z2
+	VMULPD       Z2, Z0, Z0
+	JMP          divided63
+
+divide62:
+	VBROADCASTSD (CX), Z2
+	VDIVPD       Z2, Z0, Z0
+
+divided63:
+	VMOVUPD      Z0, K1, (R8)
+	VBROADCASTSD (CX)(DX*1), Z2
+	VFNMADD231PD Z0, Z2, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided65
+	MOVQ         (CX)(DX*1), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide64
+	VMOVSD       unitF64AVX512<>+0(SB), X0
+	VDIVSD       (CX)(DX*1), X0, X0
+	VBROADCASTSD X0, Z0
+	VMULPD       Z0, Z1, Z1
+	JMP          divided65
+
+divide64:
+	VBROADCASTSD (CX)(DX*1), Z0
+	VDIVPD       Z0, Z1, Z1
+
+divided65:
+	VMOVUPD Z1, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+	JMP     rowsDone38
+
+tail59:
+	CMPQ         R9, $0x00000001
+	JL           rowsDone38
+	VBROADCASTSD 96(AX), Z1
+	MOVQ         R8, DX
+	VMOVUPD.Z    (DX), K1, Z0
+	VMULPD       Z1, Z0, Z0
+	MOVQ         24(AX), DX
+	MOVQ         (SP), BX
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed67
+
+sum66:
+	VMOVUPD.Z    (BX), K1, Z1
+	VBROADCASTSD (CX), Z2
+	VFNMADD231PD Z1, Z2, Z0
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         DX
+	JNZ          sum66
+
+summed67:
+	CMPQ         88(AX), $0x00
+	JNE          divided69
+	MOVQ         (CX), AX
+	SHLQ         $0x01, AX
+	SHRQ         $0x35, AX
+	JZ           divide68
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       (CX), X1, X1
+	VBROADCASTSD X1, Z1
+	VMULPD       Z1, Z0, Z0
+	JMP          divided69
+
+divide68:
+	VBROADCASTSD (CX), Z1
+	VDIVPD       Z1, Z0, Z0
+
+divided69:
+	VMOVUPD Z0, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+DATA unitF64AVX512<>+0(SB)/8, $0x3ff0000000000000
+GLOBL unitF64AVX512<>(SB), RODATA|NOPTR, $8
+
+// func trsmDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·trsmDirectF32AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x02, DX
+	SHLQ $0x02, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 72(AX), DI
+	SHLQ $0x02, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+
+panel1:
+	CMPQ    R8, $0x00000010
+	JLE     narrow2
+	MOVQ    R8, CX
+	MOVQ    $0x00000020, R9
+	CMPQ    CX, R9
+	CMOVQGT R9, CX
+	MOVQ    $0x0000000000000001, R9
+	SHLQ    CL, R9
+	DECQ    R9
+	KMOVW   R9, K1
+	SHRQ    $0x10, R9
+	KMOVW   R9, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+
+rows4:
+	CMPQ         R10, $0x00000004
+	JL           tail6
+	VBROADCASTSS 96(AX), Z8
+	MOVQ         R9, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS.Z    64(R11), K2, Z1
+	VMULPS       Z8, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z2
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS.Z    64(R11), K2, Z3
+	VMULPS       Z8, Z3, Z3
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z4
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS.Z    64(R11), K2, Z5
+	VMULPS       Z8, Z5, Z5
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z6
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS.Z    64(R11), K2, Z7
+	VMULPS       Z8, Z7, Z7
+	MOVQ         24(AX), R13
+	MOVQ         CX, R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R13
+	TESTQ        R13, R13
+	JLE          summed8
+
+sum7:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (R11), Z10
+	VFNMADD231PS Z8, Z10, Z0
+	VFNMADD231PS Z9, Z10, Z1
+	VBROADCASTSS (R11)(DX*1), Z10
+	VFNMADD231PS Z8, Z10, Z2
+	VFNMADD231PS Z9, Z10, Z3
+	VBROADCASTSS (R11)(DX*2), Z10
+	VFNMADD231PS Z8, Z10, Z4
+	VFNMADD231PS Z9, Z10, Z5
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFNMADD231PS Z8, Z10, Z6
+	VFNMADD231PS Z9, Z10, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	CMPQ         88(AX), $0x00
+	JNE          divided10
+	MOVL         (R11), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide9
+	VMOVSS       unitF32AVX512<>+0(SB), X8
+	VDIVSS       (R11), X8, X8
+	VBROADCASTSS X8, Z8
+	VMULPS       Z8, Z0, Z0
+	VMULPS       Z8, Z1, Z1
+	JMP          divided10
+
+divide9:
+	VBROADCASTSS (R11), Z8
+	VDIVPS       Z8, Z0, Z0
+	VDIVPS       Z8, Z1, Z1
+
+divided10:
+	VMOVUPS      Z0, K1, (R9)
+	VMOVUPS      Z1, K2, 64(R9)
+	VBROADCASTSS (R11)(DX*1), Z8
+	VFNMADD231PS Z0, Z8, Z2
+	VFNMADD231PS Z1, Z8, Z3
+	VBROADCASTSS (R11)(DX*2), Z8
+	VFNMADD231PS Z0, Z8, Z4
+	VFNMADD231PS Z1, Z8, Z5
+	VBROADCASTSS (R11)(BX*1), Z8
+	VFNMADD231PS Z0, Z8, Z6
+	VFNMADD231PS Z1, Z8, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided12
+	MOVL         (R11)(DX*1), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide11
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R11)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z0, Z3, Z3
+	JMP          divided12
+
+divide11:
+	VBROADCASTSS (R11)(DX*1), Z0
+	VDIVPS       Z0, Z2, Z2
+	VDIVPS       Z0, Z3, Z3
+
+divided12:
+	VMOVUPS      Z2, K1, (R9)
+	VMOVUPS      Z3, K2, 64(R9)
+	VBROADCASTSS (R11)(DX*2), Z0
+	VFNMADD231PS Z2, Z0, Z4
+	VFNMADD231PS Z3, Z0, Z5
+	VBROADCASTSS (R11)(BX*1), Z0
+	VFNMADD231PS Z2, Z0, Z6
+	VFNMADD231PS Z3, Z0, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided14
+	MOVL         (R11)(DX*2), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide13
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R11)(DX*2), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z4, Z4
+	VMULPS       Z0, Z5, Z5
+	JMP          divided14
+
+divide13:
+	VBROADCASTSS (R11)(DX*2), Z0
+	VDIVPS       Z0, Z4, Z4
+	VDIVPS       Z0, Z5, Z5
+
+divided14:
+	VMOVUPS      Z4, K1, (R9)
+	VMOVUPS      Z5, K2, 64(R9)
+	VBROADCASTSS (R11)(BX*1), Z0
+	VFNMADD231PS Z4, Z0, Z6
+	VFNMADD231PS Z5, Z0, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided16
+	MOVL         (R11)(BX*1), R12
+	SHLL         $0x01, R12
+	SHRL         $0x18, R12
+	JZ           divide15
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R11)(BX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z6, Z6
+	VMULPS       Z0, Z7, Z7
+	JMP          divided16
+
+divide15:
+	VBROADCASTSS (R11)(BX*1), Z0
+	VDIVPS       Z0, Z6, Z6
+	VDIVPS       Z0, Z7, Z7
+
+divided16:
+	VMOVUPS Z6, K1, (R9)
+	VMOVUPS Z7, K2, 64(R9)
+	ADDQ    SI, R11
+	ADDQ    DI, R9
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R10
+	JMP     rows4
+
+tail6:
+	CMPQ         R10, $0x00000003
+	JL           tail17
+	VBROADCASTSS 96(AX), Z6
+	MOVQ         R9, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS.Z    64(R11), K2, Z1
+	VMULPS       Z6, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z2
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS.Z    64(R11), K2, Z3
+	VMULPS       Z6, Z3, Z3
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z4
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS.Z    64(R11), K2, Z5
+	VMULPS       Z6, Z5, Z5
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed19
+
+sum18:
+	VMOVUPS.Z    (R12), K1, Z6
+	VMOVUPS.Z    64(R12), K2, Z7
+	VBROADCASTSS (CX), Z8
+	VFNMADD231PS Z6, Z8, Z0
+	VFNMADD231PS Z7, Z8, Z1
+	VBROADCASTSS (CX)(DX*1), Z8
+	VFNMADD231PS Z6, Z8, Z2
+	VFNMADD231PS Z7, Z8, Z3
+	VBROADCASTSS (CX)(DX*2), Z8
+	VFNMADD231PS Z6, Z8, Z4
+	VFNMADD231PS Z7, Z8, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum18
+
+summed19:
+	CMPQ         88(AX), $0x00
+	JNE          divided21
+	MOVL         (CX), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide20
+	VMOVSS       unitF32AVX512<>+0(SB), X6
+	VDIVSS       (CX), X6, X6
+	VBROADCASTSS X6, Z6
+	VMULPS       Z6, Z0, Z0
+	VMULPS       Z6, Z1, Z1
+	JMP          divided21
+
+divide20:
+	VBROADCASTSS (CX), Z6
+	VDIVPS       Z6, Z0, Z0
+	VDIVPS       Z6, Z1, Z1
+
+divided21:
+	VMOVUPS      Z0, K1, (R9)
+	VMOVUPS      Z1, K2, 64(R9)
+	VBROADCASTSS (CX)(DX*1), Z6
+	VFNMADD231PS Z0, Z6, Z2
+	VFNMADD231PS Z1, Z6, Z3
+	VBROADCASTSS (CX)(DX*2), Z6
+	VFNMADD231PS Z0, Z6, Z4
+	VFNMADD231PS Z1, Z6, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided23
+	MOVL         (CX)(DX*1), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide22
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z0, Z3, Z3
+	JMP          divided23
+
+divide22:
+	VBROADCASTSS (CX)(DX*1), Z0
+	VDIVPS       Z0, Z2, Z2
+	VDIVPS       Z0, Z3, Z3
+
+divided23:
+	VMOVUPS      Z2, K1, (R9)
+	VMOVUPS      Z3, K2, 64(R9)
+	VBROADCASTSS (CX)(DX*2), Z0
+	VFNMADD231PS Z2, Z0, Z4
+	VFNMADD231PS Z3, Z0, Z5
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided25
+	MOVL         (CX)(DX*2), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide24
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*2), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z4, Z4
+	VMULPS       Z0, Z5, Z5
+	JMP          divided25
+
+divide24:
+	VBROADCASTSS (CX)(DX*2), Z0
+	VDIVPS       Z0, Z4, Z4
+	VDIVPS       Z0, Z5, Z5
+
+divided25:
+	VMOVUPS Z4, K1, (R9)
+	VMOVUPS Z5, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+	JMP     rowsDone5
+
+tail17:
+	CMPQ         R10, $0x00000002
+	JL           tail26
+	VBROADCASTSS 96(AX), Z4
+	MOVQ         R9, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS.Z    64(R11), K2, Z1
+	VMULPS       Z4, Z1, Z1
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z2
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS.Z    64(R11), K2, Z3
+	VMULPS       Z4, Z3, Z3
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed28
+
+sum27:
+	VMOVUPS.Z    (R12), K1, Z4
+	VMOVUPS.Z    64(R12), K2, Z5
+	VBROADCASTSS (CX), Z6
+	VFNMADD231PS Z4, Z6, Z0
+	VFNMADD231PS Z5, Z6, Z1
+	VBROADCASTSS (CX)(DX*1), Z6
+	VFNMADD231PS Z4, Z6, Z2
+	VFNMADD231PS Z5, Z6, Z3
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum27
+
+summed28:
+	CMPQ         88(AX), $0x00
+	JNE          divided30
+	MOVL         (CX), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide29
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       (CX), X4, X4
+	VBROADCASTSS X4, Z4
+	VMULPS       Z4, Z0, Z0
+	VMULPS       Z4, Z1, Z1
+	JMP          divided30
+
+divide29:
+	VBROADCASTSS (CX), Z4
+	VDIVPS       Z4, Z0, Z0
+	VDIVPS       Z4, Z1, Z1
+
+divided30:
+	VMOVUPS      Z0, K1, (R9)
+	VMOVUPS      Z1, K2, 64(R9)
+	VBROADCASTSS (CX)(DX*1), Z4
+	VFNMADD231PS Z0, Z4, Z2
+	VFNMADD231PS Z1, Z4, Z3
+	ADDQ         SI, CX
+	ADDQ         DI, R9
+	CMPQ         88(AX), $0x00
+	JNE          divided32
+	MOVL         (CX)(DX*1), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide31
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z0, Z3, Z3
+	JMP          divided32
+
+divide31:
+	VBROADCASTSS (CX)(DX*1), Z0
+	VDIVPS       Z0, Z2, Z2
+	VDIVPS       Z0, Z3, Z3
+
+divided32:
+	VMOVUPS Z2, K1, (R9)
+	VMOVUPS Z3, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+	JMP     rowsDone5
+
+tail26:
+	CMPQ         R10, $0x00000001
+	JL           rowsDone5
+	VBROADCASTSS 96(AX), Z2
+	MOVQ         R9, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS.Z    64(R11), K2, Z1
+	VMULPS       Z2, Z1, Z1
+	MOVQ         24(AX), R11
+	MOVQ         (SP), R12
+	SUBQ         R10, R11
+	TESTQ        R11, R11
+	JLE          summed34
+
+sum33:
+	VMOVUPS.Z    (R12), K1, Z2
+	VMOVUPS.Z    64(R12), K2, Z3
+	VBROADCASTSS (CX), Z4
+	VFNMADD231PS Z2, Z4, Z0
+	VFNMADD231PS Z3, Z4, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R12
+	DECQ         R11
+	JNZ          sum33
+
+summed34:
+	CMPQ         88(AX), $0x00
+	JNE          divided36
+	MOVL         (CX), R10
+	SHLL         $0x01, R10
+	SHRL         $0x18, R10
+	JZ           divide35
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       (CX), X2, X2
+	VBROADCASTSS X2, Z2
+	VMULPS       Z2, Z0, Z0
+	VMULPS       Z2, Z1, Z1
+	JMP          divided36
+
+divide35:
+	VBROADCASTSS (CX), Z2
+	VDIVPS       Z2, Z0, Z0
+	VDIVPS       Z2, Z1, Z1
+
+divided36:
+	VMOVUPS Z0, K1, (R9)
+	VMOVUPS Z1, K2, 64(R9)
+	ADDQ    SI, CX
+	ADDQ    DI, R9
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	SUBQ $0x00000020, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R8, CX
+	MOVQ  $0x0000000000000001, R8
+	SHLQ  CL, R8
+	DECQ  R8
+	KMOVW R8, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R9
+	MOVQ  (SP), R8
+
+rows37:
+	CMPQ         R9, $0x00000004
+	JL           tail39
+	VBROADCASTSS 96(AX), Z4
+	MOVQ         R8, R10
+	VMOVUPS.Z    (R10), K1, Z0
+	VMULPS       Z4, Z0, Z0
+	ADDQ         DI, R10
+	VMOVUPS.Z    (R10), K1, Z1
+	VMULPS       Z4, Z1, Z1
+	ADDQ         DI, R10
+	VMOVUPS.Z    (R10), K1, Z2
+	VMULPS       Z4, Z2, Z2
+	ADDQ         DI, R10
+	VMOVUPS.Z    (R10), K1, Z3
+	VMULPS       Z4, Z3, Z3
+	MOVQ         24(AX), R12
+	MOVQ         CX, R10
+	MOVQ         (SP), R11
+	SUBQ         R9, R12
+	TESTQ        R12, R12
+	JLE          summed41
+
+sum40:
+	VMOVUPS.Z    (R11), K1, Z4
+	VBROADCASTSS (R10), Z5
+	VFNMADD231PS Z4, Z5, Z0
+	VBROADCASTSS (R10)(DX*1), Z5
+	VFNMADD231PS Z4, Z5, Z1
+	VBROADCASTSS (R10)(DX*2), Z5
+	VFNMADD231PS Z4, Z5, Z2
+	VBROADCASTSS (R10)(BX*1), Z5
+	VFNMADD231PS Z4, Z5, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	CMPQ         88(AX), $0x00
+	JNE          divided43
+	MOVL         (R10), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide42
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       (R10), X4, X4
+	VBROADCASTSS X4, Z4
+	VMULPS       Z4, Z0, Z0
+	JMP          divided43
+
+divide42:
+	VBROADCASTSS (R10), Z4
+	VDIVPS       Z4, Z0, Z0
+
+divided43:
+	VMOVUPS      Z0, K1, (R8)
+	VBROADCASTSS (R10)(DX*1), Z4
+	VFNMADD231PS Z0, Z4, Z1
+	VBROADCASTSS (R10)(DX*2), Z4
+	VFNMADD231PS Z0, Z4, Z2
+	VBROADCASTSS (R10)(BX*1), Z4
+	VFNMADD231PS Z0, Z4, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided45
+	MOVL         (R10)(DX*1), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide44
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R10)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z1, Z1
+	JMP          divided45
+
+divide44:
+	VBROADCASTSS (R10)(DX*1), Z0
+	VDIVPS       Z0, Z1, Z1
+
+divided45:
+	VMOVUPS      Z1, K1, (R8)
+	VBROADCASTSS (R10)(DX*2), Z0
+	VFNMADD231PS Z1, Z0, Z2
+	VBROADCASTSS (R10)(BX*1), Z0
+	VFNMADD231PS Z1, Z0, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided47
+	MOVL         (R10)(DX*2), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide46
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R10)(DX*2), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z2, Z2
+	JMP          divided47
+
+divide46:
+	VBROADCASTSS (R10)(DX*2), Z0
+	VDIVPS       Z0, Z2, Z2
+
+divided47:
+	VMOVUPS      Z2, K1, (R8)
+	VBROADCASTSS (R10)(BX*1), Z0
+	VFNMADD231PS Z2, Z0, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided49
+	MOVL         (R10)(BX*1), R11
+	SHLL         $0x01, R11
+	SHRL         $0x18, R11
+	JZ           divide48
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (R10)(BX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z3, Z3
+	JMP          divided49
+
+divide48:
+	VBROADCASTSS (R10)(BX*1), Z0
+	VDIVPS       Z0, Z3, Z3
+
+divided49:
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    SI, R10
+	ADDQ    DI, R8
+	LEAQ    (CX)(DX*4), CX
+	SUBQ    $0x00000004, R9
+	JMP     rows37
+
+tail39:
+	CMPQ         R9, $0x00000003
+	JL           tail50
+	VBROADCASTSS 96(AX), Z3
+	MOVQ         R8, BX
+	VMOVUPS.Z    (BX), K1, Z0
+	VMULPS       Z3, Z0, Z0
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z1
+	VMULPS       Z3, Z1, Z1
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z2
+	VMULPS       Z3, Z2, Z2
+	MOVQ         24(AX), BX
+	MOVQ         (SP), R10
+	SUBQ         R9, BX
+	TESTQ        BX, BX
+	JLE          summed52
+
+sum51:
+	VMOVUPS.Z    (R10), K1, Z3
+	VBROADCASTSS (CX), Z4
+	VFNMADD231PS Z3, Z4, Z0
+	VBROADCASTSS (CX)(DX*1), Z4
+	VFNMADD231PS Z3, Z4, Z1
+	VBROADCASTSS (CX)(DX*2), Z4
+	VFNMADD231PS Z3, Z4, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum51
+
+summed52:
+	CMPQ         88(AX), $0x00
+	JNE          divided54
+	MOVL         (CX), BX
+	SHLL         $0x01, BX
+	SHRL         $0x18, BX
+	JZ           divide53
+	VMOVSS       unitF32AVX512<>+0(SB), X3
+	VDIVSS       (CX), X3, X3
+	VBROADCASTSS X3, Z3
+	VMULPS       Z3, Z0, Z0
+	JMP          divided54
+
+divide53:
+	VBROADCASTSS (CX), Z3
+	VDIVPS       Z3, Z0, Z0
+
+divided54:
+	VMOVUPS      Z0, K1, (R8)
+	VBROADCASTSS (CX)(DX*1), Z3
+	VFNMADD231PS Z0, Z3, Z1
+	VBROADCASTSS (CX)(DX*2), Z3
+	VFNMADD231PS Z0, Z3, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided56
+	MOVL         (CX)(DX*1), BX
+	SHLL         $0x01, BX
+	SHRL         $0x18, BX
+	JZ           divide55
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z1, Z1
+	JMP          divided56
+
+divide55:
+	VBROADCASTSS (CX)(DX*1), Z0
+	VDIVPS       Z0, Z1, Z1
+
+divided56:
+	VMOVUPS      Z1, K1, (R8)
+	VBROADCASTSS (CX)(DX*2), Z0
+	VFNMADD231PS Z1, Z0, Z2
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided58
+	MOVL         (CX)(DX*2), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide57
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*2), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z2, Z2
+	JMP          divided58
+
+divide57:
+	VBROADCASTSS (CX)(DX*2), Z0
+	VDIVPS       Z0, Z2, Z2
+
+divided58:
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+	JMP     rowsDone38
+
+tail50:
+	CMPQ         R9, $0x00000002
+	JL           tail59
+	VBROADCASTSS 96(AX), Z2
+	MOVQ         R8, BX
+	VMOVUPS.Z    (BX), K1, Z0
+	VMULPS       Z2, Z0, Z0
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z1
+	VMULPS       Z2, Z1, Z1
+	MOVQ         24(AX), BX
+	MOVQ         (SP), R10
+	SUBQ         R9, BX
+	TESTQ        BX, BX
+	JLE          summed61
+
+sum60:
+	VMOVUPS.Z    (R10), K1, Z2
+	VBROADCASTSS (CX), Z3
+	VFNMADD231PS Z2, Z3, Z0
+	VBROADCASTSS (CX)(DX*1), Z3
+	VFNMADD231PS Z2, Z3, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R10
+	DECQ         BX
+	JNZ          sum60
+
+summed61:
+	CMPQ         88(AX), $0x00
+	JNE          divided63
+	MOVL         (CX), BX
+	SHLL         $0x01, BX
+	SHRL         $0x18, BX
+	JZ           divide62
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       (CX), X2, X2
+	VBROADCASTSS X2, Z2
+	VMULPS       Z2, Z0, Z0
+	JMP          divided63
+
+divide62:
+	VBROADCASTSS (CX), Z2
+	VDIVPS       Z2, Z0, Z0
+
+divided63:
+	VMOVUPS      Z0, K1, (R8)
+	VBROADCASTSS (CX)(DX*1), Z2
+	VFNMADD231PS Z0, Z2, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, R8
+	CMPQ         88(AX), $0x00
+	JNE          divided65
+	MOVL         (CX)(DX*1), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide64
+	VMOVSS       unitF32AVX512<>+0(SB), X0
+	VDIVSS       (CX)(DX*1), X0, X0
+	VBROADCASTSS X0, Z0
+	VMULPS       Z0, Z1, Z1
+	JMP          divided65
+
+divide64:
+	VBROADCASTSS (CX)(DX*1), Z0
+	VDIVPS       Z0, Z1, Z1
+
+divided65:
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+	JMP     rowsDone38
+
+tail59:
+	CMPQ         R9, $0x00000001
+	JL           rowsDone38
+	VBROADCASTSS 96(AX), Z1
+	MOVQ         R8, DX
+	VMOVUPS.Z    (DX), K1, Z0
+	VMULPS       Z1, Z0, Z0
+	MOVQ         24(AX), DX
+	MOVQ         (SP), BX
+	SUBQ         R9, DX
+	TESTQ        DX, DX
+	JLE          summed67
+
+sum66:
+	VMOVUPS.Z    (BX), K1, Z1
+	VBROADCASTSS (CX), Z2
+	VFNMADD231PS Z1, Z2, Z0
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         DX
+	JNZ          sum66
+
+summed67:
+	CMPQ         88(AX), $0x00
+	JNE          divided69
+	MOVL         (CX), AX
+	SHLL         $0x01, AX
+	SHRL         $0x18, AX
+	JZ           divide68
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       (CX), X1, X1
+	VBROADCASTSS X1, Z1
+	VMULPS       Z1, Z0, Z0
+	JMP          divided69
+
+divide68:
+	VBROADCASTSS (CX), Z1
+	VDIVPS       Z1, Z0, Z0
+
+divided69:
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    SI, CX
+	ADDQ    DI, R8
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+DATA unitF32AVX512<>+0(SB)/4, $0x3f800000
+GLOBL unitF32AVX512<>(SB), RODATA|NOPTR, $4
+
+// func trmmDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·trmmDirectF64AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x03, DX
+	SHLQ $0x03, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 72(AX), DI
+	SHLQ $0x03, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+
+panel1:
+	CMPQ    R8, $0x00000008
+	JLE     narrow2
+	MOVQ    R8, CX
+	MOVQ    $0x00000010, R9
+	CMPQ    CX, R9
+	CMOVQGT R9, CX
+	MOVQ    $0x0000000000000001, R9
+	SHLQ    CL, R9
+	DECQ    R9
+	KMOVW   R9, K1
+	SHRQ    $0x08, R9
+	KMOVW   R9, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+	MOVQ    R10, R11
+	IMULQ   DI, R11
+	ADDQ    R11, R9
+	MOVQ    R10, R11
+	IMULQ   DX, R11
+	ADDQ    R11, CX
+
+rows4:
+	CMPQ   R10, $0x00000004
+	JL     tail6
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   CX, R11
+	MOVQ   (SP), R12
+	MOVQ   R10, R13
+	SUBQ   $0x00000004, R13
+	TESTQ  R13, R13
+	JLE    summed8
+
+sum7:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z10, Z8, Z0
+	VFMADD231PD  Z10, Z9, Z1
+	VBROADCASTSD (R11)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z2
+	VFMADD231PD  Z10, Z9, Z3
+	VBROADCASTSD (R11)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit9
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z10, Z8, Z0
+	VFMADD231PD  Z10, Z9, Z1
+	JMP          added10
+
+unit9:
+	VADDPD Z8, Z0, Z0
+	VADDPD Z9, Z1, Z1
+
+added10:
+	VBROADCASTSD (R11)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z2
+	VFMADD231PD  Z10, Z9, Z3
+	VBROADCASTSD (R11)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit11
+	VBROADCASTSD (R11)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z2
+	VFMADD231PD  Z10, Z9, Z3
+	JMP          added12
+
+unit11:
+	VADDPD Z8, Z2, Z2
+	VADDPD Z9, Z3, Z3
+
+added12:
+	VBROADCASTSD (R11)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit13
+	VBROADCASTSD (R11)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z4
+	VFMADD231PD  Z10, Z9, Z5
+	JMP          added14
+
+unit13:
+	VADDPD Z8, Z4, Z4
+	VADDPD Z9, Z5, Z5
+
+added14:
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPD.Z    (R12), K1, Z8
+	VMOVUPD.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit15
+	VBROADCASTSD (R11)(BX*1), Z10
+	VFMADD231PD  Z10, Z8, Z6
+	VFMADD231PD  Z10, Z9, Z7
+	JMP          added16
+
+unit15:
+	VADDPD Z8, Z6, Z6
+	VADDPD Z9, Z7, Z7
+
+added16:
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VBROADCASTSD 96(AX), Z8
+	MOVQ         R9, R11
+	VMULPD       Z8, Z0, Z0
+	VMOVUPD      Z0, K1, (R11)
+	VMULPD       Z8, Z1, Z1
+	VMOVUPD      Z1, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPD       Z8, Z2, Z2
+	VMOVUPD      Z2, K1, (R11)
+	VMULPD       Z8, Z3, Z3
+	VMOVUPD      Z3, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPD       Z8, Z4, Z4
+	VMOVUPD      Z4, K1, (R11)
+	VMULPD       Z8, Z5, Z5
+	VMOVUPD      Z5, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPD       Z8, Z6, Z6
+	VMOVUPD      Z6, K1, (R11)
+	VMULPD       Z8, Z7, Z7
+	VMOVUPD      Z7, K2, 64(R11)
+	SUBQ         $0x00000004, R10
+	JMP          rows4
+
+tail6:
+	CMPQ   R10, $0x00000003
+	JL     tail17
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   (SP), R11
+	SUBQ   $0x00000003, R10
+	TESTQ  R10, R10
+	JLE    summed19
+
+sum18:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z11
+	VFMADD231PD  Z10, Z9, Z12
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z13
+	VFMADD231PD  Z10, Z9, Z14
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum18
+
+summed19:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit20
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z11
+	VFMADD231PD  Z10, Z9, Z12
+	JMP          added21
+
+unit20:
+	VADDPD Z8, Z11, Z11
+	VADDPD Z9, Z12, Z12
+
+added21:
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z13
+	VFMADD231PD  Z10, Z9, Z14
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit22
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z13
+	VFMADD231PD  Z10, Z9, Z14
+	JMP          added23
+
+unit22:
+	VADDPD Z8, Z13, Z13
+	VADDPD Z9, Z14, Z14
+
+added23:
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit24
+	VBROADCASTSD (CX)(DX*2), Z10
+	VFMADD231PD  Z10, Z8, Z15
+	VFMADD231PD  Z10, Z9, Z16
+	JMP          added25
+
+unit24:
+	VADDPD Z8, Z15, Z15
+	VADDPD Z9, Z16, Z16
+
+added25:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSD 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPD       Z8, Z11, Z11
+	VMOVUPD      Z11, K1, (CX)
+	VMULPD       Z8, Z12, Z12
+	VMOVUPD      Z12, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPD       Z8, Z13, Z13
+	VMOVUPD      Z13, K1, (CX)
+	VMULPD       Z8, Z14, Z14
+	VMOVUPD      Z14, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPD       Z8, Z15, Z15
+	VMOVUPD      Z15, K1, (CX)
+	VMULPD       Z8, Z16, Z16
+	VMOVUPD      Z16, K2, 64(CX)
+	JMP          rowsDone5
+
+tail17:
+	CMPQ   R10, $0x00000002
+	JL     tail26
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   (SP), R11
+	SUBQ   $0x00000002, R10
+	TESTQ  R10, R10
+	JLE    summed28
+
+sum27:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z17
+	VFMADD231PD  Z10, Z9, Z18
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z19
+	VFMADD231PD  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum27
+
+summed28:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit29
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z17
+	VFMADD231PD  Z10, Z9, Z18
+	JMP          added30
+
+unit29:
+	VADDPD Z8, Z17, Z17
+	VADDPD Z9, Z18, Z18
+
+added30:
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z19
+	VFMADD231PD  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit31
+	VBROADCASTSD (CX)(DX*1), Z10
+	VFMADD231PD  Z10, Z8, Z19
+	VFMADD231PD  Z10, Z9, Z20
+	JMP          added32
+
+unit31:
+	VADDPD Z8, Z19, Z19
+	VADDPD Z9, Z20, Z20
+
+added32:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSD 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPD       Z8, Z17, Z17
+	VMOVUPD      Z17, K1, (CX)
+	VMULPD       Z8, Z18, Z18
+	VMOVUPD      Z18, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPD       Z8, Z19, Z19
+	VMOVUPD      Z19, K1, (CX)
+	VMULPD       Z8, Z20, Z20
+	VMOVUPD      Z20, K2, 64(CX)
+	JMP          rowsDone5
+
+tail26:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone5
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   (SP), R11
+	SUBQ   $0x00000001, R10
+	TESTQ  R10, R10
+	JLE    summed34
+
+sum33:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z21
+	VFMADD231PD  Z10, Z9, Z22
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum33
+
+summed34:
+	VMOVUPD.Z    (R11), K1, Z8
+	VMOVUPD.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit35
+	VBROADCASTSD (CX), Z10
+	VFMADD231PD  Z10, Z8, Z21
+	VFMADD231PD  Z10, Z9, Z22
+	JMP          added36
+
+unit35:
+	VADDPD Z8, Z21, Z21
+	VADDPD Z9, Z22, Z22
+
+added36:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSD 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPD       Z8, Z21, Z21
+	VMOVUPD      Z21, K1, (CX)
+	VMULPD       Z8, Z22, Z22
+	VMOVUPD      Z22, K2, 64(CX)
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	SUBQ $0x00000010, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R8, CX
+	MOVQ  $0x0000000000000001, R8
+	SHLQ  CL, R8
+	DECQ  R8
+	KMOVW R8, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R9
+	MOVQ  (SP), R8
+	MOVQ  R9, R10
+	IMULQ DI, R10
+	ADDQ  R10, R8
+	MOVQ  R9, R10
+	IMULQ DX, R10
+	ADDQ  R10, CX
+
+rows37:
+	CMPQ   R9, $0x00000004
+	JL     tail39
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   CX, R10
+	MOVQ   (SP), R11
+	MOVQ   R9, R12
+	SUBQ   $0x00000004, R12
+	TESTQ  R12, R12
+	JLE    summed41
+
+sum40:
+	VMOVUPD.Z    (R11), K1, Z0
+	VBROADCASTSD (R10), Z1
+	VFMADD231PD  Z1, Z0, Z23
+	VBROADCASTSD (R10)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z24
+	VBROADCASTSD (R10)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	VBROADCASTSD (R10)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	VMOVUPD.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit42
+	VBROADCASTSD (R10), Z1
+	VFMADD231PD  Z1, Z0, Z23
+	JMP          added43
+
+unit42:
+	VADDPD Z0, Z23, Z23
+
+added43:
+	VBROADCASTSD (R10)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z24
+	VBROADCASTSD (R10)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	VBROADCASTSD (R10)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit44
+	VBROADCASTSD (R10)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z24
+	JMP          added45
+
+unit44:
+	VADDPD Z0, Z24, Z24
+
+added45:
+	VBROADCASTSD (R10)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	VBROADCASTSD (R10)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit46
+	VBROADCASTSD (R10)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z25
+	JMP          added47
+
+unit46:
+	VADDPD Z0, Z25, Z25
+
+added47:
+	VBROADCASTSD (R10)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPD.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit48
+	VBROADCASTSD (R10)(BX*1), Z1
+	VFMADD231PD  Z1, Z0, Z26
+	JMP          added49
+
+unit48:
+	VADDPD Z0, Z26, Z26
+
+added49:
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VBROADCASTSD 96(AX), Z0
+	MOVQ         R8, R10
+	VMULPD       Z0, Z23, Z23
+	VMOVUPD      Z23, K1, (R10)
+	ADDQ         DI, R10
+	VMULPD       Z0, Z24, Z24
+	VMOVUPD      Z24, K1, (R10)
+	ADDQ         DI, R10
+	VMULPD       Z0, Z25, Z25
+	VMOVUPD      Z25, K1, (R10)
+	ADDQ         DI, R10
+	VMULPD       Z0, Z26, Z26
+	VMOVUPD      Z26, K1, (R10)
+	SUBQ         $0x00000004, R9
+	JMP          rows37
+
+tail39:
+	CMPQ   R9, $0x00000003
+	JL     tail50
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   (SP), BX
+	SUBQ   $0x00000003, R9
+	TESTQ  R9, R9
+	JLE    summed52
+
+sum51:
+	VMOVUPD.Z    (BX), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         R9
+	JNZ          sum51
+
+summed52:
+	VMOVUPD.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit53
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	JMP          added54
+
+unit53:
+	VADDPD Z0, Z27, Z27
+
+added54:
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit55
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	JMP          added56
+
+unit55:
+	VADDPD Z0, Z28, Z28
+
+added56:
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit57
+	VBROADCASTSD (CX)(DX*2), Z1
+	VFMADD231PD  Z1, Z0, Z29
+	JMP          added58
+
+unit57:
+	VADDPD Z0, Z29, Z29
+
+added58:
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VBROADCASTSD 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPD       Z0, Z27, Z27
+	VMOVUPD      Z27, K1, (AX)
+	ADDQ         DI, AX
+	VMULPD       Z0, Z28, Z28
+	VMOVUPD      Z28, K1, (AX)
+	ADDQ         DI, AX
+	VMULPD       Z0, Z29, Z29
+	VMOVUPD      Z29, K1, (AX)
+	JMP          rowsDone38
+
+tail50:
+	CMPQ   R9, $0x00000002
+	JL     tail59
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   (SP), BX
+	SUBQ   $0x00000002, R9
+	TESTQ  R9, R9
+	JLE    summed61
+
+sum60:
+	VMOVUPD.Z    (BX), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         R9
+	JNZ          sum60
+
+summed61:
+	VMOVUPD.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit62
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	JMP          added63
+
+unit62:
+	VADDPD Z0, Z27, Z27
+
+added63:
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPD.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit64
+	VBROADCASTSD (CX)(DX*1), Z1
+	VFMADD231PD  Z1, Z0, Z28
+	JMP          added65
+
+unit64:
+	VADDPD Z0, Z28, Z28
+
+added65:
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VBROADCASTSD 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPD       Z0, Z27, Z27
+	VMOVUPD      Z27, K1, (AX)
+	ADDQ         DI, AX
+	VMULPD       Z0, Z28, Z28
+	VMOVUPD      Z28, K1, (AX)
+	JMP          rowsDone38
+
+tail59:
+	CMPQ   R9, $0x00000001
+	JL     rowsDone38
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	MOVQ   (SP), DX
+	MOVQ   R9, BX
+	SUBQ   $0x00000001, BX
+	TESTQ  BX, BX
+	JLE    summed67
+
+sum66:
+	VMOVUPD.Z    (DX), K1, Z0
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	DECQ         BX
+	JNZ          sum66
+
+summed67:
+	VMOVUPD.Z    (DX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit68
+	VBROADCASTSD (CX), Z1
+	VFMADD231PD  Z1, Z0, Z27
+	JMP          added69
+
+unit68:
+	VADDPD Z0, Z27, Z27
+
+added69:
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	VBROADCASTSD 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPD       Z0, Z27, Z27
+	VMOVUPD      Z27, K1, (AX)
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+// func trmmDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·trmmDirectF32AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 56(AX), SI
+	SHLQ $0x02, DX
+	SHLQ $0x02, SI
+	LEAQ (DX)(DX*2), BX
+	MOVQ 72(AX), DI
+	SHLQ $0x02, DI
+	MOVQ 32(AX), R8
+	MOVQ 16(AX), CX
+	MOVQ CX, (SP)
+
+panel1:
+	CMPQ    R8, $0x00000010
+	JLE     narrow2
+	MOVQ    R8, CX
+	MOVQ    $0x00000020, R9
+	CMPQ    CX, R9
+	CMOVQGT R9, CX
+	MOVQ    $0x0000000000000001, R9
+	SHLQ    CL, R9
+	DECQ    R9
+	KMOVW   R9, K1
+	SHRQ    $0x10, R9
+	KMOVW   R9, K2
+	MOVQ    (AX), CX
+	MOVQ    24(AX), R10
+	MOVQ    (SP), R9
+	MOVQ    R10, R11
+	IMULQ   DI, R11
+	ADDQ    R11, R9
+	MOVQ    R10, R11
+	IMULQ   DX, R11
+	ADDQ    R11, CX
+
+rows4:
+	CMPQ   R10, $0x00000004
+	JL     tail6
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   CX, R11
+	MOVQ   (SP), R12
+	MOVQ   R10, R13
+	SUBQ   $0x00000004, R13
+	TESTQ  R13, R13
+	JLE    summed8
+
+sum7:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R11)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R11)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	DECQ         R13
+	JNZ          sum7
+
+summed8:
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit9
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	JMP          added10
+
+unit9:
+	VADDPS Z8, Z0, Z0
+	VADDPS Z9, Z1, Z1
+
+added10:
+	VBROADCASTSS (R11)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R11)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit11
+	VBROADCASTSS (R11)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	JMP          added12
+
+unit11:
+	VADDPS Z8, Z2, Z2
+	VADDPS Z9, Z3, Z3
+
+added12:
+	VBROADCASTSS (R11)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit13
+	VBROADCASTSS (R11)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	JMP          added14
+
+unit13:
+	VADDPS Z8, Z4, Z4
+	VADDPS Z9, Z5, Z5
+
+added14:
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VMOVUPS.Z    (R12), K1, Z8
+	VMOVUPS.Z    64(R12), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit15
+	VBROADCASTSS (R11)(BX*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	JMP          added16
+
+unit15:
+	VADDPS Z8, Z6, Z6
+	VADDPS Z9, Z7, Z7
+
+added16:
+	ADDQ         SI, R11
+	ADDQ         DI, R12
+	VBROADCASTSS 96(AX), Z8
+	MOVQ         R9, R11
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         DI, R11
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	SUBQ         $0x00000004, R10
+	JMP          rows4
+
+tail6:
+	CMPQ   R10, $0x00000003
+	JL     tail17
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   (SP), R11
+	SUBQ   $0x00000003, R10
+	TESTQ  R10, R10
+	JLE    summed19
+
+sum18:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z11
+	VFMADD231PS  Z10, Z9, Z12
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z13
+	VFMADD231PS  Z10, Z9, Z14
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum18
+
+summed19:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit20
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z11
+	VFMADD231PS  Z10, Z9, Z12
+	JMP          added21
+
+unit20:
+	VADDPS Z8, Z11, Z11
+	VADDPS Z9, Z12, Z12
+
+added21:
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z13
+	VFMADD231PS  Z10, Z9, Z14
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit22
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z13
+	VFMADD231PS  Z10, Z9, Z14
+	JMP          added23
+
+unit22:
+	VADDPS Z8, Z13, Z13
+	VADDPS Z9, Z14, Z14
+
+added23:
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit24
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z10, Z8, Z15
+	VFMADD231PS  Z10, Z9, Z16
+	JMP          added25
+
+unit24:
+	VADDPS Z8, Z15, Z15
+	VADDPS Z9, Z16, Z16
+
+added25:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSS 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPS       Z8, Z11, Z11
+	VMOVUPS      Z11, K1, (CX)
+	VMULPS       Z8, Z12, Z12
+	VMOVUPS      Z12, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPS       Z8, Z13, Z13
+	VMOVUPS      Z13, K1, (CX)
+	VMULPS       Z8, Z14, Z14
+	VMOVUPS      Z14, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPS       Z8, Z15, Z15
+	VMOVUPS      Z15, K1, (CX)
+	VMULPS       Z8, Z16, Z16
+	VMOVUPS      Z16, K2, 64(CX)
+	JMP          rowsDone5
+
+tail17:
+	CMPQ   R10, $0x00000002
+	JL     tail26
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	MOVQ   (SP), R11
+	SUBQ   $0x00000002, R10
+	TESTQ  R10, R10
+	JLE    summed28
+
+sum27:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z19
+	VFMADD231PS  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum27
+
+summed28:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit29
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	JMP          added30
+
+unit29:
+	VADDPS Z8, Z17, Z17
+	VADDPS Z9, Z18, Z18
+
+added30:
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z19
+	VFMADD231PS  Z10, Z9, Z20
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit31
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z10, Z8, Z19
+	VFMADD231PS  Z10, Z9, Z20
+	JMP          added32
+
+unit31:
+	VADDPS Z8, Z19, Z19
+	VADDPS Z9, Z20, Z20
+
+added32:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSS 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPS       Z8, Z17, Z17
+	VMOVUPS      Z17, K1, (CX)
+	VMULPS       Z8, Z18, Z18
+	VMOVUPS      Z18, K2, 64(CX)
+	ADDQ         DI, CX
+	VMULPS       Z8, Z19, Z19
+	VMOVUPS      Z19, K1, (CX)
+	VMULPS       Z8, Z20, Z20
+	VMOVUPS      Z20, K2, 64(CX)
+	JMP          rowsDone5
+
+tail26:
+	CMPQ   R10, $0x00000001
+	JL     rowsDone5
+	SUBQ   DI, R9
+	SUBQ   DX, CX
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	MOVQ   (SP), R11
+	SUBQ   $0x00000001, R10
+	TESTQ  R10, R10
+	JLE    summed34
+
+sum33:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z21
+	VFMADD231PS  Z10, Z9, Z22
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	DECQ         R10
+	JNZ          sum33
+
+summed34:
+	VMOVUPS.Z    (R11), K1, Z8
+	VMOVUPS.Z    64(R11), K2, Z9
+	CMPQ         88(AX), $0x00
+	JNE          unit35
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z21
+	VFMADD231PS  Z10, Z9, Z22
+	JMP          added36
+
+unit35:
+	VADDPS Z8, Z21, Z21
+	VADDPS Z9, Z22, Z22
+
+added36:
+	ADDQ         SI, CX
+	ADDQ         DI, R11
+	VBROADCASTSS 96(AX), Z8
+	MOVQ         R9, CX
+	VMULPS       Z8, Z21, Z21
+	VMOVUPS      Z21, K1, (CX)
+	VMULPS       Z8, Z22, Z22
+	VMOVUPS      Z22, K2, 64(CX)
+
+rowsDone5:
+	ADDQ $0x00000080, (SP)
+	SUBQ $0x00000020, R8
+	JG   panel1
+	JMP  end3
+
+narrow2:
+	MOVQ  R8, CX
+	MOVQ  $0x0000000000000001, R8
+	SHLQ  CL, R8
+	DECQ  R8
+	KMOVW R8, K1
+	MOVQ  (AX), CX
+	MOVQ  24(AX), R9
+	MOVQ  (SP), R8
+	MOVQ  R9, R10
+	IMULQ DI, R10
+	ADDQ  R10, R8
+	MOVQ  R9, R10
+	IMULQ DX, R10
+	ADDQ  R10, CX
+
+rows37:
+	CMPQ   R9, $0x00000004
+	JL     tail39
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	MOVQ   CX, R10
+	MOVQ   (SP), R11
+	MOVQ   R9, R12
+	SUBQ   $0x00000004, R12
+	TESTQ  R12, R12
+	JLE    summed41
+
+sum40:
+	VMOVUPS.Z    (R11), K1, Z0
+	VBROADCASTSS (R10), Z1
+	VFMADD231PS  Z1, Z0, Z23
+	VBROADCASTSS (R10)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS (R10)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS (R10)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R12
+	JNZ          sum40
+
+summed41:
+	VMOVUPS.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit42
+	VBROADCASTSS (R10), Z1
+	VFMADD231PS  Z1, Z0, Z23
+	JMP          added43
+
+unit42:
+	VADDPS Z0, Z23, Z23
+
+added43:
+	VBROADCASTSS (R10)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS (R10)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS (R10)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit44
+	VBROADCASTSS (R10)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z24
+	JMP          added45
+
+unit44:
+	VADDPS Z0, Z24, Z24
+
+added45:
+	VBROADCASTSS (R10)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS (R10)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit46
+	VBROADCASTSS (R10)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z25
+	JMP          added47
+
+unit46:
+	VADDPS Z0, Z25, Z25
+
+added47:
+	VBROADCASTSS (R10)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VMOVUPS.Z    (R11), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit48
+	VBROADCASTSS (R10)(BX*1), Z1
+	VFMADD231PS  Z1, Z0, Z26
+	JMP          added49
+
+unit48:
+	VADDPS Z0, Z26, Z26
+
+added49:
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	VBROADCASTSS 96(AX), Z0
+	MOVQ         R8, R10
+	VMULPS       Z0, Z23, Z23
+	VMOVUPS      Z23, K1, (R10)
+	ADDQ         DI, R10
+	VMULPS       Z0, Z24, Z24
+	VMOVUPS      Z24, K1, (R10)
+	ADDQ         DI, R10
+	VMULPS       Z0, Z25, Z25
+	VMOVUPS      Z25, K1, (R10)
+	ADDQ         DI, R10
+	VMULPS       Z0, Z26, Z26
+	VMOVUPS      Z26, K1, (R10)
+	SUBQ         $0x00000004, R9
+	JMP          rows37
+
+tail39:
+	CMPQ   R9, $0x00000003
+	JL     tail50
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	MOVQ   (SP), BX
+	SUBQ   $0x00000003, R9
+	TESTQ  R9, R9
+	JLE    summed52
+
+sum51:
+	VMOVUPS.Z    (BX), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         R9
+	JNZ          sum51
+
+summed52:
+	VMOVUPS.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit53
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	JMP          added54
+
+unit53:
+	VADDPS Z0, Z27, Z27
+
+added54:
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit55
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	JMP          added56
+
+unit55:
+	VADDPS Z0, Z28, Z28
+
+added56:
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit57
+	VBROADCASTSS (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z0, Z29
+	JMP          added58
+
+unit57:
+	VADDPS Z0, Z29, Z29
+
+added58:
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VBROADCASTSS 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPS       Z0, Z27, Z27
+	VMOVUPS      Z27, K1, (AX)
+	ADDQ         DI, AX
+	VMULPS       Z0, Z28, Z28
+	VMOVUPS      Z28, K1, (AX)
+	ADDQ         DI, AX
+	VMULPS       Z0, Z29, Z29
+	VMOVUPS      Z29, K1, (AX)
+	JMP          rowsDone38
+
+tail50:
+	CMPQ   R9, $0x00000002
+	JL     tail59
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	MOVQ   (SP), BX
+	SUBQ   $0x00000002, R9
+	TESTQ  R9, R9
+	JLE    summed61
+
+sum60:
+	VMOVUPS.Z    (BX), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	DECQ         R9
+	JNZ          sum60
+
+summed61:
+	VMOVUPS.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit62
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	JMP          added63
+
+unit62:
+	VADDPS Z0, Z27, Z27
+
+added63:
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VMOVUPS.Z    (BX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit64
+	VBROADCASTSS (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z0, Z28
+	JMP          added65
+
+unit64:
+	VADDPS Z0, Z28, Z28
+
+added65:
+	ADDQ         SI, CX
+	ADDQ         DI, BX
+	VBROADCASTSS 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPS       Z0, Z27, Z27
+	VMOVUPS      Z27, K1, (AX)
+	ADDQ         DI, AX
+	VMULPS       Z0, Z28, Z28
+	VMOVUPS      Z28, K1, (AX)
+	JMP          rowsDone38
+
+tail59:
+	CMPQ   R9, $0x00000001
+	JL     rowsDone38
+	SUBQ   DI, R8
+	SUBQ   DX, CX
+	VPXORQ Z27, Z27, Z27
+	MOVQ   (SP), DX
+	MOVQ   R9, BX
+	SUBQ   $0x00000001, BX
+	TESTQ  BX, BX
+	JLE    summed67
+
+sum66:
+	VMOVUPS.Z    (DX), K1, Z0
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	DECQ         BX
+	JNZ          sum66
+
+summed67:
+	VMOVUPS.Z    (DX), K1, Z0
+	CMPQ         88(AX), $0x00
+	JNE          unit68
+	VBROADCASTSS (CX), Z1
+	VFMADD231PS  Z1, Z0, Z27
+	JMP          added69
+
+unit68:
+	VADDPS Z0, Z27, Z27
+
+added69:
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	VBROADCASTSS 96(AX), Z0
+	MOVQ         R8, AX
+	VMULPS       Z0, Z27, Z27
+	VMOVUPS      Z27, K1, (AX)
+
+rowsDone38:
+end3:
+	VZEROUPPER
+	RET
+
+// func potrfDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·potrfDirectF64AVX512(SB), $32-8
+	MOVQ args+0(FP), AX
+	MOVQ 72(AX), DX
+	SHLQ $0x03, DX
+	MOVQ $0x00000008, BX
+	MOVQ $0x00000018, SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ DI, R9
+
+rows2:
+	CMPQ      R8, $0x00000004
+	JL        tail4
+	MOVQ      R8, R10
+	MOVQ      DI, R11
+	MOVQ      R9, R12
+	CMPQ      R10, $0x00000008
+	JLE       narrow6
+	MOVQ      R10, CX
+	MOVQ      $0x00000010, R13
+	CMPQ      CX, R13
+	CMOVQGT   R13, CX
+	MOVQ      $0x0000000000000001, R13
+	SHLQ      CL, R13
+	DECQ      R13
+	KMOVW     R13, K1
+	SHRQ      $0x08, R13
+	KMOVW     R13, K2
+	MOVQ      R11, CX
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z 64(CX), K2, Z1
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VMOVUPD.Z 64(CX), K2, Z3
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z4
+	VMOVUPD.Z 64(CX), K2, Z5
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z6
+	VMOVUPD.Z 64(CX), K2, Z7
+	MOVQ      24(AX), R14
+	MOVQ      R9, CX
+	MOVQ      R12, R13
+	SUBQ      R8, R14
+	TESTQ     R14, R14
+	JLE       summed9
+
+sum8:
+	VMOVUPD.Z    (R13), K1, Z8
+	VMOVUPD.Z    64(R13), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFNMADD231PD Z8, Z10, Z0
+	VFNMADD231PD Z9, Z10, Z1
+	VBROADCASTSD (CX)(BX*1), Z10
+	VFNMADD231PD Z8, Z10, Z2
+	VFNMADD231PD Z9, Z10, Z3
+	VBROADCASTSD (CX)(BX*2), Z10
+	VFNMADD231PD Z8, Z10, Z4
+	VFNMADD231PD Z9, Z10, Z5
+	VBROADCASTSD (CX)(SI*1), Z10
+	VFNMADD231PD Z8, Z10, Z6
+	VFNMADD231PD Z9, Z10, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	DECQ         R14
+	JNZ          sum8
+
+summed9:
+	MOVQ         R11, CX
+	VBROADCASTSD lane0F64AVX512<>+0(SB), Z8
+	VPERMPD      Z0, Z8, Z8
+	VMOVQ        X8, R13
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX512<>+0(SB)
+	JCC          special10
+	VSQRTSD      X8, X8, X9
+	VMOVSD       unitF64AVX512<>+0(SB), X10
+	VDIVSD       X9, X10, X10
+	VBROADCASTSD X10, Z11
+	VMOVSD       X10, (SP)
+	VMULPD       Z11, Z0, Z10
+	VMULPD       Z11, Z1, Z11
+	VMOVUPD      Z10, K1, (CX)
+	VMOVUPD      Z11, K2, 64(CX)
+	VMOVSD       X9, (CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X9
+	VDIVSD       X8, X9, X9
+	VBROADCASTSD X9, Z8
+	JMP          join11
+
+special10:
+	VMOVSD       X8, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVQ        X8, R13
+	SUBQ         from1F64AVX512<>+0(SB), R13
+	CMPQ         R13, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSD      X8, X8, X9
+	VMOVSD       unitF64AVX512<>+0(SB), X10
+	VDIVSD       X9, X10, X10
+	VBROADCASTSD X10, Z11
+	VMOVSD       X10, (SP)
+	VMULPD       Z11, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMULPD       Z11, Z1, Z1
+	VMOVUPD      Z1, K2, 64(CX)
+	VMOVSD       X9, (CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z8
+
+join11:
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z9
+	VPERMPD      Z0, Z9, Z9
+	VMULPD       Z8, Z9, Z9
+	VFNMADD231PD Z0, Z9, Z2
+	VFNMADD231PD Z1, Z9, Z3
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z9
+	VPERMPD      Z0, Z9, Z9
+	VMULPD       Z8, Z9, Z9
+	VFNMADD231PD Z0, Z9, Z4
+	VFNMADD231PD Z1, Z9, Z5
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z9
+	VPERMPD      Z0, Z9, Z9
+	VMULPD       Z8, Z9, Z9
+	VFNMADD231PD Z0, Z9, Z6
+	VFNMADD231PD Z1, Z9, Z7
+	ADDQ         DX, CX
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z0
+	VPERMPD      Z2, Z0, Z0
+	MOVL         $0x0000fffe, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVQ        X0, R13
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX512<>+0(SB)
+	JCC          special12
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X8
+	VDIVSD       X1, X8, X8
+	VBROADCASTSD X8, Z9
+	VMOVSD       X8, 8(SP)
+	VMULPD       Z9, Z2, Z8
+	VMULPD       Z9, Z3, Z9
+	VMOVUPD      Z8, K3, (CX)
+	VMOVUPD      Z9, K2, 64(CX)
+	VMOVSD       X1, 8(CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z0
+	JMP          join13
+
+special12:
+	VMOVSD       X0, 8(CX)
+	SUBQ         $0x00000001, R8
+	VMOVQ        X0, R13
+	SUBQ         from1F64AVX512<>+0(SB), R13
+	CMPQ         R13, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X8
+	VDIVSD       X1, X8, X8
+	VBROADCASTSD X8, Z9
+	VMOVSD       X8, 8(SP)
+	VMULPD       Z9, Z2, Z2
+	VMOVUPD      Z2, K3, (CX)
+	VMULPD       Z9, Z3, Z3
+	VMOVUPD      Z3, K2, 64(CX)
+	VMOVSD       X1, 8(CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z0
+
+join13:
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z1
+	VPERMPD      Z2, Z1, Z1
+	VMULPD       Z0, Z1, Z1
+	VFNMADD231PD Z2, Z1, Z4
+	VFNMADD231PD Z3, Z1, Z5
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z1
+	VPERMPD      Z2, Z1, Z1
+	VMULPD       Z0, Z1, Z1
+	VFNMADD231PD Z2, Z1, Z6
+	VFNMADD231PD Z3, Z1, Z7
+	ADDQ         DX, CX
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z0
+	VPERMPD      Z4, Z0, Z0
+	MOVL         $0x0000fffc, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVQ        X0, R13
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX512<>+0(SB)
+	JCC          special14
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, 16(SP)
+	VMULPD       Z3, Z4, Z2
+	VMULPD       Z3, Z5, Z3
+	VMOVUPD      Z2, K3, (CX)
+	VMOVUPD      Z3, K2, 64(CX)
+	VMOVSD       X1, 16(CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z0
+	JMP          join15
+
+special14:
+	VMOVSD       X0, 16(CX)
+	SUBQ         $0x00000002, R8
+	VMOVQ        X0, R13
+	SUBQ         from1F64AVX512<>+0(SB), R13
+	CMPQ         R13, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, 16(SP)
+	VMULPD       Z3, Z4, Z4
+	VMOVUPD      Z4, K3, (CX)
+	VMULPD       Z3, Z5, Z5
+	VMOVUPD      Z5, K2, 64(CX)
+	VMOVSD       X1, 16(CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z0
+
+join15:
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z1
+	VPERMPD      Z4, Z1, Z1
+	VMULPD       Z0, Z1, Z1
+	VFNMADD231PD Z4, Z1, Z6
+	VFNMADD231PD Z5, Z1, Z7
+	ADDQ         DX, CX
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z0
+	VPERMPD      Z6, Z0, Z0
+	MOVL         $0x0000fff8, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVQ        X0, R13
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ         R13, within10000000000000F64AVX512<>+0(SB)
+	JCC          special16
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z2
+	VMOVSD       X1, 24(SP)
+	VMULPD       Z2, Z6, Z1
+	VMULPD       Z2, Z7, Z2
+	VMOVUPD      Z1, K3, (CX)
+	VMOVUPD      Z2, K2, 64(CX)
+	VMOVSD       X0, 24(CX)
+	JMP          join17
+
+special16:
+	VMOVSD       X0, 24(CX)
+	SUBQ         $0x00000003, R8
+	VMOVQ        X0, R13
+	SUBQ         from1F64AVX512<>+0(SB), R13
+	CMPQ         R13, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000003, R8
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z2
+	VMOVSD       X1, 24(SP)
+	VMULPD       Z2, Z6, Z6
+	VMOVUPD      Z6, K3, (CX)
+	VMULPD       Z2, Z7, Z7
+	VMOVUPD      Z7, K2, 64(CX)
+	VMOVSD       X0, 24(CX)
+
+join17:
+	SUBQ $0x00000010, R10
+	JLE  after7
+
+wide5:
+	ADDQ      $0x00000080, R12
+	ADDQ      $0x00000080, R11
+	CMPQ      R10, $0x00000008
+	JLE       last18
+	MOVQ      R10, CX
+	MOVQ      $0x00000010, R13
+	CMPQ      CX, R13
+	CMOVQGT   R13, CX
+	MOVQ      $0x0000000000000001, R13
+	SHLQ      CL, R13
+	DECQ      R13
+	KMOVW     R13, K1
+	SHRQ      $0x08, R13
+	KMOVW     R13, K2
+	MOVQ      R11, CX
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z 64(CX), K2, Z1
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VMOVUPD.Z 64(CX), K2, Z3
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z4
+	VMOVUPD.Z 64(CX), K2, Z5
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z6
+	VMOVUPD.Z 64(CX), K2, Z7
+	MOVQ      24(AX), R14
+	MOVQ      R9, CX
+	MOVQ      R12, R13
+	SUBQ      R8, R14
+	TESTQ     R14, R14
+	JLE       summed20
+
+sum19:
+	VMOVUPD.Z    (R13), K1, Z8
+	VMOVUPD.Z    64(R13), K2, Z9
+	VBROADCASTSD (CX), Z10
+	VFNMADD231PD Z8, Z10, Z0
+	VFNMADD231PD Z9, Z10, Z1
+	VBROADCASTSD (CX)(BX*1), Z10
+	VFNMADD231PD Z8, Z10, Z2
+	VFNMADD231PD Z9, Z10, Z3
+	VBROADCASTSD (CX)(BX*2), Z10
+	VFNMADD231PD Z8, Z10, Z4
+	VFNMADD231PD Z9, Z10, Z5
+	VBROADCASTSD (CX)(SI*1), Z10
+	VFNMADD231PD Z8, Z10, Z6
+	VFNMADD231PD Z9, Z10, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	DECQ         R14
+	JNZ          sum19
+
+summed20:
+	MOVQ         R11, CX
+	MOVQ         DI, R13
+	VBROADCASTSD (SP), Z8
+	VMULPD       Z8, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMULPD       Z8, Z1, Z1
+	VMOVUPD      Z1, K2, 64(CX)
+	VBROADCASTSD 8(R13), Z8
+	VFNMADD231PD Z0, Z8, Z2
+	VFNMADD231PD Z1, Z8, Z3
+	VBROADCASTSD 16(R13), Z8
+	VFNMADD231PD Z0, Z8, Z4
+	VFNMADD231PD Z1, Z8, Z5
+	VBROADCASTSD 24(R13), Z8
+	VFNMADD231PD Z0, Z8, Z6
+	VFNMADD231PD Z1, Z8, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSD 8(SP), Z0
+	VMULPD       Z0, Z2, Z2
+	VMOVUPD      Z2, K1, (CX)
+	VMULPD       Z0, Z3, Z3
+	VMOVUPD      Z3, K2, 64(CX)
+	VBROADCASTSD 16(R13), Z0
+	VFNMADD231PD Z2, Z0, Z4
+	VFNMADD231PD Z3, Z0, Z5
+	VBROADCASTSD 24(R13), Z0
+	VFNMADD231PD Z2, Z0, Z6
+	VFNMADD231PD Z3, Z0, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSD 16(SP), Z0
+	VMULPD       Z0, Z4, Z4
+	VMOVUPD      Z4, K1, (CX)
+	VMULPD       Z0, Z5, Z5
+	VMOVUPD      Z5, K2, 64(CX)
+	VBROADCASTSD 24(R13), Z0
+	VFNMADD231PD Z4, Z0, Z6
+	VFNMADD231PD Z5, Z0, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSD 24(SP), Z0
+	VMULPD       Z0, Z6, Z6
+	VMOVUPD      Z6, K1, (CX)
+	VMULPD       Z0, Z7, Z7
+	VMOVUPD      Z7, K2, 64(CX)
+	SUBQ         $0x00000010, R10
+	JG           wide5
+	JMP          after7
+
+last18:
+	MOVQ      R10, CX
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      R11, CX
+	VMOVUPD.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z3
+	MOVQ      24(AX), R10
+	MOVQ      R9, CX
+	SUBQ      R8, R10
+	TESTQ     R10, R10
+	JLE       summed22
+
+sum21:
+	VMOVUPD.Z    (R12), K1, Z4
+	VBROADCASTSD (CX), Z5
+	VFNMADD231PD Z4, Z5, Z0
+	VBROADCASTSD (CX)(BX*1), Z5
+	VFNMADD231PD Z4, Z5, Z1
+	VBROADCASTSD (CX)(BX*2), Z5
+	VFNMADD231PD Z4, Z5, Z2
+	VBROADCASTSD (CX)(SI*1), Z5
+	VFNMADD231PD Z4, Z5, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R12
+	DECQ         R10
+	JNZ          sum21
+
+summed22:
+	MOVQ         R11, CX
+	MOVQ         DI, R10
+	VBROADCASTSD (SP), Z4
+	VMULPD       Z4, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VBROADCASTSD 8(R10), Z4
+	VFNMADD231PD Z0, Z4, Z1
+	VBROADCASTSD 16(R10), Z4
+	VFNMADD231PD Z0, Z4, Z2
+	VBROADCASTSD 24(R10), Z4
+	VFNMADD231PD Z0, Z4, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSD 8(SP), Z0
+	VMULPD       Z0, Z1, Z1
+	VMOVUPD      Z1, K1, (CX)
+	VBROADCASTSD 16(R10), Z0
+	VFNMADD231PD Z1, Z0, Z2
+	VBROADCASTSD 24(R10), Z0
+	VFNMADD231PD Z1, Z0, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSD 16(SP), Z0
+	VMULPD       Z0, Z2, Z2
+	VMOVUPD      Z2, K1, (CX)
+	VBROADCASTSD 24(R10), Z0
+	VFNMADD231PD Z2, Z0, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSD 24(SP), Z0
+	VMULPD       Z0, Z3, Z3
+	VMOVUPD      Z3, K1, (CX)
+	JMP          after7
+
+narrow6:
+	MOVQ      R10, CX
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      R11, CX
+	VMOVUPD.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z3
+	MOVQ      24(AX), R10
+	MOVQ      R9, CX
+	SUBQ      R8, R10
+	TESTQ     R10, R10
+	JLE       summed24
+
+sum23:
+	VMOVUPD.Z    (R12), K1, Z4
+	VBROADCASTSD (CX), Z5
+	VFNMADD231PD Z4, Z5, Z0
+	VBROADCASTSD (CX)(BX*1), Z5
+	VFNMADD231PD Z4, Z5, Z1
+	VBROADCASTSD (CX)(BX*2), Z5
+	VFNMADD231PD Z4, Z5, Z2
+	VBROADCASTSD (CX)(SI*1), Z5
+	VFNMADD231PD Z4, Z5, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R12
+	DECQ         R10
+	JNZ          sum23
+
+summed24:
+	MOVQ         R11, CX
+	VBROADCASTSD lane0F64AVX512<>+0(SB), Z4
+	VPERMPD      Z0, Z4, Z4
+	VMOVQ        X4, R10
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX512<>+0(SB)
+	JCC          special25
+	VSQRTSD      X4, X4, X5
+	VMOVSD       unitF64AVX512<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Z7
+	VMOVSD       X6, (SP)
+	VMULPD       Z7, Z0, Z6
+	VMOVUPD      Z6, K1, (CX)
+	VMOVSD       X5, (CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Z4
+	JMP          join26
+
+special25:
+	VMOVSD       X4, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVQ        X4, R10
+	SUBQ         from1F64AVX512<>+0(SB), R10
+	CMPQ         R10, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSD      X4, X4, X5
+	VMOVSD       unitF64AVX512<>+0(SB), X6
+	VDIVSD       X5, X6, X6
+	VBROADCASTSD X6, Z7
+	VMOVSD       X6, (SP)
+	VMULPD       Z7, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMOVSD       X5, (CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z4
+
+join26:
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z5
+	VPERMPD      Z0, Z5, Z5
+	VMULPD       Z4, Z5, Z5
+	VFNMADD231PD Z0, Z5, Z1
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z5
+	VPERMPD      Z0, Z5, Z5
+	VMULPD       Z4, Z5, Z5
+	VFNMADD231PD Z0, Z5, Z2
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z5
+	VPERMPD      Z0, Z5, Z5
+	VMULPD       Z4, Z5, Z5
+	VFNMADD231PD Z0, Z5, Z3
+	ADDQ         DX, CX
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z0
+	VPERMPD      Z1, Z0, Z0
+	MOVL         $0x0000fffe, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, R10
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX512<>+0(SB)
+	JCC          special27
+	VSQRTSD      X0, X0, X4
+	VMOVSD       unitF64AVX512<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Z6
+	VMOVSD       X5, 8(SP)
+	VMULPD       Z6, Z1, Z5
+	VMOVUPD      Z5, K2, (CX)
+	VMOVSD       X4, 8(CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X0, X4, X4
+	VBROADCASTSD X4, Z0
+	JMP          join28
+
+special27:
+	VMOVSD       X0, 8(CX)
+	SUBQ         $0x00000001, R8
+	VMOVQ        X0, R10
+	SUBQ         from1F64AVX512<>+0(SB), R10
+	CMPQ         R10, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSD      X0, X0, X4
+	VMOVSD       unitF64AVX512<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Z6
+	VMOVSD       X5, 8(SP)
+	VMULPD       Z6, Z1, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X4, 8(CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z0
+
+join28:
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z4
+	VPERMPD      Z1, Z4, Z4
+	VMULPD       Z0, Z4, Z4
+	VFNMADD231PD Z1, Z4, Z2
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z4
+	VPERMPD      Z1, Z4, Z4
+	VMULPD       Z0, Z4, Z4
+	VFNMADD231PD Z1, Z4, Z3
+	ADDQ         DX, CX
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z0
+	VPERMPD      Z2, Z0, Z0
+	MOVL         $0x0000fffc, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, R10
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX512<>+0(SB)
+	JCC          special29
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X1, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, 16(SP)
+	VMULPD       Z5, Z2, Z4
+	VMOVUPD      Z4, K2, (CX)
+	VMOVSD       X1, 16(CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z0
+	JMP          join30
+
+special29:
+	VMOVSD       X0, 16(CX)
+	SUBQ         $0x00000002, R8
+	VMOVQ        X0, R10
+	SUBQ         from1F64AVX512<>+0(SB), R10
+	CMPQ         R10, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSD      X0, X0, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X1, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, 16(SP)
+	VMULPD       Z5, Z2, Z2
+	VMOVUPD      Z2, K2, (CX)
+	VMOVSD       X1, 16(CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z0
+
+join30:
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z1
+	VPERMPD      Z2, Z1, Z1
+	VMULPD       Z0, Z1, Z1
+	VFNMADD231PD Z2, Z1, Z3
+	ADDQ         DX, CX
+	VBROADCASTSD lane3F64AVX512<>+0(SB), Z0
+	VPERMPD      Z3, Z0, Z0
+	MOVL         $0x0000fff8, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, R10
+	SUBQ         from10000000000000F64AVX512<>+0(SB), R10
+	CMPQ         R10, within10000000000000F64AVX512<>+0(SB)
+	JCC          special31
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z2
+	VMOVSD       X1, 24(SP)
+	VMULPD       Z2, Z3, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X0, 24(CX)
+	JMP          join32
+
+special31:
+	VMOVSD       X0, 24(CX)
+	SUBQ         $0x00000003, R8
+	VMOVQ        X0, R10
+	SUBQ         from1F64AVX512<>+0(SB), R10
+	CMPQ         R10, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000003, R8
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z2
+	VMOVSD       X1, 24(SP)
+	VMULPD       Z2, Z3, Z3
+	VMOVUPD      Z3, K2, (CX)
+	VMOVSD       X0, 24(CX)
+
+join32:
+after7:
+	LEAQ (DI)(DX*4), DI
+	ADDQ $0x00000020, DI
+	ADDQ $0x00000020, R9
+	SUBQ $0x00000004, R8
+	JMP  rows2
+
+tail4:
+	CMPQ      R8, $0x00000003
+	JL        tail33
+	MOVQ      R8, CX
+	MOVQ      DI, SI
+	MOVQ      R9, DI
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      SI, CX
+	VMOVUPD.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	MOVQ      24(AX), CX
+	MOVQ      DI, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed35
+
+sum34:
+	VMOVUPD.Z    (DI), K1, Z3
+	VBROADCASTSD (R9), Z4
+	VFNMADD231PD Z3, Z4, Z0
+	VBROADCASTSD (R9)(BX*1), Z4
+	VFNMADD231PD Z3, Z4, Z1
+	VBROADCASTSD (R9)(BX*2), Z4
+	VFNMADD231PD Z3, Z4, Z2
+	ADDQ         DX, R9
+	ADDQ         DX, DI
+	DECQ         CX
+	JNZ          sum34
+
+summed35:
+	MOVQ         SI, CX
+	VBROADCASTSD lane0F64AVX512<>+0(SB), Z3
+	VPERMPD      Z0, Z3, Z3
+	VMOVQ        X3, BX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special36
+	VSQRTSD      X3, X3, X4
+	VMOVSD       unitF64AVX512<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Z6
+	VMOVSD       X5, (SP)
+	VMULPD       Z6, Z0, Z5
+	VMOVUPD      Z5, K1, (CX)
+	VMOVSD       X4, (CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Z3
+	JMP          join37
+
+special36:
+	VMOVSD       X3, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVQ        X3, BX
+	SUBQ         from1F64AVX512<>+0(SB), BX
+	CMPQ         BX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSD      X3, X3, X4
+	VMOVSD       unitF64AVX512<>+0(SB), X5
+	VDIVSD       X4, X5, X5
+	VBROADCASTSD X5, Z6
+	VMOVSD       X5, (SP)
+	VMULPD       Z6, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMOVSD       X4, (CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z3
+
+join37:
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z4
+	VPERMPD      Z0, Z4, Z4
+	VMULPD       Z3, Z4, Z4
+	VFNMADD231PD Z0, Z4, Z1
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z4
+	VPERMPD      Z0, Z4, Z4
+	VMULPD       Z3, Z4, Z4
+	VFNMADD231PD Z0, Z4, Z2
+	ADDQ         DX, CX
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z0
+	VPERMPD      Z1, Z0, Z0
+	MOVL         $0x0000fffe, BX
+	KMOVW        BX, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, BX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special38
+	VSQRTSD      X0, X0, X3
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, 8(SP)
+	VMULPD       Z5, Z1, Z4
+	VMOVUPD      Z4, K2, (CX)
+	VMOVSD       X3, 8(CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X3
+	VDIVSD       X0, X3, X3
+	VBROADCASTSD X3, Z0
+	JMP          join39
+
+special38:
+	VMOVSD       X0, 8(CX)
+	SUBQ         $0x00000001, R8
+	VMOVQ        X0, BX
+	SUBQ         from1F64AVX512<>+0(SB), BX
+	CMPQ         BX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSD      X0, X0, X3
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, 8(SP)
+	VMULPD       Z5, Z1, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X3, 8(CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z0
+
+join39:
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z3
+	VPERMPD      Z1, Z3, Z3
+	VMULPD       Z0, Z3, Z3
+	VFNMADD231PD Z1, Z3, Z2
+	ADDQ         DX, CX
+	VBROADCASTSD lane2F64AVX512<>+0(SB), Z0
+	VPERMPD      Z2, Z0, Z0
+	MOVL         $0x0000fffc, DX
+	KMOVW        DX, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, DX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), DX
+	CMPQ         DX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special40
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z3
+	VMOVSD       X1, 16(SP)
+	VMULPD       Z3, Z2, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X0, 16(CX)
+	JMP          join41
+
+special40:
+	VMOVSD       X0, 16(CX)
+	SUBQ         $0x00000002, R8
+	VMOVQ        X0, DX
+	SUBQ         from1F64AVX512<>+0(SB), DX
+	CMPQ         DX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X1
+	VDIVSD       X0, X1, X1
+	VBROADCASTSD X1, Z3
+	VMOVSD       X1, 16(SP)
+	VMULPD       Z3, Z2, Z2
+	VMOVUPD      Z2, K2, (CX)
+	VMOVSD       X0, 16(CX)
+
+join41:
+	JMP rowsDone3
+
+tail33:
+	CMPQ      R8, $0x00000002
+	JL        tail42
+	MOVQ      R8, CX
+	MOVQ      DI, SI
+	MOVQ      R9, DI
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      SI, CX
+	VMOVUPD.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z1
+	MOVQ      24(AX), CX
+	MOVQ      DI, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed44
+
+sum43:
+	VMOVUPD.Z    (DI), K1, Z2
+	VBROADCASTSD (R9), Z3
+	VFNMADD231PD Z2, Z3, Z0
+	VBROADCASTSD (R9)(BX*1), Z3
+	VFNMADD231PD Z2, Z3, Z1
+	ADDQ         DX, R9
+	ADDQ         DX, DI
+	DECQ         CX
+	JNZ          sum43
+
+summed44:
+	MOVQ         SI, CX
+	VBROADCASTSD lane0F64AVX512<>+0(SB), Z2
+	VPERMPD      Z0, Z2, Z2
+	VMOVQ        X2, BX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), BX
+	CMPQ         BX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special45
+	VSQRTSD      X2, X2, X3
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, (SP)
+	VMULPD       Z5, Z0, Z4
+	VMOVUPD      Z4, K1, (CX)
+	VMOVSD       X3, (CX)
+	VMOVSD       unitF64AVX512<>+0(SB), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Z2
+	JMP          join46
+
+special45:
+	VMOVSD       X2, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVQ        X2, BX
+	SUBQ         from1F64AVX512<>+0(SB), BX
+	CMPQ         BX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSD      X2, X2, X3
+	VMOVSD       unitF64AVX512<>+0(SB), X4
+	VDIVSD       X3, X4, X4
+	VBROADCASTSD X4, Z5
+	VMOVSD       X4, (SP)
+	VMULPD       Z5, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMOVSD       X3, (CX)
+	VBROADCASTSD unitF64AVX512<>+0(SB), Z2
+
+join46:
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z3
+	VPERMPD      Z0, Z3, Z3
+	VMULPD       Z2, Z3, Z3
+	VFNMADD231PD Z0, Z3, Z1
+	ADDQ         DX, CX
+	VBROADCASTSD lane1F64AVX512<>+0(SB), Z0
+	VPERMPD      Z1, Z0, Z0
+	MOVL         $0x0000fffe, DX
+	KMOVW        DX, K2
+	KANDW        K1, K2, K2
+	VMOVQ        X0, DX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), DX
+	CMPQ         DX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special47
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X0, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, 8(SP)
+	VMULPD       Z3, Z1, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X0, 8(CX)
+	JMP          join48
+
+special47:
+	VMOVSD       X0, 8(CX)
+	SUBQ         $0x00000001, R8
+	VMOVQ        X0, DX
+	SUBQ         from1F64AVX512<>+0(SB), DX
+	CMPQ         DX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSD      X0, X0, X0
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X0, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, 8(SP)
+	VMULPD       Z3, Z1, Z1
+	VMOVUPD      Z1, K2, (CX)
+	VMOVSD       X0, 8(CX)
+
+join48:
+	JMP rowsDone3
+
+tail42:
+	CMPQ      R8, $0x00000001
+	JL        rowsDone3
+	MOVQ      R8, CX
+	MOVQ      DI, BX
+	MOVQ      R9, SI
+	MOVQ      $0x0000000000000001, DI
+	SHLQ      CL, DI
+	DECQ      DI
+	KMOVW     DI, K1
+	MOVQ      BX, CX
+	VMOVUPD.Z (CX), K1, Z0
+	MOVQ      24(AX), CX
+	MOVQ      R9, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed50
+
+sum49:
+	VMOVUPD.Z    (SI), K1, Z1
+	VBROADCASTSD (DI), Z2
+	VFNMADD231PD Z1, Z2, Z0
+	ADDQ         DX, DI
+	ADDQ         DX, SI
+	DECQ         CX
+	JNZ          sum49
+
+summed50:
+	MOVQ         BX, CX
+	VBROADCASTSD lane0F64AVX512<>+0(SB), Z1
+	VPERMPD      Z0, Z1, Z1
+	VMOVQ        X1, DX
+	SUBQ         from10000000000000F64AVX512<>+0(SB), DX
+	CMPQ         DX, within10000000000000F64AVX512<>+0(SB)
+	JCC          special51
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, (SP)
+	VMULPD       Z3, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMOVSD       X1, (CX)
+	JMP          join52
+
+special51:
+	VMOVSD       X1, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVQ        X1, DX
+	SUBQ         from1F64AVX512<>+0(SB), DX
+	CMPQ         DX, within1F64AVX512<>+0(SB)
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSD      X1, X1, X1
+	VMOVSD       unitF64AVX512<>+0(SB), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Z3
+	VMOVSD       X2, (SP)
+	VMULPD       Z3, Z0, Z0
+	VMOVUPD      Z0, K1, (CX)
+	VMOVSD       X1, (CX)
+
+join52:
+rowsDone3:
+	MOVQ $0x00000000, 88(AX)
+	VZEROUPPER
+	RET
+
+fail1:
+	MOVQ 24(AX), CX
+	SUBQ R8, CX
+	INCQ CX
+	MOVQ CX, 88(AX)
+	VZEROUPPER
+	RET
+
+DATA lane0F64AVX512<>+0(SB)/8, $0x0000000000000000
+GLOBL lane0F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA from10000000000000F64AVX512<>+0(SB)/8, $0x0010000000000000
+GLOBL from10000000000000F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA within10000000000000F64AVX512<>+0(SB)/8, $0x7fc0000000000000
+GLOBL within10000000000000F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA from1F64AVX512<>+0(SB)/8, $0x0000000000000001
+GLOBL from1F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA within1F64AVX512<>+0(SB)/8, $0x7fefffffffffffff
+GLOBL within1F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA lane1F64AVX512<>+0(SB)/8, $0x0000000000000001
+GLOBL lane1F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA lane2F64AVX512<>+0(SB)/8, $0x0000000000000002
+GLOBL lane2F64AVX512<>(SB), RODATA|NOPTR, $8
+
+DATA lane3F64AVX512<>+0(SB)/8, $0x0000000000000003
+GLOBL lane3F64AVX512<>(SB), RODATA|NOPTR, $8
+
+// func potrfDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·potrfDirectF32AVX512(SB), $32-8
+	MOVQ args+0(FP), AX
+	MOVQ 72(AX), DX
+	SHLQ $0x02, DX
+	MOVQ $0x00000004, BX
+	MOVQ $0x0000000c, SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ DI, R9
+
+rows2:
+	CMPQ      R8, $0x00000004
+	JL        tail4
+	MOVQ      R8, R10
+	MOVQ      DI, R11
+	MOVQ      R9, R12
+	CMPQ      R10, $0x00000010
+	JLE       narrow6
+	MOVQ      R10, CX
+	MOVQ      $0x00000020, R13
+	CMPQ      CX, R13
+	CMOVQGT   R13, CX
+	MOVQ      $0x0000000000000001, R13
+	SHLQ      CL, R13
+	DECQ      R13
+	KMOVW     R13, K1
+	SHRQ      $0x10, R13
+	KMOVW     R13, K2
+	MOVQ      R11, CX
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	MOVQ      24(AX), R14
+	MOVQ      R9, CX
+	MOVQ      R12, R13
+	SUBQ      R8, R14
+	TESTQ     R14, R14
+	JLE       summed9
+
+sum8:
+	VMOVUPS.Z    (R13), K1, Z8
+	VMOVUPS.Z    64(R13), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFNMADD231PS Z8, Z10, Z0
+	VFNMADD231PS Z9, Z10, Z1
+	VBROADCASTSS (CX)(BX*1), Z10
+	VFNMADD231PS Z8, Z10, Z2
+	VFNMADD231PS Z9, Z10, Z3
+	VBROADCASTSS (CX)(BX*2), Z10
+	VFNMADD231PS Z8, Z10, Z4
+	VFNMADD231PS Z9, Z10, Z5
+	VBROADCASTSS (CX)(SI*1), Z10
+	VFNMADD231PS Z8, Z10, Z6
+	VFNMADD231PS Z9, Z10, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	DECQ         R14
+	JNZ          sum8
+
+summed9:
+	MOVQ         R11, CX
+	VBROADCASTSS lane0F32AVX512<>+0(SB), Z8
+	VPERMPS      Z0, Z8, Z8
+	VMOVD        X8, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special10
+	VSQRTSS      X8, X8, X9
+	VMOVSS       unitF32AVX512<>+0(SB), X10
+	VDIVSS       X9, X10, X10
+	VBROADCASTSS X10, Z11
+	VMOVSS       X10, (SP)
+	VMULPS       Z11, Z0, Z10
+	VMULPS       Z11, Z1, Z11
+	VMOVUPS      Z10, K1, (CX)
+	VMOVUPS      Z11, K2, 64(CX)
+	VMOVSS       X9, (CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X9
+	VDIVSS       X8, X9, X9
+	VBROADCASTSS X9, Z8
+	JMP          join11
+
+special10:
+	VMOVSS       X8, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVD        X8, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSS      X8, X8, X9
+	VMOVSS       unitF32AVX512<>+0(SB), X10
+	VDIVSS       X9, X10, X10
+	VBROADCASTSS X10, Z11
+	VMOVSS       X10, (SP)
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMULPS       Z11, Z1, Z1
+	VMOVUPS      Z1, K2, 64(CX)
+	VMOVSS       X9, (CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z8
+
+join11:
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z9
+	VPERMPS      Z0, Z9, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z0, Z9, Z2
+	VFNMADD231PS Z1, Z9, Z3
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z9
+	VPERMPS      Z0, Z9, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z0, Z9, Z4
+	VFNMADD231PS Z1, Z9, Z5
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z9
+	VPERMPS      Z0, Z9, Z9
+	VMULPS       Z8, Z9, Z9
+	VFNMADD231PS Z0, Z9, Z6
+	VFNMADD231PS Z1, Z9, Z7
+	ADDQ         DX, CX
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z0
+	VPERMPS      Z2, Z0, Z0
+	MOVL         $0x0000fffe, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVD        X0, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special12
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X8
+	VDIVSS       X1, X8, X8
+	VBROADCASTSS X8, Z9
+	VMOVSS       X8, 4(SP)
+	VMULPS       Z9, Z2, Z8
+	VMULPS       Z9, Z3, Z9
+	VMOVUPS      Z8, K3, (CX)
+	VMOVUPS      Z9, K2, 64(CX)
+	VMOVSS       X1, 4(CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z0
+	JMP          join13
+
+special12:
+	VMOVSS       X0, 4(CX)
+	SUBQ         $0x00000001, R8
+	VMOVD        X0, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X8
+	VDIVSS       X1, X8, X8
+	VBROADCASTSS X8, Z9
+	VMOVSS       X8, 4(SP)
+	VMULPS       Z9, Z2, Z2
+	VMOVUPS      Z2, K3, (CX)
+	VMULPS       Z9, Z3, Z3
+	VMOVUPS      Z3, K2, 64(CX)
+	VMOVSS       X1, 4(CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z0
+
+join13:
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z1
+	VPERMPS      Z2, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFNMADD231PS Z2, Z1, Z4
+	VFNMADD231PS Z3, Z1, Z5
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z1
+	VPERMPS      Z2, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFNMADD231PS Z2, Z1, Z6
+	VFNMADD231PS Z3, Z1, Z7
+	ADDQ         DX, CX
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z0
+	VPERMPS      Z4, Z0, Z0
+	MOVL         $0x0000fffc, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVD        X0, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special14
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, 8(SP)
+	VMULPS       Z3, Z4, Z2
+	VMULPS       Z3, Z5, Z3
+	VMOVUPS      Z2, K3, (CX)
+	VMOVUPS      Z3, K2, 64(CX)
+	VMOVSS       X1, 8(CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z0
+	JMP          join15
+
+special14:
+	VMOVSS       X0, 8(CX)
+	SUBQ         $0x00000002, R8
+	VMOVD        X0, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, 8(SP)
+	VMULPS       Z3, Z4, Z4
+	VMOVUPS      Z4, K3, (CX)
+	VMULPS       Z3, Z5, Z5
+	VMOVUPS      Z5, K2, 64(CX)
+	VMOVSS       X1, 8(CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z0
+
+join15:
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z1
+	VPERMPS      Z4, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFNMADD231PS Z4, Z1, Z6
+	VFNMADD231PS Z5, Z1, Z7
+	ADDQ         DX, CX
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z0
+	VPERMPS      Z6, Z0, Z0
+	MOVL         $0x0000fff8, R13
+	KMOVW        R13, K3
+	KANDW        K1, K3, K3
+	VMOVD        X0, R13
+	SUBL         $0x00800000, R13
+	CMPL         R13, $0x7e000000
+	JCC          special16
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z2
+	VMOVSS       X1, 12(SP)
+	VMULPS       Z2, Z6, Z1
+	VMULPS       Z2, Z7, Z2
+	VMOVUPS      Z1, K3, (CX)
+	VMOVUPS      Z2, K2, 64(CX)
+	VMOVSS       X0, 12(CX)
+	JMP          join17
+
+special16:
+	VMOVSS       X0, 12(CX)
+	SUBQ         $0x00000003, R8
+	VMOVD        X0, R13
+	SUBL         $0x00000001, R13
+	CMPL         R13, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000003, R8
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z2
+	VMOVSS       X1, 12(SP)
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      Z6, K3, (CX)
+	VMULPS       Z2, Z7, Z7
+	VMOVUPS      Z7, K2, 64(CX)
+	VMOVSS       X0, 12(CX)
+
+join17:
+	SUBQ $0x00000020, R10
+	JLE  after7
+
+wide5:
+	ADDQ      $0x00000080, R12
+	ADDQ      $0x00000080, R11
+	CMPQ      R10, $0x00000010
+	JLE       last18
+	MOVQ      R10, CX
+	MOVQ      $0x00000020, R13
+	CMPQ      CX, R13
+	CMOVQGT   R13, CX
+	MOVQ      $0x0000000000000001, R13
+	SHLQ      CL, R13
+	DECQ      R13
+	KMOVW     R13, K1
+	SHRQ      $0x10, R13
+	KMOVW     R13, K2
+	MOVQ      R11, CX
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z 64(CX), K2, Z1
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VMOVUPS.Z 64(CX), K2, Z3
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z4
+	VMOVUPS.Z 64(CX), K2, Z5
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z6
+	VMOVUPS.Z 64(CX), K2, Z7
+	MOVQ      24(AX), R14
+	MOVQ      R9, CX
+	MOVQ      R12, R13
+	SUBQ      R8, R14
+	TESTQ     R14, R14
+	JLE       summed20
+
+sum19:
+	VMOVUPS.Z    (R13), K1, Z8
+	VMOVUPS.Z    64(R13), K2, Z9
+	VBROADCASTSS (CX), Z10
+	VFNMADD231PS Z8, Z10, Z0
+	VFNMADD231PS Z9, Z10, Z1
+	VBROADCASTSS (CX)(BX*1), Z10
+	VFNMADD231PS Z8, Z10, Z2
+	VFNMADD231PS Z9, Z10, Z3
+	VBROADCASTSS (CX)(BX*2), Z10
+	VFNMADD231PS Z8, Z10, Z4
+	VFNMADD231PS Z9, Z10, Z5
+	VBROADCASTSS (CX)(SI*1), Z10
+	VFNMADD231PS Z8, Z10, Z6
+	VFNMADD231PS Z9, Z10, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	DECQ         R14
+	JNZ          sum19
+
+summed20:
+	MOVQ         R11, CX
+	MOVQ         DI, R13
+	VBROADCASTSS (SP), Z8
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(CX)
+	VBROADCASTSS 4(R13), Z8
+	VFNMADD231PS Z0, Z8, Z2
+	VFNMADD231PS Z1, Z8, Z3
+	VBROADCASTSS 8(R13), Z8
+	VFNMADD231PS Z0, Z8, Z4
+	VFNMADD231PS Z1, Z8, Z5
+	VBROADCASTSS 12(R13), Z8
+	VFNMADD231PS Z0, Z8, Z6
+	VFNMADD231PS Z1, Z8, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSS 4(SP), Z0
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, K1, (CX)
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, K2, 64(CX)
+	VBROADCASTSS 8(R13), Z0
+	VFNMADD231PS Z2, Z0, Z4
+	VFNMADD231PS Z3, Z0, Z5
+	VBROADCASTSS 12(R13), Z0
+	VFNMADD231PS Z2, Z0, Z6
+	VFNMADD231PS Z3, Z0, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSS 8(SP), Z0
+	VMULPS       Z0, Z4, Z4
+	VMOVUPS      Z4, K1, (CX)
+	VMULPS       Z0, Z5, Z5
+	VMOVUPS      Z5, K2, 64(CX)
+	VBROADCASTSS 12(R13), Z0
+	VFNMADD231PS Z4, Z0, Z6
+	VFNMADD231PS Z5, Z0, Z7
+	ADDQ         DX, CX
+	ADDQ         DX, R13
+	VBROADCASTSS 12(SP), Z0
+	VMULPS       Z0, Z6, Z6
+	VMOVUPS      Z6, K1, (CX)
+	VMULPS       Z0, Z7, Z7
+	VMOVUPS      Z7, K2, 64(CX)
+	SUBQ         $0x00000020, R10
+	JG           wide5
+	JMP          after7
+
+last18:
+	MOVQ      R10, CX
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      R11, CX
+	VMOVUPS.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z3
+	MOVQ      24(AX), R10
+	MOVQ      R9, CX
+	SUBQ      R8, R10
+	TESTQ     R10, R10
+	JLE       summed22
+
+sum21:
+	VMOVUPS.Z    (R12), K1, Z4
+	VBROADCASTSS (CX), Z5
+	VFNMADD231PS Z4, Z5, Z0
+	VBROADCASTSS (CX)(BX*1), Z5
+	VFNMADD231PS Z4, Z5, Z1
+	VBROADCASTSS (CX)(BX*2), Z5
+	VFNMADD231PS Z4, Z5, Z2
+	VBROADCASTSS (CX)(SI*1), Z5
+	VFNMADD231PS Z4, Z5, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R12
+	DECQ         R10
+	JNZ          sum21
+
+summed22:
+	MOVQ         R11, CX
+	MOVQ         DI, R10
+	VBROADCASTSS (SP), Z4
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VBROADCASTSS 4(R10), Z4
+	VFNMADD231PS Z0, Z4, Z1
+	VBROADCASTSS 8(R10), Z4
+	VFNMADD231PS Z0, Z4, Z2
+	VBROADCASTSS 12(R10), Z4
+	VFNMADD231PS Z0, Z4, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSS 4(SP), Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)
+	VBROADCASTSS 8(R10), Z0
+	VFNMADD231PS Z1, Z0, Z2
+	VBROADCASTSS 12(R10), Z0
+	VFNMADD231PS Z1, Z0, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSS 8(SP), Z0
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, K1, (CX)
+	VBROADCASTSS 12(R10), Z0
+	VFNMADD231PS Z2, Z0, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R10
+	VBROADCASTSS 12(SP), Z0
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, K1, (CX)
+	JMP          after7
+
+narrow6:
+	MOVQ      R10, CX
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      R11, CX
+	VMOVUPS.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z3
+	MOVQ      24(AX), R10
+	MOVQ      R9, CX
+	SUBQ      R8, R10
+	TESTQ     R10, R10
+	JLE       summed24
+
+sum23:
+	VMOVUPS.Z    (R12), K1, Z4
+	VBROADCASTSS (CX), Z5
+	VFNMADD231PS Z4, Z5, Z0
+	VBROADCASTSS (CX)(BX*1), Z5
+	VFNMADD231PS Z4, Z5, Z1
+	VBROADCASTSS (CX)(BX*2), Z5
+	VFNMADD231PS Z4, Z5, Z2
+	VBROADCASTSS (CX)(SI*1), Z5
+	VFNMADD231PS Z4, Z5, Z3
+	ADDQ         DX, CX
+	ADDQ         DX, R12
+	DECQ         R10
+	JNZ          sum23
+
+summed24:
+	MOVQ         R11, CX
+	VBROADCASTSS lane0F32AVX512<>+0(SB), Z4
+	VPERMPS      Z0, Z4, Z4
+	VMOVD        X4, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special25
+	VSQRTSS      X4, X4, X5
+	VMOVSS       unitF32AVX512<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Z7
+	VMOVSS       X6, (SP)
+	VMULPS       Z7, Z0, Z6
+	VMOVUPS      Z6, K1, (CX)
+	VMOVSS       X5, (CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Z4
+	JMP          join26
+
+special25:
+	VMOVSS       X4, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVD        X4, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSS      X4, X4, X5
+	VMOVSS       unitF32AVX512<>+0(SB), X6
+	VDIVSS       X5, X6, X6
+	VBROADCASTSS X6, Z7
+	VMOVSS       X6, (SP)
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMOVSS       X5, (CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z4
+
+join26:
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z5
+	VPERMPS      Z0, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z0, Z5, Z1
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z5
+	VPERMPS      Z0, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z0, Z5, Z2
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z5
+	VPERMPS      Z0, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VFNMADD231PS Z0, Z5, Z3
+	ADDQ         DX, CX
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z0
+	VPERMPS      Z1, Z0, Z0
+	MOVL         $0x0000fffe, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special27
+	VSQRTSS      X0, X0, X4
+	VMOVSS       unitF32AVX512<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Z6
+	VMOVSS       X5, 4(SP)
+	VMULPS       Z6, Z1, Z5
+	VMOVUPS      Z5, K2, (CX)
+	VMOVSS       X4, 4(CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X0, X4, X4
+	VBROADCASTSS X4, Z0
+	JMP          join28
+
+special27:
+	VMOVSS       X0, 4(CX)
+	SUBQ         $0x00000001, R8
+	VMOVD        X0, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSS      X0, X0, X4
+	VMOVSS       unitF32AVX512<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Z6
+	VMOVSS       X5, 4(SP)
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X4, 4(CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z0
+
+join28:
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z4
+	VPERMPS      Z1, Z4, Z4
+	VMULPS       Z0, Z4, Z4
+	VFNMADD231PS Z1, Z4, Z2
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z4
+	VPERMPS      Z1, Z4, Z4
+	VMULPS       Z0, Z4, Z4
+	VFNMADD231PS Z1, Z4, Z3
+	ADDQ         DX, CX
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z0
+	VPERMPS      Z2, Z0, Z0
+	MOVL         $0x0000fffc, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special29
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X1, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, 8(SP)
+	VMULPS       Z5, Z2, Z4
+	VMOVUPS      Z4, K2, (CX)
+	VMOVSS       X1, 8(CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z0
+	JMP          join30
+
+special29:
+	VMOVSS       X0, 8(CX)
+	SUBQ         $0x00000002, R8
+	VMOVD        X0, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSS      X0, X0, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X1, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, 8(SP)
+	VMULPS       Z5, Z2, Z2
+	VMOVUPS      Z2, K2, (CX)
+	VMOVSS       X1, 8(CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z0
+
+join30:
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z1
+	VPERMPS      Z2, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFNMADD231PS Z2, Z1, Z3
+	ADDQ         DX, CX
+	VBROADCASTSS lane3F32AVX512<>+0(SB), Z0
+	VPERMPS      Z3, Z0, Z0
+	MOVL         $0x0000fff8, R10
+	KMOVW        R10, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, R10
+	SUBL         $0x00800000, R10
+	CMPL         R10, $0x7e000000
+	JCC          special31
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z2
+	VMOVSS       X1, 12(SP)
+	VMULPS       Z2, Z3, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X0, 12(CX)
+	JMP          join32
+
+special31:
+	VMOVSS       X0, 12(CX)
+	SUBQ         $0x00000003, R8
+	VMOVD        X0, R10
+	SUBL         $0x00000001, R10
+	CMPL         R10, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000003, R8
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z2
+	VMOVSS       X1, 12(SP)
+	VMULPS       Z2, Z3, Z3
+	VMOVUPS      Z3, K2, (CX)
+	VMOVSS       X0, 12(CX)
+
+join32:
+after7:
+	LEAQ (DI)(DX*4), DI
+	ADDQ $0x00000010, DI
+	ADDQ $0x00000010, R9
+	SUBQ $0x00000004, R8
+	JMP  rows2
+
+tail4:
+	CMPQ      R8, $0x00000003
+	JL        tail33
+	MOVQ      R8, CX
+	MOVQ      DI, SI
+	MOVQ      R9, DI
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      SI, CX
+	VMOVUPS.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z1
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	MOVQ      24(AX), CX
+	MOVQ      DI, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed35
+
+sum34:
+	VMOVUPS.Z    (DI), K1, Z3
+	VBROADCASTSS (R9), Z4
+	VFNMADD231PS Z3, Z4, Z0
+	VBROADCASTSS (R9)(BX*1), Z4
+	VFNMADD231PS Z3, Z4, Z1
+	VBROADCASTSS (R9)(BX*2), Z4
+	VFNMADD231PS Z3, Z4, Z2
+	ADDQ         DX, R9
+	ADDQ         DX, DI
+	DECQ         CX
+	JNZ          sum34
+
+summed35:
+	MOVQ         SI, CX
+	VBROADCASTSS lane0F32AVX512<>+0(SB), Z3
+	VPERMPS      Z0, Z3, Z3
+	VMOVD        X3, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special36
+	VSQRTSS      X3, X3, X4
+	VMOVSS       unitF32AVX512<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Z6
+	VMOVSS       X5, (SP)
+	VMULPS       Z6, Z0, Z5
+	VMOVUPS      Z5, K1, (CX)
+	VMOVSS       X4, (CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Z3
+	JMP          join37
+
+special36:
+	VMOVSS       X3, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVD        X3, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSS      X3, X3, X4
+	VMOVSS       unitF32AVX512<>+0(SB), X5
+	VDIVSS       X4, X5, X5
+	VBROADCASTSS X5, Z6
+	VMOVSS       X5, (SP)
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMOVSS       X4, (CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z3
+
+join37:
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z4
+	VPERMPS      Z0, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z0, Z4, Z1
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z4
+	VPERMPS      Z0, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VFNMADD231PS Z0, Z4, Z2
+	ADDQ         DX, CX
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z0
+	VPERMPS      Z1, Z0, Z0
+	MOVL         $0x0000fffe, BX
+	KMOVW        BX, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special38
+	VSQRTSS      X0, X0, X3
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, 4(SP)
+	VMULPS       Z5, Z1, Z4
+	VMOVUPS      Z4, K2, (CX)
+	VMOVSS       X3, 4(CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X3
+	VDIVSS       X0, X3, X3
+	VBROADCASTSS X3, Z0
+	JMP          join39
+
+special38:
+	VMOVSS       X0, 4(CX)
+	SUBQ         $0x00000001, R8
+	VMOVD        X0, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSS      X0, X0, X3
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, 4(SP)
+	VMULPS       Z5, Z1, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X3, 4(CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z0
+
+join39:
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z3
+	VPERMPS      Z1, Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VFNMADD231PS Z1, Z3, Z2
+	ADDQ         DX, CX
+	VBROADCASTSS lane2F32AVX512<>+0(SB), Z0
+	VPERMPS      Z2, Z0, Z0
+	MOVL         $0x0000fffc, DX
+	KMOVW        DX, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, DX
+	SUBL         $0x00800000, DX
+	CMPL         DX, $0x7e000000
+	JCC          special40
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z3
+	VMOVSS       X1, 8(SP)
+	VMULPS       Z3, Z2, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X0, 8(CX)
+	JMP          join41
+
+special40:
+	VMOVSS       X0, 8(CX)
+	SUBQ         $0x00000002, R8
+	VMOVD        X0, DX
+	SUBL         $0x00000001, DX
+	CMPL         DX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000002, R8
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z3
+	VMOVSS       X1, 8(SP)
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K2, (CX)
+	VMOVSS       X0, 8(CX)
+
+join41:
+	JMP rowsDone3
+
+tail33:
+	CMPQ      R8, $0x00000002
+	JL        tail42
+	MOVQ      R8, CX
+	MOVQ      DI, SI
+	MOVQ      R9, DI
+	MOVQ      $0x0000000000000001, R10
+	SHLQ      CL, R10
+	DECQ      R10
+	KMOVW     R10, K1
+	MOVQ      SI, CX
+	VMOVUPS.Z (CX), K1, Z0
+	ADDQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z1
+	MOVQ      24(AX), CX
+	MOVQ      DI, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed44
+
+sum43:
+	VMOVUPS.Z    (DI), K1, Z2
+	VBROADCASTSS (R9), Z3
+	VFNMADD231PS Z2, Z3, Z0
+	VBROADCASTSS (R9)(BX*1), Z3
+	VFNMADD231PS Z2, Z3, Z1
+	ADDQ         DX, R9
+	ADDQ         DX, DI
+	DECQ         CX
+	JNZ          sum43
+
+summed44:
+	MOVQ         SI, CX
+	VBROADCASTSS lane0F32AVX512<>+0(SB), Z2
+	VPERMPS      Z0, Z2, Z2
+	VMOVD        X2, BX
+	SUBL         $0x00800000, BX
+	CMPL         BX, $0x7e000000
+	JCC          special45
+	VSQRTSS      X2, X2, X3
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, (SP)
+	VMULPS       Z5, Z0, Z4
+	VMOVUPS      Z4, K1, (CX)
+	VMOVSS       X3, (CX)
+	VMOVSS       unitF32AVX512<>+0(SB), X3
+	VDIVSS       X2, X3, X3
+	VBROADCASTSS X3, Z2
+	JMP          join46
+
+special45:
+	VMOVSS       X2, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVD        X2, BX
+	SUBL         $0x00000001, BX
+	CMPL         BX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSS      X2, X2, X3
+	VMOVSS       unitF32AVX512<>+0(SB), X4
+	VDIVSS       X3, X4, X4
+	VBROADCASTSS X4, Z5
+	VMOVSS       X4, (SP)
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMOVSS       X3, (CX)
+	VBROADCASTSS unitF32AVX512<>+0(SB), Z2
+
+join46:
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z3
+	VPERMPS      Z0, Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VFNMADD231PS Z0, Z3, Z1
+	ADDQ         DX, CX
+	VBROADCASTSS lane1F32AVX512<>+0(SB), Z0
+	VPERMPS      Z1, Z0, Z0
+	MOVL         $0x0000fffe, DX
+	KMOVW        DX, K2
+	KANDW        K1, K2, K2
+	VMOVD        X0, DX
+	SUBL         $0x00800000, DX
+	CMPL         DX, $0x7e000000
+	JCC          special47
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X0, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, 4(SP)
+	VMULPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X0, 4(CX)
+	JMP          join48
+
+special47:
+	VMOVSS       X0, 4(CX)
+	SUBQ         $0x00000001, R8
+	VMOVD        X0, DX
+	SUBL         $0x00000001, DX
+	CMPL         DX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000001, R8
+	VSQRTSS      X0, X0, X0
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X0, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, 4(SP)
+	VMULPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K2, (CX)
+	VMOVSS       X0, 4(CX)
+
+join48:
+	JMP rowsDone3
+
+tail42:
+	CMPQ      R8, $0x00000001
+	JL        rowsDone3
+	MOVQ      R8, CX
+	MOVQ      DI, BX
+	MOVQ      R9, SI
+	MOVQ      $0x0000000000000001, DI
+	SHLQ      CL, DI
+	DECQ      DI
+	KMOVW     DI, K1
+	MOVQ      BX, CX
+	VMOVUPS.Z (CX), K1, Z0
+	MOVQ      24(AX), CX
+	MOVQ      R9, DI
+	SUBQ      R8, CX
+	TESTQ     CX, CX
+	JLE       summed50
+
+sum49:
+	VMOVUPS.Z    (SI), K1, Z1
+	VBROADCASTSS (DI), Z2
+	VFNMADD231PS Z1, Z2, Z0
+	ADDQ         DX, DI
+	ADDQ         DX, SI
+	DECQ         CX
+	JNZ          sum49
+
+summed50:
+	MOVQ         BX, CX
+	VBROADCASTSS lane0F32AVX512<>+0(SB), Z1
+	VPERMPS      Z0, Z1, Z1
+	VMOVD        X1, DX
+	SUBL         $0x00800000, DX
+	CMPL         DX, $0x7e000000
+	JCC          special51
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, (SP)
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMOVSS       X1, (CX)
+	JMP          join52
+
+special51:
+	VMOVSS       X1, (CX)
+	SUBQ         $0x00000000, R8
+	VMOVD        X1, DX
+	SUBL         $0x00000001, DX
+	CMPL         DX, $0x7f7fffff
+	JCC          fail1
+	ADDQ         $0x00000000, R8
+	VSQRTSS      X1, X1, X1
+	VMOVSS       unitF32AVX512<>+0(SB), X2
+	VDIVSS       X1, X2, X2
+	VBROADCASTSS X2, Z3
+	VMOVSS       X2, (SP)
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+	VMOVSS       X1, (CX)
+
+join52:
+rowsDone3:
+	MOVQ $0x00000000, 88(AX)
+	VZEROUPPER
+	RET
+
+fail1:
+	MOVQ 24(AX), CX
+	SUBQ R8, CX
+	INCQ CX
+	MOVQ CX, 88(AX)
+	VZEROUPPER
+	RET
+
+DATA lane0F32AVX512<>+0(SB)/4, $0x00000000
+GLOBL lane0F32AVX512<>(SB), RODATA|NOPTR, $4
+
+DATA lane1F32AVX512<>+0(SB)/4, $0x00000001
+GLOBL lane1F32AVX512<>(SB), RODATA|NOPTR, $4
+
+DATA lane2F32AVX512<>+0(SB)/4, $0x00000002
+GLOBL lane2F32AVX512<>(SB), RODATA|NOPTR, $4
+
+DATA lane3F32AVX512<>+0(SB)/4, $0x00000003
+GLOBL lane3F32AVX512<>(SB), RODATA|NOPTR, $4
+
+// func transposeDirectF64AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·transposeDirectF64AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 72(AX), BX
+	SHLQ $0x03, DX
+	SHLQ $0x03, BX
+	MOVQ 24(AX), SI
+	MOVQ (AX), DI
+	MOVQ 16(AX), R8
+
+rows1:
+	XORQ       R9, R9
+	CMPQ       SI, $0x00000001
+	CMOVQGT    DX, R9
+	MOVQ       R9, R10
+	LEAQ       (R9)(DX*1), CX
+	CMPQ       SI, $0x00000002
+	CMOVQGT    CX, R10
+	MOVQ       R10, R11
+	LEAQ       (R10)(DX*1), CX
+	CMPQ       SI, $0x00000003
+	CMOVQGT    CX, R11
+	MOVQ       32(AX), R14
+	MOVQ       DI, R12
+	MOVQ       R8, R13
+	MOVQ       80(AX), CX
+	MOVQ       24(AX), R15
+	SUBQ       SI, R15
+	CMPQ       CX, $0x01
+	JL         begin3
+	JG         upper4
+	SUBQ       R15, R14
+	MOVQ       R15, CX
+	SHLQ       $0x03, CX
+	ADDQ       CX, R12
+	MOVQ       R15, CX
+	IMULQ      BX, CX
+	ADDQ       CX, R13
+	CMPQ       R14, $0x00
+	JLE        end2
+	MOVQ       R14, CX
+	MOVQ       $0x00000004, R15
+	CMPQ       CX, R15
+	CMOVQGT    R15, CX
+	MOVQ       $0x0000000000000001, R15
+	SHLQ       CL, R15
+	DECQ       R15
+	KMOVW      R15, K1
+	VMOVUPD.Z  (R12), K1, Z0
+	VMOVUPD.Z  (R12)(R9*1), K1, Z1
+	VMOVUPD.Z  (R12)(R10*1), K1, Z2
+	VMOVUPD.Z  (R12)(R11*1), K1, Z3
+	MOVQ       SI, CX
+	MOVQ       $0x00000004, R15
+	CMPQ       CX, R15
+	CMOVQGT    R15, CX
+	MOVQ       $0x0000000000000001, R15
+	SHLQ       CL, R15
+	DECQ       R15
+	KMOVW      R15, K1
+	MOVQ       R13, R15
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y2
+	VPERM2F128 $0x20, Y1, Y4, Y5
+	VPERM2F128 $0x20, Y2, Y0, Y6
+	VPERM2F128 $0x31, Y1, Y4, Y4
+	VPERM2F128 $0x31, Y2, Y0, Y7
+	MOVQ       $0x00000001, CX
+	MOVQ       SI, BP
+	CMPQ       CX, BP
+	CMOVQLT    CX, BP
+	MOVQ       BP, CX
+	MOVQ       $0x0000000000000001, BP
+	SHLQ       CL, BP
+	DECQ       BP
+	KMOVW      BP, K1
+	VMOVUPD    Z5, K1, (R15)
+	CMPQ       R14, $0x00000001
+	JLE        edgeEnd5
+	ADDQ       BX, R15
+	MOVQ       $0x00000002, CX
+	MOVQ       SI, BP
+	CMPQ       CX, BP
+	CMOVQLT    CX, BP
+	MOVQ       BP, CX
+	MOVQ       $0x0000000000000001, BP
+	SHLQ       CL, BP
+	DECQ       BP
+	KMOVW      BP, K1
+	VMOVUPD    Z6, K1, (R15)
+	CMPQ       R14, $0x00000002
+	JLE        edgeEnd5
+	ADDQ       BX, R15
+	MOVQ       $0x00000003, CX
+	MOVQ       SI, BP
+	CMPQ       CX, BP
+	CMOVQLT    CX, BP
+	MOVQ       BP, CX
+	MOVQ       $0x0000000000000001, BP
+	SHLQ       CL, BP
+	DECQ       BP
+	KMOVW      BP, K1
+	VMOVUPD    Z4, K1, (R15)
+	CMPQ       R14, $0x00000003
+	JLE        edgeEnd5
+	ADDQ       BX, R15
+	MOVQ       $0x00000004, CX
+	MOVQ       SI, BP
+	CMPQ       CX, BP
+	CMOVQLT    CX, BP
+	MOVQ       BP, CX
+	MOVQ       $0x0000000000000001, BP
+	SHLQ       CL, BP
+	DECQ       BP
+	KMOVW      BP, K1
+	VMOVUPD    Z7, K1, (R15)
+
+edgeEnd5:
+	ADDQ $0x00000020, R12
+	LEAQ (R13)(BX*4), R13
+	SUBQ $0x00000004, R14
+	JMP  begin3
+
+upper4:
+	ADDQ    $0x00000004, R15
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+
+begin3:
+columns6:
+	CMPQ       R14, $0x00000004
+	JL         edge7
+	CMPQ       SI, $0x00000004
+	JL         edge7
+	VMOVUPD    (R12), Y0
+	VMOVUPD    (R12)(R9*1), Y1
+	VMOVUPD    (R12)(R10*1), Y2
+	VMOVUPD    (R12)(R11*1), Y3
+	MOVQ       R13, CX
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y5
+	VPERM2F128 $0x20, Y1, Y4, Y2
+	VPERM2F128 $0x20, Y5, Y0, Y3
+	VPERM2F128 $0x31, Y1, Y4, Y1
+	VPERM2F128 $0x31, Y5, Y0, Y0
+	VMOVUPD    Y2, (CX)
+	ADDQ       BX, CX
+	VMOVUPD    Y3, (CX)
+	ADDQ       BX, CX
+	VMOVUPD    Y1, (CX)
+	ADDQ       BX, CX
+	VMOVUPD    Y0, (CX)
+	LEAQ       (R13)(BX*4), R13
+	ADDQ       $0x00000020, R12
+	SUBQ       $0x00000004, R14
+	JMP        columns6
+
+edge7:
+	CMPQ       R14, $0x00
+	JLE        done8
+	MOVQ       R14, CX
+	MOVQ       $0x00000004, R15
+	CMPQ       CX, R15
+	CMOVQGT    R15, CX
+	MOVQ       $0x0000000000000001, R15
+	SHLQ       CL, R15
+	DECQ       R15
+	KMOVW      R15, K1
+	VMOVUPD.Z  (R12), K1, Z0
+	VMOVUPD.Z  (R12)(R9*1), K1, Z1
+	VMOVUPD.Z  (R12)(R10*1), K1, Z2
+	VMOVUPD.Z  (R12)(R11*1), K1, Z3
+	MOVQ       SI, CX
+	MOVQ       $0x00000004, R15
+	CMPQ       CX, R15
+	CMOVQGT    R15, CX
+	MOVQ       $0x0000000000000001, R15
+	SHLQ       CL, R15
+	DECQ       R15
+	KMOVW      R15, K1
+	MOVQ       R13, CX
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y2
+	VPERM2F128 $0x20, Y1, Y4, Y5
+	VPERM2F128 $0x20, Y2, Y0, Y6
+	VPERM2F128 $0x31, Y1, Y4, Y4
+	VPERM2F128 $0x31, Y2, Y0, Y7
+	VMOVUPD    Z5, K1, (CX)
+	CMPQ       R14, $0x00000001
+	JLE        edgeEnd9
+	ADDQ       BX, CX
+	VMOVUPD    Z6, K1, (CX)
+	CMPQ       R14, $0x00000002
+	JLE        edgeEnd9
+	ADDQ       BX, CX
+	VMOVUPD    Z4, K1, (CX)
+	CMPQ       R14, $0x00000003
+	JLE        edgeEnd9
+	ADDQ       BX, CX
+	VMOVUPD    Z7, K1, (CX)
+
+edgeEnd9:
+	ADDQ $0x00000020, R12
+	LEAQ (R13)(BX*4), R13
+	SUBQ $0x00000004, R14
+	JMP  columns6
+
+done8:
+	LEAQ (DI)(DX*4), DI
+	ADDQ $0x00000020, R8
+	SUBQ $0x00000004, SI
+	JG   rows1
+
+end2:
+	VZEROUPPER
+	RET
+
+// func transposeDirectF32AVX512(args *byte)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·transposeDirectF32AVX512(SB), $8-8
+	MOVQ args+0(FP), AX
+	MOVQ 48(AX), DX
+	MOVQ 72(AX), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	MOVQ 24(AX), SI
+	MOVQ (AX), DI
+	MOVQ 16(AX), R8
+
+rows1:
+	XORQ      R9, R9
+	CMPQ      SI, $0x00000001
+	CMOVQGT   DX, R9
+	MOVQ      R9, R10
+	LEAQ      (R9)(DX*1), CX
+	CMPQ      SI, $0x00000002
+	CMOVQGT   CX, R10
+	MOVQ      R10, R11
+	LEAQ      (R10)(DX*1), CX
+	CMPQ      SI, $0x00000003
+	CMOVQGT   CX, R11
+	MOVQ      32(AX), R14
+	MOVQ      DI, R12
+	MOVQ      R8, R13
+	MOVQ      80(AX), CX
+	MOVQ      24(AX), R15
+	SUBQ      SI, R15
+	CMPQ      CX, $0x01
+	JL        begin3
+	JG        upper4
+	SUBQ      R15, R14
+	MOVQ      R15, CX
+	SHLQ      $0x02, CX
+	ADDQ      CX, R12
+	MOVQ      R15, CX
+	IMULQ     BX, CX
+	ADDQ      CX, R13
+	CMPQ      R14, $0x00
+	JLE       end2
+	MOVQ      R14, CX
+	MOVQ      $0x00000004, R15
+	CMPQ      CX, R15
+	CMOVQGT   R15, CX
+	MOVQ      $0x0000000000000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K1
+	VMOVUPS.Z (R12), K1, Z0
+	VMOVUPS.Z (R12)(R9*1), K1, Z1
+	VMOVUPS.Z (R12)(R10*1), K1, Z2
+	VMOVUPS.Z (R12)(R11*1), K1, Z3
+	MOVQ      SI, CX
+	MOVQ      $0x00000004, R15
+	CMPQ      CX, R15
+	CMOVQGT   R15, CX
+	MOVQ      $0x0000000000000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K1
+	MOVQ      R13, R15
+	VUNPCKLPS X1, X0, X4
+	VUNPCKHPS X1, X0, X0
+	VUNPCKLPS X3, X2, X1
+	VUNPCKHPS X3, X2, X2
+	VUNPCKLPD X1, X4, X5
+	VUNPCKHPD X1, X4, X4
+	VUNPCKLPD X2, X0, X6
+	VUNPCKHPD X2, X0, X7
+	MOVQ      $0x00000001, CX
+	MOVQ      SI, BP
+	CMPQ      CX, BP
+	CMOVQLT   CX, BP
+	MOVQ      BP, CX
+	MOVQ      $0x0000000000000001, BP
+	SHLQ      CL, BP
+	DECQ      BP
+	KMOVW     BP, K1
+	VMOVUPS   Z5, K1, (R15)
+	CMPQ      R14, $0x00000001
+	JLE       edgeEnd5
+	ADDQ      BX, R15
+	MOVQ      $0x00000002, CX
+	MOVQ      SI, BP
+	CMPQ      CX, BP
+	CMOVQLT   CX, BP
+	MOVQ      BP, CX
+	MOVQ      $0x0000000000000001, BP
+	SHLQ      CL, BP
+	DECQ      BP
+	KMOVW     BP, K1
+	VMOVUPS   Z4, K1, (R15)
+	CMPQ      R14, $0x00000002
+	JLE       edgeEnd5
+	ADDQ      BX, R15
+	MOVQ      $0x00000003, CX
+	MOVQ      SI, BP
+	CMPQ      CX, BP
+	CMOVQLT   CX, BP
+	MOVQ      BP, CX
+	MOVQ      $0x0000000000000001, BP
+	SHLQ      CL, BP
+	DECQ      BP
+	KMOVW     BP, K1
+	VMOVUPS   Z6, K1, (R15)
+	CMPQ      R14, $0x00000003
+	JLE       edgeEnd5
+	ADDQ      BX, R15
+	MOVQ      $0x00000004, CX
+	MOVQ      SI, BP
+	CMPQ      CX, BP
+	CMOVQLT   CX, BP
+	MOVQ      BP, CX
+	MOVQ      $0x0000000000000001, BP
+	SHLQ      CL, BP
+	DECQ      BP
+	KMOVW     BP, K1
+	VMOVUPS   Z7, K1, (R15)
+
+edgeEnd5:
+	ADDQ $0x00000010, R12
+	LEAQ (R13)(BX*4), R13
+	SUBQ $0x00000004, R14
+	JMP  begin3
+
+upper4:
+	ADDQ    $0x00000004, R15
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+
+begin3:
+columns6:
+	CMPQ      R14, $0x00000004
+	JL        edge7
+	CMPQ      SI, $0x00000004
+	JL        edge7
+	VMOVUPS   (R12), X0
+	VMOVUPS   (R12)(R9*1), X1
+	VMOVUPS   (R12)(R10*1), X2
+	VMOVUPS   (R12)(R11*1), X3
+	MOVQ      R13, CX
+	VUNPCKLPS X1, X0, X4
+	VUNPCKHPS X1, X0, X0
+	VUNPCKLPS X3, X2, X1
+	VUNPCKHPS X3, X2, X3
+	VUNPCKLPD X1, X4, X2
+	VUNPCKHPD X1, X4, X1
+	VUNPCKLPD X3, X0, X4
+	VUNPCKHPD X3, X0, X0
+	VMOVUPS   X2, (CX)
+	ADDQ      BX, CX
+	VMOVUPS   X1, (CX)
+	ADDQ      BX, CX
+	VMOVUPS   X4, (CX)
+	ADDQ      BX, CX
+	VMOVUPS   X0, (CX)
+	LEAQ      (R13)(BX*4), R13
+	ADDQ      $0x00000010, R12
+	SUBQ      $0x00000004, R14
+	JMP       columns6
+
+edge7:
+	CMPQ      R14, $0x00
+	JLE       done8
+	MOVQ      R14, CX
+	MOVQ      $0x00000004, R15
+	CMPQ      CX, R15
+	CMOVQGT   R15, CX
+	MOVQ      $0x0000000000000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K1
+	VMOVUPS.Z (R12), K1, Z0
+	VMOVUPS.Z (R12)(R9*1), K1, Z1
+	VMOVUPS.Z (R12)(R10*1), K1, Z2
+	VMOVUPS.Z (R12)(R11*1), K1, Z3
+	MOVQ      SI, CX
+	MOVQ      $0x00000004, R15
+	CMPQ      CX, R15
+	CMOVQGT   R15, CX
+	MOVQ      $0x0000000000000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K1
+	MOVQ      R13, CX
+	VUNPCKLPS X1, X0, X4
+	VUNPCKHPS X1, X0, X0
+	VUNPCKLPS X3, X2, X1
+	VUNPCKHPS X3, X2, X2
+	VUNPCKLPD X1, X4, X5
+	VUNPCKHPD X1, X4, X4
+	VUNPCKLPD X2, X0, X6
+	VUNPCKHPD X2, X0, X7
+	VMOVUPS   Z5, K1, (CX)
+	CMPQ      R14, $0x00000001
+	JLE       edgeEnd9
+	ADDQ      BX, CX
+	VMOVUPS   Z4, K1, (CX)
+	CMPQ      R14, $0x00000002
+	JLE       edgeEnd9
+	ADDQ      BX, CX
+	VMOVUPS   Z6, K1, (CX)
+	CMPQ      R14, $0x00000003
+	JLE       edgeEnd9
+	ADDQ      BX, CX
+	VMOVUPS   Z7, K1, (CX)
+
+edgeEnd9:
+	ADDQ $0x00000010, R12
+	LEAQ (R13)(BX*4), R13
+	SUBQ $0x00000004, R14
+	JMP  columns6
+
+done8:
+	LEAQ (DI)(DX*4), DI
+	ADDQ $0x00000010, R8
+	SUBQ $0x00000004, SI
+	JG   rows1
+
+end2:
+	VZEROUPPER
+	RET
+
 // func copyAF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·copyAF64AVX512(SB), $0-8

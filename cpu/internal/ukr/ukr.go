@@ -81,6 +81,25 @@ type Kernels[T Float] struct {
 	// B₁, which become X₁. The other fields are not used.
 	Trsm func(*Tile[T])
 
+	// The kernels on matrices as they lie; see Direct. Fields that are not
+	// named are not used, but for C, M and Ldc.
+	//
+	// GemmDirect is C ← α A B + β C, A M × K and C M × N, and SyrkDirect the
+	// same on the triangle of C that Part names. With β = 0, C is not read.
+	GemmDirect, SyrkDirect func(*Direct[T])
+	// TrsmDirect is C ← α L⁻¹ C and TrmmDirect is C ← α L C for the lower
+	// triangle L of A, M × M, and C M × N. With Flag ≠ 0 the diagonal counts as
+	// ones. What lies above it is not read.
+	TrsmDirect, TrmmDirect func(*Direct[T])
+	// PotrfDirect factors C, M × M, of which it reads and writes the upper
+	// triangle: C = UᵀU. Flag becomes 0, or 1 plus the index of a pivot that is
+	// not positive and finite, which then stands in C's diagonal.
+	PotrfDirect func(*Direct[T])
+	// TransposeDirect is C ← Aᵀ for A M × N with columns 1 apart, or, with
+	// Part, on that triangle of C; of the upper one up to three elements left
+	// of the diagonal become undefined.
+	TransposeDirect func(*Direct[T])
+
 	// Affine is x ← A·x + B; Add is x ← x + y; Mul is x ← x·y, Y may be X;
 	// Sqrt is x ← √max(x, 0). A NaN stays one.
 	Affine, Add, Mul, Sqrt func(*Span[T])
@@ -200,7 +219,12 @@ func genericKernels[T Float]() Kernels[T] {
 		SqDist:  tileGeneric[T, squaredDifference[T]],
 		L1:      tileGeneric[T, absoluteDifference[T]],
 		Trsm:    trsmGeneric[T],
-		Affine:  affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
+
+		GemmDirect: gemmDirectGeneric[T], SyrkDirect: gemmDirectGeneric[T],
+		TrsmDirect: trsmDirectGeneric[T], TrmmDirect: trmmDirectGeneric[T],
+		PotrfDirect: potrfDirectGeneric[T], TransposeDirect: transposeDirectGeneric[T],
+
+		Affine: affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Log: logGeneric[T], Pow: powGeneric[T], Tanh: tanhGeneric[T],
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],

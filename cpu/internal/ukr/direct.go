@@ -1,0 +1,162 @@
+package ukr
+
+import "math"
+
+// Direct is the argument of the micro-kernels that work on matrices as they
+// lie, for problems so small that packing would cost more than it saves.
+// Element (i, p) of A is Ars·i + Acs·p elements from where A points; rows of B
+// and C are Ldb and Ldc apart and each in one piece. Any distance may be
+// negative. Nothing outside the matrices is read or written.
+//
+// The field order is known to tools/asmgen.
+type Direct[T Float] struct {
+	A, B, C  *T
+	M, N, K  int
+	Ars, Acs int
+	Ldb, Ldc int
+	Part     Part
+	Flag     int
+	Alpha    T
+	Beta     T
+}
+
+// Part is a part of a matrix.
+type Part int
+
+// The whole of it, or a triangle with the diagonal.
+const (
+	Whole Part = iota
+	Lower
+	Upper
+)
+
+// columns is the range of columns of row i, of n, that are in the part.
+func (p Part) columns(i, n int) (from, to int) {
+	switch p {
+	case Lower:
+		return 0, min(i+1, n)
+	case Upper:
+		return min(i, n), n
+	}
+	return 0, n
+}
+
+// The portable kernels.
+
+func gemmDirectGeneric[T Float](d *Direct[T]) {
+	for i := range d.M {
+		from, to := d.Part.columns(i, d.N)
+		if from == to {
+			continue
+		}
+		c := at(d.C, i*d.Ldc+from, to-from)
+		// Four products at a time go through C once.
+		for j := range c {
+			if d.Beta == 0 {
+				c[j] = 0
+			} else {
+				c[j] *= d.Beta
+			}
+		}
+		p := 0
+		for ; p+4 <= d.K; p += 4 {
+			a0, a1 := d.Alpha*d.a(i, p), d.Alpha*d.a(i, p+1)
+			a2, a3 := d.Alpha*d.a(i, p+2), d.Alpha*d.a(i, p+3)
+			b0, b1 := at(d.B, p*d.Ldb+from, len(c)), at(d.B, (p+1)*d.Ldb+from, len(c))
+			b2, b3 := at(d.B, (p+2)*d.Ldb+from, len(c)), at(d.B, (p+3)*d.Ldb+from, len(c))
+			for j := range c {
+				c[j] += a0*b0[j] + a1*b1[j] + (a2*b2[j] + a3*b3[j])
+			}
+		}
+		for ; p < d.K; p++ {
+			addMultiple(c, d.Alpha*d.a(i, p), at(d.B, p*d.Ldb+from, len(c)))
+		}
+	}
+}
+
+func trsmDirectGeneric[T Float](d *Direct[T]) {
+	for i := range d.M {
+		x := at(d.C, i*d.Ldc, d.N)
+		if d.Alpha != 1 {
+			for j := range x {
+				x[j] *= d.Alpha
+			}
+		}
+		for p := range i {
+			addMultiple(x, -d.a(i, p), at(d.C, p*d.Ldc, d.N))
+		}
+		if d.Flag != 0 {
+			continue
+		}
+		pivot := d.a(i, i)
+		inverse := 1 / pivot
+		divide := math.IsInf(float64(inverse), 0)
+		for j := range x {
+			if divide {
+				x[j] /= pivot
+			} else {
+				x[j] *= inverse
+			}
+		}
+	}
+}
+
+func trmmDirectGeneric[T Float](d *Direct[T]) {
+	for i := d.M - 1; i >= 0; i-- {
+		x := at(d.C, i*d.Ldc, d.N)
+		factor := d.Alpha
+		if d.Flag == 0 {
+			factor *= d.a(i, i)
+		}
+		for j := range x {
+			x[j] *= factor
+		}
+		for p := range i {
+			addMultiple(x, d.Alpha*d.a(i, p), at(d.C, p*d.Ldc, d.N))
+		}
+	}
+}
+
+func potrfDirectGeneric[T Float](d *Direct[T]) {
+	d.Flag = 0
+	for i := range d.M {
+		u := at(d.C, i*d.Ldc+i, d.M-i)
+		for p := range i {
+			above := at(d.C, p*d.Ldc+i, d.M-i)
+			addMultiple(u, -above[0], above)
+		}
+		if !(u[0] > 0) || math.IsInf(float64(u[0]), 1) {
+			d.Flag = i + 1
+			return
+		}
+		pivot := T(math.Sqrt(float64(u[0])))
+		u[0] = pivot
+		inverse := 1 / pivot
+		for j := range u[1:] {
+			u[j+1] *= inverse
+		}
+	}
+}
+
+func transposeDirectGeneric[T Float](d *Direct[T]) {
+	for j := range d.N { // rows of C
+		from, to := d.Part.columns(j, d.M)
+		if from == to {
+			continue
+		}
+		c := at(d.C, j*d.Ldc+from, to-from)
+		for i := range c {
+			c[i] = at(d.A, (from+i)*d.Ars+j, 1)[0]
+		}
+	}
+}
+
+// a is element (i, p) of A.
+func (d *Direct[T]) a(i, p int) T { return at(d.A, i*d.Ars+p*d.Acs, 1)[0] }
+
+// addMultiple is y ← y + a·x.
+func addMultiple[T Float](y []T, a T, x []T) {
+	for j, v := range x {
+		y[j] += a * v
+	}
+}

@@ -1,0 +1,298 @@
+package ukr
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// The kernels on matrices as they lie are compared with the definition, exactly:
+// the data are small integers. Every m and n around the tiles, every triangle,
+// padded and negative distances, and sentinels around and between the rows.
+
+func TestDirect(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testDirect(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testDirect(t, tier.F32) })
+	})
+}
+
+func testDirect[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 13
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for m := 1; m <= 13; m++ {
+		for n := 1; n <= 2*k.NR+1; n++ {
+			checkGemmDirect(t, k, rng, m, n, Whole)
+			checkTriangleDirect(t, k, rng, m, n)
+			checkTransposeDirect(t, k, rng, m, n, Whole)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	for n := 1; n <= 2*k.NR+9; n++ {
+		for _, part := range []Part{Lower, Upper} {
+			checkGemmDirect(t, k, rng, n, n, part)
+			checkTransposeDirect(t, k, rng, n, n, part)
+		}
+		checkPotrfDirect(t, k, rng, n)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// guarded is a rows × cols matrix inside a slice of sentinels; its rows may lie
+// in reverse order.
+type guarded[T Float] struct {
+	data           []T
+	off, rs        int
+	rows, cols, ld int
+}
+
+const sentinel = 12345
+
+func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, of func(i, j int) T) guarded[T] {
+	const margin = 9
+	ld := cols + rng.IntN(4)
+	g := guarded[T]{data: make([]T, 2*margin+rows*ld), off: margin, rs: ld, rows: rows, cols: cols}
+	for i := range g.data {
+		g.data[i] = sentinel
+	}
+	if reverse {
+		g.off, g.rs = margin+(rows-1)*ld, -ld
+	}
+	for i := range rows {
+		for j := range cols {
+			*g.at(i, j) = of(i, j)
+		}
+	}
+	return g
+}
+
+func (g guarded[T]) at(i, j int) *T { return &g.data[g.off+i*g.rs+j] }
+
+// same fails unless g is before but for its elements in the part, which are
+// want's.
+func (g guarded[T]) same(t *testing.T, what string, before guarded[T], part Part, want func(i, j int) T) {
+	t.Helper()
+	expected := slices.Clone(before.data)
+	for i := range g.rows {
+		from, to := part.columns(i, g.cols)
+		for j := from; j < to; j++ {
+			expected[g.off+i*g.rs+j] = want(i, j)
+		}
+	}
+	for x, v := range expected {
+		if g.data[x] != v && (v == v || g.data[x] == g.data[x]) {
+			t.Errorf("%s, %d × %d: element %d is %v, want %v", what, g.rows, g.cols, x-g.off, g.data[x], v)
+			return
+		}
+	}
+}
+
+func (g guarded[T]) clone() guarded[T] {
+	g.data = slices.Clone(g.data)
+	return g
+}
+
+func anyInteger[T Float](rng *rand.Rand) func(i, j int) T {
+	return func(i, j int) T { return T(rng.IntN(17) - 8) }
+}
+
+func checkGemmDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int, part Part) {
+	depth := rng.IntN(10)
+	if depth == 9 {
+		depth = 33
+	}
+	alpha, beta := []T{1, -1, 2}[rng.IntN(3)], []T{0, 1, -3}[rng.IntN(3)]
+	transposed := rng.IntN(2) == 0
+	rows, cols := m, depth
+	if transposed {
+		rows, cols = depth, m
+	}
+	a := newGuarded(rng, rows, cols, false, anyInteger[T](rng))
+	entry := func(i, p int) T {
+		if transposed {
+			i, p = p, i
+		}
+		return *a.at(i, p)
+	}
+	b := newGuarded(rng, depth, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	before := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	if beta == 0 {
+		for i := range m {
+			for j := range n {
+				*before.at(i, j) = T(math.NaN())
+			}
+		}
+	}
+	after := before.clone()
+	d := &Direct[T]{C: after.at(0, 0), M: m, N: n, K: depth, Ars: a.rs, Acs: 1, Ldb: b.rs, Ldc: after.rs, Alpha: alpha, Beta: beta, Part: part}
+	if depth > 0 {
+		d.A, d.B = a.at(0, 0), b.at(0, 0)
+	} else {
+		d.A, d.B = &a.data[0], &b.data[0]
+	}
+	if transposed {
+		d.Ars, d.Acs = 1, a.rs
+	}
+	if part == Whole {
+		k.GemmDirect(d)
+	} else {
+		k.SyrkDirect(d)
+	}
+	after.same(t, "gemm", before, part, func(i, j int) T {
+		var sum T
+		for p := range depth {
+			sum += entry(i, p) * *b.at(p, j)
+		}
+		sum *= alpha
+		if beta != 0 {
+			sum += beta * *before.at(i, j)
+		}
+		return sum
+	})
+}
+
+// checkTriangleDirect multiplies by a triangle and solves with it. Its diagonal
+// is of powers of two, so that both are exact; the other triangle is NaN.
+func checkTriangleDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int) {
+	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
+	values := newGuarded(rng, m, m, false, func(i, j int) T {
+		switch {
+		case i == j && unit || i < j:
+			return T(math.NaN())
+		case i == j:
+			return []T{2, -1, 0.5}[rng.IntN(3)]
+		}
+		return T(rng.IntN(3) - 1)
+	})
+	a := newGuarded(rng, m, m, reverse, func(i, j int) T {
+		if transposed {
+			i, j = j, i
+		}
+		return *values.at(i, j)
+	})
+	d := &Direct[T]{A: a.at(0, 0), M: m, N: n, Ars: a.rs, Acs: 1, Alpha: 2}
+	if transposed {
+		d.Ars, d.Acs = 1, a.rs
+	}
+	if unit {
+		d.Flag = 1
+	}
+	before := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	product := before.clone()
+	d.C, d.Ldc = product.at(0, 0), product.rs
+	k.TrmmDirect(d)
+	product.same(t, "trmm", before, Whole, func(i, j int) T {
+		sum := *before.at(i, j)
+		if !unit {
+			sum *= *values.at(i, i)
+		}
+		for p := range i {
+			sum += *values.at(i, p) * *before.at(p, j)
+		}
+		return 2 * sum
+	})
+	solution := product.clone()
+	d.C, d.Alpha = solution.at(0, 0), 0.5
+	k.TrsmDirect(d)
+	solution.same(t, "trsm", product, Whole, func(i, j int) T { return *before.at(i, j) })
+}
+
+func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int, part Part) {
+	a := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	before := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
+	after := before.clone()
+	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: after.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: after.rs, Part: part})
+	if part == Upper { // what is undefined
+		for i := range n {
+			for j := max(i-3, 0); j < i; j++ {
+				*after.at(i, j) = *before.at(i, j)
+			}
+		}
+	}
+	after.same(t, "transpose", before, part, func(i, j int) T { return *a.at(j, i) })
+}
+
+// checkPotrfDirect factors UᵀU for an integer U with powers of four on the
+// diagonal of no rounding, and a matrix whose pivot fails.
+func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int) {
+	u := newGuarded(rng, n, n, false, func(i, j int) T {
+		switch {
+		case i == j:
+			return []T{1, 2, 0.5}[rng.IntN(3)]
+		case i > j:
+			return T(math.NaN())
+		}
+		return T(rng.IntN(3) - 1)
+	})
+	a := u.clone()
+	for i := range n {
+		for j := i; j < n; j++ {
+			var sum T
+			for p := range i + 1 {
+				sum += *u.at(p, i) * *u.at(p, j)
+			}
+			*a.at(i, j) = sum
+		}
+	}
+	got := a.clone()
+	d := &Direct[T]{C: got.at(0, 0), M: n, Ldc: got.rs, Flag: -1}
+	k.PotrfDirect(d)
+	if d.Flag != 0 {
+		t.Errorf("potrf, %d: pivot %d of %v is refused", n, d.Flag-1, *got.at(d.Flag-1, d.Flag-1))
+		return
+	}
+	got.same(t, "potrf", a, Upper, func(i, j int) T { return *u.at(i, j) })
+
+	bad := rng.IntN(n)
+	less := *u.at(bad, bad) * *u.at(bad, bad)
+	for _, value := range []T{-3, 0, T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1))} {
+		got := a.clone()
+		*got.at(bad, bad) += value - less
+		d := &Direct[T]{C: got.at(0, 0), M: n, Ldc: got.rs}
+		k.PotrfDirect(d)
+		if d.Flag != bad+1 || *got.at(bad, bad) != value && value == value {
+			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and %v is left", n, value, bad, d.Flag, *got.at(bad, bad))
+		}
+	}
+}
+
+// TestTrsmDirectTiny divides by numbers whose inverse is out of range.
+func TestTrsmDirectTiny(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		a, x := []float64{0x1p-1074}, []float64{0x1p-1070, 0, math.NaN()}
+		tier.F64.TrsmDirect(&Direct[float64]{A: &a[0], C: &x[0], M: 1, N: 3, Ars: 1, Acs: 1, Ldc: 3, Alpha: 1})
+		if x[0] != 16 || x[1] != 0 || x[2] == x[2] {
+			t.Errorf("divided by 0x1p-1074: %v", x)
+		}
+		b, y := []float32{0x1p-149}, []float32{0x1p-145, 0, float32(math.NaN())}
+		tier.F32.TrsmDirect(&Direct[float32]{A: &b[0], C: &y[0], M: 1, N: 3, Ars: 1, Acs: 1, Ldc: 3, Alpha: 1})
+		if y[0] != 16 || y[1] != 0 || y[2] == y[2] {
+			t.Errorf("divided by 0x1p-149: %v", y)
+		}
+	})
+}
+
+// TestDirectLayout holds the offsets that tools/asmgen uses.
+func TestDirectLayout(t *testing.T) {
+	var d Direct[float64]
+	var f Direct[float32]
+	for i, got := range []uintptr{
+		unsafe.Offsetof(d.A), unsafe.Offsetof(d.B), unsafe.Offsetof(d.C), unsafe.Offsetof(d.M), unsafe.Offsetof(d.N),
+		unsafe.Offsetof(d.K), unsafe.Offsetof(d.Ars), unsafe.Offsetof(d.Acs), unsafe.Offsetof(d.Ldb), unsafe.Offsetof(d.Ldc),
+		unsafe.Offsetof(d.Part), unsafe.Offsetof(d.Flag), unsafe.Offsetof(d.Alpha), unsafe.Offsetof(d.Beta),
+	} {
+		if want := uintptr(8 * i); unsafe.Sizeof(uintptr(0)) == 8 && got != want {
+			t.Errorf("field %d is at offset %d, the assembly reads %d", i, got, want)
+		}
+	}
+	if unsafe.Sizeof(uintptr(0)) == 8 && unsafe.Offsetof(f.Beta) != 100 {
+		t.Errorf("float32: Beta is at offset %d, the assembly reads 100", unsafe.Offsetof(f.Beta))
+	}
+}

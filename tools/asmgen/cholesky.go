@@ -1,0 +1,317 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// potrfDirect emits A = UᵀU on the upper triangle, four rows at a time: the
+// rows lose what the rows above give them, then the square on the diagonal is
+// factored and the rest of the rows solved with it.
+func (e *emitter) potrfDirect() {
+	args := e.args()
+	ld := e.field(args, offDirectLdc)
+	e.scale(ld)
+	// The rows above are read as columns of Uᵀ.
+	s := strides{e.GP64(), e.GP64(), ld}
+	e.MOVQ(operand.U32(e.size()), s.rs)
+	e.MOVQ(operand.U32(3*e.size()), s.rs3)
+	d, m := e.field(args, offDirectC), e.field(args, offDirectM)
+	top := e.GP64() // the first row's element above d
+	e.MOVQ(d, top)
+	inverses := e.AllocLocal(8 * directRows)
+	fail := e.label("fail")
+	e.forRows(m, func(rows int) {
+		n, c, b := e.GP64(), e.GP64(), e.GP64()
+		e.MOVQ(m, n)
+		e.MOVQ(d, c)
+		e.MOVQ(top, b)
+		// The panel on the diagonal; with fewer than four rows it is the last.
+		if rows < directRows {
+			e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
+			return
+		}
+		wide, narrow, after := e.label("wide"), e.label("narrow"), e.label("after")
+		e.CMPQ(n, operand.U32(e.lanes()))
+		e.JLE(operand.LabelRef(narrow))
+		e.factorPanel(args, rows, e.nv, s, top, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses, fail)
+		e.SUBQ(operand.U32(e.nr()), n)
+		e.JLE(operand.LabelRef(after))
+		e.Label(wide)
+		e.ADDQ(operand.U32(e.nr()*e.size()), b)
+		e.ADDQ(operand.U32(e.nr()*e.size()), c)
+		last := e.label("last")
+		e.CMPQ(n, operand.U32(e.lanes()))
+		e.JLE(operand.LabelRef(last))
+		e.solvePanel(args, rows, e.nv, s, top, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses)
+		e.SUBQ(operand.U32(e.nr()), n)
+		e.JG(operand.LabelRef(wide))
+		e.JMP(operand.LabelRef(after))
+		e.Label(last)
+		e.solvePanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses)
+		e.JMP(operand.LabelRef(after))
+		e.Label(narrow)
+		e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
+		e.Label(after)
+		e.LEAQ(operand.Mem{Base: d, Index: ld, Scale: 4}, d)
+		e.ADDQ(operand.U32(directRows*e.size()), d)
+		e.ADDQ(operand.U32(directRows*e.size()), top)
+	})
+	e.MOVQ(operand.U32(0), operand.Mem{Base: args, Disp: offDirectFlag})
+	e.VZEROUPPER()
+	e.RET()
+	e.Label(fail)
+	// m counts the rows from the pivot on.
+	order := e.field(args, offDirectM)
+	e.SUBQ(m, order)
+	e.INCQ(order)
+	e.MOVQ(order, operand.Mem{Base: args, Disp: offDirectFlag})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// atMost is n, but not more than limit.
+func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
+	least, most := e.GP64(), e.GP64()
+	e.MOVQ(n, least)
+	e.MOVQ(operand.U32(limit), most)
+	e.CMPQ(least, most)
+	e.CMOVQGT(most, least)
+	return least
+}
+
+// reduced is rows of A, from c on, less what the rows above b give them.
+func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
+	acc := e.tileOf(rows, nv)
+	row := e.GP64()
+	e.MOVQ(c, row)
+	for r := range acc {
+		for v, x := range acc[r] {
+			e.loadMasked(mask, v, e.at(row, v*e.lanes()), x)
+		}
+		if r+1 < rows {
+			e.ADDQ(s.cs, row)
+		}
+	}
+	pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectM)
+	e.MOVQ(top, pa)
+	e.MOVQ(b, pb)
+	e.SUBQ(m, k)
+	e.sumDirect(false, acc, s, pa, pb, k, s.cs, mask)
+	return acc
+}
+
+// factorPanel emits the panel that the diagonal crosses. At d lies its first
+// element, which is c's. It jumps to fail with the pivot stored and m reduced to
+// the rows from there on.
+//
+// The rows below lose a row times its elements over the pivot: no square root
+// stands between one pivot and the next.
+func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
+	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
+	row := e.GP64()
+	e.MOVQ(c, row)
+	for r := range acc {
+		pivot := e.lane(acc[r][0], r)
+		at, kept := e.at(row, r), inverses
+		kept.Disp += r * e.size()
+		right := e.rightOf(mask, r)
+		special, join := e.label("special"), e.label("join")
+		from, to := e.normal()
+		e.jumpUnlessWithin(pivot, from, to, special)
+
+		root, overRoot, overPivot, by := e.scalar(), e.scalar(), e.vec(), e.vec()
+		e.scalarSqrt(pivot, root)
+		e.scalarInverse(root, overRoot)
+		e.broadcast(overRoot, by)
+		e.storeScalar(overRoot, kept)
+		scaled := e.vecs(nv)
+		for v, x := range acc[r] {
+			e.mul(x, by, scaled[v])
+		}
+		for v, x := range scaled {
+			e.storeMasked(right, v, x, e.at(row, v*e.lanes()))
+		}
+		e.storeScalar(root, at)
+		if r+1 < rows {
+			inverse := e.scalar()
+			e.scalarInverse(pivot, inverse)
+			e.broadcast(inverse, overPivot)
+		}
+		e.JMP(operand.LabelRef(join))
+
+		e.Label(special) // the inverse may be out of range
+		e.storeScalar(pivot.AsX().(reg.VecVirtual), at)
+		e.SUBQ(operand.U32(r), m)
+		from, to = e.finite()
+		e.jumpUnlessWithin(pivot, from, to, fail)
+		e.ADDQ(operand.U32(r), m)
+		e.scalarSqrt(pivot, root)
+		e.scalarInverse(root, overRoot)
+		e.broadcast(overRoot, by)
+		e.storeScalar(overRoot, kept)
+		for v, x := range acc[r] {
+			e.mul(x, by, x)
+			e.storeMasked(right, v, x, e.at(row, v*e.lanes()))
+		}
+		e.storeScalar(root, at)
+		if r+1 < rows {
+			e.broadcast(e.constant("unit", 1, func(int) uint64 { return e.bits(1) }), overPivot)
+		}
+
+		e.Label(join)
+		for below := r + 1; below < rows; below++ {
+			factor := e.lane(acc[r][0], below)
+			e.mul(factor, overPivot, factor)
+			for v := range acc[below] {
+				e.fnma231(factor, acc[r][v], acc[below][v])
+			}
+		}
+		if r+1 < rows {
+			e.ADDQ(s.cs, row)
+		}
+	}
+}
+
+// jumpUnlessWithin jumps unless the first element of x is, as an integer, from
+// one number to less than another.
+func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label string) {
+	bits := e.GP64()
+	name := fmt.Sprintf("%x", from)
+	if e.double() {
+		e.VMOVQ(x.AsX(), bits)
+		e.SUBQ(e.constant("from"+name, 1, func(int) uint64 { return from }), bits)
+		e.CMPQ(bits, e.constant("within"+name, 1, func(int) uint64 { return to - from }))
+	} else {
+		e.VMOVD(x.AsX(), bits.As32())
+		e.SUBL(operand.U32(from), bits.As32())
+		e.CMPL(bits.As32(), operand.U32(to-from))
+	}
+	e.JCC(operand.LabelRef(label))
+}
+
+// normal and finite are the positive numbers, as integers, whose inverse is
+// normal too, and all that are finite.
+func (e *emitter) normal() (from, to uint64) {
+	if e.double() {
+		return 1 << 52, 2045 << 52
+	}
+	return 1 << 23, 253 << 23
+}
+
+func (e *emitter) finite() (from, to uint64) {
+	if e.double() {
+		return 1, 0x7ff << 52
+	}
+	return 1, 0xff << 23
+}
+
+// The scalar operations are on the first element of a register.
+
+func (e *emitter) scalar() reg.VecVirtual { return e.XMM() }
+
+func (e *emitter) scalarSqrt(x, root reg.VecVirtual) {
+	if e.double() {
+		e.VSQRTSD(x.AsX(), x.AsX(), root)
+		return
+	}
+	e.VSQRTSS(x.AsX(), x.AsX(), root)
+}
+
+// scalarInverse is 1/x; x may be in memory.
+func (e *emitter) scalarInverse(x operand.Op, inverse reg.VecVirtual) {
+	if v, ok := x.(reg.VecVirtual); ok {
+		x = v.AsX()
+	}
+	one := e.constant("unit", 1, func(int) uint64 { return e.bits(1) })
+	if e.double() {
+		e.VMOVSD(one, inverse)
+		e.VDIVSD(x, inverse, inverse)
+		return
+	}
+	e.VMOVSS(one, inverse)
+	e.VDIVSS(x, inverse, inverse)
+}
+
+func (e *emitter) storeScalar(x reg.VecVirtual, to operand.Mem) {
+	if e.double() {
+		e.VMOVSD(x, to)
+		return
+	}
+	e.VMOVSS(x, to)
+}
+
+// solvePanel emits a panel right of the square on the diagonal, at d.
+func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem) {
+	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
+	row, pivot := e.GP64(), e.GP64()
+	e.MOVQ(c, row)
+	e.MOVQ(d, pivot)
+	for r := range acc {
+		by := e.vec()
+		kept := inverses
+		kept.Disp += r * e.size()
+		e.broadcast(kept, by)
+		for v, x := range acc[r] {
+			e.mul(x, by, x)
+			e.storeMasked(mask, v, x, e.at(row, v*e.lanes()))
+		}
+		for below := r + 1; below < rows; below++ {
+			e.addProduct(false, e.at(pivot, below), acc[r], acc[below])
+		}
+		if r+1 < rows {
+			e.ADDQ(s.cs, row)
+			e.ADDQ(s.cs, pivot)
+		}
+	}
+}
+
+// rightOf is the mask without its first r < 4 columns.
+func (e *emitter) rightOf(mask columnMask, r int) columnMask {
+	if r == 0 {
+		return mask
+	}
+	m := columnMask{}
+	if e.masks {
+		bits, k := e.GP32(), e.K()
+		e.MOVL(operand.U32(0xffff<<r&0xffff), bits)
+		e.KMOVW(bits, k)
+		e.KANDW(mask.k[0], k, k)
+		m.k = append([]reg.OpmaskVirtual{k}, mask.k[1:]...)
+		return m
+	}
+	x := e.vec()
+	name := []string{"", "but1", "but2", "but3"}[r]
+	e.VANDPS(e.constant(name, e.lanes(), func(i int) uint64 {
+		if i < r {
+			return 0
+		}
+		return 1<<64 - 1
+	}), mask.v[0], x)
+	m.v = append([]reg.VecVirtual{x}, mask.v[1:]...)
+	return m
+}
+
+// lane is a vector full of lane i < 4 of x.
+func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
+	to := e.vec()
+	switch {
+	case e.double() && !e.masks:
+		e.VPERMPD(operand.U8(i*0x55), x, to)
+		return to
+	case e.double():
+		index := e.vec()
+		e.broadcast(e.constant(lanes[i], 1, func(int) uint64 { return uint64(i) }), index)
+		e.VPERMPD(x, index, to)
+	default:
+		index := e.vec()
+		e.broadcast(e.constant(lanes[i], 1, func(int) uint64 { return uint64(i) << 32 }), index)
+		e.VPERMPS(x, index, to)
+	}
+	return to
+}
+
+// lanes are names for the numbers of lanes.
+var lanes = [directRows]string{"lane0", "lane1", "lane2", "lane3"}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The direct micro-kernels work on matrices as they lie, in tiles of four rows
+// and one or two vectors: four rows by two vectors hide the latency of the
+// multiply-adds, and with so few rows an edge needs no code but a tile of
+// three, two or one. Masks take care of the columns.
+
+// Offsets of the fields of ukr.Direct.
+const (
+	offDirectA     = 0
+	offDirectB     = 8
+	offDirectC     = 16
+	offDirectM     = 24
+	offDirectN     = 32
+	offDirectK     = 40
+	offDirectArs   = 48
+	offDirectAcs   = 56
+	offDirectLdb   = 64
+	offDirectLdc   = 72
+	offDirectPart  = 80
+	offDirectFlag  = 88
+	offDirectAlpha = 96 // T, and beta follows
+)
+
+// directRows is the rows of a tile.
+const directRows = 4
+
+// strides are the distances in bytes of the rows and columns of the operand
+// that is broadcast.
+type strides struct{ rs, rs3, cs reg.GPVirtual }
+
+func (e *emitter) strides(args reg.Register) strides {
+	s := strides{e.field(args, offDirectArs), e.GP64(), e.field(args, offDirectAcs)}
+	e.scale(s.rs)
+	e.scale(s.cs)
+	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
+	return s
+}
+
+// row is the element at p of the row r below, r < 4.
+func (s strides) row(p reg.Register, r int) operand.Mem {
+	m := operand.Mem{Base: p}
+	switch r {
+	case 1, 2:
+		m.Index, m.Scale = s.rs, uint8(r)
+	case 3:
+		m.Index, m.Scale = s.rs3, 1
+	}
+	return m
+}
+
+// tileOf is rows × nv registers.
+func (e *emitter) tileOf(rows, nv int) [][]reg.VecVirtual {
+	acc := make([][]reg.VecVirtual, rows)
+	for i := range acc {
+		acc[i] = e.vecs(nv)
+	}
+	return acc
+}
+
+// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_p, a_p a column of the broadcast
+// operand and b_p a row of the other one, ldb bytes apart. It advances pa and
+// pb, and destroys k.
+func (e *emitter) sumDirect(add bool, acc [][]reg.VecVirtual, s strides, pa, pb, k, ldb reg.GPVirtual, m columnMask) {
+	loop, done := e.label("sum"), e.label("summed")
+	e.TESTQ(k, k)
+	e.JLE(operand.LabelRef(done))
+	e.Label(loop)
+	b := e.vecs(len(acc[0]))
+	for v := range b {
+		e.loadMasked(m, v, e.at(pb, v*e.lanes()), b[v])
+	}
+	for r := range acc {
+		e.addProduct(add, s.row(pa, r), b, acc[r])
+	}
+	e.ADDQ(s.cs, pa)
+	e.ADDQ(ldb, pb)
+	e.DECQ(k)
+	e.JNZ(operand.LabelRef(loop))
+	e.Label(done)
+}
+
+// addProduct is acc ← acc ± a·b for an element a in memory.
+func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
+	x := e.vec()
+	e.broadcast(a, x)
+	for v := range acc {
+		if add {
+			e.fma(x, b[v], acc[v])
+		} else {
+			e.fnma231(x, b[v], acc[v])
+		}
+	}
+}
+
+// forColumns emits body for panels of NR columns and for the rest, which may be
+// one vector. n holds the columns that are left; body gets the mask of the
+// panel's, and advance is emitted between panels.
+func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
+	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
+	e.Label(panel)
+	e.CMPQ(n, operand.U32(e.lanes()))
+	e.JLE(operand.LabelRef(narrow))
+	columns := e.GP64()
+	most := e.GP64()
+	e.MOVQ(n, columns)
+	e.MOVQ(operand.U32(e.nr()), most)
+	e.CMPQ(columns, most)
+	e.CMOVQGT(most, columns)
+	body(e.columnMaskOf(columns, e.nv), e.nv)
+	advance()
+	e.SUBQ(operand.U32(e.nr()), n)
+	e.JG(operand.LabelRef(panel))
+	e.JMP(operand.LabelRef(end))
+	e.Label(narrow)
+	body(e.columnMaskOf(n, 1), 1)
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// forRows emits body for four rows at a time and for the rest; m holds the rows
+// that are left, and body advances what it needs.
+func (e *emitter) forRows(m reg.GPVirtual, body func(rows int)) {
+	loop, done := e.label("rows"), e.label("rowsDone")
+	tails := make([]string, directRows)
+	e.Label(loop)
+	for rows := directRows; rows > 0; rows-- {
+		if rows < directRows {
+			e.Label(tails[rows])
+		}
+		next := done
+		if rows > 1 {
+			tails[rows-1] = e.label("tail")
+			next = tails[rows-1]
+		}
+		e.CMPQ(m, operand.U32(rows))
+		e.JL(operand.LabelRef(next))
+		body(rows)
+		if rows < directRows {
+			if rows > 1 {
+				e.JMP(operand.LabelRef(done))
+			}
+			continue
+		}
+		e.SUBQ(operand.U32(rows), m)
+		e.JMP(operand.LabelRef(loop))
+	}
+	e.Label(done)
+}
+
+// direct emits C ← α A B + β C on all of C, or on the triangle that Part names.
+func (e *emitter) direct(part bool) {
+	args := e.args()
+	s := e.strides(args)
+	ldb, ldc := e.field(args, offDirectLdb), e.field(args, offDirectLdc)
+	e.scale(ldb)
+	e.scale(ldc)
+	n := e.field(args, offDirectN)
+	panelC, panelB := e.AllocLocal(8), e.AllocLocal(8)
+	e.copyField(args, offDirectC, panelC)
+	e.copyField(args, offDirectB, panelB)
+	e.forColumns(n, func(mask columnMask, nv int) {
+		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
+		e.MOVQ(panelC, c)
+		var t reg.GPVirtual // the row's number less the panel's first column
+		if part {
+			t = e.GP64()
+			e.triangleRows(args, s, ldc, n, a, c, m, t)
+		}
+		e.forRows(m, func(rows int) {
+			acc := e.tileOf(rows, nv)
+			for r := range acc {
+				for v := range acc[r] {
+					e.zero(acc[r][v])
+				}
+			}
+			pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectK)
+			e.MOVQ(a, pa)
+			e.MOVQ(panelB, pb)
+			e.sumDirect(true, acc, s, pa, pb, k, ldb, mask)
+			e.storeDirect(args, acc, c, ldc, t, mask, part)
+			if rows == directRows {
+				e.LEAQ(operand.Mem{Base: a, Index: s.rs, Scale: 4}, a)
+				if part {
+					e.ADDQ(operand.U32(rows), t)
+				}
+			}
+		})
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panelC)
+		e.ADDQ(operand.U32(e.nr()*e.size()), panelB)
+	})
+}
+
+// copyField copies a field of the argument into memory of the function.
+func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
+	e.MOVQ(e.field(args, offset), to)
+}
+
+// triangleRows restricts a panel of columns to the rows with elements in the
+// triangle, and sets t.
+func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t reg.GPVirtual) {
+	j := e.field(args, offDirectN) // the panel's first column
+	e.SUBQ(n, j)
+	isUpper, done := e.label("upper"), e.label("restricted")
+	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
+	e.JNE(operand.LabelRef(isUpper))
+	e.SUBQ(j, m)
+	by := e.GP64()
+	e.MOVQ(j, by)
+	e.IMULQ(s.rs, by)
+	e.ADDQ(by, a)
+	e.MOVQ(j, by)
+	e.IMULQ(ldc, by)
+	e.ADDQ(by, c)
+	e.XORQ(t, t)
+	e.JMP(operand.LabelRef(done))
+	e.Label(isUpper)
+	last := e.GP64()
+	e.LEAQ(operand.Mem{Base: j, Disp: e.nr()}, last)
+	e.CMPQ(m, last)
+	e.CMOVQGT(last, m)
+	e.XORQ(t, t)
+	e.SUBQ(j, t)
+	e.Label(done)
+}
+
+// Values of the field Part.
+const (
+	partWhole = iota
+	partLower
+	partUpper
+)
+
+// storeDirect emits C ← α·acc + β·C for the rows from c on, which it advances.
+func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc, t reg.GPVirtual, mask columnMask, part bool) {
+	alpha, beta := e.vec(), e.vec()
+	e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha}, alpha)
+	e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha + e.size()}, beta)
+	for r := range acc {
+		at := mask
+		if part {
+			at = e.rowMask(args, t, r, len(acc[r]), mask)
+		}
+		for _, x := range acc[r] {
+			e.mul(x, alpha, x)
+		}
+		overwrite := e.label("overwrite")
+		e.jumpIfZero(args, offDirectAlpha+e.size(), overwrite)
+		for v, x := range acc[r] {
+			old := e.vec()
+			e.loadMasked(at, v, e.at(c, v*e.lanes()), old)
+			e.fma(old, beta, x)
+		}
+		e.Label(overwrite)
+		for v, x := range acc[r] {
+			e.storeMasked(at, v, x, e.at(c, v*e.lanes()))
+		}
+		e.ADDQ(ldc, c)
+	}
+}
+
+// jumpIfZero jumps when a number of the argument is 0, of either sign.
+func (e *emitter) jumpIfZero(args reg.Register, offset int, to string) {
+	bits := e.GP64()
+	at := operand.Mem{Base: args, Disp: offset}
+	if e.double() {
+		e.MOVQ(at, bits)
+		e.SHLQ(operand.U8(1), bits)
+	} else {
+		e.MOVL(at, bits.As32())
+		e.SHLL(operand.U8(1), bits.As32())
+	}
+	e.JZ(operand.LabelRef(to))
+}
+
+// rowMask is the part of a panel's mask that lies in the triangle, in the row
+// number t+r counted from the panel's first column.
+func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
+	isUpper, done := e.label("upper"), e.label("masked")
+	count := e.GP64()
+	e.LEAQ(operand.Mem{Base: t, Disp: r}, count)
+	limit := e.GP64()
+	var m columnMask
+	bits := e.GP64()
+	if e.masks {
+		e.MOVQ(operand.I32(-1), bits)
+	} else {
+		// NR zeros, NR times −1, NR zeros: entered where the row begins.
+		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
+			if i >= e.nr() && i < 2*e.nr() {
+				return 1<<64 - 1
+			}
+			return 0
+		}), bits)
+	}
+	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
+	e.JNE(operand.LabelRef(isUpper))
+	// Lower: the first t+r+1 columns.
+	e.INCQ(count)
+	e.MOVQ(operand.U32(e.nr()), limit)
+	e.CMPQ(count, limit)
+	e.CMOVQGT(limit, count)
+	if e.masks {
+		e.MOVQ(count, reg.RCX)
+		e.SHLQ(reg.CL, bits)
+		e.NOTQ(bits)
+	} else {
+		e.ADDQ(operand.U32(2*e.nr()*e.size()), bits)
+		e.scale(count)
+		e.SUBQ(count, bits)
+	}
+	e.JMP(operand.LabelRef(done))
+	e.Label(isUpper)
+	// Upper: all but the first t+r, which are fewer than NR.
+	e.XORQ(limit, limit)
+	e.CMPQ(count, limit)
+	e.CMOVQLT(limit, count)
+	if e.masks {
+		e.MOVQ(count, reg.RCX)
+		e.SHLQ(reg.CL, bits)
+	} else {
+		e.ADDQ(operand.U32(e.nr()*e.size()), bits)
+		e.scale(count)
+		e.SUBQ(count, bits)
+	}
+	e.Label(done)
+	for v := range nv {
+		if e.masks {
+			k := e.K()
+			if v > 0 {
+				e.SHRQ(operand.U8(e.lanes()), bits)
+			}
+			e.KMOVW(bits.As32(), k)
+			e.KANDW(panel.k[v], k, k)
+			m.k = append(m.k, k)
+			continue
+		}
+		x := e.vec()
+		e.VMOVDQU(e.at(bits, v*e.lanes()), x)
+		e.VANDPS(panel.v[v], x, x)
+		m.v = append(m.v, x)
+	}
+	return m
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// trsmDirect emits X ← α L⁻¹ X, from the first row on: four rows lose what the
+// rows above give them, then they are solved among themselves.
+func (e *emitter) trsmDirect() {
+	args := e.args()
+	s := e.strides(args)
+	ldc := e.field(args, offDirectLdc)
+	e.scale(ldc)
+	n := e.field(args, offDirectN)
+	panel := e.AllocLocal(8)
+	e.copyField(args, offDirectC, panel)
+	e.forColumns(n, func(mask columnMask, nv int) {
+		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
+		e.MOVQ(panel, c)
+		e.forRows(m, func(rows int) {
+			acc := e.tileOf(rows, nv)
+			alpha := e.vec()
+			e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha}, alpha)
+			row := e.GP64()
+			e.MOVQ(c, row)
+			for r := range acc {
+				for v, x := range acc[r] {
+					e.loadMasked(mask, v, e.at(row, v*e.lanes()), x)
+					e.mul(x, alpha, x)
+				}
+				if r+1 < rows {
+					e.ADDQ(ldc, row)
+				}
+			}
+			pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectM)
+			e.MOVQ(a, pa)
+			e.MOVQ(panel, pb)
+			e.SUBQ(m, k) // the rows above
+			e.sumDirect(false, acc, s, pa, pb, k, ldc, mask)
+			for r := range acc {
+				e.divideRow(args, s.row(pa, r), acc[r])
+				for v, x := range acc[r] {
+					e.storeMasked(mask, v, x, e.at(c, v*e.lanes()))
+				}
+				for below := r + 1; below < rows; below++ {
+					e.addProduct(false, s.row(pa, below), acc[r], acc[below])
+				}
+				e.ADDQ(s.cs, pa)
+				e.ADDQ(ldc, c)
+			}
+			if rows == directRows {
+				e.LEAQ(operand.Mem{Base: a, Index: s.rs, Scale: 4}, a)
+			}
+		})
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
+	})
+}
+
+// divideRow divides by an element of the diagonal unless Flag says that those
+// are ones: by its inverse, or by itself where that may be out of range.
+func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
+	divide, done := e.label("divide"), e.label("divided")
+	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
+	e.JNE(operand.LabelRef(done))
+	bits, by := e.GP64(), e.vec()
+	// Zeros and subnormal numbers have an exponent of zero.
+	if e.double() {
+		e.MOVQ(d, bits)
+		e.SHLQ(operand.U8(1), bits)
+		e.SHRQ(operand.U8(53), bits)
+	} else {
+		e.MOVL(d, bits.As32())
+		e.SHLL(operand.U8(1), bits.As32())
+		e.SHRL(operand.U8(24), bits.As32())
+	}
+	e.JZ(operand.LabelRef(divide))
+	s := e.scalar()
+	e.scalarInverse(d, s)
+	e.broadcast(s, by)
+	for v := range x {
+		e.mul(x[v], by, x[v])
+	}
+	e.JMP(operand.LabelRef(done))
+	e.Label(divide)
+	e.broadcast(d, by)
+	for v := range x {
+		e.div(x[v], by, x[v])
+	}
+	e.Label(done)
+}
+
+// trmmDirect emits X ← α L X, from the last row on.
+func (e *emitter) trmmDirect() {
+	args := e.args()
+	s := e.strides(args)
+	ldc := e.field(args, offDirectLdc)
+	e.scale(ldc)
+	n := e.field(args, offDirectN)
+	panel := e.AllocLocal(8)
+	e.copyField(args, offDirectC, panel)
+	e.forColumns(n, func(mask columnMask, nv int) {
+		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
+		by := e.GP64()
+		e.MOVQ(panel, c)
+		e.MOVQ(m, by)
+		e.IMULQ(ldc, by)
+		e.ADDQ(by, c)
+		e.MOVQ(m, by)
+		e.IMULQ(s.rs, by)
+		e.ADDQ(by, a)
+		e.forRows(m, func(rows int) {
+			for range rows {
+				e.SUBQ(ldc, c)
+				e.SUBQ(s.rs, a)
+			}
+			acc := e.tileOf(rows, nv)
+			for r := range acc {
+				for v := range acc[r] {
+					e.zero(acc[r][v])
+				}
+			}
+			pa, pb, k := e.GP64(), e.GP64(), e.GP64()
+			e.MOVQ(a, pa)
+			e.MOVQ(panel, pb)
+			e.MOVQ(m, k)
+			e.SUBQ(operand.U32(rows), k) // the rows above
+			e.sumDirect(true, acc, s, pa, pb, k, ldc, mask)
+			for p := range rows { // pb has come to the tile's own rows
+				b := e.vecs(nv)
+				for v := range b {
+					e.loadMasked(mask, v, e.at(pb, v*e.lanes()), b[v])
+				}
+				e.addDiagonal(args, s.row(pa, p), b, acc[p])
+				for r := p + 1; r < rows; r++ {
+					e.addProduct(true, s.row(pa, r), b, acc[r])
+				}
+				e.ADDQ(s.cs, pa)
+				e.ADDQ(ldc, pb)
+			}
+			alpha := e.vec()
+			e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha}, alpha)
+			row := e.GP64()
+			e.MOVQ(c, row)
+			for r := range acc {
+				for v, x := range acc[r] {
+					e.mul(x, alpha, x)
+					e.storeMasked(mask, v, x, e.at(row, v*e.lanes()))
+				}
+				if r+1 < rows {
+					e.ADDQ(ldc, row)
+				}
+			}
+		})
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
+	})
+}
+
+// addDiagonal is acc ← acc + d·b, with d = 1 when Flag says so.
+func (e *emitter) addDiagonal(args reg.Register, d operand.Mem, b, acc []reg.VecVirtual) {
+	unit, done := e.label("unit"), e.label("added")
+	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
+	e.JNE(operand.LabelRef(unit))
+	e.addProduct(true, d, b, acc)
+	e.JMP(operand.LabelRef(done))
+	e.Label(unit)
+	for v := range acc {
+		e.add(acc[v], b[v], acc[v])
+	}
+	e.Label(done)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transposeDirect emits C ← Aᵀ for an M × N matrix A in rows Ars apart, in
+// blocks of 4 × 4. With Part, only that triangle of C is written.
+func (e *emitter) transposeDirect() {
+	args := e.args()
+	lda, ldc := e.field(args, offDirectArs), e.field(args, offDirectLdc)
+	e.scale(lda)
+	e.scale(ldc)
+	m := e.field(args, offDirectM)
+	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
+	rows, end := e.label("rows"), e.label("end")
+	e.Label(rows)
+	// The rows of the block; the last stands for those that are missing.
+	one, two, three := e.GP64(), e.GP64(), e.GP64()
+	e.XORQ(one, one)
+	e.CMPQ(m, operand.U32(1))
+	e.CMOVQGT(lda, one)
+	e.MOVQ(one, two)
+	next := e.GP64()
+	e.LEAQ(operand.Mem{Base: one, Index: lda, Scale: 1}, next)
+	e.CMPQ(m, operand.U32(2))
+	e.CMOVQGT(next, two)
+	e.MOVQ(two, three)
+	e.LEAQ(operand.Mem{Base: two, Index: lda, Scale: 1}, next)
+	e.CMPQ(m, operand.U32(3))
+	e.CMOVQGT(next, three)
+	offsets := []reg.GPVirtual{nil, one, two, three}
+
+	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
+	e.MOVQ(src, from)
+	e.MOVQ(dst, to)
+	// Lower: C's rows from this block's own on, which are A's columns.
+	begin, upper := e.label("begin"), e.label("upper")
+	part := e.field(args, offDirectPart)
+	before := e.field(args, offDirectM)
+	e.SUBQ(m, before) // the rows above
+	e.CMPQ(part, operand.U8(partLower))
+	e.JL(operand.LabelRef(begin))
+	e.JG(operand.LabelRef(upper))
+	e.SUBQ(before, n)
+	by := e.GP64()
+	e.MOVQ(before, by)
+	e.scale(by)
+	e.ADDQ(by, from)
+	e.MOVQ(before, by)
+	e.IMULQ(ldc, by)
+	e.ADDQ(by, to)
+	e.CMPQ(n, operand.U8(0))
+	e.JLE(operand.LabelRef(end))
+	e.transposeEdge(m, n, offsets, from, to, ldc, true)
+	e.ADDQ(operand.U32(4*e.size()), from)
+	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
+	e.SUBQ(operand.U32(4), n)
+	e.JMP(operand.LabelRef(begin))
+	e.Label(upper) // C's rows up to the end of this block
+	e.ADDQ(operand.U32(4), before)
+	e.CMPQ(before, n)
+	e.CMOVQLT(before, n)
+
+	e.Label(begin)
+	columns, edge, done := e.label("columns"), e.label("edge"), e.label("done")
+	e.Label(columns)
+	e.CMPQ(n, operand.U32(4))
+	e.JL(operand.LabelRef(edge))
+	e.CMPQ(m, operand.U32(4))
+	e.JL(operand.LabelRef(edge))
+	r := make([]reg.VecVirtual, 4)
+	for i := range r {
+		r[i] = e.short(4 * e.size())
+		e.move(e.offset(from, offsets[i]), r[i])
+	}
+	row := e.GP64()
+	e.MOVQ(to, row)
+	for i, c := range e.transposed(r) {
+		e.move(c, operand.Mem{Base: row})
+		if i < 3 {
+			e.ADDQ(ldc, row)
+		}
+	}
+	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
+	e.ADDQ(operand.U32(4*e.size()), from)
+	e.SUBQ(operand.U32(4), n)
+	e.JMP(operand.LabelRef(columns))
+	e.Label(edge)
+	e.CMPQ(n, operand.U8(0))
+	e.JLE(operand.LabelRef(done))
+	e.transposeEdge(m, n, offsets, from, to, ldc, false)
+	e.ADDQ(operand.U32(4*e.size()), from)
+	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
+	e.SUBQ(operand.U32(4), n)
+	e.JMP(operand.LabelRef(columns))
+
+	e.Label(done)
+	e.LEAQ(operand.Mem{Base: src, Index: lda, Scale: 4}, src)
+	e.ADDQ(operand.U32(4*e.size()), dst)
+	e.SUBQ(operand.U32(4), m)
+	e.JG(operand.LabelRef(rows))
+	e.Label(end)
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// offset is the element at base + by; nil is no offset.
+func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
+	m := operand.Mem{Base: base}
+	if by != nil {
+		m.Index, m.Scale = by, 1
+	}
+	return m
+}
+
+// transposeEdge emits a block with m ≤ 4 rows or n ≤ 4 columns, or more; with
+// lower, only the lower triangle of the result.
+func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, from, to, ldc reg.GPVirtual, lower bool) {
+	width := e.firstOf4(e.atMost(n, 4))
+	r := make([]reg.VecVirtual, 4)
+	for i := range r {
+		r[i] = e.short(4 * e.size())
+		e.loadMasked(width, 0, e.offset(from, offsets[i]), e.wide(r[i]))
+	}
+	height := e.firstOf4(e.atMost(m, 4))
+	row, end := e.GP64(), e.label("edgeEnd")
+	e.MOVQ(to, row)
+	for i, c := range e.transposed(r) {
+		if i > 0 {
+			e.CMPQ(n, operand.U32(i))
+			e.JLE(operand.LabelRef(end))
+			e.ADDQ(ldc, row)
+		}
+		mask := height
+		if lower {
+			count := e.GP64()
+			e.MOVQ(operand.U32(i+1), count)
+			least := e.GP64()
+			e.MOVQ(m, least)
+			e.CMPQ(count, least)
+			e.CMOVQLT(count, least)
+			mask = e.firstOf4(least)
+		}
+		e.storeMasked(mask, 0, e.wide(c), operand.Mem{Base: row})
+	}
+	e.Label(end)
+}
+
+// firstOf4 is the mask of the first n ≤ 4 elements of a block's row.
+func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
+	if e.masks {
+		return e.columnMaskOf(n, 1)
+	}
+	at := e.GP64()
+	e.LEAQ(e.constant("four", 8, func(i int) uint64 {
+		if i < 4 {
+			return 1<<64 - 1
+		}
+		return 0
+	}), at)
+	e.ADDQ(operand.U32(4*e.size()), at)
+	back := e.GP64()
+	e.MOVQ(n, back)
+	e.scale(back)
+	e.SUBQ(back, at)
+	x := e.short(4 * e.size())
+	e.VMOVDQU(operand.Mem{Base: at}, x)
+	return columnMask{v: []reg.VecVirtual{x}}
+}
+
+// wide is x as the register that masks of the tier go with.
+func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
+	if e.masks {
+		return x.AsZ().(reg.VecVirtual)
+	}
+	return x
+}
