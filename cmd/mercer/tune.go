@@ -209,6 +209,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return err
 		}
 	}
+	if err := f.checkVary(kernel); err != nil {
+		return err
+	}
 	p := a.newProgress()
 	res, err := tuning.Search(ctx, dev, f.problem(kernel, xs, ys), f.params(p.report))
 	p.close()
@@ -264,6 +267,23 @@ func (f *tuneFlags) parseKernel() (kernels.Kernel, error) {
 		return nil, usagef("--kernel: %s", oneLine(err))
 	}
 	return k, nil
+}
+
+// checkVary refuses names of parameters that the kernel does not have, or that
+// cannot vary by a factor.
+func (f *tuneFlags) checkVary(k kernels.Kernel) error {
+	var names []string
+	for _, p := range kernels.Params(k) {
+		if p.Log && p.Value > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	for _, name := range f.vary {
+		if !slices.Contains(names, name) {
+			return usagef("--vary: %v has no parameter %q that can vary%s; there are: %s", k, name, didYouMean("", name, names), strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // startKernel is the Gaussian of the median distance.
