@@ -229,3 +229,36 @@ func TestEvidenceRefuses(t *testing.T) {
 		t.Errorf("%d bytes are left", now)
 	}
 }
+
+// What is refused names the bytes that are needed, and they are what is taken.
+func TestEvidenceMemory(t *testing.T) {
+	rng := pathRandom(t)
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}
+	p.Weights[5] = 0
+	for name, run := range map[string]func(dev backend.Device, memory int64) error{
+		"value": func(dev backend.Device, memory int64) error {
+			_, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{Memory: memory})
+			return err
+		},
+		"gradient": func(dev backend.Device, memory int64) error {
+			_, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{Memory: memory, Gradient: true})
+			return err
+		},
+		"variance": func(dev backend.Device, memory int64) error {
+			_, err := solvers.Variance(context.Background(), dev, p, normals(rng, 100, 2), memory)
+			return err
+		},
+	} {
+		dev := open(t, "cpu")
+		var budget *solvers.BudgetError
+		if err := run(dev, 1); !errors.As(err, &budget) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := run(dev, budget.Needed); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, peak := dev.InUse(); peak > budget.Needed || float64(peak) < 0.9*float64(budget.Needed) {
+			t.Errorf("%s: took %d bytes, planned %d", name, peak, budget.Needed)
+		}
+	}
+}
