@@ -16,6 +16,8 @@
 //	learner   such as "kernel-ridge"
 //	model     the parameters, a JSON object
 //	encoder   how a table becomes the model's features, JSON; absent if unknown
+//	objects   of texts and trees: kernel, training objects, and the names of the
+//	          arrays of points of which only the first two columns are kept, JSON
 //	sha256    of everything above and the arrays, in hexadecimal
 //
 // The checksum runs over the other metadata in the order of their keys, then

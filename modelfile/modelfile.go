@@ -24,18 +24,22 @@ const (
 type Bundle struct {
 	Model   learners.Model
 	Encoder *dataset.Encoder // how a table becomes the model's features and targets; nil: not known
+	Objects *Objects         // when the encoder's input is a column of texts or trees
 }
 
 // check returns nil when the encoder's columns are those of the model.
 func (b Bundle) check() error {
+	d, t := b.Model.Dims()
 	if b.Encoder == nil {
-		return nil
+		return b.Objects.check(nil, d)
 	}
 	if err := b.Encoder.Check(); err != nil {
 		return err
 	}
-	d, t := b.Model.Dims()
-	if n := len(b.Encoder.FeatureNames()); n != d {
+	if err := b.Objects.check(b.Encoder, d); err != nil {
+		return err
+	}
+	if n := len(b.Encoder.FeatureNames()); n != d && b.Objects == nil {
 		return fmt.Errorf("the encoder makes %d features, the model takes %d", n, d)
 	}
 	if n := len(b.Encoder.TargetNames()); n != t && (n != 0 || !isNovelty(b.Model)) {
@@ -157,6 +161,11 @@ func checkOrigin(metadata map[string]string) error {
 func decode(state learners.State, metadata map[string]string) (b Bundle, err error) {
 	if err := json.Unmarshal([]byte(metadata["model"]), &state.Params); err != nil {
 		return b, fmt.Errorf("its parameters: %w", err)
+	}
+	if text, ok := metadata["objects"]; ok {
+		if b.Objects, state.Arrays, err = decodeObjects(text, state.Arrays); err != nil {
+			return b, err
+		}
 	}
 	if b.Model, err = learners.Restore(state); err != nil {
 		return b, err

@@ -27,7 +27,11 @@ func save(path string, b Bundle) error {
 		return errors.New("not saved: there is no model")
 	}
 	state := b.Model.State()
-	metadata, err := encode(state, b)
+	var points []string
+	if b.Objects != nil {
+		state.Arrays, points = b.Objects.trim(state.Arrays)
+	}
+	metadata, err := encode(state, b, points)
 	if err != nil {
 		return fmt.Errorf("not saved: %w", err)
 	}
@@ -50,8 +54,8 @@ func save(path string, b Bundle) error {
 }
 
 // encode returns the metadata but for the checksum, and makes sure that they
-// can be read back.
-func encode(state learners.State, b Bundle) (map[string]string, error) {
+// can be read back. points are the arrays that Objects.trim has shortened.
+func encode(state learners.State, b Bundle, points []string) (map[string]string, error) {
 	if d, _ := b.Model.Dims(); d == 0 {
 		return nil, errors.New("the model is not fitted")
 	}
@@ -67,6 +71,11 @@ func encode(state learners.State, b Bundle) (map[string]string, error) {
 	}
 	if b.Encoder != nil {
 		if metadata["encoder"], err = marshal(b.Encoder); err != nil {
+			return nil, err
+		}
+	}
+	if b.Objects != nil {
+		if metadata["objects"], err = marshal(savedObjects{*b.Objects, points}); err != nil {
 			return nil, err
 		}
 	}

@@ -43,7 +43,7 @@ func (a *app) evaluate(ctx context.Context, model, plot, file string) error {
 	if len(b.Encoder.Outputs) == 0 {
 		return usagef("%s: the model was fitted without a --target, so that there is no truth to compare with", model)
 	}
-	x, truth, err := encode(b.Encoder, t)
+	x, truth, err := a.encodeWith(ctx, b, t)
 	if err != nil {
 		return err
 	}

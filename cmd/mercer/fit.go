@@ -25,6 +25,7 @@ type fitFlags struct {
 	testFraction float64
 	checkpoint   solvers.Checkpoint
 	stream       bool
+	objects      objectFlags
 }
 
 func (a *app) fitCommand() *cobra.Command {
@@ -39,6 +40,9 @@ the most frequent value), and numbers are brought to mean 0 and variance 1. All
 of that is learnt from the training rows and stored in the model, so that predict
 takes raw rows. A target of texts is one of classes, for learners of classification
 any target is.
+
+With --text or --tree one column is the whole input, and --kernel one on texts or
+trees: mercer kernels lists them.
 
 TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line; LIBSVM (features x1, x2, …, target label); NPY or NPZ of
@@ -56,6 +60,7 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 	}
 	f.add(c)
 	a.input.add(c.Flags())
+	f.objects.add(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", 30*time.Second, "`TIME` between two checkpoints")
@@ -66,6 +71,9 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 
 // check returns the first flag that is wrong.
 func (f *fitFlags) check() error {
+	if err := f.objects.take(&f.learnerFlags); err != nil {
+		return err
+	}
 	if err := f.learnerFlags.check("fit"); err != nil {
 		return err
 	}
@@ -80,6 +88,8 @@ func (f *fitFlags) check() error {
 		return usagef("--test-fraction: rows are held out to be scored, which needs --target COLUMN")
 	case f.stream && f.testFraction > 0:
 		return usagef("--test-fraction: no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate")
+	case f.stream && f.objects.kernel != nil:
+		return usagef("--stream: a column of texts or trees is not read in passes")
 	case f.stream && f.checkpoint.Dir != "":
 		return usagef("--checkpoint: a fit that reads its table in passes has none")
 	case f.stream && !slices.Contains(streamLearners(), f.learner):
@@ -157,18 +167,27 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	enc, err := dataset.Learn(train, f.rules(task))
+	enc, err := dataset.Learn(train, f.objects.rules(f.rules(task)))
 	if err != nil {
 		return err
 	}
-	x, y, err := encode(enc, train)
+	b := modelfile.Bundle{Encoder: enc}
+	if b.Objects, err = f.objects.objectsOf(enc, train); err != nil {
+		return err
+	}
+	var x, y *mat.Dense
+	if b.Objects == nil {
+		x, y, err = encode(enc, train)
+	} else if x, err = a.trainingPoints(ctx, file, f.objects.kernel, b.Objects); err == nil && len(enc.Outputs) > 0 {
+		y, err = enc.Targets(train)
+	}
 	if err != nil {
 		return err
 	}
 	// Before the solve, so that a row that cannot be scored does not cost the fit.
 	var xTest, yTest *mat.Dense
 	if test != nil {
-		if xTest, yTest, err = encode(enc, test); err != nil {
+		if xTest, yTest, err = a.encodeWith(ctx, b, test); err != nil {
 			return f.heldOut(err, all, task)
 		}
 	}
@@ -190,8 +209,12 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 	}
 	r.N, r.D = x.Dims()
+	if b.Objects != nil {
+		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
+	}
 	r.Seconds.Read = read.Seconds()
-	return a.conclude(ctx, &f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
+	b.Model = m
+	return a.conclude(ctx, &f, r, b, start)
 }
 
 // conclude saves the model and prints the report.
@@ -216,8 +239,10 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 // heldOut adds to the fault of a row of the test table what to do about it:
 // another split helps unless the table as a whole has a fault.
 func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task) error {
-	enc, err := dataset.Learn(all, f.rules(task))
-	if err == nil {
+	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
+	if err == nil && enc.Raw() != "" {
+		_, err = enc.Targets(all)
+	} else if err == nil {
 		_, _, err = encode(enc, all)
 	}
 	if err != nil {

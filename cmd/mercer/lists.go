@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -76,7 +77,11 @@ type kernelList struct {
 
 // kernelLists are all that --kernel takes.
 func kernelLists() []kernelList {
-	return []kernelList{{"numbers", kernels.Catalogue()}}
+	return []kernelList{
+		{"numbers", kernels.Catalogue()},
+		{"texts", objectDescriptions(objects.Text)},
+		{"trees", objectDescriptions(objects.Tree)},
+	}
 }
 
 func (a *app) kernelsCommand() *cobra.Command {

@@ -66,7 +66,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err := f.defined(b.Model); err != nil {
 		return err
 	}
-	x, err := b.Encoder.Features(t)
+	x, err := a.features(ctx, b, t)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+	_ "github.com/mercer-go/mercer/kernels/strings" // registers its kernels
+	_ "github.com/mercer-go/mercer/kernels/trees"   // registers its kernels
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// objectFlags name the column of texts or of trees that is the whole input, in
+// place of features. The learner then gets the kernel precomputed().
+type objectFlags struct {
+	text, tree string
+	kernel     objects.Kernel // nil: the input is features
+}
+
+func (o *objectFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts that is the whole input, for a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
+	flags.StringVar(&o.tree, "tree", "", "`COLUMN` of trees in brackets that is the whole input, for a --kernel on trees: "+strings.Join(objectKernels(objects.Tree), ", "))
+}
+
+// objectDescriptions are the kernels over objects of a kind.
+func objectDescriptions(kind objects.Input) []kernels.Description {
+	return slices.DeleteFunc(objects.Catalogue(), func(d kernels.Description) bool {
+		k, err := objects.Parse(d.Example)
+		return err != nil || k.Input() != kind
+	})
+}
+
+// objectKernels gives an example of each of them.
+func objectKernels(kind objects.Input) []string {
+	var examples []string
+	for _, d := range objectDescriptions(kind) {
+		examples = append(examples, d.Example)
+	}
+	return examples
+}
+
+// take takes the kernel out of the learner's parameters, where the input is a
+// column of objects.
+func (o *objectFlags) take(f *learnerFlags) error {
+	text, given := f.given["kernel"]
+	if o.text == "" && o.tree == "" {
+		if given && objects.Knows(text) {
+			if k, err := objects.Parse(text); err == nil {
+				return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
+			}
+		}
+		return nil
+	}
+	flag, kind := "--text", objects.Text
+	if o.tree != "" {
+		flag, kind = "--tree", objects.Tree
+	}
+	if o.text != "" && o.tree != "" {
+		return usagef("--text and --tree: the whole input is one column; give one of them")
+	}
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return nil // to be said by check
+	}
+	if _, has := d.Parameter("kernel"); !has {
+		return usagef("%s: %s has no kernel, and learns from numbers only", flag, f.learner)
+	}
+	if !given {
+		return usagef("%s needs --kernel, such as %s", flag, strings.Join(objectKernels(kind), " or "))
+	}
+	k, err := objects.Parse(text)
+	if err != nil {
+		return usagef("--kernel: %s", oneLine(err))
+	}
+	if k.Input() != kind {
+		return usagef("--kernel: %s is over %ss; name their column with --%[2]s", text, k.Input())
+	}
+	o.kernel = k
+	f.given["kernel"] = "precomputed()"
+	return nil
+}
+
+// rules adds the column to the rules of a table.
+func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
+	r.Text, r.Tree = o.text, o.tree
+	return r
+}
+
+// objectsOf are the objects that a model is fitted to, for its file; nil where
+// the input is features.
+func (o *objectFlags) objectsOf(enc *dataset.Encoder, train *dataset.Table) (*modelfile.Objects, error) {
+	if o.kernel == nil {
+		return nil, nil
+	}
+	texts, err := enc.Texts(train)
+	return &modelfile.Objects{Kernel: o.kernel.String(), Training: texts}, err
+}
+
+// trainingPoints is the Gram matrix of the training objects as points.
+func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kernel, o *modelfile.Objects) (*mat.Dense, error) {
+	p := a.newProgress()
+	defer p.close()
+	h, err := objects.TrainingPoints(ctx, k, o.Training, a.objectOptions(p))
+	return densePoints(source, h, err)
+}
+
+// features are what a model takes for the rows of a table.
+func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
+	if b.Objects == nil {
+		return b.Encoder.Features(t)
+	}
+	k, err := objects.Parse(b.Objects.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := b.Encoder.Texts(t)
+	if err != nil {
+		return nil, err
+	}
+	p := a.newProgress()
+	defer p.close()
+	h, err := objects.OtherPoints(ctx, k, texts, b.Objects.Training, a.objectOptions(p))
+	return densePoints(t.Source, h, err)
+}
+
+func (a *app) objectOptions(p *progress) objects.Options {
+	return objects.Options{Threads: a.threads, Progress: func(fraction float64) { p.report(solvers.Progress{Stage: "kernel", Fraction: fraction}) }}
+}
+
+func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense, error) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return mat.NewDense(h.Rows, h.Cols, h.Data), nil
+}
+
+// encodeWith is encode for a model that may take objects.
+func (a *app) encodeWith(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x, y *mat.Dense, err error) {
+	if len(b.Encoder.Outputs) > 0 {
+		if y, err = b.Encoder.Targets(t); err != nil {
+			return nil, nil, err
+		}
+	}
+	x, err = a.features(ctx, b, t)
+	return x, y, err
+}

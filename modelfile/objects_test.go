@@ -1,0 +1,144 @@
+package modelfile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// textBundle is a model of texts, with the points that it was fitted to and
+// those of two others.
+func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
+	t.Helper()
+	table, err := dataset.ReadCSV("-", strings.NewReader("word,n\nab,1\nabc,2\nb,3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"n"}, Text: "word"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gram, err := kernels.TrainingPoints(3, []float64{2, 1, 0.5, 1, 3, 0.25, 0.5, 0.25, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := kernels.OtherPoints(3, []float64{1, 0, 0.5, 2, 1, 0}, []float64{2, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	training = mat.NewDense(3, 5, gram)
+	m, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.1}.Fit(t.Context(), device(t), training, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := &Objects{Kernel: "spectrum(length=2)", Training: []string{"ab", "abc", "b"}}
+	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, other)
+}
+
+// A model of texts comes back with its training texts; the kernel values among
+// them are left out of the file, and no prediction misses them.
+func TestObjects(t *testing.T) {
+	b, training, others := textBundle(t)
+	if len(pointNames(b)) == 0 {
+		t.Error("no array of the model is points")
+	}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := Save(path, b); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b.Objects, back.Objects); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(b.Encoder, back.Encoder); diff != "" {
+		t.Error(diff)
+	}
+	want, err := b.Model.Predict(t.Context(), device(t), others)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := back.Model.Predict(t.Context(), device(t), others)
+	if err != nil || !mat.Equal(got, want) {
+		t.Errorf("the predictions differ; %v", err)
+	}
+	// Those of the training objects themselves too: their points bring the values.
+	want, err = b.Model.Predict(t.Context(), device(t), training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = back.Model.Predict(t.Context(), device(t), training)
+	if err != nil || !mat.Equal(got, want) {
+		t.Errorf("the predictions for training objects differ; %v", err)
+	}
+	trimmed, _ := b.Objects.trim(b.Model.State().Arrays)
+	for _, name := range pointNames(b) {
+		if h := trimmed[name]; h.Cols != 2 || h.Rows != 3 {
+			t.Errorf("%s is kept as %d×%d", name, h.Rows, h.Cols)
+		}
+	}
+	again := filepath.Join(t.TempDir(), "again.safetensors")
+	if err := Save(again, back); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := os.ReadFile(again); err != nil || !slices.Equal(first, second) {
+		t.Error("saved again, the bytes differ")
+	}
+}
+
+func pointNames(b Bundle) []string {
+	_, names := b.Objects.trim(b.Model.State().Arrays)
+	return names
+}
+
+// Objects, encoder and model must be of one fit.
+func TestObjectsCheck(t *testing.T) {
+	b, _, _ := textBundle(t)
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	for want, change := range map[string]func(b *Bundle){
+		"there is no kernel for them":                        func(b *Bundle) { b.Objects = nil },
+		"the input is no column of them":                     func(b *Bundle) { b.Encoder = nil },
+		"there are 2 training objects, the model takes poin": func(b *Bundle) { b.Objects = &Objects{Kernel: "k", Training: []string{"a", "b"}} },
+	} {
+		wrong := b
+		change(&wrong)
+		if err := Save(path, wrong); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	trimmed, names := b.Objects.trim(b.Model.State().Arrays)
+	if len(names) == 0 {
+		t.Fatal("nothing is trimmed")
+	}
+	if _, err := b.Objects.pad(trimmed, []string{"none"}); err == nil {
+		t.Error("points that are not there are read")
+	}
+	large := map[string]backend.Host[float64]{"x": {Rows: maxPoints, Cols: 2, Stride: 2}} // refused before it is looked at
+	if _, err := b.Objects.pad(large, []string{"x"}); err == nil {
+		t.Error("more points than can be are made")
+	}
+	for _, text := range []string{"{", `{"kernel":"k","training":["a"],"points":["none"]}`, `{"other":1}`} {
+		if _, _, err := decodeObjects(text, trimmed); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+}
