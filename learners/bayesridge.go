@@ -147,8 +147,7 @@ type evidenced struct {
 	steps                   int
 }
 
-// spectrum decomposes XᵀX, or XXᵀ where that is smaller. The eigenvalues are
-// computed on the host by a goroutine that is not waited for once ctx is done.
+// spectrum decomposes XᵀX, or XXᵀ where that is smaller, on the host.
 func (c *centred) spectrum(t *task) (*spectrum, error) {
 	s, err := newSecular(t, c)
 	if err != nil {
@@ -165,15 +164,10 @@ func (c *centred) spectrum(t *task) (*spectrum, error) {
 		}
 	}
 	var eigen mat.EigenSym
-	done := make(chan bool, 1)
-	go func() { done <- eigen.Factorize(sym, true) }()
-	select {
-	case <-t.ctx.Done():
-		return nil, context.Cause(t.ctx)
-	case ok := <-done:
-		if !ok {
-			return nil, errors.New("the eigenvalues of XᵀX did not converge")
-		}
+	if ok, err := aside(t.ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, errors.New("the eigenvalues of XᵀX did not converge")
 	}
 	if err := t.at("factor", 0.9); err != nil {
 		return nil, err
@@ -244,7 +238,6 @@ func (e *spectrum) evidence(t *task, j int, n float64, l BayesRidge) (f evidence
 	// Below this a residual is rounding.
 	least := total * epsilon * epsilon * n
 	f.noise, f.lambda = total/n, total/n // as scikit-learn begins: σ_w = 1
-	last := math.Inf(1)
 	for f.steps = 1; ; f.steps++ {
 		var gamma, squares, residual, change float64
 		for i, s := range e.values {
@@ -270,9 +263,8 @@ func (e *spectrum) evidence(t *task, j int, n float64, l BayesRidge) (f evidence
 		if change <= l.Tol*l.Tol*total && moved <= max(l.Tol, 4*epsilon) {
 			break
 		}
-		last = math.Sqrt(change / total)
 		if f.steps == l.MaxIter {
-			return f, fmt.Errorf("output %d has not settled after %d steps: the fitted values still move by %.2g of ‖y‖: raise tol or iterations", j+1, f.steps, last)
+			return f, fmt.Errorf("output %d has not settled after %d steps: the fitted values still move by %.2g of ‖y‖: raise tol or iterations", j+1, f.steps, math.Sqrt(change/total))
 		}
 		if f.steps%64 == 0 {
 			if err := t.at("solve", 0.9); err != nil {

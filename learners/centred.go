@@ -223,22 +223,3 @@ func (c *centred) intercepts(coef backend.Host[float64]) []float64 {
 	}
 	return b
 }
-
-// residual is the largest over the outputs of ‖Xᵀ(y − Xw) − g‖ / ‖Xᵀy‖, where
-// g is what the penalty's gradient must equal: the relative residual of the
-// optimality condition. 0/0 is 0.
-func (m *moments) residual(coef backend.Host[float64], j int, gradient func(p int) float64) float64 {
-	var num, den float64
-	for p := range m.g.Rows {
-		r := m.c.Row(j)[p]
-		for q, v := range m.g.Row(p) {
-			r -= v * coef.Row(q)[j]
-		}
-		num = math.Hypot(num, r-gradient(p))
-		den = math.Hypot(den, m.c.Row(j)[p])
-	}
-	if num == 0 {
-		return 0
-	}
-	return num / den
-}

@@ -155,10 +155,10 @@ func (m *KernelKNNModel) Kernel() kernels.Kernel { return m.kernel }
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
 	features, _ := m.Dims()
 	p := predictor{learner: kernelKNNName, features: features}
-	h, err := p.check(dev, x)
-	if err == nil {
-		err = backend.CheckPoints(m.kernel, "x", h)
+	if features > 0 {
+		p.kernel = m.kernel
 	}
+	h, err := p.check(dev, x)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -13,7 +14,8 @@ import (
 // out ← f(x) without the intercept, given the fixed matrices on the device.
 type predictor struct {
 	learner   string
-	features  int // 0: not fitted
+	features  int            // 0: not fitted
+	kernel    kernels.Kernel // whose rule the points must obey; nil: there is none
 	fixed     []backend.Host[float64]
 	intercept []float64
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
@@ -90,6 +92,9 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 	}
 	if i, j, ok := notFinite(h); ok {
 		return h, valueError("x", h, i, j)
+	}
+	if p.kernel != nil {
+		return h, backend.CheckPoints(p.kernel, "x", h)
 	}
 	return h, nil
 }

@@ -50,13 +50,15 @@ func (c *centred) qr(ctx context.Context, intercept bool) (backend.Host[float64]
 			}
 		}
 		part := blas64.General{Rows: width + r, Cols: width, Stride: width, Data: stack.Data}
-		lapack64.Geqrf(part, tau, work, len(work))
+		if _, err := aside(ctx, func() bool { lapack64.Geqrf(part, tau, work, len(work)); return true }); err != nil {
+			return none, 0, err
+		}
 	}
 	triangle := mat.NewDense(c.d, c.d, nil)
 	for p := range c.d {
 		copy(triangle.RawRowView(p)[p:], stack.Data[p*width+p:p*width+c.d])
 	}
-	condition, err := c.rank(triangle, intercept)
+	condition, err := c.rank(ctx, triangle, intercept)
 	if err != nil {
 		return none, 0, err
 	}
@@ -105,9 +107,11 @@ func (c *centred) scales(ctx context.Context) ([]float64, error) {
 const epsilon = 0x1p-52
 
 // rank returns the condition of the triangle, or a *RankError.
-func (c *centred) rank(triangle *mat.Dense, intercept bool) (float64, error) {
+func (c *centred) rank(ctx context.Context, triangle *mat.Dense, intercept bool) (float64, error) {
 	var svd mat.SVD
-	if !svd.Factorize(triangle, mat.SVDNone) {
+	if ok, err := aside(ctx, func() bool { return svd.Factorize(triangle, mat.SVDNone) }); err != nil {
+		return 0, err
+	} else if !ok {
 		return 0, errors.New("the singular values of x did not converge")
 	}
 	values := svd.Values(nil)
@@ -127,7 +131,12 @@ func (c *centred) rank(triangle *mat.Dense, intercept bool) (float64, error) {
 	var impl lapack.Implementation
 	impl.Dgeqp3(c.d, c.d, pivoted.Data, pivoted.Stride, order, tau, work, -1)
 	work = make([]float64, int(work[0]))
-	impl.Dgeqp3(c.d, c.d, pivoted.Data, pivoted.Stride, order, tau, work, len(work))
+	if _, err := aside(ctx, func() bool {
+		impl.Dgeqp3(c.d, c.d, pivoted.Data, pivoted.Stride, order, tau, work, len(work))
+		return true
+	}); err != nil {
+		return 0, err
+	}
 	slices.Sort(order[rank:])
 	return 0, &RankError{Rank: rank, Columns: c.d, Dependent: order[rank:], rows: c.n, centred: intercept}
 }

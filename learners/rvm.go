@@ -294,7 +294,7 @@ func (m *RVMModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix
 // expansion is the predictor of Σ_j k(x, x_j) V_j + b.
 func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64], b []float64) predictor {
 	return predictor{
-		learner: learner, features: points.Cols, intercept: b,
+		learner: learner, features: points.Cols, intercept: b, kernel: k,
 		fixed: []backend.Host[float64]{points, v},
 		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.GramMul(out, k, x, fixed[0], fixed[1])

@@ -371,7 +371,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 		return p.predict(ctx, dev, x)
 	}
 	k := m.classes.Len()
-	p.features, p.intercept = features, make([]float64, k*(k-1))
+	p.features, p.intercept, p.kernel = features, make([]float64, k*(k-1)), m.kernel
 	first := 0
 	var own []int // the class of each pair of matrices
 	for c, count := range m.counts {

@@ -152,7 +152,7 @@ func (m *SupportModel) Intercept() float64 { return m.b }
 func (m *SupportModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: m.Learner()}
 	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, []float64{m.b}
+		p.features, p.intercept, p.kernel = features, []float64{m.b}, m.kernel
 		p.fixed = []backend.Host[float64]{m.points, m.beta}
 		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])

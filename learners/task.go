@@ -40,3 +40,16 @@ func (t *task) at(stage string, fraction float64) error {
 	}
 	return nil
 }
+
+// aside runs f, which cannot be stopped, on another goroutine, and does not wait
+// for it once ctx is done. What f writes must not be used then.
+func aside(ctx context.Context, f func() bool) (bool, error) {
+	done := make(chan bool, 1)
+	go func() { done <- f() }()
+	select {
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case ok := <-done:
+		return ok, nil
+	}
+}

@@ -1,0 +1,87 @@
+package learners_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestPrecomputedLearners: a kernel that was computed elsewhere gives what the
+// kernel itself gives, with every learner here that takes a
+// kernel; so texts and trees do too.
+func TestPrecomputedLearners(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		const n, q = 80, 20
+		k := kernels.Gaussian{Sigma: 0.7}
+		x, y := rings(n+q, 0.2, 51)
+		train, test := x.Slice(0, n, 0, 2).(*mat.Dense), x.Slice(n, n+q, 0, 2).(*mat.Dense)
+		labels := y.Slice(0, n, 0, 1)
+		values := func(rows *mat.Dense) backend.Host[float64] {
+			r, _ := rows.Dims()
+			h := backend.NewHost[float64](r, n)
+			for i := range r {
+				for j := range n {
+					h.Row(i)[j] = kernels.Eval(k, rows.RawRowView(i), train.RawRowView(j))
+				}
+			}
+			return h
+		}
+		inside, err := gram.TrainingPoints(values(train))
+		if err != nil {
+			t.Fatal(err)
+		}
+		outside, err := gram.OtherPoints(values(test), slices.Repeat([]float64{1}, q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dense := func(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
+		for name, make := range map[string]func(k kernels.Kernel) learners.Fitter{
+			"svc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVC{Kernel: k, C: 10, Tol: 1e-9}.Fit) },
+			"svr":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.SVR{Kernel: k, Tol: 1e-9}.Fit) },
+			"one-class-svm": func(k kernels.Kernel) learners.Fitter { return fitter(learners.OneClassSVM{Kernel: k, Tol: 1e-9}.Fit) },
+			"rvm":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVM{Kernel: k, Tol: 1e-10}.Fit) },
+			"rvc":           func(k kernels.Kernel) learners.Fitter { return fitter(learners.RVC{Kernel: k, Tol: 1e-10}.Fit) },
+			"kernel-knn":    func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelKNN{Kernel: k}.Fit) },
+			"kernel-vote":   func(k kernels.Kernel) learners.Fitter { return fitter(learners.KernelVote{Kernel: k}.Fit) },
+		} {
+			a, err := make(k)(t.Context(), dev, train, labels, learners.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			b, err := make(kernels.Precomputed{})(t.Context(), dev, dense(inside), labels, learners.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			f, err := a.Predict(t.Context(), dev, test)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			g, err := b.Predict(t.Context(), dev, dense(outside))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for i := range q {
+				// The values of k differ by rounding, and the stopping points by
+				// what tolerances of 1e-9 leave open.
+				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
+			}
+		}
+		// A point that the kernel is not made for is refused by a prediction too.
+		positive := mat.DenseCopyOf(train)
+		positive.Apply(func(_, _ int, v float64) float64 { return v + 4 }, positive)
+		m, err := learners.SVC{Kernel: kernels.ChiSquared{Gamma: 1}}.Fit(t.Context(), dev, positive, labels, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		positive.Set(7, 1, -1)
+		if _, err := m.Predict(t.Context(), dev, positive); err == nil || !strings.Contains(err.Error(), "x: row 8") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
