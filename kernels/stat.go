@@ -83,6 +83,21 @@ func (s Stat) Eval(x, z []float64) float64 {
 		return inverseRoot(Diag(s.Of, z))
 	}
 	var sum float64
+	if s.Scale == nil {
+		// The usual ones, without a choice at every feature.
+		switch s.Kind {
+		case Dot:
+			for p, v := range x {
+				sum += v * z[p]
+			}
+			return sum
+		case SqDist:
+			for p, v := range x {
+				sum += (v - z[p]) * (v - z[p])
+			}
+			return sum
+		}
+	}
 	for p := range x {
 		sum += s.term(p, x[p], z[p])
 	}

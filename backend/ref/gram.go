@@ -56,21 +56,18 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 // are taken once for each point.
 func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
+	a, b := widened(x), widened(z)
 	stats := make([]float64, len(program.Stats))
 	single := make([][]float64, len(program.Stats))
 	for s, stat := range program.Stats {
 		switch stat.Kind {
 		case kernels.SelfX, kernels.RootX:
-			single[s] = ofPoints(stat, x)
+			single[s] = ofPoints(stat, a)
 		case kernels.SelfZ, kernels.RootZ:
-			single[s] = ofPoints(stat, z)
+			single[s] = ofPoints(stat, b)
 		}
 	}
-	a, b := make([]float64, x.cols), make([]float64, z.cols)
 	return func(i, j int) float64 {
-		for p := range a {
-			a[p], b[p] = x.at(i, p), z.at(j, p)
-		}
 		for s, stat := range program.Stats {
 			switch stat.Kind {
 			case kernels.SelfX, kernels.RootX:
@@ -78,21 +75,30 @@ func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float6
 			case kernels.SelfZ, kernels.RootZ:
 				stats[s] = single[s][j]
 			default:
-				stats[s] = stat.Eval(a, b)
+				stats[s] = stat.Eval(a[i], b[j])
 			}
 		}
 		return program.Run(stats)
 	}
 }
 
-// ofPoints is a statistic of one point for each row of x.
-func ofPoints[T backend.Float](stat kernels.Stat, x grid[T]) []float64 {
-	values, point := make([]float64, x.rows), make([]float64, x.cols)
-	for i := range values {
-		for p := range point {
-			point[p] = x.at(i, p)
-		}
-		values[i] = stat.Eval(point, point)
+// ofPoints is a statistic of one point for each of them.
+func ofPoints(stat kernels.Stat, points [][]float64) []float64 {
+	values := make([]float64, len(points))
+	for i, x := range points {
+		values[i] = stat.Eval(x, x)
 	}
 	return values
+}
+
+// widened is the rows of x in float64.
+func widened[T backend.Float](x grid[T]) [][]float64 {
+	rows := make([][]float64, x.rows)
+	for i := range rows {
+		rows[i] = make([]float64, x.cols)
+		for p := range rows[i] {
+			rows[i][p] = x.at(i, p)
+		}
+	}
+	return rows
 }
