@@ -59,8 +59,9 @@ type state struct {
 	// of the conjugate gradients
 	From, Iter, Since int
 	Lowest, Truth     number
+	Kept              number
 	Goal, Norms       []float64
-	x, r, p           backend.Host[float64] // exact, also when they are float32 on the device
+	x, least, r, p    backend.Host[float64] // exact, also when they are float32 on the device
 }
 
 // number is a float64 that may be infinite, which JSON does not know.
@@ -77,7 +78,7 @@ func (v *number) UnmarshalText(text []byte) error {
 }
 
 func (s *state) arrays() []*backend.Host[float64] {
-	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.r, &s.p}
+	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.least, &s.r, &s.p}
 }
 
 // A saver writes the checkpoints of one Solve.
@@ -211,7 +212,7 @@ func (s *saver) pending() *state {
 func (s *state) encode(to io.Writer) error {
 	sum := sha256.New()
 	out := io.MultiWriter(to, sum)
-	shapes := make([][2]int, 0, 7)
+	shapes := make([][2]int, 0, 8)
 	for _, a := range s.arrays() {
 		shapes = append(shapes, [2]int{a.Rows, a.Cols})
 	}

@@ -20,9 +20,15 @@ type spectrum struct {
 	lambda float64
 }
 
-// sampleRows is the number of rows of the sample: the cost is its cube, some 20
-// ms, and what is to be told apart from it are some hundred eigenvalues.
-const sampleRows = 320
+// sampleRows is the number of rows of the sample for n: the cost is its cube, some
+// 20 ms or, where the work takes many seconds, some 0.5 s; what is to be told apart
+// from it are some hundred eigenvalues.
+func sampleRows(n int) int {
+	if n < 16000 {
+		return min(n, 320)
+	}
+	return 960
+}
 
 // spectrum returns the estimate, made once.
 func (z *sizes) spectrum() *spectrum {
@@ -33,7 +39,7 @@ func (z *sizes) spectrum() *spectrum {
 }
 
 func newSpectrum(s *samples) *spectrum {
-	m := min(s.n, sampleRows)
+	m := sampleRows(s.n)
 	chosen := make([]int, s.n)
 	for i := range chosen {
 		chosen[i] = i

@@ -77,7 +77,7 @@ func TestSpectrum(t *testing.T) {
 		p.X.Data[i] = r.NormFloat64()
 	}
 	e := newSpectrum(newSamples(p))
-	if len(e.sigma) != sampleRows || math.Abs(e.tail[0]-n) > 1e-9*n {
+	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}
 	// The mean of k(x, z) is the largest eigenvalue over n, but for what the

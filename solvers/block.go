@@ -1,0 +1,397 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// block is one solve for up to blockWidth columns.
+type block[T backend.Float] struct {
+	*conjugate[T]
+	n, columns  int
+	from        int                     // number of the first column in all
+	all         backend.Matrix[float64] // the right-hand sides of all blocks
+	rhs         backend.Matrix[float64]
+	goal        []float64
+	norms       []float64 // of the columns of R
+	width       int       // directions in P
+	iter, since int       // iterations, and those without progress
+	best, truth float64   // the least that was left, and what was at the last replacement
+	kept        float64   // what was left of the X that is kept
+}
+
+// run solves for the block, from the beginning or from where a checkpoint was
+// written.
+func (k *block[T]) run(resumed *state) error {
+	start := k.start
+	if resumed != nil {
+		start = func() error { return k.restore(resumed) }
+	}
+	if err := start(); err != nil {
+		return k.w.fail(err)
+	}
+	for k.stopped == "" {
+		left := k.left()
+		if left <= 1 {
+			break
+		}
+		if math.IsNaN(left) || math.IsInf(left, 0) {
+			return k.weak("the numbers are not finite")
+		}
+		if k.since++; left < 0.99*k.best {
+			k.best, k.since = left, 0
+		}
+		if left < k.kept/2 {
+			copyMatrix(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
+			k.kept = left
+		}
+		if k.since > patience {
+			k.stopped = fmt.Sprintf("no progress in %d iterations", patience)
+			break
+		}
+		if k.w.res.Iters >= k.w.par.maxIter() {
+			k.stopped = fmt.Sprintf("the limit of %d iterations is reached", k.w.par.maxIter())
+			break
+		}
+		if k.most > 0 && k.iter >= k.most {
+			k.stopped = fmt.Sprintf("no convergence within %d iterations", k.most)
+			break
+		}
+		if k.saver.due() {
+			if err := k.save(k.b); err != nil {
+				return err
+			}
+		}
+		if err := k.step(); err != nil {
+			return err
+		}
+		if k.stopped != "" {
+			break
+		}
+		if k.iter%replaceEvery == 0 {
+			claimed := k.left()
+			if err := k.replace(); err != nil {
+				return k.w.fail(err)
+			}
+			now := k.left()
+			if now > 2*claimed && now > 0.9*k.truth {
+				k.stopped = "rounding keeps the residual from falling"
+				break
+			}
+			k.truth = now
+		}
+	}
+	return k.finish()
+}
+
+// part is the view of the first columns of a buffer.
+func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
+	return m.View(0, 0, k.n, columns)
+}
+
+// start sets X = 0, R and the first directions.
+func (k *block[T]) start() error {
+	setZero(k.b, k.part(k.x, k.columns))
+	setZero(k.b, k.part(k.least, k.columns))
+	if err := k.load(k.part(k.r, k.columns), k.rhs); err != nil {
+		return err
+	}
+	if err := k.measure(); err != nil {
+		return err
+	}
+	if k.limit > 0 {
+		// As many solves as are needed, each for the same part of the way.
+		for j, goal := range k.goal {
+			if v := k.norms[j]; goal < v*k.limit && goal > 0 {
+				rounds := math.Ceil(math.Log(goal/v) / math.Log(k.limit))
+				k.goal[j] = v * math.Pow(goal/v, 1/rounds)
+			}
+		}
+	}
+	if k.kept = k.left(); k.kept <= 1 {
+		return nil
+	}
+	active, err := k.precondition()
+	if err != nil {
+		return err
+	}
+	return k.orthogonalise(active)
+}
+
+// left is the largest norm of a column of R in units of its goal.
+func (k *block[T]) left() float64 {
+	worst := 0.0
+	for j, v := range k.norms {
+		worst = larger(worst, ratio(v, k.goal[j]))
+	}
+	return worst
+}
+
+func (k *block[T]) measure() error {
+	dots := make([]T, k.columns)
+	r := k.part(k.r, k.columns)
+	if err := k.b.ColDot(dots, r, r); err != nil {
+		return err
+	}
+	k.norms = make([]float64, k.columns)
+	for j, v := range dots {
+		k.norms[j] = math.Sqrt(float64(v))
+	}
+	return nil
+}
+
+// step is one iteration. Its errors are complete.
+func (k *block[T]) step() error {
+	p, q := k.part(k.p, k.width), k.part(k.q, k.width)
+	x, r := k.part(k.x, k.columns), k.part(k.r, k.columns)
+	err := k.product(q, p)
+	if err == nil {
+		err = k.b.Sync()
+	}
+	if err != nil {
+		// X, R and P are as they were: nothing is lost.
+		if k.saver != nil && k.w.ctx.Err() != nil {
+			k.w.res.Iters--
+			if err := k.save(k.raw); err != nil {
+				return err
+			}
+		}
+		return k.w.fail(err)
+	}
+	s, err := k.inner(p, q)
+	if err != nil {
+		return k.w.fail(err)
+	}
+	if !s.cholesky() {
+		k.stopped = fmt.Sprintf("K + λI is not positive definite to %s", precisionOf[T]())
+		return nil
+	}
+	alpha, err := k.inner(p, r)
+	if err != nil {
+		return k.w.fail(err)
+	}
+	s.solve(alpha)
+	if err := k.combine(1, p, alpha, 1, x); err != nil {
+		return k.w.fail(err)
+	}
+	if err := k.combine(-1, q, alpha, 1, r); err != nil {
+		return k.w.fail(err)
+	}
+	if err := k.measure(); err != nil {
+		return k.w.fail(err)
+	}
+	k.iter++
+	if k.left() <= 1 {
+		return nil
+	}
+	active, err := k.precondition()
+	if err != nil {
+		return k.w.fail(err)
+	}
+	z := k.part(k.z, active)
+	beta, err := k.inner(q, z)
+	if err != nil {
+		return k.w.fail(err)
+	}
+	s.solve(beta)
+	if err := k.combine(-1, p, beta, 1, z); err != nil {
+		return k.w.fail(err)
+	}
+	if err := k.orthogonalise(active); err != nil {
+		return k.w.fail(err)
+	}
+	return nil
+}
+
+// product is q ← A p; z is free then.
+func (k *block[T]) product(q, p backend.Matrix[T]) error {
+	_, c := p.Dims()
+	k.w.res.Iters++
+	return k.a.apply(q, p, k.part(k.z, c))
+}
+
+// replace is R ← rhs − A X.
+func (k *block[T]) replace() error {
+	x, r, q := k.part(k.x, k.columns), k.part(k.r, k.columns), k.part(k.q, k.columns)
+	if err := k.product(q, x); err != nil {
+		return err
+	}
+	if err := k.load(r, k.rhs); err != nil {
+		return err
+	}
+	minus := make([]T, k.columns)
+	for j := range minus {
+		minus[j] = -1
+	}
+	k.b.ColAxpy(minus, q, r)
+	return k.measure()
+}
+
+// precondition is Z ← M⁻¹ R for the columns above their goals, whose number it
+// returns.
+func (k *block[T]) precondition() (active int, err error) {
+	var columns []int
+	for j, v := range k.norms {
+		if v > k.goal[j] {
+			columns = append(columns, j)
+		}
+	}
+	active = len(columns)
+	r := k.part(k.r, k.columns)
+	if active < k.columns {
+		pick := newSmall(k.columns, active)
+		for to, j := range columns {
+			pick.set(j, to, 1)
+		}
+		g := k.part(k.g, active)
+		if err := k.combine(1, r, pick, 0, g); err != nil {
+			return 0, err
+		}
+		r = g
+	}
+	z := k.part(k.z, active)
+	if k.pre == nil {
+		copyMatrix(k.b, z, r)
+		return active, nil
+	}
+	return active, k.pre.apply(z, r)
+}
+
+// orthogonalise sets P to a basis of the columns of Z, as many as are
+// independent to the precision.
+func (k *block[T]) orthogonalise(active int) error {
+	z := k.part(k.z, active)
+	s, err := k.inner(z, z)
+	if err != nil {
+		return err
+	}
+	basis := s.basis(independence[T]())
+	if basis.cols == 0 {
+		k.stopped = fmt.Sprintf("no direction is left in %s", precisionOf[T]())
+		return nil
+	}
+	k.width = basis.cols
+	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
+		return err
+	}
+	return k.b.Sync() // from here to the end of the next product the state is whole
+}
+
+// independence is the part of the square of a column that must be left after
+// those before it have been taken out: squares are known to the rounding of T.
+func independence[T backend.Float]() float64 {
+	if precisionOf[T]() == "float32" {
+		return 1e-5
+	}
+	return 1e-13
+}
+
+func precisionOf[T backend.Float]() string {
+	var zero T
+	return fmt.Sprintf("%T", zero)
+}
+
+// inner is UᵀV on the host.
+func (k *block[T]) inner(u, v backend.Matrix[T]) (small, error) {
+	_, rows := u.Dims()
+	_, cols := v.Dims()
+	c := k.coeff.View(0, 0, rows, cols)
+	k.b.Gemm(backend.Transpose, backend.NoTrans, 1, u, v, 0, c)
+	h := backend.NewHost[T](rows, cols)
+	if err := k.b.Download(h, c); err != nil {
+		return small{}, err
+	}
+	s := newSmall(rows, cols)
+	for i, v := range h.Data {
+		s.data[i] = float64(v)
+	}
+	return s, nil
+}
+
+// combine queues V ← sign·U·S + beta·V.
+func (k *block[T]) combine(sign T, u backend.Matrix[T], s small, beta T, v backend.Matrix[T]) error {
+	h := backend.NewHost[T](s.rows, s.cols)
+	for i, x := range s.data {
+		h.Data[i] = T(x)
+	}
+	c := k.coeff.View(0, 0, s.rows, s.cols)
+	if err := k.b.Upload(c, h); err != nil {
+		return err
+	}
+	k.b.Gemm(backend.NoTrans, backend.NoTrans, sign, u, c, beta, v)
+	return nil
+}
+
+// save writes a checkpoint through b.
+func (k *block[T]) save(b backend.Backend[T]) error {
+	_, columns := k.all.Dims()
+	st := &state{
+		From: k.from, Iter: k.iter, Since: k.since, Lowest: number(k.best), Truth: number(k.truth), Kept: number(k.kept),
+		Goal: k.goal, Norms: k.norms, rhs: backend.NewHost[float64](k.n, columns),
+	}
+	if err := k.w.dev.F64().Download(st.rhs, k.all); err != nil {
+		return k.w.fail(err)
+	}
+	for _, m := range []struct {
+		to      *backend.Host[float64]
+		from    backend.Matrix[T]
+		columns int
+	}{{&st.x, k.x, k.columns}, {&st.least, k.least, k.columns}, {&st.r, k.r, k.columns}, {&st.p, k.p, k.width}} {
+		h := backend.NewHost[T](k.n, m.columns)
+		if err := b.Download(h, k.part(m.from, m.columns)); err != nil {
+			return k.w.fail(err)
+		}
+		*m.to = backend.NewHost[float64](k.n, m.columns)
+		for i, v := range h.Data {
+			m.to.Data[i] = float64(v)
+		}
+	}
+	return k.saver.write(st)
+}
+
+// restore is start from a checkpoint. The right-hand sides are on the device.
+func (k *block[T]) restore(st *state) error {
+	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
+	k.kept = float64(st.Kept)
+	copy(k.goal, st.Goal)
+	k.norms, k.width = st.Norms, st.p.Cols
+	for _, m := range []struct {
+		from backend.Host[float64]
+		to   backend.Matrix[T]
+	}{{st.x, k.x}, {st.least, k.least}, {st.r, k.r}, {st.p, k.p}} {
+		h := backend.NewHost[T](m.from.Rows, m.from.Cols)
+		for i, v := range m.from.Data {
+			h.Data[i] = T(v)
+		}
+		if err := k.b.Upload(k.part(m.to, h.Cols), h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weak is an error that a more precise rung may not have.
+func (k *block[T]) weak(reason string) error {
+	return &insufficient{fmt.Errorf("solvers: %s: conjugate gradients in %s: %s after %d iterations: raise lambda or scale the features down", k.w.plan.Method, precisionOf[T](), reason, k.w.res.Iters)}
+}
+
+// finish puts X where the right-hand sides were: the norms of conjugate gradients
+// go up and down, and one that ended above its goal may be far from its least.
+func (k *block[T]) finish() error {
+	x := k.x
+	if k.stopped != "" && k.left() > 2*k.kept {
+		x = k.least
+	}
+	if err := k.store(k.rhs, k.part(x, k.columns)); err != nil {
+		return k.w.fail(err)
+	}
+	return nil
+}
+
+// setZero queues m ← 0.
+func setZero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
+	n, c := m.Dims()
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
+}
