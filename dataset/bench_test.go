@@ -32,7 +32,24 @@ func numbersCSV(rows, cols int, verb string) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkStream passes over files of 20,000 rows of 50 features, on one
+// sparseLIBSVM is a table of which one in ten numbers is not 0.
+func sparseLIBSVM(rows, cols int) []byte {
+	rng := rand.New(rand.NewPCG(2, 0))
+	var b bytes.Buffer
+	for range rows {
+		fmt.Fprintf(&b, "%d", rng.IntN(100))
+		for j := range cols {
+			if rng.IntN(10) == 0 {
+				fmt.Fprintf(&b, " %d:%.4g", j+1, rng.NormFloat64())
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// BenchmarkStream passes over files of 20,000 rows of 50 features (500 of
+// LIBSVM), on one
 // processor and on all; MB/s are those of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
@@ -46,6 +63,7 @@ func BenchmarkStream(b *testing.B) {
 	}{
 		{"6digits.csv", short},
 		{"17digits.csv", long},
+		{"tenth.libsvm", sparseLIBSVM(20_000, 500)},
 		{"f8.npy", npyOf("<f8", "False", "20000, 50", values...)},
 	} {
 		path := file(b, f.name, f.data)

@@ -48,8 +48,12 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 		return nil, t.fault("", fmt.Sprintf("%d rows of %d features are too many to be written out, with the zeros", t.rows, width))
 	}
 	data := make([]float64, t.rows*width)
+	sparse, writers := splitSparse(t, writers, width)
 	for i := range t.rows {
 		row := data[i*width : (i+1)*width]
+		if err := sparse.write(row, i); err != nil {
+			return nil, err
+		}
 		for _, w := range writers {
 			if err := w.write(row, i); err != nil {
 				return nil, err

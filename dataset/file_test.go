@@ -249,8 +249,22 @@ func TestSparse(t *testing.T) {
 	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 0, 0, 0, 1, 0})) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
+	standard := learn(t, table, dataset.Rules{Standardize: true}) // the label among the features
+	if x := features(t, standard, table); !mat.EqualApprox(x, mat.NewDense(2, 10, []float64{0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, -1, 0}), 0x1p-52) {
+		t.Errorf("features:\n%v", mat.Formatted(x))
+	}
+	if _, test := table.Split(0.5, 1); test.Rows() == 1 {
+		whole, part := features(t, standard, table), features(t, standard, test)
+		if !mat.Equal(part, whole.Slice(0, 1, 0, 10)) && !mat.Equal(part, whole.Slice(1, 2, 0, 10)) {
+			t.Errorf("features of a split:\n%v", mat.Formatted(part))
+		}
+	}
+	large := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
+	huge := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
+	_, err := large.Features(huge)
+	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" leaves the range of float64 when standardised with mean 1.5 and scale 0.5`)
 	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
-	_, err := named.Features(table)
+	_, err = named.Features(table)
 	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", … (10 in all); did you mean "x2"?`)
 	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
 	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
