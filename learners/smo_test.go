@@ -1,0 +1,70 @@
+package learners
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestForemost: quickselect against a sort, with many equal keys.
+func TestForemost(t *testing.T) {
+	t.Log("seed 71")
+	r := rand.New(rand.NewPCG(71, 0))
+	for range 2000 {
+		n := 1 + r.IntN(40)
+		keys := make([]float64, n)
+		for i := range keys {
+			keys[i] = float64(r.IntN(1 + r.IntN(2*n)))
+		}
+		want := countedInts(n)
+		slices.SortStableFunc(want, func(a, b int) int { return -compare(keys[a], keys[b]) })
+		k := r.IntN(n + 2)
+		got := foremost(countedInts(n), k, func(i int) float64 { return keys[i] })
+		if !slices.Equal(got, want[:min(k, n)]) {
+			t.Fatalf("the %d foremost of %v: got %v, want %v", k, keys, got, want[:min(k, n)])
+		}
+	}
+}
+
+// TestCouple: probabilities of pairs that agree with each other give back what
+// they were made of.
+func TestCouple(t *testing.T) {
+	for _, want := range [][]float64{{0.2, 0.3, 0.5}, {0.7, 0.1, 0.1, 0.1}, {0.01, 0.04, 0.15, 0.3, 0.5}} {
+		k := len(want)
+		r := mat.NewDense(k, k, nil)
+		for a := range k {
+			for b := range k {
+				if a != b {
+					r.Set(a, b, want[a]/(want[a]+want[b]))
+				}
+			}
+		}
+		got := make([]float64, k)
+		couple(got, r)
+		for c := range k {
+			// The steps end when the conditions hold to 0.005/k.
+			if math.Abs(got[c]-want[c]) > 0.005 {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		}
+	}
+}
+
+// TestSigmoid: without overlap Platt's targets keep the slope finite; with values
+// that say nothing the probability is the share of the classes.
+func TestSigmoid(t *testing.T) {
+	a, b := sigmoid([]float64{-1, -1, 1, 1}, []float64{-1, -1, 1, 1}, []float64{1, 1, 1, 1})
+	// By symmetry B = 0, and at ±1 the targets 3/4 and 1/4 are met: A = −log 3.
+	if math.Abs(a+math.Log(3)) > 1e-4 || math.Abs(b) > 1e-4 {
+		t.Errorf("got %v, %v", a, b)
+	}
+	values, sign, weight := make([]float64, 8), []float64{1, 1, 1, 1, 1, 1, -1, -1}, slices.Repeat([]float64{1}, 8)
+	a, b = sigmoid(values, sign, weight)
+	// The mean of the targets: (6·7/8 + 2·1/4)/8.
+	if p := 1 / (1 + math.Exp(b)); math.Abs(p-(6*7./8+2./4)/8) > 1e-5 {
+		t.Errorf("got %v, %v: %v", a, b, p)
+	}
+}
