@@ -113,6 +113,21 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	return c, index, nil
 }
 
+// Signs returns the ±1 targets from which Classify learns the classes of y. names
+// is Options.Classes.
+func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
+	h, err := hostOf("y", y)
+	if err != nil {
+		return nil, fmt.Errorf("learners: %w", err)
+	}
+	classes, index, err := classesOf(h, nil, names)
+	if err != nil {
+		return nil, fmt.Errorf("learners: %w", err)
+	}
+	signs := classes.targets(index)
+	return mat.NewDense(signs.Rows, signs.Cols, signs.Data), nil
+}
+
 // targets returns the ±1 targets of one-versus-rest: n×1 with 1 for the second
 // of two classes, n×K with 1 in the column of the sample's class for more.
 func (c Classes) targets(index []int) backend.Host[float64] {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 type tuneFlags struct {
 	targets, vary        []string
 	kernel, learner      string
-	by, search           string
+	by, search, task     string
 	lambdas              []float64
 	reach, testFraction  float64
 	steps, folds, rows   int
@@ -61,7 +62,8 @@ and the kernels are chosen by one of
   gradient  all parameters of the kernel, by derivatives; for evidence only
 
 With --rows the search looks at some of the rows only, and the model is fitted to
-all of them. An intercept, which is not penalised, is fitted unless --no-intercept
+all of them. Classes become targets of −1 and 1, one for each of more than two, and
+are judged as such. An intercept, which is not penalised, is fitted unless --no-intercept
 is given; for evidence the mean of the target is subtracted instead.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),
@@ -69,6 +71,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
+	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel that the search begins at (default: gaussian, sigma the median distance)")
 	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, where no kernel is given")
 	flags.StringVar(&f.by, "by", tuning.Criteria[0], "what to judge by: "+strings.Join(tuning.Criteria, ", "))
@@ -80,7 +83,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.IntVar(&f.folds, "folds", 5, "folds of kfold")
 	flags.IntVar(&f.rows, "rows", 0, "rows to search with, chosen at random (default: all)")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
-	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner to fit with what was found: "+strings.Join(tunedLearners, ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process for evidence)")
+	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner to fit with what was found: "+strings.Join(tunedLearners, ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
@@ -105,15 +108,6 @@ func (f *tuneFlags) check() error {
 		return err
 	}
 	_, linear := k.(kernels.Linear)
-	if f.learner == "" {
-		f.learner = "kernel-ridge"
-		switch {
-		case evidence:
-			f.learner = "gaussian-process"
-		case linear: // the same model by the cheaper way
-			f.learner = "ridge"
-		}
-	}
 	switch {
 	case len(f.targets) == 0:
 		return usagef("tune needs --target COLUMN: the column to learn")
@@ -129,7 +123,9 @@ func (f *tuneFlags) check() error {
 		return usagef("--search: gradient needs --by evidence, which has derivatives")
 	case f.search == string(tuning.Gradient) && f.plot != "":
 		return usagef("--plot: gradient looks at no surface; use --search grid, golden or bayes")
-	case !slices.Contains(tunedLearners, f.learner):
+	case f.task != "" && f.task != string(learners.Regression) && f.task != string(learners.Classification):
+		return usagef("--task: want regression or classification, got %q", f.task)
+	case f.learner != "" && !slices.Contains(tunedLearners, f.learner):
 		return usagef("--learner: tune finds a kernel and a lambda for %s, not for %q", strings.Join(tunedLearners, ", "), f.learner)
 	case f.learner == "ridge" && !linear:
 		return usagef("--learner: ridge is for --kernel 'linear()'")
@@ -188,7 +184,14 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", f.testFraction, count(all.Rows(), "row"), train.Rows(), test.Rows())
 		}
 	}
-	enc, err := dataset.Learn(train, dataset.Rules{Targets: f.targets, Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse"})
+	task := f.taskFor(all)
+	if err := f.chooseLearner(kernel, task); err != nil {
+		return err
+	}
+	enc, err := dataset.Learn(train, dataset.Rules{
+		Targets: f.targets, Labels: task == learners.Classification,
+		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
+	})
 	if err != nil {
 		return err
 	}
@@ -203,7 +206,13 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		}
 	}
 
-	xs, ys := f.sample(x, y)
+	targets := y
+	if task == learners.Classification {
+		if targets, err = learners.Signs(y, enc.Classes()); err != nil {
+			return err
+		}
+	}
+	xs, ys := f.sample(x, targets)
 	if kernel == nil {
 		if kernel, err = f.startKernel(ctx, xs); err != nil {
 			return err
@@ -231,12 +240,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		r.Plot = f.plot
 	}
 	if f.model != "" || test != nil {
-		m, err := a.fitTuned(ctx, dev, f, res, x, y)
+		m, err := a.fitTuned(ctx, dev, f, task, res, enc, x, y)
 		if err != nil {
 			return err
 		}
 		if test != nil {
-			if r.Test, err = a.scoreOf(ctx, dev, m, nil, xTest, yTest); err != nil {
+			if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest); err != nil {
 				return err
 			}
 		}
@@ -347,31 +356,57 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}
 }
 
+// taskFor is what --task says, or classification of a target of texts.
+func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
+	switch {
+	case f.task != "":
+		return learners.Task(f.task)
+	case len(f.targets) == 1 && allTexts(t, f.targets[0]):
+		return learners.Classification
+	}
+	return learners.Regression
+}
+
+// chooseLearner sets the learner where none is named.
+func (f *tuneFlags) chooseLearner(k kernels.Kernel, task learners.Task) error {
+	_, linear := k.(kernels.Linear)
+	switch {
+	case f.learner == "gaussian-process" && task == learners.Classification:
+		return usagef("--learner: gaussian-process is for numbers, not for classes; use kernel-ridge")
+	case task == learners.Classification && len(f.targets) > 1:
+		return usagef("--target: classes are told by one column, %d are named", len(f.targets))
+	case f.learner != "":
+	case f.by == string(tuning.Evidence) && task == learners.Regression:
+		f.learner = "gaussian-process"
+	case linear: // the same model by the cheaper way
+		f.learner = "ridge"
+	default:
+		f.learner = "kernel-ridge"
+	}
+	return nil
+}
+
 // fitTuned fits the learner with what was found to all rows.
-func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, res *tuning.Result, x, y *mat.Dense) (learners.Model, error) {
-	p := a.newProgress()
-	defer p.close()
-	o := learners.Options{Progress: p.report}
+func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, res *tuning.Result, enc *dataset.Encoder, x, y *mat.Dense) (learners.Model, error) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]string{"lambda": exact(res.Lambda()), "intercept": strconv.FormatBool(!f.noIntercept)}
+	if f.learner != "ridge" {
+		given["kernel"] = res.Kernel().String()
+	}
 	if f.learner == "gaussian-process" {
 		if !(res.Lambda() > 0) {
 			return nil, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
 		}
-		m, err := learners.GaussianProcess{Kernel: res.Kernel(), Lambda: res.Lambda(), Fixed: true, NoIntercept: f.noIntercept}.Fit(ctx, dev, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		return m, nil
+		given["optimise"] = "false"
 	}
-	if f.learner == "ridge" {
-		m, err := learners.Ridge{Lambda: res.Lambda(), NoIntercept: f.noIntercept}.Fit(ctx, dev, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		return m, nil
-	}
-	m, err := learners.KernelRidge{Kernel: res.Kernel(), Lambda: res.Lambda(), Intercept: !f.noIntercept}.Fit(ctx, dev, x, y, o)
+	fit, err := d.Make(task, given)
 	if err != nil {
 		return nil, err
 	}
-	return m, nil
+	p := a.newProgress()
+	defer p.close()
+	return fit(ctx, dev, x, y, learners.Options{Classes: enc.Classes(), Progress: p.report})
 }
