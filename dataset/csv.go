@@ -38,7 +38,7 @@ var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 // its commas without encoding/csv.
 func readCSV(in *input) (*Table, error) {
 	t := in.t
-	rest, cut, err := in.readHeader(pieceSize)
+	rest, cut, err := in.readHeader(0)
 	for err == nil {
 		if len(rest.text) > 0 {
 			if err := t.addPiece(rest); err != nil {
@@ -56,13 +56,13 @@ func readCSV(in *input) (*Table, error) {
 	return t, nil
 }
 
-// readHeader reads the header, in pieces of that size. It returns what comes
-// after it, and what cuts the rest of the file.
-func (in *input) readHeader(size int) (rest piece, cut *pieces, err error) {
+// readHeader reads the header. It returns what comes after it, and what cuts the
+// rest of the file into pieces of that many lines at most.
+func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 	if err := in.t.skipMark(in.r); err != nil {
 		return rest, nil, err
 	}
-	cut = &pieces{in: in, quotes: true, line: 1, size: size}
+	cut = &pieces{in: in, quotes: true, line: 1, lines: lines}
 	first, err := cut.next()
 	if err != nil && err != io.EOF {
 		return rest, nil, err

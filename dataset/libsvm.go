@@ -48,7 +48,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		in.r.Discard(3)
 	}
 	s := newLIBSVM(in.t)
-	for p := (&pieces{in: in, line: 1, size: pieceSize}); ; {
+	for p := (&pieces{in: in, line: 1}); ; {
 		part, err := p.next()
 		if err == io.EOF {
 			return s.table()

@@ -32,14 +32,15 @@ func (p *pass) close() {
 	}
 }
 
-// begin opens the file for a pass. size is that of a part in bytes of text.
-func (s *Stream) begin(size int) (*pass, error) {
+// begin opens the file for a pass. Parts of a text have that many lines at most,
+// or any number for 0.
+func (s *Stream) begin(lines int) (*pass, error) {
 	in, err := s.file.open()
 	if err != nil {
 		return nil, err
 	}
 	p := &pass{t: in.t, done: []func(){in.close}}
-	if err := s.start(p, in, size); err != nil {
+	if err := s.start(p, in, lines); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (s *Stream) begin(size int) (*pass, error) {
 }
 
 // start reads the beginning of the file.
-func (s *Stream) start(p *pass, in *input, size int) (err error) {
+func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	if p.form, err = s.file.format(in); err != nil {
 		return err
 	}
@@ -56,9 +57,9 @@ func (s *Stream) start(p *pass, in *input, size int) (err error) {
 	}
 	switch p.form {
 	case formCSV:
-		err = p.beginCSV(in, size)
+		err = p.beginCSV(in, lines)
 	case formLIBSVM:
-		p.beginLIBSVM(in, size)
+		p.beginLIBSVM(in, lines)
 	case formParquet:
 		err = p.beginParquet(in)
 	default:
@@ -97,8 +98,8 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 }
 
 // beginCSV reads the header.
-func (p *pass) beginCSV(in *input, size int) error {
-	first, cut, err := in.readHeader(size)
+func (p *pass) beginCSV(in *input, lines int) error {
+	first, cut, err := in.readHeader(lines)
 	if err != nil {
 		return err
 	}
@@ -130,11 +131,11 @@ func (p *libsvmPart) table() (*Table, error) {
 	return s.finish(), nil
 }
 
-func (p *pass) beginLIBSVM(in *input, size int) {
+func (p *pass) beginLIBSVM(in *input, lines int) {
 	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
 		in.r.Discard(3)
 	}
-	cut := &pieces{in: in, line: 1, size: size}
+	cut := &pieces{in: in, line: 1, lines: lines}
 	p.parts = func() (part, error) {
 		next, err := cut.next()
 		if err != nil {

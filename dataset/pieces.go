@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// pieceSize is the most that is read at once: how much text is handed to one worker: large enough that the
-// handing over costs nothing, small enough that a few pieces take no memory.
+// pieceSize is how much text is read at once, and handed to one worker: large
+// enough that the handing over costs nothing, small enough that a few pieces
+// take no memory.
 const pieceSize = 1 << 20
 
 // longestRecord is where the search for the end of a record that has an odd
@@ -19,7 +20,7 @@ const longestRecord = 1 << 24
 type pieces struct {
 	in     *input
 	quotes bool
-	size   int    // of a piece, pieceSize at most
+	lines  int    // of a piece at most; 0: as many as there are
 	line   int    // of the file, on which the next piece begins
 	rest   []byte // read, but not handed out
 	ended  bool
@@ -33,7 +34,10 @@ type piece struct {
 
 // next returns the next piece, and io.EOF after the last one.
 func (p *pieces) next() (piece, error) {
-	buf := make([]byte, len(p.rest), max(p.size, len(p.rest)))
+	if end := p.limit(p.rest); end > 0 {
+		return p.hand(p.rest, end), nil
+	}
+	buf := make([]byte, len(p.rest), max(pieceSize, len(p.rest)))
 	copy(buf, p.rest)
 	for {
 		if len(buf) == cap(buf) {
@@ -60,11 +64,33 @@ func (p *pieces) next() (piece, error) {
 		if len(buf) == 0 {
 			return piece{}, io.EOF
 		}
-		out := piece{buf[:end:end], p.line}
-		p.rest = buf[end:]
-		p.line += bytes.Count(out.text, newline)
-		return out, nil
+		if few := p.limit(buf[:end]); few > 0 {
+			end = few
+		}
+		return p.hand(buf, end), nil
 	}
+}
+
+// hand cuts buf, of which the rest is for the next piece.
+func (p *pieces) hand(buf []byte, end int) piece {
+	out := piece{buf[:end:end], p.line}
+	p.rest = buf[end:]
+	p.line += bytes.Count(out.text, newline)
+	return out
+}
+
+// limit returns where the records of b end that have as many lines as a piece
+// may have, or 0 when b has fewer lines.
+func (p *pieces) limit(b []byte) int {
+	end := 0
+	for range p.lines {
+		n := bytes.IndexByte(b[end:], '\n')
+		if n < 0 {
+			return 0
+		}
+		end += n + 1
+	}
+	return p.lastRecord(b[:end])
 }
 
 var newline = []byte{'\n'}

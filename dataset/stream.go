@@ -40,7 +40,7 @@ func (f File) Open() (*Stream, error) {
 	if f.Path == "-" {
 		return nil, (&Table{Source: "standard input"}).fault("", "cannot be read several times; save it to a file")
 	}
-	p, err := s.begin(pieceSize)
+	p, err := s.begin(0)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Stream) Rows() int { return s.rows }
 // 1 MiB of text, 4 MiB of numbers, or a group of rows. A file without rows gives
 // a table without rows.
 func (s *Stream) Head() (*Table, error) {
-	p, err := s.begin(pieceSize)
+	p, err := s.begin(0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
 		return fmt.Errorf("dataset: %d rows of %d features cannot be a block", rows, width)
 	}
-	p, err := s.begin(partSize(width, len(s.names)))
+	p, err := s.begin(partLines(width))
 	if err != nil {
 		return err
 	}
@@ -146,12 +146,9 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	return fault
 }
 
-// partSize is how many bytes of text are encoded at once: fewer where few bytes
-// make many features, as texts do.
-func partSize(width, columns int) int {
-	const floats = 1 << 21 // 16 MiB
-	return min(pieceSize, max(512, floats/max(width, 1)*max(columns, 2)))
-}
+// partLines is how many lines of text are encoded at once, so that even short
+// lines that make many features, as texts do, take no more than 16 MiB.
+func partLines(width int) int { return max(1, 1<<21/width) }
 
 // encoded is a part of a file as features and targets, row after row.
 type encoded struct {

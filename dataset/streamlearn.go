@@ -41,7 +41,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if r.Labels && len(r.Targets) != 1 {
 		return nil, t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(r.Targets)))
 	}
-	p, err := s.begin(pieceSize)
+	p, err := s.begin(0)
 	if err != nil {
 		return nil, err
 	}
