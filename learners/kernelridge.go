@@ -24,7 +24,7 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
 			truth("intercept", "false", "fit an unpenalised intercept"),
-			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG)}, "way to solve the system"),
+			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
 			whole("iterations", "10000", atLeast(1), "most products with K of an iterative solver"),
 			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Unstored64), string(solvers.Unstored32)},

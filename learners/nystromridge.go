@@ -172,7 +172,7 @@ func (m *NystromRidgeModel) Dims() (features, outputs int) {
 func (m *NystromRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: nystromRidgeName}
 	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
+		p.features, p.intercept, p.kernel = features, m.intercept, m.kernel
 		p.fixed = []backend.Host[float64]{m.centers, m.beta}
 		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // CenterRule names a way to choose the centers of a NystromProblem among the
@@ -111,6 +112,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 		return p.Centers, q, nil
 	}
 	f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
+	f.rule = kernels.PointRule(p.Kernel)
 	err = f.pass(r.ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
 			if !given {

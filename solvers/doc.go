@@ -13,11 +13,22 @@
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in half storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
 //	cg.go       preconditioned block conjugate gradients, K stored or not
+//	askotch.go  accelerated sketch-and-project by blocks of samples, K never stored
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	methods.go  the list of methods; a new one is a file and a line there
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
 //	choose.go   which of them is cheapest
 //	plan.go     memory and work, known before the work starts
+//
+//	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers
+//
+// with fewer functions than samples, in passes over data that need not fit into
+// memory (rows.go):
+//
+//	nystrom.go  M kernel functions, by normal equations or Falkon (falkon.go);
+//	            centers.go chooses their centers
+//	fourier.go  M random Fourier features (spectral.go)
+//	streamed.go what both share: products with the normal equations, piece by piece
 //
 // and beside the solution for one λ:
 //

@@ -139,6 +139,9 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		if err := checkFinite(context.Background(), "centers", c); err != nil {
 			return Plan{}, err
 		}
+		if err := backend.CheckPoints(p.Kernel, "centers", c); err != nil {
+			return Plan{}, fmt.Errorf("solvers: %w", err)
+		}
 		choice = CenterChoice{}
 	}
 	m := p.size()

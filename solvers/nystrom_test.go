@@ -415,6 +415,7 @@ func TestNystromRefused(t *testing.T) {
 		"memory must be ≥ 0 bytes":               func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },
 		"the number of iterations must be ≥ 0":   func(_ *NystromProblem, par *StreamParams) { par.MaxIter = -1 },
 		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
+		"x: row 1: ":                             func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
 		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil)} },
 		"1e-15 was asked for: no more iterations": func(_ *NystromProblem, par *StreamParams) {
 			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, Sample: 6}

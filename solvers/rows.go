@@ -48,11 +48,12 @@ func (m inMemory) Pass(ctx context.Context, use func(b Block) error) error {
 // whatever the blocks of the Rows are, so that no result depends on them.
 type feed struct {
 	data   Rows
-	n      int       // samples of weight > 0; known after the first pass
-	total  float64   // the sum of their weights
-	shift  bool      // take the targets of the first sample from all, so that an offset costs no digits
-	offset []float64 // what is taken; nil: nothing is
-	passed bool      // a pass has ended
+	n      int                     // samples of weight > 0; known after the first pass
+	total  float64                 // the sum of their weights
+	shift  bool                    // take the targets of the first sample from all, so that an offset costs no digits
+	offset []float64               // what is taken; nil: nothing is
+	rule   func(x []float64) error // of the kernel, for points; nil: none
+	passed bool                    // a pass has ended
 	x, y   backend.Host[float64]
 	w      []float64
 }
@@ -104,6 +105,11 @@ func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[fl
 			if !f.passed {
 				if err := checkSample(seen+i, b.X.Row(i), b.Y.Row(i), w); err != nil {
 					return err
+				}
+				if f.rule != nil {
+					if err := f.rule(b.X.Row(i)); err != nil {
+						return badSample("x: row %d: %v", seen+i+1, err)
+					}
 				}
 			}
 			if w == 0 {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // streamed is one solution in progress of
@@ -64,6 +65,9 @@ func newStreamed(ctx context.Context, b backend.Backend[float64], mem *memory, d
 		}
 	}
 	w.feed.shift = intercept
+	if c, ok := phi.(*centred); ok {
+		w.feed.rule = kernels.PointRule(c.kernel)
+	}
 	return w, nil
 }
 
