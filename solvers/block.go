@@ -47,8 +47,8 @@ func (k *block[T]) run(resumed *state) error {
 			copyMatrix(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
 			k.kept = left
 		}
-		if k.since > patience {
-			k.stopped = fmt.Sprintf("no progress in %d iterations", patience)
+		if k.since > k.patience {
+			k.stopped = fmt.Sprintf("no progress in %d iterations", k.patience)
 			break
 		}
 		if k.w.res.Iters >= k.w.par.maxIter() {

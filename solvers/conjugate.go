@@ -33,6 +33,7 @@ type conjugate[T backend.Float] struct {
 	coeff            backend.Matrix[T] // width × width
 	load             func(dst backend.Matrix[T], src backend.Matrix[float64]) error
 	store            func(dst backend.Matrix[float64], src backend.Matrix[T]) error
+	patience         int     // iterations without progress
 	most             int     // iterations in one solve; 0: any number
 	limit            float64 // what one solve can take a residual down to, relative; 0: anything
 	stopped          string  // why the last solve ended above its goal; ""
@@ -47,8 +48,10 @@ const (
 	// replaceEvery is the number of iterations between replacements of R.
 	replaceEvery = 50
 	// patience is for how many iterations no progress is taken for a plateau of
-	// the method, which is common on an ill-conditioned system.
-	patience = 500
+	// the method, which is common on an ill-conditioned system; as many as it may
+	// take in all where the estimate says more.
+	patience     = 500
+	mostPatience = 5000
 )
 
 // conjugateBytes is what newConjugate takes on the device.
@@ -62,7 +65,10 @@ func conjugateBytes[T backend.Float](n, columns int) int64 {
 }
 
 func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operator[T], pre preconditioner[T], columns int) (*conjugate[T], error) {
-	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, pre: pre, saver: w.saver}
+	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, pre: pre, saver: w.saver, patience: patience}
+	if choice, ok := w.plan.choice.(cgChoice); ok {
+		c.patience = max(patience, min(choice.iterations, mostPatience))
+	}
 	width := min(columns, blockWidth)
 	list := []*backend.Matrix[T]{&c.x, &c.r, &c.p, &c.q, &c.z, &c.least}
 	if width > 1 {

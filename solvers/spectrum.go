@@ -87,7 +87,8 @@ func newSpectrum(s *samples) *spectrum {
 func (e *spectrum) largest() float64 { return e.sigma[0] }
 
 // after is about the largest eigenvalue when j have been taken away. Beyond half
-// of the sample it falls no further than the trace says.
+// of the sample it falls as a power of j: that of the second quarter of the sample
+// less 1, since a sample makes a spectrum seem to fall faster than it does.
 func (e *spectrum) after(j int) float64 {
 	m := len(e.sigma)
 	if m == e.n { // nothing is estimated
@@ -99,10 +100,13 @@ func (e *spectrum) after(j int) float64 {
 	at := min(j, m/2)
 	bulk := e.tail[at] / float64(m-at)
 	rest := max(e.sigma[at]-bulk, 0)
-	if j > at { // the tail is taken away evenly
-		rest *= max(0, float64(e.n-j)) / float64(e.n-at)
+	even := e.tail[at] / float64(max(e.n-at, 1))
+	if j > at {
+		before := m / 4
+		power := math.Log2((e.after(before) + even) / (rest + even))
+		rest *= math.Pow(float64(at)/float64(j), max(power-1, 0)) * max(0, float64(e.n-j)) / float64(e.n-at)
 	}
-	return rest + e.tail[at]/float64(max(e.n-at, 1))
+	return rest + even
 }
 
 // iterations is about how many iterations conjugate gradients take with a
