@@ -2,7 +2,10 @@ module github.com/mercer-go/mercer/tools
 
 go 1.26.0
 
-require github.com/mmcloughlin/avo v0.6.0
+require (
+	github.com/ebitengine/purego v0.11.3
+	github.com/mmcloughlin/avo v0.6.0
+)
 
 require (
 	golang.org/x/mod v0.42.0 // indirect

@@ -58,14 +58,14 @@ FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B,
 		}
 }
 
-// scale is C ← β C on a part; with β = 0, C is not read.
-extern "C" __global__ void __launch_bounds__(THREADS) FN(scale)(int m, int n, T beta, T *C, i64 crs, i64 ccs, int part)
+// scale is C ← β C on a part. With β = 0, C is not read, unless always.
+extern "C" __global__ void __launch_bounds__(THREADS) FN(scale)(int m, int n, T beta, T *C, i64 crs, i64 ccs, int part, int always)
 {
 	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
 	for (i64 i = blockIdx.y; i < m; i += gridDim.y)
 		if (j < n && IN_PART(part, i, j)) {
 			T *to = &C[i * crs + j * ccs];
-			*to = beta == 0 ? (T)0 : beta * *to;
+			*to = beta == 0 && !always ? (T)0 : beta * *to;
 		}
 }
 

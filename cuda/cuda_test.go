@@ -1,0 +1,94 @@
+package cuda
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// levels are the simulated libraries in folders of their own. The first one that
+// is opened stays for the whole process.
+var simulated string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+// run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for
+// a GPU, and fails when something of the device is left at the end.
+func run(m *testing.M) int {
+	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || os.Getenv("MERCER_REQUIRE") == "cuda" {
+		return m.Run()
+	}
+	folder, err := os.MkdirTemp("", "mercer-cuda-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := cudatest.Build(folder, cudatest.WithSolver); errors.Is(err, cudatest.ErrNoCompiler) {
+		fmt.Println(err)
+	} else if err != nil {
+		fmt.Println(err)
+		return 1
+	} else {
+		simulated = folder
+		os.Setenv(driver.EnvLibraries, folder)
+	}
+	return m.Run()
+}
+
+// need skips where there are no simulated libraries.
+func need(t testing.TB) {
+	t.Helper()
+	if simulated == "" && os.Getenv("MERCER_CUDA_LIBDIR") == "" && os.Getenv("MERCER_REQUIRE") != "cuda" {
+		t.Skip(cudatest.ErrNoCompiler)
+	}
+}
+
+// openAt opens the device with only the libraries of a level.
+func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
+	dev, err := backend.Open("cuda/0", c)
+	if err != nil {
+		return nil, err
+	}
+	d := dev.(*device)
+	d.exec.do(func() {
+		if s := d.libraries.Solver; s != nil && level < cudatest.WithSolver {
+			err = errors.Join(err, s.Close())
+			d.libraries.Solver, d.libraries.SolverErr = nil, errors.New("left out")
+		}
+		if b := d.libraries.Blas; b != nil && level < cudatest.WithBlas {
+			err = errors.Join(err, b.Close())
+			d.libraries.Blas, d.libraries.BlasErr = nil, errors.New("left out")
+		}
+	})
+	return dev, err
+}
+
+func TestConformance(t *testing.T) {
+	need(t)
+	for level, name := range []string{"driver", "blas", "solver"} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Suite{LargeN: 200, Open: func(t testing.TB, c backend.Config) backend.Device {
+				dev, err := openAt(cudatest.Level(level), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if err := dev.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				return dev
+			}}.Run(t)
+		})
+	}
+}

@@ -1,0 +1,127 @@
+// Package cudatest builds libraries that stand for NVIDIA's: a driver, cuBLAS and
+// cuSOLVER that compute on the processor. The device functions of package ptx are
+// compiled by the system's C++ compiler from the same source as for a GPU.
+//
+// As on a real driver, a wrong thread, context or handle is an error, and memory
+// that was not written is not zero. A page behind each allocation that may not be
+// touched ends the process when a device function goes too far.
+package cudatest
+
+import (
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/mercer-go/mercer/cuda/ptx"
+)
+
+//go:embed sim
+var sim embed.FS
+
+// Level is what is there beside the driver.
+type Level int
+
+const (
+	DriverOnly Level = iota
+	WithBlas
+	WithSolver
+)
+
+// ErrNoCompiler is what Build returns where there is no C++ compiler.
+var ErrNoCompiler = errors.New("cudatest: there is no C++ compiler (g++ or clang++)")
+
+// Build makes the libraries of a level in folder and returns its name for
+// MERCER_CUDA_LIBDIR. The objects are kept in the system's folder for temporary
+// files, by the hash of their sources.
+func Build(folder string, level Level) error {
+	files := map[string]string{"libcuda.so.1": "driver", "libcublas.so.12": "blas", "libcusolver.so.11": "solver"}
+	wanted := []string{"libcuda.so.1", "libcublas.so.12", "libcusolver.so.11"}[:level+1]
+	cache, err := compiled()
+	if err != nil {
+		return err
+	}
+	for _, name := range wanted {
+		if err := os.Symlink(filepath.Join(cache, files[name], name), filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compiled returns the folder of the libraries, which it makes the first time.
+var compiled = sync.OnceValues(func() (string, error) {
+	compiler := ""
+	for _, name := range []string{"g++", "clang++"} {
+		if path, err := exec.LookPath(name); err == nil {
+			compiler = path
+			break
+		}
+	}
+	if compiler == "" {
+		return "", ErrNoCompiler
+	}
+	hash := sha256.New()
+	sources := map[string]string{}
+	err := fs.WalkDir(sim, "sim", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := sim.ReadFile(path)
+		sources[filepath.Base(path)] = string(text)
+		fmt.Fprintf(hash, "%s %d\n%s", path, len(text), text)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, name := range ptx.Names() {
+		sources[name] = ptx.Sources()[name]
+		fmt.Fprintf(hash, "%s\n%s", name, sources[name])
+	}
+	fmt.Fprintf(hash, "%s\n", compiler)
+	cache := filepath.Join(os.TempDir(), fmt.Sprintf("mercer-cudatest-%d-%x", os.Getuid(), hash.Sum(nil)[:8]))
+	if _, err := os.Stat(cache); err == nil {
+		return cache, nil
+	}
+	work, err := os.MkdirTemp("", "mercer-cudatest-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	for name, text := range sources {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	for _, l := range []struct {
+		folder, name string
+		args         []string
+	}{
+		{"driver", "libcuda.so.1", []string{"driver.cpp", "fibers.cpp", "kernels.cpp"}},
+		{"blas", "libcublas.so.12", []string{"blas.cpp", "driver/libcuda.so.1"}},
+		{"solver", "libcusolver.so.11", []string{"solver.cpp", "driver/libcuda.so.1"}},
+	} {
+		if err := os.Mkdir(filepath.Join(work, l.folder), 0o755); err != nil {
+			return "", err
+		}
+		args := append([]string{"-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-Wl,-soname," + l.name, "-o", filepath.Join(l.folder, l.name)}, l.args...)
+		cmd := exec.Command(compiler, args...)
+		cmd.Dir = work
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("cudatest: %s: %w\n%s", l.name, err, out)
+		}
+	}
+	// Another process may have been faster.
+	if err := os.Rename(work, cache); err != nil {
+		if _, other := os.Stat(cache); other != nil {
+			return "", err
+		}
+	}
+	return cache, nil
+})

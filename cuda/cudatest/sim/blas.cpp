@@ -1,0 +1,140 @@
+// cuBLAS in plain loops, column-major.
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" int mercer_sim_has_context();
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Handle {
+	void *stream;
+};
+const int notInitialised = 1, invalidValue = 7;
+
+template <class T> T at(const T *A, int lda, int op, size_t i, size_t j) { return op ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; }
+
+template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
+{
+	if (!h || !mercer_sim_has_context())
+		return notInitialised;
+	if (m < 0 || n < 0 || k < 0 || lda < (tA ? k : m) || ldb < (tB ? n : k) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
+		return invalidValue;
+	for (size_t j = 0; j < size_t(n); j++)
+		for (size_t i = 0; i < size_t(m); i++) {
+			T sum = 0;
+			for (size_t p = 0; p < size_t(k); p++)
+				sum += at(A, lda, tA, i, p) * at(B, ldb, tB, p, j);
+			T &c = C[i + j * size_t(ldc)];
+			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
+		}
+	return 0;
+}
+
+template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alpha, const T *A, int lda, const T *beta, T *C, int ldc)
+{
+	if (!h || !mercer_sim_has_context())
+		return notInitialised;
+	if (n < 0 || k < 0 || lda < (t ? k : n) || ldc < n || lda < 1 || ldc < 1)
+		return invalidValue;
+	for (size_t j = 0; j < size_t(n); j++)
+		for (size_t i = 0; i < size_t(n); i++) {
+			if (fill ? i > j : i < j)
+				continue;
+			T sum = 0;
+			for (size_t p = 0; p < size_t(k); p++)
+				sum += at(A, lda, t, i, p) * at(A, lda, t, j, p);
+			T &c = C[i + j * size_t(ldc)];
+			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
+		}
+	return 0;
+}
+
+template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
+{
+	if (!h || !mercer_sim_has_context())
+		return notInitialised;
+	int order = side ? n : m;
+	if (m < 0 || n < 0 || lda < order || ldb < m || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
+		return invalidValue;
+	auto a = [&](size_t i, size_t j) { return (fill ? i <= j : i >= j) ? A[i + j * size_t(lda)] : A[j + i * size_t(lda)]; };
+	for (size_t j = 0; j < size_t(n); j++)
+		for (size_t i = 0; i < size_t(m); i++) {
+			T sum = 0;
+			for (size_t p = 0; p < size_t(order); p++)
+				sum += side ? B[i + p * size_t(ldb)] * a(p, j) : a(i, p) * B[p + j * size_t(ldb)];
+			T &c = C[i + j * size_t(ldc)];
+			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
+		}
+	return 0;
+}
+
+template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int m, int n, const T *alpha, const T *A, int lda, T *B, int ldb)
+{
+	if (!h || !mercer_sim_has_context())
+		return notInitialised;
+	int order = side ? n : m, columns = side ? m : n;
+	if (m < 0 || n < 0 || lda < order || ldb < m || lda < 1 || ldb < 1 || diag != 0)
+		return invalidValue;
+	// Of the right side: transposed, op(A)ᵀ on the left.
+	bool transposed = (t != 0) != (side != 0), lower = (fill == 0) != transposed;
+	auto a = [&](size_t i, size_t j) { return transposed ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; };
+	auto b = [&](size_t i, size_t j) -> T & { return side ? B[j + i * size_t(ldb)] : B[i + j * size_t(ldb)]; };
+	for (int c = 0; c < columns; c++)
+		for (int s = 0; s < order; s++) {
+			int i = lower ? s : order - 1 - s;
+			T sum = *alpha * b(i, c);
+			for (int p = lower ? 0 : i + 1; p < (lower ? i : order); p++)
+				sum -= a(i, p) * b(p, c);
+			b(i, c) = sum / a(i, i);
+		}
+	return 0;
+}
+
+} // namespace
+
+EXPORT int cublasCreate_v2(Handle **h)
+{
+	if (!mercer_sim_has_context())
+		return notInitialised;
+	*h = new Handle{};
+	return 0;
+}
+
+EXPORT int cublasDestroy_v2(Handle *h)
+{
+	delete h;
+	return 0;
+}
+
+EXPORT int cublasGetVersion_v2(Handle *, int *v)
+{
+	*v = 120000;
+	return 0;
+}
+
+EXPORT int cublasSetStream_v2(Handle *h, void *s)
+{
+	h->stream = s;
+	return 0;
+}
+
+EXPORT int cublasSetMathMode(Handle *, int) { return 0; }
+EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
+
+#define BOTH(T, L)                                                                                                                                                                              \
+	EXPORT int cublas##L##gemm_v2(Handle *h, int a, int b, int m, int n, int k, const T *x, const T *A, int lda, const T *B, int ldb, const T *y, T *C, int ldc)                        \
+	{                                                                                                                                                                                   \
+		return gemm<T>(h, a, b, m, n, k, x, A, lda, B, ldb, y, C, ldc);                                                                                                             \
+	}                                                                                                                                                                                   \
+	EXPORT int cublas##L##syrk_v2(Handle *h, int f, int t, int n, int k, const T *x, const T *A, int lda, const T *y, T *C, int ldc) { return syrk<T>(h, f, t, n, k, x, A, lda, y, C, ldc); } \
+	EXPORT int cublas##L##symm_v2(Handle *h, int s, int f, int m, int n, const T *x, const T *A, int lda, const T *B, int ldb, const T *y, T *C, int ldc)                                \
+	{                                                                                                                                                                                   \
+		return symm<T>(h, s, f, m, n, x, A, lda, B, ldb, y, C, ldc);                                                                                                                \
+	}                                                                                                                                                                                   \
+	EXPORT int cublas##L##trsm_v2(Handle *h, int s, int f, int t, int d, int m, int n, const T *x, const T *A, int lda, T *B, int ldb) { return trsm<T>(h, s, f, t, d, m, n, x, A, lda, B, ldb); }
+
+BOTH(float, S)
+BOTH(double, D)

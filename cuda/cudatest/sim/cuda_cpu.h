@@ -1,0 +1,62 @@
+// CUDA C++ for the processor: the device functions are compiled as they are. The
+// threads of a block are fibers that take turns at __syncthreads; blocks run one
+// after the other, so that shared memory is static memory.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+using std::isinf;
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(n)
+
+struct Dim3 {
+	unsigned x, y, z;
+};
+
+extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+extern "C" void __syncthreads();
+
+namespace sim {
+
+// launch runs body for every thread of every block; without barriers, one thread
+// after the other.
+void launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &body);
+
+// A kernel reads its arguments from the packed buffer and runs in every thread.
+using Kernel = std::function<void(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
+
+// find returns a device function by its name, or nullptr.
+const Kernel *find(const std::string &name);
+void add(const std::string &name, Kernel kernel);
+
+template <class A> A argument(const unsigned char *args, size_t &at)
+{
+	at = (at + alignof(A) - 1) / alignof(A) * alignof(A);
+	A v;
+	std::memcpy(&v, args + at, sizeof v);
+	at += sizeof v;
+	return v;
+}
+
+template <class... A> Kernel kernel(bool barriers, void (*f)(A...))
+{
+	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t) {
+		size_t at = 0;
+		// Braces: from left to right.
+		std::tuple<std::decay_t<A>...> values{argument<std::decay_t<A>>(args, at)...};
+		launch(grid, block, barriers, [&] { std::apply(f, values); });
+	};
+}
+
+} // namespace sim

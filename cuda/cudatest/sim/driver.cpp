@@ -1,0 +1,505 @@
+// A driver API without a GPU: device memory is memory of the process with a page
+// behind each allocation that may not be touched, device functions run on the
+// calling thread, and what a real driver refuses is refused here.
+
+#include "cuda_cpu.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <cstdlib>
+#include <unistd.h>
+
+typedef int CUresult;
+enum {
+	SUCCESS = 0,
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	NOT_INITIALIZED = 3,
+	INVALID_DEVICE = 101,
+	INVALID_CONTEXT = 201,
+	INVALID_PTX = 218,
+	INVALID_HANDLE = 400,
+	NOT_FOUND = 500,
+	ILLEGAL_ADDRESS = 700,
+};
+
+namespace {
+
+std::map<std::string, sim::Kernel> &registry()
+{
+	static std::map<std::string, sim::Kernel> r;
+	return r;
+}
+
+std::mutex mu;
+bool initialised;
+int retained;
+thread_local void *context;
+char contextObject, moduleObject;
+const size_t total = size_t(3) << 30;
+size_t used;
+struct Allocation {
+	void *base;
+	size_t mapped, bytes;
+};
+std::map<uintptr_t, Allocation> device, host;
+std::set<void *> streams, events, modules;
+std::map<void *, const sim::Kernel *> functions;
+
+size_t limit()
+{
+	const char *text = getenv("MERCER_SIM_MEMORY");
+	return text ? strtoull(text, nullptr, 10) : total;
+}
+
+#define NEED_INIT          \
+	if (!initialised)  \
+		return NOT_INITIALIZED;
+#define NEED_CONTEXT                         \
+	NEED_INIT                            \
+	if (context != &contextObject)       \
+		return INVALID_CONTEXT;      \
+	if (retained == 0)                   \
+		return INVALID_CONTEXT;
+
+bool map(size_t bytes, Allocation &a)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	a.bytes = bytes;
+	a.mapped = (bytes + page - 1) / page * page + page;
+	a.base = mmap(nullptr, a.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (a.base == MAP_FAILED)
+		return false;
+	mprotect(static_cast<char *>(a.base) + a.mapped - page, page, PROT_NONE);
+	return true;
+}
+
+// start is where the user's memory begins: its end is at the guard page, but for
+// the alignment of a double.
+uintptr_t start(const Allocation &a)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	return reinterpret_cast<uintptr_t>(a.base) + a.mapped - page - (a.bytes + 7) / 8 * 8;
+}
+
+bool inside(const std::map<uintptr_t, Allocation> &m, uintptr_t p, size_t bytes)
+{
+	auto it = m.upper_bound(p);
+	if (it == m.begin())
+		return false;
+	--it;
+	return p + bytes <= it->first + (it->second.bytes + 7) / 8 * 8;
+}
+
+} // namespace
+
+const sim::Kernel *sim::find(const std::string &name)
+{
+	auto it = registry().find(name);
+	return it == registry().end() ? nullptr : &it->second;
+}
+
+void sim::add(const std::string &name, Kernel kernel) { registry()[name] = std::move(kernel); }
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// For the simulated cuBLAS and cuSOLVER.
+EXPORT int mercer_sim_has_context() { return context == &contextObject && retained > 0; }
+EXPORT int mercer_sim_leaks() { return int(device.size() + host.size() + streams.size() + events.size() + modules.size()) + retained; }
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+	if (flags != 0)
+		return INVALID_VALUE;
+	initialised = true;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *v)
+{
+	*v = 12040;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult e, const char **s)
+{
+	static const std::map<int, const char *> names{
+		{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {3, "CUDA_ERROR_NOT_INITIALIZED"},
+		{101, "CUDA_ERROR_INVALID_DEVICE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"}, {218, "CUDA_ERROR_INVALID_PTX"},
+		{400, "CUDA_ERROR_INVALID_HANDLE"}, {500, "CUDA_ERROR_NOT_FOUND"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+		{999, "CUDA_ERROR_UNKNOWN"}};
+	auto it = names.find(e);
+	if (it == names.end())
+		return INVALID_VALUE;
+	*s = it->second;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorString(CUresult e, const char **s)
+{
+	*s = "as the simulated driver says";
+	return e == SUCCESS ? INVALID_VALUE : SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *n)
+{
+	NEED_INIT
+	*n = 1;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(int *d, int ordinal)
+{
+	NEED_INIT
+	if (ordinal != 0)
+		return INVALID_DEVICE;
+	*d = 0;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int len, int)
+{
+	strncpy(name, "Simulated GPU", len);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, int)
+{
+	*bytes = limit();
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *v, int attribute, int)
+{
+	switch (attribute) {
+	case 16: // multiprocessors
+		*v = 2;
+		break;
+	case 13: // clock in kHz: so low that steps are short
+		*v = 10000;
+		break;
+	case 75:
+		*v = 9;
+		break;
+	case 76:
+		*v = 0;
+		break;
+	case 87:
+		*v = 2;
+		break;
+	default:
+		return INVALID_VALUE;
+	}
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(void **c, int)
+{
+	NEED_INIT
+	std::lock_guard<std::mutex> lock(mu);
+	retained++;
+	*c = &contextObject;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	if (retained == 0)
+		return INVALID_CONTEXT;
+	retained--;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(void *c)
+{
+	NEED_INIT
+	context = c;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCurrent(void **c)
+{
+	*c = context;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuCtxSynchronize()
+{
+	NEED_CONTEXT
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *all)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	*all = limit();
+	*free = limit() - used;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(uintptr_t *p, size_t bytes)
+{
+	NEED_CONTEXT
+	if (bytes == 0)
+		return INVALID_VALUE;
+	std::lock_guard<std::mutex> lock(mu);
+	Allocation a;
+	if (bytes > limit() - used || !map(bytes, a))
+		return OUT_OF_MEMORY;
+	// What a kernel has not written must not look like zeros.
+	memset(reinterpret_cast<void *>(start(a)), 0xff, bytes);
+	used += bytes;
+	*p = start(a);
+	device[*p] = a;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemFree_v2(uintptr_t p)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	auto it = device.find(p);
+	if (it == device.end())
+		return INVALID_VALUE;
+	used -= it->second.bytes;
+	munmap(it->second.base, it->second.mapped);
+	device.erase(it);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **p, size_t bytes)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	Allocation a;
+	if (bytes == 0 || !map(bytes, a))
+		return OUT_OF_MEMORY;
+	*p = reinterpret_cast<void *>(start(a));
+	host[start(a)] = a;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemFreeHost(void *p)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	auto it = host.find(reinterpret_cast<uintptr_t>(p));
+	if (it == host.end())
+		return INVALID_VALUE;
+	munmap(it->second.base, it->second.mapped);
+	host.erase(it);
+	return SUCCESS;
+}
+
+struct Copy2D {
+	size_t srcX, srcY;
+	int srcType;
+	const void *srcHost;
+	uintptr_t srcDevice;
+	void *srcArray;
+	size_t srcPitch, dstX, dstY;
+	int dstType;
+	void *dstHost;
+	uintptr_t dstDevice;
+	void *dstArray;
+	size_t dstPitch, width, height;
+};
+static_assert(sizeof(Copy2D) == 128, "CUDA_MEMCPY2D");
+
+EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	if (!streams.count(stream))
+		return INVALID_HANDLE;
+	if (c->width == 0 || c->height == 0)
+		return SUCCESS;
+	if (c->srcPitch < c->width || c->dstPitch < c->width)
+		return INVALID_VALUE;
+	uintptr_t from = c->srcType == 1 ? reinterpret_cast<uintptr_t>(c->srcHost) : c->srcDevice;
+	uintptr_t to = c->dstType == 1 ? reinterpret_cast<uintptr_t>(c->dstHost) : c->dstDevice;
+	size_t fromBytes = (c->height - 1) * c->srcPitch + c->width, toBytes = (c->height - 1) * c->dstPitch + c->width;
+	if (!inside(c->srcType == 1 ? host : device, from, fromBytes) || !inside(c->dstType == 1 ? host : device, to, toBytes))
+		return INVALID_VALUE;
+	for (size_t i = 0; i < c->height; i++)
+		memcpy(reinterpret_cast<char *>(to) + i * c->dstPitch, reinterpret_cast<const char *>(from) + i * c->srcPitch, c->width);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, void *stream)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	if (!streams.count(stream))
+		return INVALID_HANDLE;
+	if (!inside(device, to, n) || !inside(device, from, n))
+		return INVALID_VALUE;
+	memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD8Async(uintptr_t p, unsigned char v, size_t n, void *stream)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	if (!streams.count(stream))
+		return INVALID_HANDLE;
+	if (!inside(device, p, n))
+		return INVALID_VALUE;
+	memset(reinterpret_cast<void *>(p), v, n);
+	return SUCCESS;
+}
+
+// A handle is an address that nobody else has.
+static void *handle(std::set<void *> &set)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	void *p = malloc(1);
+	set.insert(p);
+	return p;
+}
+
+static CUresult drop(std::set<void *> &set, void *p)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	if (!set.erase(p))
+		return INVALID_HANDLE;
+	free(p);
+	return SUCCESS;
+}
+
+static bool known(const std::set<void *> &set, void *p)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	return set.count(p) > 0;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(void **m, const void *image, unsigned, int *, void **)
+{
+	NEED_CONTEXT
+	if (!strstr(static_cast<const char *>(image), ".visible .entry gemm_f64"))
+		return INVALID_PTX;
+	*m = handle(modules);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuModuleUnload(void *m)
+{
+	NEED_CONTEXT
+	return drop(modules, m);
+}
+
+EXPORT CUresult cuModuleGetFunction(void **f, void *m, const char *name)
+{
+	NEED_CONTEXT
+	if (!known(modules, m))
+		return INVALID_HANDLE;
+	const sim::Kernel *k = sim::find(name);
+	if (!k)
+		return NOT_FOUND;
+	*f = const_cast<sim::Kernel *>(k);
+	std::lock_guard<std::mutex> lock(mu);
+	functions[*f] = k;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetAttribute(void *, int, int) { return SUCCESS; }
+
+EXPORT CUresult cuFuncGetAttribute(int *v, int, void *)
+{
+	*v = 0;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *stream, void **params, void **extra)
+{
+	NEED_CONTEXT
+	if (!known(streams, stream))
+		return INVALID_HANDLE;
+	const sim::Kernel *k;
+	{
+		std::lock_guard<std::mutex> lock(mu);
+		auto it = functions.find(f);
+		if (it == functions.end())
+			return INVALID_HANDLE;
+		k = it->second;
+	}
+	if (params || !extra || extra[0] != reinterpret_cast<void *>(1) || extra[2] != reinterpret_cast<void *>(2) || extra[4])
+		return INVALID_VALUE;
+	if (gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || bx * by * bz == 0)
+		return INVALID_VALUE;
+	size_t size = *static_cast<size_t *>(extra[3]);
+	if (size > 4096)
+		return INVALID_VALUE;
+	(*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(void **s, unsigned)
+{
+	NEED_CONTEXT
+	*s = handle(streams);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(void *s)
+{
+	NEED_CONTEXT
+	return drop(streams, s);
+}
+
+EXPORT CUresult cuStreamSynchronize(void *s)
+{
+	NEED_CONTEXT
+	return known(streams, s) ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORT CUresult cuStreamWaitEvent(void *s, void *e, unsigned)
+{
+	NEED_CONTEXT
+	return known(streams, s) && known(events, e) ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORT CUresult cuEventCreate(void **e, unsigned)
+{
+	NEED_CONTEXT
+	*e = handle(events);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(void *e)
+{
+	NEED_CONTEXT
+	return drop(events, e);
+}
+
+EXPORT CUresult cuEventRecord(void *e, void *s)
+{
+	NEED_CONTEXT
+	return known(streams, s) && known(events, e) ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORT CUresult cuEventQuery(void *e)
+{
+	NEED_CONTEXT
+	return known(events, e) ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORT CUresult cuEventSynchronize(void *e)
+{
+	NEED_CONTEXT
+	return known(events, e) ? SUCCESS : INVALID_HANDLE;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *ms, void *a, void *b)
+{
+	NEED_CONTEXT
+	if (!known(events, a) || !known(events, b))
+		return INVALID_HANDLE;
+	*ms = 0;
+	return SUCCESS;
+}

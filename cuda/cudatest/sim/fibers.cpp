@@ -1,0 +1,142 @@
+// The threads of a block as fibers.
+
+#include "cuda_cpu.h"
+
+#include <ucontext.h>
+#include <cstdlib>
+
+Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace {
+
+constexpr size_t stackBytes = 64 << 10;
+
+#if defined(__x86_64__)
+// swap saves the registers that a call keeps, and goes on with another stack.
+extern "C" void sim_swap(void **from, void *to);
+asm(R"(
+.text
+.globl sim_swap
+.type sim_swap, @function
+sim_swap:
+	pushq %rbp
+	pushq %rbx
+	pushq %r12
+	pushq %r13
+	pushq %r14
+	pushq %r15
+	movq %rsp, (%rdi)
+	movq %rsi, %rsp
+	popq %r15
+	popq %r14
+	popq %r13
+	popq %r12
+	popq %rbx
+	popq %rbp
+	ret
+.size sim_swap, .-sim_swap
+.section .note.GNU-stack,"",@progbits
+.text
+)");
+
+struct Fiber {
+	void *sp = nullptr;
+	std::vector<unsigned char> stack;
+};
+
+void *scheduler;
+void enter();
+
+void prepare(Fiber &f)
+{
+	if (f.stack.empty())
+		f.stack.resize(stackBytes);
+	auto top = reinterpret_cast<uintptr_t>(f.stack.data() + f.stack.size()) & ~uintptr_t(15);
+	auto *p = reinterpret_cast<void **>(top);
+	*--p = nullptr; // the stack is as after a call
+	*--p = reinterpret_cast<void *>(&enter);
+	for (int i = 0; i < 6; i++)
+		*--p = nullptr;
+	f.sp = p;
+}
+
+void resume(Fiber &f) { sim_swap(&scheduler, f.sp); }
+void yield(Fiber &f) { sim_swap(&f.sp, scheduler); }
+#else
+struct Fiber {
+	ucontext_t context;
+	std::vector<unsigned char> stack;
+};
+
+ucontext_t scheduler;
+void enter();
+
+void prepare(Fiber &f)
+{
+	if (f.stack.empty())
+		f.stack.resize(stackBytes);
+	getcontext(&f.context);
+	f.context.uc_stack.ss_sp = f.stack.data();
+	f.context.uc_stack.ss_size = f.stack.size();
+	f.context.uc_link = nullptr;
+	makecontext(&f.context, &enter, 0);
+}
+
+void resume(Fiber &f) { swapcontext(&scheduler, &f.context); }
+void yield(Fiber &f) { swapcontext(&f.context, &scheduler); }
+#endif
+
+std::vector<Fiber> fibers;
+std::vector<char> finished;
+size_t current;
+const std::function<void()> *body;
+
+void enter()
+{
+	for (;;) {
+		(*body)();
+		finished[current] = 1;
+		yield(fibers[current]);
+	}
+}
+
+} // namespace
+
+extern "C" void __syncthreads() { yield(fibers[current]); }
+
+void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &f)
+{
+	auto place = [&](size_t i) { threadIdx = {unsigned(i % block.x), unsigned(i / block.x % block.y), unsigned(i / block.x / block.y)}; };
+	size_t count = size_t(block.x) * block.y * block.z;
+	if (fibers.size() < count)
+		fibers.resize(count);
+	body = &f;
+	gridDim = grid;
+	blockDim = block;
+	for (unsigned z = 0; z < grid.z; z++)
+		for (unsigned y = 0; y < grid.y; y++)
+			for (unsigned x = 0; x < grid.x; x++) {
+				blockIdx = {x, y, z};
+				if (!barriers) {
+					for (size_t i = 0; i < count; i++) {
+						place(i);
+						f();
+					}
+					continue;
+				}
+				finished.assign(count, 0);
+				for (size_t i = 0; i < count; i++)
+					prepare(fibers[i]);
+				// Each round takes every thread to its next barrier or its end.
+				for (size_t left = count; left > 0;) {
+					for (size_t i = 0; i < count; i++) {
+						if (finished[i])
+							continue;
+						current = i;
+						place(i);
+						resume(fibers[i]);
+						left -= finished[i];
+					}
+				}
+			}
+}

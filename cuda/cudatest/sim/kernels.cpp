@@ -1,0 +1,31 @@
+// The device functions, compiled for the processor.
+
+#include "cuda_cpu.h"
+
+#include "mercer.cu"
+
+#define BOTH(name, barriers)                                          \
+	sim::add(#name "_f32", sim::kernel(barriers, &name##_f32)); \
+	sim::add(#name "_f64", sim::kernel(barriers, &name##_f64));
+
+static const bool added = [] {
+	BOTH(gemm, true)
+	BOTH(scale, false)
+	BOTH(copy, false)
+	BOTH(add_diag, false)
+	BOTH(col_axpy, false)
+	BOTH(col_dot, true)
+	BOTH(trsm_block, true)
+	BOTH(potrf_block, true)
+	BOTH(gram, true)
+	BOTH(self, false)
+	BOTH(gram_mul, true)
+	BOTH(gram_mul_low3, true)
+	BOTH(gram_mul_low8, true)
+	BOTH(gram_mul_low16, true)
+	BOTH(sum_shares, false)
+	sim::add("narrow", sim::kernel(false, &narrow));
+	sim::add("widen", sim::kernel(false, &widen));
+	sim::add("sum_blocks", sim::kernel(false, &sum_blocks));
+	return true;
+}();

@@ -1,0 +1,451 @@
+package cuda
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// view is a matrix with any strides, in elements.
+type view[T backend.Float] struct {
+	ptr        driver.DevicePtr
+	rows, cols int
+	rs, cs     int
+}
+
+func (m *matrix[T]) view() view[T] { return view[T]{m.ptr, m.rows, m.cols, m.stride, 1} }
+
+func (v view[T]) t() view[T] { return view[T]{v.ptr, v.cols, v.rows, v.cs, v.rs} }
+
+func (v view[T]) op(t backend.Trans) view[T] {
+	if t == backend.Transpose {
+		return v.t()
+	}
+	return v
+}
+
+func (v view[T]) part(i, j, rows, cols int) view[T] {
+	return view[T]{v.ptr + driver.DevicePtr((i*v.rs+j*v.cs)*sizeOf[T]()), rows, cols, v.rs, v.cs}
+}
+
+// reversed has the rows and the columns in the other order: an upper triangle
+// becomes a lower one.
+func (v view[T]) reversed() view[T] {
+	r := v.part(v.rows-1, v.cols-1, v.rows, v.cols)
+	r.rs, r.cs = -v.rs, -v.cs
+	return r
+}
+
+// rowsReversed has the rows in the other order.
+func (v view[T]) rowsReversed() view[T] {
+	r := v.part(v.rows-1, 0, v.rows, v.cols)
+	r.rs = -v.rs
+	return r
+}
+
+// A part of a square matrix, as in ptx/common.cuh.
+type region int
+
+const (
+	whole region = iota
+	lower
+	upper
+)
+
+func regionOf(ul backend.Uplo) region {
+	if ul == backend.Upper {
+		return upper
+	}
+	return lower
+}
+
+func scalarArg[T backend.Float](a *driver.Args, v T) {
+	if sizeOf[T]() == 8 {
+		a.Double(float64(v))
+	} else {
+		a.Float(float32(v))
+	}
+}
+
+func viewArg[T backend.Float](a *driver.Args, v view[T]) { a.Ptr(v.ptr).Long(v.rs).Long(v.cs) }
+
+// launch queues a device function of the engine's precision.
+func (e *engine[T]) launch(name string, g driver.Grid) error {
+	return e.device.launch(name+e.suffix, g)
+}
+
+// spread is a grid for functions of an element each: columns along x, rows along
+// y as many as a grid may have.
+func spread(rows, cols int) driver.Grid {
+	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
+}
+
+// line is a grid of n threads.
+func line(n int) driver.Grid {
+	return driver.Grid{Blocks: [3]int{ceil(n, threads), 1, 1}, Threads: [3]int{threads, 1, 1}}
+}
+
+// own product of the device functions, C ← α A B + β C on a part of C; sym says
+// that A is symmetric and which part is given. It is cut along the rows of C.
+func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym region) error {
+	m, n, k := c.rows, c.cols, b.rows
+	if m == 0 || n == 0 {
+		return nil
+	}
+	flops := backend.GemmFlops(1, n, k)
+	// A grid has at most 65535 blocks along y.
+	rows := min(q.rowsOfStep(m, flops), 65535*tile)
+	if part != whole {
+		rows = m // a part of a square matrix is not square
+	}
+	for i := 0; i < m; i += rows {
+		count := min(rows, m-i)
+		work := flops * float64(count)
+		if part != whole {
+			work = backend.SyrkFlops(n, k)
+		}
+		from := a
+		if sym == whole {
+			from = a.part(i, 0, count, k)
+		} else if i > 0 || count < m {
+			return q.symmetricRows(alpha, a, b, beta, c, sym, rows)
+		}
+		err := q.step(work, func() error { return q.engine.gemm(alpha, from, b, beta, c.part(i, 0, count, n), k, part, sym) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// symmetricRows is product with a symmetric A that is too large for one step:
+// each stretch of rows of C takes what lies left of, on and right of A's diagonal.
+func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
+	n := a.rows
+	for i := 0; i < n; i += rows {
+		count := min(rows, n-i)
+		to := c.part(i, 0, count, c.cols)
+		left, right := a.part(i, 0, count, i), a.part(i+count, i, n-i-count, count).t()
+		if sym == upper {
+			left, right = a.part(0, i, i, count).t(), a.part(i, i+count, count, n-i-count)
+		}
+		steps := []struct {
+			a   view[T]
+			b   view[T]
+			sym region
+		}{
+			{a.part(i, i, count, count), b.part(i, 0, count, b.cols), sym},
+			{left, b.part(0, 0, i, b.cols), whole},
+			{right, b.part(i+count, 0, n-i-count, b.cols), whole},
+		}
+		for s, x := range steps {
+			if x.b.rows == 0 {
+				continue
+			}
+			beta := beta
+			if s > 0 {
+				beta = 1
+			}
+			err := q.step(backend.GemmFlops(count, c.cols, x.b.rows), func() error { return q.engine.gemm(alpha, x.a, x.b, beta, to, x.b.rows, whole, x.sym) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gemm launches the device function.
+func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, sym region) error {
+	args := e.device.args.Reset()
+	args.Int(c.rows).Int(c.cols).Int(k)
+	scalarArg(args, alpha)
+	viewArg(args, a)
+	viewArg(args, b)
+	scalarArg(args, beta)
+	viewArg(args, c)
+	args.Int(int(part)).Int(int(sym))
+	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
+}
+
+// scale is C ← β C on a part. Unless it is to be read, C is not with β = 0.
+func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
+	if c.rows == 0 || c.cols == 0 || beta == 1 {
+		return nil
+	}
+	args := q.engine.device.args.Reset().Int(c.rows).Int(c.cols)
+	scalarArg(args, beta)
+	viewArg(args, c)
+	always := 0
+	if read {
+		always = 1
+	}
+	args.Int(int(part)).Int(always)
+	return q.engine.launch("scale", spread(c.rows, c.cols))
+}
+
+func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckGemm(tA, tB, a, b, c)
+	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
+	q.run("gemm", func() error {
+		if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 && C.rows > 0 && C.cols > 0 && A.view().op(tA).cols > 0 {
+			return q.blasGemm(bl, tA, tB, alpha, A, B, beta, C)
+		}
+		return q.product(alpha, A.view().op(tA), B.view().op(tB), beta, C.view(), whole, whole)
+	})
+}
+
+// opOf is the same for the library: with rows for columns both factors are
+// transposed, and their order is the other one.
+func opOf(t backend.Trans) driver.Op {
+	if t == backend.Transpose {
+		return driver.T
+	}
+	return driver.N
+}
+
+// fillOf is the triangle as the library sees it, columns being rows.
+func fillOf(ul backend.Uplo) driver.Fill {
+	if ul == backend.Lower {
+		return driver.Upper
+	}
+	return driver.Lower
+}
+
+// blasGemm is cut along the rows of C.
+func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
+	k := a.view().op(tA).cols
+	flops := backend.GemmFlops(1, c.cols, k)
+	rows := q.rowsOfStep(c.rows, flops)
+	for i := 0; i < c.rows; i += rows {
+		count := min(rows, c.rows-i)
+		from := a.view().op(tA).part(i, 0, count, k).ptr
+		err := q.step(flops*float64(count), func() error {
+			return driver.Gemm(bl, opOf(tB), opOf(tA), c.cols, count, k, alpha, b.ptr, b.stride, from, a.stride, beta, c.at(i, 0), c.stride)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSyrk(ul, t, a, c)
+	A, C := q.own("Syrk", a), q.own("Syrk", c)
+	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C) })
+}
+
+func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T]) error {
+	op := a.view().op(t)
+	n, k := op.rows, op.cols
+	bl := q.engine.device.libraries.Blas
+	if bl == nil || alpha == 0 || k == 0 || n == 0 {
+		return q.product(alpha, op, op.t(), beta, c.view(), regionOf(ul), whole)
+	}
+	// Block by block along the diagonal; what lies beside a block is a product,
+	// which is faster than one large syrk.
+	size := q.rowsOfStep(n, backend.GemmFlops(1, n, k))
+	size = max(min(size, 4096), 256)
+	for i := 0; i < n; i += size {
+		count := min(size, n-i)
+		rows := op.part(i, 0, count, k)
+		err := q.step(backend.SyrkFlops(count, k), func() error {
+			// Of the library's columns op(A)ᵀ is what A is.
+			trans := driver.T
+			if t == backend.Transpose {
+				trans = driver.N
+			}
+			return driver.Syrk(bl, fillOf(ul), trans, count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
+		})
+		if err != nil || i == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		err = q.step(backend.GemmFlops(count, i, k), func() error {
+			above := op.part(0, 0, i, k)
+			if ul == backend.Lower { // rows i … of columns 0 … i−1
+				return driver.Gemm(bl, opOf(1-t), opOf(t), i, count, k, alpha, above.ptr, a.stride, rows.ptr, a.stride, beta, c.at(i, 0), c.stride)
+			}
+			return driver.Gemm(bl, opOf(1-t), opOf(t), count, i, k, alpha, rows.ptr, a.stride, above.ptr, a.stride, beta, c.at(0, i), c.stride)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymm(ul, a, b, c)
+	A, B, C := q.own("Symm", a), q.own("Symm", b), q.own("Symm", c)
+	q.run("symm", func() error {
+		bl := q.engine.device.libraries.Blas
+		if bl == nil || alpha == 0 || C.rows == 0 || C.cols == 0 {
+			return q.product(alpha, A.view(), B.view(), beta, C.view(), whole, regionOf(ul))
+		}
+		return q.step(backend.SymmFlops(A.rows, C.cols), func() error {
+			return driver.Symm(bl, driver.Right, fillOf(ul), C.cols, C.rows, alpha, A.ptr, A.stride, B.ptr, B.stride, beta, C.ptr, C.stride)
+		})
+	})
+}
+
+func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
+	backend.CheckAddDiag(d, a)
+	A, one := q.own("AddDiag", a), len(d) == 1
+	var first T
+	if one {
+		first = d[0]
+	}
+	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
+		args := q.engine.device.args.Reset().Int(A.rows)
+		viewArg(args, A.view())
+		value := T(0)
+		if one {
+			p, value = 0, first
+		}
+		args.Ptr(p)
+		scalarArg(args, value)
+		return q.engine.launch("add_diag", line(A.rows))
+	}, A.rows))
+}
+
+func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
+	n, t := backend.CheckColumns("ColAxpy", alpha, x, y)
+	X, Y := q.own("ColAxpy", x), q.own("ColAxpy", y)
+	q.run("axpy", q.withVector(alpha, func(p driver.DevicePtr) error {
+		q.engine.device.args.Reset().Int(n).Int(t).Ptr(p).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride)
+		return q.engine.launch("col_axpy", line(n*t))
+	}, n*t))
+}
+
+// withVector is f with a copy of v on the device; nothing when n is 0. The copy
+// is made now, since the caller may change v.
+func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
+	own := append([]T(nil), v...)
+	return func() error {
+		if n == 0 {
+			return nil
+		}
+		return q.scratch(int64(len(own)*sizeOf[T]()), func(p driver.DevicePtr) error {
+			if err := q.put(p, own); err != nil {
+				return err
+			}
+			return f(p)
+		})
+	}
+}
+
+// scratch is f with memory of the device, which is freed once the work in the
+// stream that uses it has been done.
+func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
+	d := q.engine.device
+	p, err := d.api.MemAlloc(max(bytes, 1))
+	if err != nil {
+		return err
+	}
+	err = f(p)
+	if wait := d.api.Wait(d.stream); err == nil {
+		err = wait
+	}
+	if free := d.api.MemFree(p); err == nil {
+		err = free
+	}
+	return err
+}
+
+// put copies v to the device, by way of the buffers.
+func (q *queue[T]) put(p driver.DevicePtr, v []T) error { return q.engine.device.set(p, bytesOf(v)) }
+
+// set copies to the device.
+func (d *device) set(p driver.DevicePtr, v []byte) error {
+	s := &d.staging[0]
+	for len(v) > 0 {
+		n := copy(s.memory, v)
+		c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: n}, Dst: driver.Place{Device: p, Pitch: n}, Width: n, Height: 1}
+		if err := d.api.Copy(c, d.stream); err != nil {
+			return err
+		}
+		if err := d.api.Wait(d.stream); err != nil {
+			return err
+		}
+		v, p = v[n:], p+driver.DevicePtr(n)
+	}
+	return nil
+}
+
+// get copies from the device to v.
+func (d *device) get(p driver.DevicePtr, v []byte) error {
+	s := &d.staging[0]
+	for len(v) > 0 {
+		n := min(len(v), len(s.memory))
+		c := driver.Copy2D{Src: driver.Place{Device: p, Pitch: n}, Dst: driver.Place{Host: s.memory, Pitch: n}, Width: n, Height: 1}
+		if err := d.api.Copy(c, d.stream); err != nil {
+			return err
+		}
+		if err := d.api.Wait(d.stream); err != nil {
+			return err
+		}
+		copy(v, s.memory[:n])
+		v, p = v[n:], p+driver.DevicePtr(n)
+	}
+	return nil
+}
+
+// dotBlocks is how many blocks of threads share the n rows of a dot product. It
+// follows from n alone, so that the sums do not depend on the device.
+func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
+
+func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
+	n, t := backend.CheckColumns("ColDot", dst, x, y)
+	X, Y := q.own("ColDot", x), q.own("ColDot", y)
+	return q.wait("dot", func() error {
+		if n == 0 || t == 0 {
+			clear(dst)
+			return nil
+		}
+		d, blocks := q.engine.device, dotBlocks(n)
+		return q.scratch(int64(8*t*(blocks+1)), func(p driver.DevicePtr) error {
+			d.args.Reset().Int(n).Int(blocks).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride).Ptr(p)
+			if err := q.engine.launch("col_dot", driver.Grid{Blocks: [3]int{blocks, t, 1}, Threads: [3]int{threads, 1, 1}}); err != nil {
+				return err
+			}
+			sums := p + driver.DevicePtr(8*t*blocks)
+			d.args.Reset().Int(blocks).Int(t).Ptr(p).Ptr(sums)
+			if err := d.launch("sum_blocks", line(t)); err != nil {
+				return err
+			}
+			values := make([]float64, t)
+			if err := d.get(sums, bytesOf(values)); err != nil {
+				return err
+			}
+			for j, v := range values {
+				dst[j] = T(v)
+			}
+			return nil
+		})
+	})
+}
+
+func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
+	backend.CheckSameDims("Narrow", dst, src)
+	q := &queue[float64]{engine: d.f64}
+	to, from := (&queue[float32]{engine: d.f32}).own("Narrow", dst), q.own("Narrow", src)
+	q.run("narrow", func() error { return convert(d, "narrow", to, from) })
+}
+
+func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
+	backend.CheckSameDims("Widen", dst, src)
+	q := &queue[float32]{engine: d.f32}
+	to, from := (&queue[float64]{engine: d.f64}).own("Widen", dst), q.own("Widen", src)
+	q.run("widen", func() error { return convert(d, "widen", to, from) })
+}
+
+func convert[D, S backend.Float](d *device, name string, to *matrix[D], from *matrix[S]) error {
+	if from.rows == 0 || from.cols == 0 {
+		return nil
+	}
+	d.args.Reset().Int(from.rows).Int(from.cols).Ptr(from.ptr).Long(from.stride).Ptr(to.ptr).Long(to.stride)
+	return d.launch(name, spread(from.rows, from.cols))
+}

@@ -1,0 +1,241 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/cuda/ptx"
+)
+
+// device is one GPU.
+type device struct {
+	api    *driver.API
+	props  properties
+	name   string
+	exec   *executor
+	memory memory
+	closed atomic.Bool
+
+	f32 *engine[float32]
+	f64 *engine[float64]
+
+	// What follows is used on the executor's thread only.
+	stream    driver.Stream
+	module    driver.Module
+	functions map[string]driver.Function
+	libraries driver.Libraries
+	args      *driver.Args
+	staging   [2]stage
+	window    window
+	info      driver.DevicePtr // where factorisations say how they went
+
+	mu   sync.Mutex // guards dead
+	dead error      // a failure after which the context is of no use
+}
+
+// engine is a device in one precision.
+type engine[T backend.Float] struct {
+	device *device
+	suffix string // of the device functions' names
+}
+
+// open makes a device usable. Whatever has been taken is given back on failure.
+func open(api *driver.API, ordinal int, c backend.Config) (*device, error) {
+	p, err := probe(api, ordinal)
+	if err != nil {
+		return nil, unavailable(ordinal, err)
+	}
+	context, err := api.RetainPrimary(p.handle)
+	if err != nil {
+		return nil, unavailable(ordinal, err)
+	}
+	d := &device{api: api, props: p, name: fmt.Sprintf("cuda/%d", ordinal), functions: map[string]driver.Function{}, args: driver.NewArgs()}
+	d.f32 = &engine[float32]{d, "_f32"}
+	d.f64 = &engine[float64]{d, "_f64"}
+	if d.exec, err = newExecutor(api, context); err == nil {
+		d.exec.do(func() { err = d.start(c) })
+		if err == nil {
+			return d, nil
+		}
+		d.exec.do(func() { d.stop() })
+		d.exec.close()
+	}
+	api.ReleasePrimary(p.handle)
+	return nil, unavailable(ordinal, err)
+}
+
+func unavailable(ordinal int, err error) error {
+	return fmt.Errorf("%w: cuda/%d: %w", backend.ErrUnavailable, ordinal, err)
+}
+
+// start makes the stream, the functions and the libraries ready.
+func (d *device) start(c backend.Config) (err error) {
+	if d.stream, err = d.api.NewStream(); err != nil {
+		return err
+	}
+	text, err := ptx.For(d.props.major, d.props.minor)
+	if err != nil {
+		return err
+	}
+	if d.module, err = d.api.LoadPTX(text); err != nil {
+		return err
+	}
+	version, err := d.api.Version()
+	if err != nil {
+		return err
+	}
+	d.libraries = driver.OpenLibraries(version)
+	if b := d.libraries.Blas; b != nil {
+		if err := errors.Join(b.SetStream(d.stream), b.Deterministic()); err != nil {
+			return err
+		}
+	}
+	if s := d.libraries.Solver; s != nil {
+		if err := s.SetStream(d.stream); err != nil {
+			return err
+		}
+	}
+	for i := range d.staging {
+		if err := d.staging[i].open(d.api); err != nil {
+			return err
+		}
+	}
+	if err := d.window.open(d.api); err != nil {
+		return err
+	}
+	if d.info, err = d.api.MemAlloc(infoBytes); err != nil {
+		return err
+	}
+	free, _, err := d.api.MemInfo()
+	if err != nil {
+		return err
+	}
+	// What the libraries take when they first run is left to them.
+	d.memory.limit = free - free/16
+	if c.Memory > 0 {
+		d.memory.limit = min(d.memory.limit, c.Memory)
+	}
+	return nil
+}
+
+// stop gives back what start took, as far as it came.
+func (d *device) stop() error {
+	var errs []error
+	try := func(err error) { errs = append(errs, err) }
+	if d.stream != 0 {
+		try(d.api.Wait(d.stream))
+	}
+	for _, p := range d.memory.forgotten() {
+		try(d.api.MemFree(p))
+	}
+	if d.info != 0 {
+		try(d.api.MemFree(d.info))
+	}
+	try(d.window.close(d.api))
+	for i := range d.staging {
+		try(d.staging[i].close(d.api))
+	}
+	if s := d.libraries.Solver; s != nil {
+		try(s.Close())
+	}
+	if b := d.libraries.Blas; b != nil {
+		try(b.Close())
+	}
+	if d.module != 0 {
+		try(d.api.Unload(d.module))
+	}
+	if d.stream != 0 {
+		try(d.api.DestroyStream(d.stream))
+	}
+	return errors.Join(errs...)
+}
+
+// function returns a device function by its name.
+func (d *device) function(name string) (driver.Function, error) {
+	if f, ok := d.functions[name]; ok {
+		return f, nil
+	}
+	f, err := d.api.Function(d.module, name)
+	if err == nil {
+		d.functions[name] = f
+	}
+	return f, err
+}
+
+// launch queues a device function whose arguments are in d.args.
+func (d *device) launch(name string, g driver.Grid) error {
+	f, err := d.function(name)
+	if err != nil {
+		return err
+	}
+	return d.api.Launch(f, g, d.stream, d.args)
+}
+
+func (d *device) Info() backend.Info {
+	i := d.props.info(d.name)
+	i.Memory = d.memory.limit
+	return i
+}
+
+// Level tells which libraries are in use, and why the others are not.
+func (d *device) Level() string {
+	switch l := d.libraries; {
+	case l.Solver != nil:
+		return "driver, cuBLAS, cuSOLVER"
+	case l.Blas != nil:
+		return fmt.Sprintf("driver, cuBLAS; no cuSOLVER: %v", l.SolverErr)
+	default:
+		return fmt.Sprintf("driver alone; no cuBLAS: %v", l.BlasErr)
+	}
+}
+
+func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine: d.f32} }
+func (d *device) F64() backend.Backend[float64] { return &queue[float64]{engine: d.f64} }
+
+func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
+
+// Sync waits for all work.
+func (d *device) Sync() error {
+	var err error
+	if d.closed.Load() {
+		return nil
+	}
+	d.exec.do(func() { err = d.api.Wait(d.stream) })
+	return d.checked("sync", err)
+}
+
+// Close waits, then gives everything back.
+func (d *device) Close() error {
+	if !d.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	var err error
+	d.exec.do(func() { err = d.stop() })
+	d.exec.close()
+	return errors.Join(err, d.api.ReleasePrimary(d.props.handle))
+}
+
+// Error is a failure of the GPU or of its libraries.
+type Error = driver.Error
+
+// checked names the device in an error, and remembers one after which nothing
+// works any more.
+func (d *device) checked(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *driver.Error
+	if errors.As(err, &e) && driver.Result(e.Code) >= driver.IllegalAddress {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.dead == nil {
+			d.dead = fmt.Errorf("%s: the device is lost: open it anew: %w", d.name, err)
+		}
+		return d.dead
+	}
+	return fmt.Errorf("%s: %s: %w", d.name, op, err)
+}

@@ -1,0 +1,138 @@
+package cuda
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// A GPU is opened by its name. What is here has passed its tests on simulated
+// libraries only; it becomes automatic once it has on a GPU.
+func init() { backend.Register(cudaDriver{}, backend.NotAutomatic) }
+
+type cudaDriver struct{}
+
+func (cudaDriver) Name() string { return "cuda" }
+
+// library is the driver API, opened and initialised once.
+var library = sync.OnceValues(func() (*driver.API, error) {
+	api, err := driver.Open()
+	if err != nil {
+		return nil, err
+	}
+	return api, initialise(api)
+})
+
+// oldest is the CUDA whose drivers read the PTX of this package.
+const oldest = 11080
+
+func initialise(api *driver.API) error {
+	if err := api.Init(); err != nil {
+		return fmt.Errorf("the NVIDIA driver does not start: %w", err)
+	}
+	version, err := api.Version()
+	if err != nil {
+		return err
+	}
+	if version < oldest {
+		return fmt.Errorf("the NVIDIA driver is too old: it serves CUDA %d.%d, and 11.8 is needed: install driver 520 or newer", version/1000, version%1000/10)
+	}
+	return nil
+}
+
+func (cudaDriver) Candidates() []backend.Candidate {
+	api, err := library()
+	if err != nil {
+		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
+	}
+	n, err := api.DeviceCount()
+	if err == nil && n == 0 {
+		err = fmt.Errorf("the NVIDIA driver sees no GPU")
+	}
+	if err != nil {
+		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
+	}
+	list := make([]backend.Candidate, n)
+	for i := range list {
+		list[i] = backend.Candidate{Device: fmt.Sprintf("cuda/%d", i)}
+		var p properties
+		if p, list[i].Err = probe(api, i); list[i].Err == nil {
+			list[i].Info = p.info(list[i].Device)
+		} else {
+			list[i].Info.Device = list[i].Device
+		}
+	}
+	return list
+}
+
+func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
+	api, err := library()
+	if err != nil {
+		return nil, fmt.Errorf("%w: cuda: %w", backend.ErrUnavailable, err)
+	}
+	ordinal, err := strconv.Atoi(name)
+	if err != nil || ordinal < 0 {
+		return nil, fmt.Errorf("%w: cuda: no device is called %q: want a number such as cuda/0", backend.ErrUnavailable, name)
+	}
+	n, err := api.DeviceCount()
+	if err != nil {
+		return nil, fmt.Errorf("%w: cuda: %w", backend.ErrUnavailable, err)
+	}
+	if ordinal >= n {
+		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver sees %d", backend.ErrUnavailable, ordinal, n)
+	}
+	return open(api, ordinal, c)
+}
+
+// properties are what a device says of itself.
+type properties struct {
+	handle     driver.Device
+	name       string
+	memory     int64
+	processors int
+	major      int
+	minor      int
+	ratio      int     // of the rates of float32 and float64
+	rate       float64 // float32 multiply-adds a second, by clock and cores, roughly
+}
+
+func probe(api *driver.API, ordinal int) (p properties, err error) {
+	if p.handle, err = api.Device(ordinal); err != nil {
+		return p, err
+	}
+	if p.name, err = api.Name(p.handle); err != nil {
+		return p, err
+	}
+	if p.memory, err = api.TotalMem(p.handle); err != nil {
+		return p, err
+	}
+	var clock int
+	for _, a := range []struct {
+		to *int
+		of driver.Attribute
+	}{
+		{&p.processors, driver.MultiprocessorCount}, {&p.major, driver.ComputeMajor}, {&p.minor, driver.ComputeMinor},
+		{&p.ratio, driver.SingleToDoubleRatio}, {&clock, driver.ClockRate},
+	} {
+		if *a.to, err = api.Attribute(p.handle, a.of); err != nil {
+			return p, err
+		}
+	}
+	p.rate = float64(clock) * 1e3 * float64(p.processors) * 64
+	if p.major < 7 {
+		return p, fmt.Errorf("%s has compute capability %d.%d, and 7.0 is needed", p.name, p.major, p.minor)
+	}
+	return p, nil
+}
+
+func (p properties) info(device string) backend.Info {
+	return backend.Info{
+		Device:      device,
+		Processor:   p.name,
+		Instruction: fmt.Sprintf("compute capability %d.%d", p.major, p.minor),
+		Memory:      p.memory,
+	}
+}

@@ -1,0 +1,291 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// memory counts what matrices take.
+type memory struct {
+	mu         sync.Mutex
+	limit      int64
+	now, peak  int64
+	allocation map[driver.DevicePtr]int64
+}
+
+// take counts bytes, unless that is more than there may be.
+func (m *memory) take(device string, bytes int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes > m.limit-m.now {
+		return &backend.MemoryError{Device: device, Asked: bytes, Free: max(m.limit-m.now, 0)}
+	}
+	m.now += bytes
+	m.peak = max(m.peak, m.now)
+	return nil
+}
+
+func (m *memory) give(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now -= bytes
+}
+
+func (m *memory) inUse() (now, peak int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now, m.peak
+}
+
+func (m *memory) add(p driver.DevicePtr, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.allocation == nil {
+		m.allocation = map[driver.DevicePtr]int64{}
+	}
+	m.allocation[p] = bytes
+}
+
+// remove forgets p; false: it is not known.
+func (m *memory) remove(p driver.DevicePtr) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bytes, ok := m.allocation[p]
+	if ok {
+		delete(m.allocation, p)
+		m.now -= bytes
+	}
+	return ok
+}
+
+// forgotten removes all that is left.
+func (m *memory) forgotten() []driver.DevicePtr {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []driver.DevicePtr
+	for p := range m.allocation {
+		list = append(list, p)
+	}
+	m.allocation, m.now = nil, 0
+	return list
+}
+
+// matrix is row-major in the device's memory.
+type matrix[T backend.Float] struct {
+	device             *device
+	ptr                driver.DevicePtr
+	rows, cols, stride int
+	owner              bool
+}
+
+func sizeOf[T backend.Float]() int { return int(unsafe.Sizeof(T(0))) }
+
+func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }
+
+func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
+	backend.CheckView(i, j, rows, cols, m.rows, m.cols)
+	return &matrix[T]{device: m.device, ptr: m.at(i, j), rows: rows, cols: cols, stride: m.stride}
+}
+
+// at is the address of element (i, j).
+func (m *matrix[T]) at(i, j int) driver.DevicePtr {
+	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
+}
+
+// same tells whether two matrices are the same memory in the same shape.
+func (m *matrix[T]) same(o *matrix[T]) bool {
+	return m.ptr == o.ptr && m.rows == o.rows && m.cols == o.cols && m.stride == o.stride
+}
+
+func (m *matrix[T]) Free() {
+	if !m.owner || m.ptr == 0 {
+		return
+	}
+	d, p := m.device, m.ptr
+	m.ptr = 0
+	if d.closed.Load() || !d.memory.remove(p) {
+		return
+	}
+	// Freeing waits for the work that uses the memory.
+	d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
+}
+
+func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
+	backend.CheckNew(rows, cols)
+	size := sizeOf[T]()
+	if cols > 0 && rows > math.MaxInt/cols/size {
+		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.limit}
+	}
+	bytes := int64(rows) * int64(cols) * int64(size)
+	m := &matrix[T]{device: q.engine.device, rows: rows, cols: cols, stride: max(cols, 1), owner: true}
+	if bytes == 0 {
+		return m, nil
+	}
+	p, err := q.engine.device.allocate(bytes)
+	if err != nil {
+		return nil, err
+	}
+	m.ptr = p
+	return m, nil
+}
+
+// allocate returns zeros.
+func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
+	if d.closed.Load() {
+		return 0, fmt.Errorf("%s: new: the device has been closed", d.name)
+	}
+	if err := d.memory.take(d.name, bytes); err != nil {
+		return 0, err
+	}
+	var p driver.DevicePtr
+	var err error
+	d.exec.do(func() {
+		if p, err = d.api.MemAlloc(bytes); err == nil {
+			err = d.api.Clear(p, bytes, d.stream)
+			if err != nil {
+				d.api.MemFree(p)
+			}
+			return
+		}
+		var e *driver.Error
+		if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
+			if free, _, other := d.api.MemInfo(); other == nil {
+				err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
+			}
+		}
+	})
+	if err != nil {
+		d.memory.give(bytes)
+		if errors.Is(err, backend.ErrMemory) {
+			return 0, err
+		}
+		return 0, d.checked("new", err)
+	}
+	d.memory.add(p, bytes)
+	return p, nil
+}
+
+// stage is a page-locked buffer by which matrices are copied.
+type stage struct {
+	memory []byte
+	event  driver.Event // the last copy that used it has been done
+}
+
+const stageBytes = 8 << 20
+
+func (s *stage) open(api *driver.API) (err error) {
+	if s.memory, err = api.AllocHost(stageBytes); err != nil {
+		return err
+	}
+	s.event, err = api.NewEvent(false)
+	return err
+}
+
+func (s *stage) close(api *driver.API) error {
+	var errs []error
+	if s.event != 0 {
+		errs = append(errs, api.DestroyEvent(s.event))
+	}
+	if s.memory != nil {
+		errs = append(errs, api.FreeHost(s.memory))
+	}
+	*s = stage{}
+	return errors.Join(errs...)
+}
+
+// bytesOf is the memory of n elements from p on.
+func bytesOf[T backend.Float](p []T) []byte {
+	if len(p) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&p[0])), len(p)*sizeOf[T]())
+}
+
+// pieces cuts rows × cols elements into pieces that fit a stage: whole rows, or
+// parts of one.
+func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
+	width := min(cols, stageBytes/size)
+	height := max(1, stageBytes/size/max(width, 1))
+	for i := 0; i < rows; i += height {
+		for j := 0; j < cols; j += width {
+			if err := f(i, j, min(height, rows-i), min(width, cols-j)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
+	to := q.own("Upload", dst)
+	backend.CheckTransfer("Upload", dst, src)
+	d, size, turn := q.engine.device, sizeOf[T](), 0
+	return q.wait("upload", func() error {
+		err := pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
+			if q.cancelled() {
+				return errStopped
+			}
+			s := &d.staging[turn%2]
+			if turn >= 2 {
+				if err := d.api.WaitEvent(s.event); err != nil {
+					return err
+				}
+			}
+			turn++
+			for r := range rows {
+				copy(s.memory[r*cols*size:], bytesOf(src.Row(i + r)[j:j+cols]))
+			}
+			c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: cols * size}, Dst: driver.Place{Device: to.at(i, j), Pitch: to.stride * size}, Width: cols * size, Height: rows}
+			return errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream))
+		})
+		return errors.Join(err, d.api.Wait(d.stream))
+	})
+}
+
+func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
+	from := q.own("Download", src)
+	backend.CheckTransfer("Download", src, dst)
+	d, size := q.engine.device, sizeOf[T]()
+	return q.wait("download", func() error {
+		// While one piece is copied to where it belongs the next one comes.
+		type piece struct{ i, j, rows, cols int }
+		var last *piece
+		turn := 0
+		land := func(p *piece, s *stage) error {
+			if p == nil {
+				return nil
+			}
+			if err := d.api.WaitEvent(s.event); err != nil {
+				return err
+			}
+			for r := range p.rows {
+				copy(bytesOf(dst.Row(p.i + r)[p.j:p.j+p.cols]), s.memory[r*p.cols*size:])
+			}
+			return nil
+		}
+		err := pieces(from.rows, from.cols, size, func(i, j, rows, cols int) error {
+			if q.cancelled() {
+				return errStopped
+			}
+			s := &d.staging[turn%2]
+			c := driver.Copy2D{Src: driver.Place{Device: from.at(i, j), Pitch: from.stride * size}, Dst: driver.Place{Host: s.memory, Pitch: cols * size}, Width: cols * size, Height: rows}
+			if err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream)); err != nil {
+				return err
+			}
+			err := land(last, &d.staging[(turn+1)%2])
+			last = &piece{i, j, rows, cols}
+			turn++
+			return err
+		})
+		if err == nil {
+			err = land(last, &d.staging[(turn+1)%2])
+		}
+		return errors.Join(err, d.api.Wait(d.stream))
+	})
+}

@@ -1,0 +1,222 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// The limits of struct Program in ptx/common.cuh.
+const (
+	maxStats = 16
+	maxCode  = 96
+	maxDepth = 8
+
+	statBytes    = 40
+	instrBytes   = 24
+	headerBytes  = 40
+	programBytes = headerBytes + maxStats*statBytes + maxCode*instrBytes
+)
+
+// The forms of struct Program.
+const (
+	general = iota
+	identity
+	exponential
+	matern
+)
+
+// program is a kernel as the device functions take it, with the memory that it
+// points to.
+type program[T backend.Float] struct {
+	q      *queue[T]
+	of     *kernels.Program
+	bytes  []byte
+	form   int
+	memory []driver.DevicePtr
+}
+
+// program makes a kernel's program ready for the points of X and Z. Statistics
+// of one point are evaluated for all points.
+func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], err error) {
+	p = &program[T]{q: q, of: kernels.Compile(k), bytes: make([]byte, programBytes)}
+	defer func() {
+		if err != nil {
+			p.free()
+		}
+	}()
+	if len(p.of.Stats) > maxStats || len(p.of.Code) > maxCode || p.of.Depth > maxDepth {
+		return p, fmt.Errorf("the kernel %v is too long: it has %d statistics, %d operations and a stack of %d; at most %d, %d and %d can be done: use the device cpu",
+			k, len(p.of.Stats), len(p.of.Code), p.of.Depth, maxStats, maxCode, maxDepth)
+	}
+	p.setForm(k)
+	b := binary.LittleEndian
+	b.PutUint32(p.bytes[0:], uint32(len(p.of.Stats)))
+	b.PutUint32(p.bytes[4:], uint32(len(p.of.Code)))
+	b.PutUint32(p.bytes[8:], uint32(p.form))
+	for i, s := range p.of.Stats {
+		if err := p.stat(p.bytes[headerBytes+i*statBytes:], s, x, z); err != nil {
+			return p, err
+		}
+	}
+	for i, in := range p.of.Code {
+		at := p.bytes[headerBytes+maxStats*statBytes+i*instrBytes:]
+		b.PutUint32(at, uint32(in.Op))
+		b.PutUint32(at[4:], uint32(int32(in.Arg)))
+		b.PutUint64(at[8:], math.Float64bits(inRange[T](in.A)))
+		b.PutUint64(at[16:], math.Float64bits(in.B))
+	}
+	return p, nil
+}
+
+// inRange is v, or the finite number of T next to it: the scale of a kernel may
+// be too large for float32, and 0 times it is 0.
+func inRange[T backend.Float](v float64) float64 {
+	if sizeOf[T]() == 4 {
+		return max(-math.MaxFloat32, min(v, math.MaxFloat32))
+	}
+	return v
+}
+
+// setForm finds programs that need no interpreter.
+func (p *program[T]) setForm(k kernels.Kernel) {
+	var a, b, c float64
+	code := p.of.Code
+	m, isMatern := k.(kernels.Matern)
+	switch {
+	case len(p.of.Stats) != 1:
+		return
+	case len(code) == 1 && code[0].Op == kernels.Load:
+		p.form = identity
+	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].B == 0 && code[2].Op == kernels.Exp:
+		p.form, a = exponential, code[1].A
+	case isMatern:
+		p.form, a = matern, math.Sqrt(2*m.Nu)/m.Sigma
+		if m.Nu > 0.5 {
+			b = 1
+		}
+		if m.Nu > 1.5 {
+			c = 1.0 / 3
+		}
+	}
+	for i, v := range []float64{a, b, c} {
+		binary.LittleEndian.PutUint64(p.bytes[16+8*i:], math.Float64bits(inRange[T](v)))
+	}
+}
+
+// stat writes a struct Stat.
+func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
+	b := binary.LittleEndian
+	b.PutUint32(at, uint32(s.Kind))
+	b.PutUint32(at[4:], uint32(len(s.Freqs)))
+	put := func(offset int, ptr driver.DevicePtr) { b.PutUint64(at[offset:], uint64(ptr)) }
+	if s.Scale != nil {
+		scale := make([]T, len(s.Scale))
+		for i, v := range s.Scale {
+			scale[i] = T(v)
+		}
+		ptr, err := p.place(bytesOf(scale))
+		if err != nil {
+			return err
+		}
+		put(8, ptr)
+	}
+	if s.Freqs != nil {
+		ptr, err := p.place(bytesOf(s.Freqs))
+		if err != nil {
+			return err
+		}
+		put(16, ptr)
+	}
+	switch s.Kind {
+	case kernels.SelfX, kernels.RootX:
+		ptr, err := p.self(s, x)
+		if err != nil {
+			return err
+		}
+		put(24, ptr)
+	case kernels.SelfZ, kernels.RootZ:
+		ptr, err := p.self(s, z)
+		if err != nil {
+			return err
+		}
+		put(32, ptr)
+	}
+	return nil
+}
+
+// allocate returns memory that free gives back.
+func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
+	ptr, err := p.q.engine.device.api.MemAlloc(int64(max(bytes, 1)))
+	if err == nil {
+		p.memory = append(p.memory, ptr)
+	}
+	return ptr, err
+}
+
+// place copies bytes to the device.
+func (p *program[T]) place(v []byte) (driver.DevicePtr, error) {
+	ptr, err := p.allocate(len(v))
+	if err != nil {
+		return 0, err
+	}
+	return ptr, p.q.engine.device.set(ptr, v)
+}
+
+// self evaluates a statistic of one point for each row of x.
+func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error) {
+	inner, err := p.q.program(s.Of, x, x)
+	if err != nil {
+		return 0, err
+	}
+	p.memory = append(p.memory, inner.memory...)
+	ptr, err := p.allocate(x.rows * sizeOf[T]())
+	if err != nil || x.rows == 0 {
+		return ptr, err
+	}
+	root := 0
+	if s.Kind == kernels.RootX || s.Kind == kernels.RootZ {
+		root = 1
+	}
+	p.q.engine.device.args.Reset().Int(x.rows).Int(x.cols).Ptr(x.ptr).Long(x.stride).Ptr(ptr).Int(root).Bytes(inner.bytes)
+	return ptr, p.q.engine.launch("self", line(x.rows))
+}
+
+// shifted is the program for points from row i of X and row j of Z on: the
+// values of single points begin there.
+func (p *program[T]) shifted(i, j int) []byte {
+	if i == 0 && j == 0 {
+		return p.bytes
+	}
+	b := binary.LittleEndian
+	out := append([]byte(nil), p.bytes...)
+	for s := range p.of.Stats {
+		for offset, first := range map[int]int{24: i, 32: j} {
+			at := out[headerBytes+s*statBytes+offset:]
+			if ptr := b.Uint64(at); ptr != 0 {
+				b.PutUint64(at, ptr+uint64(first*sizeOf[T]()))
+			}
+		}
+	}
+	return out
+}
+
+// free waits for the work that uses the memory, and gives it back.
+func (p *program[T]) free() error {
+	if len(p.memory) == 0 {
+		return nil
+	}
+	d := p.q.engine.device
+	err := d.api.Wait(d.stream)
+	for _, ptr := range p.memory {
+		if e := d.api.MemFree(ptr); err == nil {
+			err = e
+		}
+	}
+	p.memory = nil
+	return err
+}

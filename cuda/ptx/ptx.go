@@ -1,0 +1,56 @@
+// Package ptx holds the device functions of package cuda: their source, CUDA C++,
+// and the PTX that tools/ptxgen compiles it to. PTX is what the driver turns into
+// the instructions of the GPU at hand.
+package ptx
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed mercer_*.ptx.gz
+var compiled embed.FS
+
+// Targets are the compute capabilities that there is PTX for, the newest first.
+var Targets = []int{90, 80, 70}
+
+//go:embed *.cu *.cuh
+var sources embed.FS
+
+// Main is the file that is compiled; it includes the others.
+const Main = "mercer.cu"
+
+// Sources returns the text of every source file by its name.
+func Sources() map[string]string {
+	files := map[string]string{}
+	list, err := sources.ReadDir(".")
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, f := range list {
+		text, err := sources.ReadFile(f.Name())
+		if err != nil {
+			panic(err)
+		}
+		files[f.Name()] = string(text)
+	}
+	return files
+}
+
+// Names lists the source files, those that are included in alphabetical order
+// and then Main.
+func Names() []string {
+	var names []string
+	for name := range Sources() {
+		if strings.HasSuffix(name, ".cuh") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return append(names, Main)
+}
+
+// File is the name of the PTX for a target.
+func File(target int) string { return fmt.Sprintf("mercer_%d.ptx.gz", target) }

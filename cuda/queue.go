@@ -1,0 +1,208 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// queue is the backend.Backend of one precision, for one caller's work. What its
+// methods do becomes steps that the executor queues in the device's stream.
+type queue[T backend.Float] struct {
+	engine *engine[T]
+	ctx    context.Context // nil: never done
+	done   func(flops float64)
+
+	err error // the failure that the next waiting method returns; of the executor's thread
+}
+
+func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
+	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
+}
+
+// own is m as a matrix of this device; any other panics.
+func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
+	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
+		return own
+	}
+	backend.Foreign(op)
+	panic("unreachable")
+}
+
+// errStopped is what a step returns when the caller's context is done.
+var errStopped = errors.New("stopped")
+
+func (q *queue[T]) cancelled() bool { return q.ctx != nil && q.ctx.Err() != nil }
+
+// run queues f, which queues work in the stream.
+func (q *queue[T]) run(op string, f func() error) {
+	d := q.engine.device
+	if d.closed.Load() {
+		return
+	}
+	d.exec.queue(func() { q.do(op, f) })
+}
+
+// do runs f on the executor's thread unless an earlier step has failed.
+func (q *queue[T]) do(op string, f func() error) {
+	if q.err != nil {
+		return
+	}
+	d := q.engine.device
+	d.mu.Lock()
+	q.err = d.dead
+	d.mu.Unlock()
+	if q.err != nil {
+		return
+	}
+	var pivot *backend.PivotError
+	switch err := f(); {
+	case err == nil:
+	case errors.Is(err, errStopped):
+		q.err = fmt.Errorf("%s: stopped: %w", d.name, context.Cause(q.ctx))
+	case errors.As(err, &pivot):
+		q.err = pivot
+	default:
+		q.err = d.checked(op, err)
+	}
+}
+
+// wait runs f, waits for all work, and returns the queue's failure, which is
+// forgotten.
+func (q *queue[T]) wait(op string, f func() error) error {
+	d := q.engine.device
+	if d.closed.Load() {
+		return fmt.Errorf("%s: %s: the device has been closed", d.name, op)
+	}
+	var err error
+	d.exec.do(func() {
+		q.do(op, func() error {
+			if q.cancelled() {
+				return errStopped
+			}
+			return f()
+		})
+		err, q.err = q.err, nil
+	})
+	return err
+}
+
+func (q *queue[T]) Sync() error {
+	d := q.engine.device
+	return q.wait("sync", func() error {
+		if err := d.window.drain(d.api); err != nil {
+			return err
+		}
+		if q.cancelled() { // by what it was told of the last steps
+			return errStopped
+		}
+		return d.api.Wait(d.stream)
+	})
+}
+
+// window holds the steps that are under way: two at most.
+type window struct {
+	slots [2]struct {
+		event driver.Event
+		used  bool
+		flops float64
+		done  func(float64)
+	}
+	next int
+}
+
+func (w *window) open(api *driver.API) (err error) {
+	for i := range w.slots {
+		if w.slots[i].event, err = api.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *window) close(api *driver.API) error {
+	var errs []error
+	for i := range w.slots {
+		if w.slots[i].event != 0 {
+			errs = append(errs, api.DestroyEvent(w.slots[i].event))
+			w.slots[i].event = 0
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// land waits for the step in a slot and tells its caller of it.
+func (w *window) land(api *driver.API, i int) error {
+	s := &w.slots[i]
+	if !s.used {
+		return nil
+	}
+	s.used = false
+	if err := api.WaitEvent(s.event); err != nil {
+		return err
+	}
+	if s.done != nil && s.flops > 0 {
+		s.done(s.flops)
+	}
+	return nil
+}
+
+// drain waits for all steps, the oldest first.
+func (w *window) drain(api *driver.API) error {
+	for i := range w.slots {
+		if err := w.land(api, (w.next+i)%len(w.slots)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step queues one step of work in the stream, once no more than one is under
+// way.
+func (q *queue[T]) step(flops float64, f func() error) error {
+	if q.cancelled() {
+		return errStopped
+	}
+	d := q.engine.device
+	w := &d.window
+	if err := w.land(d.api, w.next); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	s := &w.slots[w.next]
+	if err := d.api.Record(s.event, d.stream); err != nil {
+		return err
+	}
+	s.used, s.flops, s.done = true, flops, q.done
+	w.next = (w.next + 1) % len(w.slots)
+	return nil
+}
+
+// rowsOfStep is how many of n rows, each of so many operations, make a step of
+// some 20 ms at a third of the device's rate: a multiple of the tile.
+func (q *queue[T]) rowsOfStep(n int, flops float64) int {
+	rate := q.engine.device.props.rate * 2 / 3
+	if sizeOf[T]() == 8 {
+		rate /= float64(max(q.engine.device.props.ratio, 1))
+	}
+	rows := 0.02 * rate / max(flops, 1)
+	if rows >= float64(n) {
+		return max(n, 1)
+	}
+	return max(1, int(rows)/tile) * tile
+}
+
+// tile and threads are those of ptx/common.cuh.
+const (
+	tile    = 64
+	threads = 256
+	block   = 32
+	wide    = 8
+)
+
+func ceil(n, by int) int { return (n + by - 1) / by }

@@ -1,0 +1,126 @@
+// Command ptxgen compiles the device functions of package cuda to PTX:
+//
+//	go run ./ptxgen FOLDER     (in folder tools)
+//
+// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC
+// needs no GPU and no driver. The files are checked in, so that nobody needs this
+// program to build Mercer; ptxgen_test.go fails when they differ from what it
+// would write, or, where there is no NVRTC, when the sources are not those that
+// were compiled.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// folder is where the sources are and the PTX belongs.
+	folder = "../cuda/ptx"
+	// mainFile includes the others.
+	mainFile = "mercer.cu"
+	// hashFile holds the hash of the sources that the PTX was made from.
+	hashFile = "sources.sha256"
+)
+
+// targets are those of package ptx.
+var targets = []int{70, 80, 90}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./ptxgen FOLDER-OF-NVRTC-11.8")
+		os.Exit(2)
+	}
+	files, err := generate(os.Args[1], folder)
+	for name, text := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o644)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ptxgen:", err)
+		os.Exit(1)
+	}
+}
+
+// generate returns every generated file by its name.
+func generate(libraries, folder string) (map[string][]byte, error) {
+	sources, err := read(folder)
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := open(libraries)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{hashFile: []byte(hash(sources) + "\n")}
+	for _, target := range targets {
+		text, err := compiler.compile(sources, fmt.Sprintf("--gpu-architecture=compute_%d", target), "--std=c++14")
+		if err != nil {
+			return nil, fmt.Errorf("compute_%d: %w", target, err)
+		}
+		var b bytes.Buffer
+		z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := z.Write(text); err != nil {
+			return nil, err
+		}
+		if err := z.Close(); err != nil {
+			return nil, err
+		}
+		files[fmt.Sprintf("mercer_%d.ptx.gz", target)] = b.Bytes()
+	}
+	return files, nil
+}
+
+// read returns the sources by their names.
+func read(folder string) (map[string]string, error) {
+	sources := map[string]string{}
+	for _, pattern := range []string{"*.cu", "*.cuh"} {
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			sources[filepath.Base(path)] = string(text)
+		}
+	}
+	if sources[mainFile] == "" {
+		return nil, fmt.Errorf("%s has no %s", folder, mainFile)
+	}
+	return sources, nil
+}
+
+// names are those of the sources, in order.
+func names(sources map[string]string) []string {
+	var list []string
+	for name := range sources {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// hash is that of all sources and their names.
+func hash(sources map[string]string) string {
+	h := sha256.New()
+	for _, name := range names(sources) {
+		fmt.Fprintf(h, "%s %d\n%s", name, len(sources[name]), sources[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// isHeader tells whether a source is included by others.
+func isHeader(name string) bool { return strings.HasSuffix(name, ".cuh") }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// compiler is NVRTC.
+type compiler struct {
+	version     func(major, minor *int32) int32
+	create      func(program *uintptr, source, name *byte, count int32, headers, names **byte) int32
+	compileIt   func(program uintptr, count int32, options **byte) int32
+	ptxSize     func(program uintptr, size *uint64) int32
+	ptx         func(program uintptr, text *byte) int32
+	logSize     func(program uintptr, size *uint64) int32
+	log         func(program uintptr, text *byte) int32
+	destroy     func(program *uintptr) int32
+	description string
+}
+
+// open opens NVRTC 11.8, its builtins first: it looks them up by name.
+func open(folder string) (*compiler, error) {
+	if _, err := purego.Dlopen(filepath.Join(folder, "libnvrtc-builtins.so.11.8"), purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+		return nil, err
+	}
+	library, err := purego.Dlopen(filepath.Join(folder, "libnvrtc.so.11.2"), purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return nil, err
+	}
+	c := new(compiler)
+	for name, f := range map[string]any{
+		"nvrtcVersion": &c.version, "nvrtcCreateProgram": &c.create, "nvrtcCompileProgram": &c.compileIt,
+		"nvrtcGetPTXSize": &c.ptxSize, "nvrtcGetPTX": &c.ptx, "nvrtcGetProgramLogSize": &c.logSize,
+		"nvrtcGetProgramLog": &c.log, "nvrtcDestroyProgram": &c.destroy,
+	} {
+		purego.RegisterLibFunc(f, library, name)
+	}
+	var major, minor int32
+	c.version(&major, &minor)
+	if major != 11 || minor != 8 {
+		return nil, fmt.Errorf("NVRTC is %d.%d, 11.8 is wanted", major, minor)
+	}
+	return c, nil
+}
+
+// text is a C string; it stays where it is as long as it is reachable.
+func text(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
+
+// compile returns the PTX of mainFile.
+func (c *compiler) compile(sources map[string]string, options ...string) ([]byte, error) {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	list := func(texts []string) **byte {
+		p := make([]*byte, len(texts)+1)
+		for i, s := range texts {
+			p[i] = text(s)
+			pin.Pin(p[i])
+		}
+		pin.Pin(&p[0])
+		return &p[0]
+	}
+	var headers, headerNames []string
+	for _, name := range names(sources) {
+		if isHeader(name) {
+			headers, headerNames = append(headers, sources[name]), append(headerNames, name)
+		}
+	}
+	var program uintptr
+	if r := c.create(&program, text(sources[mainFile]), text(mainFile), int32(len(headers)), list(headers), list(headerNames)); r != 0 {
+		return nil, fmt.Errorf("nvrtcCreateProgram: %d", r)
+	}
+	defer c.destroy(&program)
+	result := c.compileIt(program, int32(len(options)), list(options))
+	var size uint64
+	if c.logSize(program, &size); size > 1 {
+		said := make([]byte, size)
+		c.log(program, &said[0])
+		if result != 0 {
+			return nil, fmt.Errorf("%s", said[:size-1])
+		}
+	}
+	if result != 0 {
+		return nil, fmt.Errorf("nvrtcCompileProgram: %d", result)
+	}
+	if r := c.ptxSize(program, &size); r != 0 {
+		return nil, fmt.Errorf("nvrtcGetPTXSize: %d", r)
+	}
+	ptx := make([]byte, size)
+	if r := c.ptx(program, &ptx[0]); r != 0 {
+		return nil, fmt.Errorf("nvrtcGetPTX: %d", r)
+	}
+	return ptx[:size-1], nil // without the 0 at the end
+}
