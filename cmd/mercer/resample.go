@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) cvCommand() *cobra.Command {
-	var f learnerFlags
+	var f resampleFlags
 	folds, repeats, whole := 10, 1, false
 	c := &cobra.Command{
 		Use:   "cv --target COLUMN [flags] TABLE",
@@ -39,6 +40,7 @@ standard deviation.`,
 		}),
 	}
 	f.add(c)
+	f.objects.add(c.Flags())
 	a.input.add(c.Flags())
 	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows")
 	c.Flags().IntVar(&repeats, "repeats", repeats, "divide the rows so many times, each time anew")
@@ -47,7 +49,7 @@ standard deviation.`,
 }
 
 func (a *app) bootstrapCommand() *cobra.Command {
-	var f learnerFlags
+	var f resampleFlags
 	rounds := 50
 	c := &cobra.Command{
 		Use:   "bootstrap --target COLUMN [flags] TABLE",
@@ -70,26 +72,37 @@ of the mean squared error, or the part of the rows whose class is wrong.`,
 		}),
 	}
 	f.add(c)
+	f.objects.add(c.Flags())
 	a.input.add(c.Flags())
 	c.Flags().IntVar(&rounds, "rounds", rounds, "models to fit")
 	return c
+}
+
+// resampleFlags are the flags of cv and bootstrap.
+type resampleFlags struct {
+	learnerFlags
+	objects objectFlags
 }
 
 // resampling fits a learner to some rows of a table and scores it on others, again
 // and again.
 type resampling struct {
 	a    *app
-	f    *learnerFlags
+	f    *resampleFlags
 	dev  backend.Device
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table
 	full *dataset.Encoder // of all rows: for classes and categories
+	x, y *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
 	p    *progress
 }
 
 // newResampling reads the table. The caller closes the device.
-func (a *app) newResampling(f *learnerFlags, command, file string) (*resampling, error) {
+func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file string) (*resampling, error) {
+	if err := f.objects.take(&f.learnerFlags); err != nil {
+		return nil, err
+	}
 	if err := f.check(command); err != nil {
 		return nil, err
 	}
@@ -104,10 +117,21 @@ func (a *app) newResampling(f *learnerFlags, command, file string) (*resampling,
 	if r.fit, err = f.fitter(r.task); err != nil {
 		return nil, err
 	}
-	if r.full, err = dataset.Learn(all, f.rules(r.task)); err != nil {
+	if r.full, err = dataset.Learn(all, f.objects.rules(f.rules(r.task))); err != nil {
 		return nil, err
 	}
-	if _, _, err := encode(r.full, all); err != nil { // what is wrong with the table as a whole
+	o, err := f.objects.objectsOf(r.full, all)
+	if err != nil {
+		return nil, err
+	}
+	if o != nil { // kernel values do not depend on what is held out
+		if r.y, err = r.full.Targets(all); err == nil {
+			r.x, err = a.trainingPoints(ctx, file, f.objects.kernel, o)
+		}
+	} else {
+		_, _, err = encode(r.full, all) // what is wrong with the table as a whole
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.dev, err = a.open()
@@ -115,14 +139,32 @@ func (a *app) newResampling(f *learnerFlags, command, file string) (*resampling,
 	return r, err
 }
 
-// score fits to the rows train and scores on the rows test. Means and spreads of
+// score fits to the rows train and scores on the rows test.
+func (r *resampling) score(ctx context.Context, train, test []int) (*score, error) {
+	x, y, xTest, truth, err := r.encode(train, test)
+	if err != nil {
+		return nil, err
+	}
+	names := r.full.Classes()
+	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: names})
+	if err != nil {
+		return nil, err
+	}
+	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
+	return quiet.scoreOf(ctx, r.dev, m, names, xTest, truth)
+}
+
+// encode returns the samples and targets of the rows. Means and spreads of
 // columns are those of train; the classes, and the texts that a column may hold,
 // are those of the whole table, so that a rare one may be held out.
-func (r *resampling) score(ctx context.Context, train, test []int) (*score, error) {
+func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, err error) {
+	if r.x != nil {
+		return rowsAt(r.x, train), rowsAt(r.y, train), rowsAt(r.x, test), rowsAt(r.y, test), nil
+	}
 	t := r.all.Select(train)
 	enc, err := dataset.Learn(t, r.f.rules(r.task))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, nil, err
 	}
 	enc.Labels = r.full.Labels
 	for i, in := range r.full.Inputs {
@@ -130,20 +172,20 @@ func (r *resampling) score(ctx context.Context, train, test []int) (*score, erro
 			enc.Inputs[i] = in
 		}
 	}
-	x, y, err := encode(enc, t)
-	if err != nil {
-		return nil, err
+	if x, y, err = encode(enc, t); err == nil {
+		xTest, truth, err = encode(enc, r.all.Select(test))
 	}
-	xTest, truth, err := encode(enc, r.all.Select(test))
-	if err != nil {
-		return nil, err
+	return x, y, xTest, truth, err
+}
+
+// rowsAt returns a copy of some rows.
+func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
+	_, cols := m.Dims()
+	part := mat.NewDense(len(rows), cols, nil)
+	for i, r := range rows {
+		part.SetRow(i, m.RawRowView(r))
 	}
-	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: enc.Classes()})
-	if err != nil {
-		return nil, err
-	}
-	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
-	return quiet.scoreOf(ctx, r.dev, m, enc.Classes(), xTest, truth)
+	return part
 }
 
 // tell reports how many models of all have been fitted.
@@ -237,8 +279,8 @@ func (a *app) printReport(ctx context.Context, r resampleReport) error {
 	return a.print(ctx, r.text())
 }
 
-func (a *app) crossValidate(ctx context.Context, f *learnerFlags, folds, repeats int, stratify bool, file string) error {
-	r, err := a.newResampling(f, "cv", file)
+func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
+	r, err := a.newResampling(ctx, f, "cv", file)
 	if err != nil {
 		return err
 	}
@@ -284,8 +326,8 @@ func (a *app) crossValidate(ctx context.Context, f *learnerFlags, folds, repeats
 	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
 }
 
-func (a *app) bootstrap(ctx context.Context, f *learnerFlags, rounds int, file string) error {
-	r, err := a.newResampling(f, "bootstrap", file)
+func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
+	r, err := a.newResampling(ctx, f, "bootstrap", file)
 	if err != nil {
 		return err
 	}
