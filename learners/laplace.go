@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -40,8 +41,14 @@ func (s laplaceState) clone() laplaceState {
 func newLaplace(t *task, b *basis) (*laplace, error) {
 	p := &laplace{t: t, phi: b}
 	square := backend.NewHost[float64](b.phi.Rows, b.phi.Cols)
-	for i, v := range b.phi.Data {
-		square.Data[i] = v * v
+	for i := range square.Rows {
+		if i%64 == 0 && t.ctx.Err() != nil {
+			return nil, context.Cause(t.ctx)
+		}
+		to := square.Row(i)
+		for j, v := range b.phi.Row(i) {
+			to[j] = v * v
+		}
 	}
 	var err error
 	if p.whole, err = backend.Place(t.b, b.phi); err != nil {

@@ -174,11 +174,11 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// basisBytes is what the machines take on the device: K or ΦᵀΦ, Φ, x, and a
-// part of Φ.
+// basisBytes is what the machines take on the device at most: x, and four
+// matrices of the size of Φ, which is what a step with all functions takes.
 func basisBytes(n, d int) int64 {
 	m := int64(n) + 1
-	return 8 * (3*m*m + int64(n)*int64(d))
+	return 8 * (4*m*m + int64(n)*int64(d))
 }
 
 func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*basis, error) {
