@@ -59,7 +59,10 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	defer run.mem.freeAll()
 
 	n, d, t := p.Data.Dims()
-	basis := p.basis(n, d)
+	basis, err := p.basis(ctx, n, d)
+	if err != nil {
+		return nil, run.fail(err)
+	}
 	var q sampled
 	if plan.Method == Falkon {
 		err := run.timed("features", &run.res.Seconds.Gram, func() error {
@@ -125,15 +128,21 @@ func (p FourierProblem) size(n int) int {
 }
 
 // basis draws the frequencies.
-func (p FourierProblem) basis(n, d int) *trigonometric {
+func (p FourierProblem) basis(ctx context.Context, n, d int) (*trigonometric, error) {
 	m := p.size(n)
-	s, _ := spectralOf(p.Kernel, d)
-	list := s.frequencies(rand.New(rand.NewPCG(p.Seed, 1)), m/2, d, p.Orthogonal)
+	s, err := spectralOf(p.Kernel, d)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.frequencies(ctx, rand.New(rand.NewPCG(p.Seed, 1)), m/2, d, p.Orthogonal)
+	if err != nil {
+		return nil, err
+	}
 	f := &trigonometric{omega: backend.NewHost[float64](m/2, d), scale: math.Sqrt(s.height / float64(m/2))}
 	for i, omega := range list {
 		copy(f.omega.Row(i), omega)
 	}
-	return f
+	return f, nil
 }
 
 // trigonometric is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …),

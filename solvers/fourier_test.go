@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -40,7 +41,10 @@ func TestSpectral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := s.frequencies(rand.New(rand.NewPCG(seed, 0)), count, d, test.orthogonal)
+		list, err := s.frequencies(t.Context(), rand.New(rand.NewPCG(seed, 0)), count, d, test.orthogonal)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range x.Rows {
 			for j := range i + 1 {
 				mean := 0.0
@@ -80,7 +84,10 @@ func TestOrthogonalFrequencies(t *testing.T) {
 	squares := map[bool]float64{}
 	for seed := range uint64(draws) {
 		for _, orthogonal := range []bool{false, true} {
-			list := s.frequencies(rand.New(rand.NewPCG(seed, 0)), count, d, orthogonal)
+			list, err := s.frequencies(t.Context(), rand.New(rand.NewPCG(seed, 0)), count, d, orthogonal)
+			if err != nil {
+				t.Fatal(err)
+			}
 			mean := 0.0
 			for _, omega := range list {
 				arg := 0.0
@@ -202,6 +209,21 @@ func TestFourierMemoryAndBits(t *testing.T) {
 			if err := dev.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// Frequencies in many dimensions take their time, and end soon when they must.
+func TestFrequenciesCancelled(t *testing.T) {
+	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, orthogonal := range []bool{false, true} {
+		if _, err := s.frequencies(ctx, rand.New(rand.NewPCG(1, 0)), 5000, 300, orthogonal); !errors.Is(err, context.Canceled) {
+			t.Errorf("orthogonal %v: %v", orthogonal, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -159,8 +160,8 @@ func gamma(r *rand.Rand, shape float64) float64 {
 // frequencies draws count of them, as rows of d. With orthogonal, d at a time
 // have orthogonal directions and the lengths of independent ones (Yu, Suresh,
 // Choromanski, Holtmann-Rice, Kumar 2016), which leaves the law of each as it is
-// and makes the mean over them vary less.
-func (s spectral) frequencies(r *rand.Rand, count, d int, orthogonal bool) [][]float64 {
+// and makes the mean over them vary less. It fails once ctx is done.
+func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, orthogonal bool) ([][]float64, error) {
 	list := make([][]float64, count)
 	var directions [][]float64
 	for i := range list {
@@ -170,7 +171,10 @@ func (s spectral) frequencies(r *rand.Rand, count, d int, orthogonal bool) [][]f
 		}
 		if orthogonal {
 			if i%d == 0 {
-				directions = orthogonalDirections(r, min(d, count-i), d)
+				var err error
+				if directions, err = orthogonalDirections(ctx, r, min(d, count-i), d); err != nil {
+					return nil, err
+				}
 			}
 			length := norm(d, func(p int) float64 { return normal[p] })
 			for p, u := range directions[i%d] {
@@ -179,15 +183,21 @@ func (s spectral) frequencies(r *rand.Rand, count, d int, orthogonal bool) [][]f
 		}
 		list[i] = make([]float64, d)
 		s.draw(r, list[i], normal)
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
-	return list
+	return list, nil
 }
 
 // orthogonalDirections returns count ≤ d orthonormal vectors, uniformly
 // distributed: normal ones made orthogonal by Gram and Schmidt, twice.
-func orthogonalDirections(r *rand.Rand, count, d int) [][]float64 {
+func orthogonalDirections(ctx context.Context, r *rand.Rand, count, d int) ([][]float64, error) {
 	q := make([][]float64, 0, count)
 	for len(q) < count {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		v := make([]float64, d)
 		for p := range v {
 			v[p] = r.NormFloat64()
@@ -213,5 +223,5 @@ func orthogonalDirections(r *rand.Rand, count, d int) [][]float64 {
 		}
 		q = append(q, v)
 	}
-	return q
+	return q, nil
 }
