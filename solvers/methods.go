@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -70,7 +71,8 @@ type sizes struct {
 	available int64 // bytes that may be taken
 	p         Problem
 	dev       backend.Device
-	seen      *spectrum // of K, once somebody has asked
+	ctx       context.Context // ends the estimates early, which are of no use then
+	seen      *spectrum       // of K, once somebody has asked
 }
 
 // estimate is what a method would do and take.

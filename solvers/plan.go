@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/bits"
@@ -31,6 +32,11 @@ type Plan struct {
 // X is centred. A plan that does not fit the memory is returned as others are;
 // Solve refuses it.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
+	return makePlan(context.Background(), dev, p, par)
+}
+
+// makePlan is MakePlan, which ctx may end early with a plan of no use.
+func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (Plan, error) {
 	if dev == nil {
 		return Plan{}, errors.New("solvers: no device was given")
 	}
@@ -41,6 +47,7 @@ func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 		return Plan{}, err
 	}
 	z := newSizes(dev, p, par)
+	z.ctx = ctx
 	m, e, reason, err := choose(z, par)
 	if err != nil {
 		return Plan{}, err

@@ -108,9 +108,12 @@ type Result struct {
 // back.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start := time.Now()
-	plan, err := MakePlan(dev, p, par)
+	plan, err := makePlan(ctx, dev, p, par)
 	if err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
 	if err := plan.fits(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -33,12 +34,12 @@ func sampleRows(n int) int {
 // spectrum returns the estimate, made once.
 func (z *sizes) spectrum() *spectrum {
 	if z.seen == nil {
-		z.seen = newSpectrum(newSamples(z.p))
+		z.seen = newSpectrum(z.ctx, newSamples(z.p))
 	}
 	return z.seen
 }
 
-func newSpectrum(s *samples) *spectrum {
+func newSpectrum(ctx context.Context, s *samples) *spectrum {
 	m := sampleRows(s.n)
 	chosen := make([]int, s.n)
 	for i := range chosen {
@@ -56,6 +57,9 @@ func newSpectrum(s *samples) *spectrum {
 	prog := kernels.Compile(s.Kernel)
 	stats := make([]float64, len(prog.Stats))
 	for i := range m {
+		if ctx.Err() != nil {
+			break
+		}
 		for j := range i + 1 {
 			for p, stat := range prog.Stats {
 				stats[p] = stat.Eval(x.Row(i), x.Row(j))
@@ -65,7 +69,7 @@ func newSpectrum(s *samples) *spectrum {
 			a.set(j, i, v)
 		}
 	}
-	e := &spectrum{n: s.n, sigma: a.eigenvalues(), lambda: s.Lambda}
+	e := &spectrum{n: s.n, sigma: a.eigenvalues(ctx), lambda: s.Lambda}
 	slices.SortFunc(e.sigma, func(a, b float64) int {
 		switch {
 		case a > b:
@@ -130,13 +134,16 @@ func (e *spectrum) iterations(k int, tol float64) int {
 }
 
 // eigenvalues returns those of s, which is symmetric and overwritten, in no
-// order: Householder's reduction to a tridiagonal matrix, and the implicit QL
+// order, or ctx being done anything: Householder's reduction to a tridiagonal matrix, and the implicit QL
 // method on that (Golub and Van Loan 2013, 8.3).
-func (s small) eigenvalues() []float64 {
+func (s small) eigenvalues(ctx context.Context) []float64 {
 	n := s.rows
 	d, e := make([]float64, n), make([]float64, n)
 	v, p := make([]float64, n), make([]float64, n)
 	for k := range n - 1 {
+		if ctx.Err() != nil {
+			return d
+		}
 		// Column k below the diagonal is reflected onto its first element.
 		scale := 0.0
 		for i := k + 1; i < n; i++ {

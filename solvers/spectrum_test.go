@@ -53,7 +53,7 @@ func TestEigenvalues(t *testing.T) {
 				}
 			}
 		}
-		got := a.eigenvalues()
+		got := a.eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
 		// Each of some n steps moves an eigenvalue by ε‖A‖ (Weyl).
@@ -76,7 +76,7 @@ func TestSpectrum(t *testing.T) {
 	for i := range p.X.Data {
 		p.X.Data[i] = r.NormFloat64()
 	}
-	e := newSpectrum(newSamples(p))
+	e := newSpectrum(t.Context(), newSamples(p))
 	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}

@@ -41,7 +41,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 // of its packages are of no use there, those of the flags are.
 var plain = strings.NewReplacer(
 	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ",
-	"raise lambda", "raise --lambda", "raise it, or use ridge", "raise it, or use --learner ridge", "allow more memory", "raise --memory",
+	"raise lambda or the tolerance", "raise --lambda or --tol", "raise lambda", "raise --lambda", "raise it, or use ridge", "raise it, or use --learner ridge", "allow more memory", "raise --memory",
 	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
 )
 
