@@ -27,6 +27,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
 	_ "github.com/mercer-go/mercer/cpu"         // registers the devices "cpu/..."
+	_ "github.com/mercer-go/mercer/cuda"        // registers the devices "cuda/..."
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
