@@ -11,6 +11,7 @@ type columnLearner struct {
 	name  string
 	plain bool
 	seen  int // rows
+	place int // in the sample
 
 	// Coded: the different cells, and how often each occurs.
 	index   map[string]int

@@ -39,7 +39,7 @@ func (f File) readIDX(in *input) (*Table, error) {
 	}
 	t.rows = int(h.rows)
 	if h.rank == 1 {
-		t.addTargets("label", m, 1)
+		t.addTargets(labelName, m, 1)
 		return t, nil
 	}
 	t.addFeatures(m, int(h.columns))
@@ -48,7 +48,7 @@ func (f File) readIDX(in *input) (*Table, error) {
 		return nil, err
 	}
 	if labels != nil {
-		t.addTargets("label", labels, 1)
+		t.addTargets(labelName, labels, 1)
 	}
 	return t, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
@@ -15,11 +16,60 @@ import (
 // 0, the indices from 1 up in rising order. What follows a # is no part of the
 // line, and empty lines are skipped.
 
-// csr holds rows by their values that are not 0.
+// csr holds rows by their values that are not 0. All are finite.
 type csr struct {
 	begin   []int   // row → place of its first index; one more for the end
 	indices []int32 // from 0, rising in each row
 	values  []float64
+
+	once    sync.Once
+	columns []int   // column → place of its first value in order; one more for the end
+	order   []int   // places in values, by columns and then by rows
+	rows    []int32 // the row of each of them
+}
+
+// column returns all cells of a column, or those of some rows. It looks at the
+// column's values only, not at the whole table.
+func (m *csr) column(at int, rows []int32) []float64 {
+	m.once.Do(m.byColumns)
+	all := make([]float64, len(m.begin)-1)
+	if at+1 < len(m.columns) { // further ones have zeros only, but they were written
+		for i := m.columns[at]; i < m.columns[at+1]; i++ {
+			all[m.rows[i]] = m.values[m.order[i]]
+		}
+	}
+	if rows == nil {
+		return all
+	}
+	some := make([]float64, len(rows))
+	for i, r := range rows {
+		some[i] = all[r]
+	}
+	return some
+}
+
+// byColumns sorts the values by their columns, by counting.
+func (m *csr) byColumns() {
+	width := 0
+	for _, j := range m.indices {
+		width = max(width, int(j)+1)
+	}
+	next := make([]int, width+2)
+	for _, j := range m.indices {
+		next[j+2]++
+	}
+	for j := range width {
+		next[j+2] += next[j+1]
+	}
+	m.order, m.rows = make([]int, len(m.values)), make([]int32, len(m.values))
+	for r := range len(m.begin) - 1 {
+		for k := m.begin[r]; k < m.begin[r+1]; k++ {
+			at := &next[m.indices[k]+1]
+			m.order[*at], m.rows[*at] = k, int32(r)
+			*at++
+		}
+	}
+	m.columns = next[:width+1]
 }
 
 func (m *csr) number(row, column int) float64 {
@@ -30,6 +80,9 @@ func (m *csr) number(row, column int) float64 {
 	return 0
 }
 
+// labelName is the column of the labels in LIBSVM and IDX files.
+const labelName = "label"
+
 // libsvm is a table under construction.
 type libsvm struct {
 	t     *Table
@@ -39,7 +92,7 @@ type libsvm struct {
 }
 
 func newLIBSVM(t *Table) *libsvm {
-	return &libsvm{t: t, label: &column{name: "label"}, rows: csr{begin: []int{0}}}
+	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}}
 }
 
 // readLIBSVM reads a whole file.

@@ -116,7 +116,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 		p.names = append(p.names, featureName(j))
 	}
 	if p.form == formIDX && x.h.rank == 1 {
-		p.names = []string{"label"}
+		p.names = []string{labelName}
 	}
 	if y != nil {
 		if y.h.rows != x.h.rows {
@@ -180,7 +180,7 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 		if err == nil && x.h.rank > 1 {
 			y, err = s.labels(p)
 		}
-		return x, y, "label", err
+		return x, y, labelName, err
 	case formNPY:
 		x, err = newArray(in)
 	case formNPZ:

@@ -204,6 +204,33 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
+// A LIBSVM file of many pieces whose later lines have more features, with any
+// column a target, or none.
+func TestStreamWidening(t *testing.T) {
+	const seed = 8
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var b strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&b, "%d", rng.IntN(3))
+		for j := range 12 {
+			if rng.IntN(3) == 0 && j < 4+i/8000 {
+				fmt.Fprintf(&b, " %d:%.6f", j+1, rng.NormFloat64())
+			}
+		}
+		if i%50_000 == 49_999 {
+			b.WriteString(" 40:0")
+		}
+		b.WriteString("\n")
+	}
+	f := dataset.File{Path: file(t, "wide.libsvm", []byte(b.String()))}
+	for _, r := range []dataset.Rules{
+		{Targets: []string{"label"}, Labels: true, Standardize: true}, {Targets: []string{"x3"}}, {Standardize: true},
+	} {
+		same(t, f, r, 5000)
+	}
+}
+
 // Past the sample, means and deviations are right to rounding, and medians to
 // the error of the sample.
 func TestStreamSample(t *testing.T) {

@@ -195,7 +195,7 @@ func (l *learner) merge(s *summary) error {
 		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 	}
 	l.sparse = s.t.sparse
-	features := make([]*column, 0, len(s.t.columns))
+	features := make([]*column, len(l.columns), len(s.t.columns)) // as l.columns; nil: zeros
 	for j, c := range s.t.columns {
 		if slices.Contains(l.targets, c.name) {
 			continue
@@ -211,10 +211,11 @@ func (l *learner) merge(s *summary) error {
 		}
 		f := l.byName[c.name]
 		if f == nil {
-			f = &columnLearner{name: c.name, plain: c.plain}
+			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns)}
 			f.moments.add(repeated(l.rows, 0)) // none but in a sparse file
 			l.byName[c.name] = f
 			l.columns = append(l.columns, f)
+			features = append(features, nil)
 		}
 		if err := f.add(s.t, c, s.moments[j], l.rows); err != nil {
 			return err
@@ -223,7 +224,7 @@ func (l *learner) merge(s *summary) error {
 			l.p.plain[j].Store(true)
 		}
 		f.seen = l.rows + s.t.rows
-		features = append(features, c)
+		features[f.place] = c
 	}
 	for _, f := range l.columns {
 		if f.seen == l.rows {
@@ -256,11 +257,35 @@ func (l *learner) addSample(features []*column, rows int) {
 			row = make([]float64, len(features))
 		}
 		row = row[:len(features)]
-		for j, c := range features {
-			row[j], _ = c.number(i)
+		done := sparseRow(row, features, i)
+		for j, c := range features[done:] {
+			if row[done+j] = 0; c != nil {
+				row[done+j], _ = c.number(i)
+			}
 		}
 		l.sample[place] = row
 	}
+}
+
+// sparseRow writes row i of the columns of a sparse table, as far as they come
+// first and are all there, and returns how many they are.
+func sparseRow(row []float64, features []*column, i int) int {
+	var m *csr
+	n := 0
+	for ; n < len(features) && features[n] != nil && features[n].at == n; n++ {
+		cells, ok := features[n].cells.(*csr)
+		if !ok {
+			break
+		}
+		m = cells
+	}
+	clear(row[:n])
+	for k := 0; m != nil && k < m.begin[i+1]-m.begin[i]; k++ {
+		if at := int(m.indices[m.begin[i]+k]); at < n {
+			row[at] = m.values[m.begin[i]+k]
+		}
+	}
+	return n
 }
 
 // values returns column j of the sample.
@@ -291,8 +316,14 @@ func (l *learner) encoder() (*Encoder, error) {
 		}
 		e.Labels = labels
 	}
-	for j, f := range l.columns {
-		in, err := f.input(l, j)
+	if l.sparse { // the label comes last, however many features are found after it
+		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == labelName }); i >= 0 {
+			label := l.columns[i]
+			l.columns = append(slices.Delete(l.columns, i, i+1), label)
+		}
+	}
+	for _, f := range l.columns {
+		in, err := f.input(l, f.place)
 		if err != nil {
 			return nil, err
 		}

@@ -148,6 +148,9 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 
 // numbers is Numbers for a column of t.
 func (t *Table) numbers(c *column) ([]float64, error) {
+	if m, ok := c.cells.(*csr); ok {
+		return m.column(c.at, c.rows), nil
+	}
 	values := make([]float64, t.rows)
 	for i := range values {
 		v, k := c.number(i)
