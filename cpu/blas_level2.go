@@ -17,7 +17,7 @@ import (
 // the same time (one core of an AMD EPYC of family 25, November 2026).
 const (
 	worthVector = 256
-	worthDgemv  = 40 * 40
+	worthDgemv  = 48 * 48
 	worthDgemvT = 28 * 28
 	worthSgemv  = 30 * 30
 	worthSgemvT = 16 * 16

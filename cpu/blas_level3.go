@@ -166,19 +166,19 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 	must(reaches(len(b), rows, cols, ldb), shortB)
 	must(reaches(len(c), n, n, ldc), shortC)
 
-	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
 	if alpha == 0 || k == 0 {
-		rescale(e, beta, to, part)
+		rescale(e, beta, rowMajor(c, n, n, ldc), regionOf(ul))
 		return
 	}
-	switch {
-	case t == blas.NoTrans && isSmall(n, n, k) && n*n*k <= plainRank2Ops:
-		plainRank2(partOf(ul), n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-		return
-	case isSmall(n, n, k):
+	if isSmall(n, n, k) {
+		if t == blas.NoTrans && n*n*k <= plainRank2Ops {
+			plainRank2(ul == blas.Upper, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+			return
+		}
 		e.directRank2(partOf(ul), t != blas.NoTrans, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
+	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
 	left, right := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
 	left.storedAs(t != blas.NoTrans, lda)
 	right.storedAs(t != blas.NoTrans, ldb)
@@ -207,23 +207,22 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	must(reaches(len(a), k, k, lda), shortA)
 	must(reaches(len(b), m, n, ldb), shortB)
 
-	from, to := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
 	if alpha == 0 {
-		rescale(e, 0, to, whole)
+		rescale(e, 0, rowMajor(b, m, n, ldb), whole)
 		return
 	}
-	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
 	if direct(k, m*n/k) {
-		leftLower(side, part, op, &from, &to)
-		s := e.take()
+		kernel := e.ukr.TrmmDirect
 		if solve {
-			e.solveDirect(s, unit, alpha, &from, &to)
-		} else {
-			e.multiplyDirect(s, unit, alpha, &from, &to)
+			kernel = e.ukr.TrsmDirect
 		}
-		e.give(s)
+		// On the right, and of the transpose, the triangle's other side counts.
+		other := (t != blas.NoTrans) != (s == blas.Right)
+		e.directTriangle(kernel, s == blas.Right, other, (ul == blas.Lower) != other, d == blas.Unit, m, n, k, alpha, a, lda, b, ldb)
 		return
 	}
+	from, to := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
+	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
 	q := &queue[T]{engine: e}
 	if solve {
 		q.trsm(side, part, op, unit, alpha, from, to)

@@ -206,13 +206,26 @@ func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T]
 	e.ukr.Gemm(&s.tile)
 	for r := range rows {
 		from, to := part.columns(i+r-j-off, n)
-		for k := from; k < to; k++ {
-			x := c.at(i+r, j+k)
-			v := s.block[r*nr+k]
-			if beta != 0 {
-				v += beta * *x
-			}
-			*x = v
+		if from < to {
+			at := c.off + (i+r)*c.rs + j
+			storeRow(c.data[at+from:at+to], s.block[r*nr+from:], beta)
+		}
+	}
+}
+
+// storeRow is C ← V + β C.
+func storeRow[T backend.Float](c, v []T, beta T) {
+	v = v[:len(c)]
+	switch beta {
+	case 0:
+		copy(c, v)
+	case 1:
+		for i, x := range v {
+			c[i] += x
+		}
+	default:
+		for i, x := range v {
+			c[i] = x + beta*c[i]
 		}
 	}
 }

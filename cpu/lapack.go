@@ -34,17 +34,14 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, Caches
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// unblockedOrder is the order up to which gonum's unblocked routines, vectors
-// times matrices in SSE2, are faster than recursion: 1.4 times for Potrf of
-// order 32, 1.0 at 65 (AMD EPYC of family 25, November 2026).
+// unblockedOrder is the order up to which gonum's unblocked Dlauum, vectors times
+// matrices in SSE2, is faster than recursion (AMD EPYC of family 25, November
+// 2026).
 const unblockedOrder = 64
 
 // Dpotrf is A = LLᵀ (blas.Lower) or UᵀU (blas.Upper), the factor in place of
 // the triangle. It returns false when A is not positive definite.
 func (impl LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
-	if n <= unblockedOrder {
-		return impl.Implementation.Dpotrf(ul, n, a, lda)
-	}
 	return lapackPotrf(impl.device().f64, ul, n, a, lda)
 }
 
@@ -87,8 +84,19 @@ func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(d == blas.NonUnit || d == blas.Unit, lapackDiag)
 	lapackTriangle(ul, n, len(a), lda)
+	v := rowMajor(a, n, n, lda)
+	if n <= plainInverse {
+		if d == blas.NonUnit && !regular(v) {
+			return false
+		}
+		if ul == blas.Upper {
+			v = v.t()
+		}
+		invertPlain(d == blas.Unit, &v)
+		return true
+	}
 	q := &queue[float64]{engine: impl.device().f64}
-	return q.trtri(triangle(ul), d == blas.Unit, rowMajor(a, n, n, lda))
+	return q.trtri(triangle(ul), d == blas.Unit, v)
 }
 
 // Dlauum is the triangle of UUᵀ (blas.Upper) or LᵀL (blas.Lower), in place of
@@ -129,8 +137,15 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 
 func lapackPotrf[T backend.Float](e *engine[T], ul blas.Uplo, n int, a []T, lda int) bool {
 	lapackTriangle(ul, n, len(a), lda)
+	v := rowMajor(a, n, n, lda)
+	if n <= potrfBase {
+		if ul == blas.Upper {
+			v = v.t()
+		}
+		return e.factorDirect(&v, 0) == nil
+	}
 	q := &queue[T]{engine: e}
-	return q.potrf(triangle(ul), rowMajor(a, n, n, lda)) == nil
+	return q.potrf(triangle(ul), v) == nil
 }
 
 func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T, lda int, b []T, ldb int) {

@@ -55,23 +55,42 @@ func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k in
 
 // plainRank2 is directRank2 of A Bᵀ by the definition, which is faster up to
 // plainRank2Ops multiplications.
-func plainRank2[T backend.Float](part ukr.Part, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+func plainRank2[T backend.Float](isUpper bool, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	for i := range n {
 		from, to := 0, i+1
-		if part == ukr.Upper {
+		if isUpper {
 			from, to = i, n
 		}
-		ai, bi := a[i*lda:][:k], b[i*ldb:][:k]
+		ai := a[i*lda:][:k]
+		bi := b[i*ldb:][:len(ai)]
 		row := c[i*ldc:][:to]
-		for j := from; j < to; j++ {
-			aj, bj := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
-			bi := bi[:len(ai)]
-			var s, t T
+		j := from
+		for ; j+1 < to; j += 2 {
+			x0, y0 := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
+			x1, y1 := a[(j+1)*lda:][:len(ai)], b[(j+1)*ldb:][:len(ai)]
+			var s0, s1 T
 			for p, v := range ai {
-				s += v * bj[p]
-				t += bi[p] * aj[p]
+				w := bi[p]
+				s0 += v*y0[p] + w*x0[p]
+				s1 += v*y1[p] + w*x1[p]
 			}
-			store(&row[j], alpha*(s+t), beta)
+			s0, s1 = alpha*s0, alpha*s1
+			if beta != 0 {
+				s0, s1 = s0+beta*row[j], s1+beta*row[j+1]
+			}
+			row[j], row[j+1] = s0, s1
+		}
+		if j < to {
+			x, y := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
+			var s T
+			for p, v := range ai {
+				s += v*y[p] + bi[p]*x[p]
+			}
+			s *= alpha
+			if beta != 0 {
+				s += beta * row[j]
+			}
+			row[j] = s
 		}
 	}
 }
@@ -101,6 +120,38 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 		d.Ars = ldb
 	}
 	e.ukr.SyrkDirect(d)
+	e.give(s)
+}
+
+// directTriangle calls a kernel for a triangle on an m × n matrix B in rows ldb
+// apart: on Bᵀ, which is copied, if right. The k × k triangle A in rows lda apart
+// is taken as it is or transposed, and is lower or upper then; an upper one is a
+// lower one in reverse order.
+func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
+	s := e.take()
+	d := &s.direct
+	d.Ars, d.Acs = lda, 1
+	if transposed {
+		d.Ars, d.Acs = 1, lda
+	}
+	d.Alpha, d.Flag = alpha, 0
+	if unit {
+		d.Flag = 1
+	}
+	x, ldx, cols := b, ldb, n
+	if right {
+		x, ldx, cols = s.grow(n*m), m, m
+		e.turn(s, &b[0], m, n, ldb, &x[0], m)
+	}
+	d.A, d.C, d.M, d.N, d.Ldc = &a[0], &x[0], k, cols, ldx
+	if !isLower {
+		d.A, d.C = &a[(k-1)*(lda+1)], &x[(k-1)*ldx]
+		d.Ars, d.Acs, d.Ldc = -d.Ars, -d.Acs, -ldx
+	}
+	kernel(d)
+	if right {
+		e.turn(s, &x[0], n, m, m, &b[0], ldb)
+	}
 	e.give(s)
 }
 

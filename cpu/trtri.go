@@ -6,6 +6,9 @@ import "github.com/mercer-go/mercer/backend"
 // what one worker does alone.
 const triangleBase = 64
 
+// plainInverse is the order up to which inverting by the definition is faster.
+const plainInverse = 24
+
 // trtri is A ← A⁻¹ for a triangle, in place; a unit diagonal counts as ones and
 // is neither read nor written. It reports false, with A as it was, when an
 // element of the diagonal is exactly zero.
@@ -58,7 +61,7 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 // solution of L X = I. The zeros of I must not meet NaN or Inf.
 func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	n := a.rows
-	if n <= 24 || !a.finiteLower() {
+	if n <= plainInverse || !a.finiteLower() {
 		invertPlain(unit, &a)
 		return
 	}

@@ -36,6 +36,7 @@ func testDirect[T Float](t *testing.T, k Kernels[T]) {
 	for n := 1; n <= 2*k.NR+9; n++ {
 		for _, part := range []Part{Lower, Upper} {
 			checkGemmDirect(t, k, rng, n, n, part)
+			checkGemmDirect(t, k, rng, n, 1+rng.IntN(2*k.NR), part)
 			checkTransposeDirect(t, k, rng, n, n, part)
 		}
 		checkPotrfDirect(t, k, rng, n)
@@ -48,9 +49,9 @@ func testDirect[T Float](t *testing.T, k Kernels[T]) {
 // guarded is a rows × cols matrix inside a slice of sentinels; its rows may lie
 // in reverse order.
 type guarded[T Float] struct {
-	data           []T
-	off, rs        int
-	rows, cols, ld int
+	data       []T
+	off, rs    int
+	rows, cols int
 }
 
 const sentinel = 12345
@@ -261,6 +262,39 @@ func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int
 			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and %v is left", n, value, bad, d.Flag, *got.at(bad, bad))
 		}
 	}
+}
+
+// TestPotrfDirectRange factors matrices with pivots at the ends of the range,
+// where their inverses are not normal numbers.
+func TestPotrfDirectRange(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		potrfRange(t, tier.F64, []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 0x1p1022, 0x1p1020})
+		potrfRange(t, tier.F32, []float32{0x1p-149, 0x1p-139, 0x1p-126, 0x1p-60, 0x1p126, 0x1p124})
+	})
+}
+
+func potrfRange[T Float](t *testing.T, k Kernels[T], scales []T) {
+	t.Helper()
+	for _, scale := range scales {
+		// UᵀU for U = s·(1 1; 0 1): powers of two, but for the 2 of the sum.
+		c := []T{scale, scale, 0, 2 * scale}
+		k.PotrfDirect(&Direct[T]{C: &c[0], M: 2, Ldc: 2})
+		root := T(math.Sqrt(float64(scale)))
+		for i, want := range []T{root, root, 0, root} {
+			// Two roundings each of the root and of the product.
+			if math.Abs(float64(c[i]-want)) > 4*math.Abs(float64(want))*epsilon[T]() {
+				t.Errorf("scale %v: element %d is %v, want %v", scale, i, c[i], want)
+			}
+		}
+	}
+}
+
+// epsilon is half a unit in the last place of 1.
+func epsilon[T Float]() float64 {
+	if unsafe.Sizeof(*new(T)) == 8 {
+		return 0x1p-53
+	}
+	return 0x1p-24
 }
 
 // TestTrsmDirectTiny divides by numbers whose inverse is out of range.
