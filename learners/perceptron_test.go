@@ -258,3 +258,43 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 	}
 	return f
 }
+
+// TestPerceptronAgainstScikitLearn: without bias and in the samples' order the
+// rule is the same, for two classes whose first sample is of the second: on the
+// first sample f = 0, which scikit-learn always calls a mistake.
+func TestPerceptronAgainstScikitLearn(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := wholeNumbers(150, 5, 2, 17)
+	t.Log("seed 17")
+	for i := range 150 { // no product of these is 0 again
+		x.Set(i, 0, x.At(i, 0)+1.0/1024+float64(i)/4096)
+	}
+	if y.At(0, 0) == 0 {
+		for i := range 150 {
+			y.Set(i, 0, 1-y.At(i, 0))
+		}
+	}
+	var want struct {
+		Last, Average []float64
+	}
+	scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y)}, `
+from sklearn.linear_model import Perceptron, SGDClassifier
+same = dict(fit_intercept=False, shuffle=False, tol=None, max_iter=7)
+out["Last"] = Perceptron(**same).fit(a["x"], a["y"]).coef_[0]
+out["Average"] = SGDClassifier(loss="perceptron", penalty=None, learning_rate="constant", eta0=1, average=True, **same).fit(a["x"], a["y"]).coef_[0]
+`, &want)
+	for kind, coef := range map[learners.PerceptronKind][]float64{learners.LastPerceptron: want.Last, learners.AveragedPerceptron: want.Average} {
+		m, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 7}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p, w := range coef {
+			// 7·150 sums of numbers up to 8.
+			near(t, "w "+string(kind), m.(*learners.PerceptronModel).Coef().At(p, 0), w, 7*150*0x1p-52*7*150*8)
+		}
+	}
+}

@@ -324,7 +324,11 @@ func (r fitReport) text() string {
 	if r.Task == learners.Classification {
 		targets = fmt.Sprintf("%d classes", len(r.Classes))
 	}
-	add("data", "%s, %s, %s", count(r.N, "row"), count(r.D, "feature"), targets)
+	if r.Task == learners.Novelty {
+		add("data", "%s, %s", count(r.N, "row"), count(r.D, "feature"))
+	} else {
+		add("data", "%s, %s, %s", count(r.N, "row"), count(r.D, "feature"), targets)
+	}
 	add("device", "%s", r.Device)
 	if r.Residual != nil {
 		iterations := ""

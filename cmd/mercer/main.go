@@ -3,7 +3,11 @@
 //
 //	mercer fit --kernel 'gaussian(sigma=2)' --lambda 0.1 --target y --model m.safetensors train.csv
 //	mercer predict --model m.safetensors test.csv > predictions.csv
-//	mercer evaluate --model m.safetensors test.csv
+//	mercer evaluate --model m.safetensors --plot p.png test.csv
+//	mercer cv --learner logistic --target class train.csv
+//	mercer bootstrap --learner svc --target class train.csv
+//	mercer learners
+//	mercer kernels
 //	mercer tune --target y --model m.safetensors train.csv
 //	mercer devices
 //	mercer demo

@@ -35,7 +35,8 @@ be in any format that mercer fit reads.
 
 A model of classes predicts their labels. --proba adds a column
 "probability_CLASS" for each, --decision the decision values: "decision" of two
-classes, where > 0 is the second, and "decision_CLASS" of more.
+classes, where > 0 is the second, and "decision_CLASS" of more. A model of
+novelty predicts inlier or outlier.
 
 --std adds "std", or "std_NAME" for each of several targets: the standard
 deviation of a new target, noise included, of models that know it
@@ -118,6 +119,7 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	if t, err = a.table(file); err != nil {
 		return nil, b, nil, err
 	}
+	b.Model = asClassifier(b.Model)
 	dev, err = a.open()
 	return dev, b, t, err
 }

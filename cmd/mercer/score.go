@@ -60,6 +60,7 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 // scoreOf applies a model to encoded rows and compares with their targets. names
 // are those of the classes.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense) (*score, error) {
+	m = asClassifier(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err

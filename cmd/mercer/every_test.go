@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+)
+
+// everyData has two features, a number to learn and a class that most of a plane
+// separates, in 48 rows without a pattern that a split could follow.
+func everyData() string {
+	var b strings.Builder
+	b.WriteString("a,b,number,class\n")
+	for i := range 48 {
+		u, v := i*7%17, i*5%13
+		class := "low"
+		if 2*u+v+i%3 > 23 {
+			class = "high"
+		}
+		for _, n := range []int{u, v, 2*u + v + i%3} {
+			b.WriteString(exact(float64(n)) + ",")
+		}
+		b.WriteString(class + "\n")
+	}
+	return b.String()
+}
+
+// TestEveryLearner: each learner of the catalogue fits, predicts all that it
+// knows, and is evaluated, cross-validated and drawn by its name alone.
+func TestEveryLearner(t *testing.T) {
+	folder := t.TempDir()
+	data := filepath.Join(folder, "data.csv")
+	if err := os.WriteFile(data, []byte(everyData()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range learners.Catalogue() {
+		for _, task := range d.Tasks {
+			t.Run(d.Name+"/"+string(task), func(t *testing.T) {
+				mercer := func(args ...string) string {
+					t.Helper()
+					var out, errs bytes.Buffer
+					if code := run(args, strings.NewReader(""), &out, &errs); code != 0 {
+						t.Fatalf("mercer %s: %d: %s", strings.Join(args, " "), code, errs.String())
+					}
+					return out.String()
+				}
+				target, drop := "number", "class"
+				if task == learners.Classification {
+					target, drop = "class", "number"
+				}
+				table := filepath.Join(folder, target+".csv")
+				writeWithout(t, data, table, drop)
+				model := filepath.Join(folder, d.Name+".safetensors")
+				common := []string{"--quiet", "--learner", d.Name, "--task", string(task)}
+				fit := append([]string{"fit", "--json", "--model", model}, common...)
+				if task != learners.Novelty {
+					common = append(common, "--target", target)
+					fit = append(fit, "--target", target)
+				}
+				fit = append(fit, needs[d.Name]...)
+				var report struct {
+					Learner string
+					Task    learners.Task
+				}
+				if err := json.Unmarshal([]byte(mercer(append(fit, table)...)), &report); err != nil || report.Learner != d.Name || report.Task != task {
+					t.Errorf("fit tells of %+v, %v", report, err)
+				}
+				if lines := strings.Count(mercer("predict", "--model", model, table), "\n"); lines != 49 {
+					t.Errorf("%d lines of predictions", lines)
+				}
+				if task == learners.Novelty {
+					mercer("predict", "--decision", "--model", model, table)
+					return
+				}
+				picture := filepath.Join(folder, "p.png")
+				text := mercer("evaluate", "--plot", picture, "--model", model, table)
+				if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
+					t.Errorf("the picture: %v", err)
+				}
+				want := "R²"
+				if task == learners.Classification {
+					want = "accuracy"
+					mercer("predict", "--decision", "--model", model, table)
+				}
+				if !strings.Contains(text, want) {
+					t.Errorf("evaluate prints %q", text)
+				}
+				cv := append(append([]string{"cv", "--folds", "3"}, common...), needs[d.Name]...)
+				if text := mercer(append(cv, table)...); !strings.Contains(text, want) {
+					t.Errorf("cv prints %q", text)
+				}
+			})
+		}
+	}
+}
+
+// needs are the parameters that a learner has no default for.
+var needs = map[string][]string{}
+
+// writeWithout copies a CSV without one of its last columns.
+func writeWithout(t *testing.T, from, to, name string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := -1
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		cells := strings.Split(line, ",")
+		if i == 0 {
+			for j, cell := range cells {
+				if cell == name {
+					column = j
+				}
+			}
+		}
+		b.WriteString(strings.Join(append(cells[:column:column], cells[column+1:]...), ",") + "\n")
+	}
+	if err := os.WriteFile(to, []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
