@@ -40,6 +40,11 @@ func parseCell(s string) (float64, kind) {
 	if v, ok := decimal(s); ok {
 		return v, number
 	}
+	return parseOther(s)
+}
+
+// parseOther is parseCell for what decimal does not read, which it reads too.
+func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":
 		return math.NaN(), missing
@@ -47,8 +52,8 @@ func parseCell(s string) (float64, kind) {
 		if s == "?" || strings.EqualFold(s, "NA") || strings.EqualFold(s, "N/A") || strings.EqualFold(s, "NULL") {
 			return math.NaN(), marker
 		}
-	case strings.ContainsAny(s, "xX_"): // hexadecimal, and digits in groups, are texts
-		return math.NaN(), text
+	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':
+		return math.NaN(), text // digits in groups, and hexadecimal
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	switch {
