@@ -107,7 +107,6 @@ void sim::add(const std::string &name, Kernel kernel) { registry()[name] = std::
 
 // For the simulated cuBLAS and cuSOLVER.
 EXPORT int mercer_sim_has_context() { return context == &contextObject && retained > 0; }
-EXPORT int mercer_sim_leaks() { return int(device.size() + host.size() + streams.size() + events.size() + modules.size()) + retained; }
 
 EXPORT CUresult cuInit(unsigned flags)
 {
