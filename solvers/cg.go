@@ -51,10 +51,11 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 }
 
 // singleEnough tells whether λ stands out of the rounding of products in
-// float32, which is some 10⁻⁷ of the norm of K.
+// float32: 2⁻²³ of the norm of K, and with many rows less by √n, since the signs
+// of the roundings differ. 32 is a margin, so that a refinement gains a digit.
 func (z *sizes) singleEnough() bool {
-	const margin = 32
-	return z.p.Lambda > margin*0x1p-23*z.spectrum().largest()
+	margin := 32 * min(1, 32/math.Sqrt(float64(z.n)))
+	return z.p.Lambda > margin*epsilonSingle*z.spectrum().largest()
 }
 
 // ranks lists those among which the cheapest is taken.
@@ -76,7 +77,9 @@ func (z *sizes) ranks(par Params) []int {
 func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	its := z.spectrum().iterations(rank, par.tol())
 	if o.single() {
-		its += 5 // each refinement begins anew
+		// Each refinement begins anew, and has to find the space again that lets
+		// long ones go faster than the condition says.
+		its += 5 + max(0, its-50)*7/10
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
 	k := float64(rank)

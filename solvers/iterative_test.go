@@ -86,11 +86,11 @@ func TestFallbackOfCG(t *testing.T) {
 	}
 	defer dev.Close()
 	p := huge(1500, 60)
-	full, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64})
+	full, err := solvers.MakePlan(dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Stored64, Rank: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	par := solvers.Params{Method: solvers.CG, Memory: full.Bytes * 3 / 4}
+	par := solvers.Params{Method: solvers.CG, Rank: 8, Memory: full.Bytes * 3 / 4}
 	plan, err := solvers.MakePlan(dev, p, par)
 	if err != nil || !strings.Contains(plan.Reason, "in float32") {
 		t.Fatalf("%s: %v", plan.Reason, err)

@@ -25,8 +25,11 @@ type spectrum struct {
 // 20 ms or, where the work takes many seconds, some 0.5 s; what is to be told apart
 // from it are some hundred eigenvalues.
 func sampleRows(n int) int {
-	if n < 16000 {
+	switch {
+	case n < 16000:
 		return min(n, 320)
+	case n < 30000:
+		return 480
 	}
 	return 960
 }
