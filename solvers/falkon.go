@@ -13,10 +13,9 @@ import (
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// The paper takes the centers for Q. With five times as many samples, which is
-// the rule here, the method needs less than half of the steps where λ is small
-// (24 instead of 62 for 50,000 rows of nycflights13, M = 1000, λ = 1, residual
-// 1e-6), and no assumption about the centers.
+// The paper takes the centers for Q. With some times as many samples, as
+// StreamParams.sample has it, the method needs less than half of the steps where
+// λ is small (falkonPasses), and no assumption about the centers.
 //
 // T and A share one matrix of M+1 rows: T is the upper triangle of its first M
 // rows, A the lower one of its last M.

@@ -66,7 +66,7 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	var q sampled
 	if plan.Method == Falkon {
 		err := run.timed("features", &run.res.Seconds.Gram, func() error {
-			some := newReservoir(par.sample(n, basis.size()), d, rand.New(rand.NewPCG(p.Seed, 2)))
+			some := newReservoir(par.sample(n, basis.size(), d), d, rand.New(rand.NewPCG(p.Seed, 2)))
 			f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
 			err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 				for i := range x.Rows {

@@ -47,7 +47,7 @@ type StreamParams struct {
 	// must reach; 0 is 1e-6.
 	Tol     float64
 	MaxIter int // passes over the samples; 0 is 500
-	Sample  int // samples of which Falkon's preconditioner is made; 0 is 5M
+	Sample  int // samples of which Falkon's preconditioner is made; 0 chooses, some times M
 }
 
 // NystromResult is a solved NystromProblem. Of Result, Alpha and Coef are empty,
@@ -77,7 +77,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
-	n, _, t := p.Data.Dims()
+	n, d, t := p.Data.Dims()
 	run := newStreamRun(ctx, dev, par, plan)
 	defer run.mem.freeAll()
 
@@ -87,7 +87,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		var err error
 		count := 0
 		if plan.Method == Falkon {
-			count = par.sample(n, p.size())
+			count = par.sample(n, p.size(), d)
 		}
 		centers, q, err = p.choose(run, count)
 		return err

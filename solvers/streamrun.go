@@ -54,12 +54,17 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample is the number of samples for Falkon's preconditioner.
-func (p StreamParams) sample(n, m int) int {
+// sample is the number of samples for Falkon's preconditioner, of d features.
+// More of them cost 2M² each and save passes over all n: with s samples for each
+// center, falkonPasses(s) are needed, and the sum of both is least where
+// s^1.55 = 2500 n/M². What they take on the host stays below M² numbers.
+func (p StreamParams) sample(n, m, d int) int {
 	if p.Sample > 0 {
 		return min(n, p.Sample)
 	}
-	return min(n, 5*m)
+	s := math.Pow(2500*float64(n)/float64(m)/float64(m), 1/1.55)
+	most := max(5, float64(m)/float64(max(d, 1)))
+	return min(n, int(float64(m)*min(max(s, 2), most)))
 }
 
 // checkStream holds the rules of a problem whose samples come in passes.
