@@ -22,7 +22,8 @@
 //   - solvers: (K + λI)α = y, by the dual or by the primal.
 //   - learners: Ridge and KernelRidge on gonum matrices.
 //   - tuning: a search for the kernel's parameters and λ.
-//   - dataset: CSV files, and the encoding learnt from them.
+//   - dataset: files of tables in six formats, whole or in passes, and the encoding
+//     learnt from them.
 //   - atomicfile: files that are whole or not there.
 //   - modelfile: saving and loading of fitted models.
 //   - cmd/mercer: the command.

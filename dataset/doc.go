@@ -1,6 +1,6 @@
 // Package dataset turns tables of raw cells into matrices, and remembers how.
 //
-//	t, err := dataset.ReadCSV("train.csv", nil)
+//	t, err := dataset.Read("train.csv", nil) // or LIBSVM, NPY, NPZ, IDX, Parquet
 //	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"price"}, Standardize: true})
 //	x, err := e.Features(t) // rows × features
 //	y, err := e.Targets(t)  // rows × targets
@@ -16,7 +16,10 @@
 // indices and Classes their labels. A column of texts or of trees may be the
 // whole input (Rules.Text, Rules.Tree): Texts then takes the place of Features.
 //
-// What a cell means:
+// A table that is larger than the memory stays in its file: a Stream learns an
+// Encoder in one pass, and gives features and targets block by block in others.
+//
+// What a cell means, where the file is of texts:
 //
 //   - Spaces around a cell do not count.
 //   - An empty cell is missing. In a column of numbers so are NA, N/A, NULL in
@@ -28,6 +31,8 @@
 //     texts. A text past the first MaxCategories different cells of a column
 //     which were all numbers does not change the column: it is a fault, and
 //     is reported where the column is used.
+//
+// Where the file is of numbers, NaN is a missing cell and an infinity a fault.
 //
 // No input makes this package panic. Faults of the data are reported as
 // *Error, which names the file, the line, the column, the cell and the rule.

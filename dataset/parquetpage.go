@@ -110,7 +110,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		}
 	}()
 	section := io.NewSectionReader(d.p.r, c.data, c.len)
-	r := bufio.NewReaderSize(section, maxPageHeader)
+	r := bufio.NewReaderSize(section, int(min(c.len, maxPageHeader)))
 	left := c.len
 	for rows > 0 {
 		head, err := r.Peek(int(min(left, maxPageHeader)))
