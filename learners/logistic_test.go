@@ -191,6 +191,19 @@ func TestLogisticSeparable(t *testing.T) {
 			}
 		}
 	}
+	// A feature that is a sum of others, and one that is constant.
+	for _, third := range []func(a, b float64) float64{func(a, b float64) float64 { return 3*a - b/3 }, func(a, b float64) float64 { return 0.1 }} {
+		overlap, which := mat.NewDense(12, 3, nil), mat.NewDense(12, 1, nil)
+		for i := range 12 {
+			a, b := float64(i%4), float64(i*i%7)
+			overlap.SetRow(i, []float64{a, b, third(a, b)})
+			which.Set(i, 0, float64(i*5%11%2))
+		}
+		_, err := learners.Logistic{}.Fit(t.Context(), dev, overlap, which, learners.Options{})
+		if err == nil || !strings.Contains(err.Error(), "depend") {
+			t.Errorf("got %v", err)
+		}
+	}
 	// What overlaps has a minimum without a penalty.
 	x = mat.NewDense(8, 1, []float64{0, 1, 2, 3, 1, 2, 3, 4})
 	y := mat.NewDense(8, 1, []float64{0, 0, 0, 0, 1, 1, 1, 1})

@@ -98,10 +98,17 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		return gradient, err
 	}
 	defer v.Free()
+	diagonal, err := l.diagonal(h)
+	if err != nil {
+		return gradient, err
+	}
 	if err := b.Potrf(backend.Lower, h); err != nil {
 		if errors.As(err, new(*backend.PivotError)) {
 			return gradient, fmt.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise lambda: %w", err)
 		}
+		return gradient, err
+	}
+	if err := l.checkRank(h, diagonal); err != nil {
 		return gradient, err
 	}
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, v)
@@ -116,6 +123,38 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		}
 	}
 	return step, nil
+}
+
+// diagonal returns the diagonal of a matrix where there is no penalty, so that
+// its rank is not certain; nil elsewhere.
+func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
+	if l.lambda > 0 {
+		return nil, nil
+	}
+	size, _ := h.Dims()
+	row, d := backend.NewHost[float64](1, 1), make([]float64, size)
+	for i := range d {
+		if err := l.t.b.Download(row, h.View(i, i, 1, 1)); err != nil {
+			return nil, err
+		}
+		d[i] = row.Data[0]
+	}
+	return d, nil
+}
+
+// checkRank refuses a factor whose pivots are the rounding of the diagonal that
+// it began with: n roundings of each sum, and as many steps of elimination.
+func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
+	pivots, err := l.diagonal(factor)
+	if err != nil {
+		return err
+	}
+	for i, p := range pivots {
+		if !(p*p > 4*float64(l.n+len(pivots))*0x1p-52*diagonal[i]) {
+			return fmt.Errorf("feature %d depends on the others, so that without a penalty w is not unique: raise lambda, or leave it out", i%(l.d+1)+1)
+		}
+	}
+	return nil
 }
 
 // hessian sets the lower triangle of h.
