@@ -77,6 +77,9 @@ func TestConformance(t *testing.T) {
 	need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && level == int(cudatest.WithBlas) {
+				t.Skip("-short: the levels below and above have all that this one has")
+			}
 			backendtest.Suite{LargeN: 200, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -82,6 +83,7 @@ type matrix[T backend.Float] struct {
 	ptr                driver.DevicePtr
 	rows, cols, stride int
 	owner              bool
+	freed              atomic.Bool
 }
 
 func sizeOf[T backend.Float]() int { return int(unsafe.Sizeof(T(0))) }
@@ -104,15 +106,11 @@ func (m *matrix[T]) same(o *matrix[T]) bool {
 }
 
 func (m *matrix[T]) Free() {
-	if !m.owner || m.ptr == 0 {
-		return
-	}
+	// The address stays: what was queued before uses it.
 	d, p := m.device, m.ptr
-	m.ptr = 0
-	if d.closed.Load() || !d.memory.remove(p) {
+	if !m.owner || p == 0 || m.freed.Swap(true) || d.closed.Load() || !d.memory.remove(p) {
 		return
 	}
-	// Freeing waits for the work that uses the memory.
 	d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
 }
 

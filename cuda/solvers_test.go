@@ -1,0 +1,30 @@
+package cuda_test
+
+import (
+	"os"
+	"testing"
+
+	_ "github.com/mercer-go/mercer/cuda"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/solvertest"
+)
+
+// TestSolvers runs solvers on the device as on any other.
+func TestSolvers(t *testing.T) {
+	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && os.Getenv("MERCER_REQUIRE") != "cuda" {
+		t.Skip("there are no CUDA libraries, and no C++ compiler to simulate them")
+	}
+	// The tolerance makes an iterative solution as good as the suite wants one
+	// that only rounds.
+	const fine = 4e-14
+	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
+	for _, suite := range []solvertest.Suite{
+		{Method: solvers.Dual, Kernels: gaussian},
+		{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}},
+		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: gaussian},
+		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian},
+	} {
+		t.Run(string(suite.Method), func(t *testing.T) { solvertest.Run(t, suite) })
+	}
+}
