@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 )
@@ -55,10 +56,13 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 		if f.t != nil {
 			w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		}
-		if err := scaleRows(w.b, phi, phi, q.roots[i:i+h.Rows]); err != nil {
+		alpha := 1.0
+		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
+			alpha = roots[0] * roots[0] // and Φ need not go through the host
+		} else if err := scaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}
-		w.b.Syrk(backend.Lower, backend.Transpose, 1, phi, 1, f.a)
+		w.b.Syrk(backend.Lower, backend.Transpose, alpha, phi, 1, f.a)
 		if err := w.b.Sync(); err != nil {
 			return nil, 0, err
 		}
