@@ -8,8 +8,9 @@
 //	f, err := model.Predict(ctx, dev, x2)
 //
 // A learner is a struct of its parameters; its zero value is usable where that
-// makes sense. Fit takes n×d samples and n×t targets as gonum matrices, never
-// changes them, and does not copy a *mat.Dense or *mat.VecDense while it works.
+// makes sense. Fit takes n×d samples and n×t targets as gonum matrices and never
+// changes them; whether it copies them while it works is said by the learner, and
+// those that end in a solver do not copy a *mat.Dense or *mat.VecDense.
 // It returns a model that is independent of them: changing x afterwards does
 // not change a prediction. Fitting the same data twice on the same device gives
 // the same bits.
@@ -32,8 +33,10 @@
 //
 // What they share: checked (x, y and weights that can be worked with), classesOf
 // (classes of y) with Classes.targets, Classes.Decide, save and restoreClasses, predictor
-// (f(x) in blocks of rows), budget (memory) and meter (progress). All products
-// and Gram matrices go through the backend.
+// (f(x) in blocks of rows), budget (memory) and meter (progress), or task, which is
+// both and the device; centred and moments (linear models with an intercept and
+// weights), rowCache (rows of K on demand) and smo (support vector machines). All
+// products and Gram matrices go through the backend.
 //
 // Bad data gives an error that names row and column, counted from 1, never a
 // panic. A model may be used by several goroutines at once.
