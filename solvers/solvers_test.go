@@ -38,11 +38,10 @@ func TestCG(t *testing.T) {
 		kernel   kernels.Kernel
 		long     bool
 	}{
-		{solvers.Stored64, 0, several[1], true},
-		{solvers.Stored64, 6, several[2], true},
+		{solvers.Stored64, 0, several[3], true},
 		{solvers.Stored32, 6, several[1], false},
 		{solvers.Unstored64, 6, several[2], true},
-		{solvers.Unstored32, 0, several[3], true},
+		{solvers.Unstored32, 6, several[1], true},
 	} {
 		t.Run(fmt.Sprintf("%s,rank=%d", test.operator, test.rank), func(t *testing.T) {
 			if test.long && testing.Short() {
