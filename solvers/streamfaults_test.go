@@ -1,0 +1,67 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Every call of the device that fails, in the choice of centers, in the passes
+// and in between, is told, and the memory is given back; on a device without any
+// optional ability.
+func TestStreamFaults(t *testing.T) {
+	x, y := sine(2, 90, 2)
+	weights := make([]float64, 90)
+	for i := range weights {
+		weights[i] = float64(1 + i%2)
+	}
+	data := solvers.InMemory(x, y, weights)
+	runs := map[string]func(backend.Device) error{}
+	for _, method := range []solvers.Method{solvers.Normal, solvers.Falkon} {
+		for _, rule := range solvers.CenterRules() {
+			runs[string(method)+" "+string(rule)] = func(dev backend.Device) error {
+				_, err := solvers.SolveNystrom(context.Background(), dev, solvers.NystromProblem{
+					Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Lambda: 0.1, Intercept: true,
+					Choice: solvers.CenterChoice{Rule: rule, Count: 20},
+				}, solvers.StreamParams{Method: method})
+				return err
+			}
+		}
+		runs[string(method)+" fourier"] = func(dev backend.Device) error {
+			_, err := solvers.SolveFourier(context.Background(), dev, solvers.FourierProblem{
+				Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Lambda: 0.1, Count: 20,
+			}, solvers.StreamParams{Method: method})
+			return err
+		}
+	}
+	for name, run := range runs {
+		t.Run(name, func(t *testing.T) {
+			inner := openRef(t, backend.Config{})
+			failed := 0
+			for at := int64(1); ; at += 1 + at/60*4 { // of many calls ever fewer
+				dev := &faulty{Device: inner, at: at}
+				err := run(dev)
+				if now, _ := inner.InUse(); now != 0 {
+					t.Fatalf("call %d failed: %d bytes are left", at, now)
+				}
+				if err == nil {
+					if dev.calls.Load() >= at {
+						t.Fatalf("call %d failed, and nobody knows", at)
+					}
+					break
+				}
+				if !errors.Is(err, errFaulty) {
+					t.Fatalf("call %d failed: %v", at, err)
+				}
+				failed++
+			}
+			if failed < 20 {
+				t.Errorf("only %d calls can fail", failed)
+			}
+		})
+	}
+}
