@@ -113,24 +113,6 @@ func oneOf(name string, choices []string, help string) Parameter {
 	}}
 }
 
-// numbers is a parameter that is a list of numbers, such as 0.1,1,10.
-func numbers(name, standard string, r rule, help string) Parameter {
-	return Parameter{Name: name, Type: NumbersType, Default: standard, Rule: "each " + r.text, Help: help, parse: func(text string) (any, error) {
-		var list []float64
-		for part := range strings.SplitSeq(text, ",") {
-			v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-			if err != nil && !math.IsInf(v, 0) {
-				return nil, fmt.Errorf("want numbers such as 0.1,1,10, got %q", text)
-			}
-			if err := r.check(v); err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		return list, nil
-	}}
-}
-
 // kernel is the parameter "kernel". chosen says what nil means to the learner.
 func kernel(chosen string) Parameter {
 	return Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true,
