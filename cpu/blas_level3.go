@@ -231,24 +231,6 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// leftLower turns op(A) X or X op(A) into L X with L lower, by the strides of
-// the views alone.
-func leftLower[T backend.Float](side backend.Side, ul backend.Uplo, t backend.Trans, a, x *view[T]) {
-	isLower := ul == backend.Lower
-	if (t == backend.Transpose) != (side == backend.Right) {
-		a.rs, a.cs, isLower = a.cs, a.rs, !isLower
-	}
-	if side == backend.Right {
-		x.rows, x.cols, x.rs, x.cs = x.cols, x.rows, x.cs, x.rs
-	}
-	if !isLower {
-		a.off = (a.rows - 1) * (a.rs + a.cs)
-		a.rs, a.cs = -a.rs, -a.cs
-		x.off = (x.rows - 1) * x.rs
-		x.rs = -x.rs
-	}
-}
-
 // storedAs makes a matrix's view that of a matrix stored transposed, in rows ld
 // elements apart.
 func (v *view[T]) storedAs(transposed bool, ld int) {
@@ -257,17 +239,15 @@ func (v *view[T]) storedAs(transposed bool, ld int) {
 	}
 }
 
-// solve is B ← op(A)⁻¹ B.
-func solve[T backend.Float](e *engine[T], ul backend.Uplo, t backend.Trans, unit bool, a, b view[T]) {
-	if direct(a.rows, b.cols) {
-		leftLower(backend.Left, ul, t, &a, &b)
-		s := e.take()
-		e.solveDirect(s, unit, 1, &a, &b)
-		e.give(s)
+// solve is B ← op(A)⁻¹ B for an n × n triangle A and cols columns of B.
+func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit bool, n, cols int, a []T, lda int, b []T, ldb int) {
+	if direct(n, cols) {
+		transposed := t != blas.NoTrans
+		e.directTriangle(e.ukr.TrsmDirect, false, transposed, (ul == blas.Lower) != transposed, unit, n, cols, n, 1, a, lda, b, ldb)
 		return
 	}
 	q := &queue[T]{engine: e}
-	q.trsm(backend.Left, ul, t, unit, 1, a, b)
+	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, rowMajor(a, n, n, lda), rowMajor(b, n, cols, ldb))
 }
 
 // rescale is C ← β C on a region; with β = 1 there is nothing to do.

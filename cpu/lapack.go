@@ -127,11 +127,10 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 	must(reaches(len(a), n, n, lda), lapackShortA)
 	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
 
-	unit, from := d == blas.Unit, rowMajor(a, n, n, lda)
-	if !unit && !regular(from) {
+	if d == blas.NonUnit && !regular(rowMajor(a, n, n, lda)) {
 		return false
 	}
-	solve(impl.device().f64, triangle(ul), transposed(t), unit, from, rowMajor(b, n, nrhs, ldb))
+	solve(impl.device().f64, ul, t, d == blas.Unit, n, nrhs, a, lda, b, ldb)
 	return true
 }
 
@@ -159,13 +158,12 @@ func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T
 	}
 	must(reaches(len(a), n, n, lda), lapackShortA)
 	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
-	first, second := backend.NoTrans, backend.Transpose
+	first, second := blas.NoTrans, blas.Trans
 	if ul == blas.Upper {
 		first, second = second, first
 	}
-	factor, x := rowMajor(a, n, n, lda), rowMajor(b, n, nrhs, ldb)
-	solve(e, triangle(ul), first, false, factor, x)
-	solve(e, triangle(ul), second, false, factor, x)
+	solve(e, ul, first, false, n, nrhs, a, lda, b, ldb)
+	solve(e, ul, second, false, n, nrhs, a, lda, b, ldb)
 }
 
 // The texts of gonum's panics, which gonum does not export.
