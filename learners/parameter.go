@@ -25,15 +25,14 @@ type Parameter struct {
 	parse  func(text string) (any, error)
 }
 
-// The types of parameters. Values gives them as float64, int, bool, string,
-// kernels.Kernel and []float64.
+// The types of parameters. Values gives them as float64, int, bool, string
+// and kernels.Kernel.
 const (
-	NumberType  = "number"
-	WholeType   = "whole number"
-	BoolType    = "bool"
-	ChoiceType  = "choice"
-	KernelType  = "kernel"
-	NumbersType = "numbers"
+	NumberType = "number"
+	WholeType  = "whole number"
+	BoolType   = "bool"
+	ChoiceType = "choice"
+	KernelType = "kernel"
 )
 
 // Parse returns the value of a text, or an error without the parameter's name:
@@ -155,9 +154,6 @@ func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
 
 // Number returns a number.
 func (v Values) Number(name string) float64 { return value[float64](v, name) }
-
-// Numbers returns a list of numbers.
-func (v Values) Numbers(name string) []float64 { return value[[]float64](v, name) }
 
 // Whole returns a whole number.
 func (v Values) Whole(name string) int { return value[int](v, name) }

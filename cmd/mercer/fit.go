@@ -121,7 +121,7 @@ type fitReport struct {
 	Test        *score            `json:"test,omitempty"`
 	Model       string            `json:"model"`
 
-	order []string        // of Parameters
+	order []string        // of the Parameters that were given, and lambda
 	facts []learners.Fact // Facts in their order
 }
 
@@ -298,7 +298,9 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 		}
 		if v, err := p.Parse(text); err == nil {
 			r.Parameters[p.Name] = text
-			r.order = append(r.order, p.Name)
+			if _, said := f.given[p.Name]; said || p.Name == "lambda" {
+				r.order = append(r.order, p.Name)
+			}
 			if number, ok := v.(float64); ok && p.Name == "lambda" {
 				r.Lambda = &number
 			}
