@@ -40,8 +40,8 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	return cheapest(z, par)
 }
 
-// smallCost is a tenth of a second or so.
-const smallCost = 1e10
+// smallCost is a fifth of a second or so.
+const smallCost = 2e10
 
 // cheapest takes the method of the least modelled time among those that fit the
 // memory, or of the least memory when none does.
