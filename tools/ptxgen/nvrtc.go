@@ -11,15 +11,14 @@ import (
 
 // compiler is NVRTC.
 type compiler struct {
-	version     func(major, minor *int32) int32
-	create      func(program *uintptr, source, name *byte, count int32, headers, names **byte) int32
-	compileIt   func(program uintptr, count int32, options **byte) int32
-	ptxSize     func(program uintptr, size *uint64) int32
-	ptx         func(program uintptr, text *byte) int32
-	logSize     func(program uintptr, size *uint64) int32
-	log         func(program uintptr, text *byte) int32
-	destroy     func(program *uintptr) int32
-	description string
+	version   func(major, minor *int32) int32
+	create    func(program *uintptr, source, name *byte, count int32, headers, names **byte) int32
+	compileIt func(program uintptr, count int32, options **byte) int32
+	ptxSize   func(program uintptr, size *uint64) int32
+	ptx       func(program uintptr, text *byte) int32
+	logSize   func(program uintptr, size *uint64) int32
+	log       func(program uintptr, text *byte) int32
+	destroy   func(program *uintptr) int32
 }
 
 // open opens NVRTC 11.8, its builtins first: it looks them up by name.
