@@ -124,6 +124,73 @@ func TestSVCOptimality(t *testing.T) {
 	})
 }
 
+// TestSupportOptimality: the conditions of ε-regression and of one class, with
+// enough rows for some to be left out on the way.
+func TestSupportOptimality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of rows: not under -short")
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seed 13")
+	const n, c, epsilon, nu, tol = 5000, 10, 0.2, 0.05, 1e-4
+	x, y := sinc(n, 0.1, 13)
+	coefficients := func(m *learners.SupportModel) map[float64]float64 {
+		beta := map[float64]float64{}
+		for i, v := range m.Beta() {
+			beta[m.Support().At(i, 0)] = v
+		}
+		return beta
+	}
+	r, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: c, Epsilon: epsilon, Tol: tol}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.Predict(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beta, sum := coefficients(r), 0.0
+	for i := range n {
+		b, over := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
+		sum += b
+		// β > 0 pulls up what lies below y − ε; at C it may lie further off.
+		if b < c && over > epsilon+2*tol || b > 0 && over < epsilon-2*tol || b > -c && over < -epsilon-2*tol || b < 0 && over > -epsilon+2*tol {
+			t.Fatalf("svr: row %d: β %v, residual %v", i, b, over)
+		}
+	}
+	near(t, "Σβ", sum, 0, 1e-10*c*n)
+	t.Logf("%v", r.Facts())
+
+	o, err := learners.OneClassSVM{Kernel: kernels.Gaussian{Sigma: 1}, Nu: nu, Tol: tol}.Fit(t.Context(), dev, x, nil, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = o.Predict(t.Context(), dev, x); err != nil {
+		t.Fatal(err)
+	}
+	beta, sum = coefficients(o), 0
+	outside := 0
+	for i := range n {
+		b := beta[x.At(i, 0)]
+		sum += b
+		if b < 1 && f.At(i, 0) < -2*tol || b > 0 && f.At(i, 0) > 2*tol {
+			t.Fatalf("one-class-svm: row %d: β %v, f %v", i, b, f.At(i, 0))
+		}
+		if f.At(i, 0) < -2*tol {
+			outside++
+		}
+	}
+	near(t, "Σβ", sum, nu*n, 1e-10*n)
+	if outside > nu*n {
+		t.Errorf("%d rows are outside, more than %v", outside, nu*n)
+	}
+	t.Logf("%v", o.Facts())
+}
+
 // TestSVMByHand: two points at ±1 with k = xz have f = x; one class of two equal
 // points has f = 0 there.
 func TestSVMByHand(t *testing.T) {
