@@ -14,8 +14,8 @@ import (
 
 func TestKernelLogistic(t *testing.T) {
 	for name, l := range map[string]learners.KernelLogistic{
-		"intercept":    {Lambda: 1, Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-8},
-		"no intercept": {Lambda: 0.5, Kernel: kernels.Gaussian{Sigma: 2}, NoIntercept: true, Tol: 1e-8},
+		"intercept":    {Lambda: 1, Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-6},
+		"no intercept": {Lambda: 0.5, Kernel: kernels.Gaussian{Sigma: 2}, NoIntercept: true, Tol: 1e-6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
@@ -23,8 +23,8 @@ func TestKernelLogistic(t *testing.T) {
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.KernelLogisticModel{}, (*learners.KernelLogisticModel)(nil)},
-				// The residual is 1e-8, and K + λW⁻¹ has a condition below 100.
-				Condition: 1e7,
+				// The residual is 1e-6, and K + λW⁻¹ has a condition below 100.
+				Condition: 1e9,
 			})
 		})
 	}
@@ -47,7 +47,7 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 2, NoIntercept: plain, Tol: 1e-9, MaxIter: 1000}.Fit(t.Context(), dev, x, y, o)
+				b, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 2, NoIntercept: plain, Tol: 1e-7, MaxIter: 1000}.Fit(t.Context(), dev, x, y, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,8 +62,8 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 				n, k := p.Dims()
 				for i := range n {
 					for c := range k {
-						// The residual 1e-9, times ‖XᵀX‖/λ < 80·3·4·49/2.
-						near(t, "p", q.At(i, c), p.At(i, c), 1e-9*80*3*4*49/2)
+						// The residual 1e-7, times ‖XᵀX‖/λ < 80·3·4·49/2.
+						near(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
 					}
 				}
 				near(t, "loss", fact(t, b, "loss").(float64), fact(t, a, "loss").(float64), 1e-9*fact(t, a, "loss").(float64))
