@@ -92,27 +92,6 @@ func equalRows[T backend.Float](x, z []T) bool {
 	return true
 }
 
-// chiSquared is Σ (x−z)²/(x+z).
-func (g *gram[T]) chiSquared() filler[T] {
-	return func(_ *scratch[T], i, j int, out []T) {
-		x := g.x.row(i)
-		for c := range out[:min(len(out), g.z.rows-j)] {
-			z := g.z.row(j + c)[:len(x)]
-			var sum T
-			for p, a := range x {
-				b := z[p]
-				if s := a + b; s > 0 && a >= 0 && b >= 0 {
-					diff := a - b
-					sum += diff / s * diff
-				} else if a != 0 || b != 0 { // negative, or NaN
-					sum = T(math.NaN())
-				}
-			}
-			out[c] = sum
-		}
-	}
-}
-
 // sineBatch is about how many sines are taken at once.
 const sineBatch = 1024
 

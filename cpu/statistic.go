@@ -32,6 +32,8 @@ type packing[T backend.Float] struct {
 	none   bool      // nothing is packed
 	single bool      // only this feature is, as it is
 	column int
+	// positive says that a feature below 0 is not allowed, and becomes NaN.
+	positive bool
 }
 
 // features is what a packed point has of d features.
@@ -77,7 +79,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		case s.Kind == kernels.Entry:
 			st.fill = g.entries()
 		case s.Kind == kernels.Chi2:
-			st.fill = g.chiSquared()
+			st.kernel, p.positive = u.Chi2, true
 		case s.Kind == kernels.Sinc, s.Kind == kernels.SinSum:
 			st.fill = g.sines(s.Freqs)
 		case s.Kind.OnePoint():
@@ -234,6 +236,13 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 			column := dst[c*w : c*w+rows]
 			for r := range column {
 				column[r] = T(float64(column[r]-shift) * factor)
+			}
+		}
+	}
+	if p.positive {
+		for i, v := range dst[:d*w] {
+			if v < 0 {
+				dst[i] = T(math.NaN())
 			}
 		}
 	}

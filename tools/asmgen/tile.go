@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -56,6 +58,30 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 	r := e.GP64()
 	e.MOVQ(operand.Mem{Base: args, Disp: offset}, r)
 	return r
+}
+
+// chi2Step is (a−b)²/(a+b), 0 for 0/0. The sum is at least the smallest normal
+// number; a NaN is one in the difference too.
+func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
+	least := math.Float64bits(0x1p-1022)
+	if !e.double() {
+		least = uint64(math.Float32bits(0x1p-126)) << 32
+	}
+	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
+	for v := range acc {
+		sum, diff := e.vec(), e.vec()
+		e.broadcast(a, sum)
+		e.sub(b[v], sum, diff)
+		e.add(b[v], sum, sum)
+		if e.double() {
+			e.VMAXPD(smallest, sum, sum)
+			e.VDIVPD(sum, diff, sum)
+		} else {
+			e.VMAXPS(smallest, sum, sum)
+			e.VDIVPS(sum, diff, sum)
+		}
+		e.fma(sum, diff, acc[v])
+	}
 }
 
 // scale multiplies r by the size of an element.

@@ -34,6 +34,16 @@ func l1F64AVX2(args *Tile[float64])
 //go:noescape
 func l1F32AVX2(args *Tile[float32])
 
+// chi2F64AVX2 is Tile with the statistic Σ (a−b)²/(a+b).
+//
+//go:noescape
+func chi2F64AVX2(args *Tile[float64])
+
+// chi2F32AVX2 is Tile with the statistic Σ (a−b)²/(a+b).
+//
+//go:noescape
+func chi2F32AVX2(args *Tile[float32])
+
 // trsmF64AVX2 solves a tile of a lower triangular system; see Kernels.Trsm.
 //
 //go:noescape

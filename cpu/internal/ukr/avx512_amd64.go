@@ -34,6 +34,16 @@ func l1F64AVX512(args *Tile[float64])
 //go:noescape
 func l1F32AVX512(args *Tile[float32])
 
+// chi2F64AVX512 is Tile with the statistic Σ (a−b)²/(a+b).
+//
+//go:noescape
+func chi2F64AVX512(args *Tile[float64])
+
+// chi2F32AVX512 is Tile with the statistic Σ (a−b)²/(a+b).
+//
+//go:noescape
+func chi2F32AVX512(args *Tile[float32])
+
 // trsmF64AVX512 solves a tile of a lower triangular system; see Kernels.Trsm.
 //
 //go:noescape

@@ -10,10 +10,19 @@ type statistic[T Float] interface{ of(a, b T) T }
 type product[T Float] struct{}
 type squaredDifference[T Float] struct{}
 type absoluteDifference[T Float] struct{}
+type chiSquare[T Float] struct{}
 
 func (product[T]) of(a, b T) T            { return a * b }
 func (squaredDifference[T]) of(a, b T) T  { return (a - b) * (a - b) }
 func (absoluteDifference[T]) of(a, b T) T { return max(a-b, b-a) }
+
+func (chiSquare[T]) of(a, b T) T {
+	if a == 0 && b == 0 {
+		return 0
+	}
+	diff := a - b
+	return diff / (a + b) * diff
+}
 
 // tileGeneric is Tile for the statistic S.
 func tileGeneric[T Float, S statistic[T]](t *Tile[T]) {

@@ -72,8 +72,9 @@ type Kernels[T Float] struct {
 	// columns, a multiple of 8; C becomes its NR rows, Ldc elements apart.
 	UnpackB func(*Tile[T])
 
-	// Gemm, SqDist and L1 are Tile with s(a, b) = ab, (a−b)² and |a−b|.
-	Gemm, SqDist, L1 func(*Tile[T])
+	// Gemm, SqDist, L1 and Chi2 are Tile with s(a, b) = ab, (a−b)², |a−b| and
+	// (a−b)²/(a+b), which is 0 for 0/0; of Chi2 a, b ≥ 0.
+	Gemm, SqDist, L1, Chi2 func(*Tile[T])
 
 	// Trsm solves L₁₁X₁ = B₁ − L₁₀X₀ on packed panels: A holds one panel with
 	// the K columns of L₁₀ and then the MR columns of the lower triangle L₁₁,
@@ -218,6 +219,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Gemm:    tileGeneric[T, product[T]],
 		SqDist:  tileGeneric[T, squaredDifference[T]],
 		L1:      tileGeneric[T, absoluteDifference[T]],
+		Chi2:    tileGeneric[T, chiSquare[T]],
 		Trsm:    trsmGeneric[T],
 
 		GemmDirect: gemmDirectGeneric[T], SyrkDirect: gemmDirectGeneric[T],

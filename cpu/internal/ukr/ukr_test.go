@@ -227,3 +227,40 @@ func complete[T Float](k Kernels[T]) error {
 	}
 	return nil
 }
+
+// TestChi2 compares Chi2 with its definition, exactly: of 0, 2 and 6 every term is
+// a whole number, and 0/0 counts as 0.
+func TestChi2(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testChi2(t, tier.F32) })
+	})
+}
+
+func testChi2[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 43
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for depth := range 10 {
+		a, b, c := make([]T, k.MR*depth+1), make([]T, k.NR*depth+1), make([]T, k.MR*k.NR)
+		for _, x := range [][]T{a, b} {
+			for i := range x {
+				x[i] = []T{0, 2, 6}[rng.IntN(3)]
+			}
+		}
+		k.Chi2(&Tile[T]{A: first(a), B: first(b), C: first(c), K: depth, M: k.MR, N: k.NR, Ldc: k.NR, Lda: k.MR * depth, Alpha: 1})
+		for i := range k.MR {
+			for j := range k.NR {
+				var want T
+				for p := range depth {
+					if x, z := a[p*k.MR+i], b[p*k.NR+j]; x != z {
+						want += (x - z) * (x - z) / (x + z)
+					}
+				}
+				if got := c[i*k.NR+j]; got != want {
+					t.Fatalf("depth %d: element %d, %d is %v, want %v", depth, i, j, got, want)
+				}
+			}
+		}
+	}
+}
