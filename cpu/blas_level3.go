@@ -239,8 +239,11 @@ func (v *view[T]) storedAs(transposed bool, ld int) {
 	}
 }
 
-// solve is B ← op(A)⁻¹ B for an n × n triangle A and cols columns of B.
+// solve is B ← op(A)⁻¹ B for an n × n triangle A and cols ≥ 0 columns of B.
 func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit bool, n, cols int, a []T, lda int, b []T, ldb int) {
+	if cols == 0 {
+		return
+	}
 	if direct(n, cols) {
 		transposed := t != blas.NoTrans
 		e.directTriangle(e.ukr.TrsmDirect, false, transposed, (ul == blas.Lower) != transposed, unit, n, cols, n, 1, a, lda, b, ldb)
