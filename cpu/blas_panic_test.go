@@ -36,8 +36,8 @@ func TestPanicsAsGonum(t *testing.T) {
 	comparePanics(t, mine64.calls(), reference64.calls())
 	comparePanics(t, mine32.calls(), reference32.calls())
 
-	// Orders below and above the one at which gonum's own routines are called.
-	for _, n := range []int{3, unblockedOrder + 1} {
+	// Orders below and above those up to which gonum's own routines are called.
+	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}
 	comparePanics(t, lapackCalls(3, narrow{lapack}), lapackCalls(3, lapackgonum.Implementation{}))

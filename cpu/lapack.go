@@ -34,8 +34,8 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, Caches
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// leastPotrf is the order from which Dpotrf is Mercer's. Below it gonum's takes no
-// longer, and a program that compares with its digits finds them.
+// leastPotrf is the order from which Dpotrf is Mercer's: below it gonum's takes no
+// longer, and gonum's tests compare a factor of order 3 bit by bit.
 const leastPotrf = 4
 
 // unblockedOrder is the order up to which gonum's unblocked Dlauum, vectors times
@@ -141,15 +141,8 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 	return true
 }
 
-// directFactor is the order below which gonum's own Cholesky is as fast; gonum's
-// tests compare one of order 3 bit by bit.
-const directFactor = 4
-
 func lapackPotrf[T backend.Float](e *engine[T], ul blas.Uplo, n int, a []T, lda int) bool {
 	lapackTriangle(ul, n, len(a), lda)
-	if d, ok := any(a).([]float64); ok && n < directFactor {
-		return gonum.Implementation{}.Dpotf2(ul, n, d, lda)
-	}
 	v := rowMajor(a, n, n, lda)
 	if n <= potrfBase {
 		if ul == blas.Upper {
