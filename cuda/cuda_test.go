@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -13,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// levels are the simulated libraries in folders of their own. The first one that
-// is opened stays for the whole process.
+// simulated is the folder of the simulated libraries, "" where there are none.
+// The first ones that are opened stay for the whole process.
 var simulated string
 
 func TestMain(m *testing.M) {
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 // run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for
 // a GPU, and fails when something of the device is left at the end.
 func run(m *testing.M) int {
-	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || os.Getenv("MERCER_REQUIRE") == "cuda" {
+	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required("cuda") {
 		return m.Run()
 	}
 	folder, err := os.MkdirTemp("", "mercer-cuda-")
@@ -45,12 +47,22 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// required tells whether MERCER_REQUIRE, a list with commas, names what: "cuda"
+// is a GPU, "g++" the simulated libraries.
+func required(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
+}
+
 // need skips where there are no simulated libraries.
 func need(t testing.TB) {
 	t.Helper()
-	if simulated == "" && os.Getenv("MERCER_CUDA_LIBDIR") == "" && os.Getenv("MERCER_REQUIRE") != "cuda" {
-		t.Skip(cudatest.ErrNoCompiler)
+	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required("cuda") {
+		return
 	}
+	if required("g++") {
+		t.Fatalf("MERCER_REQUIRE names g++: %v", cudatest.ErrNoCompiler)
+	}
+	t.Skip(cudatest.ErrNoCompiler)
 }
 
 // openAt opens the device with only the libraries of a level.

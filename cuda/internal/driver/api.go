@@ -109,19 +109,11 @@ func (a *API) TotalMem(d Device) (int64, error) {
 type Attribute int32
 
 const (
-	MultiprocessorCount       Attribute = 16
-	L2CacheSize               Attribute = 38
-	ComputeMajor              Attribute = 75
-	ComputeMinor              Attribute = 76
-	SingleToDoubleRatio       Attribute = 87
-	MaxSharedPerBlockOptIn    Attribute = 97
-	MultiprocessorMaxThreads  Attribute = 39
-	MemoryClockRate           Attribute = 36
-	GlobalMemoryBusWidth      Attribute = 37
-	ClockRate                 Attribute = 13
-	MaxSharedPerBlock         Attribute = 8
-	UnifiedAddressing         Attribute = 41
-	CanUseHostPointerForAlloc Attribute = 91
+	ClockRate           Attribute = 13 // kHz
+	MultiprocessorCount Attribute = 16
+	ComputeMajor        Attribute = 75
+	ComputeMinor        Attribute = 76
+	SingleToDoubleRatio Attribute = 87
 )
 
 func (a *API) Attribute(d Device, attribute Attribute) (int, error) {

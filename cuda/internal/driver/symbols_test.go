@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,9 @@ var tables = []struct {
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
+		if slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "cudatoolkit") {
+			t.Fatal("MERCER_REQUIRE names cudatoolkit, but MERCER_CUDA_TOOLKIT is empty")
+		}
 		t.Skip("MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA 11.8")
 	}
 	return root
