@@ -95,7 +95,7 @@ func TestInterruptWork(t *testing.T) {
 			if testing.Short() && test.device != "ref" {
 				t.Skip("takes 1.2 GB")
 			}
-			c := start(t, "fit", "--device", test.device, "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.safetensors", "-")
+			c := start(t, "fit", "--device", test.device, "--solver", "dual", "--kernel", "gaussian(sigma=1)", "--target", "y", "--model", "m.safetensors", "-")
 			go func() {
 				_, _ = io.Copy(c.stdin, bytes.NewReader(table3(test.rows)))
 				_ = c.stdin.Close()
