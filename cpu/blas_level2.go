@@ -21,7 +21,7 @@ const (
 	worthDgemvT = 28 * 28
 	worthSgemv  = 30 * 30
 	worthSgemvT = 16 * 16
-	worthSymv   = 17 * 17
+	worthSymv   = 25 * 25
 )
 
 // How many elements of a matrix are worth the workers.

@@ -17,8 +17,9 @@ const (
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// plainRank2Ops: order 6.
-	plainRank2Ops = 6 * 6 * 6
+	// gonumRank2: sums of products of rows up to here are left to gonum, since
+	// transposing takes longer.
+	gonumRank2 = 6
 )
 
 // isSmall tells whether a product is one for the direct kernels.
@@ -51,48 +52,6 @@ func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k in
 		e.ukr.SyrkDirect(d)
 	}
 	e.give(s)
-}
-
-// plainRank2 is directRank2 of A Bᵀ by the definition, which is faster up to
-// plainRank2Ops multiplications.
-func plainRank2[T backend.Float](isUpper bool, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	for i := range n {
-		from, to := 0, i+1
-		if isUpper {
-			from, to = i, n
-		}
-		ai := a[i*lda:][:k]
-		bi := b[i*ldb:][:len(ai)]
-		row := c[i*ldc:][:to]
-		j := from
-		for ; j+1 < to; j += 2 {
-			x0, y0 := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
-			x1, y1 := a[(j+1)*lda:][:len(ai)], b[(j+1)*ldb:][:len(ai)]
-			var s0, s1 T
-			for p, v := range ai {
-				w := bi[p]
-				s0 += v*y0[p] + w*x0[p]
-				s1 += v*y1[p] + w*x1[p]
-			}
-			s0, s1 = alpha*s0, alpha*s1
-			if beta != 0 {
-				s0, s1 = s0+beta*row[j], s1+beta*row[j+1]
-			}
-			row[j], row[j+1] = s0, s1
-		}
-		if j < to {
-			x, y := a[j*lda:][:len(ai)], b[j*ldb:][:len(ai)]
-			var s T
-			for p, v := range ai {
-				s += v*y[p] + bi[p]*x[p]
-			}
-			s *= alpha
-			if beta != 0 {
-				s += beta * row[j]
-			}
-			row[j] = s
-		}
-	}
 }
 
 // directRank2 is C ← α (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + β C on a triangle.
