@@ -111,6 +111,15 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
+// Read is Load for the bytes of a file that are elsewhere: r has size of them.
+func Read(r io.ReaderAt, size int64) (Bundle, error) {
+	b, err := read(r, size)
+	if err != nil {
+		return Bundle{}, fmt.Errorf("modelfile: read: %w", err)
+	}
+	return b, nil
+}
+
 // read returns the bundle in a file of size bytes.
 func read(r io.ReaderAt, size int64) (Bundle, error) {
 	h, err := readHeader(r, size)

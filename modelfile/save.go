@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/mercer-go/mercer/atomicfile"
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -23,8 +24,36 @@ func Save(path string, b Bundle) error {
 }
 
 func save(path string, b Bundle) error {
+	p, err := prepare(b)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, p.write)
+}
+
+// Write writes the bytes of the file that Save would make. A model that Read
+// would refuse is not written.
+func Write(w io.Writer, b Bundle) error {
+	p, err := prepare(b)
+	if err == nil {
+		err = p.write(w)
+	}
+	if err != nil {
+		return fmt.Errorf("modelfile: write: %w", err)
+	}
+	return nil
+}
+
+// prepared is a bundle that is known to be readable, ready to be written.
+type prepared struct {
+	head   []byte
+	list   []tensor
+	arrays map[string]backend.Host[float64]
+}
+
+func prepare(b Bundle) (*prepared, error) {
 	if b.Model == nil {
-		return errors.New("not saved: there is no model")
+		return nil, errors.New("not saved: there is no model")
 	}
 	state := b.Model.State()
 	var points []string
@@ -33,24 +62,26 @@ func save(path string, b Bundle) error {
 	}
 	metadata, err := encode(state, b, points)
 	if err != nil {
-		return fmt.Errorf("not saved: %w", err)
+		return nil, fmt.Errorf("not saved: %w", err)
 	}
 	list := layout(state.Arrays)
 	sum := newChecksum(metadata, list)
 	if err := writeArrays(sum, list, state.Arrays); err != nil {
-		return err
+		return nil, err
 	}
 	metadata["sha256"] = hex.EncodeToString(sum.Sum(nil))
 	head, err := marshalHeader(metadata, list)
 	if err != nil {
-		return fmt.Errorf("not saved: %w", err)
+		return nil, fmt.Errorf("not saved: %w", err)
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		if _, err := w.Write(head); err != nil {
-			return err
-		}
-		return writeArrays(w, list, state.Arrays)
-	})
+	return &prepared{head, list, state.Arrays}, nil
+}
+
+func (p *prepared) write(w io.Writer) error {
+	if _, err := w.Write(p.head); err != nil {
+		return err
+	}
+	return writeArrays(w, p.list, p.arrays)
 }
 
 // encode returns the metadata but for the checksum, and makes sure that they

@@ -1,0 +1,44 @@
+package modelfile
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBytes: Write makes the bytes of the file that Save makes, Read reads them,
+// and refuses them cut short.
+func TestBytes(t *testing.T) {
+	b := bundle(t, nil, true)
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := Save(path, b); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Write(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), want) {
+		t.Error("Write and Save differ")
+	}
+	again, err := Read(bytes.NewReader(want), int64(len(want)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if err := Write(&out, again); err != nil || !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("what was read is written as other bytes, %v", err)
+	}
+	if _, err := Read(bytes.NewReader(want), int64(len(want)-1)); err == nil || !strings.HasPrefix(err.Error(), "modelfile: read: ") {
+		t.Errorf("cut short: %v", err)
+	}
+	if err := Write(&out, Bundle{}); err == nil || !strings.HasPrefix(err.Error(), "modelfile: write: ") {
+		t.Errorf("no model: %v", err)
+	}
+}
