@@ -50,7 +50,7 @@ func (h *kernelHypothesis) gram(block []int) (backend.Host[float64], error) {
 	return g, h.b.Download(g, out)
 }
 
-func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mistaken []int, step int) error {
+func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
 	for len(mistaken) > 0 {
 		part := mistaken[:min(len(mistaken), h.cache.capacity())]
 		mistaken = mistaken[len(part):]
@@ -66,15 +66,18 @@ func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mista
 				return err
 			}
 			for c, v := range delta.Row(r) {
-				if late := v * float64(step+r); h.late.Data != nil {
+				if late := v * float64(steps[q]); h.late.Data != nil {
 					h.late.Row(rows[q])[c] += late
 					h.offset[h.f.Rows+c] += late * h.bias
 				}
 			}
 		}
-	}
-	if h.budget > 0 {
-		return h.trim(block)
+		steps = steps[len(part):]
+		if h.budget > 0 {
+			if err := h.trim(rows); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -99,11 +102,13 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 	return nil
 }
 
-// trim lets the sample leave whose margin without it is the largest, while there
-// are more than the budget.
-func (h *kernelHypothesis) trim(block []int) error {
-	if !slices.Contains(h.support, block[0]) {
-		h.support = append(h.support, block[0])
+// trim adds samples to the support, and lets the one leave whose margin without
+// it is the largest, while there are more than the budget.
+func (h *kernelHypothesis) trim(added []int) error {
+	for _, i := range added {
+		if !slices.Contains(h.support, i) {
+			h.support = append(h.support, i)
+		}
 	}
 	for len(h.support) > h.budget {
 		best, most := 0, math.Inf(-1)

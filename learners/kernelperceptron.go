@@ -26,6 +26,7 @@ func init() {
 			truth("intercept", "false", "learn b: k + max k(x, x) in place of k"),
 			whole("epochs", "20", atLeast(1), "most passes over the samples; one without mistakes is the last"),
 			truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+			perceptronBatch,
 			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation"),
 			seedNumber,
 		},
@@ -35,7 +36,7 @@ func init() {
 				kind = LastPerceptron
 			}
 			return fitterOf(KernelPerceptron{
-				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Epochs: v.Whole("epochs"),
+				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Epochs: v.Whole("epochs"), Batch: batchOf(v),
 				Shuffle: v.Bool("shuffle"), Budget: v.Whole("budget"), Seed: v.Seed(),
 			}.Fit)
 		},
@@ -58,7 +59,9 @@ func init() {
 // k(x_j, x) + b, where a mistake at x_i adds y_i to a_i. In the other
 // bookkeeping α_i counts the mistakes and a_i = α_i y_i: KernelPerceptronModel
 // gives both. K classes have a column of a each: a mistake adds 1 to a_iy and
-// takes it from a_iŷ. sgn(0) = −1, and of equals the first is predicted.
+// takes it from a_iŷ. sgn(0) = −1, and of equals the first is predicted. With
+// Batch m the samples of a batch are judged by the same f, and a mistake adds
+// y_i/m; a weight multiplies what its sample adds, as in Perceptron.
 //
 // Only samples with a_i ≠ 0 become part of the model. With Budget at most that
 // many do: when there is one more, the one leaves whose own margin without it is
@@ -66,14 +69,14 @@ func init() {
 // and loses accuracy.
 //
 // Cost: O(n (d + C)) for each mistake, with rows of K from a cache; the memory
-// of the cache and O(nC). It takes no weights. On samples that are not separable
-// in the kernel's space it ends with Epochs; kernel-ridge and svc are better
-// there.
+// of the cache and O(nC). On samples that are not separable in the kernel's
+// space it ends with Epochs; kernel-ridge and svc are better there.
 type KernelPerceptron struct {
 	Kernel  kernels.Kernel // nil: as in KernelRidge
 	Kind    PerceptronKind
 	Bias    bool   // learn b: k + R² in place of k, R² = max k(x_i, x_i)
 	Epochs  int    // 0 is 20
+	Batch   int    // 0 is 1; n or more: all samples
 	Shuffle bool   // a new order in each epoch; otherwise that of x
 	Budget  int    // most samples in f, LastPerceptron only; 0: no limit
 	Cache   int64  // bytes for rows of K; 0 is 512 MiB
@@ -99,7 +102,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	case l.Cache < 0:
 		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
 	}
-	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Shuffle: l.Shuffle, Seed: l.Seed}
+	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed}
 	if l.Epochs == 0 {
 		shared.Epochs = 20
 	}
@@ -228,9 +231,9 @@ func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.alpha)
 }
 
-// Counts returns α of two classes: how often each center was mistaken, a_i =
-// α_i y_i with y_i = 1 for the second class. Nil for more classes and for a
-// restored model.
+// Counts returns α of two classes, a_i = α_i y_i with y_i = 1 for the second
+// class: without batches and weights, how often each center was mistaken. Nil for
+// more classes and for a restored model.
 func (m *KernelPerceptronModel) Counts() []float64 {
 	if m == nil || m.alpha.Cols != 1 {
 		return nil

@@ -20,11 +20,11 @@ func TestKernelPerceptron(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
-				Learner:    "kernel-perceptron",
-				Task:       learners.Classification,
-				Fit:        fitter(l.Fit),
-				Unfitted:   []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)},
-				Unweighted: true,
+				Learner:  "kernel-perceptron",
+				Task:     learners.Classification,
+				Fit:      fitter(l.Fit),
+				Unfitted: []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)},
+				Steps:    true,
 			})
 		})
 	}

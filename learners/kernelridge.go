@@ -146,6 +146,17 @@ func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float
 	return kept
 }
 
+// positiveOf returns those weights that are > 0, nil for nil.
+func positiveOf(weights []float64) []float64 {
+	var kept []float64
+	for _, w := range weights {
+		if w > 0 {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
 // Learner returns "kernel-ridge".
 func (m *KernelRidgeModel) Learner() string { return kernelRidgeName }
 

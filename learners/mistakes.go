@@ -18,10 +18,10 @@ type hypothesis interface {
 	// gram returns the inner products of the samples of a block: of its lower
 	// triangle row r is read up to column r.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block whose row of
-	// delta is not 0; mistaken lists them. step is the number of samples that
-	// were judged before the block.
-	learn(block []int, delta backend.Host[float64], mistaken []int, step int) error
+	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block that mistaken
+	// lists. steps has for each of them the step, from 0, after which its
+	// change counts.
+	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
 // mistakes is the loop of all perceptrons: samples are judged one after another,
@@ -33,7 +33,8 @@ type hypothesis interface {
 // the speed of matrix products.
 type mistakes struct {
 	classes Classes
-	index   []int // class of each sample
+	index   []int     // class of each sample
+	weights []float64 // of each sample, > 0; nil: 1
 	bias    float64
 	rate    float64
 	batch   int
@@ -104,11 +105,14 @@ func (l *mistakes) judge(h hypothesis, block []int) error {
 	// have none, and a block that is one batch has no use for it.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.outputs())
-	var mistaken []int
-	step := l.steps
-	effective := 0 // mistakes among the first of mistaken that count already
+	var mistaken, steps []int
+	first := l.steps
+	effective := 0    // mistakes among the first of mistaken that count already
+	size, end := 0, 0 // of the batch of sample r, and where the next begins
 	for r, i := range block {
-		if l.batch <= 1 || r%l.batch == 0 {
+		if r == end {
+			size = min(max(l.batch, 1), len(block)-r)
+			end += size
 			effective = len(mistaken)
 		}
 		row := f.Row(r)
@@ -126,25 +130,28 @@ func (l *mistakes) judge(h hypothesis, block []int) error {
 			}
 		}
 		l.steps++
-		if l.change(delta.Row(r), row, l.index[i], min(max(l.batch, 1), len(block)-(r-r%max(l.batch, 1)))) {
-			mistaken = append(mistaken, r)
+		if l.change(delta.Row(r), row, i, size) {
+			mistaken, steps = append(mistaken, r), append(steps, first+end-1)
 			l.total++
 			if l.remember {
-				l.changes = append(l.changes, change{i, l.steps - 1, slices.Clone(delta.Row(r))})
+				l.changes = append(l.changes, change{i, first + end - 1, slices.Clone(delta.Row(r))})
 			}
 		}
 	}
 	if len(mistaken) == 0 {
 		return nil
 	}
-	return h.learn(block, delta, mistaken, step)
+	return h.learn(block, delta, mistaken, steps)
 }
 
-// change sets delta to what a sample changes whose values are f, and tells
+// change sets delta to what sample i changes whose values are f, and tells
 // whether it was a mistake. Of two classes f > 0 is the second; of more the
 // first of the largest is predicted.
-func (l *mistakes) change(delta, f []float64, class, batch int) bool {
-	rate := l.rate / float64(batch)
+func (l *mistakes) change(delta, f []float64, i, batch int) bool {
+	class, rate := l.index[i], l.rate/float64(batch)
+	if l.weights != nil {
+		rate *= l.weights[i]
+	}
 	if len(f) == 1 {
 		y := float64(2*class - 1)
 		if (f[0] > 0) == (y > 0) {
@@ -196,7 +203,20 @@ func (l *mistakes) facts(functional, norm, radius float64) []Fact {
 		if l.bias > 0 {
 			ratio *= 2
 		}
-		facts = append(facts, Fact{"novikoff bound", ratio * ratio})
+		facts = append(facts, Fact{"novikoff bound", ratio * ratio * l.slack()})
 	}
 	return facts
+}
+
+// slack is how many times the bound of Novikoff (1962) grows by batches and
+// weights. Let a_j be the weights c of the mistakes of batch j over its size: it
+// moves wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². So γ Σ a_j ≤ ‖w‖ ≤
+// R √Σ a_j², where a_j ≤ max c: Σ a_j ≤ max c (R/γ)². Each mistake adds at least
+// min c / m to that sum.
+func (l *mistakes) slack() float64 {
+	slack := float64(max(l.batch, 1))
+	if l.weights != nil {
+		slack *= slices.Max(l.weights) / slices.Min(l.weights)
+	}
+	return slack
 }

@@ -29,21 +29,17 @@ func init() {
 				truth("intercept", "true", "learn b"),
 				number("rate", "1", positive, "step η; without b and batches it changes nothing"),
 				whole("epochs", "100", atLeast(1), "most passes over the samples; one without mistakes is the last"),
-				whole("batch", "1", atLeast(0), "samples judged by the same w, whose changes are averaged; 0: all"),
+				perceptronBatch,
 				truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
 				seedNumber,
 			},
 			fitter: func(v Values) Fitter {
-				batch := v.Whole("batch")
-				if batch == 0 {
-					batch = math.MaxInt
-				}
 				return fitterOf(Perceptron{
 					Kind:    perceptronKinds[name],
 					NoBias:  !v.Bool("intercept"),
 					Rate:    v.Number("rate"),
 					Epochs:  v.Whole("epochs"),
-					Batch:   batch,
+					Batch:   batchOf(v),
 					Shuffle: v.Bool("shuffle"),
 					Seed:    v.Seed(),
 				}.Fit)
@@ -56,6 +52,16 @@ func init() {
 			},
 		})
 	}
+}
+
+// perceptronBatch is the parameter of all perceptrons, batchOf its value.
+var perceptronBatch = whole("batch", "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all")
+
+func batchOf(v Values) int {
+	if m := v.Whole("batch"); m > 0 {
+		return m
+	}
+	return math.MaxInt
 }
 
 // PerceptronKind says which of the hypotheses that a perceptron goes through
@@ -89,12 +95,15 @@ func (k PerceptronKind) name() string {
 // and a mistake adds the same to the right class and takes it from the
 // predicted one. With Batch m the samples of a batch are judged by the same w,
 // which then moves by the mean of their changes: stochastic gradient descent on
-// max(0, −y f(x)) for m = 1, gradient descent for m = n.
+// max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight multiplies the
+// step of its sample: w_i y_i x_i; a sample of weight 0 is absent. That is what
+// repeating it would do for m = n, up to a factor of all steps.
 //
 // It stops after an epoch without mistakes. On separable samples it does so
 // after at most (2R/γ)² mistakes, without bias (R/γ)², where γ is the margin of
-// the best w of length 1 (Novikoff, 1962); others end with Epochs, and then the
-// averaged or voted kind predicts better than the last w. It takes no weights.
+// the best w of length 1 (Novikoff, 1962), times the size of a batch and the
+// ratio of the largest weight to the smallest; others end with Epochs, and then
+// the averaged or voted kind predicts better than the last w.
 //
 // Cost: O(n d C) for each epoch and a block's inner products. Sources:
 // Rosenblatt (1958); Freund and Schapire (1999).
@@ -143,20 +152,25 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return m, nil
 }
 
-// loop checks the samples and prepares the loop that all perceptrons share.
+// loop checks the samples and prepares the loop that all perceptrons share. It
+// returns the samples of weight > 0.
 func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx backend.Host[float64], run *mistakes, err error) {
 	if err := l.check(); err != nil {
 		return hx, nil, err
-	}
-	if o.Weights != nil {
-		return hx, nil, errors.New("it takes no weights; repeat samples instead")
 	}
 	hx, hy, err := checked(dev, x, y, o)
 	if err != nil {
 		return hx, nil, err
 	}
+	if hy.Rows == 0 {
+		return hx, nil, errors.New("y is missing")
+	}
+	if o.Weights != nil {
+		hx, hy = keepPositive(hx, o.Weights), keepPositive(hy, o.Weights)
+	}
 	run = &mistakes{
-		rate: l.Rate, batch: min(max(l.Batch, 1), hx.Rows), epochs: l.Epochs, shuffle: l.Shuffle, seed: l.Seed,
+		weights: positiveOf(o.Weights),
+		rate:    l.Rate, batch: min(max(l.Batch, 1), hx.Rows), epochs: l.Epochs, shuffle: l.Shuffle, seed: l.Seed,
 		block: perceptronBlock, remember: l.Kind == VotedPerceptron,
 	}
 	run.classes, run.index, err = classesOf(hy, nil, o.Classes)
@@ -186,7 +200,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	t, err := newTask(ctx, dev, o, l.Kind.name(), hx.Rows, func(n int) int64 {
 		b := int64(min(n, max(perceptronBlock, run.batch)))
-		return 8 * (int64(n)*int64(hx.Cols) + int64(hx.Cols)*int64(columns) + b*(b+int64(2*columns)+int64(hx.Cols)))
+		return 8 * (int64(n)*int64(hx.Cols) + int64(hx.Cols)*int64(columns) + b*(min(b, perceptronBlock)+int64(2*columns)+int64(hx.Cols)))
 	})
 	if err != nil {
 		return nil, err
@@ -204,7 +218,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		return nil, err
 	}
 	m := &PerceptronModel{kind: l.Kind, classes: run.classes, coef: w, intercept: b}
-	f, err := m.predictor().run(ctx, dev, x)
+	f, err := m.predictor().run(ctx, dev, denseOf(hx))
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +297,7 @@ func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue
 	return h.b.Download(dst, out)
 }
 
-func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mistaken []int, step int) error {
+func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
 	_, columns := h.w.Dims()
 	rows, changes := make([]int, len(mistaken)), backend.NewHost[float64](len(mistaken), columns)
 	for q, r := range mistaken {
@@ -292,7 +306,7 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 			changes.Row(q)[c] = v
 			h.offset[c] += v * h.bias
 			if columns > h.outputs {
-				late := v * float64(step+r)
+				late := v * float64(steps[q])
 				changes.Row(q)[h.outputs+c] = late
 				h.offset[h.outputs+c] += late * h.bias
 			}

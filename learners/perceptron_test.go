@@ -20,11 +20,11 @@ func TestPerceptron(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := learnertest.Suite{
-				Learner:    map[learners.PerceptronKind]string{"": "perceptron", "averaged": "averaged-perceptron", "voted": "voted-perceptron"}[l.Kind],
-				Task:       learners.Classification,
-				Fit:        fitter(l.Fit),
-				Unfitted:   []learners.Model{&learners.PerceptronModel{}, (*learners.PerceptronModel)(nil)},
-				Unweighted: true,
+				Learner:  map[learners.PerceptronKind]string{"": "perceptron", "averaged": "averaged-perceptron", "voted": "voted-perceptron"}[l.Kind],
+				Task:     learners.Classification,
+				Fit:      fitter(l.Fit),
+				Unfitted: []learners.Model{&learners.PerceptronModel{}, (*learners.PerceptronModel)(nil)},
+				Steps:    true,
 			}
 			if l.Kind == learners.VotedPerceptron {
 				s.Unfitted = []learners.Model{&learners.VotedModel{}, (*learners.VotedModel)(nil)}

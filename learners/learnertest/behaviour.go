@@ -182,6 +182,27 @@ func testOutputs(c *cell) {
 	}
 }
 
+// testSteps: 0 is absence, 1 is as without weights, and others change something.
+func (c *cell) testSteps(x, y *mat.Dense) {
+	present, ones, other := make([]float64, 30), make([]float64, 30), make([]float64, 30)
+	var px, py []float64
+	for i := range 30 {
+		ones[i], other[i] = 1, 1+float64(i%3)
+		if i%3 > 0 {
+			present[i] = 1
+			px, py = append(px, x.RawRowView(i)...), append(py, y.RawRowView(i)...)
+		}
+	}
+	m := c.fit(x, y, learners.Options{Weights: present})
+	some := c.fit(mat.NewDense(len(px)/3, 3, px), mat.NewDense(len(py), 1, py), learners.Options{})
+	c.same("weight 0", c.values(m, x), c.values(some, x))
+	plain := c.values(c.fit(x, y, learners.Options{}), x)
+	c.same("weight 1", c.values(c.fit(x, y, learners.Options{Weights: ones}), x), plain)
+	if mat.Equal(c.values(c.fit(x, y, learners.Options{Weights: other}), x), plain) {
+		c.Error("weights change nothing")
+	}
+}
+
 // testWeights: 0 is absence, and a weight is a number of repetitions.
 func testWeights(c *cell) {
 	x, y := c.data()
@@ -196,6 +217,10 @@ func testWeights(c *cell) {
 	if c.Unweighted {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Weights: weights})
 		c.refused(err, "takes no weights")
+		return
+	}
+	if c.Steps {
+		c.testSteps(x, y)
 		return
 	}
 	if c.Task == learners.Regression { // of weight 0: must not matter

@@ -33,6 +33,7 @@ type Suite struct {
 
 	Single     bool // regression: takes one target only
 	Unweighted bool // takes no weights: Fit refuses them, and says so
+	Steps      bool // a weight multiplies the step of its sample: it is no number of repetitions, but 0 is absence
 	Binary     bool // classification: takes two classes only
 
 	// Terms returns Σ|terms| of what f(x) of output j sums up, the intercept

@@ -1,0 +1,297 @@
+package learners_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// hypotheses are what a perceptron goes through, written as the definition has
+// it: the w (with b in the last row) that judges after each sample.
+type hypotheses struct {
+	after    []*mat.Dense // w that holds after sample t was judged
+	mistakes int
+}
+
+// batches is the perceptron with batches and weights: all samples of a batch are
+// judged by the w before it, and w moves at its end by Σ c_i δ_i x_i over the size
+// of the batch.
+func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights []float64) hypotheses {
+	n, d := x.Dims()
+	cols := classes
+	if classes == 2 {
+		cols = 1
+	}
+	w := mat.NewDense(d+1, cols, nil)
+	var h hypotheses
+	for range epochs {
+		before := h.mistakes
+		for from := 0; from < n; from += batch {
+			to := min(from+batch, n)
+			next := mat.DenseCopyOf(w)
+			for i := from; i < to; i++ {
+				step := weights[i] / float64(to-from)
+				add := func(c int, v float64) {
+					for p := range d {
+						next.Set(p, c, next.At(p, c)+v*x.At(i, p))
+					}
+					next.Set(d, c, next.At(d, c)+v*bias)
+				}
+				f := make([]float64, cols)
+				for c := range f {
+					for p := range d {
+						f[c] += w.At(p, c) * x.At(i, p)
+					}
+					f[c] += w.At(d, c)
+				}
+				label := int(y.At(i, 0))
+				if cols == 1 {
+					if sign := 2*float64(label) - 1; (f[0] > 0) != (sign > 0) {
+						add(0, sign*step)
+						h.mistakes++
+					}
+				} else if best := slices.Index(f, slices.Max(f)); best != label {
+					add(label, step)
+					add(best, -step)
+					h.mistakes++
+				}
+				if i < to-1 {
+					h.after = append(h.after, w)
+				}
+			}
+			w = next
+			h.after = append(h.after, w)
+		}
+		if h.mistakes == before {
+			break
+		}
+	}
+	return h
+}
+
+// average is the mean of the w after each sample.
+func (h hypotheses) average() *mat.Dense {
+	sum := mat.DenseCopyOf(h.after[0])
+	for _, w := range h.after[1:] {
+		sum.Add(sum, w)
+	}
+	sum.Scale(1/float64(len(h.after)), sum)
+	return sum
+}
+
+// votes are those of one sample: each sample that was judged is a vote of the w
+// that judged it, the first 0.
+func (h hypotheses) votes(x []float64) []float64 {
+	d, cols := h.after[0].Dims()
+	votes := make([]float64, cols)
+	for t := range h.after {
+		f := make([]float64, cols)
+		if t > 0 {
+			for c := range f {
+				for p, v := range x {
+					f[c] += h.after[t-1].At(p, c) * v
+				}
+				f[c] += h.after[t-1].At(d-1, c)
+			}
+		}
+		part := 1 / float64(len(h.after))
+		switch {
+		case cols > 1:
+			votes[slices.Index(f, slices.Max(f))] += part
+		case f[0] > 0:
+			votes[0] += part
+		default:
+			votes[0] -= part
+		}
+	}
+	return votes
+}
+
+// TestPerceptronBatches: batches and weights are the definition's, for every kind,
+// two classes and several, and the kernel perceptron with the linear kernel is the
+// same.
+func TestPerceptronBatches(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, d, epochs = 150, 3, 4
+	for _, classes := range []int{2, 4} {
+		t.Logf("seed 11, %d classes", classes)
+		x, y := wholeNumbers(n, d, classes, 11)
+		bias := 0.0 // R²
+		for i := range n {
+			bias = max(bias, mat.Dot(x.RowView(i), x.RowView(i)))
+		}
+		ones, weights := slices.Repeat([]float64{1}, n), make([]float64, n)
+		for i := range weights {
+			weights[i] = float64(1 + i*5%3)
+		}
+		// Of 150 samples the last batch has 22 of 32, and 128 is larger than a block.
+		for _, batch := range []int{1, 2, 32, 128, n} {
+			for _, c := range [][]float64{nil, weights} {
+				known := c
+				if known == nil {
+					known = ones
+				}
+				want := batches(x, y, classes, epochs, batch, bias, known)
+				if want.mistakes < 20 {
+					t.Fatalf("%d mistakes are too few to tell", want.mistakes)
+				}
+				last, mean := want.after[len(want.after)-1], want.average()
+				size := 0.0 // of an inner product
+				for _, w := range want.after {
+					size = max(size, mat.Norm(w, 2)*bias)
+				}
+				// Sums of as many terms as there were steps, by roundings
+				// relative to the largest; whole numbers are exact.
+				bound := float64(4*len(want.after)) * 0x1p-52 * size
+				o := learners.Options{Weights: c}
+				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
+					plain, err := learners.Perceptron{Kind: kind, Epochs: epochs, Batch: batch}.Fit(t.Context(), dev, x, y, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					kernel, err := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Bias: true, Epochs: epochs, Batch: batch}.Fit(t.Context(), dev, x, y, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for name, m := range map[string]learners.Classifier{"perceptron": plain, "kernel": kernel} {
+						if got := fact(t, m, "mistakes"); got != want.mistakes {
+							t.Errorf("%s %s, batches of %d: %v mistakes, want %d", name, kind, batch, got, want.mistakes)
+							continue
+						}
+						f, err := m.Decision(t.Context(), dev, x)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for i := 0; i < n; i += 7 {
+							values := want.votes(x.RawRowView(i))
+							if kind != learners.VotedPerceptron {
+								w := last
+								if kind == learners.AveragedPerceptron {
+									w = mean
+								}
+								for c := range values {
+									values[c] = w.At(d, c)
+									for p := range d {
+										values[c] += w.At(p, c) * x.At(i, p)
+									}
+								}
+							}
+							for c, v := range values {
+								near(t, name+" "+string(kind), f.At(i, c), v, bound)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPerceptronWeightsAreRepetitions: with one batch of all samples a sample of
+// weight 2 is two samples, but for the factor by which there are fewer of them.
+func TestPerceptronWeightsAreRepetitions(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seed 13")
+	x, y := wholeNumbers(64, 3, 3, 13)
+	weights := make([]float64, 64)
+	var rx, ry []float64
+	for i := range weights { // 128 in all
+		weights[i] = 1 + 2*float64(i%2)
+		for range int(weights[i]) {
+			rx, ry = append(rx, x.RawRowView(i)...), append(ry, y.At(i, 0))
+		}
+	}
+	l := learners.Perceptron{NoBias: true, Batch: 1000, Epochs: 30}
+	a, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Fit(t.Context(), dev, mat.NewDense(128, 3, rx), mat.NewDense(128, 1, ry), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, v := a.(*learners.PerceptronModel).Coef(), b.(*learners.PerceptronModel).Coef()
+	v.Scale(2, v) // 128 samples instead of 64: powers of two, so that all is exact
+	if !mat.Equal(w, v) {
+		t.Errorf("w is %v, of repeated samples %v", mat.Formatted(w), mat.Formatted(v))
+	}
+}
+
+// TestNovikoffOfBatches: the bound that is told holds with batches and weights.
+func TestNovikoffOfBatches(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	told := 0
+	for seed := range uint64(6) {
+		t.Logf("seed %d", seed)
+		x, y := wholeNumbers(90, 3, 2, seed)
+		for i := range 90 { // no noise
+			sum := x.At(i, 0) + 2*x.At(i, 1) + 3*x.At(i, 2)
+			y.Set(i, 0, -1)
+			if sum > 0 {
+				y.Set(i, 0, 1)
+			}
+			x.Set(i, 2, x.At(i, 2)+2*y.At(i, 0)) // a margin
+		}
+		weights := make([]float64, 90)
+		for i := range weights {
+			weights[i] = 1 + float64(i%4)
+		}
+		for _, batch := range []int{1, 8, 90} {
+			m, err := learners.Perceptron{NoBias: seed%2 == 0, Batch: batch, Epochs: 500, Shuffle: true, Seed: seed}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !fact(t, m, "last epoch without mistakes").(bool) {
+				continue
+			}
+			told++
+			if mistakes, bound := fact(t, m, "mistakes").(int), fact(t, m, "novikoff bound").(float64); float64(mistakes) > bound {
+				t.Errorf("batches of %d: %d mistakes, at most %v are possible", batch, mistakes, bound)
+			}
+		}
+	}
+	if told < 9 {
+		t.Errorf("only %d of 18 were separated", told)
+	}
+}
+
+// TestBatchesWithBudget: a budget holds with batches too.
+func TestBatchesWithBudget(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seed 5")
+	x, y := wholeNumbers(200, 3, 3, 5)
+	m, err := learners.KernelPerceptron{Kernel: kernels.Gaussian{Sigma: 6}, Budget: 30, Batch: 20, Epochs: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := fact(t, m, "support").(int); n > 30 {
+		t.Errorf("%d samples in f", n)
+	}
+	s, err := learners.ScoreClassification(m.Classes(), nil, y, labels(t, dev, m, x), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Accuracy < 0.5 { // the largest class is less than half of the samples
+		t.Errorf("accuracy %v", s.Accuracy)
+	}
+}
