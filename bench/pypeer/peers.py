@@ -1,0 +1,287 @@
+"""The other side of package pypeer: libraries of Python that fit the same models.
+
+It reads commands from standard input, one JSON object a line, and answers each
+with one, on what was standard output; what libraries print goes to standard
+error. After {"do": "put"} and in the answer to {"do": "get"} the bytes of an
+array follow, as NPY files have them after their header.
+
+    {"do": "load", "library": "torch"}                      import it
+    {"do": "put", "name": "x", "dtype": "<f8", "shape": [n, d]}
+    {"do": "run", "task": "ridge", ...}                     {"seconds": ...}
+    {"do": "get", "name": "alpha"}
+    {"do": "clear"}                                         forget all arrays
+
+With the argument `probe` it prints which libraries could be imported.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+
+LIBRARIES = {"scikit-learn": "sklearn", "torch": "torch", "cupy": "cupy", "gpytorch": "gpytorch"}
+
+
+def probe():
+    """Name the libraries that are installed, without importing them."""
+    return [name for name, module in LIBRARIES.items() if importlib.util.find_spec(module)]
+
+
+class ScikitLearn:
+    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR (LIBSVM)."""
+
+    def __init__(self):
+        import joblib
+        import numpy
+        import scipy
+        import sklearn
+        import threadpoolctl
+        from sklearn import gaussian_process, kernel_approximation, kernel_ridge, linear_model, svm
+
+        self.np, self.joblib = numpy, joblib
+        self.kernel_ridge, self.gp, self.approximation, self.linear, self.svm = (
+            kernel_ridge, gaussian_process, kernel_approximation, linear_model, svm)
+        self.detail = f"scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
+        for pool in threadpoolctl.threadpool_info():
+            if pool["user_api"] == "blas":
+                core = f" {pool['architecture']}" if pool.get("architecture") else ""
+                self.detail += f", {pool['internal_api']} {pool['version']}{core}"
+                break
+
+    def ridge(self, a, p):
+        m = self.kernel_ridge.KernelRidge(kernel="rbf", gamma=p["gamma"], alpha=p["lambda"])
+        m.fit(a["x"], a["y"])
+        return {"alpha": m.dual_coef_}
+
+    def process(self, a, p):
+        k = self.gp.kernels.RBF(length_scale=p["sigma"], length_scale_bounds="fixed")
+        m = self.gp.GaussianProcessRegressor(kernel=k, alpha=p["lambda"], optimizer=None, copy_X_train=False)
+        m.fit(a["x"], a["y"])
+        return {"alpha": m.alpha_}
+
+    def nystrom(self, a, p):
+        m = self.approximation.Nystroem(kernel="rbf", gamma=p["gamma"], n_components=p["centers"], random_state=p["seed"])
+        phi = m.fit_transform(a["x"])
+        r = self.linear.Ridge(alpha=p["lambda"], fit_intercept=False, solver="cholesky")
+        r.fit(phi, a["y"])
+        return {"centers": m.components_, "beta": m.normalization_.T @ r.coef_}
+
+    def centers(self, a, p):
+        """The rows that nystrom takes with this seed."""
+        rows = self.np.random.RandomState(p["seed"]).permutation(p["n"])[: p["centers"]]
+        return {"rows": rows.astype("float64")}
+
+    def svr(self, a, p):
+        m = self.svm.SVR(kernel="rbf", gamma=p["gamma"], C=p["c"], epsilon=p["epsilon"], tol=p["tol"], cache_size=p["cache"] / 2**20)
+        m.fit(a["x"], a["y"])
+        beta = self.np.zeros(len(a["y"]))
+        beta[m.support_] = m.dual_coef_[0]
+        return {"beta": beta, "intercept": self.np.atleast_1d(m.intercept_)}
+
+    def file(self, a, p):
+        table = self.np.loadtxt(p["csv"], delimiter=",", skiprows=1)
+        m = self.kernel_ridge.KernelRidge(kernel="rbf", gamma=p["gamma"], alpha=p["lambda"])
+        m.fit(table[:, :-1], table[:, -1])
+        self.joblib.dump(m, p["model"])
+        return {"alpha": m.dual_coef_}
+
+    def sync(self):
+        pass
+
+    def clear(self):
+        pass
+
+
+class Torch:
+    """torch.linalg.cholesky on the GPU, or on the processor where there is none."""
+
+    def __init__(self):
+        import torch
+
+        self.t = torch
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        name = torch.cuda.get_device_name() if self.device == "cuda" else "on the processor"
+        self.detail = f"torch {torch.__version__}, {name}"
+        threads = os.environ.get("OMP_NUM_THREADS")
+        if threads:
+            torch.set_num_threads(int(threads))
+        torch.set_grad_enabled(False)
+
+    def gram(self, x, p):
+        """exp(−‖xᵢ − xⱼ‖²/2σ²) in the memory of the products."""
+        norms = (x * x).sum(1)
+        k = self.t.addmm(norms[None, :], x, x.T, alpha=-2).add_(norms[:, None])
+        return k.clamp_(min=0).mul_(-p["gamma"]).exp_()
+
+    def ridge(self, a, p):
+        x, y = (self.t.from_numpy(a[name]).to(self.device) for name in ("x", "y"))
+        k = self.gram(x, p)
+        k.diagonal().add_(p["lambda"])
+        factor = self.t.linalg.cholesky(k)
+        del k
+        return {"alpha": self.t.cholesky_solve(y[:, None], factor)[:, 0].cpu().numpy()}
+
+    def hold(self, a, p):
+        """Put X, y and V, and K + λI for `factor`, where the others do not time it."""
+        self.x = self.t.from_numpy(a["x"]).to(self.device)
+        self.v = self.t.from_numpy(a["y"]).to(self.device)[:, None]
+        if p["what"] == "factor":
+            self.k = self.gram(self.x, p)
+            self.k.diagonal().add_(p["lambda"])
+        return {}
+
+    def only_gram(self, a, p):
+        self.out = self.gram(self.x, p)
+        return {}
+
+    def only_mul(self, a, p):
+        self.out = self.gram(self.x, p) @ self.v
+        return {}
+
+    def only_factor(self, a, p):
+        self.out = self.t.linalg.cholesky(self.k)
+        return {}
+
+    def sync(self):
+        if self.device == "cuda":
+            self.t.cuda.synchronize()
+
+    def clear(self):
+        self.x = self.v = self.k = self.out = None
+        if self.device == "cuda":
+            self.t.cuda.empty_cache()
+
+
+class GPyTorch(Torch):
+    """An RBFKernel and the exact solve of gpytorch, by Cholesky and not by CG."""
+
+    def __init__(self):
+        super().__init__()
+        import gpytorch
+
+        self.gpytorch = gpytorch
+        self.detail = f"gpytorch {gpytorch.__version__}, {self.detail}"
+
+    def ridge(self, a, p):
+        x, y = (self.t.from_numpy(a[name]).to(self.device) for name in ("x", "y"))
+        k = self.gpytorch.kernels.RBFKernel().to(device=self.device, dtype=x.dtype)
+        k.lengthscale = p["sigma"]
+        exact = self.gpytorch.settings.fast_computations(covar_root_decomposition=False, log_prob=False, solves=False)
+        with exact, self.gpytorch.settings.max_cholesky_size(1 << 62):
+            a = k(x).add_jitter(p["lambda"])
+            solve = a.solve if hasattr(a, "solve") else a.inv_matmul
+            return {"alpha": solve(y[:, None])[:, 0].cpu().numpy()}
+
+
+class CuPy:
+    """cupy.linalg.cholesky and two triangular solves."""
+
+    def __init__(self):
+        import cupy
+        from cupyx.scipy.linalg import solve_triangular
+
+        self.c, self.solve = cupy, solve_triangular
+        name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        self.detail = f"cupy {cupy.__version__}, {name}"
+
+    def gram(self, x, p):
+        norms = (x * x).sum(axis=1)
+        k = x @ x.T
+        k *= -2
+        k += norms[None, :]
+        k += norms[:, None]
+        self.c.maximum(k, 0, out=k)
+        k *= -p["gamma"]
+        return self.c.exp(k, out=k)
+
+    def add(self, k, p):
+        k.ravel()[:: len(k) + 1] += p["lambda"]
+
+    def ridge(self, a, p):
+        x, y = self.c.asarray(a["x"]), self.c.asarray(a["y"])
+        k = self.gram(x, p)
+        self.add(k, p)
+        factor = self.c.linalg.cholesky(k)
+        del k
+        half = self.solve(factor, y, lower=True)
+        return {"alpha": self.c.asnumpy(self.solve(factor, half, trans=1, lower=True))}
+
+    def hold(self, a, p):
+        self.x, self.v = self.c.asarray(a["x"]), self.c.asarray(a["y"])
+        if p["what"] == "factor":
+            self.k = self.gram(self.x, p)
+            self.add(self.k, p)
+        return {}
+
+    def only_gram(self, a, p):
+        self.out = self.gram(self.x, p)
+        return {}
+
+    def only_mul(self, a, p):
+        self.out = self.gram(self.x, p) @ self.v
+        return {}
+
+    def only_factor(self, a, p):
+        self.out = self.c.linalg.cholesky(self.k)
+        return {}
+
+    def sync(self):
+        self.c.cuda.get_current_stream().synchronize()
+
+    def clear(self):
+        self.x = self.v = self.k = self.out = None
+        self.c.get_default_memory_pool().free_all_blocks()
+
+
+CLASSES = {"scikit-learn": ScikitLearn, "torch": Torch, "cupy": CuPy, "gpytorch": GPyTorch}
+
+
+def serve(source, sink):
+    library, arrays = None, {}
+    for line in source:
+        command = json.loads(line)
+        answer, data = {}, b""
+        try:
+            do = command.pop("do")
+            if do == "load":
+                library = CLASSES[command["library"]]()
+                import numpy
+
+                answer["detail"] = f"{library.detail}, Python {platform.python_version()}"
+            elif do == "put":
+                shape, kind = command["shape"], numpy.dtype(command["dtype"])
+                size = kind.itemsize
+                for side in shape:
+                    size *= side
+                arrays[command["name"]] = numpy.frombuffer(bytearray(source.read(size)), dtype=kind).reshape(shape)
+            elif do == "run":
+                library.sync()
+                start = time.perf_counter()
+                found = getattr(library, command.pop("task"))(arrays, command)
+                library.sync()
+                answer["seconds"] = time.perf_counter() - start
+                arrays.update(found)
+            elif do == "get":
+                found = numpy.ascontiguousarray(arrays[command["name"]], dtype="<f8")
+                answer["shape"], data = list(found.shape), found.tobytes()
+            elif do == "clear":
+                arrays.clear()
+                library.clear()
+            else:
+                answer["error"] = f"no command is called {do}"
+        except Exception as e:  # a peer that fails is left out, whatever it is
+            answer = {"error": " ".join(f"{type(e).__name__}: {e}".split())[:300]}
+        sink.write(json.dumps(answer).encode() + b"\n" + data)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["probe"]:
+        print(json.dumps(probe()))
+    else:
+        answers = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+        serve(sys.stdin.buffer, answers)

@@ -1,0 +1,270 @@
+// Package pypeer fits by libraries of Python, for comparison: scikit-learn (with
+// LIBSVM in it), torch, cupy and gpytorch. They are looked for, not required.
+//
+// Each library is one process that lives as long as the comparison. It has
+// imported what it needs and holds its arrays before anything is timed, and it
+// times itself, so that neither start, nor imports, nor the pipe are counted.
+// Transfers to a GPU and back are.
+package pypeer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+//go:embed peers.py
+var script string
+
+// Names lists the libraries that Find knows.
+func Names() []string { return []string{"scikit-learn", "torch", "cupy", "gpytorch"} }
+
+// ErrMissing is the reason why a library is not there.
+var ErrMissing = errors.New("not found")
+
+// Interpreters lists where Python is looked for unless somebody says otherwise:
+// the system's, and the first of PATH, which is that of a virtual environment
+// where one is active.
+func Interpreters() []string {
+	list := []string{"/usr/bin/python3"}
+	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
+		list = append(list, path)
+	}
+	return list
+}
+
+// Finder knows which of some interpreters has which library.
+type Finder struct {
+	has      map[string]string // the interpreter of each library
+	looked   []string
+	troubles []string
+}
+
+// NewFinder asks the interpreters, the first first; nil: Interpreters().
+func NewFinder(ctx context.Context, interpreters []string) *Finder {
+	if interpreters == nil {
+		interpreters = Interpreters()
+	}
+	f := &Finder{has: map[string]string{}, looked: interpreters}
+	for _, python := range interpreters {
+		c := exec.CommandContext(ctx, python, "-c", script, "probe")
+		var names []string
+		out, err := c.Output()
+		if err == nil {
+			err = json.Unmarshal(out, &names)
+		}
+		if err != nil {
+			f.troubles = append(f.troubles, fmt.Sprintf("%s: %v", python, err))
+			continue
+		}
+		for _, name := range names {
+			if f.has[name] == "" {
+				f.has[name] = python
+			}
+		}
+	}
+	return f
+}
+
+// Open starts a process with the library and so many threads. It fails with
+// ErrMissing where the library is not installed, and with the library's own
+// words where it cannot be used, such as cupy without a GPU.
+func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
+	python := f.has[library]
+	if python == "" {
+		text := "looked in " + strings.Join(f.looked, ", ")
+		if len(f.troubles) > 0 {
+			text += " (" + strings.Join(f.troubles, "; ") + ")"
+		}
+		return nil, fmt.Errorf("%w: the Python module of %s; %s", ErrMissing, library, text)
+	}
+	return start(ctx, python, library, threads)
+}
+
+// Process is a library at work. It is for one goroutine.
+type Process struct {
+	Path   string // of the interpreter
+	Detail string // versions, and where it computes
+
+	library string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	errors  bytes.Buffer
+	broken  error
+}
+
+// coreType is the variable that tells OpenBLAS what it runs on.
+const coreType = "OPENBLAS_CORETYPE"
+
+// environment is what the process gets besides this one's own. An OpenBLAS that
+// is older than the processor takes it for one without AVX-512.
+func environment(threads int) []string {
+	list := []string{"PYTHONWARNINGS=ignore"}
+	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
+		list = append(list, fmt.Sprintf("%s=%d", name, threads))
+	}
+	x := &cpu.X86
+	if runtime.GOARCH == "amd64" && x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL && os.Getenv(coreType) == "" {
+		list = append(list, coreType+"=SkylakeX")
+	}
+	return list
+}
+
+func start(ctx context.Context, python, library string, threads int) (*Process, error) {
+	p := &Process{Path: python, library: library, cmd: exec.CommandContext(ctx, python, "-u", "-c", script)}
+	p.cmd.Env = append(os.Environ(), environment(threads)...)
+	p.cmd.Stderr = &p.errors
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReaderSize(out, 1<<20)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("pypeer: %s: %w", library, err)
+	}
+	a, err := p.do(map[string]any{"do": "load", "library": library}, nil)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.Detail = a.Detail
+	return p, nil
+}
+
+// answer is what the process says.
+type answer struct {
+	Error   string
+	Detail  string
+	Seconds float64
+	Shape   []int
+}
+
+// do sends a command, then data, and waits for the answer. Once the process has
+// gone, every further call returns why.
+func (p *Process) do(command map[string]any, data []byte) (answer, error) {
+	var a answer
+	if p.broken != nil {
+		return a, p.broken
+	}
+	line, err := json.Marshal(command)
+	if err == nil {
+		_, err = p.in.Write(append(line, '\n'))
+	}
+	if err == nil && len(data) > 0 {
+		_, err = p.in.Write(data)
+	}
+	var text []byte
+	if err == nil {
+		text, err = p.out.ReadBytes('\n')
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		p.broken = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.why(err))
+		return a, p.broken
+	}
+	if a.Error != "" {
+		return a, fmt.Errorf("pypeer: %s: %s", p.library, a.Error)
+	}
+	return a, nil
+}
+
+// why waits for the end of the process and tells its last words.
+func (p *Process) why(err error) error {
+	p.in.Close()
+	if end := p.cmd.Wait(); end != nil {
+		err = end
+	}
+	lines := strings.Split(strings.TrimSpace(p.errors.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return fmt.Errorf("%w: %s", err, last)
+	}
+	return err
+}
+
+// Put gives the process an array of rows·cols numbers; cols 0 makes a vector.
+func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) error {
+	shape, size := []int{rows, cols}, int(unsafe.Sizeof(T(0)))
+	if cols == 0 {
+		shape, cols = shape[:1], 1
+	}
+	var data bytes.Buffer
+	data.Grow(rows * cols * size)
+	if err := binary.Write(&data, binary.LittleEndian, values[:rows*cols]); err != nil {
+		return err
+	}
+	_, err := p.do(map[string]any{"do": "put", "name": name, "dtype": fmt.Sprintf("<f%d", size), "shape": shape}, data.Bytes())
+	return err
+}
+
+// Run makes the library do a task of peers.py and returns what it took.
+func (p *Process) Run(task string, parameters map[string]any) (time.Duration, error) {
+	command := map[string]any{"do": "run", "task": task}
+	maps.Copy(command, parameters)
+	a, err := p.do(command, nil)
+	return time.Duration(a.Seconds * float64(time.Second)), err
+}
+
+// Get returns a result, in float64: a vector is one column.
+func (p *Process) Get(name string) (backend.Host[float64], error) {
+	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	rows, cols := 1, 1
+	if len(a.Shape) > 0 {
+		rows = a.Shape[0]
+	}
+	for _, side := range a.Shape[min(1, len(a.Shape)):] {
+		cols *= side
+	}
+	h := backend.NewHost[float64](rows, cols)
+	if err := binary.Read(p.out, binary.LittleEndian, h.Data); err != nil {
+		p.broken = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.why(err))
+		return h, p.broken
+	}
+	return h, nil
+}
+
+// Clear makes the process forget its arrays, on a GPU too.
+func (p *Process) Clear() error {
+	_, err := p.do(map[string]any{"do": "clear"}, nil)
+	return err
+}
+
+// Close ends the process.
+func (p *Process) Close() {
+	if p.broken != nil {
+		return // it has ended
+	}
+	p.broken = fmt.Errorf("pypeer: %s: closed", p.library)
+	p.in.Close()
+	_ = p.cmd.Wait() // there is nothing more to lose
+}
+
+// Known tells whether a library is one of Names.
+func Known(name string) bool { return slices.Contains(Names(), name) }

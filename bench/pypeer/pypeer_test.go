@@ -1,0 +1,152 @@
+package pypeer
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// open opens a library or skips the test, unless MERCER_REQUIRE names sklearn
+// and it is that one.
+func open(t *testing.T, library string, threads int) *Process {
+	t.Helper()
+	p, err := NewFinder(t.Context(), nil).Open(t.Context(), library, threads)
+	if err != nil {
+		if library == "scikit-learn" && slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn") {
+			t.Fatalf("MERCER_REQUIRE names sklearn: %v", err)
+		}
+		t.Skip(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// TestRidge solves one small system by every library that is here, and checks
+// the equation that it was asked to solve.
+func TestRidge(t *testing.T) {
+	const n, d, lambda, gamma = 30, 3, 0.1, 0.25
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	x, y := make([]float64, n*d), make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	for i := range y {
+		y[i] = rng.NormFloat64()
+	}
+	for _, library := range Names() {
+		t.Run(library, func(t *testing.T) {
+			p := open(t, library, 1)
+			t.Log(p.Path, p.Detail)
+			for _, task := range []string{"ridge", "process"} {
+				if task == "process" && library != "scikit-learn" {
+					continue
+				}
+				single, rounded := make([]float32, n*d), make([]float32, n)
+				for i := range x {
+					single[i] = float32(x[i])
+				}
+				for i := range y {
+					rounded[i] = float32(y[i])
+				}
+				for _, unit := range []float64{0x1p-53, 0x1p-24} {
+					put := func() error {
+						if unit == 0x1p-24 {
+							return errors.Join(Put(p, "x", n, d, single), Put(p, "y", n, 0, rounded))
+						}
+						return errors.Join(Put(p, "x", n, d, x), Put(p, "y", n, 0, y))
+					}
+					if err := put(); err != nil {
+						t.Fatal(err)
+					}
+					took, err := p.Run(task, map[string]any{"gamma": gamma, "sigma": math.Sqrt(0.5 / gamma), "lambda": lambda})
+					if err != nil || took <= 0 {
+						t.Fatalf("%v, %v", took, err)
+					}
+					alpha, err := p.Get("alpha")
+					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
+						t.Fatalf("%d×%d, %v", alpha.Rows, alpha.Cols, err)
+					}
+					// The elements of K are within (d + 8)u, the factor within nγ of
+					// what they should be, and ‖α‖ ≤ ‖y‖/λ. In float32 x and y are
+					// rounded first, which moves the exponent by 2u|x||z|γ < 10u.
+					limit := 2 * (n + d + 8 + 10) * unit * n / lambda
+					if r := residual(x, y, alpha.Data, n, d, gamma, lambda); !(r <= limit) {
+						t.Errorf("%s: residual %.2g, want ≤ %.2g", task, r, limit)
+					}
+				}
+			}
+			if err := p.Clear(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Run("ridge", nil); err == nil || !strings.Contains(err.Error(), "KeyError") {
+				t.Errorf("without arrays: %v", err)
+			}
+			if err := p.Clear(); err != nil {
+				t.Errorf("a failure ended the process: %v", err)
+			}
+		})
+	}
+}
+
+func residual(x, y, alpha []float64, n, d int, gamma, lambda float64) float64 {
+	var left, all float64
+	for i := range n {
+		r := lambda*alpha[i] - y[i]
+		for j := range n {
+			var s float64
+			for k := range d {
+				v := x[i*d+k] - x[j*d+k]
+				s += v * v
+			}
+			r += math.Exp(-gamma*s) * alpha[j]
+		}
+		left, all = left+r*r, all+y[i]*y[i]
+	}
+	return math.Sqrt(left / all)
+}
+
+// TestMissing: what is not there is named with where it was looked for.
+func TestMissing(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "python3")
+	_, err := NewFinder(t.Context(), []string{nowhere}).Open(t.Context(), "torch", 1)
+	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "looked in "+nowhere) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProcess: arrays of no and of many elements come back as they were; a process
+// that dies says so, and goes on saying so.
+func TestProcess(t *testing.T) {
+	p := open(t, "scikit-learn", 1)
+	for _, n := range []int{0, 1, 1 << 18} {
+		want := backend.NewHost[float64](n, 2)
+		for i := range want.Data {
+			want.Data[i] = float64(i) / 3
+		}
+		if err := Put(p, "a", n, 2, want.Data); err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Get("a")
+		if err != nil || got.Rows != n || got.Cols != 2 || !slices.Equal(got.Data, want.Data) {
+			t.Errorf("n = %d: %d×%d, %v", n, got.Rows, got.Cols, err)
+		}
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Put(p, "x", 1, 1, []float64{1}); err == nil || !strings.Contains(err.Error(), "the process has ended") {
+			t.Errorf("got %v", err)
+		}
+	}
+	p.Close()
+}
