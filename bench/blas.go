@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
@@ -84,24 +83,7 @@ func (b BLAS) Run(ctx context.Context) (*Result, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	r := &Result{
-		Schema:   Schema,
-		Kind:     "blas",
-		Started:  time.Now(),
-		Machine:  readMachine(),
-		Settings: b.Runner.Settings(),
-		Entrants: c.entrants(),
-	}
-	before, known := readUsage()
-	cells, err := b.Runner.Measure(ctx, c.tasks())
-	if err != nil {
-		return nil, err
-	}
-	r.Cells, r.Seconds = cells, time.Since(r.Started).Seconds()
-	if after, ok := readUsage(); known && ok {
-		r.Machine.Noise = noise(before, after)
-	}
-	return r, nil
+	return b.Runner.Run(ctx, "blas", c.entrants(), c.tasks())
 }
 
 // fill puts in what was left out, and checks the rest.

@@ -33,6 +33,11 @@ func (c Case) Int(name string) int {
 	return n
 }
 
+// Has tells whether c has every parameter of other, with the same value.
+func (c Case) Has(other Case) bool {
+	return !slices.ContainsFunc(other, func(p Param) bool { return c.Get(p.Name) != p.Value })
+}
+
 // Without returns c without one parameter.
 func (c Case) Without(name string) Case {
 	return slices.DeleteFunc(slices.Clone(c), func(p Param) bool { return p.Name == name })

@@ -1,15 +1,48 @@
 // Package bench measures: Mercer's devices, other libraries and the machine's
 // own limits in one run, and writes down what was found.
 //
-//	what is measured    Task: a case and the entries that compete in it    blas.go
+//	what is measured    Task: a case and the entries that compete in it    blas.go, crossover.go, …
 //	how                 Runner: interleaved, with medians and spread       runner.go
 //	what comes out      Result: cases, timings, machine, as JSON           result.go
-//	how it reads        Table here; pages and pictures in bench/report
+//	what follows        Growth: laws fitted to a Result's cells            growth.go
+//	how it reads        Table of a Quantity here; pages in bench/report    table.go
 //
-// A new benchmark is a type like BLAS, which makes Tasks and names the entrants,
-// and a function like blasPage of bench/report, which chooses titles; runner,
-// file format, tables and pictures serve every one. It has a Go benchmark as well,
-// listed in bench_test.go, with names of key=value for benchstat.
+// # A new benchmark
+//
+// It is a type like BLAS, whose Run makes the entrants and the Tasks and ends with
+//
+//	return b.Runner.Run(ctx, "kind", entrants, tasks)
+//
+// and what follows from the cells: FitGrowth for Result.Growths, Result.Notes for
+// what a reader must know. A Case names all in which cells differ but who
+// competes: {precision, threads, n}. An Entrant is who competes, whatever the
+// case; Device, Method and Threads say of what it is made.
+//
+// An Entry is an entrant in a case. Run is timed; Before, Check, Metrics are not.
+// Laps tells of the parts of the last run ("gram", "factor", "solve"), whose
+// medians become Run.Stages; Took is for an entrant that runs in another process
+// and tells its own time. Metrics have the names of result.go (Residual, RMSE,
+// Bytes, …) and are finite: JSON has no NaN. A wrong result ends the measurement
+// (Check), and so does an entry that fails, unless it is Lenient, as peers are
+// that may run out of memory: the reason is kept then and the others go on.
+// An entry that takes no part has a Reason, and nothing else but its name.
+//
+// A Table is the cells that differ in one parameter, with one Quantity of each
+// run: Seconds, Rate, StageSeconds("gram"), Metric(Residual, ""). Result.Text("n")
+// prints what every kind has in common; a kind may print more before or after it.
+//
+// Package bench/report has a function for each kind, in a file of its own and
+// listed in pages: it begins with newPage, writes the sentence that answers the
+// question (Lead) and the table of the first screen (Summary), and adds cards to
+// sections. A card is a picture, drawn of a figure (curves; with free, a quantity
+// against another; with loose, points alone; with law, a fitted line) or a tiling (who
+// wins over two parameters), and the table of what it shows.
+//
+// The command is a file cmd/mercer/bench*.go: benchOutput has the flags that all
+// share (--quick, --repeats, --out), checkBench, runner and benchDone do the rest.
+//
+// There is a Go benchmark of it as well, listed in bench_test.go, with names of
+// key=value for benchstat.
 //
 // # How it is measured
 //

@@ -21,6 +21,8 @@ type Result struct {
 	Settings Settings  `json:"settings"`
 	Entrants []Entrant `json:"entrants"` // in the order in which they are shown
 	Cells    []Cell    `json:"cells"`
+	Growths  []Growth  `json:"growths,omitempty"` // fitted to the cells
+	Notes    []string  `json:"notes,omitempty"`   // what a reader must know, one line each
 }
 
 // Settings are the Runner's, as they were.
@@ -44,6 +46,9 @@ type Entrant struct {
 	Kind    string `json:"kind"`
 	Detail  string `json:"detail,omitempty"`  // versions, and what it says of itself
 	Path    string `json:"path,omitempty"`    // of the library that was opened
+	Device  string `json:"device,omitempty"`  // of Mercer that it runs on
+	Threads int    `json:"threads,omitempty"` // that it uses; 0: a parameter of the case, or not known
+	Method  string `json:"method,omitempty"`  // by which it solves, where that tells entrants apart
 	Missing string `json:"missing,omitempty"` // why it does not compete at all
 }
 
@@ -64,13 +69,41 @@ type Run struct {
 	Time    Spread    `json:"seconds,omitzero"`  // of Timings
 	Rate    Spread    `json:"gflops,omitzero"`   // of Work, GFLOP/s
 
+	Stages []Stage `json:"stages,omitempty"` // parts of a run, in order; their times add up to less than the whole
+
 	Limiter string  `json:"limiter,omitempty"` // the entrant that bounds this one's rate
 	Ceiling float64 `json:"ceiling,omitempty"` // its highest rate in this cell, GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
-	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the entrant reports
+	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the entrant reports: see Residual and its like
 }
+
+// Stage is a part of a run: "gram", "factor", "solve".
+type Stage struct {
+	Name string  `json:"name"`
+	Work float64 `json:"flops,omitempty"`
+	Time Spread  `json:"seconds"` // over the same timings as the whole
+}
+
+// Stage returns the stage of that name, nil when there is none.
+func (r *Run) Stage(name string) *Stage {
+	for i := range r.Stages {
+		if r.Stages[i].Name == name {
+			return &r.Stages[i]
+		}
+	}
+	return nil
+}
+
+// The names of the metrics that pictures and tables know.
+const (
+	Residual = "residual"      // relative, of the system that every entrant of the case solves, in float64
+	RMSE     = "rmse"          // of rows that were held out
+	Bytes    = "bytes"         // the most that was taken
+	Planned  = "planned_bytes" // what was said beforehand
+	Iters    = "iterations"
+)
 
 // Check says how far a result is from the reference's.
 type Check struct {

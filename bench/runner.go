@@ -25,9 +25,19 @@ type Entry struct {
 	Enter   func() func()             // untimed, around a row of runs; nil: nothing. Returns what takes it back
 	Before  func() error              // untimed, before every run; nil: nothing
 	Run     func() error              // timed
+	Took    func() time.Duration      // after every run: what it took by the entrant's own clock, which counts then; nil: the runner's
+	Laps    func() []Lap              // after every run: its parts, the same ones each time; nil: not told
 	Check   func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
+	Lenient bool                      // a failure leaves this entrant out of the case, with the reason, and the others go on
 	Metrics func() map[string]float64 // after the last run; nil: none
 	Close   func()                    // after everything, measured or failed; nil: nothing
+}
+
+// Lap is what a part of a run took.
+type Lap struct {
+	Name string
+	Work float64 // floating-point operations
+	Took time.Duration
 }
 
 // Progress is told while a Runner works.
@@ -76,6 +86,29 @@ func (r Runner) Settings() Settings {
 // does not notice.
 const warm = 50 * time.Millisecond
 
+// Run measures the tasks and makes the Result of a kind: who, where, when, how,
+// and what else the machine did meanwhile.
+func (r Runner) Run(ctx context.Context, kind string, entrants []Entrant, tasks []Task) (*Result, error) {
+	result := &Result{
+		Schema:   Schema,
+		Kind:     kind,
+		Started:  time.Now(),
+		Machine:  readMachine(),
+		Settings: r.Settings(),
+		Entrants: entrants,
+	}
+	before, known := readUsage()
+	cells, err := r.Measure(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	result.Cells, result.Seconds = cells, time.Since(result.Started).Seconds()
+	if after, ok := readUsage(); known && ok {
+		result.Machine.Noise = noise(before, after)
+	}
+	return result, nil
+}
+
 // Measure measures the tasks one after the other. It ends with an error when an
 // entry fails, when a check exceeds its limit, or when ctx is done, which is
 // looked at between runs.
@@ -111,6 +144,18 @@ type racer struct {
 	run     *Run
 	first   time.Duration // of the first run
 	repeats int           // timings that it is to have
+	laps    [][]float64   // seconds of each stage, one for each timing
+	lap     []Lap         // summed over the runs of the timing that is being taken
+}
+
+// failed settles what an entry's failure means: nil when the others go on.
+func (who *racer) failed(ctx context.Context, c Case, err error) error {
+	if who.entry.Lenient && ctx.Err() == nil {
+		*who.run = Run{Entrant: who.run.Entrant, Reason: err.Error()}
+		who.repeats = 0
+		return nil
+	}
+	return fmt.Errorf("bench: %v: %s: %w", c, who.entry.Entrant, err)
 }
 
 // measure measures one case.
@@ -139,7 +184,9 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 	rounds := 0
 	for i, who := range racers {
 		if err := r.begin(ctx, who); err != nil {
-			return Cell{}, fmt.Errorf("bench: %v: %s: %w", t.Case, who.entry.Entrant, err)
+			if err := who.failed(ctx, t.Case, err); err != nil {
+				return Cell{}, err
+			}
 		}
 		rounds = max(rounds, who.repeats)
 		tell(0.3 * float64(i+1) / float64(len(racers)))
@@ -151,12 +198,20 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 				continue
 			}
 			if err := r.time(ctx, who); err != nil {
-				return Cell{}, fmt.Errorf("bench: %v: %s: %w", t.Case, who.entry.Entrant, err)
+				if err := who.failed(ctx, t.Case, err); err != nil {
+					return Cell{}, err
+				}
 			}
 		}
 		tell(0.3 + 0.7*float64(round+1)/float64(rounds))
 	}
 	for _, who := range racers {
+		if who.run.Reason != "" {
+			continue
+		}
+		for i, times := range who.laps {
+			who.run.Stages = append(who.run.Stages, Stage{Name: who.lap[i].Name, Work: who.lap[i].Work, Time: NewSpread(times)})
+		}
 		if who.entry.Metrics != nil {
 			who.run.Metrics = who.entry.Metrics()
 		}
@@ -185,6 +240,7 @@ func (r Runner) begin(ctx context.Context, who *racer) error {
 	who.first, who.run.Calls, who.repeats = first, 1, max(r.Repeats, 1)
 	if r.Budget > 0 && first >= r.Budget {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
+		who.keepLaps(1)
 		return nil
 	}
 	// Run on until warm; the fastest run is what a run takes.
@@ -218,6 +274,7 @@ func (r Runner) time(ctx context.Context, who *racer) error {
 		}
 	}
 	var total time.Duration
+	who.lap = nil
 	for range who.run.Calls {
 		d, err := r.once(ctx, who)
 		if err != nil {
@@ -226,7 +283,18 @@ func (r Runner) time(ctx context.Context, who *racer) error {
 		total += d
 	}
 	who.run.Timings = append(who.run.Timings, total.Seconds()/float64(who.run.Calls))
+	who.keepLaps(who.run.Calls)
 	return nil
+}
+
+// keepLaps files what the stages took in a timing of so many runs.
+func (who *racer) keepLaps(calls int) {
+	for i, l := range who.lap {
+		if i == len(who.laps) {
+			who.laps = append(who.laps, nil)
+		}
+		who.laps[i] = append(who.laps[i], l.Took.Seconds()/float64(calls))
+	}
 }
 
 // once makes one run and returns what it took.
@@ -241,7 +309,22 @@ func (r Runner) once(ctx context.Context, who *racer) (time.Duration, error) {
 	}
 	start := r.Clock.Now()
 	err := who.entry.Run()
-	return r.Clock.Now().Sub(start), err
+	took := r.Clock.Now().Sub(start)
+	if err != nil {
+		return took, err
+	}
+	if who.entry.Took != nil {
+		took = who.entry.Took()
+	}
+	if who.entry.Laps != nil {
+		for i, l := range who.entry.Laps() {
+			if i == len(who.lap) {
+				who.lap = append(who.lap, Lap{Name: l.Name, Work: l.Work})
+			}
+			who.lap[i].Took += l.Took
+		}
+	}
+	return took, nil
 }
 
 // enter begins a row of runs; what it returns ends it.

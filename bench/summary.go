@@ -22,10 +22,8 @@ type Ratio struct {
 
 // Value is Mercer's median in the unit of the table.
 func (c *Comparison) Value() float64 {
-	if c.Table.Rates {
-		return c.Own.Rate.Median
-	}
-	return c.Own.Time.Median
+	v, _ := c.Table.Quantity.Of(c.Own)
+	return v.Median
 }
 
 // Compare draws the conclusion of each table.

@@ -11,15 +11,29 @@ import (
 type Table struct {
 	Case     Case       // what they share
 	Key      string     // the parameter in which they differ, such as "n"
-	Rates    bool       // GFLOP/s are shown; else seconds
+	Quantity Quantity   // what is shown: Rate where there is one, else Seconds
 	Entrants []*Entrant // who has a timing in one of the cells, ceilings last
 	Ceilings int        // how many of Entrants are ceilings
 	Rows     []*Cell
 }
 
 // Tables groups r's cells by all parameters but key, in the order in which they
-// were measured.
+// were measured. Rates are shown where a run has one, else seconds.
 func (r *Result) Tables(key string) []*Table {
+	list := r.TablesOf(key, Seconds)
+	for _, t := range list {
+		if slices.ContainsFunc(t.Rows, func(c *Cell) bool {
+			return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Work > 0 })
+		}) {
+			t.Quantity = Rate
+		}
+	}
+	return list
+}
+
+// TablesOf is Tables of one quantity. Who has no value of it anywhere in a table
+// is left out.
+func (r *Result) TablesOf(key string, q Quantity) []*Table {
 	var list []*Table
 	for i := range r.Cells {
 		c := &r.Cells[i]
@@ -27,14 +41,14 @@ func (r *Result) Tables(key string) []*Table {
 		at := slices.IndexFunc(list, func(t *Table) bool { return slices.Equal(t.Case, shared) })
 		if at < 0 {
 			at = len(list)
-			list = append(list, &Table{Case: shared, Key: key})
+			list = append(list, &Table{Case: shared, Key: key, Quantity: q})
 		}
 		list[at].Rows = append(list[at].Rows, c)
 	}
 	for _, t := range list {
 		for i := range r.Entrants {
 			e := &r.Entrants[i]
-			if !slices.ContainsFunc(t.Rows, func(c *Cell) bool { return c.Run(e.Name).Timed() }) {
+			if !slices.ContainsFunc(t.Rows, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
 				continue
 			}
 			t.Entrants = append(t.Entrants, e)
@@ -43,9 +57,6 @@ func (r *Result) Tables(key string) []*Table {
 			}
 		}
 		slices.SortStableFunc(t.Entrants, func(a, b *Entrant) int { return rank(a) - rank(b) })
-		t.Rates = slices.ContainsFunc(t.Rows, func(c *Cell) bool {
-			return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Work > 0 })
-		})
 	}
 	return list
 }
@@ -94,25 +105,18 @@ func (t *Table) Left() []string {
 }
 
 // Value is what to show of an entrant's run: median, least and greatest, in the
-// table's unit. A ceiling is the highest rate that was seen, not the median.
-func (t *Table) Value(e *Entrant, r *Run) Spread {
-	v := r.Time
-	if t.Rates {
-		v = r.Rate
-	}
+// table's unit; false when it has none. A ceiling is the highest rate that was
+// seen, not the median.
+func (t *Table) Value(e *Entrant, r *Run) (Spread, bool) {
+	v, ok := t.Quantity.Of(r)
 	if e.Kind == CeilingKind {
 		v = Spread{Median: v.Max, Min: v.Max, Max: v.Max}
 	}
-	return v
+	return v, ok
 }
 
 // Unit is the unit of Value.
-func (t *Table) Unit() string {
-	if t.Rates {
-		return "GFLOP/s"
-	}
-	return "s"
-}
+func (t *Table) Unit() string { return t.Quantity.Unit }
 
 // Figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.

@@ -123,10 +123,10 @@ func (t *Table) text() string {
 }
 
 func (t *Table) cell(e *Entrant, r *Run) []string {
-	if !r.Timed() {
+	v, ok := t.Value(e, r)
+	if !ok {
 		return []string{"-", "", ""}
 	}
-	v := t.Value(e, r)
 	parts := []string{Figures(v.Median), "", ""}
 	if e.Kind == CeilingKind {
 		return parts

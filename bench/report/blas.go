@@ -19,16 +19,11 @@ var routineTitles = map[string]string{
 
 func blasPage(r *bench.Result) (*page, error) {
 	tables := r.Tables("n")
-	p := &page{
-		Title:      "Mercer’s BLAS on " + processor(r),
-		Entrants:   r.Entrants,
-		Agreements: r.Agreements(),
-		Facts:      r.Lines(),
-		Footer: "Points are medians; bars and the small figures reach from the lowest to the highest timing, ° marks an outlier " +
-			"(beyond 1.5 quartile distances). Per cent is the share of the ceiling: of the multiply-adds that the processor was " +
-			"seen to make in registers in the same case, one core’s times the threads, or of the matrix at the rate of a copy. " +
-			"n × n operands, row-major; the work counted is the textbook’s.",
-	}
+	p := newPage(r, "Mercer’s BLAS on "+processor(r))
+	p.Footer = "Points are medians; bars and the small figures reach from the lowest to the highest timing, ° marks an outlier " +
+		"(beyond 1.5 quartile distances). Per cent is the share of the ceiling: of the multiply-adds that the processor was " +
+		"seen to make in registers in the same case, one core’s times the threads, or of the matrix at the rate of a copy. " +
+		"n × n operands, row-major; the work counted is the textbook’s."
 	list := r.Compare(tables)
 	p.Lead = lead(list)
 	if len(list) > 0 {

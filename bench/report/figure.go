@@ -19,21 +19,24 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// figure is a picture of y against x.
+// figure is a picture of y against x, which has a logarithmic axis.
 type figure struct {
 	name   string // read out in its place
 	x, y   string // labels
 	logY   bool
+	free   bool // x is a quantity and not a parameter: its axis is marked at round values
 	series []series
 }
 
 // series is a curve: a line with markers and a bar from low to high at each
-// point, or a dashed line when it is a limit.
+// point; or, with limit, a dashed line in the colour of the axes; with law, a thin
+// dotted line in the curve's colour, such as what was fitted to another; with
+// loose, the markers alone. What has no name is not in the legend.
 type series struct {
-	name   string
-	look   int // which colour and marker
-	limit  bool
-	points []point
+	name              string
+	look              int // which colour and marker
+	limit, law, loose bool
+	points            []point
 }
 
 type point struct{ x, y, low, high float64 }
@@ -139,19 +142,22 @@ func (f figure) draw() (template.HTML, error) {
 	var xs []float64
 	top, bottom := 0., math.Inf(1)
 	curves, limits := 0, 0
-	// Limits first, so that the curves lie over them.
-	for _, limit := range []bool{true, false} {
+	// Limits and laws first, so that the curves lie over them.
+	for _, under := range []bool{true, false} {
 		for _, s := range f.series {
-			if s.limit != limit || len(s.points) == 0 {
+			if (s.limit || s.law) != under || len(s.points) == 0 {
 				continue
 			}
 			for _, q := range s.points {
-				xs = append(xs, q.x)
+				if !s.law {
+					xs = append(xs, q.x)
+				}
 				top, bottom = max(top, q.y, q.high), min(bottom, q.y, q.low)
 			}
-			if s.limit {
+			switch {
+			case s.limit:
 				limits++
-			} else {
+			case !s.law && !f.free:
 				s.points = aside(s.points, curves)
 				curves++
 			}
@@ -165,7 +171,10 @@ func (f figure) draw() (template.HTML, error) {
 	}
 	slices.Sort(xs)
 	xs = slices.Compact(xs)
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks(xs)
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.Ticker(ticks(xs))
+	if f.free {
+		p.X.Tick.Marker = plot.LogTicks{Prec: -1}
+	}
 	p.X.Min, p.X.Max = xs[0]/margin, xs[len(xs)-1]*margin
 	p.Y.Min, p.Y.Max = 0, 1.06*top
 	if f.logY {
@@ -196,8 +205,10 @@ func add(p *plot.Plot, s series, limits int) error {
 	if err != nil {
 		return err
 	}
-	p.Add(line)
-	if !s.limit {
+	if !s.loose {
+		p.Add(line)
+	}
+	if !s.limit && !s.law {
 		p.Add(bars, marks)
 	}
 	return nil
@@ -230,6 +241,9 @@ func (s series) parts(limits int) (*plotter.Line, *plotter.Scatter, *plotter.YEr
 	if s.limit {
 		line.LineStyle = draw.LineStyle{Color: ink, Width: 1.2, Dashes: dashes[limits%len(dashes)]}
 	}
+	if s.law {
+		line.LineStyle = draw.LineStyle{Color: paint(s.look), Width: 1, Dashes: []vg.Length{1.5, 2}}
+	}
 	marks.GlyphStyle = draw.GlyphStyle{Color: paint(s.look), Radius: 3.2, Shape: markers[s.look%len(markers)]}
 	bars.LineStyle = draw.LineStyle{Color: paint(s.look), Width: 0.9}
 	bars.CapWidth = 4
@@ -245,8 +259,10 @@ func (s series) swatch(limits int) (template.HTML, error) {
 	}
 	c := vgsvg.New(30, 12)
 	area := draw.New(c)
-	line.Thumbnail(&area)
-	if !s.limit {
+	if !s.loose {
+		line.Thumbnail(&area)
+	}
+	if !s.limit && !s.law {
 		marks.Thumbnail(&area)
 	}
 	return inline(c, "")

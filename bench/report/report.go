@@ -42,6 +42,7 @@ type summary struct {
 // section is a heading over figures that share a legend.
 type section struct {
 	Title  string
+	Text   string // under it; may be empty
 	Legend []key
 	Cards  []card
 }
@@ -56,6 +57,7 @@ type key struct {
 type card struct {
 	Title   string
 	Picture template.HTML
+	Stamp   string // machine and day
 	Head    []string
 	Rows    [][]cell
 	Notes   []string
@@ -66,14 +68,30 @@ type cell struct{ Text, Note, Share, Class string }
 
 // Write writes the page of r.
 func Write(w io.Writer, r *bench.Result) error {
-	if r.Kind != "blas" {
+	make, ok := pages[r.Kind]
+	if !ok {
 		return fmt.Errorf("bench: report: there is no page for %q", r.Kind)
 	}
-	p, err := blasPage(r)
+	p, err := make(r)
 	if err != nil {
 		return err
 	}
 	return pageTemplate.Execute(w, p)
+}
+
+// pages makes the page of each kind of measurement.
+var pages = map[string]func(*bench.Result) (*page, error){
+	"blas": blasPage,
+}
+
+// newPage is a page with what every kind has.
+func newPage(r *bench.Result, title string) *page {
+	return &page{Title: title, Entrants: r.Entrants, Agreements: r.Agreements(), Facts: append(r.Lines(), r.Notes...)}
+}
+
+// stamp is the line under every picture: on what machine it was measured, when.
+func stamp(r *bench.Result) string {
+	return processor(r) + ", " + r.Started.UTC().Format("2006-01-02")
 }
 
 // sections makes a section for each value of the parameter by, with a card for
@@ -85,31 +103,38 @@ func sections(r *bench.Result, tables []*bench.Table, by string, title func(valu
 		if value := t.Case.Get(by); len(list) == 0 || value != current {
 			list, current = append(list, &section{Title: title(value)}), value
 		}
-		s := list[len(list)-1]
-		f := tableFigure(r, t)
-		picture, err := f.draw()
-		if err != nil {
-			return nil, err
-		}
 		c := tableCard(t)
-		c.Picture = picture
 		c.Title = strings.TrimPrefix(c.Title, t.Case.Get(by)+", ")
-		s.Cards = append(s.Cards, c)
-		limits := 0
-		for _, curve := range f.series {
-			if !slices.ContainsFunc(s.Legend, func(k key) bool { return k.Name == curve.name }) {
-				swatch, err := curve.swatch(limits)
-				if err != nil {
-					return nil, err
-				}
-				s.Legend = append(s.Legend, key{swatch, curve.name})
-			}
-			if curve.limit {
-				limits++
-			}
+		if err := list[len(list)-1].add(r, c, tableFigure(r, t)); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// add draws the picture of a card, puts the card into the section, and the
+// curves that are new into the legend.
+func (s *section) add(r *bench.Result, c card, f figure) error {
+	var err error
+	if c.Picture, err = f.draw(); err != nil {
+		return err
+	}
+	c.Stamp = stamp(r)
+	s.Cards = append(s.Cards, c)
+	limits := 0
+	for _, curve := range f.series {
+		if curve.name != "" && !slices.ContainsFunc(s.Legend, func(k key) bool { return k.Name == curve.name }) {
+			swatch, err := curve.swatch(limits)
+			if err != nil {
+				return err
+			}
+			s.Legend = append(s.Legend, key{swatch, curve.name})
+		}
+		if curve.limit {
+			limits++
+		}
+	}
+	return nil
 }
 
 // look gives every entrant of r one of its own, and the libraries the same ones
@@ -130,13 +155,12 @@ func look(r *bench.Result, e *bench.Entrant) int {
 
 // tableFigure is the picture of a table.
 func tableFigure(r *bench.Result, t *bench.Table) figure {
-	f := figure{name: t.Title(), x: t.Key, y: t.Unit(), logY: !t.Rates}
+	f := figure{name: t.Title(), x: t.Key, y: t.Unit(), logY: t.Quantity.Log}
 	for _, e := range t.Entrants {
 		s := series{name: e.Name, limit: e.Kind == bench.CeilingKind}
 		s.look = look(r, e)
 		for _, c := range t.Rows {
-			if run := c.Run(e.Name); run.Timed() {
-				v := t.Value(e, run)
+			if v, ok := t.Value(e, c.Run(e.Name)); ok {
 				s.points = append(s.points, point{x: float64(c.Case.Int(t.Key)), y: v.Median, low: v.Min, high: v.Max})
 			}
 		}
@@ -155,11 +179,11 @@ func tableCard(t *bench.Table) card {
 		cells := []cell{{Text: row.Case.Get(t.Key)}}
 		for _, e := range t.Entrants {
 			run := row.Run(e.Name)
-			if !run.Timed() {
+			v, ok := t.Value(e, run)
+			if !ok {
 				cells = append(cells, cell{Text: "–"})
 				continue
 			}
-			v := t.Value(e, run)
 			if e.Kind == bench.CeilingKind {
 				cells = append(cells, cell{Text: bench.Figures(v.Median)})
 				continue

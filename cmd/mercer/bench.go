@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/bench"
 	"github.com/mercer-go/mercer/bench/peer"
@@ -29,6 +30,66 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
+// benchOutput are the flags that every measurement has.
+type benchOutput struct {
+	quick   bool
+	repeats int
+	out     string
+}
+
+func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
+	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 3)")
+	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
+	flags.StringVar(&o.out, "out", "", "write a page with pictures, one HTML `FILE`")
+}
+
+// check fails before the work does. reads are the files that the call reads.
+func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) error {
+	if err := a.checkMemory(); err != nil {
+		return err
+	}
+	if o.repeats < 0 {
+		return usagef("--repeats: must be ≥ 1, got %d", o.repeats)
+	}
+	if o.out == "" {
+		return nil
+	}
+	return a.checkOutput(ctx, "--out", o.out, reads...)
+}
+
+// runner is how the flags want it to be measured. Progress is told by the title
+// of the case without the parameter key.
+func (o benchOutput) runner(p *progress, key string) bench.Runner {
+	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
+	if o.quick {
+		r = bench.Runner{Repeats: 3, Sample: 5 * time.Millisecond, Budget: 300 * time.Millisecond, Pause: 10 * time.Millisecond}
+	}
+	if o.repeats > 0 {
+		r.Repeats = o.repeats
+	}
+	r.Progress = func(s bench.Progress) {
+		p.report(solvers.Progress{Stage: s.Case.Without(key).Title(), Fraction: s.Fraction})
+	}
+	return r
+}
+
+// benchDone writes what was found: the page, and JSON or text.
+func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result, text func() string) error {
+	if o.out != "" {
+		if err := a.writePage(ctx, o.out, r); err != nil {
+			return err
+		}
+	}
+	if !a.json {
+		return a.print(ctx, text())
+	}
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		return err
+	}
+	return a.print(ctx, b.String())
+}
+
 // benchFlags are the flags of `mercer bench blas`. --threads and --device take
 // lists here, which hide the common flags of those names.
 type benchFlags struct {
@@ -36,9 +97,7 @@ type benchFlags struct {
 	threads, sizes       []int
 	devices              []string
 	peers, places        []string
-	repeats              int
-	quick                bool
-	out                  string
+	benchOutput
 }
 
 func (a *app) benchBLASCommand() *cobra.Command {
@@ -65,9 +124,7 @@ one is told the right core type, and the output says which one is in use.`,
 	flags.StringSliceVar(&f.devices, "device", nil, "devices, such as cpu/avx512,cpu/avx2 (default: the best there is)")
 	flags.StringSliceVar(&f.peers, "peers", peer.Names(), "libraries to compare with; none for no one")
 	flags.StringSliceVar(&f.places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
-	flags.IntVar(&f.repeats, "repeats", 0, "timings of each (default: 7; quick: 3)")
-	flags.BoolVar(&f.quick, "quick", false, "less than a minute: smaller matrices, fewer and shorter timings")
-	flags.StringVar(&f.out, "out", "", "write a page with pictures, one HTML `FILE`")
+	f.flags(flags, "smaller matrices, fewer and shorter timings")
 	return c
 }
 
@@ -105,44 +162,25 @@ func (a *app) benchReportCommand() *cobra.Command {
 }
 
 func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
-	if err := a.checkMemory(); err != nil {
-		return err
-	}
 	b, err := f.blas(a.memory)
 	if err != nil {
 		return err
 	}
-	if f.out != "" {
-		if err := a.checkOutput(ctx, "--out", f.out, f.places...); err != nil {
-			return err
-		}
+	if err := a.checkBench(ctx, f.benchOutput, f.places...); err != nil {
+		return err
 	}
 	var wants []string
 	if b.Peers, wants = bench.OpenPeers(f.wanted(), f.places); len(wants) > 0 {
 		return restart(wants)
 	}
 	p := a.newProgress()
-	b.Runner.Progress = func(s bench.Progress) {
-		p.report(solvers.Progress{Stage: s.Case.Without("n").Title(), Fraction: s.Fraction})
-	}
+	b.Runner = f.runner(p, "n")
 	r, err := b.Run(ctx)
 	p.close()
 	if err != nil {
 		return err
 	}
-	if f.out != "" {
-		if err := a.writePage(ctx, f.out, r); err != nil {
-			return err
-		}
-	}
-	if a.json {
-		var text bytes.Buffer
-		if err := r.Write(&text); err != nil {
-			return err
-		}
-		return a.print(ctx, text.String())
-	}
-	return a.print(ctx, r.Text("n"))
+	return a.benchDone(ctx, f.benchOutput, r, func() string { return r.Text("n") })
 }
 
 // blas checks the flags.
@@ -171,9 +209,6 @@ func (f benchFlags) blas(memory size) (b bench.BLAS, err error) {
 			return b, usagef("--threads: must be ≥ 1, got %d", n)
 		}
 	}
-	if f.repeats < 0 {
-		return b, usagef("--repeats: must be ≥ 1, got %d", f.repeats)
-	}
 	for _, name := range f.devices {
 		if !knownDevice(name) {
 			return b, usagef("--device: no device is called %q; mercer devices lists them", name)
@@ -182,16 +217,9 @@ func (f benchFlags) blas(memory size) (b bench.BLAS, err error) {
 	b = bench.BLAS{
 		Routines: f.routines, Precisions: f.precisions, Threads: f.threads, Sizes: f.sizes, Devices: f.devices,
 		Memory: int64(memory),
-		Runner: bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond},
 	}
-	if f.quick {
-		b.Runner = bench.Runner{Repeats: 3, Sample: 5 * time.Millisecond, Budget: 300 * time.Millisecond, Pause: 10 * time.Millisecond}
-		if b.Sizes == nil {
-			b.Sizes = []int{128, 256, 512, 1024}
-		}
-	}
-	if f.repeats > 0 {
-		b.Runner.Repeats = f.repeats
+	if f.quick && b.Sizes == nil {
+		b.Sizes = []int{128, 256, 512, 1024}
 	}
 	return b, nil
 }

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestStages: the laps of the runs of a timing are averaged, and their medians
+// taken over the timings; what an entrant says its run took is what counts.
+func TestStages(t *testing.T) {
+	clock := new(fakeClock)
+	var log []string
+	for _, test := range []struct {
+		r    Runner
+		want []Stage
+	}{
+		{ // a first run, which has warmed up, and three timings of one run
+			Runner{Repeats: 3},
+			[]Stage{{"gram", 7, Spread{Median: 0.003, Min: 0.002, Max: 0.004}}, {"solve", 0, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}},
+		},
+		{ // the first run is the timing
+			Runner{Repeats: 3, Budget: ms},
+			[]Stage{{"gram", 7, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}, {"solve", 0, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}},
+		},
+	} {
+		e := clock.entry(script{"a", of(60 * ms)}, &log)
+		runs := 0
+		inner := e.Run
+		e.Run = func() error { runs++; return inner() }
+		e.Laps = func() []Lap {
+			return []Lap{{"gram", 7, time.Duration(runs) * ms}, {"solve", 0, ms}}
+		}
+		e.Took = func() time.Duration { return 50 * ms }
+		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
+		test.r.Clock = clock
+		cells, err := test.r.Measure(t.Context(), []Task{task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := cells[0].Run("a")
+		near := cmpopts.EquateApprox(0x1p-50, 0)
+		if d := cmp.Diff(test.want, run.Stages, near); d != "" {
+			t.Errorf("stages (-want +got):\n%s", d)
+		}
+		if run.Time.Median != 0.05 || run.Stage("gram").Work != 7 || run.Stage("factor") != nil {
+			t.Errorf("took %v", run.Time)
+		}
+	}
+}
+
+// TestLenient: an entry that may fail leaves the case with its reason, when it
+// does so in its first run and later; the others are measured on.
+func TestLenient(t *testing.T) {
+	for _, good := range []int{0, 2} {
+		clock := new(fakeClock)
+		var log []string
+		a, b := clock.entry(script{"a", of(60 * ms)}, &log), clock.entry(script{"b", of(60 * ms)}, &log)
+		runs := 0
+		a.Run = func() error {
+			if runs++; runs > good {
+				return errors.New("no memory")
+			}
+			return nil
+		}
+		a.Lenient = true
+		a.Metrics = func() map[string]float64 { t.Error("asked for its metrics"); return nil }
+		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, b}, nil }}
+		cells, err := Runner{Repeats: 3, Clock: clock}.Measure(t.Context(), []Task{task})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(Run{Entrant: "a", Reason: "no memory"}, *cells[0].Run("a")); d != "" {
+			t.Error(d)
+		}
+		if n := len(cells[0].Run("b").Timings); n != 3 {
+			t.Errorf("%d timings of the other", n)
+		}
+	}
+}
+
+// lawful is a Result whose seconds are c·n^a·m^b, on a grid.
+func lawful(c, a, b float64) *Result {
+	r := &Result{Entrants: []Entrant{{Name: "one"}}}
+	for _, n := range []int{10, 30, 100} {
+		for _, m := range []int{5, 50} {
+			v := c * math.Pow(float64(n), a) * math.Pow(float64(m), b)
+			r.Cells = append(r.Cells, Cell{
+				Case: Case{{"precision", "float64"}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
+				Runs: []Run{{Entrant: "one", Timings: []float64{v}, Time: Spread{Median: v, Min: v, Max: v}}},
+			})
+		}
+	}
+	return r
+}
+
+// TestGrowth: a law is found again, to the rounding of a well-conditioned least
+// squares problem of logarithms below 30.
+func TestGrowth(t *testing.T) {
+	const tol = 1e3 * 30 * 0x1p-53
+	g := lawful(2e-9, 2.5, 1).FitGrowth("one", Case{{"precision", "float64"}}, Seconds, []string{"n", "m"}, nil)
+	if g == nil {
+		t.Fatal("no law")
+	}
+	want := Growth{
+		Entrant: "one", Case: Case{{"precision", "float64"}}, Quantity: "seconds", Over: []string{"n", "m"},
+		Constant: 2e-9, Exponents: []float64{2.5, 1}, Cells: 6,
+	}
+	if d := cmp.Diff(want, *g, cmpopts.EquateApprox(tol, tol)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if s := g.String(); s != "2e-09·n^2.50·m^1.00" {
+		t.Error(s)
+	}
+	if v := g.At(100, 10); math.Abs(v/2e-3-1) > tol {
+		t.Errorf("at 100, 10 it is %v", v)
+	}
+}
+
+func TestNoGrowth(t *testing.T) {
+	r := lawful(1, 1, 1)
+	wide := func(c *Cell) bool { return c.Case.Int("m") == 5 }
+	for name, g := range map[string]*Growth{
+		"three cells for three unknowns":   r.FitGrowth("one", nil, Seconds, []string{"n", "m"}, wide),
+		"a parameter that does not change": r.FitGrowth("one", nil, Seconds, []string{"n", "n"}, nil),
+		"nobody":                           r.FitGrowth("two", nil, Seconds, []string{"n"}, nil),
+		"another precision":                r.FitGrowth("one", Case{{"precision", "float32"}}, Seconds, []string{"n"}, nil),
+		"no number":                        r.FitGrowth("one", nil, Seconds, []string{"precision"}, nil),
+		"no such metric":                   r.FitGrowth("one", nil, Metric(RMSE, ""), []string{"n"}, nil),
+	} {
+		if g != nil {
+			t.Errorf("%s: %v", name, g)
+		}
+	}
+}
