@@ -22,7 +22,8 @@
 //
 // Params and Gradient give the parameters that can be fitted and the derivatives
 // by them, each a kernel of its own, so that a backend evaluates ∂K/∂θ as it
-// evaluates K. NewFeatureMap gives φ where feature space is finite.
+// evaluates K. Slopes gives those by the statistics, of which EvalGrad makes the
+// derivatives by the points. NewFeatureMap gives φ where feature space is finite.
 //
 // Kernels over strings, trees or user functions have no such program; they
 // make a Gram matrix (packages objects, strings, trees and gram), whose rows are

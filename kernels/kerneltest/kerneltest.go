@@ -39,6 +39,9 @@ func Run(t *testing.T, k kernels.Kernel) {
 			if accepted <= 3 {
 				t.Run("features", func(t *testing.T) { checkFeatureMap(t, k, points) })
 			}
+			if accepted <= 2 {
+				t.Run("slopes", func(t *testing.T) { checkPointGradient(t, k, points) })
+			}
 			if accepted <= 2 || !testing.Short() && d%5 == 0 {
 				t.Run("gradient", func(t *testing.T) { checkGradient(t, k, points) })
 			}

@@ -1,0 +1,122 @@
+package kerneltest
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// checkPointGradient compares the derivatives by both points with differences
+// of values at neighbouring points.
+func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
+	if usesEntry(k) {
+		if err := kernels.CheckGrad(k, len(points[0])); err == nil {
+			t.Error("precomputed values pass for a function of coordinates")
+		}
+		return
+	}
+	d := len(points[0])
+	dx, dz := make([]float64, d), make([]float64, d)
+	for a, x := range points {
+		for b := a % 4; b <= a; b += 4 {
+			z := points[b]
+			if !smooth(k, x) || !smooth(k, z) {
+				continue
+			}
+			if err := kernels.EvalGrad(k, x, z, dx, dz); err != nil {
+				t.Fatal(err)
+			}
+			for p := range d {
+				checkSlope(t, k, x, z, p, dx[p], 0)
+				checkSlope(t, k, x, z, p, dz[p], 1)
+			}
+		}
+	}
+}
+
+// step of the differences.
+const step = 0x1p-9
+
+// checkSlope compares the derivative by feature p of x (which = 0) or z (1).
+func checkSlope(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
+	t.Helper()
+	apart := math.Abs(x[p] - z[p])
+	for _, s := range kernels.Compile(k).Stats {
+		switch s.Kind {
+		case kernels.L1:
+			if apart < 4*step { // the differences cross the corner
+				return
+			}
+		case kernels.SqDist:
+			if slices.ContainsFunc(kernels.Slopes(k), func(s kernels.Slope) bool { return !s.Bounded() }) && distance(x, z) < 64*step {
+				return // so near the corner the differences do not converge
+			}
+		case kernels.Chi2:
+			if [][]float64{x, z}[which][p] < 8*step { // no neighbours below 0
+				return
+			}
+		}
+	}
+	rounding := 0.0
+	at := func(h float64) float64 {
+		ends := [2][]float64{x, z}
+		ends[which] = slices.Clone(ends[which])
+		ends[which][p] += h
+		rounding = max(rounding, Rounding(k, ends[0], ends[1], 0x1p-53))
+		return kernels.Eval(k, ends[0], ends[1])
+	}
+	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
+	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
+	// As in checkGradient: what the step's doubling changes is above the error of
+	// the differences, the values are rounded, and the slope itself is a sum of
+	// products, each rounded as the value is.
+	own := 0.0
+	for i, s := range kernels.Slopes(k) {
+		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
+		if size := math.Abs(v); !math.IsInf(size, 0) {
+			own += (Rounding(s, x, z, 0x1p-53) + 8*size*0x1p-53) * reach(stat, x, z, p)
+		}
+	}
+	tol := math.Abs(fine-coarse) + 4*rounding/step + own + 0x1p-1022
+	if !(math.Abs(got-fine) <= tol) {
+		t.Errorf("seed %d: ∂%v by feature %d of point %d of %v and %v is %v, by differences %v: allowed %g", seed, k, p+1, which+1, x, z, got, fine, tol)
+	}
+}
+
+// reach bounds the derivative of a statistic by feature p.
+func reach(s kernels.Stat, x, z []float64, p int) float64 {
+	if s.Kind.OnePoint() {
+		sum := 0.0
+		for _, at := range [][]float64{x, z} {
+			g, err := s.PointSlope(at)
+			if err != nil {
+				panic(err)
+			}
+			sum += math.Abs(g[p])
+		}
+		return sum
+	}
+	dx, dz := s.TermSlope(p, x[p], z[p])
+	bound := math.Abs(dx) + math.Abs(dz)
+	for _, w := range s.Freqs {
+		bound += math.Abs(w) * (1 + math.Abs(w*(x[p]-z[p])))
+	}
+	if s.Kind == kernels.Sinc {
+		bound += 4 * math.Pi * math.Pi
+	}
+	return bound
+}
+
+// smooth tells whether the statistics of the point have derivatives there: the
+// root of k(x, x) has none where that is 0.
+func smooth(k kernels.Kernel, x []float64) bool {
+	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
+		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)
+	})
+}
+
+func distance(x, z []float64) float64 {
+	return math.Sqrt(kernels.Stat{Kind: kernels.SqDist}.Eval(x, z))
+}

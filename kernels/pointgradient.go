@@ -1,0 +1,163 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// TermSlope returns the derivatives by x and by z of what feature p adds to a
+// statistic that is a sum over the features, where its values are x and z. At
+// the corner of |x − z| it is 0, a subgradient, and so is that of Chi2 where both
+// are 0. It panics for the statistics of one point, and for Entry, which
+// is no function of coordinates.
+func (s Stat) TermSlope(p int, x, z float64) (dx, dz float64) {
+	scale := 1.0
+	if s.Scale != nil {
+		scale = s.Scale[p]
+	}
+	diff := x - z
+	switch s.Kind {
+	case Dot:
+		return z * scale * scale, x * scale * scale
+	case SqDist:
+		dx = 2 * diff * scale * scale
+	case L1:
+		switch {
+		case diff > 0:
+			dx = math.Abs(scale)
+		case diff < 0:
+			dx = -math.Abs(scale)
+		}
+	case CosSum:
+		for _, w := range s.Freqs {
+			dx -= w * math.Sin(w*diff)
+		}
+	case SinSum:
+		for _, w := range s.Freqs {
+			sin, cos := math.Sincos(w * diff)
+			dx += w*sin + w*w*diff*cos
+		}
+	case Sinc:
+		dx = sincSlope(diff)
+	case Chi2:
+		switch sum := x + z; {
+		case x < 0 || z < 0:
+			return math.NaN(), math.NaN()
+		case sum > 0:
+			r := diff / sum
+			return r * (2 - r), -r * (2 + r)
+		}
+	default:
+		panic(fmt.Sprintf("kernels: Stat.TermSlope: statistic %v is no sum over features", s.Kind))
+	}
+	return dx, -dx
+}
+
+// sincSlope is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose
+// difference cancels for small Δ, where the series (2π)³ (−Δ/3 + (2π)²Δ³/30 −
+// (2π)⁴Δ⁵/840) is used. With 2πΔ < 1/64 what it leaves out is below 2⁻⁵⁰ of it.
+func sincSlope(diff float64) float64 {
+	const w = 2 * math.Pi
+	a := w * diff
+	if math.Abs(a) < 1.0/64 {
+		return w * w * a * (-1.0/3 + a*a*(1.0/30-a*a/840))
+	}
+	sin, cos := math.Sincos(a)
+	return (a*cos - sin) / diff / diff
+}
+
+// EvalGrad sets dx and dz to ∂k/∂x and ∂k/∂z of k(x, z) in float64, straight
+// from the definitions; either may be nil. Where a kernel has a corner, as the
+// exponential one has where x = z, the subgradient 0 is taken. It fails for
+// kernels of precomputed values, and those that Slope.Check refuses, and panics
+// when lengths differ.
+func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
+	for _, d := range [][]float64{dx, dz} {
+		if d != nil && len(d) != len(x) {
+			panic(fmt.Sprintf("kernels: EvalGrad: lengths differ: x %d, derivative %d", len(x), len(d)))
+		}
+		clear(d)
+	}
+	if err := CheckGrad(k, len(x)); err != nil {
+		return err
+	}
+	stats := Compile(k).Stats
+	for i, s := range stats {
+		weight := Eval(Slope{Of: k, Stat: i}, x, z)
+		if s.Kind.OnePoint() {
+			at, d := x, dx
+			if s.Kind == SelfZ || s.Kind == RootZ {
+				at, d = z, dz
+			}
+			if d == nil {
+				continue
+			}
+			g, err := s.PointSlope(at)
+			if err != nil {
+				return err
+			}
+			for p, v := range g {
+				d[p] += weight * v
+			}
+			continue
+		}
+		for p := range x {
+			ux, uz := s.TermSlope(p, x[p], z[p])
+			// 0 stays 0 where the weight has no bound.
+			if dx != nil && ux != 0 {
+				dx[p] += weight * ux
+			}
+			if dz != nil && uz != 0 {
+				dz[p] += weight * uz
+			}
+		}
+	}
+	return nil
+}
+
+// CheckGrad returns nil when k(x, z) has derivatives by points of d features,
+// as far as its type can tell, or why it has none.
+func CheckGrad(k Kernel, d int) error {
+	if k == nil {
+		return fmt.Errorf("kernels: the kernel is nil")
+	}
+	if err := k.Check(d); err != nil {
+		return err
+	}
+	for i, s := range Compile(k).Stats {
+		if err := (Slope{Of: k, Stat: i}).Check(d); err != nil {
+			return err
+		}
+		if s.Kind == Entry {
+			return fmt.Errorf("kernels: %v has no derivatives by its points: its values were computed elsewhere", k)
+		}
+		if s.Of != nil {
+			if err := CheckGrad(s.Of, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PointSlope returns the derivative of a statistic of one point by that point:
+// of k(x, x), or of 1/√k(x, x), which is −½ k(x, x)^−3/2 times as large; where
+// k(x, x) is 0 the root is constantly 0, and so its derivative.
+func (s Stat) PointSlope(x []float64) ([]float64, error) {
+	if !s.Kind.OnePoint() {
+		panic(fmt.Sprintf("kernels: Stat.PointSlope: statistic %v is not of one point", s.Kind))
+	}
+	dx, dz := make([]float64, len(x)), make([]float64, len(x))
+	if err := EvalGrad(s.Of, x, x, dx, dz); err != nil {
+		return nil, err
+	}
+	factor := 1.0
+	if s.Kind == RootX || s.Kind == RootZ {
+		r := inverseRoot(Diag(s.Of, x))
+		factor = -r * r * r / 2
+	}
+	for p := range dx {
+		dx[p] = factor * (dx[p] + dz[p])
+	}
+	return dx, nil
+}
