@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 			if testing.Short() && level == int(cudatest.WithBlas) {
 				t.Skip("-short: the levels below and above have all that this one has")
 			}
-			backendtest.Suite{LargeN: 200, Open: func(t testing.TB, c backend.Config) backend.Device {
+			backendtest.Suite{LargeN: 200, RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				if err != nil {
 					t.Fatal(err)

@@ -183,114 +183,6 @@ func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	return q.engine.launch("scale", spread(c.rows, c.cols))
 }
 
-func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckGemm(tA, tB, a, b, c)
-	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
-	q.run("gemm", func() error {
-		if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 && C.rows > 0 && C.cols > 0 && A.view().op(tA).cols > 0 {
-			return q.blasGemm(bl, tA, tB, alpha, A, B, beta, C)
-		}
-		return q.product(alpha, A.view().op(tA), B.view().op(tB), beta, C.view(), whole, whole)
-	})
-}
-
-// opOf is the same for the library: with rows for columns both factors are
-// transposed, and their order is the other one.
-func opOf(t backend.Trans) driver.Op {
-	if t == backend.Transpose {
-		return driver.T
-	}
-	return driver.N
-}
-
-// fillOf is the triangle as the library sees it, columns being rows.
-func fillOf(ul backend.Uplo) driver.Fill {
-	if ul == backend.Lower {
-		return driver.Upper
-	}
-	return driver.Lower
-}
-
-// blasGemm is cut along the rows of C.
-func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
-	k := a.view().op(tA).cols
-	flops := backend.GemmFlops(1, c.cols, k)
-	rows := q.rowsOfStep(c.rows, flops)
-	for i := 0; i < c.rows; i += rows {
-		count := min(rows, c.rows-i)
-		from := a.view().op(tA).part(i, 0, count, k).ptr
-		err := q.step(flops*float64(count), func() error {
-			return driver.Gemm(bl, opOf(tB), opOf(tA), c.cols, count, k, alpha, b.ptr, b.stride, from, a.stride, beta, c.at(i, 0), c.stride)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSyrk(ul, t, a, c)
-	A, C := q.own("Syrk", a), q.own("Syrk", c)
-	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C) })
-}
-
-func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T]) error {
-	op := a.view().op(t)
-	n, k := op.rows, op.cols
-	bl := q.engine.device.libraries.Blas
-	if bl == nil || alpha == 0 || k == 0 || n == 0 {
-		return q.product(alpha, op, op.t(), beta, c.view(), regionOf(ul), whole)
-	}
-	// Block by block along the diagonal; what lies beside a block is a product,
-	// which is faster than one large syrk.
-	size := q.rowsOfStep(n, backend.GemmFlops(1, n, k))
-	size = max(min(size, 4096), 256)
-	for i := 0; i < n; i += size {
-		count := min(size, n-i)
-		rows := op.part(i, 0, count, k)
-		err := q.step(backend.SyrkFlops(count, k), func() error {
-			// Of the library's columns op(A)ᵀ is what A is.
-			trans := driver.T
-			if t == backend.Transpose {
-				trans = driver.N
-			}
-			return driver.Syrk(bl, fillOf(ul), trans, count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
-		})
-		if err != nil || i == 0 {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		err = q.step(backend.GemmFlops(count, i, k), func() error {
-			above := op.part(0, 0, i, k)
-			if ul == backend.Lower { // rows i … of columns 0 … i−1
-				return driver.Gemm(bl, opOf(1-t), opOf(t), i, count, k, alpha, above.ptr, a.stride, rows.ptr, a.stride, beta, c.at(i, 0), c.stride)
-			}
-			return driver.Gemm(bl, opOf(1-t), opOf(t), count, i, k, alpha, rows.ptr, a.stride, above.ptr, a.stride, beta, c.at(0, i), c.stride)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymm(ul, a, b, c)
-	A, B, C := q.own("Symm", a), q.own("Symm", b), q.own("Symm", c)
-	q.run("symm", func() error {
-		bl := q.engine.device.libraries.Blas
-		if bl == nil || alpha == 0 || C.rows == 0 || C.cols == 0 {
-			return q.product(alpha, A.view(), B.view(), beta, C.view(), whole, regionOf(ul))
-		}
-		return q.step(backend.SymmFlops(A.rows, C.cols), func() error {
-			return driver.Symm(bl, driver.Right, fillOf(ul), C.cols, C.rows, alpha, A.ptr, A.stride, B.ptr, B.stride, beta, C.ptr, C.stride)
-		})
-	})
-}
-
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 	backend.CheckAddDiag(d, a)
 	A, one := q.own("AddDiag", a), len(d) == 1
@@ -299,15 +191,10 @@ func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 		first = d[0]
 	}
 	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
-		args := q.engine.device.args.Reset().Int(A.rows)
-		viewArg(args, A.view())
-		value := T(0)
 		if one {
-			p, value = 0, first
+			p = 0
 		}
-		args.Ptr(p)
-		scalarArg(args, value)
-		return q.engine.launch("add_diag", line(A.rows))
+		return q.addDiag(A, p, first)
 	}, A.rows))
 }
 

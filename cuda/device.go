@@ -32,6 +32,7 @@ type device struct {
 	staging   [2]stage
 	window    window
 	info      driver.DevicePtr // where factorisations say how they went
+	rough     bool             // products of float32 are in TF32 now
 
 	mu   sync.Mutex // guards dead
 	dead error      // a failure after which the context is of no use

@@ -97,6 +97,7 @@ type properties struct {
 	minor      int
 	ratio      int     // of the rates of float32 and float64
 	rate       float64 // float32 multiply-adds a second, by clock and cores, roughly
+	clock      float64 // cycles a second
 }
 
 func probe(api *driver.API, ordinal int) (p properties, err error) {
@@ -121,11 +122,43 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 			return p, err
 		}
 	}
-	p.rate = float64(clock) * 1e3 * float64(p.processors) * 64
+	p.clock = float64(clock) * 1e3
+	p.rate = p.clock * float64(p.processors) * 64
 	if p.major < 7 {
 		return p, fmt.Errorf("%s has compute capability %d.%d, and 7.0 is needed", p.name, p.major, p.minor)
 	}
 	return p, nil
+}
+
+// single is the operations a second in float32 that the processors can do, double
+// those in float64, tensor cores included, and rough those of products that round
+// to TF32; by NVIDIA's tables, for the capabilities that they name.
+func (p properties) single() float64 {
+	cores := 128.0
+	if p.major == 7 || p.major == 8 && p.minor == 0 {
+		cores = 64
+	}
+	return 2 * p.clock * float64(p.processors) * cores
+}
+
+func (p properties) double() float64 {
+	rate := p.single() / float64(max(p.ratio, 1))
+	if p.major == 8 && p.minor == 0 || p.major == 9 {
+		return 2 * rate
+	}
+	return rate
+}
+
+func (p properties) rough() float64 {
+	switch {
+	case p.major == 8 && p.minor == 0: // 512 multiply-adds a clock and processor
+		return 8 * p.single()
+	case p.major == 9: // 1024
+		return 8 * p.single()
+	case p.major == 10 && p.minor == 0:
+		return 8 * p.single()
+	}
+	return p.single() // on the others the tensor cores are no faster in TF32
 }
 
 func (p properties) info(device string) backend.Info {

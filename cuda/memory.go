@@ -95,6 +95,11 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	return &matrix[T]{device: m.device, ptr: m.at(i, j), rows: rows, cols: cols, stride: m.stride}
 }
 
+// window is View, of this package's type.
+func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
+	return m.View(i, j, rows, cols).(*matrix[T])
+}
+
 // at is the address of element (i, j).
 func (m *matrix[T]) at(i, j int) driver.DevicePtr {
 	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
@@ -203,87 +208,4 @@ func bytesOf[T backend.Float](p []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&p[0])), len(p)*sizeOf[T]())
-}
-
-// pieces cuts rows × cols elements into pieces that fit a stage: whole rows, or
-// parts of one.
-func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
-	width := min(cols, stageBytes/size)
-	height := max(1, stageBytes/size/max(width, 1))
-	for i := 0; i < rows; i += height {
-		for j := 0; j < cols; j += width {
-			if err := f(i, j, min(height, rows-i), min(width, cols-j)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
-	to := q.own("Upload", dst)
-	backend.CheckTransfer("Upload", dst, src)
-	d, size, turn := q.engine.device, sizeOf[T](), 0
-	return q.wait("upload", func() error {
-		err := pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
-			if q.cancelled() {
-				return errStopped
-			}
-			s := &d.staging[turn%2]
-			if turn >= 2 {
-				if err := d.api.WaitEvent(s.event); err != nil {
-					return err
-				}
-			}
-			turn++
-			for r := range rows {
-				copy(s.memory[r*cols*size:], bytesOf(src.Row(i + r)[j:j+cols]))
-			}
-			c := driver.Copy2D{Src: driver.Place{Host: s.memory, Pitch: cols * size}, Dst: driver.Place{Device: to.at(i, j), Pitch: to.stride * size}, Width: cols * size, Height: rows}
-			return errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream))
-		})
-		return errors.Join(err, d.api.Wait(d.stream))
-	})
-}
-
-func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
-	from := q.own("Download", src)
-	backend.CheckTransfer("Download", src, dst)
-	d, size := q.engine.device, sizeOf[T]()
-	return q.wait("download", func() error {
-		// While one piece is copied to where it belongs the next one comes.
-		type piece struct{ i, j, rows, cols int }
-		var last *piece
-		turn := 0
-		land := func(p *piece, s *stage) error {
-			if p == nil {
-				return nil
-			}
-			if err := d.api.WaitEvent(s.event); err != nil {
-				return err
-			}
-			for r := range p.rows {
-				copy(bytesOf(dst.Row(p.i + r)[p.j:p.j+p.cols]), s.memory[r*p.cols*size:])
-			}
-			return nil
-		}
-		err := pieces(from.rows, from.cols, size, func(i, j, rows, cols int) error {
-			if q.cancelled() {
-				return errStopped
-			}
-			s := &d.staging[turn%2]
-			c := driver.Copy2D{Src: driver.Place{Device: from.at(i, j), Pitch: from.stride * size}, Dst: driver.Place{Host: s.memory, Pitch: cols * size}, Width: cols * size, Height: rows}
-			if err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream)); err != nil {
-				return err
-			}
-			err := land(last, &d.staging[(turn+1)%2])
-			last = &piece{i, j, rows, cols}
-			turn++
-			return err
-		})
-		if err == nil {
-			err = land(last, &d.staging[(turn+1)%2])
-		}
-		return errors.Join(err, d.api.Wait(d.stream))
-	})
 }

@@ -197,6 +197,16 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
+// libraryStep is the operations of a step of the libraries, of some 30 ms at most:
+// they reach half of what the device can do and more. TF32 only makes it shorter.
+func (q *queue[T]) libraryStep() float64 {
+	p := q.engine.device.props
+	if sizeOf[T]() == 8 {
+		return 0.03 * p.double()
+	}
+	return 0.03 * p.single()
+}
+
 // tile and threads are those of ptx/common.cuh.
 const (
 	tile    = 64

@@ -1,0 +1,306 @@
+package cuda
+
+import (
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// half is a symmetric matrix in rectangular full packed storage (Gustavson,
+// Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, which
+// has a picture: the rows of A₁₁ and A₂₁ lie in a rectangle from its second row on,
+// and A₂₂ᵀ in the upper triangle that A₁₁ leaves. All three are views, so that
+// everything is two or three of the same on full matrices: a factorisation is two
+// of half the order, a solve and a product, and as fast.
+type halfMatrix[T backend.Float] struct {
+	rect   *matrix[T] // (n+1) × stride
+	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
+}
+
+func (h *halfMatrix[T]) Order() int { return h.n1 + h.n2 }
+func (h *halfMatrix[T]) Free()      { h.rect.Free() }
+
+// Leading is a half with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
+func (h *halfMatrix[T]) Leading(n int) backend.Half[T] {
+	backend.CheckLeading(n, h.Order())
+	n1 := min(n, h.n1)
+	return &halfMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
+}
+
+// parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
+// the upper one is.
+func (h *halfMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
+	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
+}
+
+// cut is m in the rows that belong to A₁₁ and those that belong to A₂₂.
+func (h *halfMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
+	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
+}
+
+// halfStride is the length of a row of the rectangle: rows begin at multiples of
+// 128 bytes.
+func halfStride[T backend.Float](n int) int {
+	line := 128 / sizeOf[T]()
+	return (n/2 + n%2 + line - 1) / line * line
+}
+
+func (q *queue[T]) HalfBytes(n int) int64 {
+	backend.CheckNewHalf(n)
+	stride := halfStride[T](n)
+	if (float64(n)+1)*float64(stride)*float64(sizeOf[T]()) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return (int64(n) + 1) * int64(stride) * int64(sizeOf[T]())
+}
+
+func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
+	backend.CheckNewHalf(n)
+	d, bytes := q.engine.device, q.HalfBytes(n)
+	rect := &matrix[T]{device: d, rows: n + 1, cols: n/2 + n%2, stride: max(halfStride[T](n), 1), owner: true}
+	if bytes > 0 {
+		p, err := d.allocate(bytes)
+		if err != nil {
+			return nil, err
+		}
+		rect.ptr = p
+	}
+	return &halfMatrix[T]{rect, rect.cols, n - rect.cols}, nil
+}
+
+// ownHalf is a as a half of this device; any other panics.
+func (q *queue[T]) ownHalf(op string, a backend.Half[T]) *halfMatrix[T] {
+	if h, ok := a.(*halfMatrix[T]); ok && h.rect.device == q.engine.device {
+		return h
+	}
+	backend.Foreign(op)
+	panic("unreachable")
+}
+
+// A patch is a block of the lower triangle, as it lies in the memory, and the
+// place of its first element in rows first, first+1, … of A.
+type patch[T backend.Float] struct {
+	to   view[T]
+	i, j int
+	part region
+}
+
+// patches are rows first … first+rows−1 of the lower triangle, all of them of A₁₁
+// or none.
+func (h *halfMatrix[T]) patches(first, rows int) []patch[T] {
+	a11, a21, a22t := h.parts()
+	if first < h.n1 {
+		return []patch[T]{
+			{a11.view().part(first, 0, rows, first), 0, 0, whole},
+			{a11.view().part(first, first, rows, rows), 0, first, lower},
+		}
+	}
+	k, a22 := first-h.n1, a22t.view().t()
+	return []patch[T]{
+		{a21.view().part(k, 0, rows, h.n1), 0, 0, whole},
+		{a22.part(k, 0, rows, k), 0, h.n1, whole},
+		{a22.part(k, k, rows, rows), 0, first, lower},
+	}
+}
+
+// stretchBytes is about how much of a half is copied at once between it and a
+// matrix on the way to or from the host.
+const stretchBytes = 32 << 20
+
+// stretches cuts rows first … first+rows−1 and calls f with the patches of each
+// stretch and a matrix for its rows, whose memory is the device's.
+func (q *queue[T]) stretches(h *halfMatrix[T], first, rows int, f func(at int, m *matrix[T], list []patch[T]) error) error {
+	if rows == 0 {
+		return nil
+	}
+	width := first + rows
+	most := min(rows, max(1, stretchBytes/(width*sizeOf[T]())))
+	return q.scratch(int64(most)*int64(width)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
+		for at := first; at < first+rows; {
+			count := min(most, first+rows-at)
+			if at < h.n1 {
+				count = min(count, h.n1-at)
+			}
+			m := &matrix[T]{device: q.engine.device, ptr: p, rows: count, cols: at + count, stride: at + count}
+			if err := f(at, m, h.patches(at, count)); err != nil {
+				return err
+			}
+			at += count
+		}
+		return nil
+	})
+}
+
+func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
+	h := q.ownHalf("UploadHalf", dst)
+	backend.CheckTransferHalf("UploadHalf", dst, first, src)
+	return q.wait("upload", func() error {
+		return q.stretches(h, first, src.Rows, func(at int, m *matrix[T], list []patch[T]) error {
+			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols)); err != nil {
+				return err
+			}
+			for _, p := range list {
+				if err := q.copy(m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.to, p.part); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
+	h := q.ownHalf("DownloadHalf", src)
+	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
+	return q.wait("download", func() error {
+		return q.stretches(h, first, dst.Rows, func(at int, m *matrix[T], list []patch[T]) error {
+			for _, p := range list {
+				if err := q.copy(p.to, m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.part); err != nil {
+					return err
+				}
+			}
+			return q.download(m, func(i, j int, from []T) {
+				to := dst.Row(at - first + i)
+				if end := at + i + 1; j < end { // not what stands right of the diagonal
+					copy(to[j:end], from)
+				}
+			})
+		})
+	})
+}
+
+func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
+	_, d := backend.CheckGramHalf(dst, k, x)
+	h, points := q.ownHalf("GramHalf", dst), q.own("GramHalf", x)
+	a11, a21, a22t := h.parts()
+	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
+	q.run("gram", func() error {
+		return first(
+			func() error { return q.gram(a11.view(), k, x1, x1, lower) },
+			func() error { return q.gram(a21.view(), k, x2, x1, whole) },
+			func() error { return q.gram(a22t.view(), k, x2, x2, upper) },
+		)
+	})
+}
+
+// first calls one after the other until one fails.
+func first(list ...func() error) error {
+	for _, f := range list {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
+	n := backend.CheckAddDiagHalf(d, a)
+	h := q.ownHalf("AddDiagHalf", a)
+	a11, _, a22t := h.parts()
+	var one T
+	if len(d) == 1 {
+		one = d[0]
+	}
+	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
+		second := p + driver.DevicePtr(h.n1*sizeOf[T]())
+		if len(d) == 1 {
+			p, second = 0, 0
+		}
+		return first(
+			func() error { return q.addDiag(a11, p, one) },
+			func() error { return q.addDiag(a22t, second, one) },
+		)
+	}, n))
+}
+
+// addDiag adds a vector, or where it is null a value.
+func (q *queue[T]) addDiag(a *matrix[T], vector driver.DevicePtr, value T) error {
+	if a.rows == 0 {
+		return nil
+	}
+	args := q.engine.device.args.Reset().Int(a.rows)
+	viewArg(args, a.view())
+	args.Ptr(vector)
+	scalarArg(args, value)
+	return q.engine.launch("add_diag", line(a.rows))
+}
+
+func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
+	n := backend.CheckDiagHalf(dst, a)
+	h := q.ownHalf("DiagHalf", a)
+	a11, _, a22t := h.parts()
+	return q.wait("diagonal", func() error {
+		if n == 0 {
+			return nil
+		}
+		return q.scratch(int64(n*sizeOf[T]()), func(p driver.DevicePtr) error {
+			vector := view[T]{p, n, 1, 1, 1}
+			diagonal := func(m *matrix[T]) view[T] { return view[T]{m.ptr, m.rows, 1, m.stride + 1, 1} }
+			return first(
+				func() error { return q.copy(diagonal(a11), vector.part(0, 0, h.n1, 1), whole) },
+				func() error { return q.copy(diagonal(a22t), vector.part(h.n1, 0, h.n2, 1), whole) },
+				func() error { return q.engine.device.get(p, bytesOf(dst)) },
+			)
+		})
+	})
+}
+
+func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymmHalf(a, b, c)
+	h, B, C := q.ownHalf("SymmHalf", a), q.own("SymmHalf", b), q.own("SymmHalf", c)
+	a11, a21, a22t := h.parts()
+	b1, b2 := h.cut(B)
+	c1, c2 := h.cut(C)
+	const no, yes = backend.NoTrans, backend.Transpose
+	q.run("symm", func() error {
+		return first(
+			func() error { return q.symm(backend.Lower, alpha, a11, b1, beta, c1) },
+			func() error { return q.gemm(yes, no, alpha, a21, b2, 1, c1, false) },
+			func() error { return q.gemm(no, no, alpha, a21, b1, beta, c2, false) },
+			func() error { return q.symm(backend.Upper, alpha, a22t, b2, 1, c2) },
+		)
+	})
+}
+
+func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
+	h := q.ownHalf("PotrfHalf", a)
+	return q.wait("potrf", func() error { return q.potrfHalf(h, false) })
+}
+
+// potrfHalf is the factorisation of two by two blocks.
+func (q *queue[T]) potrfHalf(h *halfMatrix[T], rough bool) error {
+	a11, a21, a22t := h.parts()
+	return first(
+		func() error { return q.potrf(backend.Lower, a11, rough) },
+		func() error {
+			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, rough)
+		},
+		func() error { return q.syrk(backend.Upper, backend.NoTrans, -1, a21, 1, a22t, rough) },
+		func() error {
+			err := q.potrf(backend.Upper, a22t, rough)
+			if pivot := new(backend.PivotError); errors.As(err, &pivot) {
+				pivot.Index += h.n1
+			}
+			return err
+		},
+	)
+}
+
+func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
+	backend.CheckTrsmHalf(t, a, b)
+	h, B := q.ownHalf("TrsmHalf", a), q.own("TrsmHalf", b)
+	a11, a21, a22t := h.parts()
+	b1, b2 := h.cut(B)
+	const no, yes = backend.NoTrans, backend.Transpose
+	upperLeft := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, a11, b1, false) }
+	lowerRight := func() error { return q.trsm(backend.Left, backend.Upper, 1-t, 1, a22t, b2, false) }
+	q.run("trsm", func() error {
+		if t == no {
+			return first(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, false) }, lowerRight)
+		}
+		return first(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, false) }, upperLeft)
+	})
+}

@@ -1,0 +1,200 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// Products, by cuBLAS where it is and by the device functions elsewhere. With
+// rough they may round the factors of float32 products to TF32, 10 bits, which
+// the tensor cores multiply several times as fast; only factorisations that
+// precondition ask for that.
+
+func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckGemm(tA, tB, a, b, c)
+	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
+	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, false) })
+}
+
+func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], rough bool) error {
+	bl := q.engine.device.libraries.Blas
+	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 || a.view().op(tA).cols == 0 {
+		return q.product(alpha, a.view().op(tA), b.view().op(tB), beta, c.view(), whole, whole)
+	}
+	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, rough)
+}
+
+// opOf is the same for the library: with rows for columns both factors are
+// transposed, and their order is the other one.
+func opOf(t backend.Trans) driver.Op {
+	if t == backend.Transpose {
+		return driver.T
+	}
+	return driver.N
+}
+
+// fillOf is the triangle as the library sees it, columns being rows.
+func fillOf(ul backend.Uplo) driver.Fill {
+	if ul == backend.Lower {
+		return driver.Upper
+	}
+	return driver.Lower
+}
+
+// chunk cuts a product of m × n results with sums over k into steps of the
+// library: pieces as square as they can be, since those read the least.
+func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
+	results := q.libraryStep() / (2 * float64(max(k, 1)))
+	if float64(m)*float64(n) <= results {
+		return m, n
+	}
+	const unit = 128 // of the libraries' tiles
+	side := math.Sqrt(results)
+	cut := func(v float64, most int) int {
+		if v >= float64(most) {
+			return most
+		}
+		return min(max(int(v)/unit, 1)*unit, most)
+	}
+	switch {
+	case float64(n) <= side:
+		return cut(results/float64(n), m), n
+	case float64(m) <= side:
+		return m, cut(results/float64(m), n)
+	}
+	return cut(side, m), cut(side, n)
+}
+
+// blasGemm is C ← α op(A) op(B) + β C by the library; no dimension is 0.
+func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], rough bool) error {
+	k := a.view().op(tA).cols
+	rows, cols := q.chunk(c.rows, c.cols, k)
+	for i := 0; i < c.rows; i += rows {
+		count := min(rows, c.rows-i)
+		left := a.view().op(tA).part(i, 0, count, k).ptr
+		for j := 0; j < c.cols; j += cols {
+			width := min(cols, c.cols-j)
+			right := b.view().op(tB).part(0, j, k, width).ptr
+			err := q.step(backend.GemmFlops(count, width, k), func() error {
+				if err := q.engine.device.math(rough); err != nil {
+					return err
+				}
+				return driver.Gemm(bl, opOf(tB), opOf(tA), width, count, k, alpha, right, b.stride, left, a.stride, beta, c.at(i, j), c.stride)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// math lets products of float32 round their factors to TF32, or not.
+func (d *device) math(rough bool) error {
+	if d.rough == rough {
+		return nil
+	}
+	err := d.libraries.Blas.SetTF32(rough)
+	if err == nil {
+		d.rough = rough
+	}
+	return err
+}
+
+func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSyrk(ul, t, a, c)
+	A, C := q.own("Syrk", a), q.own("Syrk", c)
+	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, false) })
+}
+
+// syrk goes block by block along the diagonal. What lies beside a block is a
+// product, which is faster than one large syrk, and may be rough; the blocks on
+// the diagonal never are.
+func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], rough bool) error {
+	op := a.view().op(t)
+	n, k := op.rows, op.cols
+	bl := q.engine.device.libraries.Blas
+	if bl == nil || alpha == 0 || k == 0 || n == 0 {
+		return q.product(alpha, op, op.t(), beta, c.view(), regionOf(ul), whole)
+	}
+	size, _ := q.chunk(n, n, k)
+	size = max(min(size, 4096), 256)
+	if rough {
+		size = min(size, roughBlock)
+	}
+	rowsOf := func(i, count int) *matrix[T] { // of op(A)
+		if t == backend.Transpose {
+			return a.window(0, i, k, count)
+		}
+		return a.window(i, 0, count, k)
+	}
+	for i := 0; i < n; i += size {
+		count := min(size, n-i)
+		rows := rowsOf(i, count)
+		err := q.step(backend.SyrkFlops(count, k), func() error {
+			if err := q.engine.device.math(false); err != nil {
+				return err
+			}
+			// Of the library's columns op(A)ᵀ is what A is.
+			return driver.Syrk(bl, fillOf(ul), opOf(1-t), count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
+		})
+		if err == nil && i > 0 {
+			if ul == backend.Lower {
+				err = q.blasGemm(bl, t, 1-t, alpha, rows, rowsOf(0, i), beta, c.window(i, 0, count, i), rough)
+			} else {
+				err = q.blasGemm(bl, t, 1-t, alpha, rowsOf(0, i), rows, beta, c.window(0, i, i, count), rough)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymm(ul, a, b, c)
+	A, B, C := q.own("Symm", a), q.own("Symm", b), q.own("Symm", c)
+	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
+}
+
+// symmBlock is the largest order of a symmetric factor that the library is given
+// whole.
+const symmBlock = 8192
+
+// symm halves a large A: the square beside the diagonal is read by two plain
+// products, which go at the memory's rate where a thin symmetric one may not.
+func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
+	bl := q.engine.device.libraries.Blas
+	n := a.rows
+	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 {
+		return q.product(alpha, a.view(), b.view(), beta, c.view(), whole, regionOf(ul))
+	}
+	if n <= symmBlock && backend.SymmFlops(n, c.cols) <= q.libraryStep() || n <= 2*block {
+		return q.step(backend.SymmFlops(n, c.cols), func() error {
+			if err := q.engine.device.math(false); err != nil {
+				return err
+			}
+			return driver.Symm(bl, driver.Right, fillOf(ul), c.cols, c.rows, alpha, a.ptr, a.stride, b.ptr, b.stride, beta, c.ptr, c.stride)
+		})
+	}
+	n1 := half(n)
+	b1, b2 := b.window(0, 0, n1, b.cols), b.window(n1, 0, n-n1, b.cols)
+	c1, c2 := c.window(0, 0, n1, c.cols), c.window(n1, 0, n-n1, c.cols)
+	off, t := a.window(n1, 0, n-n1, n1), backend.NoTrans // A₂₁
+	if ul == backend.Upper {
+		off, t = a.window(0, n1, n1, n-n1), backend.Transpose
+	}
+	if err := q.symm(ul, alpha, a.window(0, 0, n1, n1), b1, beta, c1); err != nil {
+		return err
+	}
+	if err := q.blasGemm(bl, 1-t, backend.NoTrans, alpha, off, b2, 1, c1, false); err != nil {
+		return err
+	}
+	if err := q.symm(ul, alpha, a.window(n1, n1, n-n1, n-n1), b2, beta, c2); err != nil {
+		return err
+	}
+	return q.blasGemm(bl, t, backend.NoTrans, alpha, off, b1, 1, c2, false)
+}

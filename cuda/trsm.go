@@ -1,0 +1,160 @@
+package cuda
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
+	backend.CheckTrsm(s, ul, t, a, b)
+	A, B := q.own("Trsm", a), q.own("Trsm", b)
+	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, false) })
+}
+
+// trsm solves with a triangle. With rough, blocks of the order roughBlock are
+// solved as they are, and the products between them may be rough.
+func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], rough bool) error {
+	if b.rows == 0 || b.cols == 0 {
+		return nil
+	}
+	if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 {
+		if alpha != 1 && !q.solveAtOnce(s, a, b, rough) {
+			if err := q.scale(alpha, b.view(), whole, true); err != nil {
+				return err
+			}
+			alpha = 1
+		}
+		return q.blasTrsm(bl, s, ul, t, alpha, a, b, rough)
+	}
+	if alpha != 1 {
+		if err := q.scale(alpha, b.view(), whole, true); err != nil {
+			return err
+		}
+	}
+	// op(A) X = B with a lower triangle: transposed, and in the other order.
+	l, x := a.view().op(t), b.view()
+	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
+	if s == backend.Right {
+		l, x, lowerTriangle = l.t(), x.t(), !lowerTriangle
+	}
+	if !lowerTriangle {
+		l, x = l.reversed(), x.rowsReversed()
+	}
+	return q.solveLower(l, x)
+}
+
+// solveBlock is the largest triangle that the library is given whole.
+const solveBlock = 4096
+
+// roughBlock is the order of the blocks that a rough factorisation does in full
+// float32: small, since their part of the work is not the fast one, and large
+// enough for the products between them.
+const roughBlock = 1024
+
+// solveAtOnce tells whether the library is given the triangle whole.
+func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], rough bool) bool {
+	most := solveBlock
+	if rough {
+		most = roughBlock
+	}
+	// Few right-hand sides cannot be cut any further.
+	few := unitColumns
+	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(few, rightHandSides(s, b))) <= q.libraryStep()
+}
+
+// unitColumns is the fewest right-hand sides that a step takes, if there are as
+// many.
+const unitColumns = 256
+
+// rightHandSides is the number of independent systems.
+func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
+	if s == backend.Right {
+		return b.rows
+	}
+	return b.cols
+}
+
+// blasTrsm halves the triangle until the library is given it.
+func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], rough bool) error {
+	n, columns := a.rows, rightHandSides(s, b)
+	if q.solveAtOnce(s, a, b, rough) {
+		width := columns
+		if most := q.libraryStep() / backend.TrsmFlops(n, 1); most < float64(columns) {
+			width = min(max(int(most)/unitColumns, 1)*unitColumns, columns)
+		}
+		side := driver.Right
+		if s == backend.Right {
+			side = driver.Left
+		}
+		for j := 0; j < columns; j += width {
+			part := b.window(0, j, b.rows, min(width, b.cols-j))
+			if s == backend.Right {
+				part = b.window(j, 0, min(width, b.rows-j), b.cols)
+			}
+			err := q.step(backend.TrsmFlops(n, min(width, columns-j)), func() error {
+				if err := q.engine.device.math(false); err != nil {
+					return err
+				}
+				return driver.Trsm(bl, side, fillOf(ul), opOf(t), part.cols, part.rows, alpha, a.ptr, a.stride, part.ptr, part.stride)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	n1 := half(n)
+	a1, a2 := a.window(0, 0, n1, n1), a.window(n1, n1, n-n1, n-n1)
+	off := a.window(n1, 0, n-n1, n1)
+	if ul == backend.Upper {
+		off = a.window(0, n1, n1, n-n1)
+	}
+	b1, b2 := b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
+	if s == backend.Right {
+		b1, b2 = b.window(0, 0, b.rows, n1), b.window(0, n1, b.rows, b.cols-n1)
+	}
+	// Of op(A) X = B with a lower op(A) the first rows are the first to solve, of
+	// X op(A) = B the last columns are.
+	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
+	if lowerTriangle == (s == backend.Right) {
+		a1, a2, b1, b2 = a2, a1, b2, b1
+	}
+	if err := q.blasTrsm(bl, s, ul, t, alpha, a1, b1, rough); err != nil {
+		return err
+	}
+	var err error
+	if s == backend.Left {
+		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, rough)
+	} else {
+		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, rough)
+	}
+	if err != nil {
+		return err
+	}
+	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, rough)
+}
+
+// solveLower is X ← L⁻¹ X, halving the triangle until it is a block.
+func (q *queue[T]) solveLower(l, x view[T]) error {
+	n, m := x.rows, x.cols
+	if n <= block {
+		return q.step(backend.TrsmFlops(n, m), func() error {
+			args := q.engine.device.args.Reset().Int(n).Int(m)
+			viewArg(args, l)
+			viewArg(args, x)
+			return q.engine.launch("trsm_block", driver.Grid{Blocks: [3]int{ceil(m, 64), 1, 1}, Threads: [3]int{64, 1, 1}})
+		})
+	}
+	n1 := half(n)
+	x1, x2 := x.part(0, 0, n1, m), x.part(n1, 0, n-n1, m)
+	if err := q.solveLower(l.part(0, 0, n1, n1), x1); err != nil {
+		return err
+	}
+	if err := q.product(-1, l.part(n1, 0, n-n1, n1), x1, 1, x2, whole, whole); err != nil {
+		return err
+	}
+	return q.solveLower(l.part(n1, n1, n-n1, n-n1), x2)
+}
+
+// half is about half of n, a multiple of the block.
+func half(n int) int { return ceil(n/2, block) * block }
