@@ -276,13 +276,13 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 		}
 	}
 	if kinds := len(f.entries) + len(f.spelt); kinds > MaxCategories {
-		return t.fault(f.name, labelsRule(kinds, before+t.rows))
+		return t.fault(f.name, labelsRule(kinds, before+t.rows, f.texts, true))
 	}
 	return nil
 }
 
 // labels is what was learnt about the classes.
-func (f *columnLearner) labels(t *Table, rows int) ([]string, error) {
+func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, error) {
 	const rule = "a target needs a class: give it one or drop the row"
 	empty := f.first[missing]
 	if !f.texts {
@@ -306,7 +306,7 @@ func (f *columnLearner) labels(t *Table, rows int) ([]string, error) {
 	for s := range f.spelt {
 		list = append(list, s)
 	}
-	if rule := labelsRule(len(list), rows); rule != "" {
+	if rule := labelsRule(len(list), rows, f.texts, anyLabels); rule != "" {
 		return nil, t.fault(f.name, rule)
 	}
 	return classesOf(list, f.texts), nil

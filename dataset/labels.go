@@ -24,7 +24,7 @@ import (
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the one target.
-func (e *Encoder) learnLabels(t *Table) error {
+func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if len(e.Outputs) != 1 {
 		return t.fault("", fmt.Sprintf("classes are told from one target column, %d are named", len(e.Outputs)))
 	}
@@ -39,7 +39,7 @@ func (e *Encoder) learnLabels(t *Table) error {
 		}
 	}
 	list := c.spellings(t.rows)
-	if rule := labelsRule(len(list), t.rows); rule != "" {
+	if rule := labelsRule(len(list), t.rows, texts, anyLabels); rule != "" {
 		return t.fault(c.name, rule)
 	}
 	e.Labels = classesOf(list, texts)
@@ -47,16 +47,22 @@ func (e *Encoder) learnLabels(t *Table) error {
 }
 
 // labelsRule returns what is wrong with a target of that many different labels,
-// or "".
-func labelsRule(kinds, rows int) string {
-	if kinds <= MaxCategories && (kinds <= few || kinds <= rows/2) {
+// or "". More than a few are classes when there are two rows for each of them, of
+// numbers ten: a measured number has about as many values as rows. See
+// Rules.AnyLabels.
+func labelsRule(kinds, rows int, texts, anyLabels bool) string {
+	each := 10
+	if texts {
+		each = 2
+	}
+	if kinds <= MaxCategories && (anyLabels || kinds <= few || kinds <= rows/each) {
 		return ""
 	}
-	some := fmt.Sprint(kinds)
+	some, way := fmt.Sprint(kinds), "; if they are classes, say so"
 	if kinds > MaxCategories {
-		some = fmt.Sprintf("more than %d", MaxCategories)
+		some, way = fmt.Sprintf("more than %d", MaxCategories), ""
 	}
-	return fmt.Sprintf("has %s different values in %d rows: too many to be classes; a target of numbers needs a learner for regression", some, rows)
+	return fmt.Sprintf("has %s different values in %d rows: too many to be classes; a target of numbers needs a learner for regression%s", some, rows, way)
 }
 
 // spellings returns the different cells of a column that are not empty; it

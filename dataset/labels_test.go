@@ -95,7 +95,9 @@ func TestClassFaults(t *testing.T) {
 		{"x,y\n1,a\n2,\n", labels, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
-		{"x,y\n" + many.String(), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression`},
+		{"x,y\n" + many.String(), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.Repeat(many.String(), 9), labels, `standard input: column "y": has 50 different values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values in 2000 rows: too many to be classes; a target of numbers needs a learner for regression`},
 		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classes are told from one target column, 2 are named`},
 		{"x,y\n1,a\n", dataset.Rules{Labels: true}, `standard input: classes are told from one target column, 0 are named`},
@@ -103,6 +105,19 @@ func TestClassFaults(t *testing.T) {
 	} {
 		_, err := dataset.Learn(read(t, c.text), c.rules)
 		wantFault(t, err, c.want)
+	}
+	// Enough rows for each, or somebody who knows.
+	for _, c := range []struct {
+		text  string
+		rules dataset.Rules
+	}{
+		{"x,y\n" + strings.Repeat(many.String(), 10), labels},
+		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", "a"), 2), labels},
+		{"x,y\n" + many.String(), dataset.Rules{Targets: []string{"y"}, Labels: true, AnyLabels: true}},
+	} {
+		if n := len(learn(t, read(t, c.text), c.rules).Classes()); n != 50 {
+			t.Errorf("%d classes, want 50", n)
+		}
 	}
 	numbered := learn(t, read(t, "x,y\n1,0\n2,1\n"), labels)
 	texts := learn(t, read(t, "x,y\n1,ham\n2,spam\n"), labels)

@@ -310,7 +310,7 @@ func (l *learner) encoder() (*Encoder, error) {
 		if l.label == nil {
 			return nil, l.noTarget()
 		}
-		labels, err := l.label.labels(t, l.rows)
+		labels, err := l.label.labels(t, l.rows, l.rules.AnyLabels)
 		if err != nil {
 			return nil, err
 		}

@@ -220,7 +220,7 @@ func allTexts(t *dataset.Table, name string) bool {
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return dataset.Rules{
-		Targets: f.targets, Labels: task == learners.Classification,
+		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
 	}
 }

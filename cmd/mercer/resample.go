@@ -162,7 +162,9 @@ func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, e
 		return rowsAt(r.x, train), rowsAt(r.y, train), rowsAt(r.x, test), rowsAt(r.y, test), nil
 	}
 	t := r.all.Select(train)
-	enc, err := dataset.Learn(t, r.f.rules(r.task))
+	rules := r.f.rules(r.task)
+	rules.AnyLabels = true // of the whole table they were not too many
+	enc, err := dataset.Learn(t, rules)
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}

@@ -189,7 +189,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		return err
 	}
 	enc, err := dataset.Learn(train, dataset.Rules{
-		Targets: f.targets, Labels: task == learners.Classification,
+		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
 	})
 	if err != nil {
