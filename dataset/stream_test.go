@@ -585,3 +585,48 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// TestTables puts the tables of a file together again.
+func TestTables(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("a,b,c\n")
+	const rows = 120000
+	for i := range rows {
+		fmt.Fprintf(&text, "%d,%s,%v\n", i, []string{"x", "y", ""}[i%3], float64(i)/7)
+	}
+	path := filepath.Join(t.TempDir(), "t.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := dataset.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, tables := 0, 0
+	err = s.Tables(t.Context(), func(part *dataset.Table) error {
+		a, err := part.Numbers("a")
+		if err != nil {
+			return err
+		}
+		b, err := part.Texts("b")
+		if err != nil {
+			return err
+		}
+		for i := range a {
+			if want := []string{"x", "y", ""}[seen%3]; a[i] != float64(seen) || b[i] != want {
+				t.Fatalf("row %d is %v, %q", seen, a[i], b[i])
+			}
+			seen++
+		}
+		tables++
+		return nil
+	})
+	if err != nil || seen != rows || tables < 2 {
+		t.Errorf("%d rows in %d tables, error %v; want %d rows in several", seen, tables, err, rows)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = s.Tables(ctx, func(*dataset.Table) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+package dataset
+
+import (
+	"context"
+	"io"
+)
+
+// Tables reads the file once and calls use with its rows in order, as tables of
+// some rows each: about 1 MiB of text, 4 MiB of numbers, or a group of rows. It
+// is for programs that put what they learn together by themselves; what a column
+// is made of may differ from one table to the next. A file without rows gives no
+// call.
+//
+// It returns the first fault of the file, the first error of use, or the cause of
+// ctx.
+func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
+	p, err := s.begin(0)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for {
+		if ctx.Err() != nil {
+			return stopped(ctx)
+		}
+		part, err := p.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t, err := part.table()
+		if err != nil {
+			return err
+		}
+		if t.rows == 0 {
+			continue
+		}
+		for _, c := range t.columns {
+			c.finish()
+		}
+		if err := use(t); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
+// samples were made elsewhere, such as on many machines:
+//
+//	(G + λS) β = z,  G = ΦᵀWΦ,  z = ΦᵀWy
+//
+// those that SolveNystrom (S = k(c, c)), SolveFourier (S = I) and the method
+// Primal (Φ = X, S = I) make for themselves; with an intercept Φ and y are
+// centred by their weighted means. λ is unscaled.
+type Equations struct {
+	Gram    backend.Host[float64] // G, M×M; its lower triangle is read
+	Right   backend.Host[float64] // z, M×t
+	Penalty backend.Host[float64] // S, M×M, its lower triangle; without rows it is I
+	Lambda  float64               // ≥ 0
+}
+
+// EquationsResult is what solves Equations.
+type EquationsResult struct {
+	Beta     backend.Host[float64] // M×t
+	Residual float64               // the largest over the outputs of ‖z − (G + λS)β‖ / ‖z‖
+	Jitter   float64               // added to the diagonal of the factor; the solution has none of it
+	Iters    int                   // steps of refinement
+	Notes    []string              // what else a user may want to know
+}
+
+// equationSteps bounds the steps of refinement. Each takes O(M²), and a step that
+// does not halve the residual is the last.
+const equationSteps = 20
+
+// SolveEquations solves e on dev by the Cholesky factor of G + λS and steps of
+// refinement with the residual in float64: O(M³), and 2M² + 3Mt numbers. Of par
+// it looks at Memory and Tol.
+//
+// As for Normal, what is added to the diagonal of a factor that is singular to
+// working precision is no more than its rounding, 4ε of the trace, or 1000 times
+// that where it fails yet, and is refined away again. Errors are those of
+// SolveNystrom; e is not modified.
+func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par StreamParams) (*EquationsResult, error) {
+	if err := e.check(ctx, dev, par); err != nil {
+		return nil, err
+	}
+	m, t := e.Right.Rows, e.Right.Cols
+	b := dev.F64().With(ctx, nil)
+	mem := newMemory(dev, b)
+	defer mem.freeAll()
+	h, err := mem.new(m, m)
+	if err != nil {
+		return nil, failEquations(err)
+	}
+	l, err := mem.new(m, m)
+	if err != nil {
+		return nil, failEquations(err)
+	}
+	if err := b.Upload(h, e.sum()); err != nil {
+		return nil, failEquations(err)
+	}
+	res := &EquationsResult{Beta: backend.NewHost[float64](m, t)}
+	if err := e.factor(b, h, l, res); err != nil {
+		return nil, failEquations(err)
+	}
+	if err := e.refine(b, mem, h, factored{b, l}, res); err != nil {
+		return nil, failEquations(err)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, failEquations(err)
+	}
+	if tol, _ := par.limits(); !(res.Residual <= tol) {
+		return res, &ConvergenceError{Method: Normal, Residual: res.Residual, Tol: tol, Iters: res.Iters, Reason: "rounding keeps it there",
+			Result: &Result{Method: Normal, Coef: res.Beta, Residual: res.Residual, Jitter: res.Jitter, Iters: res.Iters}}
+	}
+	return res, nil
+}
+
+func failEquations(err error) error { return fmt.Errorf("solvers: normal equations: %w", err) }
+
+func (e Equations) check(ctx context.Context, dev backend.Device, par StreamParams) error {
+	if dev == nil {
+		return errors.New("solvers: no device was given")
+	}
+	if err := par.check(); err != nil {
+		return err
+	}
+	if !(e.Lambda >= 0) || math.IsInf(e.Lambda, 1) {
+		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", e.Lambda)
+	}
+	m := e.Gram.Rows
+	if m <= 0 || e.Right.Cols <= 0 || e.Gram.Cols != m || e.Right.Rows != m || e.Penalty.Rows != 0 && (e.Penalty.Rows != m || e.Penalty.Cols != m) {
+		return failEquations(fmt.Errorf("G is %d×%d, z %d×%d and S %d×%d: they must be M×M, M×t and M×M", e.Gram.Rows, e.Gram.Cols, e.Right.Rows, e.Right.Cols, e.Penalty.Rows, e.Penalty.Cols))
+	}
+	for _, a := range []struct {
+		name string
+		h    backend.Host[float64]
+	}{{"G", e.Gram}, {"z", e.Right}, {"S", e.Penalty}} {
+		if h := a.h; h.Rows > 0 && (h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols) {
+			return failEquations(fmt.Errorf("%s: %d×%d with stride %d does not fit %d elements", a.name, h.Rows, h.Cols, h.Stride, len(h.Data)))
+		}
+	}
+	if err := checkFinite(ctx, "z", e.Right); err != nil {
+		return err
+	}
+	for i := range m {
+		for j, v := range e.Gram.Row(i)[:i+1] {
+			if v-v != 0 {
+				return failEquations(fmt.Errorf("G is %v at row %d, column %d: values overflow: scale the features and targets down", v, i+1, j+1))
+			}
+		}
+	}
+	need := bytes(sum(elements(m, 2*m), elements(3*m, e.Right.Cols)))
+	now, _ := dev.InUse()
+	available := max(dev.Info().Memory-now, 0)
+	if par.Memory > 0 {
+		available = min(available, par.Memory)
+	}
+	if need > available {
+		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or allow more memory"}
+	}
+	return nil
+}
+
+// sum returns G + λS, its lower triangle.
+func (e Equations) sum() backend.Host[float64] {
+	m := e.Gram.Rows
+	h := backend.NewHost[float64](m, m)
+	for i := range m {
+		row := h.Row(i)
+		copy(row[:i+1], e.Gram.Row(i))
+		if e.Penalty.Rows == 0 {
+			row[i] += e.Lambda
+			continue
+		}
+		for j, v := range e.Penalty.Row(i)[:i+1] {
+			row[j] += e.Lambda * v
+		}
+	}
+	return h
+}
+
+// factor sets l to the Cholesky factor of h, with some more on the diagonal.
+func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float64], res *EquationsResult) error {
+	before, err := diagonal(b, h)
+	if err != nil {
+		return err
+	}
+	trace := 0.0
+	for _, v := range before {
+		trace += v
+	}
+	const tries = 3
+	res.Jitter = 4 * epsilon * trace
+	for try := 1; ; try++ {
+		copyMatrix(b, l, h)
+		b.AddDiag([]float64{res.Jitter}, l)
+		err := b.Potrf(backend.Lower, l)
+		var pivot *backend.PivotError
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &pivot):
+			return err
+		case pivot.Value-pivot.Value != 0:
+			return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+		case try == tries:
+			return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise lambda or use fewer functions", pivot.Index+1, pivot.Value)
+		}
+		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", pivot.Index+1, res.Jitter))
+		res.Jitter *= 1000
+	}
+}
+
+// refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
+// residual falls by half.
+func (e Equations) refine(b backend.Backend[float64], mem *memory, h backend.Matrix[float64], l factored, res *EquationsResult) error {
+	m, t := e.Right.Rows, e.Right.Cols
+	var beta, r, step backend.Matrix[float64]
+	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {
+		var err error
+		if *to, err = mem.new(m, t); err != nil {
+			return err
+		}
+	}
+	size := make([]float64, t)
+	for j := range size {
+		size[j] = norm(m, func(i int) float64 { return e.Right.Row(i)[j] })
+	}
+	left := backend.NewHost[float64](m, t)
+	if err := b.Upload(r, e.Right); err != nil {
+		return err
+	}
+	ones := repeated(1, t)
+	for try := range equationSteps {
+		if err := l.apply(step, r); err != nil {
+			return err
+		}
+		b.ColAxpy(ones, step, beta)
+		if err := b.Upload(r, e.Right); err != nil {
+			return err
+		}
+		b.Symm(backend.Lower, -1, h, beta, 1, r)
+		if err := b.Download(left, r); err != nil {
+			return err
+		}
+		worst := 0.0
+		for j := range size {
+			worst = larger(worst, ratio(norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
+		}
+		if worst-worst != 0 {
+			return errors.New("the solution is not finite: scale the features and targets down or raise lambda")
+		}
+		if try > 0 && !(worst < res.Residual) {
+			return nil
+		}
+		enough := try > 0 && !(worst < 0.5*res.Residual)
+		res.Residual, res.Iters = worst, try+1
+		if err := b.Download(res.Beta, beta); err != nil {
+			return err
+		}
+		if enough || worst == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Basis returns the random features of p for d features of a sample: the
+// frequencies ω, M/2×d, that SolveFourier draws from Kernel, Orthogonal and Seed,
+// and the scale of the basis
+//
+//	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
+//
+// FourierResult.Beta has been multiplied by the scale. Count must be given.
+func (p FourierProblem) Basis(ctx context.Context, d int) (omega backend.Host[float64], scale float64, err error) {
+	switch {
+	case p.Kernel == nil:
+		return omega, 0, errors.New("solvers: the kernel is missing")
+	case p.Count <= 0 || d <= 0:
+		return omega, 0, fmt.Errorf("solvers: the numbers of random features and of features must be ≥ 1, got %d and %d", p.Count, d)
+	}
+	if err := p.Kernel.Check(d); err != nil {
+		return omega, 0, fmt.Errorf("solvers: %w", err)
+	}
+	if s, err := spectralOf(p.Kernel, d); err != nil {
+		return omega, 0, err
+	} else if p.Orthogonal && !s.isotropic {
+		return omega, 0, fmt.Errorf("solvers: the frequencies of the kernel %v have no orthogonal directions", p.Kernel)
+	}
+	f, err := p.basis(ctx, p.Count, d)
+	if err != nil {
+		return omega, 0, fmt.Errorf("solvers: %w", err)
+	}
+	return f.omega, f.scale, nil
+}
