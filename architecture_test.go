@@ -42,6 +42,7 @@ var layers = []layer{
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
+	{folder: "adjoint", ours: []string{"backend", "kernels"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile"}},
 	// klauspost/compress unpacks the pages of Parquet files.
 	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},

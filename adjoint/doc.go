@@ -1,0 +1,24 @@
+// Package adjoint differentiates kernel machines in reverse: given the gradient
+// of a loss by what a Gram matrix, a solve or a kernel ridge regression returns,
+// it computes the gradient by what went in: the points, the targets, λ and the
+// kernel's parameters. It is what an automatic differentiation system calls at
+// these three nodes; package gorgonia is such a caller.
+//
+//	Gram, GramGradient            K = k(X, Z)
+//	Factor, Solve, SolveGradient  α = (K + λI)⁻¹y for any symmetric K
+//	Ridge                         f = k(Z, X)(k(X, X) + λI)⁻¹y, one factor for both directions
+//
+// The solves are differentiated implicitly: from (K + λI)α = y follow, with
+// ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ,
+//
+//	∂loss/∂y = u   ∂loss/∂K = −uαᵀ, made symmetric   ∂loss/∂λ = −Σ u∘α
+//
+// (Giles 2008, Collected matrix derivative results for forward and reverse mode
+// algorithmic differentiation, section 2.2.3): backwards costs two triangular
+// solves, no second factorisation, and no derivative of the algorithm's steps.
+// Points and parameters follow by ∂K: see GramGradient.
+//
+// Matrices are in the memory of the caller and are not changed. On a device whose
+// memory is Go memory nothing is copied. What the functions return belongs to the
+// caller.
+package adjoint

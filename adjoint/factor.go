@@ -1,0 +1,139 @@
+package adjoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, zeros above its
+// diagonal: n³/3 operations. Of the symmetric n×n matrix K the lower triangle is
+// read. dst may be K itself. A matrix that is not positive definite is an error
+// that matches backend.ErrNotPosDef; a larger λ helps.
+func Factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
+	return named("factor", factor(ctx, dev, k, lambda, dst))
+}
+
+func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
+	if err := checkMatrix("k", k); err != nil {
+		return err
+	}
+	if k.Rows != k.Cols || dst.Rows != k.Rows || dst.Cols != k.Rows {
+		return fmt.Errorf("k is %d×%d and dst %d×%d: both must be square, and as large as each other", k.Rows, k.Cols, dst.Rows, dst.Cols)
+	}
+	if err := checkLambda(lambda); err != nil {
+		return err
+	}
+	w, err := newWork(ctx, dev)
+	if err != nil {
+		return err
+	}
+	defer w.free()
+	for i := range k.Rows {
+		row := dst.Row(i)
+		copy(row[:i+1], k.Row(i)[:i+1])
+		clear(row[i+1:])
+	}
+	out, err := w.buffer(dst)
+	if err != nil {
+		return err
+	}
+	if err := out.up(); err != nil {
+		return err
+	}
+	w.b.AddDiag([]float64{lambda}, out.m)
+	if err := w.b.Potrf(backend.Lower, out.m); err != nil {
+		return explain(err, lambda)
+	}
+	return out.down()
+}
+
+// explain tells what helps against a matrix that is not positive definite.
+func explain(err error, lambda float64) error {
+	if errors.Is(err, backend.ErrNotPosDef) {
+		return fmt.Errorf("K + λI is not positive definite for lambda = %v: raise lambda, or give a kernel that is: %w", lambda, err)
+	}
+	return err
+}
+
+// Solve sets dst to (LLᵀ)⁻¹y for an n×n lower triangular L and n×t right-hand
+// sides: 2n²t operations. dst may be y itself.
+func Solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
+	return named("solve", solve(ctx, dev, l, y, dst))
+}
+
+func solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
+	if err := checkRows("y", y, l.Rows, "the factor"); err != nil {
+		return err
+	}
+	if l.Rows != l.Cols || dst.Rows != y.Rows || dst.Cols != y.Cols {
+		return fmt.Errorf("the factor is %d×%d, y %d×%d and dst %d×%d: they do not fit", l.Rows, l.Cols, y.Rows, y.Cols, dst.Rows, dst.Cols)
+	}
+	w, err := newWork(ctx, dev)
+	if err != nil {
+		return err
+	}
+	defer w.free()
+	ml, err := w.place(l)
+	if err != nil {
+		return err
+	}
+	return w.solve(ml, y, dst)
+}
+
+// solve is Solve with the factor on the device.
+func (w *work) solve(l matrix, y, dst host) error {
+	for i := range y.Rows {
+		copy(dst.Row(i), y.Row(i))
+	}
+	out, err := w.buffer(dst)
+	if err != nil {
+		return err
+	}
+	if err := out.up(); err != nil {
+		return err
+	}
+	w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, out.m)
+	w.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, out.m)
+	return out.down()
+}
+
+// SolveGradient returns the gradients of a loss by K and by λ, given α =
+// (K + λI)⁻¹y and u = (K + λI)⁻¹∂loss/∂α, both n×t; u itself is the gradient by
+// y. That by K is −½(uαᵀ + αuᵀ), the one for K that stays symmetric.
+func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
+	if err := checkRows("u", u, alpha.Rows, "alpha"); err != nil {
+		return host{}, 0, named("gradient of a solve", err)
+	}
+	if u.Cols != alpha.Cols {
+		return host{}, 0, named("gradient of a solve", fmt.Errorf("u has %d columns, alpha has %d", u.Cols, alpha.Cols))
+	}
+	n := alpha.Rows
+	byK = backend.NewHost[float64](n, n)
+	parallel(n, func(first, last int) {
+		for i := first; i < last; i++ {
+			row, ui, ai := byK.Row(i), u.Row(i), alpha.Row(i)
+			for j := range row {
+				uj, aj := u.Row(j), alpha.Row(j)
+				for t, v := range ui {
+					row[j] -= (v*aj[t] + ai[t]*uj[t]) / 2
+				}
+			}
+		}
+	})
+	return byK, lambdaGradient(alpha, u), nil
+}
+
+// lambdaGradient is −Σ u∘α.
+func lambdaGradient(alpha, u host) float64 {
+	sum := 0.0
+	for i := range u.Rows {
+		a := alpha.Row(i)
+		for t, v := range u.Row(i) {
+			sum -= v * a[t]
+		}
+	}
+	return sum
+}

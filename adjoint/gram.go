@@ -1,0 +1,229 @@
+package adjoint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. A z without
+// rows is x: dst is then symmetric, with distances of exactly 0 on its diagonal.
+func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
+	return named("gram", gram(ctx, dev, k, x, z, dst))
+}
+
+func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
+	symmetric := z.Rows == 0
+	if symmetric {
+		z = x
+	}
+	if err := checkPoints(k, "x", x, x.Cols); err != nil {
+		return err
+	}
+	if err := checkPoints(k, "z", z, x.Cols); err != nil {
+		return err
+	}
+	if dst.Rows != x.Rows || dst.Cols != z.Rows {
+		return fmt.Errorf("dst is %d×%d, k(X, Z) is %d×%d", dst.Rows, dst.Cols, x.Rows, z.Rows)
+	}
+	w, err := newWork(ctx, dev)
+	if err != nil {
+		return err
+	}
+	defer w.free()
+	out, err := w.buffer(dst)
+	if err != nil {
+		return err
+	}
+	mx, err := w.place(x)
+	if err != nil {
+		return err
+	}
+	mz := mx
+	if !symmetric {
+		if mz, err = w.place(z); err != nil {
+			return err
+		}
+	}
+	w.b.Gram(out.m, k, mx, mz)
+	if err := out.down(); err != nil {
+		return err
+	}
+	if symmetric {
+		mirror(dst)
+	}
+	return nil
+}
+
+// mirror copies the lower triangle to the upper one, in tiles that stay in cache.
+func mirror(h host) {
+	const tile = 64
+	for i := 0; i < h.Rows; i += tile {
+		for j := 0; j <= i; j += tile {
+			for r := i; r < min(i+tile, h.Rows); r++ {
+				row := h.Row(r)
+				for c := j; c < min(j+tile, r); c++ {
+					h.Data[c*h.Stride+r] = row[c]
+				}
+			}
+		}
+	}
+}
+
+// Weights is the gradient of a loss by a Gram matrix, n×m: Dense as it stands,
+// or U Vᵀ, with U n×t and V m×t, which is never stored as a whole.
+type Weights struct {
+	Dense host
+	U, V  host
+}
+
+// Want says which gradients are wanted; others are not computed.
+type Want uint8
+
+const (
+	WantX     Want = 1 << iota // by the rows of X
+	WantZ                      // by the rows of Z
+	WantTheta                  // by the kernel's parameters
+)
+
+// Gradients are those of GramGradient; what was not wanted is empty.
+type Gradients struct {
+	X, Z host
+	// Theta is by the parameters of kernels.Params, by ln θ where Log is set.
+	Theta []float64
+}
+
+// GramGradient returns the gradients of a loss by the points and the kernel's
+// parameters, given its gradient W by K = k(X, Z):
+//
+//	∂loss/∂x_i = Σ_j W_ij ∂k(x_i, z_j)/∂x_i   ∂loss/∂θ = Σ_ij W_ij ∂k(x_i, z_j)/∂θ
+//
+// A z without rows is x, and X's gradient is then that by both places in which
+// its rows stand; W need not be symmetric. At corners of a kernel the subgradient
+// 0 is taken, as in kernels.EvalGrad.
+//
+// It works in blocks of rows. For each statistic s of the kernel's program the
+// device evaluates ∂k/∂s, a kernel of its own; for xᵀz and ‖x−z‖² two products
+// with the points follow, 4nmd operations, and for other statistics the sum
+// over features on the processor. Where the device's memory is not Go memory,
+// two numbers for each pair and statistic are copied.
+func GramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z host, w Weights, want Want) (*Gradients, error) {
+	g, err := gramGradient(ctx, dev, k, x, z, w, want)
+	return g, named("gradient of a gram matrix", err)
+}
+
+func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z host, weights Weights, want Want) (*Gradients, error) {
+	symmetric := z.Rows == 0
+	if symmetric {
+		z = x
+	}
+	if err := checkPoints(k, "x", x, x.Cols); err != nil {
+		return nil, err
+	}
+	if err := checkPoints(k, "z", z, x.Cols); err != nil {
+		return nil, err
+	}
+	if err := weights.check(x.Rows, z.Rows); err != nil {
+		return nil, err
+	}
+	if want&(WantX|WantZ) != 0 {
+		if err := kernels.CheckGrad(k, x.Cols); err != nil {
+			return nil, err
+		}
+	}
+	w, err := newWork(ctx, dev)
+	if err != nil {
+		return nil, err
+	}
+	defer w.free()
+	s := &gramSums{work: w, k: k, x: x, z: z, weights: weights, want: want}
+	if symmetric && want&WantX != 0 {
+		s.want |= WantZ
+	}
+	// Two blocks at least: a block against all of the same points would be taken
+	// for a symmetric matrix, of which the backend makes the lower triangle.
+	s.block = min(max(blockElements/z.Rows, 16), x.Rows)
+	if x.Rows == z.Rows && s.block == x.Rows {
+		s.block = (x.Rows + 1) / 2
+	}
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	for first := 0; first < x.Rows; first += s.block {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := s.add(first, min(s.block, x.Rows-first)); err != nil {
+			return nil, err
+		}
+	}
+	g := &Gradients{Theta: s.theta}
+	gx, gz, err := s.finish()
+	if err != nil {
+		return nil, err
+	}
+	if want&WantX != 0 {
+		if symmetric {
+			for i, v := range gz.Data {
+				gx.Data[i] += v
+			}
+		}
+		g.X = gx
+	}
+	if want&WantZ != 0 && !symmetric {
+		g.Z = gz
+	}
+	return g, nil
+}
+
+// blockElements is how many pairs a block has: 16 MB of weights, and as much of
+// slopes.
+const blockElements = 1 << 21
+
+func (w Weights) check(n, m int) error {
+	switch {
+	case w.Dense.Rows > 0:
+		if err := checkMatrix("the weights", w.Dense); err != nil {
+			return err
+		}
+		if w.Dense.Rows != n || w.Dense.Cols != m {
+			return fmt.Errorf("the weights are %d×%d, k(X, Z) is %d×%d", w.Dense.Rows, w.Dense.Cols, n, m)
+		}
+		return nil
+	case w.U.Cols != w.V.Cols:
+		return fmt.Errorf("u has %d columns, v has %d", w.U.Cols, w.V.Cols)
+	}
+	if err := checkRows("u", w.U, n, "x"); err != nil {
+		return err
+	}
+	return checkRows("v", w.V, m, "z")
+}
+
+// productStat tells whether the sums of a statistic are matrix products.
+func productStat(k kernels.Kernel, s kernels.Stat) bool {
+	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.Slope{Of: k}).Bounded()
+}
+
+// centred returns x and z less the mean of z, copies: products of what is far
+// from the origin cancel.
+func centred(x, z host) (cx, cz host) {
+	mean := make([]float64, z.Cols)
+	for i := range z.Rows {
+		for p, v := range z.Row(i) {
+			mean[p] += v / float64(z.Rows)
+		}
+	}
+	less := func(h host) host {
+		c := backend.NewHost[float64](h.Rows, h.Cols)
+		for i := range h.Rows {
+			row := c.Row(i)
+			for p, v := range h.Row(i) {
+				row[p] = v - mean[p]
+			}
+		}
+		return c
+	}
+	return less(x), less(z)
+}

@@ -1,0 +1,162 @@
+package adjoint
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Host and matrix are what everything here is about.
+type (
+	host   = backend.Host[float64]
+	matrix = backend.Matrix[float64]
+	queue  = backend.Backend[float64]
+)
+
+// work is one call: the queue under its context, and what is to be freed.
+type work struct {
+	b     queue
+	taken []matrix
+}
+
+func newWork(ctx context.Context, dev backend.Device) (*work, error) {
+	if dev == nil {
+		return nil, fmt.Errorf("no device was given")
+	}
+	return &work{b: dev.F64().With(ctx, nil)}, nil
+}
+
+func (w *work) free() {
+	for _, m := range w.taken {
+		m.Free()
+	}
+}
+
+func (w *work) keep(m matrix, err error) (matrix, error) {
+	if err == nil {
+		w.taken = append(w.taken, m)
+	}
+	return m, err
+}
+
+// place is h on the device, for reading; new is zeros there.
+func (w *work) place(h host) (matrix, error)       { return w.keep(backend.Place(w.b, h)) }
+func (w *work) new(rows, cols int) (matrix, error) { return w.keep(w.b.New(rows, cols)) }
+
+// A buffer is a matrix that both sides work on: one memory where the device's is
+// Go memory, two elsewhere.
+type buffer struct {
+	w    *work
+	host host
+	m    matrix
+	one  bool
+}
+
+func (w *work) buffer(h host) (buffer, error) {
+	if wrap, ok := w.b.(backend.Wrapper[float64]); ok {
+		m, err := w.keep(wrap.Wrap(h), nil)
+		return buffer{w, h, m, true}, err
+	}
+	m, err := w.new(h.Rows, h.Cols)
+	return buffer{w, h, m, false}, err
+}
+
+// view is the rows from first on.
+func (f buffer) view(first, rows int) buffer {
+	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.one}
+}
+
+// down waits until the host sees what the device has queued; up is the way back.
+func (f buffer) down() error {
+	if f.one {
+		return f.w.b.Sync()
+	}
+	return f.w.b.Download(f.host, f.m)
+}
+
+func (f buffer) up() error {
+	if f.one {
+		return nil
+	}
+	return f.w.b.Upload(f.m, f.host)
+}
+
+// checkMatrix refuses what is not well formed, and NaN and Inf.
+func checkMatrix(name string, h host) error {
+	if h.Rows < 1 || h.Cols < 1 {
+		return fmt.Errorf("%s is empty: %d rows, %d columns", name, h.Rows, h.Cols)
+	}
+	if h.Stride < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 || len(h.Data) < h.Cols {
+		return fmt.Errorf("%s: a %d×%d matrix with stride %d does not fit in %d elements", name, h.Rows, h.Cols, h.Stride, len(h.Data))
+	}
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			if v-v != 0 {
+				return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, v)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPoints is checkMatrix, the number of features and the kernel's rules.
+func checkPoints(k kernels.Kernel, name string, x host, d int) error {
+	if err := checkMatrix(name, x); err != nil {
+		return err
+	}
+	if x.Cols != d {
+		return fmt.Errorf("%s has %d features, x has %d", name, x.Cols, d)
+	}
+	if k == nil {
+		return fmt.Errorf("the kernel is nil")
+	}
+	if err := k.Check(d); err != nil {
+		return err
+	}
+	return backend.CheckPoints(k, name, x)
+}
+
+func checkRows(name string, h host, rows int, of string) error {
+	if err := checkMatrix(name, h); err != nil {
+		return err
+	}
+	if h.Rows != rows {
+		return fmt.Errorf("%s has %d rows, %s has %d", name, h.Rows, of, rows)
+	}
+	return nil
+}
+
+func checkLambda(lambda float64) error {
+	if !(lambda >= 0) || math.IsInf(lambda, 1) {
+		return fmt.Errorf("lambda must be a finite number ≥ 0, got %v", lambda)
+	}
+	return nil
+}
+
+// named is an error of a function of this package.
+func named(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("adjoint: %s: %w", what, err)
+}
+
+// parallel calls f for parts of 0 … n−1 at once. What f computes for one index
+// must not depend on how they are parted.
+func parallel(n int, f func(first, last int)) {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	if workers <= 1 {
+		f(0, n)
+		return
+	}
+	var wg sync.WaitGroup
+	for k := range workers {
+		wg.Go(func() { f(k*n/workers, (k+1)*n/workers) })
+	}
+	wg.Wait()
+}

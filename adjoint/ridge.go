@@ -1,0 +1,210 @@
+package adjoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, that
+// is differentiated with the factor it was fitted with. K and its factor stay on
+// the device; only what is as large as X, y and Z crosses.
+//
+// Its methods may be called from several goroutines, except Close. X must not
+// change before Close.
+type Ridge struct {
+	dev    backend.Device
+	kernel kernels.Kernel
+	x      host
+	alpha  host
+	l      matrix
+}
+
+// NewRidge fits n×t targets y to the n×d points x: a Gram matrix and n³/3
+// operations, 8n² bytes of the device until Close.
+func NewRidge(ctx context.Context, dev backend.Device, k kernels.Kernel, x, y host, lambda float64) (*Ridge, error) {
+	r := &Ridge{dev: dev, kernel: k, x: x}
+	if err := r.fit(ctx, y, lambda); err != nil {
+		r.Close()
+		return nil, named("kernel ridge", err)
+	}
+	return r, nil
+}
+
+func (r *Ridge) fit(ctx context.Context, y host, lambda float64) error {
+	if err := checkPoints(r.kernel, "x", r.x, r.x.Cols); err != nil {
+		return err
+	}
+	if err := checkRows("y", y, r.x.Rows, "x"); err != nil {
+		return err
+	}
+	if err := checkLambda(lambda); err != nil {
+		return err
+	}
+	w, err := newWork(ctx, r.dev)
+	if err != nil {
+		return err
+	}
+	defer w.free()
+	x, err := w.place(r.x)
+	if err != nil {
+		return err
+	}
+	if r.l, err = w.b.New(r.x.Rows, r.x.Rows); err != nil {
+		return err
+	}
+	w.b.Gram(r.l, r.kernel, x, x)
+	w.b.AddDiag([]float64{lambda}, r.l)
+	if err := w.b.Potrf(backend.Lower, r.l); err != nil {
+		return explain(err, lambda)
+	}
+	r.alpha = backend.NewHost[float64](y.Rows, y.Cols)
+	return w.solve(r.l, y, r.alpha)
+}
+
+// Close gives the factor's memory back.
+func (r *Ridge) Close() {
+	if r.l != nil {
+		r.l.Free()
+		r.l = nil
+	}
+}
+
+// Alpha returns α, n×t, which is not to be changed.
+func (r *Ridge) Alpha() backend.Host[float64] { return r.alpha }
+
+// Predict sets dst, m×t, to k(Z, X)α for the m×d points z. A z without rows is
+// X.
+func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
+	if z.Rows == 0 {
+		z = r.x
+	}
+	err := checkPoints(r.kernel, "z", z, r.x.Cols)
+	if err == nil && (dst.Rows != z.Rows || dst.Cols != r.alpha.Cols) {
+		err = fmt.Errorf("dst is %d×%d, the predictions are %d×%d", dst.Rows, dst.Cols, z.Rows, r.alpha.Cols)
+	}
+	if err == nil {
+		err = r.product(ctx, z, r.x, r.alpha, dst)
+	}
+	return named("kernel ridge: predict", err)
+}
+
+// product is dst ← k(A, B)V.
+func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
+	w, err := newWork(ctx, r.dev)
+	if err != nil {
+		return err
+	}
+	defer w.free()
+	var m [3]matrix
+	for i, h := range []host{a, b, v} {
+		if m[i], err = w.place(h); err != nil {
+			return err
+		}
+	}
+	out, err := w.buffer(dst)
+	if err != nil {
+		return err
+	}
+	w.b.GramMul(out.m, r.kernel, m[0], m[1], m[2])
+	return out.down()
+}
+
+// RidgeGradients are the gradients of a loss by all that a prediction was made
+// of. X, n×d, Y, n×t, and Z, m×d, are as large as what they belong to; where z is
+// X, Z has no rows and X is for both its uses. What was not wanted is empty.
+type RidgeGradients struct {
+	X, Y, Z host
+	Lambda  float64
+	Theta   []float64 // as in Gradients
+}
+
+// Gradient returns the gradients of a loss, given its gradient by f(Z), m×t. By
+// y and λ there always is one; WantX, WantZ and WantTheta ask for the others.
+//
+// With u = (K + λI)⁻¹k(X, Z)f̄ the weights of the two Gram matrices are −uαᵀ and
+// f̄αᵀ, of t columns each.
+func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
+	g, err := r.gradient(ctx, z, byF, want)
+	return g, named("kernel ridge: gradient", err)
+}
+
+func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
+	if r.l == nil {
+		return nil, errors.New("it has been closed")
+	}
+	own := z.Rows == 0
+	points := z
+	if own {
+		points = r.x
+	}
+	if err := checkPoints(r.kernel, "z", points, r.x.Cols); err != nil {
+		return nil, err
+	}
+	if err := checkRows("the gradient by f", byF, points.Rows, "z"); err != nil {
+		return nil, err
+	}
+	if byF.Cols != r.alpha.Cols {
+		return nil, fmt.Errorf("the gradient by f has %d columns, f has %d", byF.Cols, r.alpha.Cols)
+	}
+	u := backend.NewHost[float64](r.x.Rows, byF.Cols)
+	if err := r.product(ctx, r.x, points, byF, u); err != nil {
+		return nil, err
+	}
+	w, err := newWork(ctx, r.dev)
+	if err != nil {
+		return nil, err
+	}
+	defer w.free()
+	if err := w.solve(r.l, u, u); err != nil {
+		return nil, err
+	}
+	g := &RidgeGradients{Y: u, Lambda: lambdaGradient(r.alpha, u)}
+	inner := backend.NewHost[float64](u.Rows, u.Cols) // of k(X, X)
+	for i, v := range u.Data {
+		inner.Data[i] = -v
+	}
+	if own {
+		for i := range inner.Rows {
+			row := inner.Row(i)
+			for t, v := range byF.Row(i) {
+				row[t] += v
+			}
+		}
+	}
+	if want&(WantX|WantTheta) != 0 {
+		k, err := gramGradient(ctx, r.dev, r.kernel, r.x, host{}, Weights{U: inner, V: r.alpha}, want&^WantZ)
+		if err != nil {
+			return nil, err
+		}
+		g.X, g.Theta = k.X, k.Theta
+	}
+	if own || want == 0 {
+		return g, nil
+	}
+	// k(Z, X): X stands in the second place.
+	swapped := want & WantTheta
+	if want&WantX != 0 {
+		swapped |= WantZ
+	}
+	if want&WantZ != 0 {
+		swapped |= WantX
+	}
+	k, err := gramGradient(ctx, r.dev, r.kernel, z, r.x, Weights{U: byF, V: r.alpha}, swapped)
+	if err != nil {
+		return nil, err
+	}
+	g.Z = k.X
+	if want&WantX != 0 {
+		for i, v := range k.Z.Data {
+			g.X.Data[i] += v
+		}
+	}
+	for i, v := range k.Theta {
+		g.Theta[i] += v
+	}
+	return g, nil
+}

@@ -1,0 +1,298 @@
+package adjoint
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// gramSums adds up the gradients of one call, block by block.
+type gramSums struct {
+	*work
+	k       kernels.Kernel
+	x, z    host
+	weights Weights
+	want    Want
+	block   int
+
+	mx, mz        matrix
+	dense, values buffer // the weights, where they are given; slopes, or derivatives
+	u, v, product matrix // or their factors, and U Vᵀ of a block
+	weightRows    host   // of a block, on the host
+	derivatives   []kernels.Kernel
+	theta         []float64
+	columns       []float64
+	stats         []*statSums
+}
+
+// statSums are the sums over pairs of W∘∂k/∂s for one statistic s.
+type statSums struct {
+	stat       kernels.Stat
+	slope      kernels.Slope
+	product    bool
+	px, pz     host   // the points of the products: centred for ‖x−z‖²
+	mpx, mpz   matrix // on the device
+	byX, byZ   buffer // products with the points, (W∘S)Z and (W∘S)ᵀX
+	rows       []float64
+	cols       []float64
+	outX, outZ host // sums over features, where there are no products
+}
+
+func (s *gramSums) prepare() (err error) {
+	if s.mx, err = s.place(s.x); err != nil {
+		return err
+	}
+	if s.mz, err = s.place(s.z); err != nil {
+		return err
+	}
+	if s.values, err = s.buffer(backend.NewHost[float64](s.block, s.z.Rows)); err != nil {
+		return err
+	}
+	if d := s.weights.Dense; d.Rows > 0 {
+		if _, ok := s.b.(backend.Wrapper[float64]); ok {
+			s.dense, err = s.buffer(d) // read only
+		} else if s.product, err = s.new(s.block, s.z.Rows); err == nil {
+			s.weightRows = d
+		}
+	} else {
+		if s.u, err = s.place(s.weights.U); err != nil {
+			return err
+		}
+		if s.v, err = s.place(s.weights.V); err != nil {
+			return err
+		}
+		s.dense, err = s.buffer(backend.NewHost[float64](s.block, s.z.Rows))
+	}
+	if err != nil {
+		return err
+	}
+	if s.want&WantTheta != 0 {
+		s.derivatives = kernels.Gradient(s.k)
+		s.theta = make([]float64, len(s.derivatives))
+		s.columns = make([]float64, s.z.Rows)
+	}
+	if s.want&(WantX|WantZ) == 0 {
+		return nil
+	}
+	n, m, d := s.x.Rows, s.z.Rows, s.x.Cols
+	for i, slope := range kernels.Slopes(s.k) {
+		t := &statSums{stat: kernels.Compile(s.k).Stats[i], slope: slope}
+		s.stats = append(s.stats, t)
+		t.product = productStat(s.k, t.stat)
+		switch {
+		case t.product:
+			t.px, t.pz, t.mpx, t.mpz = s.x, s.z, s.mx, s.mz
+			if t.stat.Kind == kernels.SqDist {
+				t.px, t.pz = centred(s.x, s.z)
+				if t.mpx, err = s.place(t.px); err != nil {
+					return err
+				}
+				if t.mpz, err = s.place(t.pz); err != nil {
+					return err
+				}
+			}
+			if t.byX, err = s.buffer(backend.NewHost[float64](n, d)); err != nil {
+				return err
+			}
+			if t.byZ, err = s.buffer(backend.NewHost[float64](m, d)); err != nil {
+				return err
+			}
+			fallthrough
+		case t.stat.Kind.OnePoint():
+			t.rows, t.cols = make([]float64, n), make([]float64, m)
+		default:
+			t.outX, t.outZ = backend.NewHost[float64](n, d), backend.NewHost[float64](m, d)
+		}
+	}
+	return nil
+}
+
+// blockWeights returns the weights of a block, on the device and on the host.
+func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
+	switch {
+	case s.u != nil:
+		w := s.dense.view(0, rows)
+		s.b.Gemm(backend.NoTrans, backend.Transpose, 1, s.u.View(first, 0, rows, s.weights.U.Cols), s.v, 0, w.m)
+		return w.m, w.host, w.down()
+	case s.weightRows.Rows > 0:
+		h := s.weightRows.View(first, 0, rows, s.weightRows.Cols)
+		m := s.product.View(0, 0, rows, s.z.Rows)
+		return m, h, s.b.Upload(m, h)
+	}
+	w := s.dense.view(first, rows)
+	return w.m, w.host, nil
+}
+
+// add adds the pairs of a block of rows of X with all of Z.
+func (s *gramSums) add(first, rows int) error {
+	wm, wh, err := s.blockWeights(first, rows)
+	if err != nil {
+		return err
+	}
+	x := s.mx.View(first, 0, rows, s.x.Cols)
+	values := s.values.view(0, rows)
+	for i, d := range s.derivatives {
+		s.b.Gram(values.m, d, x, s.mz)
+		if err := s.b.ColDot(s.columns, wm, values.m); err != nil {
+			return err
+		}
+		for _, v := range s.columns {
+			s.theta[i] += v
+		}
+	}
+	for _, t := range s.stats {
+		if err := s.addStat(t, x, values, wh, first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, first int) error {
+	s.b.Gram(values.m, t.slope, x, s.mz)
+	if err := values.down(); err != nil {
+		return err
+	}
+	rows := values.host.Rows
+	// A weight of 0 stays 0 where a slope has no bound.
+	parallel(rows, func(from, to int) {
+		for i := from; i < to; i++ {
+			row := values.host.Row(i)
+			for j, w := range weights.Row(i) {
+				if w == 0 {
+					row[j] = 0
+				} else {
+					row[j] *= w
+				}
+			}
+		}
+	})
+	if t.outX.Rows > 0 {
+		s.addFeatures(t, values.host, first)
+		return nil
+	}
+	for i := range rows {
+		sum := 0.0
+		for j, v := range values.host.Row(i) {
+			sum += v
+			t.cols[j] += v
+		}
+		t.rows[first+i] = sum
+	}
+	if !t.product {
+		return nil
+	}
+	if err := values.up(); err != nil {
+		return err
+	}
+	if s.want&WantX != 0 {
+		s.b.Gemm(backend.NoTrans, backend.NoTrans, 1, values.m, t.mpz, 0, t.byX.view(first, rows).m)
+	}
+	if s.want&WantZ != 0 {
+		beta := 1.0
+		if first == 0 {
+			beta = 0
+		}
+		s.b.Gemm(backend.Transpose, backend.NoTrans, 1, values.m, t.mpx.View(first, 0, rows, s.x.Cols), beta, t.byZ.m)
+	}
+	return s.b.Sync() // values.host is written again
+}
+
+// addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms. Terms
+// that do not move count 0, also where the slope has no bound.
+func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
+	if s.want&WantX != 0 {
+		parallel(weights.Rows, func(from, to int) {
+			for i := from; i < to; i++ {
+				x, out := s.x.Row(first+i), t.outX.Row(first+i)
+				for j, w := range weights.Row(i) {
+					z := s.z.Row(j)
+					for p := range out {
+						if dx, _ := t.stat.TermSlope(p, x[p], z[p]); dx != 0 && w != 0 {
+							out[p] += w * dx
+						}
+					}
+				}
+			}
+		})
+	}
+	if s.want&WantZ != 0 {
+		parallel(s.z.Rows, func(from, to int) {
+			for i := range weights.Rows {
+				x, row := s.x.Row(first+i), weights.Row(i)
+				for j := from; j < to; j++ {
+					w, z, out := row[j], s.z.Row(j), t.outZ.Row(j)
+					for p := range out {
+						if _, dz := t.stat.TermSlope(p, x[p], z[p]); dz != 0 && w != 0 {
+							out[p] += w * dz
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// finish makes the gradients of the sums.
+func (s *gramSums) finish() (gx, gz host, err error) {
+	gx, gz = backend.NewHost[float64](s.x.Rows, s.x.Cols), backend.NewHost[float64](s.z.Rows, s.z.Cols)
+	for _, t := range s.stats {
+		if s.want&WantX != 0 {
+			if err := t.finish(gx, t.px, t.byX, t.rows, t.outX, s.x, kernels.SelfX, kernels.RootX); err != nil {
+				return gx, gz, err
+			}
+		}
+		if s.want&WantZ != 0 {
+			if err := t.finish(gz, t.pz, t.byZ, t.cols, t.outZ, s.z, kernels.SelfZ, kernels.RootZ); err != nil {
+				return gx, gz, err
+			}
+		}
+	}
+	return gx, gz, nil
+}
+
+// finish adds one side of a statistic to a gradient: with S the weighted slopes,
+//
+//	xᵀz      s² (S Z)
+//	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))
+//	self     Σ_j S_ij times the derivative of the point's own statistic
+func (t *statSums) finish(g, points host, by buffer, sums []float64, out, all host, self, root kernels.StatKind) error {
+	switch {
+	case out.Rows > 0:
+		for i, v := range out.Data {
+			g.Data[i] += v
+		}
+	case t.stat.Kind.OnePoint():
+		if t.stat.Kind != self && t.stat.Kind != root {
+			return nil
+		}
+		for i := range g.Rows {
+			slope, err := t.stat.PointSlope(all.Row(i))
+			if err != nil {
+				return err
+			}
+			row := g.Row(i)
+			for p, v := range slope {
+				row[p] += sums[i] * v
+			}
+		}
+	default:
+		if err := by.down(); err != nil {
+			return err
+		}
+		for i := range g.Rows {
+			row, product, x := g.Row(i), by.host.Row(i), points.Row(i)
+			for p := range row {
+				scale := 1.0
+				if t.stat.Scale != nil {
+					scale = t.stat.Scale[p] * t.stat.Scale[p]
+				}
+				if t.stat.Kind == kernels.Dot {
+					row[p] += scale * product[p]
+				} else {
+					row[p] += 2 * scale * (x[p]*sums[i] - product[p])
+				}
+			}
+		}
+	}
+	return nil
+}
