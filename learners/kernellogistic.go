@@ -26,13 +26,13 @@ func init() {
 			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
 			truth("intercept", "true", "fit unpenalised intercepts"),
 			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
-			whole("max-iter", "100", atLeast(1), "most Newton steps, of more than two classes for each class"),
+			whole("iterations", "100", atLeast(1), "most Newton steps, of more than two classes for each class"),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(KernelLogistic{
 				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("max-iter"), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreKernelLogistic,
@@ -84,7 +84,7 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	case !nonNegative.ok(l.Tol):
 		return nil, fmt.Errorf("tol must be %s, got %v", nonNegative.text, l.Tol)
 	case l.MaxIter < 0:
-		return nil, fmt.Errorf("max-iter must be ≥ 0, got %d", l.MaxIter)
+		return nil, fmt.Errorf("iterations must be ≥ 0, got %d", l.MaxIter)
 	}
 	hx, hy, err := checked(dev, x, y, o)
 	if err != nil {
@@ -229,7 +229,7 @@ func (m *kernelLogit) minimise(tol float64, most int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, the tolerance or the number of steps", most, m.residual(), tol)
+	return fmt.Errorf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", most, m.residual(), tol)
 }
 
 // leastCurvature keeps W from vanishing where p is 0 or 1 to rounding. The step

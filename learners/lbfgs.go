@@ -67,7 +67,7 @@ func (l *logit) lbfgs(metric metric, tol float64, most int, at func(iter int, ga
 		}
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %d iterations: raise lambda, the tolerance or the number of iterations", most)
+	return theta, most, fmt.Errorf("did not converge within %d iterations: raise lambda, tol or iterations", most)
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and

@@ -23,7 +23,7 @@ func init() {
 			oneOf("solver", logisticSolvers, "auto is newton for up to 600 unknowns, lbfgs for more"),
 			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns"),
 			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
-			whole("max-iter", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
+			whole("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen"),
 			whole("batch", "32", atLeast(1), "samples in one step of sgd"),
 			seedNumber,
@@ -35,7 +35,7 @@ func init() {
 			}
 			return fitterOf(Logistic{
 				Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"), Solver: LogisticSolver(solver), Reference: v.Bool("reference"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("max-iter"), Rate: v.Number("rate"), Batch: v.Whole("batch"), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Rate: v.Number("rate"), Batch: v.Whole("batch"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreLogistic,
@@ -91,7 +91,7 @@ func (l Logistic) check() error {
 	for _, p := range []struct {
 		name  string
 		value float64
-	}{{"lambda", l.Lambda}, {"tol", l.Tol}, {"rate", l.Rate}, {"max-iter", float64(l.MaxIter)}, {"batch", float64(l.Batch)}} {
+	}{{"lambda", l.Lambda}, {"tol", l.Tol}, {"rate", l.Rate}, {"iterations", float64(l.MaxIter)}, {"batch", float64(l.Batch)}} {
 		if err := nonNegative.check(p.value); err != nil {
 			return fmt.Errorf("%s %w", p.name, err)
 		}

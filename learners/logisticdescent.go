@@ -61,7 +61,7 @@ func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain floa
 		step = math.Sqrt(dot(moved, moved) / dot(gradient, gradient))
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %d iterations of gradient descent: take another solver, or raise lambda, the tolerance or the number of iterations", most)
+	return theta, most, fmt.Errorf("did not converge within %d iterations of gradient descent: take another solver, or raise lambda, tol or iterations", most)
 }
 
 // stochastic goes through the samples in a new random order in each of some

@@ -58,7 +58,7 @@ func (l *logit) newton(tol float64, most int, at func(iter int, gain float64) er
 			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise lambda", gain)
 		}
 	}
-	return theta, most, fmt.Errorf("did not converge within %d steps of Newton's method: raise lambda or the number of steps", most)
+	return theta, most, fmt.Errorf("did not converge within %d steps of Newton's method: raise iterations or lambda", most)
 }
 
 // hessianBytes is what newtonStep takes on the device.

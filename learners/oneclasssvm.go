@@ -75,6 +75,7 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
+	set.noC = true
 	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
 	if err != nil {
 		return nil, err

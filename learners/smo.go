@@ -32,6 +32,7 @@ type smoSettings struct {
 	limit   int   // most changes of a pair of variables
 	cache   int64 // bytes
 	working int   // 0: chosen by the number of rows
+	noC     bool  // the caller has no C that could be lowered
 }
 
 // smoResult is what the machines make their models of. α is in the problem.
@@ -246,7 +247,11 @@ func (s *smo) optimise() error {
 			return nil
 		}
 		if s.steps >= s.set.limit {
-			return fmt.Errorf("not optimal after %d steps: the gap is %.3g, not %.3g: raise tol or iterations, lower C, or standardize x", s.steps, gap, s.set.tol)
+			lower := ", lower C,"
+			if s.set.noC {
+				lower = ","
+			}
+			return fmt.Errorf("not optimal after %d steps: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", s.steps, gap, s.set.tol, lower)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {

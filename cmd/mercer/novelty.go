@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -23,6 +24,17 @@ func asClassifier(m learners.Model) learners.Model {
 
 func (m novelty) Classes() learners.Classes {
 	return learners.Classes{Labels: []float64{-1, 1}, Names: []string{"outlier", "inlier"}}
+}
+
+// checkTruth refuses a target that does not tell inliers from outliers.
+func (m novelty) checkTruth(truth *mat.Dense) error {
+	n, _ := truth.Dims()
+	for i := range n {
+		if v := truth.At(i, 0); v != 1 && v != -1 {
+			return fmt.Errorf("the target of row %d is %v: novelty is judged by 1 for inliers and -1 for outliers", i+1, v)
+		}
+	}
+	return nil
 }
 
 func (m novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {

@@ -61,6 +61,11 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 // are those of the classes.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense) (*score, error) {
 	m = asClassifier(m)
+	if k, ok := m.(novelty); ok {
+		if err := k.checkTruth(truth); err != nil {
+			return nil, err
+		}
+	}
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err
