@@ -127,3 +127,36 @@ func CheckTrsmHalf[T Float](t Trans, a Half[T], b Matrix[T]) (n, m int) {
 	}
 	return n, m
 }
+
+// RoughBackend is a HalfBackend with a faster factorisation that is good enough
+// to precondition with, found by assertion.
+type RoughBackend[T Float] interface {
+	HalfBackend[T]
+	// RoughUnit is to what relative precision PotrfHalfRough rounds the factors
+	// of products: 2⁻¹¹ for NVIDIA's TF32, whose sums are in float32. It is 0
+	// where nothing is faster than PotrfHalf.
+	RoughUnit() float64
+	// PotrfHalfRough is PotrfHalf with those products for what lies off the
+	// diagonal and its blocks; the triangles and the solves with them stay in T.
+	// So LLᵀ differs from A by RoughUnit times some of |L||Lᵀ|.
+	PotrfHalfRough(a Half[T]) error
+}
+
+// Rates are how fast a Device multiplies large matrices, relative to float64.
+type Rates struct {
+	Single float64 // float32
+	Rough  float64 // float32 in PotrfHalfRough; 0: there is none
+	Values float64 // evaluations of kernels in float32
+}
+
+// Rated is an optional ability of a Device: package solvers weighs its methods by
+// the rates.
+type Rated interface{ Rates() Rates }
+
+// Keeper is an optional ability of a Backend, found by assertion.
+type Keeper[T Float] interface {
+	// PotrfKeep waits: A = UᵀU for a symmetric A that is given by its lower
+	// triangle, U in its upper one; what is below the diagonal stays. A
+	// *PivotError is that of Potrf.
+	PotrfKeep(a Matrix[T]) error
+}

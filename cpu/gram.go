@@ -58,7 +58,8 @@ type gram[T backend.Float] struct {
 	prog  *kernels.Program
 	stats []statistic[T]
 	packs []packing[T]
-	size  int // points that are packed at a time
+	size  int           // points that are packed at a time
+	kept  [][]points[T] // nil, or Z as it is packed, block by block
 	// inPlace says that the program has one statistic and leaves its result in
 	// its place.
 	inPlace bool
@@ -95,14 +96,22 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
-		bz, freeZ := g.pack(g.z, j0, e.packerB)
+		bz, freeZ := g.packed(j0)
 		for i0 := 0; i0 < g.x.rows && !g.q.stopped(); i0 += g.size {
-			bx, freeX := g.pack(g.x, i0, e.packerA)
+			bx, freeX := g.pack(g.x, i0, e.packerA, e.shared)
 			f(i0, j0, bx, bz)
 			freeX()
 		}
 		freeZ()
 	}
+}
+
+// packed is the block of Z that begins at j0, and what gives its memory back.
+func (g *gram[T]) packed(j0 int) ([]points[T], func()) {
+	if g.kept != nil {
+		return g.kept[j0/g.size], func() {}
+	}
+	return g.pack(g.z, j0, g.q.engine.packerB, g.q.engine.shared)
 }
 
 // streams tells whether results for m are better stored past the caches: it is
@@ -199,6 +208,10 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 // stays in the first-level cache.
 const spanLength = 1024
 
+// fewPoints is up to how many rows of X the micro-kernel of whole register tiles
+// takes longer than the direct one.
+const fewPoints = 4
+
 // statistic fills rows × width elements of out, whose rows are stride apart, by
 // the micro-kernel, KC features at a time.
 func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T, stride int) {
@@ -212,6 +225,16 @@ func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j
 	if d == 0 {
 		for r := range rows {
 			clear(out[r*stride:][:width])
+		}
+		return
+	}
+	if st.product && rows <= fewPoints {
+		// Columns of a panel are rows to the direct kernel, which works on no
+		// more rows of X than there are.
+		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
+		for c := 0; c < width; c += u.NR {
+			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]
+			u.GemmDirect(&s.direct)
 		}
 		return
 	}

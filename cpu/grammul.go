@@ -16,12 +16,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	if n == 0 || m == 0 || t == 0 {
 		return
 	}
-	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, v: mv.view()}
-	if t < stripsPay {
-		g.columns = columnsOf(g.v)
-	} else {
-		g.strips = q.engine.stripsOf(g.v)
-	}
+	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, multipliers: q.engine.multipliersOf(mv.view())}
 	if mx.same(mz) && t <= symmetricColumns {
 		g.symmetric(out.view())
 	} else {
@@ -39,10 +34,21 @@ const symmetricColumns = 16
 // gramMul multiplies tiles of a Gram matrix.
 type gramMul[T backend.Float] struct {
 	*gram[T]
-	d, t    int
-	v       view[T]
-	columns [][]T     // those of v, when they are few
-	strips  strips[T] // or else v in strips
+	d, t int
+	multipliers[T]
+}
+
+// multipliers are V as it is multiplied with.
+type multipliers[T backend.Float] struct {
+	columns [][]T     // when they are few
+	strips  strips[T] // or else
+}
+
+func (e *engine[T]) multipliersOf(v view[T]) multipliers[T] {
+	if v.cols < stripsPay {
+		return multipliers[T]{columns: columnsOf(v)}
+	}
+	return multipliers[T]{strips: e.stripsOf(v)}
 }
 
 // partial is a matrix of sums that tiles are added to: columns, or strips.

@@ -15,7 +15,8 @@ type statistic[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
 	packing int // index into gram.packs
 	scale   []float64
-	norms   bool // the kernel gives xᵀz; ‖x−z‖² follows by the norms
+	product bool // the kernel is Gemm
+	norms   bool // it gives xᵀz; ‖x−z‖² follows by the norms
 	// features is what a packed point has: those of the points, or others.
 	features int
 	fill     filler[T] // instead of a micro-kernel
@@ -73,9 +74,9 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		case s.Kind == kernels.L1:
 			st.kernel = u.L1
 		case s.Kind == kernels.Dot:
-			st.kernel = u.Gemm
+			st.kernel, st.product = u.Gemm, true
 		case s.Kind == kernels.CosSum:
-			st.kernel, p.freqs = u.Gemm, s.Freqs
+			st.kernel, st.product, p.freqs = u.Gemm, true, s.Freqs
 		case s.Kind == kernels.Entry:
 			st.fill = g.entries()
 		case s.Kind == kernels.Chi2:
@@ -87,12 +88,12 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		case s.Scale == nil && x.cols <= directDistance:
 			st.kernel = u.SqDist
 		default:
-			st.kernel, st.norms, p.norms = u.Gemm, true, true
+			st.kernel, st.product, st.norms, p.norms = u.Gemm, true, true, true
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
 			// Of one feature, in the derivative by its length scale.
-			st.kernel, st.factor, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false
+			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{single: true, column: c}
 		}
 		p.none = st.fill != nil
@@ -182,15 +183,16 @@ func center[T backend.Float](m *matrix[T]) []T {
 }
 
 // pack packs the block of points that begins at first, in every way that the
-// statistics need. The second result gives the memory back.
-func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T]) ([]points[T], func()) {
-	rows, e := min(g.size, m.rows-first), g.q.engine
+// statistics need, into memory that is allocated so. The second result gives it
+// back.
+func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], allocate func(n int) ([]T, func())) ([]points[T], func()) {
+	rows := min(g.size, m.rows-first)
 	w := packerFor(&scratch[T]{}).Width
 	out := make([]points[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
 		padded, d := panels(rows, w)*w, p.features(m.cols)
-		memory, free := e.shared(padded * (d + 1))
+		memory, free := allocate(padded * (d + 1))
 		frees = append(frees, free)
 		out[i] = points[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
 		if p.none {

@@ -325,8 +325,22 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramMul bounds Σ_j k_ij v_j by the error of each k_ij, and γ_{m+1} for
-// the sum, one rounding of k_ij included. Every second call is with z == x, one
+// gramMulBound bounds the error of Σ_j k_ij v_j by that of each k_ij, and γ_{m+1}
+// for the sum, one rounding of k_ij included.
+func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
+	r.Helper()
+	n, m := x.Rows, z.Rows
+	// The kernel's values themselves, for the size of the products.
+	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+	bound := kernelBounds[T](k, x, z)
+	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
+	size := each(n, m, func(i, j int) float64 {
+		return bound.Row(i)[j] + relative*(math.Abs(gram.Row(i)[j])+bound.Row(i)[j])
+	})
+	return mul(size, abs(v))
+}
+
+// testGramMul compares with the oracle within gramMulBound. Every second call is with z == x, one
 // in four on points far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
@@ -361,14 +375,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 			r.equal(what, got, filled(n, t, 0))
 			return
 		}
-		// The kernel's values themselves, for the size of the products.
-		gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
-		bound := kernelBounds[T](k, x, z)
-		relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
-		size := each(n, m, func(i, j int) float64 {
-			return bound.Row(i)[j] + relative*(math.Abs(gram.Row(i)[j])+bound.Row(i)[j])
-		})
-		r.within(what, got, want, mul(size, abs(v)))
+		r.within(what, got, want, r.gramMulBound(what, k, x, z, v))
 	}
 	for _, d := range featureCounts {
 		for _, k := range everyKernel(d) {

@@ -96,6 +96,8 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"GramOffset", testGramOffset[T]},
 		{"GramNearDuplicates", testGramNearDuplicates[T]},
 		{"GramMul", testGramMul[T]},
+		{"Expansion", testExpansion[T]},
+		{"ExpansionFaults", testExpansionFaults[T]},
 		{"AddDiag", testAddDiag[T]},
 		{"ColAxpy", testColAxpy[T]},
 		{"ColDot", testColDot[T]},

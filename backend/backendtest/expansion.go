@@ -1,0 +1,150 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// expander returns the queue as an Expander; a backend that is none skips the
+// test.
+func (r *rig[T]) expander() backend.Expander[T] {
+	r.Helper()
+	b, ok := r.b.(backend.Expander[T])
+	if !ok {
+		r.Skip("the backend keeps no expansions")
+	}
+	if _, ok := r.b.With(r.Context(), nil).(backend.Expander[T]); !ok {
+		r.Fatal("the backend keeps expansions, but what With returns does not")
+	}
+	return b
+}
+
+// padded returns h, rounded, in rows that are further apart than they are
+// long, with sentinels between.
+func (r *rig[T]) padded(h host) backend.Host[T] {
+	out := backend.Host[T]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols + r.rng.IntN(4)}
+	out.Data = make([]T, out.Rows*out.Stride)
+	for i := range out.Data {
+		out.Data[i] = T(sentinel)
+	}
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			out.Row(i)[j] = T(v)
+		}
+	}
+	return out
+}
+
+// testExpansion requires of an expansion what testGramMul does of GramMul, for
+// few points and for many, from several goroutines, after Z and V have changed.
+func testExpansion[T backend.Float](r *rig[T]) {
+	b := r.expander()
+	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
+		z, v := r.normals(m, d), r.normals(m, t)
+		offset := 0.0
+		if stats := kernels.Compile(k).Stats; r.rng.IntN(3) == 0 && len(stats) == 1 && stats[0].Kind.TranslationInvariant() {
+			offset = 1e6
+		}
+		move := func(h host) host {
+			return each(h.Rows, d, func(i, j int) float64 { return float64(T(offset + h.Row(i)[j])) })
+		}
+		z = move(z)
+		pz, pv := r.padded(z), r.padded(v)
+		f, err := b.NewExpansion(k, pz, pv)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer f.Free()
+		if fd, ft := f.Dims(); fd != d || ft != t {
+			r.Fatalf("%v: Dims() = %d, %d, want %d, %d", k, fd, ft, d, t)
+		}
+		clear(pz.Data)
+		clear(pv.Data)
+		var wait sync.WaitGroup
+		got := make([]backend.Host[T], len(counts))
+		points := make([]host, len(counts))
+		errs := make([]error, len(counts))
+		for i, n := range counts {
+			points[i] = move(r.normals(n, d))
+			got[i] = r.padded(filled(n, t, sentinel))
+			x := r.padded(points[i])
+			wait.Go(func() { errs[i] = f.Apply(r.Context(), got[i], x) })
+		}
+		wait.Wait()
+		for i, x := range points {
+			what := fmt.Sprintf("Expansion %v n=%d m=%d d=%d t=%d, offset %g", k, x.Rows, m, d, t, offset)
+			if errs[i] != nil {
+				r.Fatalf("%s: %v", what, errs[i])
+			}
+			out := each(x.Rows, t, func(a, c int) float64 { return float64(got[i].Row(a)[c]) })
+			if x.Rows == 0 || m == 0 {
+				r.equal(what, out, filled(x.Rows, t, 0))
+				continue
+			}
+			want := r.ask(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+				b.GramMul(op[3], k, op[0], op[1], op[2])
+				return nil
+			}, x, z, v, filled(x.Rows, t, sentinel))
+			r.within(what, out, want, r.gramMulBound(what, k, x, z, v))
+		}
+	}
+	for _, d := range featureCounts {
+		for _, k := range everyKernel(d) {
+			if r.some() {
+				try(k, 1+r.rng.IntN(60), d, 1+r.rng.IntN(4), 1, 2, r.rng.IntN(20))
+			}
+		}
+	}
+	try(kernels.Gaussian{Sigma: 2}, 0, 3, 2, 0, 1)
+	try(kernels.Gaussian{Sigma: 6}, 2049, 20, 1, 1, 3, 300)
+	try(kernels.Gaussian{Sigma: 6}, 4500, 20, 5, 1, 3, 300)
+	r.report()
+}
+
+// testExpansionFaults: a context that is done, a device without room, misuse.
+func testExpansionFaults[T backend.Float](r *rig[T]) {
+	b := r.expander()
+	z, v := r.padded(r.normals(30, 4)), r.padded(r.normals(30, 2))
+	f, err := b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, v)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if now, _ := r.dev.InUse(); now <= 0 {
+		r.Errorf("InUse: %d bytes while an expansion lives", now)
+	}
+	dst := r.padded(filled(3, 2, 0))
+	ctx, cancel := context.WithCancelCause(r.Context())
+	why := errors.New("reason")
+	cancel(why)
+	if err := f.Apply(ctx, dst, r.padded(r.normals(3, 4))); !errors.Is(err, why) {
+		r.Errorf("Apply with a context that is done: %v", err)
+	}
+	r.panics("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(3, 5))) })
+	r.panics("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(2, 4))) })
+	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
+	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
+	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
+	// A NaN in a point spoils its value and no other.
+	x := r.padded(r.normals(3, 4))
+	x.Row(1)[2] = T(math.NaN())
+	if err := f.Apply(r.Context(), dst, x); err != nil {
+		r.Fatal(err)
+	}
+	for i := range 3 {
+		if got := math.IsNaN(float64(dst.Row(i)[0])); got != (i == 1) {
+			r.Errorf("row %d is NaN: %t", i, got)
+		}
+	}
+	f.Free()
+
+	tight := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.Expander[T])
+	if _, err := tight.NewExpansion(kernels.Gaussian{Sigma: 1}, z, v); !errors.Is(err, backend.ErrMemory) {
+		r.Errorf("an expansion that does not fit: %v", err)
+	}
+}

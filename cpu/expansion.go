@@ -1,0 +1,83 @@
+package cpu
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// expansion is x ↦ k(x, Z) V with Z packed and V as it is multiplied with.
+type expansion[T backend.Float] struct {
+	engine *engine[T]
+	gram   *gram[T] // of Z with itself, of which kept is set
+	kernel kernels.Kernel
+	filled bool // a statistic is made of all points: a gram serves only its own
+	multipliers[T]
+	d, t  int
+	bytes int64
+}
+
+// NewExpansion implements backend.Expander.
+func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend.Expansion[T], error) {
+	m, d, t := backend.CheckNewExpansion(k, z, v)
+	f := &expansion[T]{engine: q.engine, kernel: k, d: d, t: t}
+	given := q.Wrap(z).(*matrix[T])
+	g := q.newGram(k, given, given)
+	elements := m * (d + t)
+	for _, p := range g.packs {
+		elements += panels(m, q.engine.ukr.NR) * q.engine.ukr.NR * (p.features(d) + 1)
+	}
+	f.bytes = int64(elements) * int64(unsafe.Sizeof(*new(T)))
+	if err := q.engine.device.memory.take(f.bytes); err != nil {
+		return nil, err
+	}
+
+	own := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: aligned[T](m * d)}
+	q.copy(own.host(), z)
+	f.gram = q.newGram(k, own, own)
+	f.filled = slices.ContainsFunc(f.gram.stats, func(st statistic[T]) bool { return st.fill != nil })
+	for j := 0; j < m; j += f.gram.size {
+		block, _ := f.gram.pack(own, j, q.engine.packerB, func(n int) ([]T, func()) { return aligned[T](n), func() {} })
+		f.gram.kept = append(f.gram.kept, block)
+	}
+	f.multipliers = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1})
+	if err := q.wait(); err != nil {
+		f.Free()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *expansion[T]) Dims() (features, outputs int) { return f.d, f.t }
+
+func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error {
+	backend.CheckApply(dst, x, f.d, f.t)
+	if f.gram == nil {
+		backend.Freed("Apply")
+	}
+	q := &queue[T]{engine: f.engine, ctx: ctx}
+	for i := range dst.Rows {
+		clear(dst.Row(i))
+	}
+	if x.Rows == 0 || f.gram.z.rows == 0 || f.t == 0 {
+		return q.wait()
+	}
+	points := &matrix[T]{device: f.engine.device, rows: x.Rows, cols: x.Cols, stride: x.Stride, data: x.Data}
+	own := *f.gram
+	own.q, own.x = q, points
+	if f.filled {
+		own = *q.newGram(f.kernel, points, f.gram.z)
+		own.kept = f.gram.kept
+	}
+	g := gramMul[T]{gram: &own, d: f.d, t: f.t, multipliers: f.multipliers}
+	g.general(view[T]{data: dst.Data, rows: dst.Rows, cols: dst.Cols, rs: dst.Stride, cs: 1})
+	return q.wait()
+}
+
+func (f *expansion[T]) Free() {
+	f.engine.device.memory.give(f.bytes)
+	f.bytes, f.gram = 0, nil
+}
