@@ -42,14 +42,15 @@ const (
 
 // Entrant is who competes.
 type Entrant struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"`
-	Detail  string `json:"detail,omitempty"`  // versions, and what it says of itself
-	Path    string `json:"path,omitempty"`    // of the library that was opened
-	Device  string `json:"device,omitempty"`  // of Mercer that it runs on
-	Threads int    `json:"threads,omitempty"` // that it uses; 0: a parameter of the case, or not known
-	Method  string `json:"method,omitempty"`  // by which it solves, where that tells entrants apart
-	Missing string `json:"missing,omitempty"` // why it does not compete at all
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Detail    string `json:"detail,omitempty"`    // versions, and what it says of itself
+	Path      string `json:"path,omitempty"`      // of the library that was opened
+	Device    string `json:"device,omitempty"`    // of Mercer that it runs on
+	Processor string `json:"processor,omitempty"` // that the device is
+	Threads   int    `json:"threads,omitempty"`   // that it uses; 0: a parameter of the case, or not known
+	Method    string `json:"method,omitempty"`    // by which it solves, where that tells entrants apart
+	Missing   string `json:"missing,omitempty"`   // why it does not compete at all
 }
 
 // Cell is a case and what each entrant did in it.

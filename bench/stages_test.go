@@ -85,8 +85,8 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// lawful is a Result whose seconds are c·n^a·m^b, on a grid.
-func lawful(c, a, b float64) *Result {
+// lawResult is a Result whose seconds are c·n^a·m^b, on a grid.
+func lawResult(c, a, b float64) *Result {
 	r := &Result{Entrants: []Entrant{{Name: "one"}}}
 	for _, n := range []int{10, 30, 100} {
 		for _, m := range []int{5, 50} {
@@ -104,7 +104,7 @@ func lawful(c, a, b float64) *Result {
 // squares problem of logarithms below 30.
 func TestGrowth(t *testing.T) {
 	const tol = 1e3 * 30 * 0x1p-53
-	g := lawful(2e-9, 2.5, 1).FitGrowth("one", Case{{"precision", "float64"}}, Seconds, []string{"n", "m"}, nil)
+	g := lawResult(2e-9, 2.5, 1).FitGrowth("one", Case{{"precision", "float64"}}, Seconds, []string{"n", "m"}, nil)
 	if g == nil {
 		t.Fatal("no law")
 	}
@@ -124,7 +124,7 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestNoGrowth(t *testing.T) {
-	r := lawful(1, 1, 1)
+	r := lawResult(1, 1, 1)
 	wide := func(c *Cell) bool { return c.Case.Int("m") == 5 }
 	for name, g := range map[string]*Growth{
 		"three cells for three unknowns":   r.FitGrowth("one", nil, Seconds, []string{"n", "m"}, wide),

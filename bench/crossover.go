@@ -1,0 +1,246 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// CrossoverKind is the kind of Crossover's Results.
+const CrossoverKind = "crossover"
+
+// Crossover measures ridge regression by the primal and by the dual over a grid
+// of n samples and m features, to find where one takes over from the other. At
+// every point of the grid the answers of both, on every device, must agree to
+// rounding.
+type Crossover struct {
+	N, M       []int    // nil: 64, 128, … 4096
+	Precisions []string // "float64", "float32"; nil: both
+	Devices    []string // names for backend.Open; nil: the best there is
+	Threads    int      // 0: all
+	Memory     int64    // bytes that the matrices may take; 0 is 80 % of what the process may use
+	Runner     Runner
+}
+
+// Run measures. It fails when a device cannot be opened, when a case does not fit
+// its memory, when answers differ by more than rounding explains, and when ctx is
+// done. The Result has the cases {precision, n, m}, the entrants "mercer DEVICE
+// primal" and "… dual" with three stages each, the ceilings of devices that have
+// one, and the laws of growth of the stages.
+func (c Crossover) Run(ctx context.Context) (*Result, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	var devices []backend.Device
+	defer func() {
+		for _, d := range devices {
+			d.Close()
+		}
+	}()
+	for _, name := range c.Devices {
+		d, err := backend.Open(name, backend.Config{Threads: c.Threads, Memory: c.Memory})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(devices, sameDevice(d)) {
+			d.Close()
+			continue
+		}
+		devices = append(devices, d)
+		if err := c.fits(d); err != nil {
+			return nil, err
+		}
+	}
+	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverEntrants(devices), c.tasks(devices))
+	if err != nil {
+		return nil, err
+	}
+	r.fitRidge()
+	return r, nil
+}
+
+// fill puts in what was left out, and checks the rest.
+func (c *Crossover) fill() error {
+	for _, list := range []*[]int{&c.N, &c.M} {
+		if *list == nil {
+			*list = []int{64, 128, 256, 512, 1024, 2048, 4096}
+		}
+		for _, v := range *list {
+			if v < 1 {
+				return fmt.Errorf("bench: crossover: numbers of samples and features must be ≥ 1, got %d", v)
+			}
+		}
+		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
+	}
+	if c.Precisions == nil {
+		c.Precisions = []string{"float64", "float32"}
+	}
+	for _, name := range c.Precisions {
+		if name != "float64" && name != "float32" {
+			return fmt.Errorf("bench: crossover: no precision is called %q; there are: float64, float32", name)
+		}
+	}
+	if c.Devices == nil {
+		c.Devices = []string{""}
+	}
+	return nil
+}
+
+// fits refuses a grid whose largest case a device's memory does not hold.
+func (c *Crossover) fits(d backend.Device) error {
+	size := 4
+	if slices.Contains(c.Precisions, "float64") {
+		size = 8
+	}
+	memory := d.Info().Memory
+	needs := func(limit int) float64 {
+		return ridgeBytes(min(slices.Max(c.N), limit), min(slices.Max(c.M), limit), size)
+	}
+	largest := max(slices.Max(c.N), slices.Max(c.M))
+	if memory <= 0 || needs(largest) <= float64(memory) {
+		return nil
+	}
+	fit := largest
+	for fit > 1 && needs(fit) > float64(memory) {
+		fit /= 2
+	}
+	return fmt.Errorf("bench: crossover: n = %d and m = %d take %.0f bytes on %s, there are %d: %d at most for both would fit",
+		slices.Max(c.N), slices.Max(c.M), needs(largest), d.Info().Device, memory, fit)
+}
+
+func crossoverEntrants(devices []backend.Device) []Entrant {
+	var list []Entrant
+	for _, d := range devices {
+		for _, form := range []string{Primal, Dual} {
+			list = append(list, Entrant{
+				Name: ridgeName(d, form), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor,
+				Device: d.Info().Device, Processor: d.Info().Processor, Threads: d.Info().Threads, Method: form,
+			})
+		}
+	}
+	for _, d := range devices {
+		if _, ok := d.(ceiling); ok {
+			list = append(list, Entrant{
+				Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
+				Detail: "fused multiply-adds in registers on one core, times the threads",
+			})
+		}
+	}
+	return list
+}
+
+// tasks lists the cases: precision, n, m, the last fastest.
+func (c *Crossover) tasks(devices []backend.Device) []Task {
+	var list []Task
+	for _, precision := range []string{"float64", "float32"} {
+		if !slices.Contains(c.Precisions, precision) {
+			continue
+		}
+		for _, n := range c.N {
+			for _, m := range c.M {
+				start := func(ctx context.Context) ([]Entry, error) {
+					return ridgeEntries(ctx, devices, n, m, backend.Device.F64)
+				}
+				if precision == "float32" {
+					start = func(ctx context.Context) ([]Entry, error) {
+						return ridgeEntries(ctx, devices, n, m, backend.Device.F32)
+					}
+				}
+				list = append(list, Task{
+					Case:   Case{{"precision", precision}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
+					Weight: ridgeFlops(Primal, n, m) + ridgeFlops(Dual, n, m) + leastWeight,
+					Start:  start,
+				})
+			}
+		}
+	}
+	return list
+}
+
+// leastWeight is what the pauses of the smallest case count for, in operations.
+const leastWeight = 1e9
+
+// ridgeEntries makes the entries of a case. The first device's primal is the
+// reference of all others.
+func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device, n, m int, queue func(backend.Device) backend.Backend[T]) (list []Entry, err error) {
+	runtime.GC() // what the last case held
+	defer func() {
+		if err != nil {
+			for _, e := range list { // ceilings come last, and hold nothing
+				e.Close()
+			}
+		}
+	}()
+	p := newRidge[T](n, m)
+	for _, d := range devices {
+		for _, form := range []string{Primal, Dual} {
+			e, err := p.entry(queue(d).With(ctx, nil), form)
+			if err != nil {
+				return list, err
+			}
+			e.Entrant = ridgeName(d, form)
+			if _, ok := d.(ceiling); ok {
+				e.Limiter = ceilingPrefix + d.Info().Device
+			}
+			list = append(list, e)
+		}
+	}
+	for _, d := range devices {
+		if _, ok := d.(ceiling); ok {
+			list = append(list, ceilingEntry(d, unsafe.Sizeof(T(0)) == 4, d.Info().Threads))
+		}
+	}
+	return list, nil
+}
+
+// fitRidge fits laws of growth to the stages: that of the Gram or covariance
+// matrix over n and m, that of the factor over its order.
+func (r *Result) fitRidge() {
+	for _, e := range r.Entrants {
+		if e.Kind != OwnKind {
+			continue
+		}
+		order := "n"
+		if e.Method == Primal {
+			order = "m"
+		}
+		for _, precision := range r.values("precision") {
+			shared := Case{{"precision", precision}}
+			for _, law := range []struct {
+				q    Quantity
+				over []string
+			}{
+				{StageSeconds(GramStage), []string{"n", "m"}},
+				{StageSeconds(FactorStage), []string{order}},
+			} {
+				// Below this the overhead of a call shows, not the growth of the work.
+				keep := func(c *Cell) bool {
+					v, ok := law.q.Of(c.Run(e.Name))
+					return ok && v.Median > lawful
+				}
+				if g := r.FitGrowth(e.Name, shared, law.q, law.over, keep); g != nil {
+					r.Growths = append(r.Growths, *g)
+				}
+			}
+		}
+	}
+}
+
+// lawful is the least length of a stage, in seconds, to take part in a fit.
+const lawful = 2e-4
+
+// values lists a parameter's values over the cells, in their order.
+func (r *Result) values(name string) []string {
+	var list []string
+	for _, c := range r.Cells {
+		if v := c.Case.Get(name); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
