@@ -1,0 +1,254 @@
+package sums
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Kind says what the functions of a Basis are.
+type Kind string
+
+const (
+	Linear  Kind = "linear"  // φ(x) = x − shift
+	Centers Kind = "centers" // φ_j(x) = k(c_j, x): Nyström
+	Fourier Kind = "fourier" // scaled cosines and sines of ω_jᵀx
+)
+
+// Basis is M functions φ of a sample of d features; f(x) = φ(x)ᵀβ + b.
+type Basis struct {
+	Kind     Kind
+	Features int                   // d
+	Kernel   kernels.Kernel        // of Centers and Fourier
+	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
+	Scale    float64               // of Fourier: see solvers.FourierProblem.Basis
+	Shift    []float64             // of Linear: taken from each sample, so that an offset costs no digits; nil is 0
+}
+
+// LinearBasis is the features themselves, less shift, which may be nil.
+func LinearBasis(d int, shift []float64) Basis { return Basis{Kind: Linear, Features: d, Shift: shift} }
+
+// CentersBasis is k at centers.
+func CentersBasis(k kernels.Kernel, centers backend.Host[float64]) Basis {
+	return Basis{Kind: Centers, Features: centers.Cols, Kernel: k, Points: centers}
+}
+
+// FourierBasis is that of solvers.FourierProblem with the same kernel, Count,
+// Orthogonal and Seed.
+func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, orthogonal bool, seed uint64) (Basis, error) {
+	p := solvers.FourierProblem{Kernel: k, Count: count, Orthogonal: orthogonal, Seed: seed}
+	omega, scale, err := p.Basis(ctx, d)
+	return Basis{Kind: Fourier, Features: d, Kernel: k, Points: omega, Scale: scale}, err
+}
+
+// Size is M.
+func (b Basis) Size() int {
+	switch b.Kind {
+	case Linear:
+		return b.Features
+	case Fourier:
+		return 2 * b.Points.Rows
+	}
+	return b.Points.Rows
+}
+
+// Check returns nil when b can be used.
+func (b Basis) Check() error {
+	switch {
+	case b.Features <= 0:
+		return errors.New("sums: the basis has no features")
+	case b.Kind == Linear && b.Shift != nil && len(b.Shift) != b.Features:
+		return fmt.Errorf("sums: the basis shifts %d of %d features", len(b.Shift), b.Features)
+	case b.Kind == Linear:
+		return nil
+	case b.Kind != Centers && b.Kind != Fourier:
+		return fmt.Errorf("sums: no basis is called %q", b.Kind)
+	case b.Kernel == nil:
+		return errors.New("sums: the kernel of the basis is missing")
+	case b.Points.Rows <= 0 || b.Points.Cols != b.Features:
+		return fmt.Errorf("sums: a basis of %d×%d points does not fit %d features", b.Points.Rows, b.Points.Cols, b.Features)
+	}
+	if err := b.Kernel.Check(b.Features); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	return backend.CheckPoints(b.Kernel, "points of the basis", b.Points)
+}
+
+// header is what of a Basis is no array.
+type header struct {
+	Kind     Kind
+	Features int
+	Kernel   string `json:",omitempty"`
+	Points   int
+	Scale    uint64 // its bits
+	Shifted  bool
+}
+
+// MarshalBinary returns a JSON header with its length in front, the points and
+// the shift.
+func (b Basis) MarshalBinary() ([]byte, error) {
+	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil}
+	if b.Kernel != nil {
+		h.Kernel = b.Kernel.String()
+	}
+	head, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("sums: %w", err)
+	}
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	out = append(out, head...)
+	write := func(row []float64) {
+		for _, v := range row {
+			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+		}
+	}
+	for i := range b.Points.Rows {
+		write(b.Points.Row(i))
+	}
+	write(b.Shift)
+	return out, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary made.
+func (b *Basis) UnmarshalBinary(data []byte) error {
+	var h header
+	size := uint64(0)
+	if len(data) >= 8 {
+		size = binary.LittleEndian.Uint64(data)
+		data = data[8:]
+	}
+	if size == 0 || size > uint64(len(data)) {
+		return errors.New("sums: the encoding of a basis is cut short")
+	}
+	if err := json.Unmarshal(data[:size], &h); err != nil {
+		return fmt.Errorf("sums: the encoding of a basis: %w", err)
+	}
+	data = data[size:]
+	rows := h.Points
+	if h.Shifted {
+		rows++
+	}
+	if h.Features <= 0 || h.Points < 0 || len(data)%8 != 0 || len(data)/8/h.Features != rows || len(data)/8%h.Features != 0 {
+		return fmt.Errorf("sums: the encoding of a basis: %d bytes do not hold %d rows of %d", len(data), rows, h.Features)
+	}
+	numbers := make([]float64, len(data)/8)
+	for i := range numbers {
+		numbers[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+	}
+	*b = Basis{Kind: h.Kind, Features: h.Features, Scale: math.Float64frombits(h.Scale)}
+	if h.Kernel != "" {
+		k, err := kernels.Parse(h.Kernel)
+		if err != nil {
+			return fmt.Errorf("sums: the encoding of a basis: %w", err)
+		}
+		b.Kernel = k
+	}
+	points := numbers[:h.Points*h.Features]
+	b.Points = backend.Host[float64]{Rows: h.Points, Cols: h.Features, Stride: h.Features, Data: points}
+	if h.Shifted {
+		b.Shift = numbers[len(points):]
+	}
+	return b.Check()
+}
+
+// placed is a Basis on a device.
+type placed struct {
+	Basis
+	b      backend.Backend[float64]
+	points backend.Matrix[float64]
+	x      backend.Matrix[float64] // of a panel
+	moved  backend.Host[float64]   // a panel less the shift
+}
+
+// place puts b on the device with room for panels of rows rows.
+func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
+	p := &placed{Basis: b, b: q}
+	if b.Kind == Linear {
+		if b.Shift != nil {
+			p.moved = backend.NewHost[float64](rows, b.Features)
+		}
+		return p, nil
+	}
+	var err error
+	if p.points, err = q.New(b.Points.Rows, b.Points.Cols); err != nil {
+		return nil, err
+	}
+	if err := q.Upload(p.points, b.Points); err != nil {
+		p.free()
+		return nil, err
+	}
+	if p.x, err = q.New(rows, b.Features); err != nil {
+		p.free()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *placed) free() {
+	for _, m := range []backend.Matrix[float64]{p.points, p.x} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
+
+// fill queues dst ← Φ for the rows x, which may be changed after the next wait.
+func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) error {
+	if p.Kind == Linear {
+		if p.Shift != nil {
+			shifted := p.moved.View(0, 0, x.Rows, x.Cols)
+			for i := range x.Rows {
+				to := shifted.Row(i)
+				for j, v := range x.Row(i) {
+					to[j] = v - p.Shift[j]
+				}
+			}
+			x = shifted
+		}
+		return p.b.Upload(dst, x)
+	}
+	on := p.x.View(0, 0, x.Rows, x.Cols)
+	if err := p.b.Upload(on, x); err != nil {
+		return err
+	}
+	if p.Kind == Centers {
+		p.b.Gram(dst, p.Kernel, on, p.points)
+		return nil
+	}
+	half := p.Points.Rows
+	p.b.Gram(dst.View(0, 0, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: solvers.Cosines}, on, p.points)
+	p.b.Gram(dst.View(0, half, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: solvers.Sines}, on, p.points)
+	return nil
+}
+
+// Penalty returns S of βᵀSβ: k(c, c), its lower triangle, for Centers, and
+// nothing, which is I, for the others.
+func (b Basis) Penalty(q backend.Backend[float64]) (backend.Host[float64], error) {
+	if b.Kind != Centers {
+		return backend.Host[float64]{}, nil
+	}
+	m := b.Points.Rows
+	points, err := backend.Place(q, b.Points)
+	if err != nil {
+		return backend.Host[float64]{}, fmt.Errorf("sums: %w", err)
+	}
+	defer points.Free()
+	s, err := q.New(m, m)
+	if err != nil {
+		return backend.Host[float64]{}, fmt.Errorf("sums: %w", err)
+	}
+	defer s.Free()
+	q.Gram(s, b.Kernel, points, points)
+	h := backend.NewHost[float64](m, m)
+	if err := q.Download(h, s); err != nil {
+		return h, fmt.Errorf("sums: %w", err)
+	}
+	return h, nil
+}

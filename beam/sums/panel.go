@@ -1,0 +1,183 @@
+package sums
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+const (
+	// PanelRows is how many rows are multiplied at once: enough that a Syrk over
+	// them runs at its rate.
+	PanelRows = 512
+	// PlainRows is how many rows are summed in plain float64, on the device, before
+	// they join the sums: a fold costs what 10 rows or so do.
+	PlainRows = 8 * PanelRows
+)
+
+// A Gatherer makes the sums over rows of all products of two columns of
+//
+//	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
+//
+// which are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by
+// rows. Rows are buffered until a panel is full. It is for one goroutine.
+type Gatherer struct {
+	b       backend.Backend[float64]
+	phi     *placed
+	rule    func([]float64) error // of the kernel, for points; nil: none
+	shift   []float64             // y₀; nil: zeros
+	m, t, q int
+
+	x, y   backend.Host[float64] // rows that wait for their panel
+	filled int
+	ones   backend.Host[float64]
+	z, c   backend.Matrix[float64] // a panel, 512×q; the products since the last fold, q×q
+	plain  int                     // rows in c
+	host   backend.Host[float64]
+	sums   *Sums
+}
+
+// GathererBytes is what a Gatherer for q columns takes: q² on the device and q²
+// on the host, a panel, and the sums of 16 bytes an entry.
+func GathererBytes(q, d int) int64 {
+	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
+}
+
+// NewGatherer takes the memory for rows of t targets. targetShift, y₀, is taken
+// from each target, so that an offset costs no digits; nil is zeros. Free gives the
+// memory back.
+func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) (*Gatherer, error) {
+	if err := basis.Check(); err != nil {
+		return nil, err
+	}
+	if t <= 0 || targetShift != nil && len(targetShift) != t {
+		return nil, fmt.Errorf("sums: %d targets with a shift of %d", t, len(targetShift))
+	}
+	g := &Gatherer{b: dev.F64(), shift: targetShift, m: basis.Size(), t: t}
+	g.q = g.m + t + 1
+	if basis.Kernel != nil {
+		g.rule = kernels.PointRule(basis.Kernel)
+	}
+	g.x, g.y = backend.NewHost[float64](PanelRows, basis.Features), backend.NewHost[float64](PanelRows, t)
+	g.ones = backend.NewHost[float64](PanelRows, 1)
+	for i := range g.ones.Data {
+		g.ones.Data[i] = 1
+	}
+	g.host = backend.NewHost[float64](g.q, g.q)
+	g.sums = NewSums(Triangle(g.q))
+	var err error
+	if g.phi, err = basis.place(g.b, PanelRows); err != nil {
+		return nil, fmt.Errorf("sums: %w", err)
+	}
+	if g.z, err = g.b.New(PanelRows, g.q); err == nil {
+		g.c, err = g.b.New(g.q, g.q)
+	}
+	if err != nil {
+		g.Free()
+		return nil, fmt.Errorf("sums: %w", err)
+	}
+	return g, nil
+}
+
+// Free gives the memory of the device back.
+func (g *Gatherer) Free() {
+	g.phi.free()
+	for _, m := range []backend.Matrix[float64]{g.z, g.c} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
+
+// Add adds rows, which it copies: x r×d and y r×t, finite numbers.
+func (g *Gatherer) Add(x, y backend.Host[float64]) error {
+	if x.Cols != g.x.Cols || y.Cols != g.t || x.Rows != y.Rows {
+		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, g.x.Cols, g.t)
+	}
+	for i := range x.Rows {
+		row := x.Row(i)
+		if g.rule != nil {
+			if err := g.rule(row); err != nil {
+				return fmt.Errorf("sums: row %d: %w", i+1, err)
+			}
+		}
+		copy(g.x.Row(g.filled), row)
+		to := g.y.Row(g.filled)
+		copy(to, y.Row(i))
+		for j, v := range g.shift {
+			to[j] -= v
+		}
+		if g.filled++; g.filled == PanelRows {
+			if err := g.multiply(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// multiply adds ZᵀZ of the buffered rows to c.
+func (g *Gatherer) multiply() error {
+	r := g.filled
+	if r == 0 {
+		return nil
+	}
+	z := g.z.View(0, 0, r, g.q)
+	if err := g.phi.fill(z.View(0, 0, r, g.m), g.x.View(0, 0, r, g.x.Cols)); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	if err := g.b.Upload(z.View(0, g.m, r, g.t), g.y.View(0, 0, r, g.t)); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	if err := g.b.Upload(z.View(0, g.m+g.t, r, 1), g.ones.View(0, 0, r, 1)); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	beta := 1.0
+	if g.plain == 0 {
+		beta = 0
+	}
+	g.b.Syrk(backend.Lower, backend.Transpose, 1, z, beta, g.c)
+	if err := g.b.Sync(); err != nil { // the buffer and the panel are used again
+		return fmt.Errorf("sums: %w", err)
+	}
+	g.filled = 0
+	if g.plain += r; g.plain >= PlainRows {
+		return g.fold()
+	}
+	return nil
+}
+
+// fold adds c to the sums.
+func (g *Gatherer) fold() error {
+	if g.plain == 0 {
+		return nil
+	}
+	if err := g.b.Download(g.host, g.c); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	high, low := g.sums.high, g.sums.low
+	for i := range g.q {
+		first := at(i, 0)
+		for j, v := range g.host.Row(i)[:i+1] {
+			high[first+j], low[first+j] = addOne(high[first+j], low[first+j], v)
+		}
+	}
+	g.sums.Rows += int64(g.plain)
+	g.plain = 0
+	return nil
+}
+
+// Take returns the sums over the rows since the last Take and begins anew. The
+// bits depend on these rows and their order only, not on what came before.
+func (g *Gatherer) Take() (*Sums, error) {
+	if err := g.multiply(); err != nil {
+		return nil, err
+	}
+	if err := g.fold(); err != nil {
+		return nil, err
+	}
+	s := g.sums
+	g.sums = NewSums(Triangle(g.q))
+	return s, nil
+}

@@ -1,0 +1,222 @@
+package sums
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// A Measurer makes the sums, in a pass of their own, of what a solution leaves:
+// with e = Y − ΦB − b
+//
+//	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
+//
+// It subtracts before it sums, so that the residual is right to rounding of e and
+// not of ΦᵀY (as solvers.SolveNystrom does).
+type Measurer struct {
+	b         backend.Backend[float64]
+	phi       *placed
+	m, t      int
+	intercept []float64
+	x, y      backend.Host[float64]
+	filled    int
+	left      backend.Host[float64]
+	product   backend.Host[float64]
+
+	z, e, beta, r backend.Matrix[float64] // a panel of Φ, of e; β; Φᵀe
+	sums          *Sums
+}
+
+// MeasuredLen is how many sums a Measurer makes.
+func MeasuredLen(m, t int) int { return (m + 2) * t }
+
+// NewMeasurer takes the memory to measure sol, a solution of p.
+func NewMeasurer(dev backend.Device, p Problem, sol *Solution) (*Measurer, error) {
+	if err := p.Basis.Check(); err != nil {
+		return nil, err
+	}
+	g := &Measurer{b: dev.F64(), m: p.Basis.Size(), t: p.Targets, intercept: make([]float64, p.Targets)}
+	if sol.Beta.Rows != g.m || sol.Beta.Cols != g.t {
+		return nil, fmt.Errorf("sums: a solution of %d×%d does not fit %d functions and %d targets", sol.Beta.Rows, sol.Beta.Cols, g.m, g.t)
+	}
+	for j := range g.intercept {
+		g.intercept[j] = sol.Intercept[j]
+		for i, v := range p.Basis.Shift {
+			g.intercept[j] += v * sol.Beta.Row(i)[j]
+		}
+	}
+	g.x, g.y = backend.NewHost[float64](PanelRows, p.Basis.Features), backend.NewHost[float64](PanelRows, g.t)
+	g.left, g.product = backend.NewHost[float64](PanelRows, g.t), backend.NewHost[float64](g.m, g.t)
+	g.sums = NewSums(MeasuredLen(g.m, g.t))
+	var err error
+	if g.phi, err = p.Basis.place(g.b, PanelRows); err != nil {
+		return nil, fmt.Errorf("sums: %w", err)
+	}
+	for _, a := range []struct {
+		to         *backend.Matrix[float64]
+		rows, cols int
+	}{{&g.z, PanelRows, g.m}, {&g.e, PanelRows, g.t}, {&g.beta, g.m, g.t}, {&g.r, g.m, g.t}} {
+		if *a.to, err = g.b.New(a.rows, a.cols); err != nil {
+			g.Free()
+			return nil, fmt.Errorf("sums: %w", err)
+		}
+	}
+	if err := g.b.Upload(g.beta, sol.Beta); err != nil {
+		g.Free()
+		return nil, fmt.Errorf("sums: %w", err)
+	}
+	return g, nil
+}
+
+// Free gives the memory of the device back.
+func (g *Measurer) Free() {
+	g.phi.free()
+	for _, m := range []backend.Matrix[float64]{g.z, g.e, g.beta, g.r} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
+
+// Add adds rows, as Gatherer.Add.
+func (g *Measurer) Add(x, y backend.Host[float64]) error {
+	if x.Cols != g.x.Cols || y.Cols != g.t || x.Rows != y.Rows {
+		return fmt.Errorf("sums: %d×%d features and %d×%d targets, not %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, g.x.Cols, g.t)
+	}
+	for i := range x.Rows {
+		copy(g.x.Row(g.filled), x.Row(i))
+		to := g.y.Row(g.filled)
+		for j, v := range y.Row(i) {
+			to[j] = v - g.intercept[j]
+		}
+		if g.filled++; g.filled == PanelRows {
+			if err := g.multiply(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// multiply adds the sums of the buffered rows.
+func (g *Measurer) multiply() error {
+	r := g.filled
+	if r == 0 {
+		return nil
+	}
+	z, e := g.z.View(0, 0, r, g.m), g.e.View(0, 0, r, g.t)
+	if err := g.phi.fill(z, g.x.View(0, 0, r, g.x.Cols)); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	if err := g.b.Upload(e, g.y.View(0, 0, r, g.t)); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	g.b.Gemm(backend.NoTrans, backend.NoTrans, -1, z, g.beta, 1, e)
+	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, z, e, 0, g.r)
+	if err := g.b.Download(g.product, g.r); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	left := g.left.View(0, 0, r, g.t)
+	if err := g.b.Download(left, e); err != nil {
+		return fmt.Errorf("sums: %w", err)
+	}
+	for i, v := range g.product.Data {
+		g.sums.Add(i, v)
+	}
+	for i := range r {
+		for j, v := range left.Row(i) {
+			g.sums.Add(g.m*g.t+j, v)
+			g.sums.Add((g.m+1)*g.t+j, v*v)
+		}
+	}
+	g.sums.Rows += int64(r)
+	g.filled = 0
+	return nil
+}
+
+// Take returns the sums over the rows since the last Take and begins anew.
+func (g *Measurer) Take() (*Sums, error) {
+	if err := g.multiply(); err != nil {
+		return nil, err
+	}
+	s := g.sums
+	g.sums = NewSums(MeasuredLen(g.m, g.t))
+	return s, nil
+}
+
+// Measured is what the samples say of a solution.
+type Measured struct {
+	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centred with an intercept
+	Squares  []float64             // Σ (y − f(x))² of each target
+	left     backend.Host[float64] // the numerator, M×t
+}
+
+// Measure turns the sums of a Measurer for sol into a residual; s are those of the
+// Gatherer, over the same rows.
+func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution) (*Measured, error) {
+	m, t := p.Basis.Size(), p.Targets
+	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
+		return nil, fmt.Errorf("sums: the samples have changed between two passes: %d rows, then %d", s.Rows, measured.Rows)
+	}
+	e, err := p.matrices(s)
+	if err != nil {
+		return nil, err
+	}
+	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
+	if err != nil {
+		return nil, err
+	}
+	out := &Measured{Squares: make([]float64, t), left: backend.NewHost[float64](m, t)}
+	for j := range t {
+		out.Squares[j] = measured.Value((m+1)*t + j)
+		var above, below float64
+		for i := range m {
+			v := measured.Value(i*t + j)
+			if p.Intercept {
+				v -= e.meanPhi[i] * measured.Value(m*t+j)
+			}
+			if penalty.Rows == 0 {
+				v -= p.Lambda * sol.Beta.Row(i)[j]
+			} else {
+				for k := range m {
+					v -= p.Lambda * penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
+				}
+			}
+			out.left.Row(i)[j] = v
+			above = math.Hypot(above, v)
+			below = math.Hypot(below, e.right.Row(i)[j])
+		}
+		if above > 0 {
+			out.Residual = max(out.Residual, above/below)
+		}
+	}
+	return out, nil
+}
+
+// Correct returns sol with one step of refinement by what was measured of it:
+// β + (G + λS)⁻¹(Φᵀ(y − Φβ − b) − λSβ) (Björck 1987).
+func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, left *Measured) (*Solution, error) {
+	e, err := p.matrices(s)
+	if err != nil {
+		return nil, err
+	}
+	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
+	if err != nil {
+		return nil, err
+	}
+	// A correction needs few digits.
+	res, err := solvers.SolveEquations(ctx, dev, solvers.Equations{Gram: e.gram, Right: left.left, Penalty: penalty, Lambda: p.Lambda}, solvers.StreamParams{Tol: 0.5})
+	if err != nil {
+		return nil, err
+	}
+	better := &Solution{Beta: backend.NewHost[float64](sol.Beta.Rows, sol.Beta.Cols), Residual: sol.Residual, Jitter: res.Jitter}
+	for i, v := range sol.Beta.Data {
+		better.Beta.Data[i] = v + res.Beta.Data[i]
+	}
+	p.intercept(e, better)
+	better.Squares, err = p.Squares(s, better)
+	return better, err
+}

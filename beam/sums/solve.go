@@ -1,0 +1,190 @@
+package sums
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Problem is what is solved of the sums of a Gatherer:
+//
+//	minimise Σ_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
+//
+// with λ unscaled, and b = 0 unless there is an intercept, which is not penalised.
+type Problem struct {
+	Basis       Basis
+	Targets     int       // t
+	TargetShift []float64 // y₀ of the Gatherer; nil: zeros. Only with an intercept
+	Lambda      float64   // ≥ 0
+	Intercept   bool
+}
+
+// Solution is β and b of a Problem, of the features and targets as they were given
+// to Add, with the shifts taken out again.
+type Solution struct {
+	Beta      backend.Host[float64] // M×t; of Fourier it multiplies the scaled functions
+	Intercept []float64
+	Residual  float64 // of the summed equations: see solvers.EquationsResult
+	Jitter    float64
+	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, from the
+	// sums: right to about 2⁻⁴⁰ of Σ (y_i − y₀)².
+	Squares []float64
+}
+
+// equations are sums as matrices, centred with an intercept.
+type equations struct {
+	gram, right backend.Host[float64]
+	rows        float64
+	meanPhi     []float64 // with an intercept
+	meanY       []float64
+}
+
+// matrices unpacks s. With an intercept it takes Φᵀ1 1ᵀΦ/n out, and the same for
+// the targets, in numbers of two float64: nothing is lost when the functions are
+// far from 0.
+func (p Problem) matrices(s *Sums) (*equations, error) {
+	m, t := p.Basis.Size(), p.Targets
+	q := m + t + 1
+	if s.Len() != Triangle(q) {
+		return nil, fmt.Errorf("sums: %d sums are not those of %d functions and %d targets", s.Len(), m, t)
+	}
+	if s.Rows == 0 {
+		return nil, errors.New("sums: there are no rows")
+	}
+	e := &equations{
+		gram: backend.NewHost[float64](m, m), right: backend.NewHost[float64](m, t),
+		rows: float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
+	}
+	entry := func(i, j int) float64 {
+		h, l := s.high[at(i, j)], s.low[at(i, j)]
+		if p.Intercept {
+			ih, il := s.high[at(q-1, i)], s.low[at(q-1, i)]
+			jh := s.high[at(q-1, j)] / e.rows
+			// −(i)(j)/n: the product of the high parts is exact in two numbers, and
+			// what is left of the others is below its rounding.
+			ph := ih * jh
+			pl := math.FMA(ih, jh, -ph)
+			jl := (math.FMA(-jh, e.rows, s.high[at(q-1, j)]) + s.low[at(q-1, j)]) / e.rows
+			pl += ih*jl + il*jh
+			h, l = add(h, l, -ph, -pl)
+		}
+		return h + l
+	}
+	for i := range m {
+		for j := range i + 1 {
+			e.gram.Row(i)[j] = entry(i, j)
+		}
+	}
+	for i := range t {
+		for j := range m {
+			e.right.Row(j)[i] = entry(m+i, j)
+		}
+	}
+	if p.Intercept {
+		for j := range m {
+			e.meanPhi[j] = s.Value(at(q-1, j)) / e.rows
+		}
+		for j := range t {
+			e.meanY[j] = s.Value(at(q-1, m+j)) / e.rows
+		}
+	}
+	return e, nil
+}
+
+// Solve solves p for the sums of all rows. par is as in solvers.SolveEquations,
+// errors too.
+func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
+	if err := p.Basis.Check(); err != nil {
+		return nil, err
+	}
+	if p.TargetShift != nil && !p.Intercept {
+		return nil, errors.New("sums: targets are shifted, which an intercept alone makes good")
+	}
+	e, err := p.matrices(s)
+	if err != nil {
+		return nil, err
+	}
+	penalty, err := p.Basis.Penalty(dev.F64().With(ctx, nil))
+	if err != nil {
+		return nil, err
+	}
+	res, err := solvers.SolveEquations(ctx, dev, solvers.Equations{Gram: e.gram, Right: e.right, Penalty: penalty, Lambda: p.Lambda}, par)
+	if err != nil {
+		return nil, err
+	}
+	sol := &Solution{Beta: res.Beta, Residual: res.Residual, Jitter: res.Jitter}
+	p.intercept(e, sol)
+	sol.Squares, err = p.Squares(s, sol)
+	return sol, err
+}
+
+// intercept sets b of a β.
+func (p Problem) intercept(e *equations, sol *Solution) {
+	sol.Intercept = make([]float64, p.Targets)
+	for j := range sol.Intercept {
+		if !p.Intercept {
+			continue
+		}
+		b := e.meanY[j]
+		for i, v := range e.meanPhi {
+			b -= v * sol.Beta.Row(i)[j]
+		}
+		if p.TargetShift != nil {
+			b += p.TargetShift[j]
+		}
+		for i, v := range p.Basis.Shift {
+			b -= v * sol.Beta.Row(i)[j]
+		}
+		sol.Intercept[j] = b
+	}
+}
+
+// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which need
+// not be those that sol was solved for: with c = (β; b) and Z as in Gatherer it is
+// (−c; 1)ᵀ ZᵀZ (−c; 1). It is right to rounding of its terms, and never below 0.
+func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
+	m, t := p.Basis.Size(), p.Targets
+	q := m + t + 1
+	if s.Len() != Triangle(q) {
+		return nil, fmt.Errorf("sums: %d sums are not those of %d functions and %d targets", s.Len(), m, t)
+	}
+	full := func(i, j int) float64 { return s.high[at(max(i, j), min(i, j))] }
+	squares := make([]float64, t)
+	c := make([]float64, m)
+	for k := range t {
+		// b of the shifted functions and targets.
+		b := sol.Intercept[k]
+		if p.TargetShift != nil {
+			b -= p.TargetShift[k]
+		}
+		for i := range c {
+			c[i] = sol.Beta.Row(i)[k]
+		}
+		for i, v := range p.Basis.Shift {
+			b += v * c[i]
+		}
+		var h, l float64
+		term := func(a, v float64) {
+			ph := a * v
+			h, l = add(h, l, ph, math.FMA(a, v, -ph))
+		}
+		y, one := m+k, m+t
+		for i := range m {
+			row := 0.0
+			first := at(i, 0)
+			for j, v := range c[:i] {
+				row += v * s.high[first+j]
+			}
+			term(c[i], 2*row+c[i]*full(i, i)-2*full(y, i)+2*b*full(one, i))
+		}
+		term(1, full(y, y))
+		term(-2*b, full(one, y))
+		term(b*b, full(one, one))
+		squares[k] = max(h+l, 0)
+	}
+	return squares, nil
+}

@@ -1,0 +1,106 @@
+package sums
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Sums are sums over some rows, each a number of two float64. Sums of different
+// rows are merged in any order. The zero value is that of no rows.
+type Sums struct {
+	Rows int64 // how many rows
+	high []float64
+	low  []float64
+}
+
+// NewSums returns count sums of no rows.
+func NewSums(count int) *Sums {
+	return &Sums{high: make([]float64, count), low: make([]float64, count)}
+}
+
+// Triangle is the number of entries of a q×q triangle.
+func Triangle(q int) int { return q * (q + 1) / 2 }
+
+// at is the place of entry (i, j), j ≤ i, in a triangle packed by rows.
+func at(i, j int) int { return i*(i+1)/2 + j }
+
+// Len returns the number of sums.
+func (s *Sums) Len() int { return len(s.high) }
+
+// Value returns sum i rounded to one float64.
+func (s *Sums) Value(i int) float64 { return s.high[i] }
+
+// Add adds v to sum i.
+func (s *Sums) Add(i int, v float64) {
+	s.high[i], s.low[i] = addOne(s.high[i], s.low[i], v)
+}
+
+// Merge adds the sums of other rows; o is not changed. It fails when they are not
+// sums of the same things.
+func (s *Sums) Merge(o *Sums) error {
+	if o.Len() == 0 && o.Rows == 0 {
+		return nil
+	}
+	if s.Len() == 0 && s.Rows == 0 {
+		s.Rows, s.high, s.low = o.Rows, slices.Clone(o.high), slices.Clone(o.low)
+		return nil
+	}
+	if s.Len() != o.Len() {
+		return fmt.Errorf("sums: %d sums cannot be merged with %d: they belong to different equations", s.Len(), o.Len())
+	}
+	s.Rows += o.Rows
+	for i, v := range o.high {
+		s.high[i], s.low[i] = add(s.high[i], s.low[i], v, o.low[i])
+	}
+	return nil
+}
+
+// Clone returns a copy.
+func (s *Sums) Clone() *Sums {
+	return &Sums{Rows: s.Rows, high: slices.Clone(s.high), low: slices.Clone(s.low)}
+}
+
+// Bytes is the length of the encoding of count sums: what one part costs where it
+// is shuffled.
+func Bytes(count int) int64 { return 16 + 16*int64(count) }
+
+// MarshalBinary returns the number of rows and of sums, the high parts and the low
+// ones: Bytes(s.Len()) bytes, little endian.
+func (s *Sums) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, Bytes(s.Len()))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Rows))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Len()))
+	for _, part := range [][]float64{s.high, s.low} {
+		for _, v := range part {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	}
+	return b, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary made.
+func (s *Sums) UnmarshalBinary(b []byte) error {
+	if len(b) < 16 {
+		return errors.New("sums: the encoding is cut short")
+	}
+	rows, count := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if rows > math.MaxInt64 || count != uint64(len(b)-16)/16 || (len(b)-16)%16 != 0 {
+		return fmt.Errorf("sums: %d bytes do not hold %d sums", len(b), count)
+	}
+	b = b[16:]
+	read := func() []float64 {
+		part := make([]float64, count)
+		for i := range part {
+			part[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		b = b[8*count:]
+		return part
+	}
+	s.Rows = int64(rows)
+	s.high = read()
+	s.low = read()
+	return nil
+}

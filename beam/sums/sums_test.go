@@ -1,0 +1,463 @@
+package sums
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+const unit = 0x1p-53
+
+// gamma is γ_r of Higham (2002), § 3.1.
+func gamma(r float64) float64 { return r * unit / (1 - r*unit) }
+
+func open(t testing.TB, name string) backend.Device {
+	t.Helper()
+	dev, err := backend.Open(name, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// TestTwoFloat compares additions with numbers of 300 bits.
+func TestTwoFloat(t *testing.T) {
+	const seed = 20261122
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	exact := func(h, l float64) *big.Float {
+		x := new(big.Float).SetPrec(300).SetFloat64(h)
+		return x.Add(x, new(big.Float).SetFloat64(l))
+	}
+	number := func() (h, l float64) {
+		h = r.NormFloat64() * math.Ldexp(1, r.IntN(80)-40)
+		return quickTwoSum(h, h*unit*(r.Float64()-0.5))
+	}
+	near := func(what string, h, l float64, want *big.Float, bound float64) {
+		t.Helper()
+		apart := new(big.Float).Sub(exact(h, l), want)
+		limit := new(big.Float).Mul(new(big.Float).Abs(want), big.NewFloat(bound))
+		if apart.Abs(apart).Cmp(limit) > 0 {
+			t.Fatalf("%s: off by %v of %v", what, apart, want)
+		}
+		if h+l != h {
+			t.Fatalf("%s: (%v, %v) is not normalised", what, h, l)
+		}
+	}
+	for range 20000 {
+		ah, al := number()
+		bh, bl := number()
+		h, l := add(ah, al, bh, bl)
+		want := exact(ah, al)
+		near("add", h, l, want.Add(want, exact(bh, bl)), 3*0x1p-106*(1+0x1p-40))
+		h, l = addOne(ah, al, bh)
+		want = exact(ah, al)
+		near("addOne", h, l, want.Add(want, new(big.Float).SetFloat64(bh)), 2*0x1p-106*(1+0x1p-40))
+	}
+}
+
+// samples are n rows of d features around offset, and two targets.
+func samples(seed uint64, n, d int, offset float64) (x, y backend.Host[float64]) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 2)
+	for i := range n {
+		s := 0.0
+		for j := range d {
+			v := r.NormFloat64()
+			s += v / float64(j+1)
+			x.Row(i)[j] = v + offset
+		}
+		y.Row(i)[0] = math.Sin(2*s) + 0.1*r.NormFloat64() + offset
+		y.Row(i)[1] = s + 0.1*r.NormFloat64()
+	}
+	return x, y
+}
+
+// rowsOf returns some rows.
+func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
+	out := backend.NewHost[float64](len(rows), h.Cols)
+	for i, r := range rows {
+		copy(out.Row(i), h.Row(r))
+	}
+	return out
+}
+
+// gather returns the sums of each part of the rows.
+func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float64], parts [][]int) []*Sums {
+	t.Helper()
+	g, err := NewGatherer(dev, p.Basis, p.Targets, p.TargetShift)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Free()
+	var list []*Sums
+	for _, part := range parts {
+		if err := g.Add(rowsOf(x, part), rowsOf(y, part)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := g.Take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// merged merges in the order of a tree: pairs, pairs of pairs, and so on.
+func merged(t testing.TB, list []*Sums) *Sums {
+	t.Helper()
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = list[i].Clone()
+	}
+	for len(list) > 1 {
+		var next []*Sums
+		for i := 0; i < len(list); i += 2 {
+			if i+1 < len(list) {
+				if err := list[i].Merge(list[i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next = append(next, list[i])
+		}
+		list = next
+	}
+	return list[0]
+}
+
+// shards cuts the rows, in their order or in another one, into so many parts of
+// random sizes.
+func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	if shuffled {
+		r.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	}
+	cuts := []int{0, n}
+	for range count - 1 {
+		cuts = append(cuts, r.IntN(n+1))
+	}
+	slices.Sort(cuts)
+	var parts [][]int
+	for i := range cuts[1:] {
+		parts = append(parts, rows[cuts[i]:cuts[i+1]])
+	}
+	r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	return parts
+}
+
+// TestGathererBound holds the sums to the bound of the package's comment, against
+// sums of 200 bits of the same functions.
+func TestGathererBound(t *testing.T) {
+	const seed, n, d = 20261123, 9000, 4
+	t.Logf("seed %d", seed)
+	x, y := samples(seed, n, d, 3)
+	for _, name := range []string{"ref", "cpu"} {
+		dev := open(t, name)
+		p := Problem{Basis: LinearBasis(d, []float64{3, 3, 3, 3}), Targets: 2, TargetShift: []float64{3, 0}, Intercept: true}
+		parts := shards(rand.New(rand.NewPCG(seed, 1)), n, 5, true)
+		s := merged(t, gather(t, dev, p, x, y, parts))
+		if s.Rows != n {
+			t.Fatalf("%d rows, want %d", s.Rows, n)
+		}
+		q := d + 3
+		z := make([]float64, q)
+		exact, size := make([]*big.Float, Triangle(q)), make([]float64, Triangle(q))
+		for i := range exact {
+			exact[i] = new(big.Float).SetPrec(200)
+		}
+		product := new(big.Float).SetPrec(200)
+		for i := range n {
+			for j, v := range x.Row(i) {
+				z[j] = v - 3
+			}
+			z[d], z[d+1], z[d+2] = y.Row(i)[0]-3, y.Row(i)[1], 1
+			for a := range q {
+				for b := range a + 1 {
+					product.Mul(big.NewFloat(z[a]), new(big.Float).SetPrec(200).SetFloat64(z[b]))
+					exact[at(a, b)].Add(exact[at(a, b)], product)
+					size[at(a, b)] += math.Abs(z[a] * z[b])
+				}
+			}
+		}
+		worst := 0.0
+		for i, want := range exact {
+			w, _ := want.Float64()
+			apart := math.Abs(s.Value(i) - w)
+			worst = max(worst, apart/size[i])
+			// γ_4096 and the rounding to one float64.
+			if limit := gamma(PlainRows)*size[i] + unit*math.Abs(w); !(apart <= limit) {
+				t.Errorf("%s: sum %d is %v, want %v: off by %.3g, more than %.3g", name, i, s.Value(i), w, apart, limit)
+			}
+		}
+		t.Logf("%s: at most %.2g of |Z|ᵀ|Z|; the bound is %.2g, typical is %.2g", name, worst, gamma(PlainRows), math.Sqrt(PlainRows)*unit)
+	}
+}
+
+// bases are a problem of each kind, and the coefficients and intercepts that the
+// single-machine solver gives for it.
+func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], intercept bool) map[string]struct {
+	p         Problem
+	beta      backend.Host[float64]
+	intercept []float64
+} {
+	t.Helper()
+	type one = struct {
+		p         Problem
+		beta      backend.Host[float64]
+		intercept []float64
+	}
+	const lambda = 2.0
+	data := solvers.InMemory(x, y, nil)
+	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-12}
+	problem := func(b Basis) Problem {
+		p := Problem{Basis: b, Targets: y.Cols, Lambda: lambda, Intercept: intercept}
+		if intercept {
+			p.TargetShift = slices.Clone(y.Row(0))
+		}
+		return p
+	}
+	list := map[string]one{}
+
+	centers := rowsOf(x, shards(rand.New(rand.NewPCG(1, 1)), x.Rows, 1, true)[0][:60])
+	k := kernels.Gaussian{Sigma: 0.8}
+	ny, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: k, Data: data, Centers: centers, Lambda: lambda, Intercept: intercept}, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list["nystrom"] = one{problem(CentersBasis(k, centers)), ny.Beta, ny.Intercept}
+
+	k = kernels.Gaussian{Sigma: 2}
+	fo, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{Kernel: k, Data: data, Count: 80, Seed: 5, Lambda: lambda, Intercept: intercept}, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	basis, err := FourierBasis(t.Context(), k, x.Cols, 80, false, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range fo.Beta.Data {
+		fo.Beta.Data[i] /= basis.Scale
+	}
+	list["fourier"] = one{problem(basis), fo.Beta, fo.Intercept}
+
+	pr, err := solvers.Solve(t.Context(), dev, solvers.Problem{Kernel: kernels.Linear{}, X: x, Y: y, Lambda: lambda, Intercept: intercept}, solvers.Params{Method: solvers.Primal, Tol: 1e-12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shift []float64
+	if intercept {
+		shift = slices.Clone(x.Row(0))
+	}
+	list["primal"] = one{problem(LinearBasis(x.Cols, shift)), pr.Coef, pr.Intercept}
+	return list
+}
+
+// TestAnySharding: the model is that of the single machine to 1e-10, whatever the
+// shards and their order, with and without an intercept.
+func TestAnySharding(t *testing.T) {
+	const seed, n, d = 20261124, 12000, 3
+	t.Logf("seed %d", seed)
+	for _, intercept := range []bool{false, true} {
+		offset := 0.0
+		if intercept {
+			offset = 5
+		}
+		x, y := samples(seed, n, d, offset)
+		dev := open(t, "cpu")
+		r := rand.New(rand.NewPCG(seed, 2))
+		for name, want := range bases(t, dev, x, y, intercept) {
+			worst := 0.0
+			for _, count := range []int{1, 2, 7, 64, 1000} {
+				for _, shuffled := range []bool{false, true} {
+					s := merged(t, gather(t, dev, want.p, x, y, shards(r, n, count, shuffled)))
+					sol, err := want.p.Solve(t.Context(), dev, s, solvers.StreamParams{Tol: 1e-12})
+					if err != nil {
+						t.Fatal(err)
+					}
+					worst = max(worst, apart(t, fmt.Sprintf("%s, %d shards, shuffled %v, intercept %v", name, count, shuffled, intercept), sol, want.beta, want.intercept, 1e-10))
+				}
+			}
+			t.Logf("%s, intercept %v: at most %.2g", name, intercept, worst)
+		}
+	}
+}
+
+// apart reports coefficients that differ by more than tol of the largest one.
+func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (worst float64) {
+	t.Helper()
+	most := 0.0
+	for i, v := range beta.Data {
+		most = max(most, math.Abs(v))
+		worst = max(worst, math.Abs(v-sol.Beta.Data[i]))
+	}
+	for j, v := range intercept {
+		most = max(most, math.Abs(v))
+		worst = max(worst, math.Abs(v-sol.Intercept[j]))
+	}
+	if worst /= most; !(worst <= tol) {
+		t.Errorf("%s: the coefficients are %.3g apart, relative, more than %.3g", what, worst, tol)
+	}
+	return worst
+}
+
+// TestSameBits: parts of the same rows, merged in any order and by any tree, give
+// the same bits; that is what a worker that is replaced leaves unchanged.
+func TestSameBits(t *testing.T) {
+	const seed, n, d = 20261125, 20000, 3
+	t.Logf("seed %d", seed)
+	x, y := samples(seed, n, d, 0)
+	dev := open(t, "cpu")
+	r := rand.New(rand.NewPCG(seed, 3))
+	basis, err := FourierBasis(t.Context(), kernels.Gaussian{Sigma: 1}, d, 60, false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Problem{Basis: basis, Targets: 2, Lambda: 1}
+	parts := shards(r, n, 50, false)
+	list := gather(t, dev, p, x, y, parts)
+	want := merged(t, list)
+	for range 20 {
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		got := list[0].Clone() // one after the other, not by a tree
+		for _, s := range list[1:] {
+			if err := got.Merge(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Two orders differ by at most 50·2⁻¹⁰⁴ of |Φ|ᵀ|Φ| < 2n: a rounding to another
+		// float64 has a chance of about 1e-13 for the 2000 entries.
+		if !slices.Equal(got.high, want.high) {
+			t.Fatal("the order of merging changes the bits")
+		}
+	}
+	again := gather(t, dev, p, x, y, parts)
+	if !slices.Equal(merged(t, again).low, want.low) {
+		t.Error("the same parts, gathered again, have other bits")
+	}
+}
+
+func TestEncoding(t *testing.T) {
+	s := NewSums(3)
+	s.Rows = 7
+	s.Add(1, 1e300)
+	s.Add(1, 1e-300)
+	s.Add(2, -0.5)
+	b, err := s.MarshalBinary()
+	if err != nil || int64(len(b)) != Bytes(3) {
+		t.Fatalf("%d bytes, error %v; want %d", len(b), err, Bytes(3))
+	}
+	var back Sums
+	if err := back.UnmarshalBinary(b); err != nil || back.Rows != 7 || !slices.Equal(back.high, s.high) || !slices.Equal(back.low, s.low) {
+		t.Errorf("%v, error %v; want %v", back, err, s)
+	}
+	for cut := range b {
+		if err := back.UnmarshalBinary(b[:cut]); err == nil {
+			t.Errorf("%d of %d bytes are taken", cut, len(b))
+		}
+	}
+	x, _ := samples(1, 5, 2, 0)
+	for _, basis := range []Basis{
+		LinearBasis(2, nil), LinearBasis(2, []float64{1, math.Pi}),
+		CentersBasis(kernels.Scaled{Weight: 0.5, Kernel: kernels.Gaussian{Sigma: 1.0 / 3}}, x),
+		{Kind: Fourier, Features: 2, Kernel: kernels.Laplacian{Sigma: 2}, Points: x, Scale: math.Sqrt(0.2)},
+	} {
+		b, err := basis.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Basis
+		if err := back.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(back.Kernel) != fmt.Sprint(basis.Kernel) || back.Scale != basis.Scale || back.Size() != basis.Size() ||
+			!slices.Equal(back.Points.Data, basis.Points.Data) || !slices.Equal(back.Shift, basis.Shift) {
+			t.Errorf("%+v came back as %+v", basis, back)
+		}
+		for cut := range b {
+			if err := back.UnmarshalBinary(b[:cut]); err == nil {
+				t.Errorf("%s: %d of %d bytes are taken", basis.Kind, cut, len(b))
+			}
+		}
+	}
+}
+
+// TestMeasure: a solution leaves no more than rounding; one that was spoilt leaves
+// what it was spoilt by, and is corrected.
+func TestMeasure(t *testing.T) {
+	const seed, n, d = 20261126, 5000, 3
+	t.Logf("seed %d", seed)
+	x, y := samples(seed, n, d, 4)
+	dev := open(t, "cpu")
+	for name, want := range bases(t, dev, x, y, true) {
+		parts := shards(rand.New(rand.NewPCG(seed, 4)), n, 6, true)
+		s := merged(t, gather(t, dev, want.p, x, y, parts))
+		sol, err := want.p.Solve(t.Context(), dev, s, solvers.StreamParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measure := func(sol *Solution) *Measured {
+			g, err := NewMeasurer(dev, want.p, sol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Free()
+			all := &Sums{}
+			for _, part := range parts {
+				if err := g.Add(rowsOf(x, part), rowsOf(y, part)); err != nil {
+					t.Fatal(err)
+				}
+				s, err := g.Take()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := all.Merge(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m, err := want.p.Measure(t.Context(), dev, s, all, sol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		good := measure(sol)
+		if good.Residual > 1e-10 {
+			t.Errorf("%s: the residual is %.3g", name, good.Residual)
+		}
+		for j, v := range sol.Squares {
+			// From the sums: rounding of sums of n y², with the offset taken out.
+			if limit := 1e-9 * n; math.Abs(v-good.Squares[j]) > limit {
+				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, good.Squares[j])
+			}
+		}
+		for i := range sol.Beta.Data {
+			sol.Beta.Data[i] *= 1 + 1e-4
+		}
+		bad := measure(sol)
+		if bad.Residual < 1e-7 {
+			t.Errorf("%s: the residual of a spoilt solution is %.3g", name, bad.Residual)
+		}
+		better, err := want.p.Correct(t.Context(), dev, s, sol, bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart(t, name+" corrected", better, want.beta, want.intercept, 1e-10)
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%s: %d bytes are left on the device", name, now)
+		}
+	}
+}
