@@ -19,6 +19,17 @@ help: ## list the targets
 build: ## build the command, ./bin/mercer
 	$(GO) build -o bin/mercer ./cmd/mercer
 
+.PHONY: libmercer
+libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (needs cgo and a C compiler)
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o bin/libmercer.so ./libmercer
+	cp libmercer/mercer.h bin/mercer.h
+	rm bin/libmercer.h
+
+.PHONY: libmercer-test
+libmercer-test: libmercer ## run the C program that tests the C shared library
+	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check libmercer/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
+	./bin/libmercer-check
+
 .PHONY: demo
 demo: build ## build, then fit and check models on the bundled data (writes ./demo)
 	./bin/mercer demo --out demo

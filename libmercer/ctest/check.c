@@ -1,0 +1,394 @@
+/* The C interface as a C program sees it: results against closed forms, misuse,
+ * cancelling and threads. `make libmercer-test` builds and runs it. */
+#include "../mercer.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int failures;
+
+#define CHECK(condition, ...)                                            \
+	do {                                                             \
+		if (!(condition)) {                                      \
+			failures++;                                      \
+			printf("%s:%d: %s: ", __func__, __LINE__, #condition); \
+			printf(__VA_ARGS__);                             \
+			printf("\n");                                    \
+		}                                                        \
+	} while (0)
+
+/* OK requires that a call succeeds; the program ends where it does not. */
+#define OK(call)                                                                   \
+	do {                                                                       \
+		int status = (call);                                               \
+		if (status != MERCER_OK) {                                         \
+			printf("%s:%d: %s: %d: %s\n", __func__, __LINE__, #call, status, mercer_last_error()); \
+			exit(1);                                                   \
+		}                                                                  \
+	} while (0)
+
+/* FAILS requires that a call fails with a status and a text. */
+#define FAILS(want, part, call)                                                                           \
+	do {                                                                                              \
+		int status = (call);                                                                      \
+		CHECK(status == (want), "%s: status %d, %s", #call, status, mercer_last_error());         \
+		CHECK(strstr(mercer_last_error(), part) != NULL, "%s: %s", #call, mercer_last_error());   \
+		CHECK(strchr(mercer_last_error(), '\n') == NULL, "more than one line");                   \
+	} while (0)
+
+static const double epsilon = 0x1p-53;
+
+static mercer_matrix doubles(const double *data, int64_t rows, int64_t cols)
+{
+	return (mercer_matrix){data, rows, cols, cols, MERCER_FLOAT64};
+}
+
+/* smooth fills x with points on a curve and y with a smooth function of them. */
+static void smooth(double *x, double *y, int n, int d)
+{
+	for (int i = 0; i < n; i++) {
+		y[i] = 0;
+		for (int j = 0; j < d; j++) {
+			x[i * d + j] = sin(0.7 * i + 1.3 * j) + 0.01 * i / (j + 1);
+			y[i] += cos((j + 1) * x[i * d + j]) / (j + 1);
+		}
+	}
+}
+
+/* One sample x = 2, y = 4.5, the linear kernel: alpha = 4.5 / (4 + 5) = 1/2, f(5) =
+ * 1/2 * 2 * 5 = 5. Every operation is exact. */
+static void closed_form(void)
+{
+	double one = 2, target = 4.5, at = 5, f = 0, alpha = 0;
+	mercer_matrix x = doubles(&one, 1, 1), y = doubles(&target, 1, 1), z = doubles(&at, 1, 1);
+	const char *parameters[] = {"kernel=linear()", "lambda=5", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_handle model;
+	OK(mercer_fit(0, &learner, &x, &y, NULL, &model));
+	OK(mercer_predict(0, model, MERCER_VALUES, &z, &f, 1, NULL));
+	OK(mercer_array(model, "alpha", &alpha, 1));
+	CHECK(alpha == 0.5 && f == 5, "alpha %g, f %g", alpha, f);
+	FAILS(MERCER_INVALID, "no array", mercer_array(model, "coefficients", &alpha, 1));
+	FAILS(MERCER_INVALID, "room for 2", mercer_predict(0, model, MERCER_VALUES, &z, &f, 2, NULL));
+	FAILS(MERCER_INVALID, "no standard deviations", mercer_predict(0, model, MERCER_DEVIATIONS, &z, &f, 1, NULL));
+	FAILS(MERCER_INVALID, "no probabilities", mercer_predict(0, model, MERCER_PROBABILITIES, &z, &f, 1, NULL));
+	FAILS(MERCER_INVALID, "kind of prediction 9", mercer_predict(0, model, 9, &z, &f, 1, NULL));
+	OK(mercer_free(model));
+}
+
+/* A model through bytes and through a file predicts the same bits; so does one
+ * fitted to floats that are exact. */
+static void models(void)
+{
+	enum { n = 50, d = 3 };
+	double x[n * d], y[n], f[n], g[n];
+	float narrow[n * (d + 1)];
+	smooth(x, y, n, d);
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < d; j++) {
+			narrow[i * (d + 1) + j] = (float)x[i * d + j];
+			x[i * d + j] = narrow[i * (d + 1) + j];
+		}
+	mercer_matrix mx = doubles(x, n, d), my = doubles(y, n, 1);
+	mercer_matrix mf = {narrow, n, d, d + 1, MERCER_FLOAT32};
+	const char *parameters[] = {"kernel=gaussian(sigma=1.5)", "lambda=0.01", NULL};
+	const char *columns[] = {"a", "b", "c", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters, .features = columns};
+	mercer_handle model, again;
+	OK(mercer_fit(0, &learner, &mx, &my, NULL, &model));
+	OK(mercer_predict(0, model, MERCER_VALUES, &mx, f, n, NULL));
+
+	void *bytes;
+	size_t size;
+	OK(mercer_dump(model, &bytes, &size));
+	OK(mercer_parse(bytes, size, &again));
+	OK(mercer_predict(0, again, MERCER_VALUES, &mf, g, n, NULL));
+	CHECK(memcmp(f, g, sizeof f) == 0, "bytes change predictions, or floats do");
+	OK(mercer_free(again));
+	((char *)bytes)[size - 1] ^= 1;
+	FAILS(MERCER_INVALID, "damaged", mercer_parse(bytes, size, &again));
+	FAILS(MERCER_INVALID, "truncated", mercer_parse(bytes, 5, &again));
+	mercer_release(bytes);
+
+	char path[] = "/tmp/libmercer-XXXXXX";
+	close(mkstemp(path));
+	OK(mercer_save(model, path));
+	OK(mercer_load(path, &again));
+	memset(g, 0, sizeof g);
+	OK(mercer_predict(0, again, MERCER_VALUES, &mx, g, n, NULL));
+	CHECK(memcmp(f, g, sizeof f) == 0, "a file changes predictions");
+	unlink(path);
+	FAILS(MERCER_INVALID, path, mercer_load(path, &again));
+
+	char *json;
+	OK(mercer_tell(model, &json));
+	CHECK(strstr(json, "\"learner\":\"kernel-ridge\"") && strstr(json, "\"names\":[\"a\",\"b\",\"c\"]"), "%s", json);
+	mercer_release(json);
+	OK(mercer_tell(0, &json));
+	CHECK(strstr(json, "\"svc\"") && strstr(json, "\"cpu/generic\""), "%.200s", json);
+	mercer_release(json);
+	OK(mercer_free(again));
+	OK(mercer_free(model));
+}
+
+/* Classes by names; probabilities sum to 1. */
+static void classes(void)
+{
+	enum { n = 60 };
+	double x[n], y[n], p[2 * n], label[n], decision[n];
+	for (int i = 0; i < n; i++) {
+		x[i] = (i - 29.5) / 10;
+		y[i] = i >= 30;
+	}
+	mercer_matrix mx = doubles(x, n, 1), my = doubles(y, n, 1);
+	const char *names[] = {"low", "high", NULL}, *parameters[] = {"lambda=0.1", NULL};
+	mercer_learner learner = {.name = "logistic", .task = "classification", .parameters = parameters, .classes = names};
+	mercer_handle model;
+	OK(mercer_fit(0, &learner, &mx, &my, NULL, &model));
+	OK(mercer_predict(0, model, MERCER_VALUES, &mx, label, n, NULL));
+	OK(mercer_predict(0, model, MERCER_DECISION, &mx, decision, n, NULL));
+	OK(mercer_predict(0, model, MERCER_PROBABILITIES, &mx, p, 2 * n, NULL));
+	for (int i = 0; i < n; i++) {
+		CHECK(label[i] == (decision[i] > 0), "row %d", i);
+		/* Each probability is rounded a few times. */
+		CHECK(fabs(p[2 * i] + p[2 * i + 1] - 1) <= 8 * epsilon, "row %d", i);
+	}
+	CHECK(label[0] == 0 && label[n - 1] == 1, "%g %g", label[0], label[n - 1]);
+	OK(mercer_free(model));
+	learner.weights = y; /* those of the first class are 0 */
+	FAILS(MERCER_INVALID, "one class only", mercer_fit(0, &learner, &mx, &my, NULL, &model));
+}
+
+/* K = [[2, 1], [1, 2]], lambda = 1: K + I = [[3, 1], [1, 3]], whose inverse is
+ * [[3, -1], [-1, 3]] / 8. */
+static void systems(void)
+{
+	double k[] = {2, 1, 1, 2}, y[] = {8, 0, 16, 8}, a[4], residual = -1;
+	double want[] = {8 * 3. / 8 - 16. / 8, -8. / 8, -8. / 8 + 16 * 3. / 8, 8 * 3. / 8};
+	mercer_matrix mk = doubles(k, 2, 2), my = doubles(y, 2, 2);
+	/* The condition is 2: a few roundings of numbers up to 16, twice. */
+	double bound = 2 * 16 * 8 * epsilon;
+	OK(mercer_solve(0, NULL, 1, &mk, &my, a, 4, &residual, NULL));
+	for (int i = 0; i < 4; i++)
+		CHECK(fabs(a[i] - want[i]) <= bound, "solve: %d: %g, want %g", i, a[i], want[i]);
+	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
+
+	mercer_handle factor;
+	residual = -1;
+	OK(mercer_factor(0, "", 1, &mk, NULL, &factor));
+	memset(a, 0, sizeof a);
+	OK(mercer_factor_solve(factor, &my, a, 4, &residual, NULL));
+	for (int i = 0; i < 4; i++)
+		CHECK(fabs(a[i] - want[i]) <= bound, "factor: %d: %g, want %g", i, a[i], want[i]);
+	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
+	FAILS(MERCER_INVALID, "not that of a model", mercer_save(factor, "/tmp/none"));
+	mercer_matrix wrong = doubles(y, 1, 2);
+	FAILS(MERCER_INVALID, "order 2", mercer_factor_solve(factor, &wrong, a, 2, NULL, NULL));
+	OK(mercer_free(factor));
+	FAILS(MERCER_INVALID, "freed", mercer_factor_solve(factor, &my, a, 4, NULL, NULL));
+	FAILS(MERCER_INVALID, "freed", mercer_free(factor));
+
+	double indefinite[] = {1, 2, 2, 1};
+	mercer_matrix mi = doubles(indefinite, 2, 2);
+	FAILS(MERCER_NOT_POSITIVE_DEFINITE, "lambda", mercer_factor(0, NULL, 0.5, &mi, NULL, &factor));
+	double skew[] = {1, 2, 3, 1};
+	mi.data = skew;
+	FAILS(MERCER_INVALID, "", mercer_factor(0, NULL, 0.5, &mi, NULL, &factor));
+	FAILS(MERCER_INVALID, "lambda", mercer_factor(0, NULL, -1, &mk, NULL, &factor));
+	FAILS(MERCER_INVALID, "", mercer_factor(0, "gaussian(", 1, &mk, NULL, &factor));
+}
+
+static void misuse(void)
+{
+	double v[] = {1, 2, NAN, 4};
+	mercer_matrix x = doubles(v, 2, 2), y = doubles(v, 2, 1), bad;
+	mercer_learner learner = {.name = "ridge"}, none = {0};
+	mercer_handle model = 77, device;
+	FAILS(MERCER_INVALID, "row 2, column 1 is NaN", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	CHECK(model == 77, "a failed call wrote a handle");
+	FAILS(MERCER_INVALID, "x is NULL", mercer_fit(0, &learner, NULL, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "y is missing", mercer_fit(0, &learner, &y, NULL, NULL, &model));
+	FAILS(MERCER_INVALID, "learner is NULL", mercer_fit(0, NULL, &x, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "model is NULL", mercer_fit(0, &learner, &x, &y, NULL, NULL));
+	FAILS(MERCER_INVALID, "no learner is called", mercer_fit(0, &none, &x, &y, NULL, &model));
+	learner.task = "novelty";
+	FAILS(MERCER_INVALID, "novelty", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	learner.task = NULL;
+	const char *parameters[] = {"lambda=-1", NULL};
+	learner.parameters = parameters;
+	FAILS(MERCER_INVALID, "lambda", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	parameters[0] = "lambda";
+	FAILS(MERCER_INVALID, "name=value", mercer_fit(0, &learner, &x, &y, NULL, &model));
+	learner.parameters = NULL;
+	bad = x, bad.stride = 1;
+	FAILS(MERCER_INVALID, "stride", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	bad = x, bad.rows = -3;
+	FAILS(MERCER_INVALID, "empty", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	bad = x, bad.rows = INT64_MAX, bad.stride = INT64_MAX;
+	FAILS(MERCER_INVALID, "cannot be", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	bad = x, bad.data = NULL;
+	FAILS(MERCER_INVALID, "x is NULL", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	bad = x, bad.data = (char *)v + 1, bad.rows = 1;
+	FAILS(MERCER_INVALID, "aligned", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	bad = x, bad.type = 5;
+	FAILS(MERCER_INVALID, "type 5", mercer_fit(0, &learner, &bad, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "freed", mercer_fit(12345, &learner, &x, &y, NULL, &model));
+	FAILS(MERCER_INVALID, "freed", mercer_predict(0, 0, MERCER_VALUES, &x, v, 2, NULL));
+	FAILS(MERCER_UNAVAILABLE, "no device is called", mercer_open("abacus", 0, 0, &device));
+	FAILS(MERCER_INVALID, "threads", mercer_open("", -1, 0, &device));
+	FAILS(MERCER_INVALID, "json is NULL", mercer_tell(0, NULL));
+	OK(mercer_free(0));
+	mercer_release(NULL);
+
+	/* A device with too little memory: refused before work starts. */
+	enum { n = 400 };
+	static double points[n * 2], targets[n];
+	smooth(points, targets, n, 2);
+	mercer_matrix mp = doubles(points, n, 2), mt = doubles(targets, n, 1);
+	const char *exact[] = {"solver=dual", "kernel=gaussian(sigma=1)", NULL};
+	mercer_learner big = {.name = "kernel-ridge", .parameters = exact};
+	OK(mercer_open("cpu", 1, 100000, &device));
+	FAILS(MERCER_MEMORY, "memory", mercer_fit(device, &big, &mp, &mt, NULL, &model));
+	FAILS(MERCER_MEMORY, "memory", mercer_factor(device, "gaussian(sigma=1)", 1, &mp, NULL, &model));
+	big.memory = 1000;
+	FAILS(MERCER_MEMORY, "memory", mercer_fit(0, &big, &mp, &mt, NULL, &model));
+	OK(mercer_free(device));
+	FAILS(MERCER_INVALID, "freed", mercer_fit(device, &big, &mp, &mt, NULL, &model));
+}
+
+static mercer_watch interrupted;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	interrupted.cancel = 1;
+}
+
+/* A fit of many seconds ends soon after a signal; a watch that was cancelled
+ * before ends the call at once. */
+static void cancelled(void)
+{
+	enum { n = 6000, d = 4 };
+	double *x = malloc(n * d * sizeof *x), *y = malloc(n * sizeof *y);
+	smooth(x, y, n, d);
+	mercer_matrix mx = doubles(x, n, d), my = doubles(y, n, 1);
+	/* A tolerance that a thousand products with K do not reach. */
+	const char *parameters[] = {"solver=cg", "preconditioner=none", "kernel=gaussian(sigma=3)", "lambda=1e-9", "tol=1e-14", "operator=never64", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_handle model;
+	signal(SIGALRM, on_alarm);
+	ualarm(200000, 0);
+	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
+	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
+
+	mercer_watch seen = {0};
+	parameters[0] = "solver=dual", parameters[1] = "lambda=1", parameters[2] = "kernel=gaussian(sigma=3)", parameters[3] = NULL;
+	mx.rows = my.rows = 500;
+	OK(mercer_fit(0, &learner, &mx, &my, &seen, &model));
+	CHECK(seen.permille == 1000 && seen.stage != NULL, "%d", seen.permille);
+	OK(mercer_free(model));
+	free(x);
+	free(y);
+}
+
+enum { threads = 8, rounds = 40, shared_n = 80, shared_d = 2 };
+
+static struct {
+	mercer_handle model, factor;
+	mercer_matrix x, y;
+	double f[shared_n], a[shared_n];
+} shared;
+
+/* Each thread predicts and solves with shared handles, fits and frees its own, and
+ * finds its own errors. */
+static void *one_thread(void *number)
+{
+	long me = (long)number, wrong = 0;
+	double f[shared_n], a[shared_n];
+	char name[32];
+	snprintf(name, sizeof name, "learner-%ld", me);
+	const char *parameters[] = {"lambda=0.5", NULL};
+	for (int r = 0; r < rounds; r++) {
+		mercer_handle own;
+		mercer_learner learner = {.name = name};
+		wrong += mercer_fit(0, &learner, &shared.x, &shared.y, NULL, &own) != MERCER_INVALID;
+		wrong += mercer_predict(0, shared.model, MERCER_VALUES, &shared.x, f, shared_n, NULL) != MERCER_OK;
+		wrong += memcmp(f, shared.f, sizeof f) != 0;
+		wrong += mercer_factor_solve(shared.factor, &shared.y, a, shared_n, NULL, NULL) != MERCER_OK;
+		wrong += memcmp(a, shared.a, sizeof a) != 0;
+		wrong += strstr(mercer_last_error(), name) == NULL;
+		learner.name = "ridge", learner.parameters = parameters;
+		wrong += mercer_fit(0, &learner, &shared.x, &shared.y, NULL, &own) != MERCER_OK;
+		wrong += mercer_free(own) != MERCER_OK;
+	}
+	return (void *)wrong;
+}
+
+/* Frees the shared model while others may be using it. */
+static void *predict_until_freed(void *unused)
+{
+	(void)unused;
+	double f[shared_n];
+	int status;
+	while ((status = mercer_predict(0, shared.model, MERCER_VALUES, &shared.x, f, shared_n, NULL)) == MERCER_OK)
+		if (memcmp(f, shared.f, sizeof f) != 0)
+			return (void *)1;
+	return (void *)(long)(status != MERCER_INVALID || strstr(mercer_last_error(), "freed") == NULL);
+}
+
+static void in_threads(void)
+{
+	static double x[shared_n * shared_d], y[shared_n];
+	pthread_t thread[threads];
+	void *wrong;
+	smooth(x, y, shared_n, shared_d);
+	shared.x = doubles(x, shared_n, shared_d), shared.y = doubles(y, shared_n, 1);
+	const char *parameters[] = {"kernel=gaussian(sigma=1)", "lambda=0.1", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_handle device;
+	OK(mercer_open("cpu", 2, 0, &device));
+	OK(mercer_fit(device, &learner, &shared.x, &shared.y, NULL, &shared.model));
+	OK(mercer_factor(device, "gaussian(sigma=1)", 0.1, &shared.x, NULL, &shared.factor));
+	OK(mercer_free(device)); /* the factor keeps it open */
+	OK(mercer_predict(0, shared.model, MERCER_VALUES, &shared.x, shared.f, shared_n, NULL));
+	OK(mercer_factor_solve(shared.factor, &shared.y, shared.a, shared_n, NULL, NULL));
+	for (long i = 0; i < threads; i++)
+		pthread_create(&thread[i], NULL, one_thread, (void *)i);
+	for (long i = 0; i < threads; i++) {
+		pthread_join(thread[i], &wrong);
+		CHECK(wrong == NULL, "thread %ld: %ld wrong", i, (long)wrong);
+	}
+	for (long i = 0; i < threads; i++)
+		pthread_create(&thread[i], NULL, predict_until_freed, NULL);
+	usleep(20000);
+	OK(mercer_free(shared.model));
+	for (long i = 0; i < threads; i++) {
+		pthread_join(thread[i], &wrong);
+		CHECK(wrong == NULL, "thread %ld while the model was freed", i);
+	}
+	OK(mercer_free(shared.factor));
+}
+
+int main(void)
+{
+	CHECK(mercer_abi() == MERCER_ABI, "%d", mercer_abi());
+	CHECK(strcmp(mercer_last_error(), "") == 0, "%s", mercer_last_error());
+	closed_form();
+	models();
+	classes();
+	systems();
+	misuse();
+	cancelled();
+	in_threads();
+	if (failures > 0) {
+		printf("%d failures\n", failures);
+		return 1;
+	}
+	printf("libmercer: the C interface holds\n");
+	return 0;
+}

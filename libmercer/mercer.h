@@ -1,0 +1,154 @@
+/* mercer.h: kernel machines from C. `make libmercer` builds libmercer.so.
+ *
+ *	const char *parameters[] = {"kernel=gaussian(sigma=2)", "lambda=0.1", NULL};
+ *	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+ *	mercer_matrix x = {samples, n, d, d, MERCER_FLOAT64};
+ *	mercer_matrix y = {targets, n, 1, 1, MERCER_FLOAT64};
+ *	mercer_handle model;
+ *	if (mercer_fit(0, &learner, &x, &y, NULL, &model))
+ *		fprintf(stderr, "%s\n", mercer_last_error());
+ *
+ * Every function that returns int returns MERCER_OK or the kind of an error,
+ * whose text mercer_last_error has; results are written only on MERCER_OK.
+ * Nothing aborts the process: a defect in the library is MERCER_PANIC.
+ *
+ * All functions may be called by several threads at once, with the same handles
+ * too. A handle may be freed while other threads use it: it goes when they have
+ * done, and later calls with it fail. The memory of arguments is read during the
+ * call only, never written, and not copied where it holds doubles; the memory of
+ * results is the caller's unless a function says otherwise.
+ *
+ * Linux. A process that has called the library must not fork and use it in the
+ * child: the threads of the library are not there. fork and exec is fine.
+ */
+#ifndef MERCER_H
+#define MERCER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The number of this interface: it changes when a program that was compiled
+ * with an older header would no longer work. mercer_abi returns the library's. */
+#define MERCER_ABI 1
+int mercer_abi(void);
+
+enum mercer_status {
+	MERCER_OK = 0,
+	MERCER_INVALID = 1,               /* an argument or the data: the text names row and column */
+	MERCER_CANCELLED = 2,             /* by mercer_watch.cancel */
+	MERCER_MEMORY = 3,                /* does not fit; refused before work starts */
+	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I; the text says how large lambda must be */
+	MERCER_NOT_CONVERGED = 5,         /* the residual that was asked for is not reached */
+	MERCER_UNAVAILABLE = 6,           /* this machine lacks the device */
+	MERCER_PANIC = 7                  /* a defect in the library */
+};
+
+/* The text of the last call of this thread that failed, one line of UTF-8; ""
+ * when none has. It is valid until the next call of this thread fails. */
+const char *mercer_last_error(void);
+
+/* What the library keeps: a device, a model or a factor. 0 is none. */
+typedef uintptr_t mercer_handle;
+
+/* Lets go of what a handle stands for. 0 is fine; a handle that was freed before
+ * is MERCER_INVALID. */
+int mercer_free(mercer_handle handle);
+
+/* What a handle stands for, as a JSON object: of a model its learner, shapes,
+ * parameters, classes, solver, residual and seconds; of 0 the library: version,
+ * devices, all learners with their parameters, all kernels. The text is given to
+ * the caller, who frees it by mercer_release. */
+int mercer_tell(mercer_handle handle, char **json);
+
+/* Frees what mercer_tell and mercer_dump gave. NULL is fine. */
+void mercer_release(void *given);
+
+/* A device: "" is the best there is, "cpu/avx2" that one and no other. threads
+ * and memory (bytes for matrices) are 0 for all threads and 80 % of what the
+ * process may use. Where a function takes a device, 0 stands for "". */
+int mercer_open(const char *name, int threads, int64_t memory, mercer_handle *device);
+
+enum mercer_type { MERCER_FLOAT64 = 0, MERCER_FLOAT32 = 1 };
+
+/* A row-major matrix: element (i, j) is data[i*stride + j]. Work is in double;
+ * elements of type float are widened, which takes a copy. */
+typedef struct mercer_matrix {
+	const void *data;
+	int64_t rows, cols, stride;
+	int32_t type; /* enum mercer_type */
+} mercer_matrix;
+
+/* An eye on a call that takes long. Zero it first. The call polls cancel every
+ * 10 ms and writes the rest as it goes, so that another thread can show it. */
+typedef struct mercer_watch {
+	volatile int32_t cancel;     /* set to 1, also in a signal handler: the call soon returns MERCER_CANCELLED */
+	volatile int32_t permille;   /* of the whole that is done */
+	const char *volatile stage;  /* "gram", "factor", "solve", …; NULL at first; never freed */
+} mercer_watch;
+
+/* What to fit. Fields that are 0 stand for their defaults; lists end with NULL. */
+typedef struct mercer_learner {
+	const char *name;              /* "kernel-ridge"; `mercer learners` lists them with their parameters */
+	const char *task;              /* "regression", "classification" or "novelty"; default: the learner's first */
+	const char *const *parameters; /* "name=value" each */
+	const double *weights;         /* of the rows, ≥ 0; default: all 1 */
+	const char *const *classes;    /* names: y holds places 0, 1, … in this list; default: y's values */
+	const char *const *features;   /* names of x's columns in a saved model; default: x1, x2, … */
+	const char *const *targets;    /* names of y's columns; default: y, or y1, y2, … */
+	int64_t memory;                /* bytes that the fit may take; default: what is free */
+} mercer_learner;
+
+/* Fits to the n×d matrix x and the n×t matrix y. y is NULL for novelty. With the
+ * kernel "precomputed()" x is the n×n matrix of kernel values. watch may be NULL. */
+int mercer_fit(mercer_handle device, const mercer_learner *learner, const mercer_matrix *x,
+               const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
+
+enum mercer_wanted {
+	MERCER_VALUES = 0,        /* targets, or the number of the class: n×t */
+	MERCER_DECISION = 1,      /* decision values: n×1 for two classes, > 0 is the second; n×K for more */
+	MERCER_PROBABILITIES = 2, /* of the classes: n×K */
+	MERCER_DEVIATIONS = 3     /* standard deviations of new targets, noise included: n×t */
+};
+
+/* Writes what is wanted for the n rows of x to out, row after row. size is the
+ * number of doubles there, exactly that of the result. x has the columns of the
+ * fit; of a model that `mercer fit` made, the table's columns of numbers. */
+int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const mercer_matrix *x,
+                   double *out, size_t size, mercer_watch *watch);
+
+/* Copies an array of the model, such as "coef" or "alpha", to out; mercer_tell
+ * lists them with their shapes. */
+int mercer_array(mercer_handle model, const char *name, double *out, size_t size);
+
+/* Models to files and back, in the safetensors format that the command reads and
+ * writes too; a file appears as a whole or not at all. */
+int mercer_save(mercer_handle model, const char *path);
+int mercer_load(const char *path, mercer_handle *model);
+
+/* The same with bytes in memory. *bytes is given to the caller. */
+int mercer_dump(mercer_handle model, void **bytes, size_t *size);
+int mercer_parse(const void *bytes, size_t size, mercer_handle *model);
+
+/* Solves (K + lambda I) a = y, a and y n×t. K = k(x, x) for a kernel such as
+ * "gaussian(sigma=2)"; where kernel is NULL or "", x is K, symmetric. *residual,
+ * unless NULL, becomes ‖(K + lambda I) a − y‖ / ‖y‖, the largest over columns. */
+int mercer_solve(mercer_handle device, const char *kernel, double lambda, const mercer_matrix *x,
+                 const mercer_matrix *y, double *a, size_t size, double *residual, mercer_watch *watch);
+
+/* The Cholesky factor of K + lambda I, kept for many y. Its device stays open
+ * until it is freed. */
+int mercer_factor(mercer_handle device, const char *kernel, double lambda, const mercer_matrix *x,
+                  mercer_watch *watch, mercer_handle *factor);
+
+/* Solves with a factor. With residual K is evaluated anew; NULL saves that. */
+int mercer_factor_solve(mercer_handle factor, const mercer_matrix *y, double *a, size_t size,
+                        double *residual, mercer_watch *watch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
