@@ -81,7 +81,9 @@ func Write(w io.Writer, r *bench.Result) error {
 
 // pages makes the page of each kind of measurement.
 var pages = map[string]func(*bench.Result) (*page, error){
-	"blas": blasPage,
+	"blas":              blasPage,
+	bench.CrossoverKind: crossoverPage,
+	"fit":               fitPage,
 }
 
 // newPage is a page with what every kind has.

@@ -1,0 +1,372 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Fit measures whole fits, from arrays or a file to a model, by Mercer and by
+// other libraries:
+//
+//	ridge    (K + λI)α = y from X and y to α
+//	nystrom  the same with M functions, the centers given, to β
+//	svr      ε-support vector regression, which LIBSVM solves in scikit-learn
+//	file     from a CSV file to a kernel ridge model in another one
+//
+// The data are those of synthetic.go. Everyone gets the same kernel, λ, precision
+// and threads, and the residual of everyone's answer is computed by one routine
+// and kept in the metrics. What a library takes to be imported is not counted, nor
+// how data come to it; transfers to a GPU and back are.
+type Fit struct {
+	Fits       []string // of Fits(); nil: all
+	Precisions []string // "float64", "float32"; nil: both. Only ridge is done in float32
+	Sizes      []int    // n; nil: 1000, 2000, 4000, 8000
+	Features   int      // d; 0: 50
+	Centers    int      // M of nystrom; 0: 10√n
+	Threads    int      // 0: all there are
+	Devices    []string // names for backend.Open; nil: the best there is, and every GPU
+	Peers      []string // of FitPeers(); nil: all
+	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
+	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
+	Runner     Runner
+}
+
+// Fits lists the kinds of fits.
+func Fits() []string { return []string{"ridge", "nystrom", "svr", "file"} }
+
+// FitPeers lists the libraries that are compared.
+func FitPeers() []string { return append([]string{"gonum"}, pypeer.Names()...) }
+
+const (
+	fitLambda  = 0.1
+	fitTol     = 1e-10 // of Mercer's solvers; what a direct solver in float64 reaches is below
+	directName = " direct"
+	processGP  = " GP"
+	sklearn    = "scikit-learn"
+)
+
+// fitContest is a Fit at work.
+type fitContest struct {
+	Fit
+	ctx     context.Context
+	devices []backend.Device
+	peers   []fitPeer
+	judges  backend.Device
+	judge   func(*synthetic) judge
+	methods []string // what the automatic choice was, once for each case
+}
+
+// fitPeer is a library, or the reason why it is missing.
+type fitPeer struct {
+	name    string
+	gonum   *peer.Library
+	python  *pypeer.Process
+	missing string
+}
+
+// Run measures. It fails when a device cannot be opened, when Mercer's answer is
+// wrong, and when ctx is done; a peer that fails is left out of the case.
+func (f Fit) Run(ctx context.Context) (*Result, error) {
+	if err := f.fill(); err != nil {
+		return nil, err
+	}
+	c := &fitContest{Fit: f, ctx: ctx}
+	defer c.close()
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	r, err := f.Runner.Run(ctx, "fit", c.entrants(), c.tasks())
+	if err != nil {
+		return nil, err
+	}
+	r.dropChecks()
+	r.Notes = append(c.methods,
+		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
+		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0; of everyone by Mercer's K·V in float64",
+	)
+	return r, nil
+}
+
+// dropChecks takes the checks away, which were residuals and not distances from
+// a reference's result; the metrics have them.
+func (r *Result) dropChecks() {
+	for _, c := range r.Cells {
+		for i := range c.Runs {
+			c.Runs[i].Check = nil
+		}
+	}
+}
+
+func (f *Fit) fill() error {
+	if f.Fits == nil {
+		f.Fits = Fits()
+	}
+	if f.Precisions == nil {
+		f.Precisions = []string{"float64", "float32"}
+	}
+	if f.Sizes == nil {
+		f.Sizes = []int{1000, 2000, 4000, 8000}
+	}
+	if f.Peers == nil {
+		f.Peers = FitPeers()
+	}
+	if f.Features == 0 {
+		f.Features = 50
+	}
+	if f.Threads == 0 {
+		f.Threads = runtime.GOMAXPROCS(0)
+	}
+	if f.Devices == nil {
+		f.Devices = bestDevices()
+	}
+	for _, list := range []struct {
+		what         string
+		given, known []string
+	}{
+		{"fit", f.Fits, Fits()}, {"precision", f.Precisions, []string{"float64", "float32"}}, {"library", f.Peers, FitPeers()},
+	} {
+		for _, name := range list.given {
+			if !slices.Contains(list.known, name) {
+				return fmt.Errorf("bench: fit: no %s is called %q; there are: %s", list.what, name, strings.Join(list.known, ", "))
+			}
+		}
+	}
+	for _, n := range append(slices.Clone(f.Sizes), f.Features, f.Threads) {
+		if n < 1 {
+			return fmt.Errorf("bench: fit: sizes, features and threads must be ≥ 1, got %d", n)
+		}
+	}
+	if f.Centers < 0 {
+		return fmt.Errorf("bench: fit: the number of centers must be ≥ 0, got %d", f.Centers)
+	}
+	f.Sizes = slices.Compact(slices.Sorted(slices.Values(f.Sizes)))
+	return nil
+}
+
+// bestDevices is the best processor and every GPU that can be used.
+func bestDevices() []string {
+	names := []string{"cpu"}
+	for _, s := range backend.Report() {
+		if s.Err == nil && strings.HasPrefix(s.Device, "cuda/") {
+			names = append(names, s.Device)
+		}
+	}
+	return names
+}
+
+func (c *fitContest) close() {
+	for _, d := range c.devices {
+		d.Close()
+	}
+	if c.judges != nil {
+		c.judges.Close()
+	}
+	for _, p := range c.peers {
+		if p.python != nil {
+			p.python.Close()
+		}
+	}
+}
+
+func (c *fitContest) open() (err error) {
+	if c.judges, c.judge, err = newJudge(c.ctx, c.Memory); err != nil {
+		return err
+	}
+	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
+	// comes before that.
+	n := float64(slices.Max(c.Sizes))
+	if memory := c.judges.Info().Memory; 4*8*n*n > float64(memory) {
+		return fmt.Errorf("bench: fit: n = %.0f takes %.0f bytes for the four matrices that a library may hold, there are %d: n = %.0f would fit",
+			n, 4*8*n*n, memory, math.Floor(math.Sqrt(float64(memory)/(4*8))))
+	}
+	for _, name := range c.Devices {
+		d, err := backend.Open(name, backend.Config{Threads: c.Threads, Memory: c.Memory})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(c.devices, sameDevice(d)) {
+			d.Close()
+			continue
+		}
+		c.devices = append(c.devices, d)
+	}
+	var finder *pypeer.Finder
+	for _, name := range FitPeers() {
+		if !slices.Contains(c.Peers, name) {
+			continue
+		}
+		p, err := fitPeer{name: name}, error(nil)
+		if name == "gonum" {
+			p.gonum, err = peer.Open(name, nil)
+		} else {
+			if finder == nil {
+				finder = pypeer.NewFinder(c.ctx, c.Pythons)
+			}
+			p.python, err = finder.Open(c.ctx, name, c.Threads)
+		}
+		if err != nil {
+			p.missing = err.Error()
+		}
+		c.peers = append(c.peers, p)
+	}
+	return c.ctx.Err()
+}
+
+func (c *fitContest) entrants() []Entrant {
+	var list []Entrant
+	for _, d := range c.devices {
+		i := d.Info()
+		own := Entrant{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: c.Threads, Method: "auto"}
+		own.Detail = fmt.Sprintf("%s, %s; the method that it chooses itself, to a residual of %.0e", i.Instruction, i.Processor, fitTol)
+		list = append(list, own)
+		own.Name += directName
+		own.Method = "direct"
+		own.Detail = "the same device, by a Cholesky factor in the precision of the case"
+		list = append(list, own)
+	}
+	for _, p := range c.peers {
+		e := Entrant{Name: p.name, Kind: PeerKind, Threads: c.Threads, Missing: p.missing}
+		switch {
+		case p.gonum != nil:
+			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
+		case p.python != nil:
+			e.Detail, e.Path = p.python.Detail, p.python.Path
+		}
+		if p.name != sklearn {
+			list = append(list, e)
+			continue
+		}
+		if p.python != nil {
+			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM): " + p.python.Detail
+		}
+		list = append(list, e)
+		e.Name += processGP
+		if p.python != nil {
+			e.Detail = "GaussianProcessRegressor without its search for parameters"
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func (c *fitContest) tasks() []Task {
+	starts := map[string]func(precision string, n int) ([]Entry, error){
+		"ridge": c.ridge, "nystrom": c.nystrom, "svr": c.svr, "file": c.file,
+	}
+	var list []Task
+	for _, fit := range Fits() {
+		if !slices.Contains(c.Fits, fit) {
+			continue
+		}
+		for _, precision := range []string{"float64", "float32"} {
+			if !slices.Contains(c.Precisions, precision) || fit != "ridge" && precision == "float32" {
+				continue
+			}
+			for _, n := range c.Sizes {
+				list = append(list, Task{
+					Case: Case{
+						{"fit", fit}, {"precision", precision}, {"threads", strconv.Itoa(c.Threads)}, {"n", strconv.Itoa(n)},
+					},
+					Weight: math.Pow(float64(n), 2.5),
+					Start: func(context.Context) ([]Entry, error) {
+						runtime.GC() // what the last case held
+						return starts[fit](precision, n)
+					},
+				})
+			}
+		}
+	}
+	return list
+}
+
+// A contender is an entrant in one case.
+type contender struct {
+	name   string
+	own    bool
+	reason string                   // why it does not take part
+	run    func() error             // a fit
+	took   func() time.Duration     // by its own clock; nil: the runner's
+	result func() (function, error) // of the last run
+	enter  func() func()
+	close  func()
+}
+
+// entry makes the Entry of a contender: judged once, after its first run.
+func (c *fitContest) entry(w contender, j judge, residual func(function) (float64, error), limit float64) Entry {
+	e := Entry{Entrant: w.name, Reason: w.reason, Lenient: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
+	metrics := map[string]float64{}
+	e.Check = func() *Check {
+		f, err := w.result()
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: limit}
+		}
+		r, err := residual(f)
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: limit}
+		}
+		error, err := j.rmse(f)
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: limit}
+		}
+		metrics[Residual], metrics[RMSE] = r, error
+		return &Check{Difference: r, Limit: limit}
+	}
+	e.Metrics = func() map[string]float64 { return metrics }
+	return e
+}
+
+// pythonContender runs a task of peers.py on the arrays that are there.
+func pythonContender(name string, p fitPeer, task string, parameters map[string]any, result func(*pypeer.Process) (function, error)) contender {
+	w := contender{name: name, reason: p.missing}
+	if p.python == nil {
+		return w
+	}
+	var last time.Duration
+	w.run = func() (err error) {
+		last, err = p.python.Run(task, parameters)
+		return err
+	}
+	w.took = func() time.Duration { return last }
+	w.result = func() (function, error) { return result(p.python) }
+	w.close = func() { _ = p.python.Clear() } // if it has gone, the next case says so
+	return w
+}
+
+// ownContender is Mercer by solvers.Solve.
+func (c *fitContest) ownContender(d backend.Device, s *synthetic, name string, method solvers.Method) contender {
+	w := contender{name: name, own: true}
+	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
+	par := solvers.Params{Method: method, Tol: fitTol, Memory: c.Memory}
+	plan, err := solvers.MakePlan(d, p, par)
+	if err == nil && plan.Bytes > d.Info().Memory {
+		w.reason = fmt.Sprintf("needs %d bytes of memory, %d may be used", plan.Bytes, d.Info().Memory)
+		return w
+	}
+	var res *solvers.Result
+	w.run = func() (err error) {
+		res, err = solvers.Solve(c.ctx, d, p, par)
+		return err
+	}
+	w.result = func() (function, error) {
+		if method == solvers.Auto {
+			c.methods = append(c.methods, fmt.Sprintf("n = %d: %s chose %s: %s", s.x.Rows, name, res.Method, res.Plan.Reason))
+		}
+		return function{points: s.x, coef: res.Alpha.Data}, nil
+	}
+	return w
+}
+
+// errNothing is the error of a result that is asked for before a run.
+var errNothing = errors.New("bench: fit: there is no result")

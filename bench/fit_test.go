@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// TestFit makes every fit once, small, on two devices and with every library that
+// is here.
+func TestFit(t *testing.T) {
+	f := Fit{Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: 1}
+	r, err := f.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.FitText()
+	t.Log(text)
+	if len(r.Cells) != 2*5 {
+		t.Fatalf("%d cells, want two sizes of ridge in two precisions, nystrom, svr and file", len(r.Cells))
+	}
+	for _, want := range []string{"residual\n", "gonum: gonum/mat has no float32", "chose dual", "X ~ N(0, I), d = 4"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q", want)
+		}
+	}
+	for _, c := range r.Cells {
+		fit, precision := c.Case.Get("fit"), c.Case.Get("precision")
+		for _, e := range r.Entrants {
+			run := c.Run(e.Name)
+			if run == nil || run.Reason != "" {
+				if e.Kind == OwnKind && run != nil {
+					t.Errorf("%v: %s: %s", c.Case, e.Name, run.Reason)
+				}
+				if run != nil && e.Missing == "" && e.Name == "gonum" && precision == "float64" {
+					t.Errorf("%v: %s: %s", c.Case, e.Name, run.Reason)
+				}
+				continue
+			}
+			limit := ridgeLimit(90, 4, precision, fitLambda)
+			switch fit {
+			case "nystrom":
+				limit = nystromLimit(90, 20, 4, fitLambda)
+			case "svr":
+				limit = 1e-2 // 2·tol·C·n over an objective of about n/2 for f = 0
+			}
+			residual, known := run.Metrics[Residual]
+			if !known || !(residual <= limit) || !(run.Metrics[RMSE] < 1) || !run.Timed() {
+				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
+			}
+		}
+		// All solve one problem, so that they predict alike: to what residuals and
+		// float32 explain where the system is the same.
+		var errors []float64
+		for _, run := range c.Runs {
+			if v, ok := run.Metrics[RMSE]; ok {
+				errors = append(errors, v)
+			}
+		}
+		near := 1e-8
+		if precision == "float32" || fit == "svr" {
+			near = 1e-2
+		}
+		if low, high := slices.Min(errors), slices.Max(errors); high-low > near {
+			t.Errorf("%v: errors of prediction from %v to %v", c.Case, low, high)
+		}
+	}
+	sklearnHere := r.Entrant(sklearn).Missing == ""
+	if required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn"); required && !sklearnHere {
+		t.Errorf("MERCER_REQUIRE names sklearn: %s", r.Entrant(sklearn).Missing)
+	}
+	if run := r.Cells[0].Run(sklearn + processGP); sklearnHere && !run.Timed() {
+		t.Errorf("the Gaussian process has no timing: %+v", run)
+	}
+	for _, c := range r.Compare(r.TablesOf("n", Seconds)) {
+		if c.Own == nil || c.Cell.Case.Int("n") != 90 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestFitWrong: an answer that is none ends the measurement where it is Mercer's,
+// and leaves a library out.
+func TestFitWrong(t *testing.T) {
+	dev, newJudge, err := newJudge(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	s := newSynthetic(50, 3, fitLambda)
+	j := newJudge(s)
+	c := &fitContest{}
+	for _, own := range []bool{true, false} {
+		w := contender{name: "zeros", own: own, run: func() error { return nil }, result: func() (function, error) {
+			return function{points: s.x, coef: make([]float64, 50)}, nil
+		}}
+		cells, err := Runner{}.Measure(t.Context(), []Task{{Start: func(context.Context) ([]Entry, error) {
+			return []Entry{c.entry(w, j, j.residual, ridgeLimit(50, 3, "float64", fitLambda))}, nil
+		}}})
+		switch {
+		case own && (err == nil || !strings.Contains(err.Error(), "the result is wrong: it differs from the reference by 1,")):
+			t.Errorf("Mercer's: %v", err)
+		case !own && (err != nil || !strings.Contains(cells[0].Runs[0].Reason, "the result is wrong")):
+			t.Errorf("a library's: %+v, %v", cells, err)
+		}
+	}
+}
+
+// TestJudge: the judge's sums are those of dense algebra.
+func TestJudge(t *testing.T) {
+	dev, newJudge, err := newJudge(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, m = 40, 7
+	s := newSynthetic(n, 3, fitLambda)
+	j := newJudge(s)
+	gram := func(a, b backend.Host[float64]) *mat.Dense {
+		k := mat.NewDense(a.Rows, b.Rows, nil)
+		k.Apply(func(i, j int, _ float64) float64 {
+			var sum float64
+			for c := range a.Cols {
+				v := a.Row(i)[c] - b.Row(j)[c]
+				sum += v * v
+			}
+			return math.Exp(-s.gamma() * sum)
+		}, k)
+		return k
+	}
+	close := func(what string, got, want float64) {
+		t.Helper()
+		// Sums of some n terms of size 1, relative to norms of at least 1.
+		if math.Abs(got-want) > 100*n*0x1p-52 {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	coef := make([]float64, n)
+	for i := range coef {
+		coef[i] = math.Sin(float64(i))
+	}
+	alpha, y := mat.NewVecDense(n, coef), mat.NewVecDense(n, s.y.Data)
+	var r mat.VecDense
+	r.MulVec(gram(s.x, s.x), alpha)
+	r.AddScaledVec(&r, s.lambda, alpha)
+	r.SubVec(&r, y)
+	got, err := j.residual(function{points: s.x, coef: coef})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close("residual", got, mat.Norm(&r, 2)/mat.Norm(y, 2))
+
+	centers := s.x.View(0, 0, m, 3)
+	beta := mat.NewVecDense(m, coef[:m])
+	phi, k := gram(s.x, centers), gram(centers, centers)
+	var left, rest, right, b mat.VecDense
+	left.MulVec(phi, beta)
+	left.SubVec(y, &left)
+	rest.MulVec(phi.T(), &left)
+	right.MulVec(k, beta)
+	rest.AddScaledVec(&rest, -s.lambda, &right)
+	b.MulVec(phi.T(), y)
+	if got, err = j.normalResidual(function{points: centers, coef: coef[:m]}); err != nil {
+		t.Fatal(err)
+	}
+	close("residual of the normal equations", got, mat.Norm(&rest, 2)/mat.Norm(&b, 2))
+
+	// For f = 0 the gap is all of the objective; at a solution it is small, and
+	// never below what rounding makes of 0.
+	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
+		t.Fatal(err)
+	}
+	close("gap of nothing", got, 1)
+	for _, tol := range []float64{1e-2, 1e-5} {
+		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: tol}
+		model, err := l.Fit(t.Context(), dev, matrixOf(s.x), matrixOf(s.y), learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.allRows(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := 2 * tol * svrC * n / j.idle(svrC, svrEpsilon)
+		if got, err := j.gap(f, svrC, svrEpsilon); err != nil || got > limit || got < -1e-12 {
+			t.Errorf("tol %g: gap %g, %v; want at most %g", tol, got, err, limit)
+		}
+	}
+}
+
+func TestFitRefusals(t *testing.T) {
+	for _, test := range []struct {
+		f    Fit
+		want string
+	}{
+		{Fit{Fits: []string{"lasso"}}, `no fit is called "lasso"; there are: ridge, nystrom, svr, file`},
+		{Fit{Precisions: []string{"float16"}}, `no precision is called "float16"`},
+		{Fit{Peers: []string{"tensorflow"}}, `no library is called "tensorflow"; there are: gonum, scikit-learn,`},
+		{Fit{Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Fit{Centers: -1}, "must be ≥ 0, got -1"},
+		{Fit{Devices: []string{"abacus"}}, `no device is called "abacus"`},
+		{Fit{Sizes: []int{1000}, Memory: 8 << 20, Peers: []string{}}, "n = 512 would fit"},
+	} {
+		if _, err := test.f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v", test.f, err)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// synthetic is the data of the benchmarks that fit: X ~ N(0, I) with d features,
+// y = sin(Xw) + noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and
+// the Gaussian kernel with 2σ² = 2d. The first rows are the same ones for every n.
+type synthetic struct {
+	x, y         backend.Host[float64] // n×d, n×1
+	testX, testY backend.Host[float64] // held out; the targets without noise
+	kernel       kernels.Gaussian
+	lambda       float64
+}
+
+// heldOut is the number of rows for the error of prediction.
+const heldOut = 1000
+
+// newSynthetic makes a set; λ is 0.1 in all benchmarks that do not say otherwise.
+func newSynthetic(n, d int, lambda float64) *synthetic {
+	rng := rand.New(rand.NewPCG(1, 2))
+	w := make([]float64, d)
+	for i := range w {
+		w[i] = rng.NormFloat64() / math.Sqrt(float64(d))
+	}
+	rows := func(rng *rand.Rand, n int, noise float64) (x, y backend.Host[float64]) {
+		x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
+		for i := range n {
+			var s float64
+			for j := range w {
+				v := rng.NormFloat64()
+				x.Data[i*d+j] = v
+				s += v * w[j]
+			}
+			y.Data[i] = math.Sin(s) + noise*rng.NormFloat64()
+		}
+		return x, y
+	}
+	s := &synthetic{kernel: kernels.Gaussian{Sigma: math.Sqrt(float64(d))}, lambda: lambda}
+	s.x, s.y = rows(rng, n, 0.1)
+	s.testX, s.testY = rows(rand.New(rand.NewPCG(3, 4)), heldOut, 0)
+	return s
+}
+
+func (s *synthetic) gamma() float64 { return 0.5 / (s.kernel.Sigma * s.kernel.Sigma) }
+
+// narrow is h in float32.
+func narrow(h backend.Host[float64]) backend.Host[float32] {
+	out := backend.NewHost[float32](h.Rows, h.Cols)
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			out.Data[i*out.Stride+j] = float32(v)
+		}
+	}
+	return out
+}
+
+// function is what a fit found: f(x) = Σ_j coef_j k(points_j, x) + b.
+type function struct {
+	points    backend.Host[float64]
+	coef      []float64
+	intercept float64
+}
+
+// A judge says how well a function solves its problem. It forms products with
+// k(X, Z) in float64 on a processor, by a routine that stores none of it, so that
+// it has nothing in common with the factor or the library that found the function.
+type judge struct {
+	*synthetic
+	q backend.Backend[float64]
+}
+
+// product is k(a, b)v.
+func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, error) {
+	var list []backend.Matrix[float64]
+	defer func() {
+		for _, m := range list {
+			m.Free()
+		}
+	}()
+	var failure error
+	place := func(h backend.Host[float64]) backend.Matrix[float64] {
+		m, err := backend.Place(j.q, h)
+		if err != nil {
+			failure = errors.Join(failure, err)
+			return nil
+		}
+		list = append(list, m)
+		return m
+	}
+	column := func(v []float64) backend.Host[float64] {
+		return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
+	}
+	out := column(make([]float64, a.Rows))
+	ma, mb, mv, mo := place(a), place(b), place(column(v)), place(out)
+	if failure != nil {
+		return nil, failure
+	}
+	j.q.GramMul(mo, j.kernel, ma, mb, mv)
+	return out.Data, j.q.Download(out, mo)
+}
+
+// residual is ‖(K + λI)α − y‖ / ‖y‖.
+func (j judge) residual(f function) (float64, error) {
+	ka, err := j.product(j.x, j.x, f.coef)
+	if err != nil {
+		return 0, err
+	}
+	var left, all float64
+	for i, y := range j.y.Data {
+		r := ka[i] + j.lambda*f.coef[i] - y
+		left, all = left+r*r, all+y*y
+	}
+	return math.Sqrt(left / all), nil
+}
+
+// normalResidual is ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
+func (j judge) normalResidual(f function) (float64, error) {
+	left, err := j.product(j.x, f.points, f.coef)
+	if err != nil {
+		return 0, err
+	}
+	for i, y := range j.y.Data {
+		left[i] = y - left[i]
+	}
+	a, err := j.product(f.points, j.x, left)
+	if err != nil {
+		return 0, err
+	}
+	s, err := j.product(f.points, f.points, f.coef)
+	if err != nil {
+		return 0, err
+	}
+	b, err := j.product(f.points, j.x, j.y.Data)
+	if err != nil {
+		return 0, err
+	}
+	var rest, all float64
+	for i := range a {
+		r := a[i] - j.lambda*s[i]
+		rest, all = rest+r*r, all+b[i]*b[i]
+	}
+	return math.Sqrt(rest / all), nil
+}
+
+// idle is the objective of ε-support vector regression for f = 0.
+func (j judge) idle(c, epsilon float64) (loss float64) {
+	for _, y := range j.y.Data {
+		loss += c * max(0, math.Abs(y)-epsilon)
+	}
+	return loss
+}
+
+// gap is the duality gap of ε-support vector regression relative to the objective
+// for f = 0, for a β of every sample that adds up to 0 and is within ±C:
+//
+//	primal  ½βᵀKβ + C Σ_i max(0, |y_i − f(x_i)| − ε)
+//	dual    yᵀβ − ½βᵀKβ − ε Σ_i |β_i|
+//
+// It bounds how far either is from the best there is.
+func (j judge) gap(f function, c, epsilon float64) (float64, error) {
+	kb, err := j.product(j.x, j.x, f.coef)
+	if err != nil {
+		return 0, err
+	}
+	var quadratic, loss, linear float64
+	for i, y := range j.y.Data {
+		b := f.coef[i]
+		quadratic += b * kb[i] / 2
+		loss += c * max(0, math.Abs(y-kb[i]-f.intercept)-epsilon)
+		linear += y*b - epsilon*math.Abs(b)
+	}
+	primal, dual := quadratic+loss, linear-quadratic
+	return (primal - dual) / j.idle(c, epsilon), nil
+}
+
+// rmse is the root mean square of f(x) − y over the rows held out.
+func (j judge) rmse(f function) (float64, error) {
+	p, err := j.product(j.testX, f.points, f.coef)
+	if err != nil {
+		return 0, err
+	}
+	var sum float64
+	for i, y := range j.testY.Data {
+		r := p[i] + f.intercept - y
+		sum += r * r
+	}
+	return math.Sqrt(sum / float64(len(p))), nil
+}
+
+// newJudge opens the best processor for it.
+func newJudge(ctx context.Context, memory int64) (backend.Device, func(*synthetic) judge, error) {
+	dev, err := backend.Open("cpu", backend.Config{Memory: memory})
+	if err != nil {
+		return nil, nil, err
+	}
+	return dev, func(s *synthetic) judge { return judge{s, dev.F64().With(ctx, nil)} }, nil
+}
