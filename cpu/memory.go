@@ -43,7 +43,7 @@ func (m *memory) inUse() (now, peak int64) {
 // group included, or of 2 GiB where the system does not say.
 func budget() int64 {
 	const unknown = 1 << 31
-	free, known := available()
+	free, known := backend.HostMemory()
 	if !known {
 		free = unknown
 	}

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"bufio"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,61 +17,6 @@ import (
 func adviseHuge(memory []byte) {
 	const hugePages = 14 // MADV_HUGEPAGE
 	_ = syscall.Madvise(memory, hugePages)
-}
-
-// available is the memory in bytes that this process may still take: what the
-// system has available or what the limits of the control groups leave,
-// whichever is less; false when neither can be read.
-func available() (int64, bool) {
-	free := int64(math.MaxInt64)
-	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
-		free = kib * 1024
-	}
-	for _, g := range controlGroups() {
-		limit, okL := number(filepath.Join(g.folder, g.limit))
-		used, okU := number(filepath.Join(g.folder, g.used))
-		if okL && okU {
-			// Pages of the file cache count as used but can be dropped.
-			cache, _ := field(filepath.Join(g.folder, "memory.stat"), g.cache)
-			free = min(free, max(limit-used+cache, 0))
-		}
-	}
-	return free, free != math.MaxInt64
-}
-
-// controlGroup is a folder that limits this process, and its files' names.
-type controlGroup struct{ folder, limit, used, cache string }
-
-// controlGroups lists the groups of this process from the innermost to the
-// root, for version 2 and version 1 of the interface.
-func controlGroups() []controlGroup {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	var list []controlGroup
-	add := func(root, path string, g controlGroup) {
-		for {
-			g.folder = filepath.Join(root, path)
-			list = append(list, g)
-			if path == "/" || path == "." || path == "" {
-				return
-			}
-			path = filepath.Dir(path)
-		}
-	}
-	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		if parts[0] == "0" {
-			add("/sys/fs/cgroup", parts[2], controlGroup{limit: "memory.max", used: "memory.current", cache: "inactive_file"})
-		} else if strings.Contains(","+parts[1]+",", ",memory,") {
-			add("/sys/fs/cgroup/memory", parts[2], controlGroup{limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", cache: "total_inactive_file"})
-		}
-	}
-	return list
 }
 
 // reportedCaches reads the sizes of the first processor's caches.
@@ -108,22 +52,6 @@ func number(path string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n, err == nil
-}
-
-// field reads the number after a name at the start of a line.
-func field(path, name string) (int64, bool) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) >= 2 && strings.TrimSuffix(words[0], ":") == name {
-			n, err := strconv.ParseInt(words[1], 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }
 
 // processor is the maker's name of the processor.

@@ -2,9 +2,6 @@
 
 package cpu
 
-// available is not known here.
-func available() (int64, bool) { return 0, false }
-
 // processor is not known here.
 func processor() string { return "" }
 

@@ -92,6 +92,9 @@ func TestConformance(t *testing.T) {
 			if testing.Short() && level == int(cudatest.WithBlas) {
 				t.Skip("-short: the levels below and above have all that this one has")
 			}
+			if level > int(cudatest.DriverOnly) {
+				SmallCuts(t)
+			}
 			backendtest.Suite{LargeN: 200, RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				if err != nil {

@@ -115,13 +115,18 @@ func (d *device) start(c backend.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	// What the libraries take when they first run is left to them.
-	d.memory.limit = free - free/16
+	// What the libraries take when they first run is left to them, and what a step
+	// needs beside its matrices.
+	d.memory.limit = free - min(free/16, leftFree)
 	if c.Memory > 0 {
 		d.memory.limit = min(d.memory.limit, c.Memory)
 	}
 	return nil
 }
+
+// leftFree is what matrices leave of a large card. A triangle of order 4096 and
+// cuSOLVER's own work are the most that a step takes.
+const leftFree = 1 << 30
 
 // stop gives back what start took, as far as it came.
 func (d *device) stop() error {

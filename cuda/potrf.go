@@ -13,24 +13,16 @@ import (
 // and from byte 8 on the pivot.
 const infoBytes = 16
 
-// Orders of the triangles that cuSOLVER factors: smaller ones are done by halving
-// down to a block; larger ones are halved, so that no step is long and most of the
-// work is in products. It factors the triangle that is the lower one of its
-// columns faster (1.4 to 2.2 times, ml-explore/mlx#4208); the other one goes
-// through a copy, which bounds its order.
-const (
-	solverOrder = 512
-	solverCopy  = 4096
-	solverMost  = 16384
-)
-
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	backend.CheckPotrf(ul, a)
 	A := q.own("Potrf", a)
 	return q.wait("potrf", func() error { return q.potrf(ul, A, false) })
 }
 
-// potrf waits: it factors a triangle, with rough products or without, and returns
+// potrf halves the triangle until it is one for cuSOLVER, or without that a block:
+// so no step is long, and most of the work is in products.
+//
+// It waits: it factors a triangle, with rough products or without, and returns
 // a *backend.PivotError at a bad pivot.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], rough bool) error {
 	if a.rows == 0 {
@@ -41,7 +33,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], rough bool) error {
 		return err
 	}
 	f := &factoring[T]{q: q, ul: ul, rough: rough && d.libraries.Blas != nil}
-	if a.rows >= solverOrder {
+	if a.rows >= cuts.solver {
 		f.solver, f.most = d.libraries.Solver, f.order()
 	}
 	err := f.factor(a, 0)
@@ -58,6 +50,7 @@ type factoring[T backend.Float] struct {
 	rough  bool
 	solver *driver.Solver // nil: not for this one
 	most   int            // the largest order that the solver is given
+	noted  bool           // blocks may have noted a bad pivot
 
 	copied, work driver.DevicePtr // of the solver
 	workBytes    int64
@@ -66,15 +59,15 @@ type factoring[T backend.Float] struct {
 
 // order is the largest order that the solver is given.
 func (f *factoring[T]) order() int {
-	most := solverCopy
+	most := cuts.copied
 	switch {
 	case f.rough:
-		most = roughBlock
+		most = cuts.rough
 	case f.ul == backend.Upper:
-		most = solverMost
+		most = cuts.lower
 	}
 	step := int(math.Cbrt(3 * f.q.libraryStep()))
-	return max(min(most, step), solverOrder)
+	return min(most, max(step, cuts.solver))
 }
 
 // close frees what the solver needed. The work that uses it has been done: pivot
@@ -120,7 +113,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	switch {
 	case n <= block:
 		return f.block(a, first)
-	case f.solver != nil && n >= solverOrder && n <= f.most:
+	case f.solver != nil && n >= cuts.solver && n <= f.most:
 		return f.solve(a, first)
 	}
 	n1 := half(n)
@@ -152,6 +145,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 // more once there is one.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
+	f.noted = true
 	if f.ul == backend.Upper {
 		v = v.t() // UᵀU is LLᵀ of L = Uᵀ
 	}
@@ -167,6 +161,12 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 // solve factors by cuSOLVER and waits, since the next factor overwrites what is
 // said of this one.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
+	if f.noted {
+		if err := f.pivot(0, a); err != nil {
+			return err
+		}
+		f.noted = false
+	}
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
 	if f.ul == backend.Lower {
@@ -248,4 +248,16 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 	viewArg(args, b)
 	args.Int(int(part))
 	return q.engine.launch("copy", spread(b.rows, b.cols))
+}
+
+// PotrfKeep factors the triangle that cuSOLVER is faster on.
+func (q *queue[T]) PotrfKeep(a backend.Matrix[T]) error {
+	backend.CheckPotrf(backend.Lower, a)
+	A := q.own("PotrfKeep", a)
+	return q.wait("potrf", func() error {
+		if err := q.copy(A.view().t(), A.view(), upper); err != nil {
+			return err
+		}
+		return q.potrf(backend.Upper, A, false)
+	})
 }

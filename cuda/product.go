@@ -26,6 +26,24 @@ func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, 
 	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, rough)
 }
 
+// cuts are the sizes at which work for the libraries is cut. Tests make them
+// smaller, so that small matrices are cut as large ones are.
+var cuts = struct {
+	tile    int // products, by multiples of it
+	solve   int // the largest triangle of a solve, and block on the diagonal of a syrk
+	columns int // right-hand sides of a solve, by multiples of it
+	symm    int // the largest symmetric factor
+	// rough is the order of the blocks that a rough factorisation does in full
+	// float32: small, since their part of the work is not the fast one, and large
+	// enough for the products between them.
+	rough int
+	// solver is the least order of a triangle that cuSOLVER factors. It is faster
+	// on the triangle that is the lower one of its columns (1.4 to 2.2 times,
+	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
+	// a copy of the order copied at most.
+	solver, lower, copied int
+}{tile: 128, solve: 4096, columns: 256, symm: 8192, rough: 1024, solver: 512, lower: 16384, copied: 4096}
+
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
 func opOf(t backend.Trans) driver.Op {
@@ -50,13 +68,12 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	if float64(m)*float64(n) <= results {
 		return m, n
 	}
-	const unit = 128 // of the libraries' tiles
 	side := math.Sqrt(results)
 	cut := func(v float64, most int) int {
 		if v >= float64(most) {
 			return most
 		}
-		return min(max(int(v)/unit, 1)*unit, most)
+		return min(max(int(v)/cuts.tile, 1)*cuts.tile, most)
 	}
 	switch {
 	case float64(n) <= side:
@@ -120,9 +137,9 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 		return q.product(alpha, op, op.t(), beta, c.view(), regionOf(ul), whole)
 	}
 	size, _ := q.chunk(n, n, k)
-	size = max(min(size, 4096), 256)
+	size = max(min(size, cuts.solve), cuts.columns)
 	if rough {
-		size = min(size, roughBlock)
+		size = min(size, cuts.rough)
 	}
 	rowsOf := func(i, count int) *matrix[T] { // of op(A)
 		if t == backend.Transpose {
@@ -160,10 +177,6 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symmBlock is the largest order of a symmetric factor that the library is given
-// whole.
-const symmBlock = 8192
-
 // symm halves a large A: the square beside the diagonal is read by two plain
 // products, which go at the memory's rate where a thin symmetric one may not.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
@@ -172,7 +185,7 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *ma
 	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 {
 		return q.product(alpha, a.view(), b.view(), beta, c.view(), whole, regionOf(ul))
 	}
-	if n <= symmBlock && backend.SymmFlops(n, c.cols) <= q.libraryStep() || n <= 2*block {
+	if n <= cuts.symm && backend.SymmFlops(n, c.cols) <= q.libraryStep() || n <= 2*block {
 		return q.step(backend.SymmFlops(n, c.cols), func() error {
 			if err := q.engine.device.math(false); err != nil {
 				return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/mercer-go/mercer/cuda"
+	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -27,10 +27,18 @@ func TestSolvers(t *testing.T) {
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	for _, suite := range []solvertest.Suite{
 		{Method: solvers.Dual, Kernels: gaussian},
+		{Method: solvers.Dual, Params: solvers.Params{Operator: solvers.Stored64}, Kernels: gaussian},
 		{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}},
 		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: gaussian},
+		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64, Factor: solvers.FactorRough}, Kernels: gaussian},
 		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian},
 	} {
-		t.Run(string(suite.Method), func(t *testing.T) { solvertest.Run(t, suite) })
+		t.Run(strings.Join([]string{string(suite.Method), string(suite.Params.Operator), string(suite.Params.Factor)}, " "), func(t *testing.T) {
+			if suite.Params.Factor == solvers.FactorRough {
+				cuda.SmallCuts(t)
+			}
+			suite.Device = "cuda/0"
+			solvertest.Run(t, suite)
+		})
 	}
 }

@@ -11,7 +11,7 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, false) })
 }
 
-// trsm solves with a triangle. With rough, blocks of the order roughBlock are
+// trsm solves with a triangle. With rough, blocks of the order cuts.rough are
 // solved as they are, and the products between them may be rough.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], rough bool) error {
 	if b.rows == 0 || b.cols == 0 {
@@ -43,28 +43,14 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	return q.solveLower(l, x)
 }
 
-// solveBlock is the largest triangle that the library is given whole.
-const solveBlock = 4096
-
-// roughBlock is the order of the blocks that a rough factorisation does in full
-// float32: small, since their part of the work is not the fast one, and large
-// enough for the products between them.
-const roughBlock = 1024
-
 // solveAtOnce tells whether the library is given the triangle whole.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], rough bool) bool {
-	most := solveBlock
+	most := cuts.solve
 	if rough {
-		most = roughBlock
+		most = cuts.rough
 	}
-	// Few right-hand sides cannot be cut any further.
-	few := unitColumns
-	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(few, rightHandSides(s, b))) <= q.libraryStep()
+	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
 }
-
-// unitColumns is the fewest right-hand sides that a step takes, if there are as
-// many.
-const unitColumns = 256
 
 // rightHandSides is the number of independent systems.
 func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
@@ -80,16 +66,18 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	if q.solveAtOnce(s, a, b, rough) {
 		width := columns
 		if most := q.libraryStep() / backend.TrsmFlops(n, 1); most < float64(columns) {
-			width = min(max(int(most)/unitColumns, 1)*unitColumns, columns)
+			width = min(max(int(most)/cuts.columns, 1)*cuts.columns, columns)
 		}
 		side := driver.Right
 		if s == backend.Right {
 			side = driver.Left
 		}
 		for j := 0; j < columns; j += width {
-			part := b.window(0, j, b.rows, min(width, b.cols-j))
+			part := b
 			if s == backend.Right {
 				part = b.window(j, 0, min(width, b.rows-j), b.cols)
+			} else {
+				part = b.window(0, j, b.rows, min(width, b.cols-j))
 			}
 			err := q.step(backend.TrsmFlops(n, min(width, columns-j)), func() error {
 				if err := q.engine.device.math(false); err != nil {
@@ -109,9 +97,11 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	if ul == backend.Upper {
 		off = a.window(0, n1, n1, n-n1)
 	}
-	b1, b2 := b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
+	var b1, b2 *matrix[T]
 	if s == backend.Right {
 		b1, b2 = b.window(0, 0, b.rows, n1), b.window(0, n1, b.rows, b.cols-n1)
+	} else {
+		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
 	// Of op(A) X = B with a lower op(A) the first rows are the first to solve, of
 	// X op(A) = B the last columns are.

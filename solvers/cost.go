@@ -1,10 +1,13 @@
 package solvers
 
+import "github.com/mercer-go/mercer/backend"
+
 // The cost model: the modelled time of a step in operations at the rate of a
 // large matrix product in float64. Only ratios matter for a choice; the constants
 // are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
-// n = 10,000. The choice depends on the problem and these constants only, so it
-// is the same on every device.
+// n = 10,000. A device that tells its rates (backend.Rated) is taken at its word
+// where float32 is weighed against float64; beyond that the choice depends on the
+// problem and these constants only.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
 	ratePotrf   = 0.95 // its panels run below the rate of a product
@@ -30,9 +33,17 @@ func (z *sizes) gramCost(single bool) float64 {
 	}
 	c := float64(z.n) * float64(z.n) * (float64(z.d) + value)
 	if single {
-		c /= 1.5
+		c /= z.rates().Values
 	}
 	return c
+}
+
+// rates are those of the device, or of the cpu backend.
+func (z *sizes) rates() backend.Rates {
+	if r, ok := z.dev.(backend.Rated); ok {
+		return r.Rates()
+	}
+	return backend.Rates{Single: rateSingle, Values: 1.5}
 }
 
 // gramMulCost is that of K·V, V n×c.
@@ -60,11 +71,8 @@ func (z *sizes) storedCost(single bool) float64 {
 	return z.gramCost(single) + freshByte*size*float64(z.n)*float64(z.n)
 }
 
-func (z *sizes) potrfCost(single bool) float64 {
+// potrfCost is that of a factor at a rate of products, 1 in float64.
+func (z *sizes) potrfCost(rate float64) float64 {
 	n := float64(z.n)
-	c := n * n * n / 3 / ratePotrf
-	if single {
-		c /= rateSingle
-	}
-	return c
+	return n * n * n / 3 / ratePotrf / rate
 }

@@ -4,26 +4,47 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time, n²/2 elements.
+// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time, n²/2 elements, or n²
+// on a device that can keep K beside the factor (backend.Keeper) and has room.
 const Dual Method = "dual"
 
 func dualEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(Dual); err != nil {
 		return estimate{}, err
 	}
-	again := 2 * backend.GramMulFlops(z.n, z.n, z.d, z.t)
-	e := estimate{
-		bytesOf: func(n int) int64 {
-			return sum(z.place(n), symmetricBytes(z.dev.F64(), n), z.refinedBytes(n))
-		},
-		stages: []stage{
-			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
-			{"factor", backend.PotrfFlops(z.n)},
-			{"solve", 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + again},
-		},
+	e := z.dualEstimate(false)
+	if z.keeps(par) {
+		if kept := z.dualEstimate(true); par.Operator == Stored64 || kept.bytesOf(z.n) <= z.available {
+			e = kept
+		}
 	}
-	e.cost = z.storedCost(false) + z.potrfCost(false) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + 2*z.gramMulCost(z.t, false)
 	return e, nil
+}
+
+// dualChoice tells whether K is kept beside the factor.
+type dualChoice struct{ Keep bool }
+
+func (z *sizes) dualEstimate(keep bool) estimate {
+	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + backend.GramMulFlops(z.n, z.n, z.d, z.t)
+	e := estimate{choice: dualChoice{keep}}
+	e.cost = z.storedCost(false) + z.potrfCost(1) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + z.gramMulCost(z.t, false)
+	if keep {
+		e.note = "K stays beside the factor"
+		solve += backend.SymmFlops(z.n, z.t)
+		e.cost += z.symmCost(z.t, false)
+	} else {
+		solve += backend.GramMulFlops(z.n, z.n, z.d, z.t)
+		e.cost += z.gramMulCost(z.t, false)
+	}
+	e.bytesOf = func(n int) int64 {
+		stored := symmetricBytes(z.dev.F64(), n)
+		if keep {
+			stored = bytes(elements(n, n))
+		}
+		return sum(z.place(n), stored, z.refinedBytes(n))
+	}
+	e.stages = []stage{{"gram", backend.GramFlops(z.n, z.n, z.d, true)}, {"factor", backend.PotrfFlops(z.n)}, {"solve", solve}}
+	return e
 }
 
 // dual factors A = K + λW⁻¹ = LLᵀ in place of K, and solves for every output at
@@ -48,7 +69,13 @@ type direct64 struct {
 }
 
 func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
-	a, err := newSymmetric(w.mem, w.b, w.s.n)
+	var a symmetric[float64]
+	var err error
+	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
+		a, err = newKept(w.mem, w.b, w.s.n)
+	} else {
+		a, err = newSymmetric(w.mem, w.b, w.s.n)
+	}
 	if err != nil {
 		return nil, w.fail(err)
 	}
@@ -65,7 +92,7 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	err = w.timed("factor", &w.res.Seconds.Factor, a.factor)
+	err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(false) })
 	if err == nil {
 		var after []float64
 		if after, err = a.diagonal(); err == nil {
@@ -86,7 +113,14 @@ func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
 func (d *direct64) once() bool       { return true }
 func (d *direct64) ended() string    { return "" }
 func (d *direct64) strengthen() bool { return false }
-func (d *direct64) release()         { d.w.mem.free(d.a) }
+
+func (d *direct64) release() {
+	if k, ok := d.a.(*keptStored); ok {
+		d.w.mem.free(k.a)
+		return
+	}
+	d.w.mem.free(d.a)
+}
 
 // placeX puts the samples that take part on the device: Problem.X itself where
 // the device can use it as it is.

@@ -13,13 +13,35 @@ import (
 // The corrections are those of iterative refinement while each gains a digit, and
 // then of conjugate gradients with the factor as the preconditioner: where
 // refinement would diverge, for a condition above 10⁷, they only take longer.
+//
+// A device with rough products (backend.RoughBackend) makes a rough factor where λ
+// stands far enough out of its rounding, and one in float32 when that does not do.
 const Mixed Method = "mixed"
+
+// Factor is the precision of the factor of Mixed.
+type Factor string
+
+const (
+	FactorAuto   Factor = ""        // what takes the least time
+	FactorSingle Factor = "float32" // the products too
+	FactorRough  Factor = "rough"   // products of the device's rough precision
+)
+
+func (f Factor) check() error {
+	if f == FactorAuto || f == FactorSingle || f == FactorRough {
+		return nil
+	}
+	return fmt.Errorf("solvers: no factor is called %q: there are %q and %q", f, FactorSingle, FactorRough)
+}
 
 // mixedSteps is how many iterations are tried before the factor is taken to be
 // too rough: more of them cost as much as a factor in float64.
 const mixedSteps = 60
 
-type mixedChoice struct{ Operator Operator }
+type mixedChoice struct {
+	Operator Operator
+	Rough    bool // the factor
+}
 
 func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(Mixed); err != nil {
@@ -32,26 +54,44 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	if par.Operator != OperatorAuto {
 		list = []Operator{par.Operator}
 	}
+	factors := []bool{false}
+	switch rough := roughUnit(z.dev.F32()) > 0; {
+	case par.Factor == FactorRough && !rough:
+		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no rough products: leave the factor to be chosen, or use %q", z.dev.Info().Device, FactorSingle)
+	case par.Factor == FactorRough:
+		factors = []bool{true}
+	case par.Factor == FactorAuto && rough:
+		factors = []bool{false, true}
+	}
 	var best estimate
-	for i, o := range list {
-		e := z.mixedEstimate(o, par)
-		if i == 0 || e.cost < best.cost && e.bytesOf(z.n) <= z.available {
-			best = e
+	for _, rough := range factors {
+		for _, o := range list {
+			e := z.mixedEstimate(o, rough, par)
+			if best.bytesOf == nil || e.cost < best.cost && e.bytesOf(z.n) <= z.available {
+				best = e
+			}
 		}
 	}
 	return best, nil
 }
 
-// mixedEstimate is that of one operator.
-func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
+// mixedEstimate is that of one operator and factor.
+func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 	// What the factor misses of K is a matrix of rounding errors, 2⁻²³ of its
-	// elements: their signs differ, so that its norm falls behind that of K by √n.
-	// 4 is a margin.
-	condition := 1 + 4*epsilonSingle*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
+	// elements or what rough products leave: their signs differ, so that its norm
+	// falls behind that of K by √n. 4 is a margin.
+	unit, rate := epsilonSingle, z.rates().Single
+	if rough {
+		unit, rate = 2*roughUnit(z.dev.F32()), z.rates().Rough
+	}
+	condition := 1 + 4*unit*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
 	its := max(2, math.Ceil(math.Log(1/par.tol())/math.Log((root+1)/(root-1))))
 	if !(its < 1e6) {
 		its = 1e6
+	}
+	if rough && its > mixedSteps/2 {
+		its = 1e6 // it would be given up
 	}
 	if !o.stored() && condition < 1.1 {
 		// Refinement: its residuals are those of the loop around it.
@@ -62,8 +102,8 @@ func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
 		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
 	}
 	e := estimate{
-		choice: mixedChoice{o},
-		cost: lookOverhead + z.storedCost(true) + gram + z.potrfCost(true) +
+		choice: mixedChoice{o, rough},
+		cost: lookOverhead + z.storedCost(true) + gram + z.potrfCost(rate) +
 			its*(product+z.symmCost(z.columns, true)+stepOverhead),
 		stages: []stage{
 			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
@@ -82,6 +122,9 @@ func (z *sizes) mixedEstimate(o Operator, par Params) estimate {
 	if o.stored() {
 		e.stages[0].flops *= 2
 	}
+	if rough {
+		e.note = "a rough factor, " + e.note
+	}
 	return e
 }
 
@@ -97,7 +140,13 @@ func (w *work) mixed() error {
 	if err != nil {
 		return w.fail(err)
 	}
-	rungs := []rung{{method: Mixed, text: "mixed", make: func() (inner, error) { return w.newMixed(choice.Operator, x) }}}
+	var rungs []rung
+	if choice.Rough {
+		rungs = append(rungs, rung{method: Mixed, text: "a rough factor", make: func() (inner, error) { return w.newMixed(choice.Operator, true, x) }})
+	}
+	if !choice.Rough || w.par.Factor == FactorAuto {
+		rungs = append(rungs, rung{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
+	}
 	dual, err := dualEstimate(w.plan.sizes, w.par)
 	if err == nil && dual.bytesOf(w.s.n) <= w.plan.available {
 		rungs = append(rungs, w.direct(x))
@@ -105,12 +154,12 @@ func (w *work) mixed() error {
 	return w.refine(x, rungs...)
 }
 
-func (w *work) newMixed(o Operator, x backend.Matrix[float64]) (inner, error) {
+func (w *work) newMixed(o Operator, rough bool, x backend.Matrix[float64]) (inner, error) {
 	a, err := w.operator64(o, x)
 	if err != nil {
 		return nil, err
 	}
-	factor, err := w.factor32()
+	factor, err := w.factor32(rough)
 	if err != nil {
 		a.Free()
 		return nil, err
@@ -161,8 +210,9 @@ func (c *corrector) strengthen() bool {
 }
 
 // factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a
-// pivot fails the rounding of float32, then ten times that, and so on.
-func (w *work) factor32() (symmetric[float32], error) {
+// pivot fails the rounding of float32, then ten times that, and so on; with rough
+// the same of its products.
+func (w *work) factor32(rough bool) (symmetric[float32], error) {
 	s := w.s
 	x, err := w.placeX32()
 	if err != nil {
@@ -173,7 +223,10 @@ func (w *work) factor32() (symmetric[float32], error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	delta := 0.0
+	delta, unit, name := 0.0, 0x1p-23, "float32"
+	if rough {
+		unit, name = 2*roughUnit(w.b32), "rough products"
+	}
 	for {
 		err = w.timed("gram", &w.res.Seconds.Gram, func() error {
 			a.gram(s.Kernel, x)
@@ -191,7 +244,7 @@ func (w *work) factor32() (symmetric[float32], error) {
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		err = w.timed("factor", &w.res.Seconds.Factor, a.factor)
+		err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(rough) })
 		if err == nil {
 			w.res.Jitter = delta
 			return a, nil
@@ -203,12 +256,12 @@ func (w *work) factor32() (symmetric[float32], error) {
 		for _, v := range before {
 			most = larger(most, float64(v)-delta)
 		}
-		first := 0x1p-23 * math.Sqrt(float64(s.n)) * most
+		first := unit * math.Sqrt(float64(s.n)) * most
 		delta = max(10*delta, first)
 		// With δ far above λ the factor says nothing about the small eigenvalues.
 		if !(delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.mem.free(a)
-			return nil, &insufficient{fmt.Errorf("solvers: mixed: K + λI has no factor in float32 (%w)", err)}
+			return nil, &insufficient{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}
 	}
 }

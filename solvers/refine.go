@@ -71,6 +71,7 @@ type refinement struct {
 	y        []float64               // norms of the outputs, centred with an intercept
 	left     []float64               // norms of the residuals
 	residual float64                 // the largest, relative to y
+	product  product                 // nil: the residual is computed from the data
 
 	best iterate
 }
@@ -196,6 +197,11 @@ func (f *refinement) climb(g rung) error {
 			before := f.residual
 			if err := f.correct(in); err != nil {
 				return err
+			}
+			// What is not the last word may use the inner solver's K.
+			f.product = nil
+			if d, ok := in.(*direct64); ok && round == 0 {
+				f.product, _ = d.a.(product)
 			}
 			if err := f.measure(); err != nil {
 				return w.fail(err)
@@ -333,7 +339,12 @@ func (f *refinement) measure() error {
 	if err := w.b.Upload(alpha, f.alpha); err != nil {
 		return err
 	}
-	w.b.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
+	shift := s.shift() // what K α lacks of the diagonal
+	if f.product != nil {
+		shift = f.product.times(f.fit, alpha)
+	} else {
+		w.b.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
+	}
 	fit := f.r.View(0, 0, s.n, s.t)
 	if err := w.b.Download(fit, f.fit); err != nil {
 		return err
@@ -343,9 +354,9 @@ func (f *refinement) measure() error {
 	for i := range s.n {
 		s.fill(targets, s.Y, s.meanY, i, false)
 		r, a := fit.Row(i), f.alpha.Row(i)
-		shift := s.Lambda / s.weightOf(i)
+		diagonal := shift[min(i, len(shift)-1)]
 		for j, y := range targets.Row(0) {
-			r[j] = y - (r[j] + shift*a[j] + f.b[j])
+			r[j] = y - (r[j] + diagonal*a[j] + f.b[j])
 			sums[j] += a[j]
 		}
 	}

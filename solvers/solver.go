@@ -41,6 +41,9 @@ type Params struct {
 	// Operator is how an iterative method keeps K; OperatorAuto is the fastest
 	// that fits.
 	Operator Operator
+	// Factor is the precision of the factor of the method mixed; FactorAuto is the
+	// fastest that does.
+	Factor Factor
 	// Preconditioner names how an iterative method approximates K by low rank;
 	// "" is the best that there is, "none" is none. Preconditioners lists them.
 	Preconditioner string
@@ -151,6 +154,9 @@ func (par Params) check() error {
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
 	}
 	if err := par.Operator.check(); err != nil {
+		return err
+	}
+	if err := par.Factor.check(); err != nil {
 		return err
 	}
 	return checkPreconditioner(par.Preconditioner)

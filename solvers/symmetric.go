@@ -16,7 +16,7 @@ type symmetric[T backend.Float] interface {
 	addDiag(d []T)
 	diagonal() ([]T, error)     // waits
 	mul(q, p backend.Matrix[T]) // q ← A p
-	factor() error              // waits: A = L Lᵀ
+	factor(rough bool) error    // waits: A = L Lᵀ, or about that
 	solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 }
 
@@ -47,6 +47,14 @@ func symmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return elementBytes[T](elements(n, n))
 }
 
+// roughUnit is to what precision a rough factor rounds; 0: there is none.
+func roughUnit[T backend.Float](b backend.Backend[T]) float64 {
+	if r, ok := b.(backend.RoughBackend[T]); ok {
+		return r.RoughUnit()
+	}
+	return 0
+}
+
 // elementBytes is the size of elements of T.
 func elementBytes[T backend.Float](elements int64) int64 {
 	var zero T
@@ -69,7 +77,13 @@ func (s *halfStored[T]) Free()                                      { s.a.Free()
 func (s *halfStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.GramHalf(s.a, k, x) }
 func (s *halfStored[T]) addDiag(d []T)                              { s.b.AddDiagHalf(d, s.a) }
 func (s *halfStored[T]) mul(q, p backend.Matrix[T])                 { s.b.SymmHalf(1, s.a, p, 0, q) }
-func (s *halfStored[T]) factor() error                              { return s.b.PotrfHalf(s.a) }
+
+func (s *halfStored[T]) factor(rough bool) error {
+	if b, ok := s.b.(backend.RoughBackend[T]); ok && rough {
+		return b.PotrfHalfRough(s.a)
+	}
+	return s.b.PotrfHalf(s.a)
+}
 
 func (s *halfStored[T]) diagonal() ([]T, error) {
 	d := make([]T, s.a.Order())
@@ -89,7 +103,7 @@ type squareStored[T backend.Float] struct {
 func (s *squareStored[T]) Free()                                      { s.a.Free() }
 func (s *squareStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.Gram(s.a, k, x, x) }
 func (s *squareStored[T]) addDiag(d []T)                              { s.b.AddDiag(d, s.a) }
-func (s *squareStored[T]) factor() error                              { return s.b.Potrf(backend.Lower, s.a) }
+func (s *squareStored[T]) factor(bool) error                          { return s.b.Potrf(backend.Lower, s.a) }
 func (s *squareStored[T]) diagonal() ([]T, error)                     { return diagonal(s.b, s.a) }
 
 func (s *squareStored[T]) mul(q, p backend.Matrix[T]) {

@@ -29,6 +29,7 @@ type Suite struct {
 	Method  solvers.Method
 	Params  solvers.Params   // of every Solve, but for Method
 	Kernels []kernels.Kernel // that the method takes
+	Device  string           // "", or the only one that is tested
 	Seed    uint64           // of every random number; 0 is 1
 }
 
@@ -42,6 +43,9 @@ func Run(t *testing.T, s Suite) {
 	}
 	EachDevice(t, func(t *testing.T, open Open) {
 		dev := open(t, backend.Config{})
+		if s.Device != "" && dev.Info().Device != s.Device {
+			t.Skip("not the device that this test is for")
+		}
 		for _, k := range s.Kernels {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {

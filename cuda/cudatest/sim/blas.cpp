@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 extern "C" int mercer_sim_has_context();
 
@@ -11,8 +12,23 @@ namespace {
 
 struct Handle {
 	void *stream;
+	int math; // 3: factors of float32 products are rounded to TF32
 };
-const int notInitialised = 1, invalidValue = 7;
+const int notInitialised = 1, invalidValue = 7, notSupported = 15;
+
+// tf32 rounds to 10 bits behind the first, as the tensor cores do, to nearest.
+float tf32(float v)
+{
+	uint32_t b;
+	memcpy(&b, &v, 4);
+	if ((b & 0x7f800000) == 0x7f800000)
+		return v; // infinite, or NaN
+	b = (b + 0xfff + ((b >> 13) & 1)) & ~uint32_t(0x1fff);
+	memcpy(&v, &b, 4);
+	return v;
+}
+
+double tf32(double v) { return v; }
 
 template <class T> T at(const T *A, int lda, int op, size_t i, size_t j) { return op ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; }
 
@@ -25,18 +41,27 @@ template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, cons
 	for (size_t j = 0; j < size_t(n); j++)
 		for (size_t i = 0; i < size_t(m); i++) {
 			T sum = 0;
-			for (size_t p = 0; p < size_t(k); p++)
-				sum += at(A, lda, tA, i, p) * at(B, ldb, tB, p, j);
+			if (h->math == 3)
+				for (size_t p = 0; p < size_t(k); p++)
+					sum += tf32(at(A, lda, tA, i, p)) * tf32(at(B, ldb, tB, p, j));
+			else
+				for (size_t p = 0; p < size_t(k); p++)
+					sum += at(A, lda, tA, i, p) * at(B, ldb, tB, p, j);
 			T &c = C[i + j * size_t(ldc)];
 			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
 		}
 	return 0;
 }
 
+// The rest may be as rough on a real device. Mercer wants it only of gemm: here it
+// is an error that the mode is still on.
+
 template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alpha, const T *A, int lda, const T *beta, T *C, int ldc)
 {
 	if (!h || !mercer_sim_has_context())
 		return notInitialised;
+	if (h->math)
+		return notSupported;
 	if (n < 0 || k < 0 || lda < (t ? k : n) || ldc < n || lda < 1 || ldc < 1)
 		return invalidValue;
 	for (size_t j = 0; j < size_t(n); j++)
@@ -56,6 +81,8 @@ template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T
 {
 	if (!h || !mercer_sim_has_context())
 		return notInitialised;
+	if (h->math)
+		return notSupported;
 	int order = side ? n : m;
 	if (m < 0 || n < 0 || lda < order || ldb < m || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
 		return invalidValue;
@@ -75,6 +102,8 @@ template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int 
 {
 	if (!h || !mercer_sim_has_context())
 		return notInitialised;
+	if (h->math)
+		return notSupported;
 	int order = side ? n : m, columns = side ? m : n;
 	if (m < 0 || n < 0 || lda < order || ldb < m || lda < 1 || ldb < 1 || diag != 0)
 		return invalidValue;
@@ -121,7 +150,12 @@ EXPORT int cublasSetStream_v2(Handle *h, void *s)
 	return 0;
 }
 
-EXPORT int cublasSetMathMode(Handle *, int) { return 0; }
+EXPORT int cublasSetMathMode(Handle *h, int mode)
+{
+	h->math = mode;
+	return mode == 0 || mode == 3 ? 0 : invalidValue;
+}
+
 EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
 
 #define BOTH(T, L)                                                                                                                                                                              \

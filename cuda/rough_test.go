@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+)
+
+// SmallCuts lets small matrices be cut as large ones are while a test runs.
+func SmallCuts(t testing.TB) {
+	before := cuts
+	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.rough = 16, 3*block, 16, 2*block, 2*block
+	cuts.solver, cuts.lower, cuts.copied = 40, 100, 70
+	t.Cleanup(func() { cuts = before })
+}
+
+// TestRough: a rough factor differs from A by what the rounding of the products'
+// factors makes, and by more than float32 does; its diagonal block does not.
+func TestRough(t *testing.T) {
+	need(t)
+	SmallCuts(t)
+	const n, seed = 300, 1
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	low := backend.NewHost[float32](n, n)
+	for i := range n {
+		for j := range i {
+			low.Row(i)[j] = float32(rng.NormFloat64())
+		}
+		low.Row(i)[i] = float32(10 + rng.Float64())
+	}
+	a := backend.NewHost[float32](n, n)
+	for i := range n {
+		for j := range i + 1 {
+			sum := 0.0
+			for p := range j + 1 {
+				sum += float64(low.Row(i)[p]) * float64(low.Row(j)[p])
+			}
+			a.Row(i)[j] = float32(sum)
+		}
+	}
+	for _, level := range []cudatest.Level{cudatest.DriverOnly, cudatest.WithBlas, cudatest.WithSolver} {
+		dev, err := openAt(level, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unit := dev.F64().(backend.RoughBackend[float64]).RoughUnit(); unit != 0 {
+			t.Errorf("float64 has rough products: %g", unit)
+		}
+		b := dev.F32().(backend.RoughBackend[float32])
+		want := 0.0
+		if level >= cudatest.WithBlas {
+			want = 0x1p-11
+		}
+		if unit := b.RoughUnit(); unit != want {
+			t.Fatalf("level %d: RoughUnit is %g, want %g", level, unit, want)
+		}
+		h, err := b.NewHalf(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.UploadHalf(h, 0, a); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.PotrfHalfRough(h); err != nil {
+			t.Fatal(err)
+		}
+		l := backend.NewHost[float32](n, n)
+		if err := b.DownloadHalf(l, h, 0); err != nil {
+			t.Fatal(err)
+		}
+		// Errors relative to |L||Lᵀ|: each factor of a product is off by the
+		// unit, and the sums are in float32.
+		worst, first := 0.0, 0.0
+		for i := range n {
+			for j := range i + 1 {
+				sum, size := 0.0, 0.0
+				for p := range j + 1 {
+					v := float64(l.Row(i)[p]) * float64(l.Row(j)[p])
+					sum, size = sum+v, size+math.Abs(v)
+				}
+				e := math.Abs(sum-float64(a.Row(i)[j])) / size
+				worst = max(worst, e)
+				if i < cuts.rough {
+					first = max(first, e)
+				}
+			}
+		}
+		single := float64(n+2) * 0x1p-24
+		if worst > 2*want+0x1p-22+single || first > single {
+			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, first)
+		}
+		if want > 0 && worst < want/64 {
+			t.Errorf("level %d: the error is %g: nothing was rounded to TF32", level, worst)
+		}
+		h.Free()
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
