@@ -54,20 +54,12 @@ func objectKernels(kind objects.Input) []string {
 // column of objects.
 func (o *objectFlags) take(f *learnerFlags) error {
 	text, given := f.given["kernel"]
-	if o.text == "" && o.tree == "" {
-		if given && objects.Knows(text) {
-			if k, err := objects.Parse(text); err == nil {
-				return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
-			}
-		}
-		return nil
+	flag := o.flag()
+	if flag == "" {
+		return misplaced(text)
 	}
-	flag, kind := "--text", objects.Text
-	if o.tree != "" {
-		flag, kind = "--tree", objects.Tree
-	}
-	if o.text != "" && o.tree != "" {
-		return usagef("--text and --tree: the whole input is one column; give one of them")
+	if err := o.check(); err != nil {
+		return err
 	}
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -77,18 +69,68 @@ func (o *objectFlags) take(f *learnerFlags) error {
 		return usagef("%s: %s has no kernel, and learns from numbers only", flag, f.learner)
 	}
 	if !given {
-		return usagef("%s needs --kernel, such as %s", flag, strings.Join(objectKernels(kind), " or "))
+		return o.needed()
+	}
+	if o.kernel, err = o.parse(text); err != nil {
+		return err
+	}
+	f.given["kernel"] = "precomputed()"
+	return nil
+}
+
+// flag is the one that names the column of objects, "" where there is none.
+func (o *objectFlags) flag() string {
+	switch {
+	case o.text != "":
+		return "--text"
+	case o.tree != "":
+		return "--tree"
+	}
+	return ""
+}
+
+// kind is what the column holds.
+func (o *objectFlags) kind() objects.Input {
+	if o.tree != "" {
+		return objects.Tree
+	}
+	return objects.Text
+}
+
+func (o *objectFlags) check() error {
+	if o.text != "" && o.tree != "" {
+		return usagef("--text and --tree: the whole input is one column; give one of them")
+	}
+	return nil
+}
+
+// needed is the fault of a column of objects without a kernel.
+func (o *objectFlags) needed() error {
+	return usagef("%s needs --kernel, such as %s", o.flag(), strings.Join(objectKernels(o.kind()), " or "))
+}
+
+// parse is the kernel on what the column holds.
+func (o *objectFlags) parse(text string) (objects.Kernel, error) {
+	k, err := objects.Parse(text)
+	if err != nil {
+		return nil, usagef("--kernel: %s", oneLine(err))
+	}
+	if k.Input() != o.kind() {
+		return nil, usagef("--kernel: %s is over %ss; name their column with --%[2]s", text, k.Input())
+	}
+	return k, nil
+}
+
+// misplaced is the fault of a kernel on objects where the input is features.
+func misplaced(text string) error {
+	if !objects.Knows(text) {
+		return nil
 	}
 	k, err := objects.Parse(text)
 	if err != nil {
-		return usagef("--kernel: %s", oneLine(err))
+		return nil // to be said by the parser of the others
 	}
-	if k.Input() != kind {
-		return usagef("--kernel: %s is over %ss; name their column with --%[2]s", text, k.Input())
-	}
-	o.kernel = k
-	f.given["kernel"] = "precomputed()"
-	return nil
+	return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
 }
 
 // rules adds the column to the rules of a table.

@@ -3,8 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/mat"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -30,13 +29,14 @@ type tuneReport struct {
 	Learner string      `json:"learner,omitempty"`
 	Model   string      `json:"model,omitempty"`
 
-	best int
+	best    int
+	several bool // kernels, so that each trial is told with the text of its own
 }
 
 // tuneTrial is a kernel that was tried.
 type tuneTrial struct {
 	Kernel  string      `json:"kernel"`
-	Values  []float64   `json:"values"` // of Vary
+	Values  []float64   `json:"values"` // of what varied in this kernel, as Vary lists it for the best
 	Lambda  float64     `json:"lambda"` // its best
 	Score   float64     `json:"score"`
 	Seconds float64     `json:"seconds"`
@@ -57,32 +57,41 @@ func shown(by tuning.Criterion, score float64) float64 {
 	return math.Sqrt(score)
 }
 
-func newTuneReport(f tuneFlags, res *tuning.Result, dev backend.Device, x *mat.Dense) tuneReport {
+// newTuneReport tells of the searches from one kernel or several, of which the one
+// at a place was the best.
+func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
+	res := found[at]
 	by := res.Params.Criterion
 	r := tuneReport{
-		By: f.by, Search: f.search, Kernel: res.Kernel().String(), Lambda: res.Lambda(), Score: shown(by, res.Score()),
-		Device: dev.Info().Device, Vary: res.Vary, best: res.Best,
+		By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: res.Lambda(), Score: shown(by, res.Score()),
+		Device: dev.Info().Device, Vary: res.Vary, several: len(found) > 1 || res.object != nil,
 	}
-	r.Rows, _ = x.Dims()
-	for _, t := range res.Trials {
-		trial := tuneTrial{Kernel: t.Kernel.String(), Lambda: t.Lambda(), Score: shown(by, t.Score()), Seconds: t.Seconds}
-		for _, p := range kernels.Params(t.Kernel) {
-			for _, name := range res.Vary {
-				if p.Name == name {
-					trial.Values = append(trial.Values, p.Value)
-				}
-			}
+	for i, one := range found {
+		if i == at {
+			r.best = len(r.Trials) + one.Best
 		}
-		for _, at := range t.Points {
-			point := tunePoint{Lambda: at.Lambda}
-			if v := shown(by, at.Score); !math.IsInf(v, 0) && !math.IsNaN(v) {
-				point.Score = &v
-			}
-			trial.Points = append(trial.Points, point)
+		for _, t := range one.Trials {
+			r.Trials = append(r.Trials, newTuneTrial(one, t, by))
 		}
-		r.Trials = append(r.Trials, trial)
 	}
 	return r
+}
+
+func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
+	trial := tuneTrial{Kernel: found.name(t.Kernel), Lambda: t.Lambda(), Score: shown(by, t.Score()), Seconds: t.Seconds}
+	for _, p := range kernels.Params(t.Kernel) {
+		if slices.Contains(found.Vary, p.Name) {
+			trial.Values = append(trial.Values, p.Value)
+		}
+	}
+	for _, at := range t.Points {
+		point := tunePoint{Lambda: at.Lambda}
+		if v := shown(by, at.Score); !math.IsInf(v, 0) && !math.IsNaN(v) {
+			point.Score = &v
+		}
+		trial.Points = append(trial.Points, point)
+	}
+	return trial
 }
 
 // heading names the score.
@@ -102,7 +111,10 @@ func (r tuneReport) heading() string {
 func (r tuneReport) text() string {
 	// Few parameters have a column each, many are in the kernel's text below.
 	head, align := []string{""}, "l"
-	few := len(r.Vary) <= 4
+	few := len(r.Vary) <= 4 && !r.several
+	if r.several {
+		head, align = append(head, "kernel"), align+"l"
+	}
 	if few {
 		for _, name := range r.Vary {
 			head, align = append(head, name), align+"r"
@@ -114,6 +126,9 @@ func (r tuneReport) text() string {
 		line := []string{""}
 		if i == r.best {
 			line[0] = "*"
+		}
+		if r.several {
+			line = append(line, t.Kernel)
 		}
 		if few {
 			for _, v := range t.Values {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/tuning"
+)
+
+// candidate is a kernel that the search begins at.
+type candidate struct {
+	kernel kernels.Kernel // nil: the Gaussian of the median distance
+	object objects.Kernel // over texts or trees; then kernel is precomputed()
+}
+
+func (c candidate) linear() bool {
+	_, linear := c.kernel.(kernels.Linear)
+	return linear
+}
+
+// tuned is what the search from a candidate found.
+type tuned struct {
+	candidate
+	*tuning.Result
+}
+
+// name is the text of a kernel that was tried.
+func (t tuned) name(k kernels.Kernel) string {
+	if t.object != nil {
+		return t.object.String()
+	}
+	return k.String()
+}
+
+// best is the place of the one with the best score.
+func best(found []tuned) int {
+	at := 0
+	for i, t := range found {
+		if t.Score() < found[at].Score() {
+			at = i
+		}
+	}
+	return at
+}
+
+// parseKernels are the kernels of --kernel, or the one that is chosen by the rows.
+func (f *tuneFlags) parseKernels() ([]candidate, error) {
+	over := f.objects.flag()
+	if len(f.kernels) == 0 {
+		if over != "" {
+			return nil, f.objects.needed()
+		}
+		return []candidate{{}}, nil
+	}
+	var list []candidate
+	for _, text := range f.kernels {
+		if over != "" {
+			k, err := f.objects.parse(text)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, candidate{kernels.Precomputed{}, k})
+			continue
+		}
+		if err := misplaced(text); err != nil {
+			return nil, err
+		}
+		k, err := kernels.Parse(text)
+		if err == nil {
+			err = k.Check(-1)
+		}
+		if err != nil {
+			return nil, usagef("--kernel: %s", oneLine(err))
+		}
+		list = append(list, candidate{kernel: k})
+	}
+	return list, nil
+}
+
+// checkVary refuses names of parameters that the kernel does not have, or that
+// cannot vary by a factor.
+func (f *tuneFlags) checkVary(k kernels.Kernel) error {
+	var names []string
+	for _, p := range kernels.Params(k) {
+		if p.Log && p.Value > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	for _, name := range f.vary {
+		if !slices.Contains(names, name) {
+			return usagef("--vary: %v has no parameter %q that can vary%s; there are: %s", k, name, didYouMean("", name, names), strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// startKernel is the Gaussian of the median distance.
+func (f *tuneFlags) startKernel(ctx context.Context, x *mat.Dense) (kernels.Kernel, error) {
+	sigma, err := learners.MedianDistance(ctx, x, nil, f.seed)
+	if err != nil {
+		return nil, err
+	}
+	if f.ard {
+		_, d := x.Dims()
+		return kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, d)}, nil
+	}
+	return kernels.Gaussian{Sigma: sigma}, nil
+}

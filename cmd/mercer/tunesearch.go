@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/tuning"
+)
+
+// tuneData is the table that is searched with and fitted to.
+type tuneData struct {
+	source string
+	enc    *dataset.Encoder
+	x      *mat.Dense // nil where the input is a column of objects
+	texts  []string   // the objects
+	y      *mat.Dense // as the encoder gives it
+	signs  *mat.Dense // what the search is judged by: y, or ±1 for classes
+}
+
+func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
+	start := time.Now()
+	if err := f.check(); err != nil {
+		return err
+	}
+	for _, out := range []struct{ flag, path string }{{"--model", f.model}, {"--plot", f.plot}} {
+		if out.path != "" {
+			if err := a.checkOutput(ctx, out.flag, out.path, file, a.input.labels); err != nil {
+				return err
+			}
+		}
+	}
+	if f.model != "" && f.model == f.plot {
+		return usagef("--plot: %s is the file of the model; give another name", f.plot)
+	}
+	dev, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	all, err := a.table(file)
+	if err != nil {
+		return err
+	}
+	train, test := all, (*dataset.Table)(nil)
+	if f.testFraction > 0 {
+		if train, test = all.Split(f.testFraction, f.seed); train.Rows() == 0 || test.Rows() == 0 {
+			return usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", f.testFraction, count(all.Rows(), "row"), train.Rows(), test.Rows())
+		}
+	}
+	task := f.taskFor(all)
+	if err := f.checkLearner(task); err != nil {
+		return err
+	}
+	d, err := f.learnData(file, train, task)
+	if err != nil {
+		return err
+	}
+	if test != nil { // what cannot be scored shall not cost a search
+		_, err := d.enc.Targets(test)
+		if err == nil && d.x != nil {
+			_, err = d.enc.Features(test)
+		} else if err == nil {
+			_, err = d.enc.Texts(test)
+		}
+		if err != nil {
+			return fmt.Errorf("%w; the row was held out by --test-fraction", err)
+		}
+	}
+	found, err := a.searchAll(ctx, dev, f, d)
+	if err != nil {
+		return err
+	}
+	at := best(found)
+	f.chooseLearner(found[at], task)
+	r := newTuneReport(f, found, at, dev)
+	r.N, r.D = train.Rows(), len(d.enc.FeatureNames())
+	if r.Rows = r.N; f.rows > 0 {
+		r.Rows = min(r.N, f.rows)
+	}
+	if f.plot != "" {
+		image, err := drawSurface(found[at].Result)
+		if err != nil {
+			return err
+		}
+		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
+			return err
+		}
+		r.Plot = f.plot
+	}
+	if f.model != "" || test != nil {
+		b, err := a.fitTuned(ctx, dev, f, task, found[at], d)
+		if err != nil {
+			return err
+		}
+		if test != nil {
+			x, y, err := a.encodeWith(ctx, b, test)
+			if err != nil {
+				return fmt.Errorf("%w; the row was held out by --test-fraction", err)
+			}
+			if r.Test, err = a.scoreOf(ctx, dev, b.Model, d.enc.Classes(), x, y); err != nil {
+				return err
+			}
+		}
+		if f.model != "" {
+			if err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) }); err != nil {
+				return err
+			}
+			r.Learner, r.Model = b.Model.Learner(), f.model
+		}
+	}
+	r.Seconds = time.Since(start).Seconds()
+	if a.json {
+		return a.printJSON(ctx, r)
+	}
+	return a.print(ctx, r.text())
+}
+
+// learnData learns the encoding of a table and encodes it.
+func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task) (*tuneData, error) {
+	enc, err := dataset.Learn(train, f.objects.rules(dataset.Rules{
+		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
+	}))
+	if err != nil {
+		return nil, err
+	}
+	d := &tuneData{source: source, enc: enc}
+	if f.objects.flag() == "" {
+		d.x, d.y, err = encode(enc, train)
+	} else if d.texts, err = enc.Texts(train); err == nil {
+		d.y, err = enc.Targets(train)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.signs = d.y
+	if task == learners.Classification {
+		d.signs, err = learners.Signs(d.y, enc.Classes())
+	}
+	return d, err
+}
+
+// searchAll searches from each kernel with --rows of the rows.
+func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData) ([]tuned, error) {
+	list, err := f.parseKernels()
+	if err != nil {
+		return nil, err
+	}
+	rows := f.sample(d.y)
+	y := rowsAt(d.signs, rows)
+	var found []tuned
+	for i, c := range list {
+		var x *mat.Dense
+		if c.object != nil {
+			texts := make([]string, len(rows))
+			for q, row := range rows {
+				texts[q] = d.texts[row]
+			}
+			x, err = a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts})
+		} else if x = rowsAt(d.x, rows); c.kernel == nil {
+			c.kernel, err = f.startKernel(ctx, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := f.checkVary(c.kernel); err != nil {
+			return nil, err
+		}
+		p := a.newProgress()
+		res, err := tuning.Search(ctx, dev, f.problem(c.kernel, x, y), f.params(func(q solvers.Progress) {
+			q.Fraction = (float64(i) + q.Fraction) / float64(len(list))
+			p.report(q)
+		}))
+		p.close()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, tuned{c, res})
+	}
+	return found, nil
+}
+
+// sample chooses --rows of the rows of y, in their order.
+func (f *tuneFlags) sample(y *mat.Dense) []int {
+	n, _ := y.Dims()
+	if f.rows == 0 || f.rows >= n {
+		rows := make([]int, n)
+		for i := range rows {
+			rows[i] = i
+		}
+		return rows
+	}
+	rows := rand.New(rand.NewPCG(f.seed, tuneStream)).Perm(n)[:f.rows]
+	slices.Sort(rows)
+	return rows
+}
+
+// tuneStream keeps the choice of rows apart from other uses of the seed.
+const tuneStream = 0x74756e65 // "tune"
+
+func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
+	return tuning.Params{
+		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary, Reach: f.reach,
+		Steps: f.steps, Lambdas: f.lambdas, Folds: f.folds, Seed: f.seed, Progress: report,
+	}
+}
+
+// problem is what is searched for; for evidence the targets are centred.
+func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense) solvers.Problem {
+	evidence := f.by == string(tuning.Evidence)
+	if evidence && !f.noIntercept {
+		y = mat.DenseCopyOf(y)
+		n, t := y.Dims()
+		for j := range t {
+			mean := mat.Sum(y.ColView(j)) / float64(n)
+			for i := range n {
+				y.Set(i, j, y.At(i, j)-mean)
+			}
+		}
+	}
+	return solvers.Problem{Kernel: k, X: hostOf(x), Y: hostOf(y), Intercept: !evidence && !f.noIntercept}
+}
+
+func hostOf(m *mat.Dense) backend.Host[float64] {
+	r := m.RawMatrix()
+	return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}
+}
+
+// taskFor is what --task says, or classification of a target of texts.
+func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
+	switch {
+	case f.task != "":
+		return learners.Task(f.task)
+	case len(f.targets) == 1 && allTexts(t, f.targets[0]):
+		return learners.Classification
+	}
+	return learners.Regression
+}
+
+// checkLearner refuses a learner that is not made for the task.
+func (f *tuneFlags) checkLearner(task learners.Task) error {
+	switch {
+	case f.learner == "gaussian-process" && task == learners.Classification:
+		return usagef("--learner: gaussian-process is for numbers, not for classes; use kernel-ridge")
+	case task == learners.Classification && len(f.targets) > 1:
+		return usagef("--target: classes are told by one column, %d are named", len(f.targets))
+	}
+	return nil
+}
+
+// chooseLearner sets the learner where none is named, by the kernel that was
+// found.
+func (f *tuneFlags) chooseLearner(t tuned, task learners.Task) {
+	switch {
+	case f.learner != "":
+	case f.by == string(tuning.Evidence) && task == learners.Regression:
+		f.learner = "gaussian-process"
+	case t.linear(): // the same model by the cheaper way
+		f.learner = "ridge"
+	default:
+		f.learner = "kernel-ridge"
+	}
+}
+
+// fitTuned fits the learner with what was found to all rows.
+func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, found tuned, data *tuneData) (modelfile.Bundle, error) {
+	b := modelfile.Bundle{Encoder: data.enc}
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return b, err
+	}
+	given := map[string]string{"lambda": exact(found.Lambda()), "intercept": strconv.FormatBool(!f.noIntercept)}
+	if f.learner != "ridge" {
+		given["kernel"] = found.Kernel().String()
+	}
+	if f.learner == "gaussian-process" {
+		if !(found.Lambda() > 0) {
+			return b, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
+		}
+		given["optimise"] = "false"
+	}
+	fit, err := d.Make(task, given)
+	if err != nil {
+		return b, err
+	}
+	x := data.x
+	if found.object != nil {
+		b.Objects = &modelfile.Objects{Kernel: found.object.String(), Training: data.texts}
+		if x, err = a.trainingPoints(ctx, data.source, found.object, b.Objects); err != nil {
+			return b, err
+		}
+	}
+	p := a.newProgress()
+	defer p.close()
+	b.Model, err = fit(ctx, dev, x, data.y, learners.Options{Classes: data.enc.Classes(), Progress: p.report})
+	return b, err
+}
