@@ -328,15 +328,14 @@ func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.eviden
 
 // Predict implements Model: the mean xW + b.
 func (m *BayesRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: bayesRidgeName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.coef}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *BayesRidgeModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: bayesRidgeName}
 	}
-	return p.predict(ctx, dev, x)
+	return affine(bayesRidgeName, m.coef, m.intercept)
 }
 
 // Variance returns the n×t variances of new targets at the rows of x: σ² of the

@@ -223,15 +223,10 @@ func (m *GaussianProcessModel) Predict(ctx context.Context, dev backend.Device, 
 }
 
 func (m *GaussianProcessModel) predictor() predictor {
-	p := predictor{learner: gaussianProcessName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: gaussianProcessName}
 	}
-	return p
+	return expansion(gaussianProcessName, m.kernel, m.centers, m.alpha, m.intercept)
 }
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).

@@ -306,15 +306,14 @@ func (m *KernelLogisticModel) Classes() Classes { return m.classes }
 
 // Decision implements Classifier: k(x, centers)α + b.
 func (m *KernelLogisticModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: kernelLogisticName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *KernelLogisticModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: kernelLogisticName}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(kernelLogisticName, m.kernel, m.centers, m.alpha, m.intercept)
 }
 
 // Predict implements Model: the most probable class.

@@ -203,15 +203,14 @@ func (m *KernelPerceptronModel) Classes() Classes { return m.classes }
 
 // Decision implements Classifier: k(x, centers)a + b.
 func (m *KernelPerceptronModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: kernelPerceptronName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *KernelPerceptronModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: kernelPerceptronName}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(kernelPerceptronName, m.kernel, m.centers, m.alpha, m.intercept)
 }
 
 // Predict implements Model.

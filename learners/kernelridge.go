@@ -171,15 +171,14 @@ func (m *KernelRidgeModel) Dims() (features, outputs int) {
 // Predict implements Model: k(x, centers)α + b, without storing the matrix of
 // kernel values.
 func (m *KernelRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: kernelRidgeName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept, p.kernel = features, m.intercept, m.kernel
-		p.fixed = []backend.Host[float64]{m.centers, m.alpha}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *KernelRidgeModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: kernelRidgeName}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(kernelRidgeName, m.kernel, m.centers, m.alpha, m.intercept)
 }
 
 // Solved implements Solved.

@@ -38,15 +38,14 @@ func (m *LinearModel) Dims() (features, outputs int) {
 
 // Predict implements Model: xW + b.
 func (m *LinearModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: m.Learner()}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.coef}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *LinearModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: m.Learner()}
 	}
-	return p.predict(ctx, dev, x)
+	return affine(m.Learner(), m.coef, m.intercept)
 }
 
 // Facts implements Teller.

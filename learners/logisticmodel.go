@@ -36,15 +36,14 @@ func (m *LogisticModel) Classes() Classes { return m.classes }
 // Decision implements Classifier: the log odds of the second of two classes; of
 // more f, the logarithm of the probabilities but for a number that all share.
 func (m *LogisticModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: logisticName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.coef}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *LogisticModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: logisticName}
 	}
-	return p.predict(ctx, dev, x)
+	return affine(logisticName, m.coef, m.intercept)
 }
 
 // Predict implements Model: the most probable class.

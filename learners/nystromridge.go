@@ -170,15 +170,14 @@ func (m *NystromRidgeModel) Dims() (features, outputs int) {
 // Predict implements Model: k(x, centers)β + b, without storing the matrix of
 // kernel values.
 func (m *NystromRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: nystromRidgeName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept, p.kernel = features, m.intercept, m.kernel
-		p.fixed = []backend.Host[float64]{m.centers, m.beta}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *NystromRidgeModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: nystromRidgeName}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(nystromRidgeName, m.kernel, m.centers, m.beta, m.intercept)
 }
 
 // Solved implements Solved.

@@ -377,15 +377,10 @@ func (m *PerceptronModel) Dims() (features, outputs int) {
 func (m *PerceptronModel) Classes() Classes { return m.classes }
 
 func (m *PerceptronModel) predictor() predictor {
-	p := predictor{learner: m.Learner()}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.coef}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: m.Learner()}
 	}
-	return p
+	return affine(m.Learner(), m.coef, m.intercept)
 }
 
 // Decision implements Classifier: wᵀx + b.

@@ -18,7 +18,30 @@ type predictor struct {
 	kernel    kernels.Kernel // whose rule the points must obey; nil: there is none
 	fixed     []backend.Host[float64]
 	intercept []float64
+	sum       bool // out ← k(x, fixed[0]) fixed[1]
 	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
+}
+
+// expansion is the predictor of Σ_j k(x, x_j) V_j + b.
+func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64], b []float64) predictor {
+	return predictor{
+		learner: learner, features: points.Cols, intercept: b, kernel: k, sum: true,
+		fixed: []backend.Host[float64]{points, v},
+		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.GramMul(out, k, x, fixed[0], fixed[1])
+		},
+	}
+}
+
+// affine is the predictor of xW + b.
+func affine(learner string, w backend.Host[float64], b []float64) predictor {
+	return predictor{
+		learner: learner, features: w.Rows, intercept: b,
+		fixed: []backend.Host[float64]{w},
+		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
+			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
+		},
+	}
 }
 
 // predict runs p over x in blocks of rows, so that the memory on the device
@@ -36,11 +59,7 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-
-	base, b := dev.F64(), dev.F64().With(ctx, nil)
+	base := dev.F64()
 	fixed := make([]backend.Matrix[float64], 0, len(p.fixed))
 	defer func() {
 		for _, m := range fixed {
@@ -54,25 +73,36 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 		}
 		fixed = append(fixed, m)
 	}
-	t := len(p.intercept)
-	rows := min(h.Rows, max(256, 1<<20/(h.Cols+t)))
-	out, err := b.New(rows, t)
-	if err != nil {
+	f := backend.NewHost[float64](h.Rows, len(p.intercept))
+	if err := p.blocks(ctx, dev, f, h, fixed); err != nil {
 		return nil, err
 	}
-	defer out.Free()
+	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+}
 
-	f := backend.NewHost[float64](h.Rows, t)
-	for i := 0; i < h.Rows; i += rows {
-		r := min(rows, h.Rows-i)
-		if err := p.block(base, b, f.View(i, 0, r, t), out.View(0, 0, r, t), h.View(i, 0, r, h.Cols), fixed); err != nil {
-			return nil, err
+// blocks sets f to the predictions for the rows of x, given the fixed matrices on
+// the device.
+func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.Host[float64], fixed []backend.Matrix[float64]) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	base, b := dev.F64(), dev.F64().With(ctx, nil)
+	rows := min(x.Rows, max(256, 1<<20/(x.Cols+f.Cols)))
+	out, err := b.New(rows, f.Cols)
+	if err != nil {
+		return err
+	}
+	defer out.Free()
+	for i := 0; i < x.Rows; i += rows {
+		r := min(rows, x.Rows-i)
+		if err := p.block(base, b, f.View(i, 0, r, f.Cols), out.View(0, 0, r, f.Cols), x.View(i, 0, r, x.Cols), fixed); err != nil {
+			return err
 		}
-		if err := checkPredicted(f.View(i, 0, r, t), i); err != nil {
-			return nil, err
+		if err := checkPredicted(f.View(i, 0, r, f.Cols), i); err != nil {
+			return err
 		}
 	}
-	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
+	return nil
 }
 
 // check returns x as a row-major matrix that the model can be applied to.
@@ -90,13 +120,18 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 	if h.Cols != p.features {
 		return h, fmt.Errorf("x has %d columns, the model was fitted to %d", h.Cols, p.features)
 	}
+	return h, p.checkValues(h)
+}
+
+// checkValues refuses rows that the model cannot be applied to.
+func (p predictor) checkValues(h backend.Host[float64]) error {
 	if i, j, ok := notFinite(h); ok {
-		return h, valueError("x", h, i, j)
+		return valueError("x", h, i, j)
 	}
 	if p.kernel != nil {
-		return h, backend.CheckPoints(p.kernel, "x", h)
+		return backend.CheckPoints(p.kernel, "x", h)
 	}
-	return h, nil
+	return nil
 }
 
 // block sets f to the predictions for the rows of x.
@@ -110,11 +145,15 @@ func (p predictor) block(base, b backend.Backend[float64], f backend.Host[float6
 	if err := b.Download(f, out); err != nil {
 		return err
 	}
+	p.addIntercept(f)
+	return nil
+}
+
+func (p predictor) addIntercept(f backend.Host[float64]) {
 	for i := range f.Rows {
 		row := f.Row(i)
 		for j, c := range p.intercept {
 			row[j] += c
 		}
 	}
-	return nil
 }

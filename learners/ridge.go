@@ -96,15 +96,14 @@ func (m *RidgeModel) Dims() (features, outputs int) {
 
 // Predict implements Model: xW + b.
 func (m *RidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: ridgeName}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept = features, m.intercept
-		p.fixed = []backend.Host[float64]{m.coef}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, fixed[0], 0, out)
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *RidgeModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: ridgeName}
 	}
-	return p.predict(ctx, dev, x)
+	return affine(ridgeName, m.coef, m.intercept)
 }
 
 // Solved implements Solved.

@@ -196,11 +196,14 @@ func (m *RVCModel) Traces() [][]float64 {
 // Decision implements Classifier: the log odds of the second of two classes, or
 // of each class against the rest.
 func (m *RVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: rvcName}
-	if features, _ := m.Dims(); features > 0 {
-		p = expansion(rvcName, m.kernel, m.points, m.weights, m.intercept)
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *RVCModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: rvcName}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(rvcName, m.kernel, m.points, m.weights, m.intercept)
 }
 
 // Predict implements Model.

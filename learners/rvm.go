@@ -284,22 +284,14 @@ func (m *RVMModel) Trace() []float64 { return slices.Clone(m.trace) }
 
 // Predict implements Model: the mean.
 func (m *RVMModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: rvmName}
-	if features, _ := m.Dims(); features > 0 {
-		p = expansion(rvmName, m.kernel, m.points, m.weights, []float64{m.intercept})
-	}
-	return p.predict(ctx, dev, x)
+	return m.predictor().predict(ctx, dev, x)
 }
 
-// expansion is the predictor of Σ_j k(x, x_j) V_j + b.
-func expansion(learner string, k kernels.Kernel, points, v backend.Host[float64], b []float64) predictor {
-	return predictor{
-		learner: learner, features: points.Cols, intercept: b, kernel: k,
-		fixed: []backend.Host[float64]{points, v},
-		apply: func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, k, x, fixed[0], fixed[1])
-		},
+func (m *RVMModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: rvmName}
 	}
+	return expansion(rvmName, m.kernel, m.points, m.weights, []float64{m.intercept})
 }
 
 // Variance implements Uncertain: σ² + φᵀΣφ.

@@ -154,15 +154,14 @@ func (m *SupportModel) Intercept() float64 { return m.b }
 
 // Predict implements Model: n×1.
 func (m *SupportModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: m.Learner()}
-	if features, _ := m.Dims(); features > 0 {
-		p.features, p.intercept, p.kernel = features, []float64{m.b}, m.kernel
-		p.fixed = []backend.Host[float64]{m.points, m.beta}
-		p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-			b.GramMul(out, m.kernel, x, fixed[0], fixed[1])
-		}
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *SupportModel) predictor() predictor {
+	if features, _ := m.Dims(); features == 0 {
+		return predictor{learner: m.Learner()}
 	}
-	return p.predict(ctx, dev, x)
+	return expansion(m.Learner(), m.kernel, m.points, m.beta, []float64{m.b})
 }
 
 // State implements Model. Its arrays are "points", m×d, "beta", m×1, and

@@ -72,6 +72,7 @@ func Run(t *testing.T, s Suite) {
 			{"ModelStays", testModelStays},
 			{"SameBits", testSameBits},
 			{"Goroutines", testGoroutines},
+			{"Predictor", testPredictor},
 			{"Outputs", testOutputs},
 			{"Classes", testClasses},
 			{"Probabilities", testProbabilities},

@@ -1,0 +1,149 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Predictor is a Model made ready on a device, for programs that ask for
+// predictions again and again, a few at a time: what the model consists of stays
+// on the device, in the form that it is evaluated fastest in (backend.Expander).
+// Model.Predict puts it there each time, which for one row costs more than the
+// prediction.
+//
+// Its methods, but for Close, may be called by several goroutines at once.
+type Predictor struct {
+	model   Model
+	dev     backend.Device
+	ready   bool      // the rest is set; otherwise model.Predict is called
+	plain   predictor // of f, or of the decision values
+	classes *Classes  // of a classifier that decides by them
+	sum     backend.Expansion[float64]
+	fixed   []backend.Matrix[float64]
+}
+
+// NewPredictor makes m ready on dev: O(nd) for a sum of n kernel functions of d
+// features, and as much memory again until Close. Models of other forms than a
+// sum of kernel functions or xW + b are kept as they are.
+func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
+	if dev == nil {
+		return nil, errors.New("learners: predictor: no device was given")
+	}
+	if m == nil {
+		return nil, errors.New("learners: predictor: no model was given")
+	}
+	if features, _ := m.Dims(); features == 0 {
+		return nil, fmt.Errorf("learners: %s: predict: the model is not fitted", m.Learner())
+	}
+	p := &Predictor{model: m, dev: dev}
+	of, ok := m.(interface{ predictor() predictor })
+	if !ok {
+		return p, nil
+	}
+	p.ready, p.plain = true, of.predictor()
+	if c, ok := m.(Classifier); ok {
+		classes := c.Classes()
+		p.classes = &classes
+	}
+	base := dev.F64()
+	if e, ok := base.(backend.Expander[float64]); ok && p.plain.sum {
+		var err error
+		if p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0], p.plain.fixed[1]); err != nil {
+			return nil, p.failed(err)
+		}
+		return p, nil
+	}
+	for _, h := range p.plain.fixed {
+		place, err := backend.Place(base, h)
+		if err != nil {
+			p.Close()
+			return nil, p.failed(err)
+		}
+		p.fixed = append(p.fixed, place)
+	}
+	return p, nil
+}
+
+func (p *Predictor) failed(err error) error {
+	return fmt.Errorf("learners: %s: predict: %w", p.model.Learner(), err)
+}
+
+// Model returns the model.
+func (p *Predictor) Model() Model { return p.model }
+
+// Dims returns the columns of x and of what Predict returns.
+func (p *Predictor) Dims() (features, outputs int) { return p.model.Dims() }
+
+// Close gives the memory on the device back; the device stays open. No other
+// method may be under way, and none may follow.
+func (p *Predictor) Close() {
+	if p.sum != nil {
+		p.sum.Free()
+	}
+	for _, m := range p.fixed {
+		m.Free()
+	}
+	p.sum, p.fixed = nil, nil
+}
+
+// Predict returns what Model.Predict does, but for rounding.
+func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	if !p.ready {
+		return p.model.Predict(ctx, p.dev, x)
+	}
+	h, err := p.plain.check(p.dev, x)
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	f := backend.NewHost[float64](h.Rows, len(p.plain.intercept))
+	if err := p.apply(ctx, f, h); err != nil {
+		return nil, p.failed(err)
+	}
+	values := mat.NewDense(f.Rows, f.Cols, f.Data)
+	if p.classes != nil {
+		return p.classes.Decide(values), nil
+	}
+	return values, nil
+}
+
+// PredictRow sets dst, one number for each output, to the prediction for one
+// point x of as many features as the model was fitted to.
+func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
+	features, outputs := p.Dims()
+	if len(x) != features || len(dst) != outputs {
+		return p.failed(fmt.Errorf("x has %d features and dst %d elements; the model has %d features and %d outputs", len(x), len(dst), features, outputs))
+	}
+	if p.ready && p.classes == nil {
+		h := backend.Host[float64]{Rows: 1, Cols: features, Stride: features, Data: x}
+		err := p.plain.checkValues(h)
+		if err == nil {
+			err = p.apply(ctx, backend.Host[float64]{Rows: 1, Cols: outputs, Stride: outputs, Data: dst}, h)
+		}
+		if err != nil {
+			return p.failed(err)
+		}
+		return nil
+	}
+	f, err := p.Predict(ctx, mat.NewDense(1, features, x))
+	if err != nil {
+		return err
+	}
+	copy(dst, f.RawRowView(0))
+	return nil
+}
+
+// apply sets f to the values for the rows of x.
+func (p *Predictor) apply(ctx context.Context, f, x backend.Host[float64]) error {
+	if p.sum == nil {
+		return p.plain.blocks(ctx, p.dev, f, x, p.fixed)
+	}
+	if err := p.sum.Apply(ctx, f, x); err != nil {
+		return err
+	}
+	p.plain.addIntercept(f)
+	return checkPredicted(f, 0)
+}
