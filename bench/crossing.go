@@ -155,11 +155,11 @@ func (p *Plane) Predicted(m int) int {
 
 // Judgement is how well a rule chooses between primal and dual.
 type Judgement struct {
-	Rule         string
-	Right, Of    int     // points of the grid at which it takes the faster
-	Extra        float64 // what it takes over all points, beside the faster of both, as a part of that: 0 is best
-	Worst        float64 // the most that it takes at a point, beside the faster: 1 is best
-	WorstN, WorM int     // where
+	Rule           string
+	Right, Of      int     // points of the grid at which it takes the faster
+	Extra          float64 // what it takes over all points, beside the faster of both, as a part of that: 0 is best
+	Worst          float64 // the most that it takes at a point, beside the faster: 1 is best
+	WorstN, WorstM int     // where
 }
 
 // Judge compares the rule "the primal when n ≥ m", the built-in cost model and
@@ -196,7 +196,7 @@ func (p *Plane) Judge() []Judgement {
 				j.Right++
 			}
 			if mine/least > j.Worst {
-				j.Worst, j.WorstN, j.WorM = mine/least, q.N, q.M
+				j.Worst, j.WorstN, j.WorstM = mine/least, q.N, q.M
 			}
 			taken, best = taken+mine, best+least
 		}
@@ -216,7 +216,7 @@ func (p *Plane) primalIsCheaper(n, m int) bool {
 func (j Judgement) String() string {
 	text := fmt.Sprintf("%s: right at %d of %d points", j.Rule, j.Right, j.Of)
 	if j.Right < j.Of {
-		text += fmt.Sprintf(", at worst %s × the faster's time (n = %d, m = %d)", Times(j.Worst), j.WorstN, j.WorM)
+		text += fmt.Sprintf(", at worst %s × the faster's time (n = %d, m = %d)", Times(j.Worst), j.WorstN, j.WorstM)
 	}
 	return text
 }

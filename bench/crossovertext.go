@@ -10,7 +10,8 @@ import (
 // model, and the stages of each point.
 func (r *Result) CrossoverText() string {
 	var b strings.Builder
-	for _, line := range r.CrossoverLead() {
+	fmt.Fprintln(&b, r.CrossoverAnswer())
+	for _, line := range r.crossoverLead() {
 		fmt.Fprintln(&b, line)
 	}
 	b.WriteByte('\n')
@@ -40,32 +41,48 @@ func (r *Result) CrossoverText() string {
 	return b.String()
 }
 
-// CrossoverLead answers the question in a sentence for each device and precision.
-func (r *Result) CrossoverLead() []string {
-	var list []string
+// CrossoverAnswer is the answer in a sentence or two.
+func (r *Result) CrossoverAnswer() string {
+	right, of := 0, 0
+	worst, most := Judgement{Worst: 1}, 1.0
 	for _, p := range r.Planes() {
 		if len(p.Points) == 0 {
 			continue
 		}
-		half := p.Judge()[0]
-		text := fmt.Sprintf("%s, %s: take the primal from about n = m samples on (n samples, m features), the dual below", p.Device, p.Precision)
-		if low, high, ok := p.ratios(); ok {
-			text = fmt.Sprintf("%s, %s: the primal is the faster from n = %s m samples on (n samples, m features), the dual below", p.Device, p.Precision, span(low, high))
+		j := p.Judge()[0]
+		right, of = right+j.Right, of+j.Of
+		if j.Worst > worst.Worst {
+			worst = j
 		}
-		text += fmt.Sprintf("; the rule n ≥ m is right at %d of %d points", half.Right, half.Of)
-		if half.Right < half.Of {
-			text += fmt.Sprintf(" and costs %s × the faster's time at worst", Times(half.Worst))
+		for i := range p.Points {
+			_, times, _ := p.Points[i].Winner()
+			most = max(most, times)
 		}
-		list = append(list, text+".")
 	}
-	if len(list) == 0 {
-		return []string{"Nothing was measured."}
+	if of == 0 {
+		return "Nothing was measured."
+	}
+	text := fmt.Sprintf("The rule “primal when there are at least as many samples as features, else dual” takes the faster form at %d of %d points", right, of)
+	if right < of {
+		text += fmt.Sprintf(", and %s × its time at worst (n = %d, m = %d)", Times(worst.Worst), worst.WorstN, worst.WorstM)
+	}
+	return text + fmt.Sprintf("; the wrong form costs up to %s ×.", Times(most))
+}
+
+// crossoverLead says where the crossover was measured, for each device and
+// precision.
+func (r *Result) crossoverLead() []string {
+	var list []string
+	for _, p := range r.Planes() {
+		if low, high, ok := p.Ratios(); ok {
+			list = append(list, fmt.Sprintf("%s, %s: the primal is the faster from n = %s m on (n samples, m features).", p.Device, p.Precision, Span(low, high)))
+		}
 	}
 	return list
 }
 
-// ratios are the least and the greatest n/m of the crossings that were seen.
-func (p *Plane) ratios() (low, high float64, ok bool) {
+// Ratios are the least and the greatest n/m of the crossings that were seen.
+func (p *Plane) Ratios() (low, high float64, ok bool) {
 	for _, c := range p.Crossings() {
 		if c.N == 0 {
 			continue
@@ -79,7 +96,8 @@ func (p *Plane) ratios() (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-func span(low, high float64) string {
+// Span is a range in words: 0.80…1.02.
+func Span(low, high float64) string {
 	a, b := fmt.Sprintf("%.2f", low), fmt.Sprintf("%.2f", high)
 	if a == b {
 		return a
@@ -158,8 +176,8 @@ func (p *Plane) CostText() string {
 		Figures(c.Rate/1e9), Percent(c.Potrf), c.Panel, c.Input, c.Covariance, c.Gram, Percent(c.Thin))
 }
 
-// laws are the laws of growth of a plane.
-func (r *Result) laws(p *Plane) []*Growth {
+// Laws are the laws of growth of a plane.
+func (r *Result) Laws(p *Plane) []*Growth {
 	var list []*Growth
 	for i := range r.Growths {
 		g := &r.Growths[i]
@@ -187,7 +205,7 @@ func (r *Result) Theory(g *Growth) string {
 
 func (r *Result) lawsText(p *Plane) string {
 	rows := [][]string{{"growth", "", "seconds", "operations", "spread"}}
-	for _, g := range r.laws(p) {
+	for _, g := range r.Laws(p) {
 		rows = append(rows, []string{
 			"  " + r.Entrant(g.Entrant).Method, strings.TrimSuffix(g.Quantity, " seconds"), g.String(), r.Theory(g), Percent(g.Spread),
 		})

@@ -99,7 +99,7 @@ var variables = func() *strings.Replacer {
 	for i := range markers {
 		pairs = append(pairs, asWritten(paint(i)), "var(--look"+strconv.Itoa(i)+")")
 	}
-	return strings.NewReplacer(pairs...)
+	return strings.NewReplacer(append(pairs, shadeVariables()...)...)
 }()
 
 // prelude is what vgsvg writes before the first group, up to the width and
@@ -124,16 +124,7 @@ func inline(c *vgsvg.Canvas, name string) (template.HTML, error) {
 func (f figure) draw() (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
-	p.X.Label.Text, p.Y.Label.Text = f.x, f.y
-	for _, style := range []*text.Style{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
-		style.Font.Variant = "Sans"
-		style.Font.Size = 9
-		style.Color = ink
-	}
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.LineStyle.Color, a.Tick.LineStyle.Color = ink, ink
-		a.Padding = 4
-	}
+	plain(p, f.x, f.y)
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color = rule
@@ -184,6 +175,20 @@ func (f figure) draw() (template.HTML, error) {
 	c := vgsvg.New(width, height)
 	p.Draw(draw.Crop(draw.New(c), 0, -6, 3, 0))
 	return inline(c, f.name)
+}
+
+// plain gives the axes of p their labels and the page's letters and ink.
+func plain(p *plot.Plot, x, y string) {
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	for _, style := range []*text.Style{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
+		style.Font.Variant = "Sans"
+		style.Font.Size = 9
+		style.Color = ink
+	}
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.LineStyle.Color, a.Tick.LineStyle.Color = ink, ink
+		a.Padding = 4
+	}
 }
 
 // margin is the room on the left and on the right, a factor of x.
