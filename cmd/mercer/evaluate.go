@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 )
 
 func (a *app) evaluateCommand() *cobra.Command {
 	var model, plot string
+	stream := false
 	c := &cobra.Command{
 		Use:   "evaluate --model FILE [flags] TABLE",
 		Short: "Compare predictions with the truth",
@@ -21,21 +23,22 @@ curve (of several classes the mean of each against the rest), and which class wa
 taken for which. --plot draws predictions against the truth and residuals, or the
 confusion matrix and the ROC curve.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, plot, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, plot, stream, args[0]) }),
 	}
 	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
 	a.input.add(c.Flags())
 	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into (PNG)")
+	c.Flags().BoolVar(&stream, "stream", false, streamHelp)
 	return c
 }
 
-func (a *app) evaluate(ctx context.Context, model, plot, file string) error {
+func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, file string) error {
 	if plot != "" {
 		if err := a.checkOutput(ctx, "--plot", plot, file, a.input.labels, model); err != nil {
 			return err
 		}
 	}
-	dev, b, t, err := a.openModel(model, file)
+	dev, b, t, err := a.openModel(model, file, stream)
 	if err != nil {
 		return err
 	}
@@ -43,11 +46,15 @@ func (a *app) evaluate(ctx context.Context, model, plot, file string) error {
 	if len(b.Encoder.Outputs) == 0 {
 		return usagef("%s: the model was fitted without a --target, so that there is no truth to compare with", model)
 	}
-	x, truth, err := a.encodeWith(ctx, b, t)
-	if err != nil {
-		return err
+	var s *score
+	if stream {
+		s, err = a.evaluateStream(ctx, dev, b, file)
+	} else {
+		var x, truth *mat.Dense
+		if x, truth, err = a.encodeWith(ctx, b, t); err == nil {
+			s, err = a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
+		}
 	}
-	s, err := a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
 	if err != nil {
 		return err
 	}

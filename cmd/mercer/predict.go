@@ -21,6 +21,7 @@ import (
 type predictFlags struct {
 	model, out           string
 	proba, decision, std bool
+	stream               bool
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -49,6 +50,7 @@ deviation of a new target, noise included, of models that know it
 	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
+	c.Flags().BoolVar(&f.stream, "stream", false, streamHelp)
 	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
 	return c
 }
@@ -59,7 +61,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 			return err
 		}
 	}
-	dev, b, t, err := a.openModel(f.model, file)
+	dev, b, t, err := a.openModel(f.model, file, f.stream)
 	if err != nil {
 		return err
 	}
@@ -67,19 +69,14 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err := f.defined(b.Model); err != nil {
 		return err
 	}
-	x, err := a.features(ctx, b, t)
+	var p predictions
+	if f.stream {
+		p, err = a.predictStream(ctx, f, dev, b, file)
+	} else {
+		p, err = a.predictTable(ctx, f, dev, b, t)
+	}
 	if err != nil {
 		return err
-	}
-	o, err := a.outcomes(ctx, dev, b.Model, x, f.proba)
-	if err != nil {
-		return err
-	}
-	p := newPredictions(f, b, o)
-	if f.std {
-		if err := a.addDeviations(ctx, dev, &p, b.Model.(learners.Uncertain), x); err != nil {
-			return err
-		}
 	}
 	text, err := a.format(p)
 	if err != nil {
@@ -89,6 +86,23 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return a.writeFile(ctx, "--out", f.out, text)
 	}
 	return a.print(ctx, string(text))
+}
+
+// predictTable is what `mercer predict` writes.
+func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (predictions, error) {
+	x, err := a.features(ctx, b, t)
+	if err != nil {
+		return predictions{}, err
+	}
+	o, err := a.outcomes(ctx, dev, b.Model, x, f.proba)
+	if err != nil {
+		return predictions{}, err
+	}
+	p := newPredictions(f, b, o)
+	if f.std {
+		err = a.addDeviations(ctx, dev, &p, b.Model.(learners.Uncertain), x)
+	}
+	return p, err
 }
 
 // defined refuses what the model does not know.
@@ -105,8 +119,9 @@ func (f predictFlags) defined(m learners.Model) error {
 	return nil
 }
 
-// openModel opens the device, the model and the table of predict and evaluate.
-func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, err error) {
+// openModel opens the device, the model and the table of predict and evaluate; the
+// table is nil for one that stays in its file.
+func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, err error) {
 	if model == "" {
 		return nil, b, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
 	}
@@ -116,8 +131,10 @@ func (a *app) openModel(model, file string) (dev backend.Device, b modelfile.Bun
 	if b.Encoder == nil {
 		return nil, b, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
 	}
-	if t, err = a.table(file); err != nil {
-		return nil, b, nil, err
+	if !stream {
+		if t, err = a.table(file); err != nil {
+			return nil, b, nil, err
+		}
 	}
 	b.Model = asClassifier(b.Model)
 	dev, err = a.open()

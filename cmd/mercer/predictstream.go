@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// streamBytes is about what the features of a block take that is predicted at
+// once.
+const streamBytes = 16 << 20
+
+const streamHelp = "leave the table in its file and read it a block of rows at a time, for one larger than the memory"
+
+// gathered are the rows of several matrices, one below the other.
+type gathered struct {
+	rows, cols int
+	data       []float64
+}
+
+func (g *gathered) add(m *mat.Dense) {
+	if m == nil {
+		return
+	}
+	n, cols := m.Dims()
+	g.rows, g.cols = g.rows+n, cols
+	for i := range n {
+		g.data = append(g.data, m.RawRowView(i)...)
+	}
+}
+
+// dense is nil where nothing was added.
+func (g *gathered) dense() *mat.Dense {
+	if g.rows == 0 {
+		return nil
+	}
+	return mat.NewDense(g.rows, g.cols, g.data)
+}
+
+// streamOutcomes applies a model to a table that stays in its file. Without truth
+// the targets are not looked at and y is nil.
+func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool) (o outcome, y *mat.Dense, err error) {
+	s, err := a.file(file).Open()
+	if err != nil {
+		return o, nil, err
+	}
+	enc := *b.Encoder
+	if !truth {
+		enc.Outputs, enc.Labels = nil, nil
+	}
+	var values, decision, probabilities, targets gathered
+	p := a.newProgress()
+	defer p.close()
+	p.report(solvers.Progress{Stage: "predict"})
+	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
+	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
+	err = s.Blocks(ctx, &enc, rows, func(x, yPart *mat.Dense) error {
+		part, err := quiet.outcomes(ctx, dev, b.Model, x, proba)
+		if err != nil {
+			return err
+		}
+		values.add(part.values)
+		decision.add(part.decision)
+		probabilities.add(part.proba)
+		targets.add(yPart)
+		return nil
+	})
+	return outcome{values.dense(), decision.dense(), probabilities.dense()}, targets.dense(), err
+}
+
+// evaluateStream is the score of a model on a table that stays in its file.
+func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string) (*score, error) {
+	m := asClassifier(b.Model)
+	b.Model = m
+	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := m.(novelty); ok {
+		if err := k.checkTruth(truth); err != nil {
+			return nil, err
+		}
+	}
+	return newScore(m, b.Encoder.Classes(), truth, o)
+}
+
+// predictStream is what `mercer predict --stream` writes.
+func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, file string) (predictions, error) {
+	if _, ok := b.Model.(learners.Uncertain); f.std && ok {
+		return predictions{}, usagef("--std: deviations are found for all rows together; leave out --stream")
+	}
+	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false)
+	if err != nil {
+		return predictions{}, err
+	}
+	return newPredictions(f, b, o), nil
+}
