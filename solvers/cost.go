@@ -6,8 +6,8 @@ import "github.com/mercer-go/mercer/backend"
 // large matrix product in float64. Only ratios matter for a choice; the constants
 // are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
 // n = 10,000. A device that tells its rates (backend.Rated) is taken at its word
-// where float32 is weighed against float64; beyond that the choice depends on the
-// problem and these constants only.
+// where float32 is weighed against float64, and Params.Costs replace some of the
+// constants; beyond that the choice depends on the problem and these only.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
 	ratePotrf   = 0.95 // its panels run below the rate of a product
@@ -27,11 +27,10 @@ const (
 // gramCost is that of K, or of a product with it that is not stored, which costs
 // little more: half of the values serve for both of their places.
 func (z *sizes) gramCost(single bool) float64 {
-	value := kernelValue
+	c := float64(z.n) * float64(z.n) * (float64(z.d) + kernelValue)
 	if z.linear {
-		value = 2
+		c = z.costs.GramCost(z.n, z.d)
 	}
-	c := float64(z.n) * float64(z.n) * (float64(z.d) + value)
 	if single {
 		c /= z.rates().Values
 	}
@@ -55,7 +54,7 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 // triangle and its transpose: K goes through memory, and each column through the
 // caches.
 func (z *sizes) symmCost(c int, single bool) float64 {
-	square := float64(z.n) * float64(z.n)
+	square := float64(z.n) * float64(z.n) * rateThin / z.costs.Thin
 	if single {
 		return square * (5 + 5*float64(c))
 	}
@@ -73,6 +72,5 @@ func (z *sizes) storedCost(single bool) float64 {
 
 // potrfCost is that of a factor at a rate of products, 1 in float64.
 func (z *sizes) potrfCost(rate float64) float64 {
-	n := float64(z.n)
-	return n * n * n / 3 / ratePotrf / rate
+	return z.costs.FactorCost(z.n) / rate
 }

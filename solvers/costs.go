@@ -44,11 +44,8 @@ func (c Costs) orBuiltin() Costs {
 	return c
 }
 
-// check holds the rules of constants that were given.
+// check holds the rules of constants; the zero value breaks them.
 func (c Costs) check() error {
-	if c == (Costs{}) {
-		return nil
-	}
 	for _, v := range []struct {
 		name  string
 		value float64

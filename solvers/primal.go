@@ -31,7 +31,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			return bytes(e)
 		},
 	}
-	e.cost = e.stages[0].flops/rateProduct + e.stages[1].flops/ratePotrf + e.stages[2].flops/rateThin
+	e.cost = z.costs.CovarianceCost(n, d, t) + z.costs.FactorCost(d) + z.costs.ThinCost(e.stages[2].flops)
 	return e, nil
 }
 
