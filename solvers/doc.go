@@ -32,6 +32,8 @@
 //
 // and beside the solution for one λ:
 //
+//	cholesky.go  the factor, kept for more right-hand sides; samples come and go
+//	             (choleskyupdate.go)
 //	path.go      many λ from one decomposition (band.go), with leave-one-out errors
 //	             and generalised cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives

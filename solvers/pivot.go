@@ -23,8 +23,10 @@ func (w *work) pivotTol() float64 {
 	if w.plan.Method == Primal {
 		terms += float64(w.s.d)
 	}
-	return 8 * epsilon * math.Sqrt(terms)
+	return pivotTol(terms)
 }
+
+func pivotTol(terms float64) float64 { return 8 * epsilon * math.Sqrt(terms) }
 
 // checkPivots returns a *backend.PivotError for the first pivot of a factor
 // that is rounding only; after is the factor's diagonal, before the matrix's.

@@ -1,0 +1,265 @@
+package solvers_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/solvertest"
+)
+
+// kernelMatrix is k(X, X) + λI by the definition.
+func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense {
+	a := mat.NewSymDense(len(x), nil)
+	for i := range x {
+		for j := range i + 1 {
+			a.SetSym(i, j, kernels.Eval(k, x[i], x[j]))
+		}
+		a.SetSym(i, i, a.At(i, i)+lambda)
+	}
+	return a
+}
+
+// residual requires f to solve A x = b with the backward error of a Cholesky
+// solution after some changes: each leaves a multiple of n·2⁻⁵³ relative to ‖A‖,
+// and so do the kernel's values.
+func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, rng *rand.Rand) {
+	t.Helper()
+	n := a.SymmetricDim()
+	if f.Order() != n {
+		t.Fatalf("order %d, want %d", f.Order(), n)
+	}
+	b, x := backend.NewHost[float64](n, 3), backend.NewHost[float64](n, 3)
+	for i := range b.Data {
+		b.Data[i] = rng.NormFloat64()
+	}
+	if err := f.Solve(t.Context(), x, b); err != nil {
+		t.Fatal(err)
+	}
+	var r mat.Dense
+	r.Mul(a, mat.NewDense(n, 3, x.Data))
+	r.Sub(&r, mat.NewDense(n, 3, b.Data))
+	size := mat.Norm(a, 2) * mat.Norm(mat.NewDense(n, 3, x.Data), 2)
+	if bound := 0x1p-53 * float64(8*n*(changes+2)+64) * size; !(mat.Norm(&r, 2) <= bound) {
+		t.Errorf("order %d after %d changes: residual %g, bound %g", n, changes, mat.Norm(&r, 2), bound)
+	}
+	var c mat.Cholesky
+	if !c.Factorize(a) {
+		t.Fatal("the oracle's factor failed")
+	}
+	got, err := f.LogDet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each eigenvalue is off by the backward error at most.
+	if bound := 0x1p-53 * float64(16*n*(changes+2)+64) * float64(n) * c.Cond(); !(math.Abs(got-c.LogDet()) <= bound) {
+		t.Errorf("log det %v, want %v, bound %g", got, c.LogDet(), bound)
+	}
+}
+
+func TestCholeskyUpdates(t *testing.T) {
+	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
+		const seed = 5
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		dev := open(t, backend.Config{})
+		const d, lambda = 4, 0.05
+		kernel := kernels.Gaussian{Sigma: 1.5}
+		point := func() []float64 {
+			x := make([]float64, d)
+			for i := range x {
+				x[i] = rng.NormFloat64()
+			}
+			return x
+		}
+		var points [][]float64
+		x := backend.NewHost[float64](20, d)
+		for i := range 20 {
+			points = append(points, point())
+			copy(x.Row(i), points[i])
+		}
+		f, err := solvers.NewKernelCholesky(t.Context(), dev, kernel, x, lambda)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(x.Data) // f has a copy
+		changes := 0
+		residual(t, f, kernelMatrix(kernel, points, lambda), changes, rng)
+		for step := range 60 {
+			if len(points) > 1 && rng.IntN(5) < 2 {
+				i := rng.IntN(len(points))
+				if step%7 == 0 {
+					i = 0
+				}
+				if err := f.Remove(t.Context(), i); err != nil {
+					t.Fatal(err)
+				}
+				points = slices.Delete(points, i, i+1)
+			} else {
+				points = append(points, point())
+				if step%9 == 0 { // a sample twice
+					points[len(points)-1] = slices.Clone(points[0])
+				}
+				if err := f.AppendPoint(t.Context(), points[len(points)-1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			changes++
+			if step%5 == 0 {
+				residual(t, f, kernelMatrix(kernel, points, lambda), changes, rng)
+			}
+		}
+		for i, p := range points {
+			if got := f.Points(); !slices.Equal(got.Row(i), p) {
+				t.Fatalf("Points: row %d is %v, want %v", i, got.Row(i), p)
+			}
+		}
+		for len(points) > 0 {
+			if err := f.Remove(t.Context(), len(points)-1); err != nil {
+				t.Fatal(err)
+			}
+			points = points[:len(points)-1]
+		}
+		if got, err := f.LogDet(); got != 0 || err != nil {
+			t.Errorf("log det of nothing: %v, %v", got, err)
+		}
+		f.Close()
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%d bytes are left on the device", now)
+		}
+	})
+}
+
+// TestCholeskyOfMatrix grows a factor of a given matrix from nothing, past what
+// is moved at a time, and takes samples from its front.
+func TestCholeskyOfMatrix(t *testing.T) {
+	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
+		rng := rand.New(rand.NewPCG(6, 1))
+		dev := open(t, backend.Config{})
+		n := 300
+		if testing.Short() {
+			n = 60
+		}
+		var all mat.SymDense
+		g := mat.NewDense(n, n, nil)
+		for i := range n {
+			for j := range n {
+				g.Set(i, j, rng.NormFloat64()/math.Sqrt(float64(n)))
+			}
+		}
+		all.SymOuterK(1, g)
+		const lambda = 0.5
+		f, err := solvers.NewCholesky(t.Context(), dev, backend.Host[float64]{}, lambda)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for i := range n {
+			if err := f.Append(t.Context(), mat.Row(nil, i, all.SliceSym(0, i+1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shifted := mat.NewSymDense(n, nil)
+		shifted.CopySym(&all)
+		for i := range n {
+			shifted.SetSym(i, i, all.At(i, i)+lambda)
+		}
+		residual(t, f, shifted, 1, rng) // each element of L is made once
+		for range 3 {
+			if err := f.Remove(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		residual(t, f, shifted.SliceSym(3, n).(*mat.SymDense), 3, rng)
+	})
+}
+
+func TestCholeskyRefuses(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dev.Close() }()
+	ctx := t.Context()
+	ones := backend.Host[float64]{Rows: 3, Cols: 3, Stride: 3, Data: slices.Repeat([]float64{1}, 9)}
+	if _, err := solvers.NewCholesky(ctx, dev, ones, 0); !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "raise lambda") {
+		t.Errorf("a singular matrix: %v", err)
+	}
+	f, err := solvers.NewKernelCholesky(ctx, dev, kernels.Gaussian{Sigma: 1}, backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{0, 1, 2}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.AppendPoint(ctx, []float64{1}); !errors.Is(err, backend.ErrNotPosDef) {
+		t.Errorf("a repeated sample, lambda = 0: %v", err)
+	}
+	done, cancel := context.WithCancelCause(ctx)
+	why := errors.New("reason")
+	cancel(why)
+	x := backend.NewHost[float64](3, 1)
+	for what, err := range map[string]error{
+		"has 2 features, the others have 1": f.AppendPoint(ctx, []float64{1, 2}),
+		"column 1 is NaN":                   f.AppendPoint(ctx, []float64{math.NaN()}),
+		"AppendPoint takes a sample":        f.Append(ctx, []float64{1, 2, 3, 4}),
+		"there is no sample 3":              f.Remove(ctx, 3),
+		"there is no sample -1":             f.Remove(ctx, -1),
+		"they do not fit":                   f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
+		"reason":                            f.Solve(done, x, x),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got the error %v, want %q in it", err, what)
+		}
+	}
+	if f.Order() != 3 || f.Points().Rows != 3 {
+		t.Errorf("after errors: order %d, %d points", f.Order(), f.Points().Rows)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				b := backend.NewHost[float64](3, 1)
+				b.Data[0] = 1
+				if err := f.Solve(ctx, b, b); err != nil || math.IsNaN(b.Data[0]) {
+					t.Errorf("several solutions at once: %v, %v", b.Data, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	g, err := solvers.NewCholesky(ctx, dev, backend.Host[float64]{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for what, err := range map[string]error{
+		"AppendPoint":  g.AppendPoint(ctx, []float64{1}),
+		"1 are needed": g.Append(ctx, []float64{1, 2}),
+		"is +Inf":      g.Append(ctx, []float64{math.Inf(1)}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) && what != "AppendPoint" {
+			t.Errorf("got the error %v, want %q in it", err, what)
+		}
+	}
+	tight, err := backend.Open("cpu", backend.Config{Memory: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tight.Close() }()
+	big := backend.NewHost[float64](100, 1)
+	for i := range big.Data {
+		big.Data[i] = float64(i)
+	}
+	if _, err := solvers.NewKernelCholesky(ctx, tight, kernels.Gaussian{Sigma: 1}, big, 1); !errors.Is(err, backend.ErrMemory) {
+		t.Errorf("a factor that does not fit: %v", err)
+	}
+}
