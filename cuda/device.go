@@ -34,8 +34,9 @@ type device struct {
 	info      driver.DevicePtr // where factorisations say how they went
 	rough     bool             // products of float32 are in TF32 now
 
-	mu   sync.Mutex // guards dead
-	dead error      // a failure after which the context is of no use
+	mu     sync.Mutex // guards dead and stores
+	dead   error      // a failure after which the context is of no use
+	stores []closer   // what was not freed
 }
 
 // engine is a device in one precision.
@@ -134,6 +135,13 @@ func (d *device) stop() error {
 	try := func(err error) { errs = append(errs, err) }
 	if d.stream != 0 {
 		try(d.api.Wait(d.stream))
+	}
+	d.mu.Lock()
+	stores := d.stores
+	d.stores = nil
+	d.mu.Unlock()
+	for _, s := range stores {
+		try(s.close())
 	}
 	for _, p := range d.memory.forgotten() {
 		try(d.api.MemFree(p))

@@ -135,8 +135,13 @@ func (q *queue[T]) stretches(h *halfMatrix[T], first, rows int, f func(at int, m
 }
 
 func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
-	h := q.ownHalf("UploadHalf", dst)
 	backend.CheckTransferHalf("UploadHalf", dst, first, src)
+	if h := q.onHost("UploadHalf", dst); h != nil {
+		return q.wait("upload", func() error {
+			return h.hostRows(q, first, src.Rows, func(i, j int, v []T) { copy(v, src.Row(i - first)[j:]) })
+		})
+	}
+	h := q.ownHalf("UploadHalf", dst)
 	return q.wait("upload", func() error {
 		return q.stretches(h, first, src.Rows, func(at int, m *matrix[T], list []patch[T]) error {
 			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols)); err != nil {
@@ -153,8 +158,13 @@ func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T
 }
 
 func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
-	h := q.ownHalf("DownloadHalf", src)
 	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
+	if h := q.onHost("DownloadHalf", src); h != nil {
+		return q.wait("download", func() error {
+			return h.hostRows(q, first, dst.Rows, func(i, j int, v []T) { copy(dst.Row(i - first)[j:], v) })
+		})
+	}
+	h := q.ownHalf("DownloadHalf", src)
 	return q.wait("download", func() error {
 		return q.stretches(h, first, dst.Rows, func(at int, m *matrix[T], list []patch[T]) error {
 			for _, p := range list {
@@ -174,11 +184,16 @@ func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first 
 
 func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
 	_, d := backend.CheckGramHalf(dst, k, x)
-	h, points := q.ownHalf("GramHalf", dst), q.own("GramHalf", x)
+	points := q.own("GramHalf", x)
+	if h := q.onHost("GramHalf", dst); h != nil {
+		q.run("gram", func() error { return h.gram(q, k, points) })
+		return
+	}
+	h := q.ownHalf("GramHalf", dst)
 	a11, a21, a22t := h.parts()
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.run("gram", func() error {
-		return first(
+		return firstOf(
 			func() error { return q.gram(a11.view(), k, x1, x1, lower) },
 			func() error { return q.gram(a21.view(), k, x2, x1, whole) },
 			func() error { return q.gram(a22t.view(), k, x2, x2, upper) },
@@ -186,8 +201,8 @@ func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Mat
 	})
 }
 
-// first calls one after the other until one fails.
-func first(list ...func() error) error {
+// firstOf calls one after the other until one fails.
+func firstOf(list ...func() error) error {
 	for _, f := range list {
 		if err := f(); err != nil {
 			return err
@@ -198,6 +213,13 @@ func first(list ...func() error) error {
 
 func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
 	n := backend.CheckAddDiagHalf(d, a)
+	if h := q.onHost("AddDiagHalf", a); h != nil {
+		own := append([]T(nil), d...)
+		q.run("add diagonal", func() error {
+			return h.diagonal(q, func(i int, v *T) { *v += own[min(i, len(own)-1)] })
+		})
+		return
+	}
 	h := q.ownHalf("AddDiagHalf", a)
 	a11, _, a22t := h.parts()
 	var one T
@@ -209,7 +231,7 @@ func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
 		if len(d) == 1 {
 			p, second = 0, 0
 		}
-		return first(
+		return firstOf(
 			func() error { return q.addDiag(a11, p, one) },
 			func() error { return q.addDiag(a22t, second, one) },
 		)
@@ -230,6 +252,9 @@ func (q *queue[T]) addDiag(a *matrix[T], vector driver.DevicePtr, value T) error
 
 func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
 	n := backend.CheckDiagHalf(dst, a)
+	if h := q.onHost("DiagHalf", a); h != nil {
+		return q.wait("diagonal", func() error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) })
+	}
 	h := q.ownHalf("DiagHalf", a)
 	a11, _, a22t := h.parts()
 	return q.wait("diagonal", func() error {
@@ -239,7 +264,7 @@ func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
 		return q.scratch(int64(n*sizeOf[T]()), func(p driver.DevicePtr) error {
 			vector := view[T]{p, n, 1, 1, 1}
 			diagonal := func(m *matrix[T]) view[T] { return view[T]{m.ptr, m.rows, 1, m.stride + 1, 1} }
-			return first(
+			return firstOf(
 				func() error { return q.copy(diagonal(a11), vector.part(0, 0, h.n1, 1), whole) },
 				func() error { return q.copy(diagonal(a22t), vector.part(h.n1, 0, h.n2, 1), whole) },
 				func() error { return q.engine.device.get(p, bytesOf(dst)) },
@@ -250,13 +275,18 @@ func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
 
 func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckSymmHalf(a, b, c)
-	h, B, C := q.ownHalf("SymmHalf", a), q.own("SymmHalf", b), q.own("SymmHalf", c)
+	B, C := q.own("SymmHalf", b), q.own("SymmHalf", c)
+	if h := q.onHost("SymmHalf", a); h != nil {
+		q.run("symm", func() error { return h.symm(q, alpha, B, beta, C) })
+		return
+	}
+	h := q.ownHalf("SymmHalf", a)
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	c1, c2 := h.cut(C)
 	const no, yes = backend.NoTrans, backend.Transpose
 	q.run("symm", func() error {
-		return first(
+		return firstOf(
 			func() error { return q.symm(backend.Lower, alpha, a11, b1, beta, c1) },
 			func() error { return q.gemm(yes, no, alpha, a21, b2, 1, c1, false) },
 			func() error { return q.gemm(no, no, alpha, a21, b1, beta, c2, false) },
@@ -266,14 +296,21 @@ func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], bet
 }
 
 func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
-	h := q.ownHalf("PotrfHalf", a)
-	return q.wait("potrf", func() error { return q.potrfHalf(h, false) })
+	return q.waitPotrfHalf("PotrfHalf", a, false)
+}
+
+func (q *queue[T]) waitPotrfHalf(op string, a backend.Half[T], rough bool) error {
+	if h := q.onHost(op, a); h != nil {
+		return q.wait("potrf", func() error { return h.potrf(q, rough) })
+	}
+	h := q.ownHalf(op, a)
+	return q.wait("potrf", func() error { return q.potrfHalf(h, rough) })
 }
 
 // potrfHalf is the factorisation of two by two blocks.
 func (q *queue[T]) potrfHalf(h *halfMatrix[T], rough bool) error {
 	a11, a21, a22t := h.parts()
-	return first(
+	return firstOf(
 		func() error { return q.potrf(backend.Lower, a11, rough) },
 		func() error {
 			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, rough)
@@ -291,7 +328,12 @@ func (q *queue[T]) potrfHalf(h *halfMatrix[T], rough bool) error {
 
 func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
 	backend.CheckTrsmHalf(t, a, b)
-	h, B := q.ownHalf("TrsmHalf", a), q.own("TrsmHalf", b)
+	B := q.own("TrsmHalf", b)
+	if h := q.onHost("TrsmHalf", a); h != nil {
+		q.run("trsm", func() error { return h.trsm(q, t, B) })
+		return
+	}
+	h := q.ownHalf("TrsmHalf", a)
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	const no, yes = backend.NoTrans, backend.Transpose
@@ -299,8 +341,8 @@ func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix
 	lowerRight := func() error { return q.trsm(backend.Left, backend.Upper, 1-t, 1, a22t, b2, false) }
 	q.run("trsm", func() error {
 		if t == no {
-			return first(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, false) }, lowerRight)
+			return firstOf(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, false) }, lowerRight)
 		}
-		return first(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, false) }, upperLeft)
+		return firstOf(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, false) }, upperLeft)
 	})
 }

@@ -119,6 +119,13 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
 }
 
+// release gives memory of allocate back.
+func (d *device) release(p driver.DevicePtr) {
+	if d.memory.remove(p) {
+		d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
+	}
+}
+
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	backend.CheckNew(rows, cols)
 	size := sizeOf[T]()
@@ -172,6 +179,14 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	}
 	d.memory.add(p, bytes)
 	return p, nil
+}
+
+// valuesOf is the memory of bytes as elements.
+func valuesOf[T backend.Float](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/sizeOf[T]())
 }
 
 // stage is a page-locked buffer by which matrices are copied.

@@ -15,8 +15,7 @@ func (q *queue[T]) RoughUnit() float64 {
 }
 
 func (q *queue[T]) PotrfHalfRough(a backend.Half[T]) error {
-	h := q.ownHalf("PotrfHalfRough", a)
-	return q.wait("potrf", func() error { return q.potrfHalf(h, q.RoughUnit() > 0) })
+	return q.waitPotrfHalf("PotrfHalfRough", a, q.RoughUnit() > 0)
 }
 
 // Rates are those of NVIDIA's tables: 1, 7 and 2 on an H200, whose tensor cores

@@ -11,10 +11,11 @@ import (
 
 // SmallCuts lets small matrices be cut as large ones are while a test runs.
 func SmallCuts(t testing.TB) {
-	before := cuts
+	before, bytes := cuts, panelBytes
+	panelBytes = 8 * 24
 	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.rough = 16, 3*block, 16, 2*block, 2*block
 	cuts.solver, cuts.lower, cuts.copied = 40, 100, 70
-	t.Cleanup(func() { cuts = before })
+	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
 // TestRough: a rough factor differs from A by what the rounding of the products'

@@ -12,6 +12,7 @@ type BudgetError struct {
 	Rows              int    // the rows of the Problem that take part
 	Needed, Available int64  // bytes
 	Largest           int    // the most rows that would fit; 0: none would
+	Host              bool   // it is the host's memory that is too small, not the device's
 	Advice            string // what to do; "": what follows from Largest
 }
 
@@ -27,8 +28,12 @@ func (e *BudgetError) Error() string {
 	if e.Rows == 1 {
 		need = "needs"
 	}
-	return fmt.Sprintf("solvers: %s: %s %s %s of memory, %s may be used: %s",
-		e.Method, rows(e.Rows), need, size(e.Needed), size(e.Available), advice)
+	memory := "memory"
+	if e.Host {
+		memory = "the host's memory"
+	}
+	return fmt.Sprintf("solvers: %s: %s %s %s of %s, %s may be used: %s",
+		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), advice)
 }
 
 // rows writes a number of rows for people.

@@ -59,7 +59,11 @@ func (w *work) dual() error {
 
 // direct is the rung that solves by the factor in float64.
 func (w *work) direct(x backend.Matrix[float64]) rung {
-	return rung{method: Dual, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
+	method := Dual
+	if w.onHost {
+		method = OutOfCore
+	}
+	return rung{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
 }
 
 // direct64 is an inner solver by the Cholesky factor of A in float64.
@@ -74,12 +78,14 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
 		a, err = newKept(w.mem, w.b, w.s.n)
 	} else {
-		a, err = newSymmetric(w.mem, w.b, w.s.n)
+		a, err = newFactored(w, w.b, w.s.n)
 	}
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	w.res.Method = Dual
+	if !w.onHost {
+		w.res.Method = Dual
+	}
 	err = w.timed("gram", &w.res.Seconds.Gram, func() error {
 		a.gram(w.s.Kernel, x)
 		a.addDiag(w.s.shift())

@@ -33,6 +33,7 @@ func init() {
 		{name: Dual, estimate: dualEstimate, solve: (*work).dual},
 		{name: Primal, estimate: primalEstimate, solve: (*work).primal},
 		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true},
+		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
 		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true},
 		{name: Askotch, estimate: askotchEstimate, solve: (*work).askotch, only: true},
 	}

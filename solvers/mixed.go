@@ -18,20 +18,20 @@ import (
 // stands far enough out of its rounding, and one in float32 when that does not do.
 const Mixed Method = "mixed"
 
-// Factor is the precision of the factor of Mixed.
-type Factor string
+// Precision is that of the factor of Mixed.
+type Precision string
 
 const (
-	FactorAuto   Factor = ""        // what takes the least time
-	FactorSingle Factor = "float32" // the products too
-	FactorRough  Factor = "rough"   // products of the device's rough precision
+	PrecisionAuto   Precision = ""        // what takes the least time
+	PrecisionSingle Precision = "float32" // the products too
+	PrecisionRough  Precision = "rough"   // products of the device's rough precision
 )
 
-func (f Factor) check() error {
-	if f == FactorAuto || f == FactorSingle || f == FactorRough {
+func (f Precision) check() error {
+	if f == PrecisionAuto || f == PrecisionSingle || f == PrecisionRough {
 		return nil
 	}
-	return fmt.Errorf("solvers: no factor is called %q: there are %q and %q", f, FactorSingle, FactorRough)
+	return fmt.Errorf("solvers: no precision is called %q: there are %q and %q", f, PrecisionSingle, PrecisionRough)
 }
 
 // mixedSteps is how many iterations are tried before the factor is taken to be
@@ -56,11 +56,11 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	factors := []bool{false}
 	switch rough := roughUnit(z.dev.F32()) > 0; {
-	case par.Factor == FactorRough && !rough:
-		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no rough products: leave the factor to be chosen, or use %q", z.dev.Info().Device, FactorSingle)
-	case par.Factor == FactorRough:
+	case par.Precision == PrecisionRough && !rough:
+		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no rough products: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
+	case par.Precision == PrecisionRough:
 		factors = []bool{true}
-	case par.Factor == FactorAuto && rough:
+	case par.Precision == PrecisionAuto && rough:
 		factors = []bool{false, true}
 	}
 	var best estimate
@@ -144,7 +144,7 @@ func (w *work) mixed() error {
 	if choice.Rough {
 		rungs = append(rungs, rung{method: Mixed, text: "a rough factor", make: func() (inner, error) { return w.newMixed(choice.Operator, true, x) }})
 	}
-	if !choice.Rough || w.par.Factor == FactorAuto {
+	if !choice.Rough || w.par.Precision == PrecisionAuto {
 		rungs = append(rungs, rung{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
 	}
 	dual, err := dualEstimate(w.plan.sizes, w.par)
@@ -219,7 +219,7 @@ func (w *work) factor32(rough bool) (symmetric[float32], error) {
 		return nil, w.fail(err)
 	}
 	defer w.mem.free(x)
-	a, err := newSymmetric(w.mem, w.b32, s.n)
+	a, err := newFactored(w, w.b32, s.n)
 	if err != nil {
 		return nil, w.fail(err)
 	}

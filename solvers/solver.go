@@ -41,9 +41,9 @@ type Params struct {
 	// Operator is how an iterative method keeps K; OperatorAuto is the fastest
 	// that fits.
 	Operator Operator
-	// Factor is the precision of the factor of the method mixed; FactorAuto is the
+	// Precision is that of the factor of the method mixed; PrecisionAuto is the
 	// fastest that does.
-	Factor Factor
+	Precision Precision
 	// Preconditioner names how an iterative method approximates K by low rank;
 	// "" is the best that there is, "none" is none. Preconditioners lists them.
 	Preconditioner string
@@ -160,7 +160,7 @@ func (par Params) check() error {
 	if err := par.Operator.check(); err != nil {
 		return err
 	}
-	if err := par.Factor.check(); err != nil {
+	if err := par.Precision.check(); err != nil {
 		return err
 	}
 	if err := par.Costs.orBuiltin().check(); err != nil {
@@ -206,6 +206,7 @@ type work struct {
 	progress *progress
 	res      *Result
 	saver    *saver // nil: no checkpoints
+	onHost   bool   // factors are in the memory of the host
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {

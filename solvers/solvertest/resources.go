@@ -186,6 +186,9 @@ func testCancelled(c *cell) {
 // testFaults: the first call to the device fails, the second, and so on until
 // none is left to fail; of the many of an iterative method, ever fewer.
 func testFaults(c *cell) {
+	if c.able {
+		c.Skip("the faults are those of a device without optional abilities")
+	}
 	c.each(func(c *cell, p solvers.Problem) {
 		p.Weights = nil
 		for n := 1; ; n += 1 + n/40*4 {

@@ -30,7 +30,10 @@ type Suite struct {
 	Params  solvers.Params   // of every Solve, but for Method
 	Kernels []kernels.Kernel // that the method takes
 	Device  string           // "", or the only one that is tested
-	Seed    uint64           // of every random number; 0 is 1
+	// Able says that the method needs an optional ability of its device, so that
+	// tests on a device without those are left out.
+	Able bool
+	Seed uint64 // of every random number; 0 is 1
 }
 
 // Run runs the suite on every usable device; -short takes two of the kernels.
@@ -50,7 +53,7 @@ func Run(t *testing.T, s Suite) {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
 					t.Run(test.name, func(t *testing.T) {
-						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, kernel: k, seed: s.Seed}
+						c := &cell{T: t, open: open, dev: dev, method: s.Method, par: s.Params, able: s.Able, kernel: k, seed: s.Seed}
 						c.par.Method = s.Method
 						test.run(c)
 						c.nothingLeft()
@@ -135,6 +138,7 @@ type cell struct {
 	dev    backend.Device
 	method solvers.Method
 	par    solvers.Params
+	able   bool
 	kernel kernels.Kernel
 	seed   uint64
 }

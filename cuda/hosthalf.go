@@ -1,0 +1,459 @@
+package cuda
+
+import (
+	"errors"
+	"math"
+	"sync/atomic"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// hostHalf is a symmetric matrix in page-locked memory of the host, for cards that
+// have too little of their own: the lower triangle as panels of `width` columns,
+// each row-major from the row of its first column on.
+//
+//	┌ p₀       ┐   What needs panels p₀, p₁, … has two buffers for them on the
+//	│ p₀ p₁    │   device: while one is used the next panel comes, in a stream of
+//	└ p₀ p₁ p₂ ┘   its own. A third buffer has the panel that is made.
+//
+// The factorisation is left-looking: panel j takes the products of those before
+// it, which are only read, and is written once. So it moves about n³/(3·width)
+// elements, each used for 2·width operations.
+type hostHalf[T backend.Float] struct {
+	store *hostStore[T]
+	n     int // order: that of the store, or of a leading part
+}
+
+type hostStore[T backend.Float] struct {
+	device   *device
+	n, width int
+	panels   [][]byte
+
+	target driver.DevicePtr // three buffers in one
+	slots  [2]slot
+	copies driver.Stream
+	stored driver.Event // the panel that was written last is in the host's memory
+	freed  atomic.Bool
+}
+
+// slot is a buffer that panels come into.
+type slot struct {
+	memory      driver.DevicePtr
+	ready, free driver.Event // its panel has come; it has been used
+}
+
+// panelBytes is the length of a row of a panel: 2048 columns in float64. A panel
+// of that width is used for 512 operations a byte, which is more than a card does
+// in float64 in the time that a byte takes through PCIe.
+var panelBytes = 16 << 10
+
+func panelWidth[T backend.Float](n int) int {
+	return max(1, min(panelBytes/sizeOf[T](), n))
+}
+
+func (q *queue[T]) HostHalfBytes(n int) (device, hostBytes int64) {
+	backend.CheckNewHalf(n)
+	size := float64(sizeOf[T]())
+	w := panelWidth[T](n)
+	if float64(n)*(float64(n)+float64(w))/2*size >= math.MaxInt64/4 {
+		return math.MaxInt64, math.MaxInt64
+	}
+	for j := 0; j < n; j += w {
+		hostBytes += int64(n-j) * int64(min(w, n-j))
+	}
+	return 3 * int64(n) * int64(w) * int64(size), hostBytes * int64(size)
+}
+
+// HostFree is 80 % of what the process may still take; 2 GiB where the system does
+// not say.
+func (q *queue[T]) HostFree() int64 {
+	free, known := backend.HostMemory()
+	if !known {
+		free = 1 << 31
+	}
+	return free / 10 * 8
+}
+
+func (q *queue[T]) NewHostHalf(n int) (backend.Half[T], error) {
+	backend.CheckNewHalf(n)
+	d := q.engine.device
+	onDevice, onHost := q.HostHalfBytes(n)
+	if free := q.HostFree(); onHost > free {
+		return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: free}
+	}
+	s := &hostStore[T]{device: d, n: n, width: panelWidth[T](n)}
+	if n == 0 {
+		return &hostHalf[T]{s, 0}, nil
+	}
+	p, err := d.allocate(onDevice)
+	if err != nil {
+		return nil, err
+	}
+	s.target = p
+	d.exec.do(func() { err = s.open() })
+	if err != nil {
+		d.exec.do(func() { err = errors.Join(err, s.close()) })
+		d.release(s.target)
+		var e *driver.Error
+		if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
+			return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: q.HostFree()}
+		}
+		return nil, d.checked("new", err)
+	}
+	d.mu.Lock()
+	d.stores = append(d.stores, s)
+	d.mu.Unlock()
+	return &hostHalf[T]{s, n}, nil
+}
+
+// open takes what the store needs beside its buffers.
+func (s *hostStore[T]) open() (err error) {
+	api, row := s.device.api, s.width*sizeOf[T]()
+	if s.copies, err = api.NewStream(); err != nil {
+		return err
+	}
+	if s.stored, err = api.NewEvent(false); err != nil {
+		return err
+	}
+	for i := range s.slots {
+		s.slots[i].memory = s.target + driver.DevicePtr((i+1)*s.n*row)
+		for _, e := range []*driver.Event{&s.slots[i].ready, &s.slots[i].free} {
+			if *e, err = api.NewEvent(false); err != nil {
+				return err
+			}
+		}
+	}
+	for j := 0; j < s.n; j += s.width {
+		memory, err := api.AllocHost((s.n - j) * min(s.width, s.n-j) * sizeOf[T]())
+		if err != nil {
+			return err
+		}
+		s.panels = append(s.panels, memory)
+	}
+	return nil
+}
+
+// close waits, and gives back what open took.
+func (s *hostStore[T]) close() error {
+	api := s.device.api
+	var errs []error
+	if s.copies != 0 {
+		errs = append(errs, api.Wait(s.copies), api.Wait(s.device.stream), api.DestroyStream(s.copies))
+	}
+	events := []driver.Event{s.stored}
+	for i := range s.slots {
+		events = append(events, s.slots[i].ready, s.slots[i].free)
+	}
+	for _, e := range events {
+		if e != 0 {
+			errs = append(errs, api.DestroyEvent(e))
+		}
+	}
+	for _, p := range s.panels {
+		errs = append(errs, api.FreeHost(p))
+	}
+	s.panels, s.copies = nil, 0
+	return errors.Join(errs...)
+}
+
+func (h *hostHalf[T]) Order() int { return h.n }
+
+// Free does nothing on a leading part, and nothing twice.
+func (h *hostHalf[T]) Free() {
+	s := h.store
+	if h.n != s.n || s.n == 0 || s.device.closed.Load() || s.freed.Swap(true) {
+		return
+	}
+	d := s.device
+	d.forget(s)
+	d.exec.queue(func() { d.checked("free", s.close()) })
+	d.release(s.target)
+}
+
+func (h *hostHalf[T]) Leading(n int) backend.Half[T] {
+	backend.CheckLeading(n, h.n)
+	return &hostHalf[T]{h.store, n}
+}
+
+// panel is one of the panels, without what is beyond the order.
+type panel[T backend.Float] struct {
+	number, first, rows, cols int // first is its first row and column
+	stride                    int
+	memory                    []byte
+}
+
+func (h *hostHalf[T]) panel(k int) panel[T] {
+	s := h.store
+	first := k * s.width
+	return panel[T]{k, first, h.n - first, min(s.width, h.n-first), min(s.width, s.n-first), s.panels[k]}
+}
+
+// count is the number of panels.
+func (h *hostHalf[T]) count() int {
+	if h.n == 0 {
+		return 0
+	}
+	return ceil(h.n, h.store.width)
+}
+
+// row is a row of the lower triangle in a panel, i from its first row on.
+func (p panel[T]) row(i int) []byte {
+	size := sizeOf[T]()
+	return p.memory[i*p.stride*size : (i*p.stride+min(i+1, p.cols))*size]
+}
+
+// on is the matrix in a buffer that has the panel's rows from `from` on.
+func (h *hostHalf[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
+	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
+}
+
+// move queues a copy of the panel's rows from `from` on, to or from a buffer.
+func (h *hostHalf[T]) move(p panel[T], from int, at driver.DevicePtr, toHost bool, stream driver.Stream) error {
+	row := p.stride * sizeOf[T]()
+	here := driver.Place{Host: p.memory[from*row : p.rows*row], Pitch: row}
+	there := driver.Place{Device: at, Pitch: row}
+	c := driver.Copy2D{Src: here, Dst: there, Width: row, Height: p.rows - from}
+	if toHost {
+		c.Src, c.Dst = there, here
+	}
+	if c.Height == 0 {
+		return nil
+	}
+	return h.store.device.api.Copy(c, stream)
+}
+
+// each brings panels one after the other to the device, from row first on (its own
+// first one where that is later), and calls use for each. The next one is on its
+// way meanwhile.
+func (h *hostHalf[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
+	s, api, stream := h.store, h.store.device.api, h.store.device.stream
+	from := func(p panel[T]) int { return max(first-p.first, 0) }
+	bring := func(i int) error {
+		slot, p := &s.slots[i%2], h.panel(numbers[i])
+		if q.cancelled() {
+			return errStopped
+		}
+		return firstOf(
+			func() error { return api.WaitInStream(s.copies, s.stored) },
+			func() error { return api.WaitInStream(s.copies, slot.free) },
+			func() error { return h.move(p, from(p), slot.memory, false, s.copies) },
+			func() error { return api.Record(slot.ready, s.copies) },
+		)
+	}
+	if len(numbers) == 0 {
+		return nil
+	}
+	if err := api.Record(s.stored, stream); err != nil {
+		return err
+	}
+	for i := range s.slots {
+		if err := api.Record(s.slots[i].free, stream); err != nil {
+			return err
+		}
+	}
+	for i, k := range numbers {
+		if i == 0 {
+			if err := bring(0); err != nil {
+				return err
+			}
+		}
+		if i+1 < len(numbers) {
+			if err := bring(i + 1); err != nil {
+				return err
+			}
+		}
+		slot, p := &s.slots[i%2], h.panel(k)
+		if err := api.WaitInStream(stream, slot.ready); err != nil {
+			return err
+		}
+		if err := use(p, h.on(slot.memory, p, from(p))); err != nil {
+			return err
+		}
+		if err := api.Record(slot.free, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upTo lists 0 … n−1, down the same from the end.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+func down(n int) []int {
+	list := upTo(n)
+	for i := range list {
+		list[i] = n - 1 - i
+	}
+	return list
+}
+
+// hostRows calls f for parts of rows on the host once the device's work is done.
+func (h *hostHalf[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
+	d := h.store.device
+	if err := d.api.Wait(d.stream); err != nil {
+		return err
+	}
+	for k := range h.count() {
+		p := h.panel(k)
+		for i := max(first, p.first); i < first+rows; i++ {
+			if q.cancelled() {
+				return errStopped
+			}
+			f(i, p.first, valuesOf[T](p.row(i-p.first)))
+		}
+	}
+	return nil
+}
+
+// diagonal calls f for every diagonal element on the host.
+func (h *hostHalf[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
+	d := h.store.device
+	if err := d.api.Wait(d.stream); err != nil {
+		return err
+	}
+	for k := range h.count() {
+		p := h.panel(k)
+		for i := range p.cols {
+			f(p.first+i, &valuesOf[T](p.row(i))[i])
+		}
+	}
+	return nil
+}
+
+func (h *hostHalf[T]) gram(q *queue[T], k kernels.Kernel, x *matrix[T]) error {
+	s := h.store
+	for j := range h.count() {
+		p := h.panel(j)
+		m := h.on(s.target, p, 0)
+		own := x.window(p.first, 0, p.cols, x.cols)
+		below := x.window(p.first+p.cols, 0, p.rows-p.cols, x.cols)
+		err := firstOf(
+			func() error { return q.gram(m.window(0, 0, p.cols, p.cols).view(), k, own, own, lower) },
+			func() error {
+				return q.gram(m.window(p.cols, 0, p.rows-p.cols, p.cols).view(), k, below, own, whole)
+			},
+			func() error { return h.move(p, 0, s.target, true, s.device.stream) },
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hostHalf[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matrix[T]) error {
+	if err := q.scale(beta, c.view(), whole, false); err != nil {
+		return err
+	}
+	const no, yes = backend.NoTrans, backend.Transpose
+	return h.each(q, upTo(h.count()), 0, func(p panel[T], m *matrix[T]) error {
+		square, below, b1, b2 := h.parts(p, m, b)
+		_, _, c1, c2 := h.parts(p, m, c)
+		return firstOf(
+			func() error { return q.symm(backend.Lower, alpha, square, b1, 1, c1) },
+			func() error { return q.gemm(yes, no, alpha, below, b2, 1, c1, false) },
+			func() error { return q.gemm(no, no, alpha, below, b1, 1, c2, false) },
+		)
+	})
+}
+
+// parts are the square on the diagonal of a panel and what is below it, and the
+// rows of b that belong to its columns and those that are below.
+func (h *hostHalf[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
+	end := p.first + p.cols
+	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
+		b.window(p.first, 0, p.cols, b.cols), b.window(end, 0, h.n-end, b.cols)
+}
+
+func (h *hostHalf[T]) potrf(q *queue[T], rough bool) error {
+	s, api, stream := h.store, h.store.device.api, h.store.device.stream
+	for j := range h.count() {
+		p := h.panel(j)
+		m := h.on(s.target, p, 0)
+		square, below := m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols)
+		if err := h.move(p, 0, s.target, false, stream); err != nil {
+			return err
+		}
+		err := h.each(q, upTo(j), p.first, func(_ panel[T], l *matrix[T]) error {
+			own, under := l.window(0, 0, p.cols, l.cols), l.window(p.cols, 0, p.rows-p.cols, l.cols)
+			return firstOf(
+				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, rough) },
+				func() error {
+					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, rough)
+				},
+			)
+		})
+		if err == nil {
+			err = q.potrf(backend.Lower, square, rough)
+		}
+		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
+			pivot.Index += p.first
+			// The leading part of the factor is valid: it has to be where it belongs.
+			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
+		}
+		if err == nil {
+			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, rough)
+		}
+		if err == nil {
+			err = h.move(p, 0, s.target, true, stream)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return api.Wait(stream)
+}
+
+func (h *hostHalf[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
+	const no, yes = backend.NoTrans, backend.Transpose
+	order := upTo(h.count())
+	if t == yes {
+		order = down(h.count())
+	}
+	return h.each(q, order, 0, func(p panel[T], m *matrix[T]) error {
+		square, below, b1, b2 := h.parts(p, m, b)
+		solve := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, square, b1, false) }
+		if t == no {
+			return firstOf(solve, func() error { return q.gemm(no, no, -1, below, b1, 1, b2, false) })
+		}
+		return firstOf(func() error { return q.gemm(yes, no, -1, below, b2, 1, b1, false) }, solve)
+	})
+}
+
+// onHost is a as a half of this device in the host's memory, or nil.
+func (q *queue[T]) onHost(op string, a backend.Half[T]) *hostHalf[T] {
+	h, ok := a.(*hostHalf[T])
+	if !ok {
+		return nil
+	}
+	if h.store.device != q.engine.device {
+		backend.Foreign(op)
+	}
+	if h.store.freed.Load() {
+		backend.Freed(op)
+	}
+	return h
+}
+
+// A closer is what a device closes if its owner has not.
+type closer interface{ close() error }
+
+// forget takes a store from the list of those that are closed with the device.
+func (d *device) forget(s closer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, other := range d.stores {
+		if other == s {
+			d.stores = append(d.stores[:i], d.stores[i+1:]...)
+			return
+		}
+	}
+}

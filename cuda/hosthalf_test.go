@@ -1,0 +1,166 @@
+package cuda
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestHostHalf: halves in the memory of the host do as halves on the device.
+func TestHostHalf(t *testing.T) {
+	need(t)
+	SmallCuts(t)
+	for _, level := range []cudatest.Level{cudatest.DriverOnly, cudatest.WithBlas, cudatest.WithSolver} {
+		dev, err := openAt(level, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testHostHalf(t, dev, dev.F64())
+		testHostHalf(t, dev, dev.F32())
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%d bytes are left", now)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T]) {
+	const seed = 1
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	hb := b.(backend.HostHalfBackend[T])
+	unit := 0x1p-53
+	if sizeOf[T]() == 4 {
+		unit = 0x1p-24
+	}
+	normals := func(rows, cols int) backend.Matrix[T] {
+		h := backend.NewHost[T](rows, cols)
+		for i := range h.Data {
+			h.Data[i] = T(rng.NormFloat64())
+		}
+		m, err := b.New(rows, cols)
+		if err == nil {
+			err = b.Upload(m, h)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	fetch := func(m backend.Matrix[T]) backend.Host[T] {
+		h := backend.NewHost[T](m.Dims())
+		if err := b.Download(h, m); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	lowerOf := func(a backend.Half[T]) backend.Host[T] {
+		n := a.Order()
+		h := backend.NewHost[T](n, n)
+		for i := 0; i < n; { // in parts
+			rows := min(1+rng.IntN(30), n-i)
+			if err := hb.DownloadHalf(h.View(i, 0, rows, i+rows), a, i); err != nil {
+				t.Fatal(err)
+			}
+			i += rows
+		}
+		return h
+	}
+	for _, order := range []struct{ n, leading int }{{0, 0}, {1, 1}, {24, 24}, {25, 20}, {130, 130}, {131, 60}, {150, 149}} {
+		device, err := hb.NewHalf(order.n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := dev.InUse()
+		onHost, err := hb.NewHostHalf(order.n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes, _ := hb.HostHalfBytes(order.n)
+		if now, _ := dev.InUse(); now-before != bytes {
+			t.Errorf("order %d: %d bytes on the device, HostHalfBytes says %d", order.n, now-before, bytes)
+		}
+		all := normals(order.n, 4)
+		n := order.leading
+		rhs := normals(n, 3)
+		k := kernels.Gaussian{Sigma: 2}
+		diag := make([]T, n)
+		for i := range diag {
+			diag[i] = T(1 + rng.Float64())
+		}
+		var results [2][]backend.Host[T]
+		for at, half := range []backend.Half[T]{device, onHost} {
+			hb.GramHalf(half, k, all)
+			part := half.Leading(n)
+			if n > 0 {
+				hb.AddDiagHalf([]T{1}, part)
+				hb.AddDiagHalf(diag, part)
+			}
+			keep := func(h backend.Host[T]) { results[at] = append(results[at], h) }
+			keep(lowerOf(part))
+			got := make([]T, n)
+			if err := hb.DiagHalf(got, part); err != nil {
+				t.Fatal(err)
+			}
+			keep(backend.Host[T]{Rows: 1, Cols: n, Stride: n, Data: got})
+			out := normals(n, 3)
+			if err := b.Upload(out, fetch(rhs)); err != nil {
+				t.Fatal(err)
+			}
+			hb.SymmHalf(0.5, part, rhs, 2, out)
+			keep(fetch(out))
+			if err := hb.UploadHalf(part, 0, results[at][0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := hb.PotrfHalf(part); err != nil {
+				t.Fatal(err)
+			}
+			keep(lowerOf(part))
+			hb.TrsmHalf(backend.NoTrans, part, out)
+			keep(fetch(out))
+			hb.TrsmHalf(backend.Transpose, part, out)
+			keep(fetch(out))
+			if n > 3 {
+				// The pivot's row is counted from the first of the matrix.
+				bad := results[at][0]
+				bad.Row(n - 2)[n-2] = -1e3
+				if err := hb.UploadHalf(part, 0, bad); err != nil {
+					t.Fatal(err)
+				}
+				var pivot *backend.PivotError
+				if err := hb.PotrfHalf(part); !errors.As(err, &pivot) || pivot.Index != n-2 || !(pivot.Value < -900) {
+					t.Errorf("order %d: a negative pivot: %v", n, err)
+				}
+			}
+			out.Free()
+		}
+		// All is of size 1 to n, and K + I has a condition of n at most.
+		for i, want := range results[0] {
+			for e, v := range results[1][i].Data {
+				if d := math.Abs(float64(v - want.Data[e])); !(d <= 64*float64(n*n)*unit) {
+					t.Fatalf("order %d: result %d, element %d is %v, on the device %v", n, i, e, v, want.Data[e])
+				}
+			}
+		}
+		onHost.Leading(n / 2).Free() // does nothing
+		onHost.Free()
+		onHost.Free()
+		device.Free()
+		all.Free()
+		rhs.Free()
+	}
+	// What is too large for the host is refused with the bytes.
+	const much = 10_000_000
+	_, want := hb.HostHalfBytes(much)
+	var e *backend.MemoryError
+	if _, err := hb.NewHostHalf(much); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
+		t.Errorf("a half of order %d: %v", much, err)
+	}
+}

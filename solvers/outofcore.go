@@ -1,0 +1,112 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// OutOfCore is Dual for a device whose memory is too small for K: the factor is in
+// the memory of the host, from which it goes through the device in panels. Where
+// the device is four times as fast in float32 or more, it is Mixed in that way: the
+// factor is in float32 and preconditions, and K is evaluated for every product.
+const OutOfCore Method = "outofcore"
+
+type outOfCoreChoice struct{ Single bool }
+
+func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
+	if err := z.soluble(OutOfCore); err != nil {
+		return estimate{}, err
+	}
+	b64, ok := z.dev.F64().(backend.HostHalfBackend[float64])
+	b32, ok32 := z.dev.F32().(backend.HostHalfBackend[float32])
+	if !ok || !ok32 {
+		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
+	}
+	if par.Precision == PrecisionRough {
+		return estimate{}, fmt.Errorf("solvers: outofcore: the factor is in float64 or %q", PrecisionSingle)
+	}
+	single := par.Precision == PrecisionSingle || z.rates().Single >= 4
+	bytesOf := func(n int) (device, host int64) {
+		if single {
+			return b32.HostHalfBytes(n)
+		}
+		return b64.HostHalfBytes(n)
+	}
+	if free := b64.HostFree(); over(bytesOf, z.n, free) {
+		_, host := bytesOf(z.n)
+		return estimate{}, &BudgetError{
+			Method: OutOfCore, Rows: z.n, Needed: host, Available: free, Host: true,
+			Largest: sort.Search(z.n, func(n int) bool { return over(bytesOf, n+1, free) }),
+		}
+	}
+	e := z.dualEstimate(false)
+	if single {
+		e = z.mixedEstimate(Unstored64, false, par)
+	}
+	within := e.bytesOf
+	e.choice, e.note = outOfCoreChoice{single}, "the factor in float64"
+	if single {
+		e.note = "the factor in float32"
+	}
+	e.bytesOf = func(n int) int64 {
+		device, _ := bytesOf(n)
+		stored := symmetricBytes(z.dev.F64(), n)
+		if single {
+			stored = symmetricBytes(z.dev.F32(), n)
+		}
+		return sum(within(n)-stored, device)
+	}
+	// The panels go back and forth beside the work, and after it twice for each
+	// solve: at a hundredth of the rate of the device's own memory.
+	e.cost *= 1.3
+	e.cost += 100 * z.symmCost(1, single)
+	return e, nil
+}
+
+// over tells whether the host's part is more than there is.
+func over(bytesOf func(n int) (device, host int64), n int, free int64) bool {
+	_, host := bytesOf(n)
+	return host > free || host == math.MaxInt64
+}
+
+func (w *work) outOfCore() error {
+	choice := w.plan.choice.(outOfCoreChoice)
+	w.onHost = true
+	x, err := w.placeX()
+	if err != nil {
+		return w.fail(err)
+	}
+	if !choice.Single {
+		return w.refine(x, w.direct(x))
+	}
+	if w.saver, err = newSaver(w, choice); err != nil {
+		return err
+	}
+	rungs := []rung{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
+	// As mixed does, where the factor in float64 fits both memories.
+	b, z := w.b.(backend.HostHalfBackend[float64]), w.plan.sizes
+	device, host := b.HostHalfBytes(w.s.n)
+	if sum(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
+		rungs = append(rungs, w.direct(x))
+	}
+	return w.refine(x, rungs...)
+}
+
+// newFactored is newSymmetric for a matrix that is to be factored: in the memory of
+// the host where the method wants it there.
+func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetric[T], error) {
+	if !w.onHost {
+		return newSymmetric(w.mem, b, n)
+	}
+	hb := b.(backend.HostHalfBackend[T])
+	h, err := hb.NewHostHalf(n)
+	if err != nil {
+		return nil, err
+	}
+	s := &halfStored[T]{hb, h}
+	w.mem.keep(s)
+	return s, nil
+}
