@@ -1,0 +1,428 @@
+package gorgonia_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/gorgonia"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+const seed = 11 // of all random numbers; logged with each failure
+
+func open(t testing.TB, name string) backend.Device {
+	t.Helper()
+	dev, err := backend.Open(name, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+func parse(t *testing.T, text string) kernels.Kernel {
+	t.Helper()
+	k, err := kernels.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// random returns numbers for a shape.
+func random(r *rand.Rand, shape ...int) *tensor.Dense {
+	data := make([]float64, tensor.Shape(shape).TotalSize())
+	for i := range data {
+		data[i] = r.NormFloat64()
+	}
+	return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data))
+}
+
+// A model makes a node of its inputs, which are values by their names.
+type model struct {
+	name   string
+	inputs map[string]*tensor.Dense // of shape () for scalars
+	build  func(in map[string]*G.Node) (*G.Node, error)
+	// symmetric names an input that is changed symmetrically.
+	symmetric string
+	// condition bounds that of the systems.
+	condition float64
+}
+
+// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient by f is
+// no constant, and its gradients in a tape machine or a lisp machine.
+func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
+	t.Helper()
+	g := G.NewGraph()
+	in := map[string]*G.Node{}
+	var wrt G.Nodes
+	for name, v := range m.inputs {
+		in[name] = input(g, name, v, of)
+		wrt = append(wrt, in[name])
+	}
+	f, err := m.build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weighted := G.Must(G.HadamardProd(f, input(g, "weights", w, of)))
+	half := G.NewConstant(0.5)
+	if of == G.Float32 {
+		half = G.NewConstant(float32(0.5))
+	}
+	total := G.Must(G.Add(G.Must(G.Sum(weighted)), G.Must(G.Mul(half, G.Must(G.Sum(G.Must(G.Square(f))))))))
+	var vm G.VM
+	if lisp {
+		vm = G.NewLispMachine(g)
+	} else {
+		if _, err := G.Grad(total, wrt...); err != nil {
+			t.Fatal(err)
+		}
+		vm = G.NewTapeMachine(g, G.BindDualValues(wrt...))
+	}
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	gradients = map[string][]float64{}
+	for name, n := range in {
+		d, err := n.Grad()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gradients[name] = numbers(t, d.Data())
+		if shape := n.Shape(); !d.Shape().Eq(shape) && shape.TotalSize() != d.Shape().TotalSize() {
+			t.Errorf("the gradient by %s has shape %v, want %v", name, d.Shape(), shape)
+		}
+	}
+	return numbers(t, total.Value().Data())[0], gradients
+}
+
+func input(g *G.ExprGraph, name string, v *tensor.Dense, of tensor.Dtype) *G.Node {
+	data := v.Data()
+	if v.Dims() == 0 {
+		f := data.(float64)
+		if of == G.Float32 {
+			return G.NewScalar(g, of, G.WithName(name), G.WithValue(float32(f)))
+		}
+		return G.NewScalar(g, of, G.WithName(name), G.WithValue(f))
+	}
+	if of == G.Float32 {
+		narrow := make([]float32, 0)
+		for _, f := range data.([]float64) {
+			narrow = append(narrow, float32(f))
+		}
+		v = tensor.New(tensor.WithShape(v.Shape()...), tensor.WithBacking(narrow))
+	} else {
+		v = v.Clone().(*tensor.Dense)
+	}
+	return G.NodeFromAny(g, v, G.WithName(name))
+}
+
+func numbers(t *testing.T, data any) []float64 {
+	t.Helper()
+	switch d := data.(type) {
+	case float64:
+		return []float64{d}
+	case []float64:
+		return d
+	case float32:
+		return []float64{float64(d)}
+	case []float32:
+		var wide []float64
+		for _, v := range d {
+			wide = append(wide, float64(v))
+		}
+		return wide
+	}
+	t.Fatalf("data of type %T", data)
+	return nil
+}
+
+// value is the loss alone.
+func (m model) value(t *testing.T, w *tensor.Dense) float64 {
+	t.Helper()
+	g := G.NewGraph()
+	in := map[string]*G.Node{}
+	for name, v := range m.inputs {
+		in[name] = input(g, name, v, G.Float64)
+	}
+	f, err := m.build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := G.NewTapeMachine(g)
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	loss := 0.0
+	for i, v := range numbers(t, f.Value().Data()) {
+		loss += v*w.Data().([]float64)[i] + v*v/2
+	}
+	return loss
+}
+
+// moved is the model with one input moved along a direction.
+func (m model) moved(name string, direction []float64, s float64) model {
+	inputs := map[string]*tensor.Dense{}
+	for other, v := range m.inputs {
+		inputs[other] = v
+	}
+	v := m.inputs[name]
+	if v.Dims() == 0 {
+		inputs[name] = tensor.New(tensor.FromScalar(v.Data().(float64) + s*direction[0]))
+	} else {
+		data := append([]float64(nil), v.Data().([]float64)...)
+		for i := range data {
+			data[i] += s * direction[i]
+		}
+		inputs[name] = tensor.New(tensor.WithShape(v.Shape()...), tensor.WithBacking(data))
+	}
+	m.inputs = inputs
+	return m
+}
+
+// models are those of the tests, on one device.
+func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
+	number := func(v float64) *tensor.Dense { return tensor.New(tensor.FromScalar(v)) }
+	theta := func(k kernels.Kernel) *tensor.Dense {
+		v := gorgonia.ThetaOf(k)
+		return tensor.New(tensor.WithShape(len(v)), tensor.WithBacking(v))
+	}
+	rational := parse(t, "rationalquadratic(a=1.5,sigma=1.2) + 0.5*linear()")
+	ard := parse(t, "gaussian(sigma=[1,2,0.7])")
+	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // parameters that are no logarithms
+	gaussian := kernels.Gaussian{Sigma: 1.3}
+	x, z, y, ys := random(r, 9, 3), random(r, 5, 3), random(r, 9), random(r, 9, 2)
+	symmetric := random(r, 9, 9)
+	for i := range 9 {
+		for j := range i {
+			v, _ := symmetric.At(i, j)
+			symmetric.SetAt(v, j, i)
+		}
+		symmetric.SetAt(4+math.Abs(symmetric.Data().([]float64)[i]), i, i)
+	}
+	gram := func(k kernels.Kernel, theta bool) func(map[string]*G.Node) (*G.Node, error) {
+		return func(in map[string]*G.Node) (*G.Node, error) {
+			return gorgonia.Gram(gorgonia.Params{Device: dev, Kernel: k, Theta: in["theta"]}, in["x"], in["z"])
+		}
+	}
+	ridge := func(k kernels.Kernel) func(map[string]*G.Node) (*G.Node, error) {
+		return func(in map[string]*G.Node) (*G.Node, error) {
+			return gorgonia.KernelRidge(gorgonia.Params{Device: dev, Kernel: k, Theta: in["theta"]}, in["x"], in["y"], in["lambda"], in["z"])
+		}
+	}
+	solve := func(in map[string]*G.Node) (*G.Node, error) {
+		return gorgonia.Solve(gorgonia.Params{Device: dev}, in["k"], in["y"], in["lambda"])
+	}
+	type inputs = map[string]*tensor.Dense
+	return []model{
+		{name: "gram", inputs: inputs{"x": x, "z": z, "theta": theta(rational)}, build: gram(rational, true)},
+		{name: "symmetric gram", inputs: inputs{"x": x, "theta": theta(ard)}, build: gram(ard, true)},
+		{name: "gram of constants", inputs: inputs{"x": x, "z": z}, build: gram(ard, false)},
+		{name: "gram of one parameter", inputs: inputs{"x": x, "theta": number(0.2)}, build: gram(gaussian, true)},
+		{name: "gram, no logarithms", inputs: inputs{"x": x, "theta": theta(sigmoid)}, build: gram(sigmoid, true)},
+		{name: "solve", inputs: inputs{"k": symmetric, "y": y, "lambda": number(3)}, build: solve, symmetric: "k", condition: 20},
+		{name: "solve of columns", inputs: inputs{"k": symmetric, "y": ys, "lambda": number(3)}, build: solve, symmetric: "k", condition: 20},
+		{name: "solve of one column", inputs: inputs{"k": symmetric, "y": random(r, 9, 1), "lambda": number(3)}, build: solve, symmetric: "k", condition: 20},
+		{name: "ridge", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, build: ridge(ard), condition: 40},
+		{name: "ridge of itself", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "theta": number(0.1)}, build: ridge(gaussian), condition: 40},
+		{name: "ridge of constants", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "z": z}, build: ridge(rational), condition: 200},
+		// Gram and Solve put together are KernelRidge.
+		{name: "gram and solve", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, condition: 40,
+			build: func(in map[string]*G.Node) (*G.Node, error) {
+				p := gorgonia.Params{Device: dev, Kernel: ard, Theta: in["theta"]}
+				k, err := gorgonia.Gram(p, in["x"], nil)
+				if err != nil {
+					return nil, err
+				}
+				alpha, err := gorgonia.Solve(p, k, in["y"], in["lambda"])
+				if err != nil {
+					return nil, err
+				}
+				kz, err := gorgonia.Gram(p, in["z"], in["x"])
+				if err != nil {
+					return nil, err
+				}
+				return G.Mul(kz, alpha)
+			}},
+		// What comes before is trained: a linear metric, a layer of features.
+		{name: "features", inputs: inputs{"x": x, "y": y, "loglambda": number(-1), "z": z, "layer": random(r, 3, 2)}, condition: 40,
+			build: func(in map[string]*G.Node) (*G.Node, error) {
+				feature := func(n *G.Node) *G.Node { return G.Must(G.Tanh(G.Must(G.Mul(n, in["layer"])))) }
+				return gorgonia.KernelRidge(gorgonia.Params{Device: dev, Kernel: gaussian}, feature(in["x"]), in["y"], G.Must(G.Exp(in["loglambda"])), feature(in["z"]))
+			}},
+	}
+}
+
+// weights are those of a loss of a model's node.
+func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
+	t.Helper()
+	g := G.NewGraph()
+	in := map[string]*G.Node{}
+	for name, v := range m.inputs {
+		in[name] = input(g, name, v, G.Float64)
+	}
+	f, err := m.build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return random(r, f.Shape()...)
+}
+
+// TestGradients compares all gradients with differences of losses, in both
+// machines and on two devices.
+func TestGradients(t *testing.T) {
+	for _, name := range []string{"ref", "cpu"} {
+		dev := open(t, name)
+		r := rand.New(rand.NewPCG(seed, 1))
+		for _, m := range models(t, dev, r) {
+			for _, lisp := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/lisp=%t", name, m.name, lisp), func(t *testing.T) { checkGradients(t, m, r, lisp) })
+			}
+		}
+	}
+}
+
+func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
+	w := weights(t, m, r)
+	loss, gradients := m.run(t, w, G.Float64, lisp)
+	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // additions in another order
+		t.Fatalf("seed %d: the loss is %v, and %v of the node's values", seed, loss, v)
+	}
+	for name, v := range m.inputs {
+		direction := []float64{1}
+		if v.Dims() > 0 {
+			direction = random(r, v.Shape()...).Data().([]float64)
+		}
+		if name == m.symmetric {
+			n := v.Shape()[0]
+			for i := range n {
+				for j := range i {
+					direction[j*n+i] = direction[i*n+j]
+				}
+			}
+		}
+		got := 0.0
+		for i, d := range direction {
+			got += d * gradients[name][i]
+		}
+		const h = 0x1p-11
+		at := func(s float64) float64 { return m.moved(name, direction, s*h).value(t, w) }
+		m4, m2, m1, p1, p2, p4 := at(-4), at(-2), at(-1), at(1), at(2), at(4)
+		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
+		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
+		// What doubling the step changes is above the error of the differences;
+		// the losses are rounded, with the condition of the system.
+		tol := math.Abs(fine-coarse) + 64*(1+m.condition)*0x1p-53*(1+math.Abs(loss))/h
+		if !(math.Abs(got-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
+			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, got, fine, tol)
+		}
+	}
+}
+
+// TestFloat32: nodes of Float32 have the results of Float64, rounded.
+func TestFloat32(t *testing.T) {
+	dev := open(t, "cpu")
+	r := rand.New(rand.NewPCG(seed, 2))
+	for _, m := range models(t, dev, r) {
+		t.Run(m.name, func(t *testing.T) {
+			// Both begin with the same numbers.
+			for _, v := range m.inputs {
+				if data, ok := v.Data().([]float64); ok {
+					for i, f := range data {
+						data[i] = float64(float32(f))
+					}
+				}
+			}
+			w := weights(t, m, r)
+			for i, f := range w.Data().([]float64) {
+				w.Data().([]float64)[i] = float64(float32(f))
+			}
+			wide, wideGradients := m.run(t, w, G.Float64, false)
+			narrow, gradients := m.run(t, w, G.Float32, false)
+			// A few roundings to 24 bits on the way, carried through the system.
+			size := 64 * (1 + m.condition) * 0x1p-24
+			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
+				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
+			}
+			for name, g := range gradients {
+				for i, v := range g {
+					if want := wideGradients[name][i]; !(math.Abs(v-want) <= size*(10+math.Abs(want))) {
+						t.Errorf("seed %d: by %s: element %d is %v, %v in float64", seed, name, i, v, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTraining: a machine runs again and again while its inputs change in place,
+// and the gradients are those of a new graph.
+func TestTraining(t *testing.T) {
+	dev := open(t, "cpu")
+	r := rand.New(rand.NewPCG(seed, 3))
+	x, z := random(r, 12, 2), random(r, 12, 2)
+	y := random(r, 12)
+	build := func() (*G.ExprGraph, *G.Node, *G.Node, *G.Node) {
+		g := G.NewGraph()
+		theta := G.NewVector(g, G.Float64, G.WithShape(1), G.WithName("theta"), G.WithValue(tensor.New(tensor.WithShape(1), tensor.WithBacking([]float64{0.5}))))
+		nx := G.NodeFromAny(g, x.Clone(), G.WithName("x"))
+		p := gorgonia.Params{Device: dev, Kernel: kernels.Gaussian{Sigma: 1}, Theta: theta}
+		lambda := G.NewScalar(g, G.Float64, G.WithName("lambda"), G.WithValue(0.1))
+		f, err := gorgonia.KernelRidge(p, nx, G.NodeFromAny(g, y.Clone(), G.WithName("y")), lambda, G.NodeFromAny(g, z.Clone(), G.WithName("z")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss := G.Must(G.Sum(G.Must(G.Square(f))))
+		if _, err := G.Grad(loss, nx, theta); err != nil {
+			t.Fatal(err)
+		}
+		return g, nx, theta, f
+	}
+	g, nx, theta, f := build()
+	vm := G.NewTapeMachine(g, G.BindDualValues(nx, theta))
+	defer vm.Close()
+	solver := G.NewVanillaSolver(G.WithLearnRate(0.05))
+	for step := range 4 {
+		if err := vm.RunAll(); err != nil {
+			t.Fatal(err)
+		}
+		g2, nx2, theta2, _ := build()
+		copy(nx2.Value().Data().([]float64), nx.Value().Data().([]float64))
+		copy(theta2.Value().Data().([]float64), theta.Value().Data().([]float64))
+		vm2 := G.NewTapeMachine(g2, G.BindDualValues(nx2, theta2))
+		if err := vm2.RunAll(); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]*G.Node{{nx, nx2}, {theta, theta2}} {
+			a, _ := pair[0].Grad()
+			b, _ := pair[1].Grad()
+			for i, v := range numbers(t, a.Data()) {
+				if want := numbers(t, b.Data())[i]; v != want {
+					t.Fatalf("seed %d: step %d: the gradient by %v is %v, of a new graph %v", seed, step, pair[0], v, want)
+				}
+			}
+		}
+		vm2.Close()
+		if err := solver.Step([]G.ValueGrad{nx, theta}); err != nil {
+			t.Fatal(err)
+		}
+		vm.Reset()
+	}
+	if err := gorgonia.Release(f); err != nil {
+		t.Error(err)
+	}
+	if err := gorgonia.Release(nx); err == nil || !strings.Contains(err.Error(), "is no node of KernelRidge") {
+		t.Errorf("release of an input: %v", err)
+	}
+}

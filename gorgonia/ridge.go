@@ -1,0 +1,159 @@
+package gorgonia
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/mercer-go/mercer/adjoint"
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, with
+// (k(X, X) + λI)α = y fitted to the n×d node x, y, a vector of n or an n×t matrix,
+// and the scalar node lambda. It is a vector of m, or m×t. A z that is nil or x
+// predicts at the points of the fit.
+//
+// There are gradients by x, y, lambda, z and Params.Theta, so that whatever
+// precedes x and z, such as a network of features or a metric, is trained through
+// the solve. A run costs n³/3 operations and its gradients O(n²(d + t)): the
+// factor of the way there, 8n² bytes on the device, is kept until the next run,
+// or until Release.
+func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
+	if err := p.check(x); err != nil {
+		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
+	}
+	if err := checkTargets(y, lambda, x.Shape()[0]); err != nil {
+		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
+	}
+	own := z == nil || z == x
+	inputs := []*G.Node{x, y, lambda}
+	if !own {
+		if err := sameFeatures(x, z); err != nil {
+			return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
+		}
+		inputs = append(inputs, z)
+	}
+	r := &ridge{params: p, own: own}
+	runtime.SetFinalizer(r, (*ridge).release)
+	f := &function{
+		name: fmt.Sprintf("kernel ridge of %v, number %p", p.Kernel, r),
+		out:  y.Dims(),
+		shape: func(in []tensor.Shape) (tensor.Shape, error) {
+			s := in[1].Clone()
+			if !own {
+				s[0] = in[3][0]
+			}
+			return s, nil
+		},
+		forward:  r.forward,
+		backward: r.backward,
+		release:  r.release,
+	}
+	return p.withTheta(f, inputs...)
+}
+
+// Release gives back the device's memory that a node of KernelRidge keeps from
+// its last run. It may run again.
+func Release(n *G.Node) error {
+	if f, ok := n.Op().(*function); ok && f.release != nil {
+		f.release()
+		return nil
+	}
+	return fmt.Errorf("gorgonia: release: %v is no node of KernelRidge", n)
+}
+
+// ridge is the operation of one node. What it keeps is found again by the values
+// that it was made of, so that a gradient never uses the factor of another run.
+type ridge struct {
+	params Params
+	own    bool
+
+	mu     sync.Mutex
+	fit    *adjoint.Ridge
+	kernel kernels.Kernel
+	of     [3]value // x, y and lambda of the fit
+}
+
+func (r *ridge) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop()
+}
+
+func (r *ridge) drop() {
+	if r.fit != nil {
+		r.fit.Close()
+		r.fit = nil
+	}
+}
+
+// fitted returns the fit of the inputs, the one that is kept if it is theirs.
+func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
+	k, err := r.params.at(in)
+	if err != nil {
+		return nil, err
+	}
+	if r.fit != nil && kernels.Equal(r.kernel, k) && in[0].equal(r.of[0]) && in[1].equal(r.of[1]) && in[2].equal(r.of[2]) {
+		return r.fit, nil
+	}
+	r.drop()
+	// A machine may write over its inputs before the gradient is asked for.
+	for i := range r.of {
+		r.of[i] = in[i].clone()
+	}
+	r.kernel = k
+	r.fit, err = adjoint.NewRidge(r.params.context(), r.params.Device, k, r.of[0].Host, r.of[1].Host, r.of[2].float())
+	return r.fit, err
+}
+
+func (r *ridge) points(in []value) backend.Host[float64] {
+	if r.own {
+		return backend.Host[float64]{}
+	}
+	return in[3].Host
+}
+
+func (r *ridge) forward(in []value) (value, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fit, err := r.fitted(in)
+	if err != nil {
+		return value{}, err
+	}
+	z := r.points(in)
+	rows := z.Rows
+	if r.own {
+		rows = in[0].Rows
+	}
+	out := newValue(in[1].dims, rows, in[1].Cols)
+	return out, fit.Predict(r.params.context(), z, out.Host)
+}
+
+func (r *ridge) backward(in []value, _, grad value, _ int) ([]value, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fit, err := r.fitted(in)
+	if err != nil {
+		return nil, err
+	}
+	want := r.params.want() | adjoint.WantX
+	if !r.own {
+		want |= adjoint.WantZ
+	}
+	g, err := fit.Gradient(r.params.context(), r.points(in), grad.Host, want)
+	if err != nil {
+		return nil, err
+	}
+	all := []value{{g.X, 2}, {g.Y, in[1].dims}, scalar(g.Lambda)}
+	if !r.own {
+		all = append(all, value{g.Z, 2})
+	}
+	if r.params.Theta != nil {
+		all = append(all, thetaValue(g.Theta, in[len(in)-1]))
+	}
+	return all, nil
+}

@@ -1,0 +1,85 @@
+package gorgonia
+
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/adjoint"
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Solve is the node α = (K + λI)⁻¹y of the symmetric n×n node k, whose lower
+// triangle is read, y, a vector of n or an n×t matrix, and the scalar node lambda.
+// K + λI must be positive definite. Of the Params the kernel is not used.
+//
+// There are gradients by k, y and lambda. That by k is symmetric, the right one as
+// long as k stays so. The Cholesky factor is a node of its own, so that
+// backwards costs two triangular solves.
+func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
+	if err := checkSolve(p, k, y, lambda); err != nil {
+		return nil, fmt.Errorf("gorgonia: solve: %w", err)
+	}
+	on := fmt.Sprintf(" on %p", p.Device)
+	factor := &function{
+		name:  "cholesky factor" + on,
+		in:    []int{2, 0},
+		out:   2,
+		shape: func(in []tensor.Shape) (tensor.Shape, error) { return in[0].Clone(), nil },
+		forward: func(in []value) (value, error) {
+			l := newValue(2, in[0].Rows, in[0].Cols)
+			return l, adjoint.Factor(p.context(), p.Device, in[0].Host, in[1].float(), l.Host)
+		},
+	}
+	l, err := factor.apply(k, lambda)
+	if err != nil {
+		return nil, err
+	}
+	solve := func(l, y value) (value, error) {
+		out := newValue(y.dims, y.Rows, y.Cols)
+		return out, adjoint.Solve(p.context(), p.Device, l.Host, y.Host, out.Host)
+	}
+	f := &function{
+		name:    "solve" + on,
+		in:      []int{2, y.Dims(), 0, 2},
+		out:     y.Dims(),
+		shape:   func(in []tensor.Shape) (tensor.Shape, error) { return in[1].Clone(), nil },
+		wrt:     []bool{true, true, true, false},
+		apart:   true,
+		forward: func(in []value) (value, error) { return solve(in[3], in[1]) },
+		backward: func(in []value, alpha, grad value, only int) ([]value, error) {
+			u, err := solve(in[3], grad)
+			if err != nil {
+				return nil, err
+			}
+			all := make([]value, 4)
+			all[1] = u
+			if only == 1 {
+				return all, nil
+			}
+			byK, byLambda, err := adjoint.SolveGradient(alpha.Host, u.Host)
+			all[0], all[2] = value{byK, 2}, scalar(byLambda)
+			return all, err
+		},
+	}
+	return f.apply(k, y, lambda, l)
+}
+
+func checkSolve(p Params, k, y, lambda *G.Node) error {
+	switch {
+	case p.Device == nil:
+		return fmt.Errorf("no device was given")
+	case k == nil || k.Dims() != 2 || k.Shape()[0] != k.Shape()[1]:
+		return fmt.Errorf("k must be a square matrix")
+	}
+	return checkTargets(y, lambda, k.Shape()[0])
+}
+
+func checkTargets(y, lambda *G.Node, n int) error {
+	switch {
+	case y == nil || y.Dims() < 1 || y.Dims() > 2 || y.Shape()[0] != n:
+		return fmt.Errorf("y must be a vector of %d, or a matrix with as many rows", n)
+	case lambda == nil || lambda.Dims() != 0:
+		return fmt.Errorf("lambda must be a scalar")
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package gorgonia
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"gorgonia.org/tensor"
+)
+
+// HostOf returns a tensor of one or two dimensions as a matrix that shares its
+// memory; a vector of n elements is n×1. It fails for what has no such form:
+// elements of another type than T, memory of a device, columns that are not
+// next to each other, as after a transposition. Slices of rows and of columns
+// have it.
+func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
+	var h backend.Host[T]
+	if t == nil {
+		return h, errors.New("gorgonia: host of a tensor: it is nil")
+	}
+	if !t.IsNativelyAccessible() {
+		return h, errors.New("gorgonia: host of a tensor: it is not in the processor's memory")
+	}
+	data, ok := t.Data().([]T)
+	if !ok && t.IsScalar() {
+		return h, errors.New("gorgonia: host of a tensor: it is a scalar")
+	}
+	if !ok {
+		return h, fmt.Errorf("gorgonia: host of a tensor: its elements are %v, not %T", t.Dtype(), *new(T))
+	}
+	shape, strides := t.Shape(), t.Strides()
+	switch {
+	case len(shape) == 1 && len(strides) == 1:
+		h = backend.Host[T]{Rows: shape[0], Cols: 1, Stride: strides[0], Data: data}
+	case len(shape) == 2 && len(strides) == 2 && strides[1] == 1 && strides[0] >= shape[1]:
+		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
+	case len(shape) == 2 && len(strides) == 1: // one row or one column of a larger one
+		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
+		if shape[0] == 1 && strides[0] == 1 {
+			h.Stride = shape[1]
+		}
+		if shape[0] != 1 && shape[1] != 1 || h.Stride < h.Cols {
+			return backend.Host[T]{}, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v has no rows in one piece: take its Materialize or Clone", shape, strides)
+		}
+	default:
+		return h, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v is no row-major matrix: take its Materialize or Clone", shape, strides)
+	}
+	if len(data) < (h.Rows-1)*h.Stride+h.Cols {
+		return backend.Host[T]{}, fmt.Errorf("gorgonia: host of a tensor: shape %v with strides %v does not fit in %d elements", shape, strides, len(data))
+	}
+	return h, nil
+}
+
+// TensorOf returns a matrix as a tensor of two dimensions that shares its memory;
+// one column of a wider matrix is a vector. It fails when the matrix is empty, or
+// when there is a gap between its rows and none behind the last one: a tensor's
+// slices end with a row of the whole.
+func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
+	if h.Rows < 1 || h.Cols < 1 {
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)
+	}
+	needs := (h.Rows-1)*h.Stride + h.Cols
+	if h.Stride < h.Cols || len(h.Data) < needs {
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: %d×%d with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
+	}
+	if h.Stride == h.Cols || h.Rows == 1 {
+		return tensor.New(tensor.WithShape(h.Rows, h.Cols), tensor.WithBacking(h.Data[:needs])), nil
+	}
+	whole := h.Rows * h.Stride
+	if cap(h.Data) < whole {
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: %d×%d with stride %d needs %d elements to be a slice of a tensor, and has %d", h.Rows, h.Cols, h.Stride, whole, len(h.Data))
+	}
+	t := tensor.New(tensor.WithShape(h.Rows, h.Stride), tensor.WithBacking(h.Data[:whole]))
+	view, err := t.Slice(nil, tensor.S(0, h.Cols))
+	if err != nil {
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: %w", err)
+	}
+	return view.(*tensor.Dense), nil
+}
