@@ -28,6 +28,7 @@ import (
 // benchmarks lists them, so that TestBenchmarks can run each of them once.
 var benchmarks = map[string]func(*testing.B){
 	"BenchmarkBLAS": BenchmarkBLAS,
+	"BenchmarkFit":  BenchmarkFit,
 }
 
 // sizes are those of the benchmarks; TestBenchmarks makes them tiny.

@@ -17,6 +17,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
+// FitKind is the kind of Fit's Results.
+const FitKind = "fit"
+
 // Fit measures whole fits, from arrays or a file to a model, by Mercer and by
 // other libraries:
 //
@@ -87,7 +90,7 @@ func (f Fit) Run(ctx context.Context) (*Result, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	r, err := f.Runner.Run(ctx, "fit", c.entrants(), c.tasks())
+	r, err := f.Runner.Run(ctx, FitKind, c.entrants(), c.tasks())
 	if err != nil {
 		return nil, err
 	}

@@ -11,15 +11,7 @@ import (
 // agree.
 func (r *Result) Text(key string) string {
 	var b strings.Builder
-	for _, line := range r.Lines() {
-		fmt.Fprintln(&b, line)
-	}
-	b.WriteByte('\n')
-	var rows [][]string
-	for _, e := range r.Entrants {
-		rows = append(rows, []string{"  " + e.Name, e.About()})
-	}
-	b.WriteString(columns("ll", rows))
+	b.WriteString(r.head())
 	tables := r.Tables(key)
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n%s: %s, median (lowest–highest)%s\n%s", t.Title(), t.Unit(), ofCeiling(t), t.text())
@@ -35,6 +27,21 @@ func (r *Result) Text(key string) string {
 	if text := r.agreementText(); text != "" {
 		b.WriteString("\n" + text)
 	}
+	return b.String()
+}
+
+// head is machine and entrants.
+func (r *Result) head() string {
+	var b strings.Builder
+	for _, line := range r.Lines() {
+		fmt.Fprintln(&b, line)
+	}
+	b.WriteByte('\n')
+	var rows [][]string
+	for _, e := range r.Entrants {
+		rows = append(rows, []string{"  " + e.Name, e.About()})
+	}
+	b.WriteString(columns("ll", rows))
 	return b.String()
 }
 

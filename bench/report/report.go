@@ -83,7 +83,8 @@ func Write(w io.Writer, r *bench.Result) error {
 var pages = map[string]func(*bench.Result) (*page, error){
 	"blas":              blasPage,
 	bench.CrossoverKind: crossoverPage,
-	"fit":               fitPage,
+	bench.FitKind:       fitPage,
+	bench.ScaleKind:     scalePage,
 }
 
 // newPage is a page with what every kind has.

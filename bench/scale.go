@@ -1,0 +1,361 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// ScaleKind is the kind of Scale's Results.
+const ScaleKind = "scale"
+
+// Scale measures how each solver grows: time, memory, residual and error of
+// prediction against n, and for those with M functions against M, up to the
+// memory budget. What was taken stands beside what the plan said, and what the
+// time grew like beside what the operations did.
+type Scale struct {
+	Solvers  []string // of ScaleSolvers(); nil: all
+	Sizes    []int    // n; nil: 1000, 2000, 4000, 8000, 16000
+	Centers  []int    // M of the sweep over M, at the largest n; nil: 100, 200, 400, 800, 1600
+	Fixed    int      // M of the sweep over n; 0: the middle one of Centers
+	Features int      // d; 0: 50
+	Device   string   // name for backend.Open
+	Threads  int      // 0: all there are
+	Memory   int64    // bytes for matrices; 0 is 80 % of what the process may use
+	// Limit is the longest fit that is begun, by what the last one of the solver
+	// took and the operations of both; 0: a minute.
+	Limit  time.Duration
+	Runner Runner
+}
+
+// A scaled is a solver in a Scale.
+type scaled struct {
+	name    string
+	formula string // of the operations
+	memory  string // of the numbers that it holds
+	m       bool   // it has M functions
+}
+
+var scaleds = []scaled{
+	{name: "dual", formula: "n³/3 + n²d", memory: "n²/2"},
+	{name: "mixed", formula: "n³/3 + n²d", memory: "n²/4"},
+	{name: "cg", formula: "n²·steps + nr²", memory: "n²/4, or nr"},
+	{name: "askotch", formula: "n·b·steps", memory: "nr + b²"},
+	{name: "normal", formula: "nM² + M³", memory: "M²", m: true},
+	{name: "falkon", formula: "nM·steps + M³", memory: "M²", m: true},
+	{name: "fourier", formula: "nM² + M³", memory: "M²", m: true},
+}
+
+// ScaleSolvers lists the solvers: the exact ones, then those with M functions.
+func ScaleSolvers() []string {
+	var names []string
+	for _, s := range scaleds {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// The parameter of a case that tells which of n and M changes.
+const (
+	sweep    = "sweep"
+	scaleTol = 1e-6 // of every solver, so that the work of all is for the same residual
+)
+
+// scaling is a Scale at work.
+type scaling struct {
+	Scale
+	ctx    context.Context
+	dev    backend.Device
+	judges backend.Device
+	judge  func(*synthetic) judge
+	last   map[string]pace // by solver and sweep
+}
+
+// pace is how long so many operations took.
+type pace struct{ flops, seconds float64 }
+
+// Run measures. It fails when the device cannot be opened, when an answer is
+// wrong, and when ctx is done. What a solver cannot do within memory or time is
+// left out, with the reason.
+func (s Scale) Run(ctx context.Context) (*Result, error) {
+	if err := s.fill(); err != nil {
+		return nil, err
+	}
+	w := &scaling{Scale: s, ctx: ctx, last: map[string]pace{}}
+	var err error
+	if w.dev, err = backend.Open(s.Device, backend.Config{Threads: s.Threads, Memory: s.Memory}); err != nil {
+		return nil, err
+	}
+	defer w.dev.Close()
+	if w.judges, w.judge, err = newJudge(ctx, 0); err != nil {
+		return nil, err
+	}
+	defer w.judges.Close()
+	r, err := s.Runner.Run(ctx, ScaleKind, w.entrants(), w.tasks())
+	if err != nil {
+		return nil, err
+	}
+	r.dropChecks()
+	r.fitScale()
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", s.Features, fitLambda, scaleTol),
+		"bytes: the most that matrices took on the device, measured; planned: what the plan said before; resident: how much the process grew, what Go keeps for later included",
+	)
+	return r, nil
+}
+
+func (s *Scale) fill() error {
+	if s.Solvers == nil {
+		s.Solvers = ScaleSolvers()
+	}
+	if s.Sizes == nil {
+		s.Sizes = []int{1000, 2000, 4000, 8000, 16000}
+	}
+	if s.Centers == nil {
+		s.Centers = []int{100, 200, 400, 800, 1600}
+	}
+	if s.Features == 0 {
+		s.Features = 50
+	}
+	if s.Threads == 0 {
+		s.Threads = runtime.GOMAXPROCS(0)
+	}
+	if s.Limit == 0 {
+		s.Limit = time.Minute
+	}
+	for _, name := range s.Solvers {
+		if !slices.Contains(ScaleSolvers(), name) {
+			return fmt.Errorf("bench: scale: no solver is called %q; there are: %s", name, strings.Join(ScaleSolvers(), ", "))
+		}
+	}
+	for _, n := range append(append(slices.Clone(s.Sizes), s.Centers...), s.Features, s.Threads) {
+		if n < 1 {
+			return fmt.Errorf("bench: scale: sizes, centers, features and threads must be ≥ 1, got %d", n)
+		}
+	}
+	if s.Fixed < 0 || s.Limit < 0 {
+		return fmt.Errorf("bench: scale: the fixed number of centers and the limit must be ≥ 0, got %d and %v", s.Fixed, s.Limit)
+	}
+	s.Sizes = slices.Compact(slices.Sorted(slices.Values(s.Sizes)))
+	s.Centers = slices.Compact(slices.Sorted(slices.Values(s.Centers)))
+	if s.Fixed == 0 {
+		s.Fixed = s.Centers[len(s.Centers)/2]
+	}
+	return nil
+}
+
+func (w *scaling) entrants() []Entrant {
+	var list []Entrant
+	i := w.dev.Info()
+	for _, s := range scaleds {
+		if slices.Contains(w.Solvers, s.name) {
+			list = append(list, Entrant{
+				Name: s.name, Kind: OwnKind, Device: i.Device, Threads: w.Threads, Method: s.name,
+				Detail: fmt.Sprintf("operations %s, numbers held %s; %s, %s", s.formula, s.memory, i.Device, i.Processor),
+			})
+		}
+	}
+	return list
+}
+
+func (w *scaling) tasks() []Task {
+	var list []Task
+	task := func(over string, n, m int, wants func(scaled) bool) {
+		c := Case{{sweep, over}, {"threads", strconv.Itoa(w.Threads)}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}
+		list = append(list, Task{Case: c, Weight: float64(n) * float64(n), Start: func(context.Context) ([]Entry, error) {
+			runtime.GC() // what the last case held
+			s := newSynthetic(n, w.Features, fitLambda)
+			var entries []Entry
+			for _, solver := range scaleds {
+				if !slices.Contains(w.Solvers, solver.name) || !wants(solver) {
+					continue
+				}
+				e, err := w.entry(solver, over, s, m)
+				if err != nil {
+					return nil, err
+				}
+				entries = append(entries, e)
+			}
+			return entries, nil
+		}})
+	}
+	for _, n := range w.Sizes {
+		task("n", n, w.Fixed, func(scaled) bool { return true })
+	}
+	if slices.ContainsFunc(scaleds, func(s scaled) bool { return s.m && slices.Contains(w.Solvers, s.name) }) {
+		for _, m := range w.Centers {
+			task("m", w.Sizes[len(w.Sizes)-1], m, func(s scaled) bool { return s.m })
+		}
+	}
+	return list
+}
+
+// solved is what a solver's run came to.
+type solved struct {
+	res     *solvers.Result
+	predict func(x mat.Matrix) (*mat.Dense, error)
+	f       function // of an exact solver or of one with centers; no points otherwise
+}
+
+// entry is a solver in a case, or the reason why it takes no part.
+func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) (Entry, error) {
+	plan, fit, err := w.prepare(solver, s, m)
+	e := Entry{Entrant: solver.name, Lenient: true}
+	if budget := (*solvers.BudgetError)(nil); errors.As(err, &budget) {
+		e.Reason = strings.TrimPrefix(budget.Error(), "solvers: ")
+		return e, nil
+	} else if err != nil {
+		return e, err
+	}
+	if available := w.dev.Info().Memory; plan.Bytes > available {
+		e.Reason = fmt.Sprintf("needs %s of memory, %s may be used", bytesText(plan.Bytes), bytesText(available))
+		return e, nil
+	}
+	key := solver.name + " " + over
+	if p, ok := w.last[key]; ok {
+		if would := p.seconds * plan.Flops / p.flops; would > w.Limit.Seconds() {
+			e.Reason = fmt.Sprintf("would take about %.0f s, the limit is %.0f s", would, w.Limit.Seconds())
+			return e, nil
+		}
+	}
+	metrics := map[string]float64{Planned: float64(plan.Bytes)}
+	var last solved
+	var took time.Duration
+	first := true
+	e.Work = plan.Flops
+	e.Run = func() error {
+		watch := func() float64 { return 0 }
+		if first {
+			watch = watchResident()
+		}
+		start := time.Now()
+		var err error
+		last, err = fit()
+		took = time.Since(start)
+		if grown := watch(); first && grown > 0 {
+			metrics[Resident] = grown
+		}
+		first = false
+		return err
+	}
+	e.Took = func() time.Duration { return took }
+	e.Laps = func() []Lap {
+		t := last.res.Seconds
+		lap := func(name string, s float64) Lap {
+			return Lap{Name: name, Took: time.Duration(s * float64(time.Second))}
+		}
+		return []Lap{lap(GramStage, t.Gram), lap(FactorStage, t.Factor), lap(SolveStage, t.Solve)}
+	}
+	e.Check = func() *Check {
+		w.last[key] = pace{plan.Flops, took.Seconds()}
+		r, err := w.residual(s, last)
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: scaleTol}
+		}
+		p, err := last.predict(matrixOf(s.testX))
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: scaleTol}
+		}
+		metrics[Residual], metrics[RMSE] = r, rootMeanSquare(p, s.testY)
+		metrics[Bytes] = float64(last.res.Bytes)
+		metrics[Iters] = float64(last.res.Iters)
+		// The solvers hold the residual that they compute to the tolerance; the
+		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
+		return &Check{Difference: r, Limit: scaleTol + ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda)}
+	}
+	e.Metrics = func() map[string]float64 { return metrics }
+	return e, nil
+}
+
+// prepare plans a fit and returns what makes it.
+func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, func() (solved, error), error) {
+	stream := solvers.StreamParams{Method: solvers.Normal, Memory: w.Memory, Tol: scaleTol}
+	rows := solvers.InMemory(s.x, s.y, nil)
+	x, y, options := matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory}
+	switch solver.name {
+	case "normal", "falkon":
+		stream.Method = solvers.Method(solver.name)
+		p := solvers.NystromProblem{Kernel: s.kernel, Data: rows, Lambda: s.lambda, Choice: solvers.CenterChoice{Count: m}}
+		plan, err := p.Plan(w.dev, stream)
+		return plan, func() (solved, error) {
+			res, err := solvers.SolveNystrom(w.ctx, w.dev, p, stream)
+			if err != nil {
+				return solved{}, err
+			}
+			f := function{points: res.Centers, coef: res.Beta.Data}
+			return solved{&res.Result, w.predictor(s, f), f}, nil
+		}, err
+	case "fourier":
+		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
+		return plan, func() (solved, error) {
+			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Solver: solvers.Normal, Tol: scaleTol}
+			model, err := l.Fit(w.ctx, w.dev, x, y, options)
+			if err != nil {
+				return solved{}, err
+			}
+			return solved{res: model.Solved(), predict: func(x mat.Matrix) (*mat.Dense, error) { return model.Predict(w.ctx, w.dev, x) }}, nil
+		}, err
+	}
+	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
+	par := solvers.Params{Method: solvers.Method(solver.name), Tol: scaleTol, Memory: w.Memory}
+	plan, err := solvers.MakePlan(w.dev, p, par)
+	return plan, func() (solved, error) {
+		res, err := solvers.Solve(w.ctx, w.dev, p, par)
+		if err != nil {
+			return solved{}, err
+		}
+		f := function{points: s.x, coef: res.Alpha.Data}
+		return solved{res, w.predictor(s, f), f}, nil
+	}, err
+}
+
+// predictor predicts by the judge's product.
+func (w *scaling) predictor(s *synthetic, f function) func(mat.Matrix) (*mat.Dense, error) {
+	return func(mat.Matrix) (*mat.Dense, error) {
+		p, err := w.judge(s).product(s.testX, f.points, f.coef)
+		return mat.NewDense(len(p), 1, p), err
+	}
+}
+
+// residual is the judge's, but for Fourier features, whose solver computes it in a
+// pass over the samples of its own.
+func (w *scaling) residual(s *synthetic, f solved) (float64, error) {
+	switch j := w.judge(s); {
+	case f.f.points.Rows == 0:
+		return f.res.Residual, nil
+	case len(f.res.Alpha.Data) > 0:
+		return j.residual(f.f)
+	default:
+		return j.normalResidual(f.f)
+	}
+}
+
+func rootMeanSquare(p *mat.Dense, y backend.Host[float64]) float64 {
+	var sum float64
+	for i, v := range y.Data {
+		r := p.At(i, 0) - v
+		sum += r * r
+	}
+	return math.Sqrt(sum / float64(len(y.Data)))
+}
+
+// bytesText writes bytes for people.
+func bytesText(n int64) string {
+	v, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for len(units) > 1 && v >= 1024 {
+		v, units = v/1024, units[1:]
+	}
+	return fmt.Sprintf("%.3g %s", v, units[0])
+}

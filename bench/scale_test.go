@@ -1,0 +1,182 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestScale: every solver over three sizes, within its plan and to its residual.
+func TestScale(t *testing.T) {
+	s := Scale{Sizes: []int{60, 120, 240}, Centers: []int{10, 20, 40}, Features: 4, Device: "cpu"}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.ScaleText()
+	t.Log(text)
+	if len(r.Cells) != 6 || len(r.Sweep("n").Cells) != 3 || len(r.Sweep("m").Cells) != 3 {
+		t.Fatalf("%d cells", len(r.Cells))
+	}
+	for _, c := range r.Cells {
+		want := len(ScaleSolvers())
+		if c.Case.Get(sweep) == "m" {
+			want = 3
+		}
+		if len(c.Runs) != want {
+			t.Errorf("%v: %d solvers, want %d", c.Case, len(c.Runs), want)
+		}
+		for _, run := range c.Runs {
+			if !run.Timed() || run.Check != nil {
+				t.Errorf("%v: %+v", c.Case, run)
+				continue
+			}
+			limit := scaleTol + ridgeLimit(240, 4, "float64", fitLambda)
+			used, planned := run.Metrics[Bytes], run.Metrics[Planned]
+			if !(run.Metrics[Residual] <= limit) || !(run.Metrics[RMSE] < 1) || used <= 0 || used > planned || run.Work <= 0 {
+				t.Errorf("%v: %s: %v", c.Case, run.Entrant, run.Metrics)
+			}
+		}
+	}
+	for _, over := range []string{"n", "m"} {
+		rows := r.GrowthRows(over)
+		for _, g := range rows {
+			// What is counted is deterministic: between linear and cubic, but for cg,
+			// whose rank grows with n too.
+			if g.Left != "" || g.Flops < 0.5 || g.Flops > 3 && g.Entrant != "cg" || g.Time == 0 || g.Memory <= 0 || g.Planned <= 0 || !(g.Used > 0 && g.Used <= 1) {
+				t.Errorf("%+v", g)
+			}
+		}
+		if want := map[string]int{"n": 7, "m": 3}[over]; len(rows) != want {
+			t.Errorf("%d rows over %s, want %d", len(rows), over, want)
+		}
+	}
+	// A dual solution keeps half of K: n²/2 elements and a little more than linear.
+	if g := r.Growth("dual", "n", Planned); g == nil || g.Exponents[0] < 1.5 || g.Exponents[0] > 2 {
+		t.Errorf("the memory of dual grows as %v", g)
+	}
+	for _, want := range []string{"how it grows: exponents of n", "bytes that were planned", "sweep = m"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q", want)
+		}
+	}
+}
+
+// TestScaleLeft: what does not fit the memory, and what would take too long, is
+// left out with the reason, and the rest goes on.
+func TestScaleLeft(t *testing.T) {
+	s := Scale{Solvers: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Centers: []int{10}, Features: 2, Device: "ref", Memory: 1 << 20}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := r.Sweep("n").Cells[2]
+	if run := last.Run("dual"); run.Timed() || !strings.Contains(run.Reason, "1 MiB may be used") {
+		t.Errorf("got %+v", run)
+	}
+	if run := last.Run("normal"); !run.Timed() {
+		t.Errorf("got %+v", run)
+	}
+	if rows := r.GrowthRows("n"); rows[0].Entrant != "dual" || rows[0].Largest != 100 || rows[0].Left == "" {
+		t.Errorf("got %+v", rows)
+	}
+
+	s = Scale{Solvers: []string{"dual"}, Sizes: []int{20, 40, 80}, Features: 2, Device: "ref", Limit: time.Nanosecond}
+	if r, err = s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range r.Cells {
+		if run := c.Run("dual"); run.Timed() != (i == 0) || i > 0 && !strings.Contains(run.Reason, "the limit is 0 s") {
+			t.Errorf("%d: %+v", i, run)
+		}
+	}
+}
+
+func TestScaleRefusals(t *testing.T) {
+	for _, test := range []struct {
+		s    Scale
+		want string
+	}{
+		{Scale{Solvers: []string{"gauss"}}, `no solver is called "gauss"; there are: dual, `},
+		{Scale{Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Scale{Centers: []int{-3}}, "must be ≥ 1, got -3"},
+		{Scale{Limit: -1}, "must be ≥ 0"},
+		{Scale{Device: "abacus"}, `no device is called "abacus"`},
+	} {
+		if _, err := test.s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v", test.s, err)
+		}
+	}
+}
+
+// TestScaledSolvers: no method of package solvers that answers for any kernel is
+// forgotten.
+func TestScaledSolvers(t *testing.T) {
+	for _, m := range solvers.Methods() {
+		if m != solvers.Primal && !slices.Contains(ScaleSolvers(), string(m)) {
+			t.Errorf("%s is not measured", m)
+		}
+	}
+}
+
+// TestResident: memory that is taken and written to is seen.
+func TestResident(t *testing.T) {
+	const size = 64 << 20
+	watch := watchResident()
+	block := make([]byte, size)
+	for i := range block {
+		block[i] = 1
+	}
+	grown := watch()
+	if grown == 0 {
+		t.Skip("the system does not tell")
+	}
+	// A page table and what Go does beside it; 3/4, as memory that was free before
+	// may be used again.
+	if grown < 0.75*size || grown > 2*size {
+		t.Errorf("%.0f bytes for %d", grown, len(block))
+	}
+	if math.IsNaN(float64(block[size-1])) {
+		t.Fatal("the block is kept until here")
+	}
+}
+
+// BenchmarkFit is Mercer's side of `mercer bench fit` and `mercer bench scale`.
+func BenchmarkFit(b *testing.B) {
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	w := &scaling{Scale: Scale{Features: 50}, ctx: b.Context(), dev: dev}
+	for _, solver := range scaleds {
+		for _, n := range sizes {
+			m := int(10 * math.Sqrt(float64(n)))
+			c := Case{{"solver", solver.name}, {"n", strconv.Itoa(n)}}
+			if solver.m {
+				c = append(c, Param{"m", strconv.Itoa(m)})
+			}
+			b.Run(c.String(), func(b *testing.B) {
+				_, fit, err := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
+				if err != nil {
+					b.Fatal(err)
+				}
+				var residual float64
+				for b.Loop() {
+					last, err := fit()
+					if err != nil {
+						b.Fatal(err)
+					}
+					residual = last.res.Residual
+				}
+				b.ReportMetric(residual, "residual")
+			})
+		}
+	}
+}
