@@ -76,7 +76,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: !l.NoIntercept,
-	}, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress})
+	}, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress, Costs: o.Costs})
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}

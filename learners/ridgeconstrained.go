@@ -101,7 +101,7 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 		hy := c.y.View(0, j, c.y.Rows, 1)
 		res, err := solvers.Solve(ctx, dev, solvers.Problem{
 			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: o.Weights, Lambda: lambda, Intercept: !l.NoIntercept,
-		}, solvers.Params{Memory: o.Memory})
+		}, solvers.Params{Memory: o.Memory, Costs: o.Costs})
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
 			return nil, errors.New("the bound does not bind and x does not have full rank, so that many w are best: lower theta, or use ridge")
 		}

@@ -193,9 +193,13 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	read := time.Since(start)
 
+	costs, err := a.costs(dev)
+	if err != nil {
+		return err
+	}
 	p := a.newProgress()
 	options := f.options(enc, p)
-	options.Checkpoint = f.checkpoint
+	options.Checkpoint, options.Costs = f.checkpoint, costs
 	m, err := learn(ctx, dev, x, y, options)
 	p.close()
 	if err != nil {

@@ -87,15 +87,16 @@ type resampleFlags struct {
 // resampling fits a learner to some rows of a table and scores it on others, again
 // and again.
 type resampling struct {
-	a    *app
-	f    *resampleFlags
-	dev  backend.Device
-	task learners.Task
-	fit  learners.Fitter
-	all  *dataset.Table
-	full *dataset.Encoder // of all rows: for classes and categories
-	x, y *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
-	p    *progress
+	a     *app
+	f     *resampleFlags
+	dev   backend.Device
+	costs solvers.Costs // measured on this machine
+	task  learners.Task
+	fit   learners.Fitter
+	all   *dataset.Table
+	full  *dataset.Encoder // of all rows: for classes and categories
+	x, y  *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
+	p     *progress
 }
 
 // newResampling reads the table. The caller closes the device.
@@ -134,9 +135,15 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if err != nil {
 		return nil, err
 	}
-	r.dev, err = a.open()
+	if r.dev, err = a.open(); err != nil {
+		return nil, err
+	}
+	if r.costs, err = a.costs(r.dev); err != nil {
+		r.dev.Close()
+		return nil, err
+	}
 	r.p = a.newProgress()
-	return r, err
+	return r, nil
 }
 
 // score fits to the rows train and scores on the rows test.
@@ -146,7 +153,7 @@ func (r *resampling) score(ctx context.Context, train, test []int) (*score, erro
 		return nil, err
 	}
 	names := r.full.Classes()
-	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: names})
+	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: names, Costs: r.costs})
 	if err != nil {
 		return nil, err
 	}
