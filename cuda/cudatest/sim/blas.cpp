@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <cstring>
 
-extern "C" int mercer_sim_has_context();
+extern "C" void *mercer_sim_context();
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
 struct Handle {
-	void *stream;
+	void *context, *stream;
 	int math; // 3: factors of float32 products are rounded to TF32
 };
 const int notInitialised = 1, invalidValue = 7, notSupported = 15;
@@ -34,7 +34,7 @@ template <class T> T at(const T *A, int lda, int op, size_t i, size_t j) { retur
 
 template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
 {
-	if (!h || !mercer_sim_has_context())
+	if (!h || h->context != mercer_sim_context())
 		return notInitialised;
 	if (m < 0 || n < 0 || k < 0 || lda < (tA ? k : m) || ldb < (tB ? n : k) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
 		return invalidValue;
@@ -58,7 +58,7 @@ template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, cons
 
 template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alpha, const T *A, int lda, const T *beta, T *C, int ldc)
 {
-	if (!h || !mercer_sim_has_context())
+	if (!h || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
@@ -79,7 +79,7 @@ template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *a
 
 template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
 {
-	if (!h || !mercer_sim_has_context())
+	if (!h || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
@@ -100,7 +100,7 @@ template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T
 
 template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int m, int n, const T *alpha, const T *A, int lda, T *B, int ldb)
 {
-	if (!h || !mercer_sim_has_context())
+	if (!h || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
@@ -126,9 +126,10 @@ template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int 
 
 EXPORT int cublasCreate_v2(Handle **h)
 {
-	if (!mercer_sim_has_context())
+	if (!mercer_sim_context())
 		return notInitialised;
 	*h = new Handle{};
+	(*h)->context = mercer_sim_context();
 	return 0;
 }
 

@@ -35,18 +35,26 @@ std::map<std::string, sim::Kernel> &registry()
 
 std::mutex mu;
 bool initialised;
-int retained;
-thread_local void *context;
-char contextObject, moduleObject;
 const size_t total = size_t(3) << 30;
-size_t used;
 struct Allocation {
 	void *base;
 	size_t mapped, bytes;
 };
-std::map<uintptr_t, Allocation> device, host;
-std::set<void *> streams, events, modules;
-std::map<void *, const sim::Kernel *> functions;
+
+// Gpu is a device with its primary context, whose address is the handle. What was
+// made in one context is unknown in another.
+struct Gpu {
+	int retained;
+	size_t used;
+	std::map<uintptr_t, Allocation> device;
+	std::set<void *> streams, events, modules;
+	std::map<void *, const sim::Kernel *> functions;
+};
+const int count = 2;
+Gpu gpus[count];
+std::map<uintptr_t, Allocation> host; // page-locked for all
+thread_local Gpu *context;
+std::mutex running; // device functions of all devices share the fibers
 
 size_t limit()
 {
@@ -59,9 +67,7 @@ size_t limit()
 		return NOT_INITIALIZED;
 #define NEED_CONTEXT                         \
 	NEED_INIT                            \
-	if (context != &contextObject)       \
-		return INVALID_CONTEXT;      \
-	if (retained == 0)                   \
+	if (!context || !context->retained)  \
 		return INVALID_CONTEXT;
 
 bool map(size_t bytes, Allocation &a)
@@ -106,7 +112,7 @@ void sim::add(const std::string &name, Kernel kernel) { registry()[name] = std::
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 // For the simulated cuBLAS and cuSOLVER.
-EXPORT int mercer_sim_has_context() { return context == &contextObject && retained > 0; }
+EXPORT void *mercer_sim_context() { return context && context->retained ? context : nullptr; }
 
 EXPORT CUresult cuInit(unsigned flags)
 {
@@ -145,16 +151,16 @@ EXPORT CUresult cuGetErrorString(CUresult e, const char **s)
 EXPORT CUresult cuDeviceGetCount(int *n)
 {
 	NEED_INIT
-	*n = 1;
+	*n = count;
 	return SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGet(int *d, int ordinal)
 {
 	NEED_INIT
-	if (ordinal != 0)
+	if (ordinal < 0 || ordinal >= count)
 		return INVALID_DEVICE;
-	*d = 0;
+	*d = ordinal;
 	return SUCCESS;
 }
 
@@ -194,28 +200,30 @@ EXPORT CUresult cuDeviceGetAttribute(int *v, int attribute, int)
 	return SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(void **c, int)
+EXPORT CUresult cuDevicePrimaryCtxRetain(void **c, int d)
 {
 	NEED_INIT
+	if (d < 0 || d >= count)
+		return INVALID_DEVICE;
 	std::lock_guard<std::mutex> lock(mu);
-	retained++;
-	*c = &contextObject;
+	gpus[d].retained++;
+	*c = &gpus[d];
 	return SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int)
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int d)
 {
 	std::lock_guard<std::mutex> lock(mu);
-	if (retained == 0)
+	if (d < 0 || d >= count || gpus[d].retained == 0)
 		return INVALID_CONTEXT;
-	retained--;
+	gpus[d].retained--;
 	return SUCCESS;
 }
 
 EXPORT CUresult cuCtxSetCurrent(void *c)
 {
 	NEED_INIT
-	context = c;
+	context = static_cast<Gpu *>(c);
 	return SUCCESS;
 }
 
@@ -236,7 +244,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *all)
 	NEED_CONTEXT
 	std::lock_guard<std::mutex> lock(mu);
 	*all = limit();
-	*free = limit() - used;
+	*free = limit() - context->used;
 	return SUCCESS;
 }
 
@@ -247,13 +255,13 @@ EXPORT CUresult cuMemAlloc_v2(uintptr_t *p, size_t bytes)
 		return INVALID_VALUE;
 	std::lock_guard<std::mutex> lock(mu);
 	Allocation a;
-	if (bytes > limit() - used || !map(bytes, a))
+	if (bytes > limit() - context->used || !map(bytes, a))
 		return OUT_OF_MEMORY;
 	// What a kernel has not written must not look like zeros.
 	memset(reinterpret_cast<void *>(start(a)), 0xff, bytes);
-	used += bytes;
+	context->used += bytes;
 	*p = start(a);
-	device[*p] = a;
+	context->device[*p] = a;
 	return SUCCESS;
 }
 
@@ -261,12 +269,12 @@ EXPORT CUresult cuMemFree_v2(uintptr_t p)
 {
 	NEED_CONTEXT
 	std::lock_guard<std::mutex> lock(mu);
-	auto it = device.find(p);
-	if (it == device.end())
+	auto it = context->device.find(p);
+	if (it == context->device.end())
 		return INVALID_VALUE;
-	used -= it->second.bytes;
+	context->used -= it->second.bytes;
 	munmap(it->second.base, it->second.mapped);
-	device.erase(it);
+	context->device.erase(it);
 	return SUCCESS;
 }
 
@@ -313,7 +321,7 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 {
 	NEED_CONTEXT
 	std::lock_guard<std::mutex> lock(mu);
-	if (!streams.count(stream))
+	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
 	if (c->width == 0 || c->height == 0)
 		return SUCCESS;
@@ -322,7 +330,7 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 	uintptr_t from = c->srcType == 1 ? reinterpret_cast<uintptr_t>(c->srcHost) : c->srcDevice;
 	uintptr_t to = c->dstType == 1 ? reinterpret_cast<uintptr_t>(c->dstHost) : c->dstDevice;
 	size_t fromBytes = (c->height - 1) * c->srcPitch + c->width, toBytes = (c->height - 1) * c->dstPitch + c->width;
-	if (!inside(c->srcType == 1 ? host : device, from, fromBytes) || !inside(c->dstType == 1 ? host : device, to, toBytes))
+	if (!inside(c->srcType == 1 ? host : context->device, from, fromBytes) || !inside(c->dstType == 1 ? host : context->device, to, toBytes))
 		return INVALID_VALUE;
 	for (size_t i = 0; i < c->height; i++)
 		memcpy(reinterpret_cast<char *>(to) + i * c->dstPitch, reinterpret_cast<const char *>(from) + i * c->srcPitch, c->width);
@@ -333,9 +341,9 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, voi
 {
 	NEED_CONTEXT
 	std::lock_guard<std::mutex> lock(mu);
-	if (!streams.count(stream))
+	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
-	if (!inside(device, to, n) || !inside(device, from, n))
+	if (!inside(context->device, to, n) || !inside(context->device, from, n))
 		return INVALID_VALUE;
 	memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n);
 	return SUCCESS;
@@ -345,9 +353,9 @@ EXPORT CUresult cuMemsetD8Async(uintptr_t p, unsigned char v, size_t n, void *st
 {
 	NEED_CONTEXT
 	std::lock_guard<std::mutex> lock(mu);
-	if (!streams.count(stream))
+	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
-	if (!inside(device, p, n))
+	if (!inside(context->device, p, n))
 		return INVALID_VALUE;
 	memset(reinterpret_cast<void *>(p), v, n);
 	return SUCCESS;
@@ -382,27 +390,27 @@ EXPORT CUresult cuModuleLoadDataEx(void **m, const void *image, unsigned, int *,
 	NEED_CONTEXT
 	if (!strstr(static_cast<const char *>(image), ".visible .entry gemm_f64"))
 		return INVALID_PTX;
-	*m = handle(modules);
+	*m = handle(context->modules);
 	return SUCCESS;
 }
 
 EXPORT CUresult cuModuleUnload(void *m)
 {
 	NEED_CONTEXT
-	return drop(modules, m);
+	return drop(context->modules, m);
 }
 
 EXPORT CUresult cuModuleGetFunction(void **f, void *m, const char *name)
 {
 	NEED_CONTEXT
-	if (!known(modules, m))
+	if (!known(context->modules, m))
 		return INVALID_HANDLE;
 	const sim::Kernel *k = sim::find(name);
 	if (!k)
 		return NOT_FOUND;
 	*f = const_cast<sim::Kernel *>(k);
 	std::lock_guard<std::mutex> lock(mu);
-	functions[*f] = k;
+	context->functions[*f] = k;
 	return SUCCESS;
 }
 
@@ -417,13 +425,13 @@ EXPORT CUresult cuFuncGetAttribute(int *v, int, void *)
 EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *stream, void **params, void **extra)
 {
 	NEED_CONTEXT
-	if (!known(streams, stream))
+	if (!known(context->streams, stream))
 		return INVALID_HANDLE;
 	const sim::Kernel *k;
 	{
 		std::lock_guard<std::mutex> lock(mu);
-		auto it = functions.find(f);
-		if (it == functions.end())
+		auto it = context->functions.find(f);
+		if (it == context->functions.end())
 			return INVALID_HANDLE;
 		k = it->second;
 	}
@@ -434,6 +442,7 @@ EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, u
 	size_t size = *static_cast<size_t *>(extra[3]);
 	if (size > 4096)
 		return INVALID_VALUE;
+	std::lock_guard<std::mutex> lock(running);
 	(*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
 	return SUCCESS;
 }
@@ -441,63 +450,63 @@ EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, u
 EXPORT CUresult cuStreamCreate(void **s, unsigned)
 {
 	NEED_CONTEXT
-	*s = handle(streams);
+	*s = handle(context->streams);
 	return SUCCESS;
 }
 
 EXPORT CUresult cuStreamDestroy_v2(void *s)
 {
 	NEED_CONTEXT
-	return drop(streams, s);
+	return drop(context->streams, s);
 }
 
 EXPORT CUresult cuStreamSynchronize(void *s)
 {
 	NEED_CONTEXT
-	return known(streams, s) ? SUCCESS : INVALID_HANDLE;
+	return known(context->streams, s) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuStreamWaitEvent(void *s, void *e, unsigned)
 {
 	NEED_CONTEXT
-	return known(streams, s) && known(events, e) ? SUCCESS : INVALID_HANDLE;
+	return known(context->streams, s) && known(context->events, e) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuEventCreate(void **e, unsigned)
 {
 	NEED_CONTEXT
-	*e = handle(events);
+	*e = handle(context->events);
 	return SUCCESS;
 }
 
 EXPORT CUresult cuEventDestroy_v2(void *e)
 {
 	NEED_CONTEXT
-	return drop(events, e);
+	return drop(context->events, e);
 }
 
 EXPORT CUresult cuEventRecord(void *e, void *s)
 {
 	NEED_CONTEXT
-	return known(streams, s) && known(events, e) ? SUCCESS : INVALID_HANDLE;
+	return known(context->streams, s) && known(context->events, e) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuEventQuery(void *e)
 {
 	NEED_CONTEXT
-	return known(events, e) ? SUCCESS : INVALID_HANDLE;
+	return known(context->events, e) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuEventSynchronize(void *e)
 {
 	NEED_CONTEXT
-	return known(events, e) ? SUCCESS : INVALID_HANDLE;
+	return known(context->events, e) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuEventElapsedTime(float *ms, void *a, void *b)
 {
 	NEED_CONTEXT
-	if (!known(events, a) || !known(events, b))
+	if (!known(context->events, a) || !known(context->events, b))
 		return INVALID_HANDLE;
 	*ms = 0;
 	return SUCCESS;

@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
-extern "C" int mercer_sim_has_context();
+extern "C" void *mercer_sim_context();
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
 struct Handle {
-	void *stream;
+	void *context, *stream;
 };
 
 template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
@@ -40,9 +40,10 @@ template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 
 EXPORT int cusolverDnCreate(Handle **h)
 {
-	if (!mercer_sim_has_context())
+	if (!mercer_sim_context())
 		return 1;
 	*h = new Handle{};
+	(*h)->context = mercer_sim_context();
 	return 0;
 }
 
@@ -79,7 +80,7 @@ EXPORT int cusolverDnXpotrf_bufferSize(Handle *, void *, int, int64_t, int, cons
 
 EXPORT int cusolverDnXpotrf(Handle *h, void *, int fill, int64_t n, int tA, void *A, int64_t lda, int tC, void *work, size_t device, void *host, size_t hostBytes, int *info)
 {
-	if (!h || !mercer_sim_has_context())
+	if (!h || h->context != mercer_sim_context())
 		return 1;
 	if (n < 0 || lda < n || tA != tC || device < 1024 || hostBytes < 64 || !work || !host)
 		return 3;

@@ -1,0 +1,63 @@
+package cuda
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// TestSeveralDevices works on two devices at once: each has a memory, a context
+// and a thread of its own.
+func TestSeveralDevices(t *testing.T) {
+	need(t)
+	var devices []backend.Device
+	for _, name := range []string{"cuda/0", "cuda/1"} {
+		dev, err := backend.Open(name, backend.Config{})
+		if errors.Is(err, backend.ErrUnavailable) && name == "cuda/1" && required("cuda") {
+			t.Skip("there is one GPU")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		if dev.Info().Device != name {
+			t.Errorf("%s calls itself %s", name, dev.Info().Device)
+		}
+		devices = append(devices, dev)
+	}
+	want := make([]error, len(devices))
+	var group sync.WaitGroup
+	for i, dev := range devices {
+		group.Go(func() {
+			for range 3 {
+				want[i] = errors.Join(want[i], workload(dev))
+			}
+		})
+	}
+	group.Wait()
+	for i, err := range want {
+		if err != nil {
+			t.Errorf("%s: %v", devices[i].Info().Device, err)
+		}
+	}
+	a, err := devices[0].F64().New(10, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	if now, _ := devices[0].InUse(); now != 800 {
+		t.Errorf("cuda/0 has %d bytes in use, want 800", now)
+	}
+	if now, _ := devices[1].InUse(); now != 0 {
+		t.Errorf("cuda/1 has %d bytes in use, want none", now)
+	}
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, "another device") {
+			t.Errorf("a matrix of cuda/0 on cuda/1: %q", text)
+		}
+	}()
+	devices[1].F64().AddDiag([]float64{1}, a)
+}
