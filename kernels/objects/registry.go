@@ -56,16 +56,23 @@ func Catalogue() []kernels.Description {
 	return slices.Clone(list)
 }
 
-// Knows tells whether text begins with the name of a kernel that Parse knows.
+// Knows tells whether text begins with the name of a kernel that Parse knows, or
+// with a number by which one is multiplied.
 func Knows(text string) bool {
-	name := kernels.LeadingName(text)
+	_, at := weight(text)
+	name := kernels.LeadingName(text[at:])
 	return slices.ContainsFunc(Catalogue(), func(d kernels.Description) bool {
 		return d.Name == name || slices.Contains(d.Aliases, name)
 	})
 }
 
-// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5).
-func Parse(text string) (Kernel, error) {
+// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or
+// a Sum of several, such as spectrum(length=2) + 0.5*spectrum(length=3). What is
+// wrong with a text is a *kernels.ParseError.
+func Parse(text string) (Kernel, error) { return parseSum(text) }
+
+// parseOne reads a kernel that is no sum.
+func parseOne(text string) (Kernel, error) {
 	d, values, err := kernels.ParseNamed(text, Catalogue())
 	if err != nil {
 		return nil, err

@@ -1,0 +1,179 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Term is one kernel of a Sum with its weight.
+type Term struct {
+	Weight float64 // finite, ≥ 0
+	Kernel Kernel
+}
+
+// Sum is Σ weight·k(a, b) over kernels on the same kind of objects. It is a
+// kernel, as they are: its features are theirs side by side, each scaled by the
+// root of its weight. Its text is that of its terms joined by +, with weights
+// before a *, such as spectrum(length=2) + 0.5*spectrum(length=3).
+//
+// The cost is that of its terms, one after the other; the memory that of two
+// matrices.
+type Sum []Term
+
+func (k Sum) String() string {
+	var texts []string
+	for _, t := range k {
+		text := t.Kernel.String()
+		if t.Weight != 1 {
+			text = strconv.FormatFloat(t.Weight, 'g', -1, 64) + "*" + text
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " + ")
+}
+
+// Input is that of the terms.
+func (k Sum) Input() Input {
+	if len(k) == 0 {
+		return Text
+	}
+	return k[0].Kernel.Input()
+}
+
+// Check requires one term at least, weights ≥ 0 and finite, and kernels that are
+// right and over the same objects.
+func (k Sum) Check() error {
+	if len(k) == 0 {
+		return errors.New("objects: sum: has no kernels")
+	}
+	for _, t := range k {
+		if !(t.Weight >= 0) || math.IsInf(t.Weight, 1) {
+			return fmt.Errorf("objects: sum: the weight of %v must be a finite number ≥ 0, got %v", t.Kernel, t.Weight)
+		}
+		if err := t.Kernel.Check(); err != nil {
+			return err
+		}
+		if t.Kernel.Input() != k.Input() {
+			return fmt.Errorf("objects: sum: %v is over %ss, %v over %ss; all must be over the same", k[0].Kernel, k.Input(), t.Kernel, t.Kernel.Input())
+		}
+	}
+	return nil
+}
+
+// Gram implements Kernel.
+func (k Sum) Gram(ctx context.Context, objects []string, o Options) (backend.Host[float64], error) {
+	return k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) { return t.Gram(ctx, objects, o) })
+}
+
+// Cross implements Kernel.
+func (k Sum) Cross(ctx context.Context, a, b []string, o Options) (backend.Host[float64], error) {
+	return k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) { return t.Cross(ctx, a, b, o) })
+}
+
+// Diag implements Kernel.
+func (k Sum) Diag(ctx context.Context, objects []string, o Options) ([]float64, error) {
+	h, err := k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) {
+		d, err := t.Diag(ctx, objects, o)
+		return backend.Host[float64]{Rows: 1, Cols: len(d), Stride: len(d), Data: d}, err
+	})
+	return h.Data, err
+}
+
+// add sums the matrices of the terms.
+func (k Sum) add(o Options, of func(Kernel, Options) (backend.Host[float64], error)) (sum backend.Host[float64], err error) {
+	if err := k.Check(); err != nil {
+		return sum, err
+	}
+	for i, t := range k {
+		part := o
+		if o.Progress != nil {
+			part.Progress = func(f float64) { o.Progress((float64(i) + f) / float64(len(k))) }
+		}
+		h, err := of(t.Kernel, part)
+		if err != nil {
+			return backend.Host[float64]{}, err
+		}
+		if i == 0 {
+			sum = backend.Host[float64]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols, Data: make([]float64, len(h.Data))}
+		}
+		for e, v := range h.Data {
+			sum.Data[e] += t.Weight * v
+		}
+	}
+	return sum, nil
+}
+
+// terms splits a text at each + outside of parentheses, but for those of
+// exponents such as 1e+3.
+func terms(text string) []string {
+	var list []string
+	depth, from := 0, 0
+	for i, r := range text {
+		switch {
+		case r == '(', r == '[':
+			depth++
+		case r == ')', r == ']':
+			depth--
+		case r == '+' && depth == 0 && !exponent(text[:i]):
+			list = append(list, text[from:i])
+			from = i + 1
+		}
+	}
+	return append(list, text[from:])
+}
+
+// exponent tells whether text ends in a number and an e.
+func exponent(text string) bool {
+	n := len(text)
+	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')
+}
+
+// weight takes a number and a * off the beginning of a term, and returns where the
+// kernel's text begins.
+func weight(term string) (w float64, at int) {
+	before, _, ok := strings.Cut(term, "*")
+	if !ok {
+		return 1, 0
+	}
+	w, err := strconv.ParseFloat(strings.TrimSpace(before), 64)
+	if err != nil {
+		return 1, 0
+	}
+	return w, len(before) + 1
+}
+
+// parseSum reads the terms of a text; one of weight 1 alone is no Sum.
+func parseSum(text string) (Kernel, error) {
+	var sum Sum
+	at := 0 // of the term, in bytes
+	for _, term := range terms(text) {
+		w, from := weight(term)
+		k, err := parseOne(term[from:])
+		if err != nil {
+			var place *kernels.ParseError
+			if errors.As(err, &place) {
+				moved := *place
+				moved.Text, moved.Column = text, place.Column+utf8.RuneCountInString(text[:at+from])
+				return nil, &moved
+			}
+			return nil, err
+		}
+		sum = append(sum, Term{w, k})
+		at += len(term) + 1
+	}
+	if len(sum) == 1 && sum[0].Weight == 1 {
+		return sum[0].Kernel, nil
+	}
+	if err := sum.Check(); err != nil {
+		return nil, err
+	}
+	return sum, nil
+}
