@@ -223,7 +223,7 @@ func (j Judgement) String() string {
 
 // fitCosts fits the constants of the cost model to the medians of the stages, by
 // least squares of the relative differences, none below 0. Stages that are
-// shorter than lawful are left out. It returns false when too few are left.
+// shorter than lawful, a solve than a fifth of it, are left out. It returns false when too few are left.
 func (p *Plane) fitCosts() (solvers.Costs, bool) {
 	var gram, factor, solve system
 	for i := range p.Points {
@@ -232,21 +232,21 @@ func (p *Plane) fitCosts() (solvers.Costs, bool) {
 		for _, s := range q.Primal.Stages {
 			switch s.Name {
 			case GramStage:
-				gram.add(s.Time.Median, s.Work, n*m, m*m, 0)
+				gram.add(lawful, s.Time.Median, s.Work, n*m, m*m, 0)
 			case FactorStage:
-				factor.add(s.Time.Median, s.Work, m*m)
+				factor.add(lawful, s.Time.Median, s.Work, m*m)
 			case SolveStage:
-				solve.add(s.Time.Median, s.Work)
+				solve.add(lawful/5, s.Time.Median, s.Work)
 			}
 		}
 		for _, s := range q.Dual.Stages {
 			switch s.Name {
 			case GramStage:
-				gram.add(s.Time.Median, s.Work, n*m, 0, n*n)
+				gram.add(lawful, s.Time.Median, s.Work, n*m, 0, n*n)
 			case FactorStage:
-				factor.add(s.Time.Median, s.Work, n*n)
+				factor.add(lawful, s.Time.Median, s.Work, n*n)
 			case SolveStage:
-				solve.add(s.Time.Median, s.Work)
+				solve.add(lawful/5, s.Time.Median, s.Work)
 			}
 		}
 	}
@@ -283,9 +283,10 @@ type system struct {
 	rows [][]float64
 }
 
-// add adds what took so many seconds, which the terms explain.
-func (s *system) add(seconds float64, terms ...float64) {
-	if !(seconds > lawful) {
+// add adds what took so many seconds, which the terms explain, if that is more
+// than least.
+func (s *system) add(least, seconds float64, terms ...float64) {
+	if !(seconds > least) {
 		return
 	}
 	row := make([]float64, len(terms))

@@ -232,7 +232,7 @@ func (r *Result) fitRidge() {
 }
 
 // lawful is the least length of a stage, in seconds, to take part in a fit.
-const lawful = 2e-4
+const lawful = 1e-4
 
 // values lists a parameter's values over the cells, in their order.
 func (r *Result) values(name string) []string {

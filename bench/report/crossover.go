@@ -361,7 +361,7 @@ func devicesSection(r *bench.Result, planes []*bench.Plane) (*section, error) {
 func lawsSection(r *bench.Result, planes []*bench.Plane) *section {
 	s := &section{
 		Title: "What was fitted",
-		Text:  "The growth of the stages that take 0.2 ms and more, beside that of the count of operations; the deviation is the root mean square of the logarithm.",
+		Text:  "The growth of the stages that take 0.1 ms and more, beside that of the count of operations; the deviation is the root mean square of the logarithm.",
 	}
 	for _, p := range planes {
 		c := card{Title: planeTitle(p), Stamp: stamp(r), Head: []string{"", "stage", "seconds", "operations", "deviation", "points"}}
