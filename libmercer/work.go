@@ -143,7 +143,7 @@ func mercer_factor(dev C.mercer_handle, kernel *C.text, lambda C.double, x *C.ma
 		}
 		eye := watch(w)
 		defer eye.close()
-		f, err := held.NewFactor(eye.ctx, d, textOf(kernel), float64(lambda), mx, eye.report)
+		f, err := held.NewFactor(eye.ctx, d, textOf(kernel), float64(lambda), mx)
 		if err == nil {
 			give(to, f)
 		}

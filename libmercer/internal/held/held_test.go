@@ -93,13 +93,9 @@ func TestFactor(t *testing.T) {
 			if given {
 				text, points = "", wide(g)
 			}
-			var told solvers.Progress
-			f, err := NewFactor(ctx, d, text, lambda, points, func(p solvers.Progress) { told = p })
+			f, err := NewFactor(ctx, d, text, lambda, points)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if told.Fraction < 0.99 || told.Stage != "factor" {
-				t.Errorf("%s: progress ends with %+v", device, told)
 			}
 			alpha := make([]float64, n*outputs)
 			said, err := f.Solve(ctx, wide(y), alpha, true)
@@ -140,7 +136,7 @@ func TestDeviceStaysOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := samples(t, 5, 2)
-	f, err := NewFactor(context.Background(), d, "linear()", 1, wide(x), nil)
+	f, err := NewFactor(context.Background(), d, "linear()", 1, wide(x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +149,7 @@ func TestDeviceStaysOpen(t *testing.T) {
 	if _, err := f.Solve(context.Background(), wide(y), make([]float64, 5), false); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewFactor(context.Background(), d, "linear()", 1, wide(x), nil); !errors.Is(err, ErrFreed) {
+	if _, err := NewFactor(context.Background(), d, "linear()", 1, wide(x)); !errors.Is(err, ErrFreed) {
 		t.Errorf("new factor: %v", err)
 	}
 	if err := f.Free(); err != nil {

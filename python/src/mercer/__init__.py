@@ -1,0 +1,46 @@
+"""Fast kernel machines with scikit-learn's interface.
+
+Estimators over Mercer's shared library, which `make libmercer` builds. The library
+is loaded when it is first needed: from the file that the environment variable
+MERCER_LIBRARY names, from this package, or from bin/ of a checkout.
+"""
+
+from ._classification import MercerClassifier
+from ._errors import DeviceUnavailable, MercerError, NotConverged, NotPositiveDefinite, OutOfMemory
+from ._files import load
+from ._model import Model, about
+from ._novelty import MercerOneClassSVM
+from ._process import MercerGaussianProcess
+from ._regression import (
+    MercerFourierRidge,
+    MercerKernelRidge,
+    MercerNystroemRidge,
+    MercerRegressor,
+    MercerRidge,
+    MercerSVR,
+)
+from ._systems import Factor, solve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DeviceUnavailable",
+    "Factor",
+    "MercerClassifier",
+    "MercerError",
+    "MercerFourierRidge",
+    "MercerGaussianProcess",
+    "MercerKernelRidge",
+    "MercerNystroemRidge",
+    "MercerOneClassSVM",
+    "MercerRegressor",
+    "MercerRidge",
+    "MercerSVR",
+    "Model",
+    "NotConverged",
+    "NotPositiveDefinite",
+    "OutOfMemory",
+    "about",
+    "load",
+    "solve",
+]

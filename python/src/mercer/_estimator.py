@@ -1,0 +1,156 @@
+"""What all estimators share."""
+
+import sys
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from ._kernels import kernel_text
+from ._model import Model
+
+try:  # scikit-learn 1.6
+    from sklearn.utils.validation import validate_data
+
+    _FINITE = "ensure_all_finite"
+except ImportError:
+    _FINITE = "force_all_finite"
+
+    def validate_data(estimator, *args, **kwargs):
+        return estimator._validate_data(*args, **kwargs)
+
+
+# What a fit tells of its number of steps, by the learner.
+_STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
+
+
+# What does not hold of support vector machines, as of scikit-learn's.
+ORDER = {"check_sample_weights_invariance": "the steps, and so the last digits within tol, depend on the order of the rows"}
+
+
+class Estimator(BaseEstimator):
+    """The base of the estimators. A subclass has the parameters device, threads
+    and verbose, `_learner` and `_parameters`."""
+
+    # Tags of scikit-learn, both before and since 1.6.
+    _multioutput = False
+    _unsupported = {}  # checks that do not hold, with the reason
+
+    def _pairwise(self):
+        return getattr(self, "kernel", None) in ("precomputed", "precomputed()")
+
+    def _allows_missing(self):
+        model = getattr(self, "model_", None)
+        return model is not None and model.info["missing"]
+
+    if hasattr(BaseEstimator, "__sklearn_tags__"):
+
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.pairwise = self._pairwise()
+            tags.input_tags.allow_nan = self._allows_missing()
+            tags.target_tags.multi_output = self._multioutput
+            return tags
+
+    else:
+
+        def _more_tags(self):
+            return {
+                "pairwise": self._pairwise(),
+                "allow_nan": self._allows_missing(),
+                "multioutput": self._multioutput,
+                "_xfail_checks": self._unsupported,
+            }
+
+    def _learner(self):
+        """The learner's name and its task, None for the learner's own."""
+        raise NotImplementedError
+
+    def _parameters(self, X, sample_weight):
+        """The learner's parameters; None for the library's defaults."""
+        raise NotImplementedError
+
+    def _seed(self):
+        """The seed by random_state; None is always the same one."""
+        state = self.random_state
+        if state is None:
+            return 1
+        if isinstance(state, (int, np.integer)) and state >= 0:
+            return int(state)
+        return int(check_random_state(state).randint(1 << 31))
+
+    def _say(self, what):
+        """The printer of progress; None without verbose."""
+        if not self.verbose:
+            return None
+        name = type(self).__name__
+
+        def say(stage, fraction):
+            print(f"[{name}] {what}: {stage}, {100 * fraction:.0f} %", file=sys.stderr, flush=True)
+
+        return say
+
+    def _weights(self, sample_weight, X):
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, X, dtype=np.float64)
+
+    def _fit_model(self, X, y, sample_weight, classes=None, targets=None):
+        """Fits to validated arrays, y a matrix or None, and sets model_."""
+        if self._pairwise() and X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
+        learner, task = self._learner()
+        given = {name: value for name, value in self._parameters(X, sample_weight).items() if value is not None}
+        names = getattr(self, "feature_names_in_", None)
+        try:
+            self.model_ = Model.fit(
+                learner, X, y, task=task, parameters=given, sample_weight=sample_weight, classes=classes,
+                features=None if names is None else list(names), targets=targets,
+                device=self.device, threads=self.threads, say=self._say("fit"))
+        except ValueError as err:
+            if len(X) == 1:  # which is why, whatever the library says
+                raise ValueError(f"{err} (there is 1 sample only)") from err
+            raise
+        info = self.model_.info
+        facts = {**info.get("facts", {}), **info}
+        self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
+        if self.verbose:
+            told = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
+            print(f"[{type(self).__name__}] fit: " + ", ".join(told + info.get("notes", [])), file=sys.stderr, flush=True)
+        return self
+
+    def _predict_model(self, X, wanted="values"):
+        """Validates X, and returns the n×k array of the model."""
+        check_is_fitted(self, "model_")
+        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32),
+                          **{_FINITE: "allow-nan" if self._allows_missing() else True})
+        return self.model_.predict(X, wanted, device=self.device, threads=self.threads, say=self._say("predict"))
+
+    def save(self, path):
+        """Writes the model to a file that the command `mercer` and `mercer.load`
+        read."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+    def _restore(self, model):
+        """Becomes fitted by a model from a file."""
+        info = model.info
+        self.model_, self.n_features_in_, self.n_iter_ = model, info["features"], 1
+        names = info.get("names", [])
+        if names and names != [f"x{j + 1}" for j in range(len(names))]:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        return self
+
+
+class KernelParameters:
+    """The kernel of estimators that have kernel, gamma, degree and coef0."""
+
+    def _kernel(self, X, sample_weight):
+        return kernel_text(self.kernel, self.gamma, self.degree, self.coef0, X, sample_weight)
+
+    @property
+    def kernel_(self):
+        """The text of the kernel that the model was fitted with."""
+        check_is_fitted(self, "model_")
+        return self.model_.info["parameters"].get("kernel")

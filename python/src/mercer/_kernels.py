@@ -1,0 +1,54 @@
+"""Kernels by scikit-learn's names and parameters, as texts of Mercer."""
+
+import numpy as np
+
+
+def resolved_gamma(gamma, X, sample_weight, default):
+    """gamma as a number: None is the default, "auto" 1/n_features, "scale"
+    1/(n_features·var) with the variance of the entries of rows that take part."""
+    if gamma is None:
+        gamma = default
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if gamma != "scale":
+            raise ValueError(f"gamma must be a number, 'scale', 'auto' or None, got {gamma!r}")
+        rows = X if sample_weight is None else X[sample_weight > 0]
+        variance = float(np.var(rows, dtype=np.float64)) if len(rows) else 0.0
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return float(gamma)
+
+
+def kernel_text(kernel, gamma, degree, coef0, X, sample_weight=None):
+    """The text of a kernel; None where the library is to choose it.
+
+    polynomial is (gamma xᵀz + coef0)^degree = gamma^degree (xᵀz + coef0/gamma)^degree
+    """
+    if kernel is None:
+        return None
+    if not isinstance(kernel, str):
+        raise ValueError(f"kernel must be a name, the text of a kernel or None, got {kernel!r}")
+    if "(" in kernel:
+        return kernel
+
+    def value(default="auto"):
+        return resolved_gamma(gamma, X, sample_weight, default)
+
+    if kernel == "linear":
+        return "linear()"
+    if kernel in ("rbf", "gaussian"):
+        return f"gaussian(gamma={value()!r})"
+    if kernel == "laplacian":
+        return f"laplacian(gamma={value()!r})"
+    if kernel in ("poly", "polynomial"):
+        g = value()
+        return f"{g ** degree!r}*polynomial(degree={degree},c={float(coef0) / g!r})"
+    if kernel == "sigmoid":
+        return f"sigmoid(a={value()!r},c={float(coef0)!r})"
+    if kernel == "cosine":
+        return "cosinesimilarity()"
+    if kernel == "chi2":
+        return f"chi2(gamma={value(1.0)!r})"
+    if kernel == "precomputed":
+        return "precomputed()"
+    raise ValueError(f"there is no kernel {kernel!r}: want linear, rbf, laplacian, poly, sigmoid, cosine, chi2, precomputed, the text of a kernel such as 'matern52(sigma=2)', or None")

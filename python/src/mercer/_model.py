@@ -1,0 +1,142 @@
+"""A fitted model of the library."""
+
+import json
+import os
+import weakref
+from ctypes import POINTER, byref, c_double, c_size_t, c_void_p, cast
+
+import numpy as np
+
+from . import _library
+from ._watched import watched
+
+_WANTED = {"values": 0, "decision": 1, "probabilities": 2, "deviations": 3}
+
+# Predictions for fewer rows are made on the calling thread, without an eye on
+# Ctrl-C.
+_SHORT = 1024
+
+
+def about():
+    """What the library is: a dict of its version, devices, learners and kernels."""
+    return json.loads(_library.tell(0))
+
+
+class Model:
+    """A fitted model: what an estimator keeps as ``model_``.
+
+    It can be pickled; its bytes are those of the file that ``save`` writes.
+
+    Attributes
+    ----------
+    info : dict
+        Learner, shapes, parameters and classes; of a model that was fitted in this
+        process also solver, residual, memory and seconds.
+    """
+
+    def __init__(self, handle):
+        self._handle = handle
+        weakref.finalize(self, _library.free, handle)
+        self.info = json.loads(_library.tell(handle))
+
+    @classmethod
+    def fit(cls, learner, X, y=None, *, task=None, parameters=None, sample_weight=None, classes=None, features=None, targets=None,
+            device=None, threads=None, say=None):
+        """Fits a learner of Mercer, with its own names of parameters.
+
+        Parameters
+        ----------
+        learner : str
+            Such as "kernel-ridge"; ``about()["learners"]`` has them all.
+        X, y : matrices
+            n×d samples and n×t targets; y is None for novelty.
+        parameters : dict of str to values
+        classes : list of str
+            Names of the classes; y then holds places in this list.
+        say : callable(stage, fraction)
+            Told about once a second how far the work has come.
+        """
+        what = _library.Learner()
+        what.name, what.task = learner.encode("utf-8"), task.encode("utf-8") if task else None
+        given = [f"{name}={_text(value)}" for name, value in (parameters or {}).items()]
+        lists = {"parameters": given, "classes": classes, "features": features, "targets": targets}
+        for name, values in lists.items():
+            lists[name] = _library.texts(values)
+            setattr(what, name, lists[name])
+        mx = _library.matrix(X)
+        my = None if y is None else _library.matrix(y)
+        if sample_weight is not None:
+            weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            if weights.shape != (mx.rows,):
+                raise ValueError(f"mercer: {weights.size} weights for {mx.rows} rows")
+            what.weights = cast(weights.ctypes.data, POINTER(c_double))
+        dev = _library.device(device, threads)
+        handle = _library.Handle()
+        watched("mercer_fit", lambda w: (dev, byref(what), byref(mx), None if my is None else byref(my), w, byref(handle)), say)
+        return cls(handle.value)
+
+    def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
+        """The n×k array of "values", "decision", "probabilities" or "deviations"."""
+        mx = _library.matrix(X)
+        classes = len(self.info.get("classes", ()))
+        columns = self.info["outputs"]
+        if wanted == "decision":
+            columns = 1 if classes == 2 else classes
+        elif wanted == "probabilities":
+            columns = classes
+        out = np.empty((mx.rows, columns))
+        dev = _library.device(device, threads)
+
+        def arguments(w):
+            return dev, self._handle, _WANTED[wanted], byref(mx), out.ctypes.data, out.size, w
+
+        if mx.rows < _SHORT and say is None:
+            _library.call("mercer_predict", *arguments(None))
+        else:
+            watched("mercer_predict", arguments, say)
+        return out
+
+    def array(self, name):
+        """A copy of an array of the model; ``info["arrays"]`` has the shapes."""
+        out = np.empty(self.info["arrays"].get(name, (0, 0)))
+        _library.call("mercer_array", self._handle, name.encode("utf-8"), out.ctypes.data, out.size)
+        return out
+
+    def save(self, path):
+        """Writes the file that `mercer predict --model` and `load` read."""
+        _library.call("mercer_save", self._handle, os.fsencode(path))
+
+    @classmethod
+    def load(cls, path):
+        """Reads a file that `save` or `mercer fit` wrote."""
+        handle = _library.Handle()
+        _library.call("mercer_load", os.fsencode(path), byref(handle))
+        return cls(handle.value)
+
+    def to_bytes(self):
+        """The bytes of the file that `save` writes."""
+        data, size = c_void_p(), c_size_t()
+        _library.call("mercer_dump", self._handle, byref(data), byref(size))
+        return _library.taken(data, size.value)
+
+    @classmethod
+    def from_bytes(cls, data):
+        """A model of what `to_bytes` returned."""
+        handle = _library.Handle()
+        _library.call("mercer_parse", data, len(data), byref(handle))
+        return cls(handle.value)
+
+    def __reduce__(self):
+        return Model.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self):
+        return f"<mercer.Model {self.info['learner']}, {self.info['features']} features>"
+
+
+def _text(value):
+    """A parameter's value as the library reads it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    return str(value)

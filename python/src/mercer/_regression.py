@@ -1,0 +1,344 @@
+"""Regression."""
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._estimator import ORDER, Estimator, KernelParameters, validate_data
+
+
+def target_names(y):
+    """The names that a Series or DataFrame of targets has, where they are texts."""
+    columns = getattr(y, "columns", None)
+    names = [getattr(y, "name", None)] if columns is None else list(columns)
+    return names if all(isinstance(n, str) and n for n in names) else None
+
+
+class Regressor(RegressorMixin, Estimator):
+    """The base of the estimators of regression with one target."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Fits to the n×d array X and the targets y, n or n×t.
+
+        Parameters
+        ----------
+        X : array, whose rows need only be contiguous not to be copied
+        y : array
+        sample_weight : array of n numbers ≥ 0; a row of weight 0 is left out
+        """
+        names = target_names(y)
+        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), multi_output=self._multioutput, y_numeric=True)
+        self._flat = y.ndim == 1
+        y = np.asarray(y, dtype=np.float64)
+        return self._fit_model(X, y.reshape(len(y), -1), self._weights(sample_weight, X), targets=names)
+
+    def predict(self, X):
+        """The predictions, of the shape that y had in fit."""
+        return self._shaped(self._predict_model(X))
+
+    def _shaped(self, f):
+        return f[:, 0] if self._flat else f
+
+    def _restore(self, model):
+        self._flat = model.info["outputs"] == 1
+        return super()._restore(model)
+
+
+class MultiRegressor(MultiOutputMixin, Regressor):
+    """The base of those with several targets."""
+
+    _multioutput = True
+
+
+class MercerRidge(MultiRegressor):
+    """Ridge regression: the minimum of ‖y − Xw − b‖² + alpha ‖w‖².
+
+    Parameters
+    ----------
+    alpha : float ≥ 0, default 1
+    fit_intercept : bool, default True
+        Fit an unpenalised b.
+    solver : "auto", "primal" or "dual"
+    device : str, default None
+        Such as "cpu/avx2"; None is the best there is.
+    threads : int, default None
+        None is all.
+    verbose : int, default 0
+        1 prints progress to stderr.
+
+    Attributes
+    ----------
+    coef_ : array (d,) or (t, d)
+    intercept_ : float or array (t,)
+    model_ : mercer.Model
+    """
+
+    def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto", device=None, threads=None, verbose=0):
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    def _learner(self):
+        return "ridge", "regression"
+
+    def _parameters(self, X, sample_weight):
+        return {"lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver}
+
+    @property
+    def coef_(self):
+        check_is_fitted(self, "model_")
+        return self._shaped(self.model_.array("coef")).T
+
+    @property
+    def intercept_(self):
+        check_is_fitted(self, "model_")
+        b = self.model_.array("intercept")[0]
+        return float(b[0]) if self._flat else b
+
+
+class MercerKernelRidge(KernelParameters, MultiRegressor):
+    """Kernel ridge regression: f(x) = Σ a_i k(x_i, x) + b with
+    (K + alpha W⁻¹)a + b = y, W being the sample weights.
+
+    With the same parameters it predicts what scikit-learn's KernelRidge does.
+
+    Parameters
+    ----------
+    alpha : float ≥ 0, default 1
+    kernel : str, default "linear"
+        linear, rbf, laplacian, poly, sigmoid, cosine, chi2 or precomputed, as in
+        scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; or None for a Gaussian whose sigma is
+        the median distance between the rows.
+    gamma : float, "scale" or "auto", default None
+        None and "auto" are 1/n_features (of chi2: 1); "scale" is
+        1/(n_features·X.var()).
+    degree, coef0 : of poly and sigmoid
+    fit_intercept : bool, default False
+        Fit an unpenalised b.
+    solver : "auto", "dual", "mixed", "cg" or "askotch"
+        auto takes the one with the least modelled time that fits the memory.
+    tol : float
+        The relative residual that is reached, or the fit fails.
+    max_iter : int
+        Most products with K of an iterative solver.
+    random_state : int, RandomState or None
+        None is the same every time.
+    device, threads, verbose : see MercerRidge
+
+    Attributes
+    ----------
+    dual_coef_ : array (n,) or (n, t), of the rows of weight > 0
+    X_fit_ : array (n, d), those rows
+    n_iter_ : int, 1 of a direct solver
+    model_ : mercer.Model
+    """
+
+    def __init__(self, alpha=1.0, *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, solver="auto", tol=1e-8,
+                 max_iter=10000, random_state=None, device=None, threads=None, verbose=0):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    def _learner(self):
+        return "kernel-ridge", "regression"
+
+    def _parameters(self, X, sample_weight):
+        return {
+            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver,
+            "tol": self.tol, "iterations": self.max_iter, "seed": self._seed(),
+        }
+
+    @property
+    def dual_coef_(self):
+        check_is_fitted(self, "model_")
+        return self._shaped(self.model_.array("alpha"))
+
+    @property
+    def X_fit_(self):
+        check_is_fitted(self, "model_")
+        centers = self.model_.array("centers")
+        return centers[:, 2:] if self._pairwise() else centers
+
+
+class MercerNystroemRidge(KernelParameters, MultiRegressor):
+    """Kernel ridge regression with kernel functions at some of the rows only, for
+    many rows: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
+
+    The memory grows with n_components², not with the rows.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        The number of kernel functions; None is about 10√n.
+    choice : str
+        How their centers are chosen; see `mercer fit --learner nystrom-ridge --help`.
+    tol : float
+        The relative residual of the normal equations.
+    alpha, kernel, gamma, degree, coef0, fit_intercept, random_state, device,
+    threads, verbose : see MercerKernelRidge
+
+    Attributes
+    ----------
+    components_ : array (n_components, d), the centers
+    coef_ : array (n_components,) or (n_components, t)
+    model_ : mercer.Model
+    """
+
+    _unsupported = {"check_sample_weights_invariance": "which rows become centers depends on how many rows there are, those of weight 0 among them"}
+
+    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None, choice="uniform", fit_intercept=False,
+                 solver="auto", tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.choice = choice
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    def _learner(self):
+        return "nystrom-ridge", "regression"
+
+    def _parameters(self, X, sample_weight):
+        count = self.n_components
+        return {
+            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept,
+            "centers": None if count is None else min(count, X.shape[0]), "choice": self.choice, "solver": self.solver, "tol": self.tol,
+            "seed": self._seed(),
+        }
+
+    @property
+    def components_(self):
+        check_is_fitted(self, "model_")
+        return self.model_.array("centers")
+
+    @property
+    def coef_(self):
+        check_is_fitted(self, "model_")
+        return self._shaped(self.model_.array("beta"))
+
+
+class MercerFourierRidge(KernelParameters, MultiRegressor):
+    """Ridge regression on random Fourier features of a translation invariant
+    kernel, for many rows: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        The number of features, two for each frequency; None is about 10√n.
+    orthogonal : bool
+        Frequencies in orthogonal directions, which approach the kernel sooner.
+    alpha, kernel, gamma, fit_intercept, tol, random_state, device, threads,
+    verbose : see MercerNystroemRidge
+    """
+
+    def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False, fit_intercept=False, solver="auto",
+                 tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+        self.orthogonal = orthogonal
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    degree, coef0 = 3, 1  # of kernels that have no random features
+    _unsupported = {"check_sample_weights_invariance": "the number of features depends on how many rows there are, those of weight 0 among them"}
+
+    def _learner(self):
+        return "fourier-ridge", "regression"
+
+    def _parameters(self, X, sample_weight):
+        return {
+            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept, "features": self.n_components,
+            "orthogonal": self.orthogonal, "solver": self.solver, "tol": self.tol, "seed": self._seed(),
+        }
+
+
+class MercerSVR(KernelParameters, Regressor):
+    """ε-support vector regression, as scikit-learn's SVR.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol, C, epsilon, cache_size, max_iter : as in SVR
+    random_state, device, threads, verbose : see MercerKernelRidge
+    """
+
+    def __init__(self, *, kernel="rbf", degree=3, gamma="scale", coef0=0.0, tol=1e-3, C=1.0, epsilon=0.1, cache_size=200, max_iter=-1,
+                 random_state=None, device=None, threads=None, verbose=0):
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    _unsupported = ORDER
+
+    def _learner(self):
+        return "svr", "regression"
+
+    def _parameters(self, X, sample_weight):
+        return {
+            "kernel": self._kernel(X, sample_weight), "C": self.C, "epsilon": self.epsilon, "tol": self.tol,
+            "iterations": max(self.max_iter, 0), "cache": self.cache_size, "seed": self._seed(),
+        }
+
+
+class MercerRegressor(Regressor):
+    """Any learner of regression, by its name and with its own parameters.
+
+    Parameters
+    ----------
+    method : str, default "bayes-ridge"
+        ``mercer.about()["learners"]`` and `mercer learners` list them.
+    params : dict, default None
+        The learner's parameters by Mercer's names, such as {"lambda": 0.1}.
+    device, threads, verbose : see MercerRidge
+    """
+
+    def __init__(self, method="bayes-ridge", *, params=None, device=None, threads=None, verbose=0):
+        self.method = method
+        self.params = params
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    def _learner(self):
+        return self.method, "regression"
+
+    def _parameters(self, X, sample_weight):
+        return dict(self.params or {})

@@ -1,0 +1,46 @@
+"""Calls that take long: Ctrl-C and progress."""
+
+import threading
+import time
+from ctypes import byref
+
+from . import _library
+from ._errors import exception
+
+
+def watched(name, arguments, say=None):
+    """Calls a function of the library whose arguments are those before its Watch,
+    the Watch, and those after it: arguments(watch) returns them.
+
+    A signal's handler runs only when Python code does, so on the main thread the
+    call is made by another one, and cancelled when the handler raises. say, where
+    it is given, is told of the stage and the part that is done about once a second.
+    """
+    if say is None and threading.current_thread() is not threading.main_thread():
+        _library.call(name, *arguments(None))
+        return
+    function = getattr(_library.library(), name)
+    watch = _library.Watch()
+    passed = arguments(byref(watch))
+    outcome = []
+
+    def work():
+        status = function(*passed)
+        outcome.append((status, _library.library().mercer_last_error() if status else b""))
+
+    worker = threading.Thread(target=work, name="mercer", daemon=True)
+    worker.start()
+    try:
+        told = time.monotonic()
+        while worker.is_alive():
+            worker.join(0.05)
+            if say is not None and time.monotonic() - told >= 1 and watch.stage is not None:
+                told = time.monotonic()
+                say(watch.stage.decode("utf-8"), watch.permille / 1000)
+    except BaseException:
+        watch.cancel = 1
+        worker.join()  # it works with the caller's memory
+        raise
+    status, text = outcome[0]
+    if status:
+        raise exception(status, text.decode("utf-8", "replace"))
