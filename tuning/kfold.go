@@ -12,7 +12,7 @@ import (
 
 // folds is the score by k folds: each is held out once from a path through the
 // others. A λ counts only when it has a solution without every fold.
-func (s *search) folds(p solvers.Problem) ([]Point, error) {
+func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	var live []int
 	for i := range p.X.Rows {
 		if p.Weights == nil || p.Weights[i] > 0 {
@@ -29,16 +29,28 @@ func (s *search) folds(p solvers.Problem) ([]Point, error) {
 	for i, l := range s.par.Lambdas {
 		points[i].Lambda = l
 	}
-	total := 0.0
-	for k := range count {
+	weights, errors := make([]float64, count), make([][]Point, count)
+	tell := parts(count, j.inside)
+	err := spread(j.devices, count, func(dev backend.Device, k int) (err error) {
 		first, end := k*len(live)/count, (k+1)*len(live)/count
 		held := live[first:end]
 		rest := append(append([]int(nil), live[:first]...), live[end:]...)
-		weight, err := s.fold(p, k, rest, held, points)
-		if err != nil {
-			return nil, err
+		errors[k] = make([]Point, len(points))
+		weights[k], err = s.fold(dev, p, rest, held, errors[k], tell(k))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := 0.0
+	for k, of := range errors {
+		total += weights[k]
+		for i, at := range of {
+			points[i].Score += at.Score
+			if at.Err != nil {
+				points[i].Err = at.Err
+			}
 		}
-		total += weight
 	}
 	for i := range points {
 		points[i].Score /= total * float64(p.Y.Cols)
@@ -49,9 +61,9 @@ func (s *search) folds(p solvers.Problem) ([]Point, error) {
 	return points, nil
 }
 
-// fold adds the squared errors on the rows held out, times their weights, and
-// returns the sum of those.
-func (s *search) fold(p solvers.Problem, k int, rest, held []int, points []Point) (float64, error) {
+// fold sets the scores to the squared errors on the rows held out, times their
+// weights, and returns the sum of those.
+func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, tell func(solvers.Progress)) (float64, error) {
 	q := p
 	q.X, q.Y = rowsOf(p.X, rest), rowsOf(p.Y, rest)
 	weight := func(int) float64 { return 1 }
@@ -62,16 +74,11 @@ func (s *search) fold(p solvers.Problem, k int, rest, held []int, points []Point
 			q.Weights[i] = p.Weights[r]
 		}
 	}
-	solved, err := solvers.SolvePath(s.ctx, s.dev, q, s.par.Lambdas, solvers.PathParams{
-		Memory: s.par.Memory,
-		Progress: func(at solvers.Progress) {
-			s.inside(solvers.Progress{Fraction: (float64(k) + at.Fraction) / float64(s.par.Folds)})
-		},
-	})
+	solved, err := solvers.SolvePath(s.ctx, dev, q, s.par.Lambdas, solvers.PathParams{Memory: s.par.Memory, Progress: tell})
 	if err != nil {
 		return 0, err
 	}
-	values, err := s.values(q, solved, rowsOf(p.X, held))
+	values, err := s.values(dev, q, solved, rowsOf(p.X, held))
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +102,7 @@ func (s *search) fold(p solvers.Problem, k int, rest, held []int, points []Point
 }
 
 // values are the predictions of all solutions at the rows of x, side by side.
-func (s *search) values(p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
+func (s *search) values(dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x backend.Host[float64]) (backend.Host[float64], error) {
 	t := p.Y.Cols
 	out := backend.NewHost[float64](x.Rows, len(solved)*t)
 	centers, coefs := p.X, backend.NewHost[float64](p.X.Rows, len(solved)*t)
@@ -112,7 +119,7 @@ func (s *search) values(p solvers.Problem, solved []solvers.PathPoint, x backend
 			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
 		}
 	}
-	b := s.dev.F64().With(s.ctx, nil)
+	b := dev.F64().With(s.ctx, nil)
 	var held []backend.Matrix[float64]
 	defer func() {
 		for _, m := range held {

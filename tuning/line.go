@@ -5,16 +5,16 @@ import "math"
 // grid tries factors that are equally far apart on a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
-	for i := range s.planned {
+	list := make([][]float64, s.planned)
+	for i := range list {
 		f := 0.0 // one step is the start itself
 		if s.planned > 1 {
 			f = 2*float64(i)/float64(s.planned-1) - 1
 		}
-		if _, err := s.try([]float64{f * math.Log(s.space.reach)}); err != nil {
-			return err
-		}
+		list[i] = []float64{f * math.Log(s.space.reach)}
 	}
-	return nil
+	_, err := s.tryAll(list)
+	return err
 }
 
 // golden tries a coarse grid of a third of the steps, at least five, and then
@@ -25,14 +25,17 @@ func (s *search) grid() error {
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)
-	at, scores := make([]float64, coarse), make([]float64, coarse)
-	best := 0
+	at, list := make([]float64, coarse), make([][]float64, coarse)
 	for i := range at {
 		at[i] = (2*float64(i)/float64(coarse-1) - 1) * math.Log(s.space.reach)
-		var err error
-		if scores[i], err = s.try(at[i : i+1]); err != nil {
-			return err
-		}
+		list[i] = at[i : i+1]
+	}
+	scores, err := s.tryAll(list)
+	if err != nil {
+		return err
+	}
+	best := 0
+	for i := range scores {
 		if scores[i] < scores[best] {
 			best = i
 		}
@@ -41,7 +44,6 @@ func (s *search) golden() error {
 	low, high := at[max(best-1, 0)], at[min(best+1, coarse-1)]
 	x1, x2 := high-part*(high-low), low+part*(high-low)
 	f1, f2 := math.NaN(), math.NaN() // not tried yet
-	var err error
 	for s.made < s.planned {
 		if math.IsNaN(f1) {
 			f1, err = s.try([]float64{x1})

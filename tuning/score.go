@@ -12,13 +12,13 @@ import (
 const closer = 6
 
 // score judges one kernel for all λ.
-func (s *search) score(p solvers.Problem) ([]Point, error) {
+func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if s.par.Criterion == KFold {
-		return s.folds(p)
+		return s.folds(p, j)
 	}
-	path, err := solvers.NewPath(s.ctx, s.dev, p, solvers.PathParams{
+	path, err := solvers.NewPath(s.ctx, j.devices[0], p, solvers.PathParams{
 		Lambdas: len(s.par.Lambdas) + closer, LeaveOneOut: s.par.Criterion == LeaveOneOut,
-		Memory: s.par.Memory, Progress: s.inside,
+		Memory: s.par.Memory, Progress: j.inside,
 	})
 	if err != nil {
 		return nil, err

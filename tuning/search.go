@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -58,6 +57,10 @@ type Params struct {
 	Seed     uint64 // of folds and of random starts
 	Memory   int64  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress)
+	// Devices work beside the one that Search is given: each fits kernels of a grid
+	// or folds of its own. What is found does not depend on their number where they
+	// are all of one kind.
+	Devices []backend.Device
 }
 
 // Point is a λ that was tried.
@@ -238,34 +241,13 @@ func (s *search) steps(standard int) int {
 	return standard
 }
 
-// try judges a kernel for all λ; the score is +Inf when there is none.
-func (s *search) try(x []float64) (score float64, err error) {
-	start := time.Now()
-	p := s.p
-	if p.Kernel, err = s.space.at(x); err != nil {
-		return 0, err
-	}
-	points, err := s.score(p)
+// try is tryAll of one kernel.
+func (s *search) try(x []float64) (float64, error) {
+	scores, err := s.tryAll([][]float64{x})
 	if err != nil {
 		return 0, err
 	}
-	s.made++
-	t := Trial{Kernel: p.Kernel, Points: points, Best: -1, Seconds: time.Since(start).Seconds()}
-	for _, v := range x {
-		t.Factors = append(t.Factors, math.Exp(v))
-	}
-	for i, at := range points {
-		if at.Err != nil {
-			s.last = at.Err
-		} else if t.Best < 0 || at.Score < points[t.Best].Score {
-			t.Best = i
-		}
-	}
-	if t.Best < 0 {
-		return math.Inf(1), nil
-	}
-	s.res.Trials = append(s.res.Trials, t)
-	return t.Score(), nil
+	return scores[0], nil
 }
 
 // inside makes the progress of one of the planned trials that of the whole.

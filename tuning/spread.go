@@ -1,0 +1,130 @@
+package tuning
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// spread calls f for 0 … n−1, on every device one call after the other. A device
+// takes the next number when it has done one. The error is that of the least
+// number that failed; no number is begun after it.
+func spread(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
+	var mu sync.Mutex
+	var failure error
+	next, failed := 0, n
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next-1 < failed
+	}
+	work := func(dev backend.Device) {
+		for {
+			i, more := take()
+			if !more {
+				return
+			}
+			if err := f(dev, i); err != nil {
+				mu.Lock()
+				if i < failed {
+					failed, failure = i, err
+				}
+				mu.Unlock()
+			}
+		}
+	}
+	var group sync.WaitGroup
+	for _, dev := range devices[1:min(len(devices), n)] {
+		group.Go(func() { work(dev) })
+	}
+	work(devices[0])
+	group.Wait()
+	return failure
+}
+
+// parts is the progress of n pieces of work that go on at once. Piece i calls
+// tell(i), and the whole is told one call at a time.
+func parts(n int, whole func(solvers.Progress)) (tell func(i int) func(solvers.Progress)) {
+	var mu sync.Mutex
+	done := make([]float64, n)
+	return func(i int) func(solvers.Progress) {
+		return func(q solvers.Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			done[i] = max(done[i], q.Fraction)
+			sum := 0.0
+			for _, v := range done {
+				sum += v
+			}
+			whole(solvers.Progress{Fraction: sum / float64(n)})
+		}
+	}
+}
+
+// job is where a score is computed.
+type job struct {
+	devices []backend.Device // the first one, or where it has parts all of them
+	inside  func(solvers.Progress)
+}
+
+// tryAll judges kernels for all λ, several at once where there are devices for it;
+// the score of one is +Inf when it has none.
+func (s *search) tryAll(list [][]float64) ([]float64, error) {
+	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
+	one := func(x []float64, j job) (t Trial, last, err error) {
+		start := time.Now()
+		p := s.p
+		if p.Kernel, err = s.space.at(x); err != nil {
+			return t, nil, err
+		}
+		points, err := s.score(p, j)
+		if err != nil {
+			return t, nil, err
+		}
+		t = Trial{Kernel: p.Kernel, Points: points, Best: -1, Seconds: time.Since(start).Seconds()}
+		for _, v := range x {
+			t.Factors = append(t.Factors, math.Exp(v))
+		}
+		for i, at := range points {
+			if at.Err != nil {
+				last = at.Err
+			} else if t.Best < 0 || at.Score < points[t.Best].Score {
+				t.Best = i
+			}
+		}
+		return t, last, nil
+	}
+	devices := append([]backend.Device{s.dev}, s.par.Devices...)
+	tell := parts(len(list), func(q solvers.Progress) {
+		s.inside(solvers.Progress{Fraction: q.Fraction * float64(len(list))})
+	})
+	judge := func(devices []backend.Device, i int) (err error) {
+		trials[i], lasts[i], err = one(list[i], job{devices, tell(i)})
+		return err
+	}
+	var err error
+	if len(list) == 1 {
+		err = judge(devices, 0)
+	} else {
+		err = spread(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]float64, len(list))
+	for i, t := range trials {
+		s.made++
+		if lasts[i] != nil {
+			s.last = lasts[i]
+		}
+		if scores[i] = math.Inf(1); t.Best >= 0 {
+			s.res.Trials = append(s.res.Trials, t)
+			scores[i] = t.Score()
+		}
+	}
+	return scores, nil
+}
