@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// accuracyData is where the larger data lie, which are not in the repository.
+const accuracyData = "../../../shared/data"
+
+// TestAccuracy runs the command on data sets whose accuracy is known of other
+// programs, and prints a row of bench/results/accuracy.md for each. Some take
+// minutes and gigabytes: MERCER_ACCURACY names those that shall run, or says all.
+//
+//	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
+func TestAccuracy(t *testing.T) {
+	chosen := strings.Split(os.Getenv("MERCER_ACCURACY"), ",")
+	for _, test := range []struct {
+		name   string
+		needs  []string // files
+		source string
+		least  float64
+		quick  bool // seconds: runs without being named
+		run    func(l *accuracyLab) (commands string, accuracy float64)
+	}{
+		{"promoters", []string{"promoters_dna.csv"}, "106 sequences, leave one out", 0.97, true, promoters},
+		{"sms", []string{"sms_spam.csv"}, "5,574 messages, five parts of which four learn", 0.984, false, spam},
+		{"surnames", []string{"surnames_by_language.csv"}, "18,012 names of 18 languages, four fifths learn", 0.78, false, surnames},
+		{"letter", []string{"letter.csv"}, "16,000 letters learn, 4,000 test", 0.97, false, letters},
+		{"mnist-exact", mnistFiles, "10,000 digits learn, 10,000 test", 0.972, false, mnistExact},
+		{"mnist-nystrom", mnistFiles, "60,000 digits learn, 10,000 test", 0.983, false, mnistNystrom},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if named := slices.Contains(chosen, test.name) || slices.Contains(chosen, "all"); !named && (!test.quick || testing.Short()) {
+				t.Skipf("takes minutes: MERCER_ACCURACY=%s runs it", test.name)
+			}
+			for _, name := range test.needs {
+				if _, err := os.Stat(filepath.Join(accuracyData, name)); err != nil {
+					t.Skipf("needs the larger data: %v", err)
+				}
+			}
+			start := time.Now()
+			commands, accuracy := test.run(&accuracyLab{t, t.TempDir()})
+			t.Logf("| %s | %s | `%s` | ≥ %.2f %% | %.2f %% | %.0f s |", test.name, test.source, commands, 100*test.least, 100*accuracy, time.Since(start).Seconds())
+			if accuracy < test.least {
+				t.Errorf("the accuracy is %.4f, %.4f is asked for", accuracy, test.least)
+			}
+		})
+	}
+}
+
+// accuracyLab runs commands in a folder of its own.
+type accuracyLab struct {
+	*testing.T
+	folder string
+}
+
+func (l *accuracyLab) data(name string) string { return filepath.Join(accuracyData, name) }
+func (l *accuracyLab) file(name string) string { return filepath.Join(l.folder, name) }
+
+// mercer runs a command and returns what it printed as JSON.
+func (l *accuracyLab) mercer(args ...string) map[string]any {
+	l.Helper()
+	var out, errs bytes.Buffer
+	start := time.Now()
+	if code := run(append(args, "--quiet", "--json"), strings.NewReader(""), &out, &errs); code != 0 {
+		l.Fatalf("mercer %s: %d: %s", strings.Join(args, " "), code, errs.String())
+	}
+	var object map[string]any
+	if err := json.Unmarshal(out.Bytes(), &object); err != nil {
+		l.Fatal(err)
+	}
+	l.Logf("mercer %s: %.1f s", strings.ReplaceAll(strings.Join(args, " "), l.folder+"/", ""), time.Since(start).Seconds())
+	return object
+}
+
+// mean is the mean of a measure that cv printed.
+func (l *accuracyLab) mean(report map[string]any, name string) float64 {
+	l.Helper()
+	for _, m := range report["measures"].([]any) {
+		if m := m.(map[string]any); m["name"] == name {
+			return m["mean"].(float64)
+		}
+	}
+	l.Fatalf("there is no %s in %v", name, report)
+	return 0
+}
+
+func promoters(l *accuracyLab) (string, float64) {
+	args := []string{"cv", "--folds", "106", "--no-stratify", "--text", "text", "--kernel", "spectrum(length=5)", "--lambda", "0.1", "--target", "target"}
+	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("promoters_dna.csv"))...), "accuracy")
+}
+
+func spam(l *accuracyLab) (string, float64) {
+	args := []string{"cv", "--folds", "5", "--text", "text", "--kernel", "spectrum(length=3)", "--lambda", "0.1", "--target", "target"}
+	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
+}
+
+// surnames are written with marks at their ends, so that substrings know them.
+func surnames(l *accuracyLab) (string, float64) {
+	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i, line := range lines[1:] {
+		name, language, ok := strings.Cut(line, ",")
+		if !ok || strings.ContainsAny(line, `"`) {
+			l.Fatalf("line %d of the names is %q", i+2, line)
+		}
+		lines[i+1] = "^" + name + "$," + language
+	}
+	if err := os.WriteFile(l.file("names.csv"), []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
+		l.Fatal(err)
+	}
+	args := []string{"fit", "--text", "text", "--kernel", "spectrum(length=1) + spectrum(length=2) + spectrum(length=3) + spectrum(length=4)",
+		"--lambda", "1", "--target", "target", "--test-fraction", "0.2"}
+	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.file("names.csv"))...)
+	return "mercer " + strings.Join(args, " "), report["test"].(map[string]any)["accuracy"].(float64)
+}
+
+func letters(l *accuracyLab) (string, float64) {
+	text, err := os.ReadFile(l.data("letter.csv"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	for name, rows := range map[string][]string{"train.csv": lines[1:16001], "test.csv": lines[16001:]} {
+		if err := os.WriteFile(l.file(name), []byte(lines[0]+strings.Join(rows, "")), 0o666); err != nil {
+			l.Fatal(err)
+		}
+	}
+	args := []string{"fit", "--learner", "svc", "--kernel", "gaussian(sigma=2)", "--C", "10", "--target", "target"}
+	l.mercer(append(args, "--model", l.file("m.safetensors"), l.file("train.csv"))...)
+	return "mercer " + strings.Join(args, " "), l.evaluate("m.safetensors", l.file("test.csv"))
+}
+
+func (l *accuracyLab) evaluate(model, table string, args ...string) float64 {
+	l.Helper()
+	report := l.mercer(append([]string{"evaluate", "--model", l.file(model), table}, args...)...)
+	return report["accuracy"].(float64)
+}
+
+var mnistFiles = []string{"mnist-train-images-idx3-ubyte.gz", "mnist-train-labels-idx1-ubyte.gz", "mnist-t10k-images-idx3-ubyte.gz", "mnist-t10k-labels-idx1-ubyte.gz"}
+
+// first writes the first items of a compressed IDX file.
+func (l *accuracyLab) first(name, to string, items int) {
+	l.Helper()
+	f, err := os.Open(l.data(name))
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		l.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		l.Fatal(err)
+	}
+	head, size := 4+4*int(data[3]), 1
+	for i := 1; i < int(data[3]); i++ {
+		size *= int(binary.BigEndian.Uint32(data[4+4*i:]))
+	}
+	binary.BigEndian.PutUint32(data[4:], uint32(items))
+	if err := os.WriteFile(l.file(to), data[:head+items*size], 0o666); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// mnistRules: pixels as they are, 0 to 255, and digits as classes.
+var mnistRules = []string{"--target", "label", "--task", "classification", "--no-standardize"}
+
+// mnistExact chooses σ and λ by leaving one out of 4,000 of the first 10,000
+// digits, fits kernel ridge to all of these, and tests on the 10,000 of the test.
+func mnistExact(l *accuracyLab) (string, float64) {
+	l.first(mnistFiles[0], "train-images-idx3-ubyte", 10000)
+	l.first(mnistFiles[1], "train-labels-idx1-ubyte", 10000)
+	args := append([]string{"tune", "--rows", "4000", "--kernel", "gaussian(sigma=1500)", "--reach", "2", "--steps", "5"}, mnistRules...)
+	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.file("train-images-idx3-ubyte"))...)
+	l.Logf("found %v, λ = %v, leave-one-out RMSE %v", report["kernel"], report["lambda"], report["score"])
+	accuracy := l.evaluate("m.safetensors", l.data(mnistFiles[2]))
+	if same := l.evaluate("m.safetensors", l.data(mnistFiles[2]), "--stream"); same != accuracy {
+		l.Errorf("read in blocks the accuracy is %v, of the whole table %v", same, accuracy)
+	}
+	return "mercer " + strings.Join(args, " "), accuracy
+}
+
+// mnistNystrom fits as many functions as there are centers to all 60,000 digits,
+// with the σ that mnistExact finds and a small λ.
+func mnistNystrom(l *accuracyLab) (string, float64) {
+	centers := 10000
+	if v := os.Getenv("MERCER_CENTERS"); v != "" {
+		if _, err := fmt.Sscan(v, &centers); err != nil {
+			l.Fatal(err)
+		}
+	}
+	args := append([]string{"fit", "--learner", "nystrom-ridge", "--centers", fmt.Sprint(centers), "--kernel", "gaussian(sigma=1500)", "--lambda", "0.01"}, mnistRules...)
+	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.data(mnistFiles[0]))...)
+	l.Logf("%v, %v", report["solver"], report["seconds"])
+	return "mercer " + strings.Join(args, " "), l.evaluate("m.safetensors", l.data(mnistFiles[2]))
+}
