@@ -20,6 +20,10 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
+	// A borrowed context is not the device's to release; its owner is kept alive.
+	borrowed bool
+	owner    any
+
 	f32 *engine[float32]
 	f64 *engine[float64]
 
@@ -55,19 +59,30 @@ func open(api *driver.API, ordinal int, c backend.Config) (*device, error) {
 	if err != nil {
 		return nil, unavailable(ordinal, err)
 	}
+	d, err := openIn(api, p, ordinal, context, c)
+	if err != nil {
+		api.ReleasePrimary(p.handle)
+		return nil, unavailable(ordinal, err)
+	}
+	return d, nil
+}
+
+// openIn makes a device that works in a context.
+func openIn(api *driver.API, p properties, ordinal int, context driver.Context, c backend.Config) (*device, error) {
 	d := &device{api: api, props: p, name: fmt.Sprintf("cuda/%d", ordinal), functions: map[string]driver.Function{}, args: driver.NewArgs()}
 	d.f32 = &engine[float32]{d, "_f32"}
 	d.f64 = &engine[float64]{d, "_f64"}
-	if d.exec, err = newExecutor(api, context); err == nil {
-		d.exec.do(func() { err = d.start(c) })
-		if err == nil {
-			return d, nil
-		}
+	var err error
+	if d.exec, err = newExecutor(api, context); err != nil {
+		return nil, err
+	}
+	d.exec.do(func() { err = d.start(c) })
+	if err != nil {
 		d.exec.do(func() { d.stop() })
 		d.exec.close()
+		return nil, err
 	}
-	api.ReleasePrimary(p.handle)
-	return nil, unavailable(ordinal, err)
+	return d, nil
 }
 
 func unavailable(ordinal int, err error) error {
@@ -230,6 +245,10 @@ func (d *device) Close() error {
 	var err error
 	d.exec.do(func() { err = d.stop() })
 	d.exec.close()
+	if d.borrowed {
+		d.owner = nil
+		return err
+	}
 	return errors.Join(err, d.api.ReleasePrimary(d.props.handle))
 }
 

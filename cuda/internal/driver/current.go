@@ -1,0 +1,8 @@
+package driver
+
+// Current returns the context of the calling thread, 0 where there is none.
+func (a *API) Current() (Context, error) {
+	out := cell()
+	err := a.do(cuCtxGetCurrent, address(&out[0]))
+	return Context(out[0]), err
+}

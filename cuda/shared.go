@@ -1,0 +1,73 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// OpenCurrent opens device number ordinal in the context that is current on the
+// calling thread, one that the program has made already, by the driver's or by the
+// runtime's API, in Go or elsewhere. The caller locks its goroutine to the thread
+// for this call. Afterwards the device works on a thread and a stream of its
+// own, in that context, so that memory of the context can be used by both: see
+// Wrap. It allocates in that context, beside what is there.
+//
+// The context is not the device's: it must live until the device has been closed,
+// which leaves it as it is. owner is kept from Go's garbage collector as long as
+// the device, or anything made by it, is reachable; it may be nil.
+func OpenCurrent(ordinal int, owner any, c backend.Config) (backend.Device, error) {
+	api, err := library()
+	if err != nil {
+		return nil, fmt.Errorf("%w: cuda: %w", backend.ErrUnavailable, err)
+	}
+	context, err := api.Current()
+	if err == nil && context == 0 {
+		err = errors.New("no context is current on this thread")
+	}
+	if err != nil {
+		return nil, unavailable(ordinal, err)
+	}
+	p, err := probe(api, ordinal)
+	if err != nil {
+		return nil, unavailable(ordinal, err)
+	}
+	d, err := openIn(api, p, ordinal, context, c)
+	if err != nil {
+		return nil, unavailable(ordinal, err)
+	}
+	d.borrowed, d.owner = true, owner
+	return d, nil
+}
+
+// Wrap returns a row-major matrix in device memory that the program has
+// allocated, at the address ptr of dev's context, with rows stride elements
+// apart. Its Free does nothing.
+//
+// Streams do not wait for each other: Wrap waits until all that was queued in the
+// context so far is done; what the caller queues later it must wait for itself
+// before it gives the matrix to Mercer, and call dev.Sync before it looks at what
+// Mercer has written.
+func Wrap[T backend.Float](dev backend.Device, ptr uintptr, rows, cols, stride int) (backend.Matrix[T], error) {
+	d, ok := dev.(*device)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("cuda: wrap: %T is no device of this package", dev)
+	case d.closed.Load():
+		return nil, fmt.Errorf("cuda: wrap: %s has been closed", d.name)
+	case rows < 0 || cols < 0 || stride < max(cols, 1):
+		return nil, fmt.Errorf("cuda: wrap: bad matrix: %d×%d with stride %d", rows, cols, stride)
+	case rows > 0 && cols > 0 && ptr == 0:
+		return nil, errors.New("cuda: wrap: the address is 0")
+	case ptr%uintptr(sizeOf[T]()) != 0:
+		return nil, fmt.Errorf("cuda: wrap: the address %#x is no multiple of an element's %d bytes", ptr, sizeOf[T]())
+	}
+	var err error
+	d.exec.do(func() { err = d.api.Synchronize() })
+	if err != nil {
+		return nil, d.checked("wrap", err)
+	}
+	return &matrix[T]{device: d, ptr: driver.DevicePtr(ptr), rows: rows, cols: cols, stride: stride}, nil
+}

@@ -1,0 +1,180 @@
+package cuda
+
+import (
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// inContext runs f on a thread with the primary context of cuda/0, as a program
+// would that has made one itself.
+func inContext(t *testing.T, f func(api *driver.API)) {
+	t.Helper()
+	api, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle, err := api.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	context, err := api.RetainPrimary(handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := api.SetCurrent(context); err != nil {
+		t.Fatal(err)
+	}
+	f(api)
+	if err := errors.Join(api.SetCurrent(0), api.ReleasePrimary(handle)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenCurrent works in a context, and on memory, that it did not make.
+func TestOpenCurrent(t *testing.T) {
+	need(t)
+	inContext(t, func(api *driver.API) {
+		dev, err := OpenCurrent(0, nil, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n, d, stride = 20, 3, 5
+		p, err := api.MemAlloc(n * stride * 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := Wrap[float64](dev, uintptr(p), n, d, stride)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := dev.F64()
+		r := rand.New(rand.NewPCG(3, 4))
+		h := backend.NewHost[float64](n, d)
+		for i := range h.Data {
+			h.Data[i] = r.NormFloat64()
+		}
+		k, err := b.New(n, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := backend.NewHost[float64](n, n)
+		if err := b.Upload(x, h); err != nil {
+			t.Fatal(err)
+		}
+		b.Gram(k, kernels.Laplacian{Sigma: 2}, x, x)
+		if err := b.Download(got, k); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			for j := range i + 1 {
+				want := kernels.Eval(kernels.Laplacian{Sigma: 2}, h.Row(i), h.Row(j))
+				if diff := got.Row(i)[j] - want; diff > 16*0x1p-53 || diff < -16*0x1p-53 { // d terms, exp to 2 units
+					t.Fatalf("seed 3, 4: element %d, %d is %v, want %v", i, j, got.Row(i)[j], want)
+				}
+			}
+		}
+		x.Free()
+		k.Free()
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		// The context and its memory are as they were.
+		if err := api.MemFree(p); err != nil {
+			t.Errorf("the caller's memory: %v", err)
+		}
+		if c, err := api.Current(); err != nil || c == 0 {
+			t.Errorf("the caller's context: %v, %v", c, err)
+		}
+		if _, err := Wrap[float64](dev, uintptr(p), 1, 1, 1); err == nil || !strings.Contains(err.Error(), "has been closed") {
+			t.Errorf("wrap after Close: %v", err)
+		}
+	})
+}
+
+// TestOpenCurrentKeepsOwner: the owner of the context outlives whatever works in
+// it.
+func TestOpenCurrentKeepsOwner(t *testing.T) {
+	need(t)
+	inContext(t, func(*driver.API) {
+		var gone atomic.Bool
+		open := func() backend.Device {
+			owner := new([64]int)
+			runtime.AddCleanup(owner, func(int) { gone.Store(true) }, 0)
+			dev, err := OpenCurrent(0, owner, backend.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return dev
+		}
+		dev := open()
+		b := dev.F64()
+		closer := dev.Close
+		for range 3 {
+			runtime.GC()
+		}
+		if gone.Load() {
+			t.Error("the owner was collected while its context was in use")
+		}
+		runtime.KeepAlive(b)
+		if err := closer(); err != nil {
+			t.Error(err)
+		}
+		// A closed device keeps nothing; when the collector says so is its affair.
+		for i := 0; i < 100 && !gone.Load(); i++ {
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+		}
+		if !gone.Load() {
+			t.Error("a closed device keeps the owner of its context")
+		}
+	})
+}
+
+func TestSharedErrors(t *testing.T) {
+	need(t)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if _, err := OpenCurrent(0, nil, backend.Config{}); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "no context is current on this thread") {
+		t.Errorf("without a context: %v", err)
+	}
+	inContext(t, func(*driver.API) {
+		if _, err := OpenCurrent(99, nil, backend.Config{}); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("device 99: %v", err)
+		}
+		dev, err := OpenCurrent(0, nil, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		for _, c := range []struct {
+			dev                backend.Device
+			p                  uintptr
+			rows, cols, stride int
+			want               string
+		}{
+			{nil, 8, 1, 1, 1, "is no device of this package"},
+			{dev, 8, 2, 3, 2, "bad matrix: 2×3 with stride 2"},
+			{dev, 8, -1, 3, 3, "bad matrix"},
+			{dev, 0, 1, 1, 1, "the address is 0"},
+			{dev, 12, 1, 1, 1, "no multiple of an element's 8 bytes"},
+		} {
+			if _, err := Wrap[float64](c.dev, c.p, c.rows, c.cols, c.stride); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		}
+		if _, err := Wrap[float32](dev, 0, 0, 3, 3); err != nil {
+			t.Errorf("an empty matrix: %v", err)
+		}
+	})
+}
