@@ -1,5 +1,5 @@
-// Package mercer is the first page of a numeric engine for kernel machines;
-// the code is in the folders below it.
+// Package mercer is a numeric engine for kernel machines, on processors and GPUs:
+// this is its front door, and its rooms are the folders below.
 //
 // # The way the data goes
 //
@@ -30,8 +30,12 @@
 //
 // # Where to begin
 //
-// To fit a model in a Go program, import package cpu for its registration,
-// open a device and call a learner; the example of this package does so.
+// Fit, Predict, Solve and Factor of this package are the short way in, for
+// programs that have their samples in gonum matrices; the examples show each.
+// Behind them are the packages above, with every choice that there is:
+//
+//	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1}, x, y, mercer.Options{})
+//	f, err := m.Predict(ctx, points)
 //
 // λ is unscaled everywhere: the equation is (K + λI)α = y. It is alpha in
 // scikit-learn, and n times the λ of Falkon.

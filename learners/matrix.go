@@ -9,6 +9,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// HostOf returns m as a row-major matrix for solvers and backend: a *mat.Dense or
+// *mat.VecDense shares its memory, anything else is copied. A missing or empty
+// matrix is an error that calls it name.
+func HostOf(name string, m mat.Matrix) (backend.Host[float64], error) { return hostOf(name, m) }
+
 // hostOf returns m as a row-major matrix: a *mat.Dense or *mat.VecDense as it
 // stands, a copy of anything else.
 func hostOf(name string, m mat.Matrix) (backend.Host[float64], error) {

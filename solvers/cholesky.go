@@ -29,23 +29,34 @@ type Cholesky struct {
 	points backend.Host[float64] // X, n×d, with a kernel
 }
 
-// NewCholesky factors K + λI for a symmetric n×n matrix K in Go memory, of which
-// the lower triangle is read: n³/3 operations. n may be 0.
+// NewCholesky factors K + λI for a symmetric n×n matrix K of which row sets dst to
+// the i+1 elements of row i up to the diagonal, i = 0, 1, …: n³/3 operations. n
+// may be 0.
 //
 // A matrix that is not positive definite to working precision gives an error
 // that wraps *backend.PivotError, one that does not fit *backend.MemoryError.
-func NewCholesky(ctx context.Context, dev backend.Device, k backend.Host[float64], lambda float64) (*Cholesky, error) {
-	if k.Rows != k.Cols {
-		return nil, fmt.Errorf("solvers: factor: the matrix is %d×%d, not square", k.Rows, k.Cols)
-	}
-	for i := range k.Rows {
-		for j, v := range k.Row(i)[:i+1] {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("solvers: factor: row %d, column %d is %v", i+1, j+1, v)
+func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
+	return newCholesky(ctx, dev, nil, lambda, n, func(a grown) error {
+		for first := 0; first < n; first += moveRows {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			h := backend.NewHost[float64](min(moveRows, n-first), min(first+moveRows, n))
+			for r := range h.Rows {
+				dst := h.Row(r)[:first+r+1]
+				row(first+r, dst)
+				for j, v := range dst {
+					if v-v != 0 {
+						return fmt.Errorf("row %d, column %d is %v", first+r+1, j+1, v)
+					}
+				}
+			}
+			if err := a.upload(first, h); err != nil {
+				return err
 			}
 		}
-	}
-	return newCholesky(ctx, dev, nil, lambda, k.Rows, func(a grown) error { return a.upload(0, k) })
+		return nil
+	})
 }
 
 // NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0: n²d +

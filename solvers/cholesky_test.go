@@ -159,7 +159,7 @@ func TestCholeskyOfMatrix(t *testing.T) {
 		}
 		all.SymOuterK(1, g)
 		const lambda = 0.5
-		f, err := solvers.NewCholesky(t.Context(), dev, backend.Host[float64]{}, lambda)
+		f, err := solvers.NewCholesky(t.Context(), dev, 0, nil, lambda)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,6 +175,12 @@ func TestCholeskyOfMatrix(t *testing.T) {
 			shifted.SetSym(i, i, all.At(i, i)+lambda)
 		}
 		residual(t, f, shifted, 1, rng) // each element of L is made once
+		again, err := solvers.NewCholesky(t.Context(), dev, n, func(i int, dst []float64) { mat.Row(dst, i, all.SliceSym(0, i+1)) }, lambda)
+		if err != nil {
+			t.Fatal(err)
+		}
+		residual(t, again, shifted, 0, rng)
+		again.Close()
 		for range 3 {
 			if err := f.Remove(t.Context(), 0); err != nil {
 				t.Fatal(err)
@@ -191,8 +197,12 @@ func TestCholeskyRefuses(t *testing.T) {
 	}
 	defer func() { _ = dev.Close() }()
 	ctx := t.Context()
-	ones := backend.Host[float64]{Rows: 3, Cols: 3, Stride: 3, Data: slices.Repeat([]float64{1}, 9)}
-	if _, err := solvers.NewCholesky(ctx, dev, ones, 0); !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "raise lambda") {
+	ones := func(_ int, dst []float64) {
+		for j := range dst {
+			dst[j] = 1
+		}
+	}
+	if _, err := solvers.NewCholesky(ctx, dev, 3, ones, 0); !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "raise lambda") {
 		t.Errorf("a singular matrix: %v", err)
 	}
 	f, err := solvers.NewKernelCholesky(ctx, dev, kernels.Gaussian{Sigma: 1}, backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{0, 1, 2}}, 0)
@@ -236,7 +246,7 @@ func TestCholeskyRefuses(t *testing.T) {
 		})
 	}
 	group.Wait()
-	g, err := solvers.NewCholesky(ctx, dev, backend.Host[float64]{}, 1)
+	g, err := solvers.NewCholesky(ctx, dev, 0, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +259,9 @@ func TestCholeskyRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), what) && what != "AppendPoint" {
 			t.Errorf("got the error %v, want %q in it", err, what)
 		}
+	}
+	if _, err := solvers.NewCholesky(ctx, dev, 2, func(i int, dst []float64) { dst[i] = math.NaN() }, 1); err == nil || !strings.Contains(err.Error(), "row 1, column 1 is NaN") {
+		t.Errorf("a NaN in the matrix: %v", err)
 	}
 	tight, err := backend.Open("cpu", backend.Config{Memory: 1000})
 	if err != nil {

@@ -1,0 +1,112 @@
+package mercer
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/modelfile"
+)
+
+// Options are what every call takes besides its data; the zero value is right
+// for most.
+type Options struct {
+	// Device does the work. nil is the one that all such calls share: the best
+	// there is, or what the environment variable MERCER_DEVICE names. Import
+	// package cuda for its registration, and GPUs are among them.
+	Device backend.Device
+	learners.Options
+}
+
+// shared is the device of all calls that name none.
+var shared = sync.OnceValues(func() (backend.Device, error) { return backend.Open("", backend.Config{}) })
+
+func (o Options) device() (backend.Device, error) {
+	if o.Device != nil {
+		return o.Device, nil
+	}
+	dev, err := shared()
+	if err != nil {
+		return nil, fmt.Errorf("mercer: %w", err)
+	}
+	return dev, nil
+}
+
+// Learner is a struct of package learners: learners.KernelRidge, learners.SVC, ….
+type Learner[M learners.Model] interface {
+	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
+}
+
+// Model is a fitted model that is ready to predict: the methods are those of
+// learners.Predictor. It may be used by several goroutines at once.
+type Model[M learners.Model] struct {
+	*learners.Predictor
+	// Fitted is the model itself: its coefficients, its solver's report.
+	Fitted M
+
+	cleanup runtime.Cleanup
+}
+
+// Fit fits a learner to n×d samples, a row each, and n×t targets. A *mat.Dense or
+// *mat.VecDense is not copied, and x and y are not changed.
+//
+// The memory that the model takes on the device is given back when the model is
+// collected, or by Close.
+func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	fitted, err := l.Fit(ctx, dev, x, y, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return newModel(dev, fitted)
+}
+
+func newModel[M learners.Model](dev backend.Device, fitted M) (*Model[M], error) {
+	p, err := learners.NewPredictor(dev, fitted)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model[M]{Predictor: p, Fitted: fitted}
+	m.cleanup = runtime.AddCleanup(m, func(p *learners.Predictor) { p.Close() }, p)
+	return m, nil
+}
+
+// Close gives the memory on the device back at once. No other method may be
+// under way, and none may follow.
+func (m *Model[M]) Close() {
+	m.cleanup.Stop()
+	m.Predictor.Close()
+}
+
+// Save writes the model to a file, which appears, or is replaced, as a whole;
+// the command mercer and Load read it.
+func (m *Model[M]) Save(path string) error {
+	return modelfile.Save(path, modelfile.Bundle{Model: m.Fitted})
+}
+
+// Load reads a model that Save wrote. One that the command mercer wrote expects
+// columns of a table, encoded as the file says, and is refused: modelfile.Load
+// returns it with its encoder.
+func Load(path string, o Options) (*Model[learners.Model], error) {
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	b, err := modelfile.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if b.Encoder != nil {
+		return nil, fmt.Errorf("mercer: %s: the model was fitted to a table, of which its encoder makes the features: use modelfile.Load, and Encoder on every table", path)
+	}
+	return newModel(dev, b.Model)
+}

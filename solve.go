@@ -1,0 +1,203 @@
+package mercer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// tolerance is the relative residual ‖(K + λI)α − y‖/‖y‖ that the solutions for a
+// given K keep to.
+const tolerance = 1e-8
+
+// Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t
+// right-hand sides, and leaves K as it is: a Cholesky factor in half of K's
+// memory (n³/3 operations) and a step of refinement. When the relative residual
+// of a column stays above 1e-8, as it does where K + λI is close to singular, it
+// is an error.
+func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
+	f, err := NewFactor(ctx, k, lambda, o)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	hy, err := learners.HostOf("y", y)
+	if err != nil {
+		return nil, fmt.Errorf("mercer: solve: %w", err)
+	}
+	n, t := f.Order(), hy.Cols
+	if hy.Rows != n {
+		return nil, fmt.Errorf("mercer: solve: y has %d rows, K is %d×%d", hy.Rows, n, n)
+	}
+	alpha, left := mat.NewDense(n, t, nil), mat.NewDense(n, t, nil)
+	target := mat.NewDense(hy.Rows, t, nil)
+	for i := range n {
+		target.SetRow(i, hy.Row(i))
+	}
+	s := symmetricOf(k)
+	worst := math.Inf(1)
+	for range 3 {
+		// left = y − (K + λI)α
+		left.Copy(target)
+		a, l := alpha.RawMatrix(), left.RawMatrix()
+		cpu.BLAS{}.Dsymm(blas.Left, blas.Upper, n, t, -1, s.Data, s.Stride, a.Data, a.Stride, 1, l.Data, l.Stride)
+		cpu.BLAS{}.Daxpy(n*t, -lambda, a.Data, 1, l.Data, 1)
+		if worst = relative(left, target); worst <= tolerance/1e4 || math.IsNaN(worst) {
+			break
+		}
+		if err := f.SolveTo(left, left); err != nil {
+			return nil, err
+		}
+		alpha.Add(alpha, left)
+	}
+	if !(worst <= tolerance) {
+		return nil, fmt.Errorf("mercer: solve: the relative residual stays at %.1e, above %.0e: K + λI is close to singular: raise lambda, which is %v", worst, tolerance, lambda)
+	}
+	return alpha, nil
+}
+
+// relative is the largest ‖r_j‖/‖y_j‖ of all columns; a column of zeros has 0.
+func relative(r, y *mat.Dense) float64 {
+	_, t := r.Dims()
+	worst := 0.0
+	for j := range t {
+		if size := mat.Norm(y.ColView(j), 2); size > 0 {
+			worst = max(worst, mat.Norm(r.ColView(j), 2)/size)
+		}
+	}
+	return worst
+}
+
+// symmetricOf returns the upper triangle of k; a *mat.SymDense is not copied.
+func symmetricOf(k mat.Symmetric) blas64.Symmetric {
+	if d, ok := k.(*mat.SymDense); ok {
+		return d.RawSymmetric()
+	}
+	own := mat.NewSymDense(k.SymmetricDim(), nil)
+	own.CopySym(k)
+	return own.RawSymmetric()
+}
+
+// SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples by the
+// cheapest way that fits the memory, K stored or not, to a relative residual of
+// 1e-8: the result holds α, the residual, and what was done. For weights,
+// several λ, or another tolerance see package solvers.
+func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	hx, err := learners.HostOf("x", x)
+	if err != nil {
+		return nil, fmt.Errorf("mercer: solve: %w", err)
+	}
+	hy, err := learners.HostOf("y", y)
+	if err != nil {
+		return nil, fmt.Errorf("mercer: solve: %w", err)
+	}
+	return solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, Lambda: lambda, X: hx, Y: hy, Weights: o.Weights},
+		solvers.Params{Memory: o.Memory, Progress: o.Progress, Checkpoint: o.Checkpoint})
+}
+
+// Factor is the Cholesky factor of K + λI, kept for many right-hand sides and
+// changed in O(n²) when a sample comes or goes. The methods are those of
+// solvers.Cholesky, and SolveTo and SolveVecTo as mat.Cholesky has them.
+type Factor struct {
+	*solvers.Cholesky
+	cleanup runtime.Cleanup
+}
+
+// NewFactor factors K + λI for a symmetric matrix, which it leaves as it is: n³/3
+// operations, n²/2 elements. The memory is given back when the factor is
+// collected, or by Close.
+func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
+	if k == nil {
+		return nil, errors.New("mercer: factor: k is missing")
+	}
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	row := func(i int, dst []float64) {
+		for j := range dst {
+			dst[j] = k.At(i, j)
+		}
+	}
+	if d, ok := k.(*mat.SymDense); ok && d.SymmetricDim() > 0 {
+		s := d.RawSymmetric()
+		row = func(i int, dst []float64) {
+			for j := range dst {
+				dst[j] = s.Data[j*s.Stride+i]
+			}
+		}
+	}
+	return newFactor(solvers.NewCholesky(ctx, dev, k.SymmetricDim(), row, lambda))
+}
+
+// NewKernelFactor factors k(X, X) + λI for n×d samples, of which it keeps a copy:
+// n²d + n³/3 operations.
+func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	h, err := learners.HostOf("x", x)
+	if err != nil {
+		return nil, fmt.Errorf("mercer: factor: %w", err)
+	}
+	return newFactor(solvers.NewKernelCholesky(ctx, dev, k, h, lambda))
+}
+
+func newFactor(c *solvers.Cholesky, err error) (*Factor, error) {
+	if err != nil {
+		return nil, err
+	}
+	f := &Factor{Cholesky: c}
+	f.cleanup = runtime.AddCleanup(f, func(c *solvers.Cholesky) { c.Close() }, c)
+	return f, nil
+}
+
+// Close gives the memory on the device back at once. No other method may be
+// under way, and none may follow.
+func (f *Factor) Close() {
+	f.cleanup.Stop()
+	f.Cholesky.Close()
+}
+
+// SolveTo sets dst to (K + λI)⁻¹b. An empty dst is given its shape; dst may be b.
+func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
+	h, err := learners.HostOf("b", b)
+	if err != nil {
+		return fmt.Errorf("mercer: solve: %w", err)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAs(h.Rows, h.Cols)
+	}
+	r := dst.RawMatrix()
+	return f.Solve(context.Background(), backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, h)
+}
+
+// SolveVecTo is SolveTo for a vector.
+func (f *Factor) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
+	h, err := learners.HostOf("b", b)
+	if err != nil {
+		return fmt.Errorf("mercer: solve: %w", err)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAsVec(h.Rows)
+	}
+	r := dst.RawVector()
+	return f.Solve(context.Background(), backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, h)
+}
