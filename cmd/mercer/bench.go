@@ -26,7 +26,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.benchBLASCommand(), a.benchCrossoverCommand(), a.benchFitCommand(), a.benchScaleCommand(), a.benchReportCommand())
+	c.AddCommand(a.benchBLASCommand(), a.benchCrossoverCommand(), a.benchFitCommand(), a.benchScaleCommand(), a.benchCompareCommand(), a.benchReportCommand())
 	return c
 }
 
@@ -38,7 +38,7 @@ type benchOutput struct {
 }
 
 func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
-	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 3)")
+	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 4)")
 	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
 	flags.StringVar(&o.out, "out", "", "write a page with pictures, one HTML `FILE`")
 }
@@ -62,7 +62,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {
-		r = bench.Runner{Repeats: 3, Sample: 5 * time.Millisecond, Budget: 300 * time.Millisecond, Pause: 10 * time.Millisecond}
+		r = bench.Runner{Repeats: 4, Sample: 5 * time.Millisecond, Budget: 300 * time.Millisecond, Pause: 10 * time.Millisecond}
 	}
 	if o.repeats > 0 {
 		r.Repeats = o.repeats

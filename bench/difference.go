@@ -1,0 +1,207 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// Verdict is what became of a timing between two measurements.
+type Verdict int
+
+const (
+	Same     Verdict = iota // no more than noise
+	Slower                  // beyond noise
+	Faster                  // beyond noise
+	Untested                // too few timings to tell
+)
+
+// Difference is an entrant in a case that both measurements have.
+type Difference struct {
+	Case     Case
+	Entrant  string
+	Kind     string // the entrant's
+	Old, New Spread // seconds
+	Ratio    float64
+	P        float64 // probability of such a difference when there is none: Mann and Whitney (1947)
+	Verdict  Verdict
+}
+
+// Differences are those of two measurements of the same kind.
+type Differences struct {
+	List    []Difference
+	OnlyOld int // timings whose case or entrant the other does not have
+	OnlyNew int
+	// Drift is the geometric mean of the ratios of ceilings and other libraries,
+	// whose code is the same: what is due to the machine. 0 when there are none.
+	Drift float64
+	Notes []string // in what the measurements differ
+}
+
+// Alpha is the probability of a difference that is none to be taken for one.
+const Alpha = 0.05
+
+// DiffOf compares two measurements: a timing is slower or faster beyond noise
+// when the medians differ by more than least (0.02: 2 %) and the test of Mann and
+// Whitney finds less than Alpha. It needs four timings on either side.
+func DiffOf(before, after *Result, least float64) (*Differences, error) {
+	if before.Kind != after.Kind {
+		return nil, fmt.Errorf("bench: compare: the first is of bench %s, the second of bench %s", before.Kind, after.Kind)
+	}
+	d := &Differences{Notes: notesOf(before, after)}
+	var drift float64
+	steady := 0
+	for i := range after.Cells {
+		c := &after.Cells[i]
+		at := slices.IndexFunc(before.Cells, func(o Cell) bool { return slices.Equal(o.Case, c.Case) })
+		for j := range c.Runs {
+			run := &c.Runs[j]
+			if !run.Timed() {
+				continue
+			}
+			var was *Run
+			if at >= 0 {
+				was = before.Cells[at].Run(run.Entrant)
+			}
+			if !was.Timed() {
+				d.OnlyNew++
+				continue
+			}
+			x := difference(was, run, least)
+			x.Case, x.Kind = c.Case, after.Entrant(run.Entrant).Kind
+			d.List = append(d.List, x)
+			if x.Kind != OwnKind {
+				drift += math.Log(x.Ratio)
+				steady++
+			}
+		}
+	}
+	for i := range before.Cells {
+		for j := range before.Cells[i].Runs {
+			if before.Cells[i].Runs[j].Timed() {
+				d.OnlyOld++
+			}
+		}
+	}
+	d.OnlyOld -= len(d.List)
+	if steady > 0 {
+		d.Drift = math.Exp(drift / float64(steady))
+	}
+	return d, nil
+}
+
+func difference(was, run *Run, least float64) Difference {
+	sample := func(r *Run) *benchmath.Sample { // which sorts what it is given
+		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: Alpha})
+	}
+	x := Difference{Entrant: run.Entrant, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
+	found := benchmath.AssumeNothing.Compare(sample(was), sample(run))
+	x.P = found.P
+	switch {
+	case min(found.N1, found.N2) < fewestTimings:
+		x.Verdict = Untested
+	case found.P >= Alpha || math.Abs(x.Ratio-1) <= least:
+		x.Verdict = Same
+	case x.Ratio > 1:
+		x.Verdict = Slower
+	default:
+		x.Verdict = Faster
+	}
+	return x
+}
+
+// fewestTimings on either side can show a difference at Alpha: the least
+// probability of the test is 2/(8 choose 4) = 0.029 for four, 0.1 for three.
+const fewestTimings = 4
+
+// notesOf says in what two measurements differ beside the timings.
+func notesOf(before, after *Result) []string {
+	var list []string
+	for _, x := range []struct{ what, old, new string }{
+		{"processor", before.Machine.Processor, after.Machine.Processor},
+		{"processors", fmt.Sprint(before.Machine.CPUs), fmt.Sprint(after.Machine.CPUs)},
+		{"GOMAXPROCS", fmt.Sprint(before.Machine.MaxProcs), fmt.Sprint(after.Machine.MaxProcs)},
+		{"Go", before.Machine.Go, after.Machine.Go},
+		{"mercer", before.Machine.Mercer, after.Machine.Mercer},
+	} {
+		if x.old != x.new {
+			list = append(list, fmt.Sprintf("%s: %s before, %s after", x.what, x.old, x.new))
+		}
+	}
+	for _, e := range after.Entrants {
+		if o := before.Entrant(e.Name); o != nil && e.Kind == PeerKind && o.Detail != e.Detail {
+			list = append(list, fmt.Sprintf("%s: %s before, %s after", e.Name, o.About(), e.About()))
+		}
+	}
+	for i, r := range []*Result{before, after} {
+		if n := r.Machine.Noise; n != nil && n.Steal+n.Others > quiet {
+			list = append(list, fmt.Sprintf("the %s was not measured on a quiet machine: %.1f %% of the processors' time was stolen or taken by others",
+				[]string{"first", "second"}[i], n.Steal+n.Others))
+		}
+	}
+	return list
+}
+
+// count counts the differences of a verdict.
+func (d *Differences) count(v Verdict) (n int) {
+	for _, x := range d.List {
+		if x.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Text is d for a terminal: what changed beyond noise, the slower first, all of
+// it with all, and what the machine has to do with it.
+func (d *Differences) Text(all bool) string {
+	var b strings.Builder
+	for _, line := range d.Notes {
+		fmt.Fprintln(&b, line)
+	}
+	if d.Drift > 0 {
+		fmt.Fprintf(&b, "ceilings and other libraries took %s × as long as before: so much is due to the machine\n", Times(d.Drift))
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	rows := [][]string{{"", "", "before", "after", "", "", ""}}
+	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
+	for _, v := range []Verdict{Slower, Faster, Same, Untested} {
+		for _, x := range d.List {
+			if x.Verdict != v || !all && v != Slower && v != Faster {
+				continue
+			}
+			rows = append(rows, []string{
+				x.Case.String(), x.Entrant, Figures(x.Old.Median), Figures(x.New.Median),
+				fmt.Sprintf("%+.1f %%", 100*(x.Ratio-1)), words[v], fmt.Sprintf("p = %.3f", x.P),
+			})
+		}
+	}
+	if len(rows) > 1 {
+		b.WriteString(columns("llrrrll", rows) + "\n")
+	}
+	slower, faster, untested := d.count(Slower), d.count(Faster), d.count(Untested)
+	switch tested := len(d.List) - untested; {
+	case tested == 0:
+		fmt.Fprintf(&b, "nothing could be compared: it takes %d timings of the same case and entrant in both (--repeats)\n", fewestTimings)
+	case slower == 0:
+		fmt.Fprintf(&b, "nothing is slower beyond noise: %d timings compared, %d faster\n", tested, faster)
+	default:
+		fmt.Fprintf(&b, "%d of %d timings are slower beyond noise, %d faster", slower, tested, faster)
+		if chance := Alpha * float64(tested); chance >= 1 {
+			fmt.Fprintf(&b, "; where nothing has changed, chance alone would show some %.0f", chance)
+		}
+		b.WriteByte('\n')
+	}
+	if untested > 0 {
+		fmt.Fprintf(&b, "%d have fewer than %d timings and were not compared\n", untested, fewestTimings)
+	}
+	if d.OnlyOld+d.OnlyNew > 0 {
+		fmt.Fprintf(&b, "%d timings are in the first only, %d in the second only\n", d.OnlyOld, d.OnlyNew)
+	}
+	return b.String()
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mercer-go/mercer/bench"
+)
+
+func (a *app) benchCompareCommand() *cobra.Command {
+	var all bool
+	var least float64
+	c := &cobra.Command{
+		Use:   "compare OLD NEW",
+		Short: "Tell what got slower between two measurements that --json wrote",
+		Long: `Compares the timings of two measurements of the same kind, case by case: what is
+slower or faster beyond noise, by the test of Mann and Whitney at 5 % and by
+more than --least per cent in the medians. It takes four timings in both.
+
+Ceilings and other libraries, whose code is the same in both, tell how much of a
+difference is the machine's.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("compare needs two files, the older first, got %s", count(len(args), "argument"))
+			}
+			return nil
+		},
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			if !(least >= 0) {
+				return usagef("--least: must be ≥ 0, got %v", least)
+			}
+			var results [2]*bench.Result
+			for i, name := range args {
+				r, err := readResult(name)
+				if err != nil {
+					return err
+				}
+				results[i] = r
+			}
+			d, err := bench.DiffOf(results[0], results[1], least/100)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(ctx, d)
+			}
+			return a.print(ctx, d.Text(all))
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")
+	c.Flags().Float64Var(&least, "least", 2, "least change that counts, in per cent")
+	return c
+}
+
+// readResult reads a measurement from a file.
+func readResult(name string) (*bench.Result, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := bench.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
