@@ -187,7 +187,7 @@ var mnistRules = []string{"--target", "label", "--task", "classification", "--no
 func mnistExact(l *accuracyLab) (string, float64) {
 	l.first(mnistFiles[0], "train-images-idx3-ubyte", 10000)
 	l.first(mnistFiles[1], "train-labels-idx1-ubyte", 10000)
-	args := append([]string{"tune", "--rows", "4000", "--kernel", "gaussian(sigma=1500)", "--reach", "2", "--steps", "5"}, mnistRules...)
+	args := append([]string{"tune", "--rows", "4000", "--kernel", "gaussian(sigma=1200)", "--reach", "2", "--steps", "5"}, mnistRules...)
 	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.file("train-images-idx3-ubyte"))...)
 	l.Logf("found %v, λ = %v, leave-one-out RMSE %v", report["kernel"], report["lambda"], report["score"])
 	accuracy := l.evaluate("m.safetensors", l.data(mnistFiles[2]))
@@ -206,7 +206,7 @@ func mnistNystrom(l *accuracyLab) (string, float64) {
 			l.Fatal(err)
 		}
 	}
-	args := append([]string{"fit", "--learner", "nystrom-ridge", "--centers", fmt.Sprint(centers), "--kernel", "gaussian(sigma=1500)", "--lambda", "0.01"}, mnistRules...)
+	args := append([]string{"fit", "--learner", "nystrom-ridge", "--centers", fmt.Sprint(centers), "--kernel", "gaussian(sigma=1200)", "--lambda", "0.01"}, mnistRules...)
 	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.data(mnistFiles[0]))...)
 	l.Logf("%v, %v", report["solver"], report["seconds"])
 	return "mercer " + strings.Join(args, " "), l.evaluate("m.safetensors", l.data(mnistFiles[2]))

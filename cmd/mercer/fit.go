@@ -42,7 +42,7 @@ takes raw rows. A target of texts is one of classes, for learners of classificat
 any target is.
 
 With --text or --tree one column is the whole input, and --kernel one on texts or
-trees: mercer kernels lists them.
+trees, or a weighted sum of such: mercer kernels lists them.
 
 TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line; LIBSVM (features x1, x2, …, target label); NPY or NPZ of
