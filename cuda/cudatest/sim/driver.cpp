@@ -349,6 +349,35 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, voi
 	return SUCCESS;
 }
 
+// The next three are for programs that use the driver beside Mercer.
+
+EXPORT CUresult cuCtxGetDevice(int *d)
+{
+	NEED_CONTEXT
+	*d = context - gpus;
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2(uintptr_t to, const void *from, size_t n)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	if (!inside(context->device, to, n))
+		return INVALID_VALUE;
+	memcpy(reinterpret_cast<void *>(to), from, n);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, uintptr_t from, size_t n)
+{
+	NEED_CONTEXT
+	std::lock_guard<std::mutex> lock(mu);
+	if (!inside(context->device, from, n))
+		return INVALID_VALUE;
+	memcpy(to, reinterpret_cast<void *>(from), n);
+	return SUCCESS;
+}
+
 EXPORT CUresult cuMemsetD8Async(uintptr_t p, unsigned char v, size_t n, void *stream)
 {
 	NEED_CONTEXT
