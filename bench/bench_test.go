@@ -27,8 +27,9 @@ import (
 
 // benchmarks lists them, so that TestBenchmarks can run each of them once.
 var benchmarks = map[string]func(*testing.B){
-	"BenchmarkBLAS": BenchmarkBLAS,
-	"BenchmarkFit":  BenchmarkFit,
+	"BenchmarkBLAS":   BenchmarkBLAS,
+	"BenchmarkFit":    BenchmarkFit,
+	"BenchmarkDevice": BenchmarkDevice,
 }
 
 // sizes are those of the benchmarks; TestBenchmarks makes them tiny.

@@ -207,7 +207,7 @@ func TestFitRefusals(t *testing.T) {
 		{Fit{Sizes: []int{0}}, "must be ≥ 1, got 0"},
 		{Fit{Centers: -1}, "must be ≥ 0, got -1"},
 		{Fit{Devices: []string{"abacus"}}, `no device is called "abacus"`},
-		{Fit{Sizes: []int{1000}, Memory: 8 << 20, Peers: []string{}}, "n = 512 would fit"},
+		{Fit{Sizes: []int{1000}, Memory: 8 << 20, Peers: []string{"gonum"}}, "n = 512 would fit"},
 	} {
 		if _, err := test.f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.f, err)

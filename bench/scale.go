@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -53,6 +52,7 @@ var scaleds = []scaled{
 	{name: "mixed", formula: "n³/3 + n²d", memory: "n²/4"},
 	{name: "cg", formula: "n²·steps + nr²", memory: "n²/4, or nr"},
 	{name: "askotch", formula: "n·b·steps", memory: "nr + b²"},
+	{name: "outofcore", formula: "n³/3 + n²d", memory: "n²/2 beside the device"},
 	{name: "normal", formula: "nM² + M³", memory: "M²", m: true},
 	{name: "falkon", formula: "nM·steps + M³", memory: "M²", m: true},
 	{name: "fourier", formula: "nM² + M³", memory: "M²", m: true},
@@ -80,11 +80,8 @@ type scaling struct {
 	dev    backend.Device
 	judges backend.Device
 	judge  func(*synthetic) judge
-	last   map[string]pace // by solver and sweep
+	paces  paces // by solver and sweep
 }
-
-// pace is how long so many operations took.
-type pace struct{ flops, seconds float64 }
 
 // Run measures. It fails when the device cannot be opened, when an answer is
 // wrong, and when ctx is done. What a solver cannot do within memory or time is
@@ -93,7 +90,7 @@ func (s Scale) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	w := &scaling{Scale: s, ctx: ctx, last: map[string]pace{}}
+	w := &scaling{Scale: s, ctx: ctx, paces: paces{}}
 	var err error
 	if w.dev, err = backend.Open(s.Device, backend.Config{Threads: s.Threads, Memory: s.Memory}); err != nil {
 		return nil, err
@@ -182,11 +179,7 @@ func (w *scaling) tasks() []Task {
 				if !slices.Contains(w.Solvers, solver.name) || !wants(solver) {
 					continue
 				}
-				e, err := w.entry(solver, over, s, m)
-				if err != nil {
-					return nil, err
-				}
-				entries = append(entries, e)
+				entries = append(entries, w.entry(solver, over, s, m))
 			}
 			return entries, nil
 		}})
@@ -210,25 +203,20 @@ type solved struct {
 }
 
 // entry is a solver in a case, or the reason why it takes no part.
-func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) (Entry, error) {
+func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 	plan, fit, err := w.prepare(solver, s, m)
 	e := Entry{Entrant: solver.name, Lenient: true}
-	if budget := (*solvers.BudgetError)(nil); errors.As(err, &budget) {
-		e.Reason = strings.TrimPrefix(budget.Error(), "solvers: ")
-		return e, nil
-	} else if err != nil {
-		return e, err
+	if err != nil { // it does not fit, or is not for this device
+		e.Reason = strings.TrimPrefix(err.Error(), "solvers: ")
+		return e
 	}
 	if available := w.dev.Info().Memory; plan.Bytes > available {
 		e.Reason = fmt.Sprintf("needs %s of memory, %s may be used", bytesText(plan.Bytes), bytesText(available))
-		return e, nil
+		return e
 	}
 	key := solver.name + " " + over
-	if p, ok := w.last[key]; ok {
-		if would := p.seconds * plan.Flops / p.flops; would > w.Limit.Seconds() {
-			e.Reason = fmt.Sprintf("would take about %.0f s, the limit is %.0f s", would, w.Limit.Seconds())
-			return e, nil
-		}
+	if e.Reason = w.paces.late(key, plan.Flops, w.Limit); e.Reason != "" {
+		return e
 	}
 	metrics := map[string]float64{Planned: float64(plan.Bytes)}
 	var last solved
@@ -244,6 +232,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) (Entry,
 		var err error
 		last, err = fit()
 		took = time.Since(start)
+		w.paces.keep(key, plan.Flops, took)
 		if grown := watch(); first && grown > 0 {
 			metrics[Resident] = grown
 		}
@@ -259,7 +248,6 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) (Entry,
 		return []Lap{lap(GramStage, t.Gram), lap(FactorStage, t.Factor), lap(SolveStage, t.Solve)}
 	}
 	e.Check = func() *Check {
-		w.last[key] = pace{plan.Flops, took.Seconds()}
 		r, err := w.residual(s, last)
 		if err != nil {
 			return &Check{Difference: math.Inf(1), Limit: scaleTol}
@@ -276,7 +264,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) (Entry,
 		return &Check{Difference: r, Limit: scaleTol + ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda)}
 	}
 	e.Metrics = func() map[string]float64 { return metrics }
-	return e, nil
+	return e
 }
 
 // prepare plans a fit and returns what makes it.

@@ -33,6 +33,9 @@ func TestScale(t *testing.T) {
 			t.Errorf("%v: %d solvers, want %d", c.Case, len(c.Runs), want)
 		}
 		for _, run := range c.Runs {
+			if run.Entrant == "outofcore" && strings.Contains(run.Reason, "has no memory but the host's") {
+				continue
+			}
 			if !run.Timed() || run.Check != nil {
 				t.Errorf("%v: %+v", c.Case, run)
 				continue
@@ -46,6 +49,7 @@ func TestScale(t *testing.T) {
 	}
 	for _, over := range []string{"n", "m"} {
 		rows := r.GrowthRows(over)
+		rows = slices.DeleteFunc(rows, func(g GrowthRow) bool { return g.Entrant == "outofcore" && g.Largest == 0 })
 		for _, g := range rows {
 			// What is counted is deterministic: between linear and cubic, but for cg,
 			// whose rank grows with n too.
@@ -92,7 +96,7 @@ func TestScaleLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range r.Cells {
-		if run := c.Run("dual"); run.Timed() != (i == 0) || i > 0 && !strings.Contains(run.Reason, "the limit is 0 s") {
+		if run := c.Run("dual"); run.Timed() != (i == 0) || i > 0 && !strings.Contains(run.Reason, "the limit is 0.00000000100 s") {
 			t.Errorf("%d: %+v", i, run)
 		}
 	}
@@ -164,6 +168,9 @@ func BenchmarkFit(b *testing.B) {
 			}
 			b.Run(c.String(), func(b *testing.B) {
 				_, fit, err := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
+				if err != nil && solver.name == "outofcore" {
+					b.Skip(err) // not for a device without a memory of its own
+				}
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -84,6 +84,7 @@ var pages = map[string]func(*bench.Result) (*page, error){
 	"blas":              blasPage,
 	bench.CrossoverKind: crossoverPage,
 	bench.FitKind:       fitPage,
+	bench.DevicesKind:   devicesPage,
 	bench.ScaleKind:     scalePage,
 }
 

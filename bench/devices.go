@@ -1,0 +1,348 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// DevicesKind is the kind of Devices' Results.
+const DevicesKind = "devices"
+
+// Devices measures the devices of this machine against each other over n, with
+// the data of synthetic.go:
+//
+//	gram    K = k(X, X), X and K on the device
+//	mul     K·v without storing K, X and v on the device
+//	factor  Cholesky of K + λI, on the device
+//	fit     from X and y in Go memory to α in Go memory: transfers are counted
+//	solve   the same by the solver that Mercer chooses, to a residual of 1e-10
+//
+// Where Python has torch or cupy, they do all but the last, on the GPU where there
+// is one.
+type Devices struct {
+	Operations []string // of Operations(); nil: all
+	Precisions []string // "float64", "float32"; nil: both
+	Sizes      []int    // n; nil: 256, 512, 1024, 2048, 4096, 8192
+	Features   int      // d; 0: 50
+	Devices    []string // names for backend.Open; nil: every one that can be used, but ref
+	Peers      []string // of DevicePeers(); nil: all
+	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
+	Threads    int      // 0: all there are
+	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
+	// Limit is the longest run that is begun, by what the last one of the entrant
+	// took and the operations of both; 0: 20 seconds.
+	Limit  time.Duration
+	Runner Runner
+}
+
+// Operations lists what Devices measures.
+func Operations() []string { return []string{"gram", "mul", "factor", "fit", "solve"} }
+
+// DevicePeers lists the libraries that are compared.
+func DevicePeers() []string { return []string{"torch", "cupy"} }
+
+// deviceWork is a Devices at work.
+type deviceWork struct {
+	Devices
+	ctx     context.Context
+	devices []backend.Device
+	peers   []fitPeer
+	judges  backend.Device
+	judge   func(*synthetic) judge
+	paces   paces // by entrant, operation and precision
+}
+
+// Run measures. It fails when a device that was asked for cannot be opened, when
+// a result of Mercer is wrong, and when ctx is done. The Notes say from which n on
+// a GPU is faster than every processor, or why there is none.
+func (s Devices) Run(ctx context.Context) (*Result, error) {
+	if err := s.fill(); err != nil {
+		return nil, err
+	}
+	w := &deviceWork{Devices: s, ctx: ctx, paces: paces{}}
+	defer w.close()
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	r, err := s.Runner.Run(ctx, DevicesKind, w.entrants(), w.tasks())
+	if err != nil {
+		return nil, err
+	}
+	r.dropChecks()
+	for _, c := range r.Takeovers() {
+		r.Notes = append(r.Notes, c.String())
+	}
+	r.Notes = append(append(r.Notes, noGPU()...), r.lateNotes("n")...)
+	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; in fit and solve all starts and ends in the memory of the process", s.Features, fitLambda))
+	return r, nil
+}
+
+// noGPU says why there is no GPU; nothing where there is one.
+func noGPU() (notes []string) {
+	for _, s := range backend.Report() {
+		if !strings.HasPrefix(s.Device, "cuda/") {
+			continue
+		}
+		if s.Err == nil {
+			return nil
+		}
+		notes = append(notes, fmt.Sprintf("no GPU was measured: %s: %s", s.Device, strings.Join(strings.Fields(s.Err.Error()), " ")))
+	}
+	return notes
+}
+
+func (s *Devices) fill() error {
+	if s.Operations == nil {
+		s.Operations = Operations()
+	}
+	if s.Precisions == nil {
+		s.Precisions = []string{"float64", "float32"}
+	}
+	if s.Sizes == nil {
+		s.Sizes = []int{256, 512, 1024, 2048, 4096, 8192}
+	}
+	if s.Features == 0 {
+		s.Features = 50
+	}
+	if s.Threads == 0 {
+		s.Threads = runtime.GOMAXPROCS(0)
+	}
+	if s.Peers == nil {
+		s.Peers = DevicePeers()
+	}
+	if s.Limit == 0 {
+		s.Limit = 20 * time.Second
+	}
+	if s.Devices == nil {
+		for _, d := range backend.Report() {
+			if d.Err == nil && d.Device != "ref" {
+				s.Devices = append(s.Devices, d.Device)
+			}
+		}
+	}
+	for _, list := range []struct {
+		what         string
+		given, known []string
+	}{
+		{"operation", s.Operations, Operations()}, {"precision", s.Precisions, []string{"float64", "float32"}}, {"library", s.Peers, DevicePeers()},
+	} {
+		for _, name := range list.given {
+			if !slices.Contains(list.known, name) {
+				return fmt.Errorf("bench: devices: no %s is called %q; there are: %s", list.what, name, strings.Join(list.known, ", "))
+			}
+		}
+	}
+	for _, n := range append(slices.Clone(s.Sizes), s.Features, s.Threads) {
+		if n < 1 {
+			return fmt.Errorf("bench: devices: sizes, features and threads must be ≥ 1, got %d", n)
+		}
+	}
+	s.Sizes = slices.Compact(slices.Sorted(slices.Values(s.Sizes)))
+	return nil
+}
+
+func (w *deviceWork) close() {
+	for _, d := range w.devices {
+		d.Close()
+	}
+	if w.judges != nil {
+		w.judges.Close()
+	}
+	for _, p := range w.peers {
+		if p.python != nil {
+			p.python.Close()
+		}
+	}
+}
+
+func (w *deviceWork) open() (err error) {
+	if w.judges, w.judge, err = newJudge(w.ctx, 0); err != nil {
+		return err
+	}
+	for _, name := range w.Devices.Devices {
+		d, err := backend.Open(name, backend.Config{Threads: w.Threads, Memory: w.Memory})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(w.devices, sameDevice(d)) {
+			d.Close()
+			continue
+		}
+		w.devices = append(w.devices, d)
+	}
+	if len(w.Peers) == 0 {
+		return nil
+	}
+	finder := pypeer.NewFinder(w.ctx, w.Pythons)
+	for _, name := range DevicePeers() {
+		if !slices.Contains(w.Peers, name) {
+			continue
+		}
+		p := fitPeer{name: name}
+		if p.python, err = finder.Open(w.ctx, name, w.Threads); err != nil {
+			p.missing = err.Error()
+		}
+		w.peers = append(w.peers, p)
+	}
+	return w.ctx.Err()
+}
+
+func (w *deviceWork) entrants() []Entrant {
+	var list []Entrant
+	for _, d := range w.devices {
+		i := d.Info()
+		list = append(list, Entrant{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor})
+	}
+	for _, p := range w.peers {
+		e := Entrant{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: w.Threads}
+		if p.python != nil {
+			e.Detail, e.Path = p.python.Detail, p.python.Path
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func (w *deviceWork) tasks() []Task {
+	var list []Task
+	for _, operation := range Operations() {
+		if !slices.Contains(w.Operations, operation) {
+			continue
+		}
+		for _, precision := range []string{"float64", "float32"} {
+			if !slices.Contains(w.Precisions, precision) || operation == "solve" && precision == "float32" {
+				continue
+			}
+			for _, n := range w.Sizes {
+				list = append(list, Task{
+					Case:   Case{{"operation", operation}, {"precision", precision}, {"threads", strconv.Itoa(w.Threads)}, {"n", strconv.Itoa(n)}},
+					Weight: math.Pow(float64(n), 2.5),
+					Start: func(context.Context) ([]Entry, error) {
+						runtime.GC() // what the last case held
+						s := newSynthetic(n, w.Features, fitLambda)
+						if precision == "float32" {
+							return operationEntries(w, operation, precision, s, narrow(s.x), narrow(s.y), backend.Device.F32)
+						}
+						return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
+					},
+				})
+			}
+		}
+	}
+	return list
+}
+
+// operationFlops are the operations of what is counted; 0 for solve, which has its
+// own way of every size.
+func operationFlops(operation string, n, d int) float64 {
+	switch operation {
+	case "gram":
+		return backend.GramFlops(n, n, d, true)
+	case "mul":
+		return backend.GramMulFlops(n, n, d, 1)
+	case "factor":
+		return backend.PotrfFlops(n)
+	case "fit":
+		return backend.GramFlops(n, n, d, true) + backend.PotrfFlops(n) + 2*backend.TrsmFlops(n, 1)
+	}
+	return 0
+}
+
+// operationEntries makes the entries of a case.
+func operationEntries[T backend.Float](w *deviceWork, operation, precision string, s *synthetic, x, y backend.Host[T],
+	queue func(backend.Device) backend.Backend[T]) ([]Entry, error) {
+	n, d := x.Rows, x.Cols
+	flops := operationFlops(operation, n, d)
+	j := w.judge(s)
+	expected := max(flops, backend.PotrfFlops(n)) // solve grows at most like it
+	key := func(entrant string) string { return entrant + " " + operation + " " + precision }
+	late := func(entrant string) string { return w.paces.late(key(entrant), expected, w.Limit) }
+	var list []Entry
+	finish := func(e Entry) {
+		e.Work = flops
+		if run := e.Run; run != nil {
+			e.Run = func() error {
+				start := time.Now()
+				err := run()
+				w.paces.keep(key(e.Entrant), expected, time.Since(start))
+				return err
+			}
+		}
+		list = append(list, e)
+	}
+	for _, dev := range w.devices {
+		needs := int64(8) * int64(n) * int64(n)
+		if precision == "float32" {
+			needs /= 2
+		}
+		if memory := dev.Info().Memory; operation != "mul" && operation != "solve" && needs > memory {
+			finish(Entry{Entrant: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", bytesText(needs), bytesText(memory))})
+			continue
+		}
+		if reason := late(ownName(dev)); reason != "" {
+			finish(Entry{Entrant: ownName(dev), Reason: reason})
+			continue
+		}
+		if operation == "solve" {
+			c := fitContest{ctx: w.ctx, Fit: Fit{Memory: w.Memory}}
+			e := c.entry(c.ownContender(dev, s, ownName(dev), solvers.Auto), j, j.residual, ridgeLimit(n, d, precision, s.lambda))
+			finish(e)
+			continue
+		}
+		o := &operand[T]{q: queue(dev).With(w.ctx, nil), judge: j, x: x, y: y}
+		e, err := o.entry(operation, ridgeLimit(n, d, precision, s.lambda), productLimit[T](n, d))
+		if err != nil {
+			return list, err
+		}
+		e.Entrant = ownName(dev)
+		finish(e)
+	}
+	for _, p := range w.peers {
+		if operation == "solve" {
+			continue
+		}
+		if reason := late(p.name); reason != "" {
+			finish(Entry{Entrant: p.name, Reason: reason})
+			continue
+		}
+		finish(peerOperation(w, p, operation, precision, s, x, y))
+	}
+	return list, nil
+}
+
+// peerOperation is an operation by a library of Python.
+func peerOperation[T backend.Float](w *deviceWork, p fitPeer, operation, precision string, s *synthetic, x, y backend.Host[T]) Entry {
+	parameters := s.parameters()
+	task := "only_" + operation
+	if operation == "fit" {
+		task = "ridge"
+	}
+	c := pythonContender(p.name, p, task, parameters, alphaOf(s))
+	if p.python == nil {
+		return Entry{Entrant: p.name, Reason: p.missing}
+	}
+	if err := putAll(p.python, x, y); err != nil {
+		return Entry{Entrant: p.name, Reason: err.Error()}
+	}
+	if operation != "fit" {
+		hold := s.parameters()
+		hold["what"] = operation
+		if _, err := p.python.Run("hold", hold); err != nil {
+			return Entry{Entrant: p.name, Reason: err.Error()}
+		}
+		return Entry{Entrant: p.name, Lenient: true, Run: c.run, Took: c.took, Close: c.close}
+	}
+	j := w.judge(s)
+	f := fitContest{ctx: w.ctx}
+	return f.entry(c, j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, s.lambda))
+}

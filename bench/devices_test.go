@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// TestDevices: every operation on every device that is here, its result checked.
+func TestDevices(t *testing.T) {
+	d := Devices{Sizes: []int{33, 70}, Features: 4, Devices: usable()}
+	r, err := d.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.DevicesText()
+	t.Log(text)
+	if len(r.Cells) != 2*9 {
+		t.Fatalf("%d cells, want two sizes of four operations in two precisions, and solve", len(r.Cells))
+	}
+	for _, c := range r.Cells {
+		for _, e := range r.Entrants {
+			run := c.Run(e.Name)
+			if e.Kind == OwnKind && !run.Timed() {
+				t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
+			}
+			if e.Missing != "" && run != nil && run.Reason != e.Missing {
+				t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
+			}
+			if solve := c.Case.Get("operation") == "solve"; e.Kind == OwnKind && solve != (run.Work == 0) {
+				t.Errorf("%v: %s: %.0f operations", c.Case, e.Name, run.Work)
+			}
+			if fit := c.Case.Get("operation") == "solve"; fit && run.Timed() && !(run.Metrics[Residual] <= fitTol) {
+				t.Errorf("%v: %s: residual %g", c.Case, e.Name, run.Metrics[Residual])
+			}
+		}
+	}
+	for _, want := range []string{"the fastest at the largest n", "torch", "X ~ N(0, I), d = 4"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q", want)
+		}
+	}
+}
+
+// TestOperationWrong: a device that does not do what it is asked to is found out,
+// in every operation.
+func TestOperationWrong(t *testing.T) {
+	dev, newJudge, err := newJudge(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	s := newSynthetic(40, 3, fitLambda)
+	for _, operation := range Operations()[:4] {
+		for _, wrong := range []bool{false, true} {
+			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
+			if wrong {
+				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // other rows than the judge's
+			}
+			e, err := o.entry(operation, ridgeLimit(40, 3, "float64", fitLambda), productLimit[float64](40, 3))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Before != nil {
+				err = e.Before()
+			}
+			if err == nil {
+				err = e.Run()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := e.Check(); (c.Difference > c.Limit) != wrong {
+				t.Errorf("%s, wrong: %v: difference %.2g, limit %.2g", operation, wrong, c.Difference, c.Limit)
+			}
+			e.Close()
+		}
+	}
+	if now, _ := dev.InUse(); now != 0 {
+		t.Errorf("%d bytes are still in use", now)
+	}
+}
+
+// TestTakeovers: from where on a GPU is faster, of times with a known answer.
+func TestTakeovers(t *testing.T) {
+	r := &Result{Entrants: []Entrant{
+		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "b", Kind: OwnKind, Device: "cpu/b"},
+		{Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
+	}}
+	cell := func(operation, n string, times ...float64) {
+		c := Cell{Case: Case{{"operation", operation}, {"precision", "float64"}, {"n", n}}}
+		for i, v := range times {
+			if v > 0 {
+				c.Runs = append(c.Runs, Run{Entrant: r.Entrants[i].Name, Timings: []float64{v}, Time: Spread{Median: v, Min: v, Max: v}})
+			}
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	// The ratios are 1/4, 1/2, 2 and 8: it crosses 1 half way, in logarithms, from
+	// 200 to 800.
+	cell("fit", "100", 1, 2, 4, 0.1)
+	cell("fit", "200", 3, 2, 4, 0.1)
+	cell("fit", "800", 9, 8, 4, 0.1)
+	cell("fit", "1600", 32, 0, 4, 0.1)
+	cell("gram", "100", 2, 2, 1)    // faster there,
+	cell("gram", "200", 1, 2, 2)    // and no longer
+	cell("mul", "100", 2, 3, 1)     // from the beginning
+	cell("factor", "100", 2, 3, -1) // not measured
+	list := r.Takeovers()
+	if len(list) != 3 {
+		t.Fatalf("got %v", list)
+	}
+	if c := list[0]; c.N != 800 || c.Largest != 1600 || c.Times != 8 || c.CPU != "a" || c.GPU != "g" || c.Estimate < 399 || c.Estimate > 401 {
+		t.Errorf("got %+v", c)
+	}
+	if got, want := list[0].String(), "fit, float64: g is faster than a from n = 800 on, estimated 400 (8.00 × as fast at n = 1600)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := list[1].String(), "gram, float64: up to n = 200 g is not faster than a (0.50 × as fast there)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c := list[2]; c.N != 100 || c.Estimate != 100 || c.Times != 2 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestPaces(t *testing.T) {
+	p := paces{}
+	if got := p.late("a", 1e9, time.Second); got != "" {
+		t.Errorf("unknown: %q", got)
+	}
+	p.keep("a", 1e9, 3*time.Second)
+	p.keep("a", 1e9, time.Second)
+	p.keep("a", 1e9, 2*time.Second)
+	if got := p.late("a", 8e9, 8*time.Second); got != "" {
+		t.Errorf("in time: %q", got)
+	}
+	if got := p.late("a", 8e9, 7*time.Second); got != "would take about 8.00 s, the limit is 7.00 s" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDevicesRefusals(t *testing.T) {
+	for _, test := range []struct {
+		d    Devices
+		want string
+	}{
+		{Devices{Operations: []string{"svd"}}, `no operation is called "svd"; there are: gram, mul`},
+		{Devices{Precisions: []string{"float16"}}, `no precision is called "float16"`},
+		{Devices{Peers: []string{"jax"}}, `no library is called "jax"; there are: torch, cupy`},
+		{Devices{Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Devices{Devices: []string{"abacus"}}, `no device is called "abacus"`},
+	} {
+		if _, err := test.d.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v", test.d, err)
+		}
+	}
+	// What a device cannot hold is left out; what needs no matrix is not.
+	d := Devices{Operations: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
+	r, err := d.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run := r.Cells[0].Run("mercer ref"); !strings.Contains(run.Reason, "1 MiB may be used") {
+		t.Errorf("gram: %+v", run)
+	}
+	if run := r.Cells[1].Run("mercer ref"); !run.Timed() {
+		t.Errorf("mul: %+v", run)
+	}
+}
+
+// BenchmarkDevice is one device's side of `mercer bench devices`.
+func BenchmarkDevice(b *testing.B) {
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	for _, operation := range Operations()[:4] {
+		for _, n := range sizes {
+			s := newSynthetic(n, 50, fitLambda)
+			operationBenchmark(b, dev.F64(), operation, "float64", s, s.x, s.y)
+			operationBenchmark(b, dev.F32(), operation, "float32", s, narrow(s.x), narrow(s.y))
+		}
+	}
+}
+
+func operationBenchmark[T backend.Float](b *testing.B, q backend.Backend[T], operation, precision string, s *synthetic, x, y backend.Host[T]) {
+	n := x.Rows
+	c := Case{{"operation", operation}, {"precision", precision}, {"n", strconv.Itoa(n)}}
+	b.Run(c.String(), func(b *testing.B) {
+		o := &operand[T]{q: q, judge: judge{synthetic: s}, x: x, y: y}
+		e, err := o.entry(operation, 0, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer e.Close()
+		for b.Loop() {
+			if e.Before != nil {
+				b.StopTimer()
+				if err := e.Before(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			if err := e.Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(operationFlops(operation, n, 50)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	})
+}

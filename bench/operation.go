@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// operand is what an operation of Devices works on, on one device.
+type operand[T backend.Float] struct {
+	q backend.Backend[T]
+	judge
+	x, y backend.Host[T]
+
+	placed []backend.Matrix[T]
+}
+
+// keep is m, freed in the end.
+func (o *operand[T]) keep(m backend.Matrix[T], err error) (backend.Matrix[T], error) {
+	if err == nil {
+		o.placed = append(o.placed, m)
+	}
+	return m, err
+}
+
+func (o *operand[T]) free() {
+	for _, m := range o.placed {
+		m.Free()
+	}
+	o.placed = nil
+}
+
+// productLimit is how far two products with K can differ, relative, when no terms
+// cancel: the elements are within (d + 12)u of what they should be (ridgeLimit has
+// the reasons), and a sum of n terms within 10√n·u, twice for the two.
+func productLimit[T backend.Float](n, d int) float64 {
+	unit := 0x1p-53
+	if unsafe.Sizeof(T(0)) == 4 {
+		unit = 0x1p-24
+	}
+	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * unit
+}
+
+// entry makes an operation's entry. A product is compared with the judge's, a
+// factor and a fit by the residual of their solution.
+func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
+	defer func() {
+		if err != nil {
+			o.free()
+		}
+	}()
+	e.Close = o.free
+	n := o.x.Rows
+	if operation == "fit" {
+		var alpha backend.Host[T]
+		e.Run = func() (err error) {
+			alpha, err = direct(o.q, o.kernel, o.x, o.y, T(o.lambda))
+			return err
+		}
+		e.Check = func() *Check { return o.residualCheck(alpha, residualLimit) }
+		return e, nil
+	}
+	x, err := o.keep(backend.Place(o.q, o.x))
+	if err != nil {
+		return e, err
+	}
+	if operation == "mul" {
+		v, err := o.keep(o.ones())
+		if err != nil {
+			return e, err
+		}
+		out, err := o.keep(o.q.New(n, 1))
+		if err != nil {
+			return e, err
+		}
+		e.Run = func() error {
+			o.q.GramMul(out, o.kernel, x, x, v)
+			return o.q.Sync()
+		}
+		e.Check = func() *Check { return o.productCheck(out, productLimit) }
+		return e, nil
+	}
+	k, err := o.keep(o.q.New(n, n))
+	if err != nil {
+		return e, err
+	}
+	if operation == "gram" {
+		e.Run = func() error {
+			o.q.Gram(k, o.kernel, x, x)
+			return o.q.Sync()
+		}
+		e.Check = func() *Check { return o.gramCheck(k, productLimit) }
+		return e, nil
+	}
+	e.Before = func() error {
+		o.q.Gram(k, o.kernel, x, x)
+		o.q.AddDiag([]T{T(o.lambda)}, k)
+		return o.q.Sync()
+	}
+	e.Run = func() error { return o.q.Potrf(backend.Lower, k) }
+	e.Check = func() *Check {
+		alpha := backend.NewHost[T](n, 1)
+		b, err := o.q.New(n, 1)
+		if err != nil {
+			return &Check{Difference: math.Inf(1), Limit: residualLimit}
+		}
+		defer b.Free()
+		err = o.q.Upload(b, o.y)
+		o.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, k, b)
+		o.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, k, b)
+		if err := errors.Join(err, o.q.Download(alpha, b)); err != nil {
+			return &Check{Difference: math.Inf(1), Limit: residualLimit}
+		}
+		return o.residualCheck(alpha, residualLimit)
+	}
+	return e, nil
+}
+
+// ones is a column of ones, with which no terms of a product with K cancel.
+func (o *operand[T]) ones() (backend.Matrix[T], error) {
+	m, err := o.q.New(o.x.Rows, 1)
+	if err != nil {
+		return nil, err
+	}
+	h := backend.NewHost[T](o.x.Rows, 1)
+	for i := range h.Data {
+		h.Data[i] = 1
+	}
+	if err := o.q.Upload(m, h); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// gramCheck multiplies the stored K, its lower triangle, by ones.
+func (o *operand[T]) gramCheck(k backend.Matrix[T], limit float64) *Check {
+	wrong := &Check{Difference: math.Inf(1), Limit: limit}
+	v, err := o.ones()
+	if err != nil {
+		return wrong
+	}
+	defer v.Free()
+	out, err := o.q.New(o.x.Rows, 1)
+	if err != nil {
+		return wrong
+	}
+	defer out.Free()
+	o.q.Symm(backend.Lower, 1, k, v, 0, out)
+	return o.productCheck(out, limit)
+}
+
+// productCheck compares a product of K and ones with the judge's.
+func (o *operand[T]) productCheck(out backend.Matrix[T], limit float64) *Check {
+	wrong := &Check{Difference: math.Inf(1), Limit: limit}
+	n := o.x.Rows
+	got := backend.NewHost[T](n, 1)
+	if err := o.q.Download(got, out); err != nil {
+		return wrong
+	}
+	ones := make([]float64, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	want, err := o.product(o.synthetic.x, o.synthetic.x, ones)
+	if err != nil {
+		return wrong
+	}
+	var left, all float64
+	for i, w := range want {
+		d := float64(got.Data[i]) - w
+		left, all = left+d*d, all+w*w
+	}
+	return &Check{Difference: math.Sqrt(left / all), Limit: limit}
+}
+
+// residualCheck is the judge's residual of α.
+func (o *operand[T]) residualCheck(alpha backend.Host[T], limit float64) *Check {
+	wide := make([]float64, len(alpha.Data))
+	for i, v := range alpha.Data {
+		wide[i] = float64(v)
+	}
+	r, err := o.residual(function{points: o.synthetic.x, coef: wide})
+	if err != nil || len(wide) == 0 {
+		r = math.Inf(1)
+	}
+	return &Check{Difference: r, Limit: limit}
+}
