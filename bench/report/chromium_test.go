@@ -1,0 +1,225 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/bench"
+)
+
+// chromium finds the browser, or skips with the reason.
+func chromium(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	text := "no browser to draw the pages in: none of " + strings.Join(names, ", ") + " is on the path"
+	if slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "chromium") {
+		t.Fatalf("MERCER_REQUIRE names chromium: %s", text)
+	}
+	t.Skip(text)
+	return ""
+}
+
+// measure is put at the end of a page: it writes the width of the view and of
+// what is in it, and where every picture is.
+const measure = `<script>
+const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
+  const b = s.getBoundingClientRect();
+  return [b.left, b.top, b.width, b.height].map(Math.round).join(" ");
+});
+const p = document.createElement("pre");
+p.id = "measured";
+p.textContent = [innerWidth, document.documentElement.scrollWidth].join(" ") + ";" + boxes.join(";");
+document.body.append(p);
+</script></body>`
+
+// drawn is a page as the browser drew it.
+type drawn struct {
+	picture       image.Image
+	view, content int // widths
+	boxes         []image.Rectangle
+	console       []string
+}
+
+// browse draws a page in a window of a size; dark asks for the dark scheme.
+func browse(t *testing.T, browser, page string, width, height int, dark bool) drawn {
+	t.Helper()
+	dir := t.TempDir()
+	file, shot := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.png")
+	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", measure, 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	scheme := 1
+	if dark {
+		scheme = 0
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, browser,
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=1000",
+		fmt.Sprintf("--blink-settings=preferredColorScheme=%d", scheme), fmt.Sprintf("--window-size=%d,%d", width, height),
+		"--dump-dom", "--screenshot="+shot, "file://"+file)
+	var out, log bytes.Buffer
+	c.Stdout, c.Stderr = &out, &log
+	if err := c.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", browser, err, log.String())
+	}
+	d := drawn{console: regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(log.String(), -1)}
+	found := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
+	if found == nil {
+		t.Fatalf("the page was not loaded to its end: %.300s", out.String())
+	}
+	d.view, d.content = whole(t, found[1]), whole(t, found[2])
+	for box := range strings.SplitSeq(strings.TrimPrefix(found[3], ";"), ";") {
+		var v []int
+		for word := range strings.FieldsSeq(box) {
+			v = append(v, whole(t, word))
+		}
+		if len(v) == 4 {
+			d.boxes = append(d.boxes, image.Rect(v[0], v[1], v[0]+v[2], v[1]+v[3]))
+		}
+	}
+	f, err := os.Open(shot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if d.picture, err = png.Decode(f); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func whole(t *testing.T, text string) int {
+	t.Helper()
+	v, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// ink tells how much of a box is not background, and how much has a hue; the
+// background is what its corner has.
+func (d drawn) ink(box image.Rectangle) (covered, coloured float64) {
+	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			v := rgb(d.picture.At(x, y))
+			apart := 0
+			for i := range v {
+				apart = max(apart, v[i]-back[i], back[i]-v[i])
+			}
+			if apart > 40 {
+				covered++
+			}
+			if slices.Max(v[:])-slices.Min(v[:]) > 60 {
+				coloured++
+			}
+		}
+	}
+	area := float64(box.Dx() * box.Dy())
+	return covered / area, coloured / area
+}
+
+func rgb(c color.Color) [3]int {
+	r, g, b, _ := c.RGBA()
+	return [3]int{int(r >> 8), int(g >> 8), int(b >> 8)}
+}
+
+// TestBrowser draws the page of every kind of measurement that is kept, and of
+// the sample, in a wide light window and in one as narrow as a phone in the dark:
+// every picture of the page has a size, lines and colours, nothing sticks out on
+// the right, and the console has nothing to say.
+func TestBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser for each page")
+	}
+	browser := chromium(t)
+	for name, r := range kept(t) {
+		page := write(t, r)
+		pictures := len(parse(t, page).find("figure"))
+		for _, window := range []struct {
+			name  string
+			width int
+			dark  bool
+		}{{"wide", 1280, false}, {"phone", 500, true}} { // no window is narrower than 500
+			t.Run(name+"/"+window.name, func(t *testing.T) {
+				d := browse(t, browser, page, window.width, 9000, window.dark)
+				if len(d.console) > 0 {
+					t.Errorf("the console says:\n%s", strings.Join(d.console, "\n"))
+				}
+				if d.view != window.width || d.content > d.view {
+					t.Errorf("the page is %d wide in a window of %d", d.content, d.view)
+				}
+				if len(d.boxes) == 0 || len(d.boxes) > pictures {
+					t.Fatalf("%d pictures in the browser, %d cards", len(d.boxes), pictures)
+				}
+				seen := 0
+				for i, box := range d.boxes {
+					if box.Dx() < 300 || box.Dy() < 180 || box.Max.X > d.view {
+						t.Errorf("picture %d is at %v", i, box)
+						continue
+					}
+					if !box.In(d.picture.Bounds()) {
+						continue // below the end of the window
+					}
+					seen++
+					if covered, coloured := d.ink(box); covered < 0.01 || coloured < 0.002 {
+						t.Errorf("picture %d: %.2f %% is drawn on, %.2f %% coloured", i, 100*covered, 100*coloured)
+					}
+				}
+				if seen == 0 {
+					t.Error("no picture was in the window")
+				}
+				corner := rgb(d.picture.At(1, 1))
+				if dark := corner[0] < 0x40; dark != window.dark {
+					t.Errorf("the paper is %v", corner)
+				}
+			})
+		}
+	}
+}
+
+// kept are the sample and the newest measurement of each kind in bench/results.
+func kept(t *testing.T) map[string]*bench.Result {
+	t.Helper()
+	newest := map[string]*bench.Result{"sample": sample()}
+	files, err := filepath.Glob("../results/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := bench.Read(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if o := newest[r.Kind]; o == nil || r.Started.After(o.Started) {
+			newest[r.Kind] = r
+		}
+	}
+	return newest
+}
