@@ -5,6 +5,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20000x
 BENCHTIME   ?= 1s
 BENCH       ?= .
+PYTHON      ?= /usr/bin/python3
 
 # One Go for everything, and no C compiler: only the race detector needs one.
 export CGO_ENABLED := 0
@@ -29,6 +30,14 @@ libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (ne
 libmercer-test: libmercer ## run the C program that tests the C shared library
 	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check libmercer/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
 	./bin/libmercer-check
+
+.PHONY: python-test
+python-test: build libmercer-test ## test the C library and the Python package with scikit-learn (skips where that is absent)
+	$(PYTHON) -m unittest discover --buffer -s python/tests -t python
+
+.PHONY: python-bench
+python-bench: build libmercer ## time fits through Python beside those of the command
+	$(PYTHON) python/bench_fit.py
 
 .PHONY: demo
 demo: build ## build, then fit and check models on the bundled data (writes ./demo)

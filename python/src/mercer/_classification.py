@@ -7,11 +7,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._estimator import ORDER, Estimator, KernelParameters, validate_data
+from ._model import parameter_names
 from ._regression import target_names
 
-# The methods that have a kernel and λ among their parameters.
-_KERNEL = ("kernel-ridge", "kernel-logistic", "svc", "nystrom-ridge", "fourier-ridge")
-_LAMBDA = ("kernel-ridge", "kernel-logistic", "ridge", "logistic", "nystrom-ridge", "fourier-ridge")
+# The methods whose models always know probabilities, for those who ask before a fit.
 _PROBABILITIES = ("logistic", "kernel-logistic", "rvc")
 
 
@@ -38,16 +37,17 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         "logistic" (with probabilities), "svc", "nystrom-ridge", "fourier-ridge",
         or another of `mercer learners`, whose parameters are in params.
     alpha : float, default 1
-        The penalty λ of all but svc. logistic: 1/C of scikit-learn.
+        λ of the methods that have it. logistic: 1/C of scikit-learn.
     C : float, default 1
         The penalty of svc.
     kernel, gamma, degree, coef0 : see MercerKernelRidge; gamma "scale" as in SVC
     fit_intercept : bool, default True
-        Of all but svc, which always has one.
+        Of the methods that have a choice; svc always has an intercept.
     class_weight : dict, "balanced" or None
         Weights of the classes, beside sample_weight.
     probability : bool, default False
         Of svc: fit probabilities too, at six times the work.
+    tol, max_iter : default None, which is the learner's own
     params : dict, default None
         More parameters of the learner, by Mercer's names.
     random_state, device, threads, verbose : see MercerKernelRidge
@@ -59,7 +59,7 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     """
 
     def __init__(self, method="kernel-ridge", *, alpha=1.0, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0, fit_intercept=True,
-                 class_weight=None, probability=False, params=None, random_state=None, device=None, threads=None, verbose=0):
+                 class_weight=None, probability=False, tol=None, max_iter=None, params=None, random_state=None, device=None, threads=None, verbose=0):
         self.method = method
         self.alpha = alpha
         self.C = C
@@ -70,6 +70,8 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
         self.params = params
         self.random_state = random_state
         self.device = device
@@ -83,22 +85,19 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     def _unsupported(self):
         return ORDER if self.method == "svc" else {}
 
-    def _pairwise(self):
-        return self.method in _KERNEL and super()._pairwise()
-
     def _parameters(self, X, sample_weight):
-        given = {}
-        if self.method in _KERNEL:
-            given["kernel"] = self._kernel(X, sample_weight)
-            given["seed"] = self._seed()
-        if self.method in _LAMBDA:
-            given["lambda"] = self.alpha
-            given["intercept"] = self.fit_intercept
-        if self.method == "svc":
-            given["C"] = self.C
-            given["probability"] = self.probability
-        given.update(self.params or {})
-        return given
+        given = {
+            "kernel": lambda: self._kernel(X, sample_weight),
+            "lambda": lambda: self.alpha,
+            "C": lambda: self.C,
+            "intercept": lambda: self.fit_intercept,
+            "probability": lambda: self.probability,
+            "tol": lambda: self.tol,
+            "iterations": lambda: self.max_iter,
+            "seed": self._seed,
+        }
+        has = parameter_names(self.method)
+        return {**{name: value() for name, value in given.items() if name in has}, **(self.params or {})}
 
     def fit(self, X, y, sample_weight=None):
         """Fits to the n×d array X and the n classes y, texts or numbers.

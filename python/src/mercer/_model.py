@@ -1,5 +1,6 @@
 """A fitted model of the library."""
 
+import functools
 import json
 import os
 import weakref
@@ -20,6 +21,15 @@ _SHORT = 1024
 def about():
     """What the library is: a dict of its version, devices, learners and kernels."""
     return json.loads(_library.tell(0))
+
+
+@functools.lru_cache(maxsize=None)
+def parameter_names(learner):
+    """The names of a learner's parameters."""
+    for description in about()["learners"]:
+        if description["name"] == learner:
+            return frozenset(p["name"] for p in description["parameters"])
+    return frozenset()  # the fit says what there is
 
 
 class Model:

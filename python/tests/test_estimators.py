@@ -1,0 +1,48 @@
+"""scikit-learn's own checks of estimators."""
+
+import unittest
+import warnings
+
+from . import support  # noqa: F401: finds the package
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+
+ESTIMATORS = [
+    mercer.MercerRidge(),
+    mercer.MercerKernelRidge(),
+    mercer.MercerKernelRidge(kernel=None),
+    mercer.MercerKernelRidge(kernel="rbf", fit_intercept=True, solver="cg"),
+    mercer.MercerNystroemRidge(),
+    mercer.MercerFourierRidge(),
+    mercer.MercerGaussianProcess(),
+    mercer.MercerSVR(),
+    mercer.MercerRegressor(),
+    mercer.MercerRegressor("lasso", params={"lambda": 0.01}),
+    mercer.MercerOneClassSVM(),
+    mercer.MercerClassifier(),
+    mercer.MercerClassifier("ridge"),
+    mercer.MercerClassifier("logistic"),
+    # Weights of 1000 and 0.0001, which one of the checks has, leave no more digits.
+    mercer.MercerClassifier("kernel-logistic", tol=1e-5),
+    mercer.MercerClassifier("svc"),
+    mercer.MercerClassifier("svc", probability=True),
+    mercer.MercerClassifier("nystrom-ridge"),
+]
+
+# The only checks that may be skipped, and by whom: those that no estimator whose
+# steps depend on the order or the number of the rows passes, scikit-learn's among
+# them, and those that need pandas.
+MAY_SKIP = ("check_sample_weights_invariance", "pandas")
+
+
+class TestChecks(unittest.TestCase):
+    def test_all(self):
+        for estimator in ESTIMATORS:
+            with self.subTest(estimator=estimator), warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                check_estimator(estimator)
+                for w in seen:
+                    if issubclass(w.category, SkipTestWarning):
+                        self.assertTrue(any(word in str(w.message) for word in MAY_SKIP), str(w.message))

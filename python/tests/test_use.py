@@ -1,0 +1,255 @@
+"""What users do with estimators: search, pipelines, pickles, Ctrl-C, threads."""
+
+import copy
+import io
+import os
+import pickle
+import signal
+import sys
+import threading
+import unittest
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
+
+from . import support
+import numpy as np
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+from mercer import _library
+
+FITTED = [
+    mercer.MercerRidge(),
+    mercer.MercerKernelRidge(kernel="rbf"),
+    mercer.MercerNystroemRidge(),
+    mercer.MercerFourierRidge(),
+    mercer.MercerGaussianProcess(optimize=False),
+    mercer.MercerSVR(),
+    mercer.MercerRegressor(),
+    mercer.MercerOneClassSVM(),
+    mercer.MercerClassifier(),
+    mercer.MercerClassifier("svc", probability=True),
+    mercer.MercerClassifier("kernel-logistic"),
+]
+
+
+class TestTools(unittest.TestCase):
+    def test_search_in_processes(self):
+        X, y = load_diabetes(return_X_y=True)
+        steps = make_pipeline(StandardScaler(), mercer.MercerKernelRidge(kernel="rbf", threads=1))
+        grid = {"mercerkernelridge__alpha": [0.1, 1, 10], "mercerkernelridge__gamma": [0.01, 0.1]}
+        alone = GridSearchCV(steps, grid, cv=3).fit(X, y)
+        many = GridSearchCV(steps, grid, cv=3, n_jobs=2).fit(X, y)
+        self.assertEqual(alone.best_params_, many.best_params_)
+        # The device is the same one: the same bits.
+        np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], many.cv_results_["mean_test_score"])
+        self.assertGreater(alone.best_score_, 0.4)
+
+    def test_precomputed_is_split_both_ways(self):
+        X, y = load_diabetes(return_X_y=True)
+        X = StandardScaler().fit_transform(X)
+        by_kernel = cross_val_score(mercer.MercerKernelRidge(kernel="rbf", gamma=0.05), X, y)
+        by_values = cross_val_score(mercer.MercerKernelRidge(kernel="precomputed"), rbf_kernel(X, gamma=0.05), y)
+        # R² of predictions that agree to many more digits (test_agreement).
+        np.testing.assert_allclose(by_kernel, by_values, rtol=1e-9)
+        with self.assertRaisesRegex(ValueError, "square"):
+            mercer.MercerKernelRidge(kernel="precomputed").fit(X, y)
+
+    def test_copies(self):
+        X, y = load_iris(return_X_y=True)
+        for estimator in FITTED:
+            with self.subTest(estimator=estimator):
+                fitted = clone(estimator).fit(X, y)
+                f = fitted.predict(X)
+                for again in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+                    np.testing.assert_array_equal(again.predict(X), f)
+                    self.assertEqual(again.get_params(), fitted.get_params())
+                self.assertFalse(hasattr(clone(fitted), "model_"))
+                twice = clone(estimator).fit(X, y)
+                np.testing.assert_array_equal(twice.predict(X), f)
+
+    def test_probabilities_only_where_there_are(self):
+        X, y = load_iris(return_X_y=True)
+        self.assertFalse(hasattr(mercer.MercerClassifier(), "predict_proba"))
+        self.assertFalse(hasattr(mercer.MercerClassifier("svc").fit(X, y), "predict_proba"))
+        p = mercer.MercerClassifier("svc", probability=True).fit(X, y).predict_proba(X)
+        # Each row is divided by its sum: a few roundings.
+        self.assertLessEqual(np.abs(p.sum(axis=1) - 1).max(), 16 * support.U)
+
+    def test_classes_of_texts_and_weights(self):
+        X, y = load_iris(return_X_y=True)
+        names = np.array(["setosa", "versicolor", "virginica"])[y]
+        weights = np.where(y == 1, 0.0, 1.0)
+        model = mercer.MercerClassifier().fit(X, names, sample_weight=weights)
+        self.assertEqual(list(model.classes_), ["setosa", "virginica"])
+        self.assertEqual(set(model.predict(X)), {"setosa", "virginica"})
+        self.assertEqual(model.decision_function(X).shape, (150,))
+        balanced = mercer.MercerClassifier(class_weight="balanced").fit(X, names)
+        self.assertGreater(balanced.score(X, names), 0.9)
+
+    def test_every_learner(self):
+        """Each learner of regression and of classes by its name alone."""
+        X, y = load_iris(return_X_y=True)
+        X = StandardScaler().fit_transform(X)
+        for learner in mercer.about()["learners"]:
+            with self.subTest(learner=learner["name"]):
+                if "regression" in learner["tasks"]:
+                    f = mercer.MercerRegressor(learner["name"]).fit(X, y).predict(X)
+                    self.assertEqual(f.shape, (150,))
+                if "classification" in learner["tasks"]:
+                    two = y < 2
+                    model = mercer.MercerClassifier(learner["name"]).fit(X[two], y[two])
+                    self.assertGreater(model.score(X[two], y[two]), 0.9)
+
+
+class TestMemory(unittest.TestCase):
+    def test_no_copies(self):
+        big = np.arange(60.0).reshape(6, 10)
+        for a in (big, big[1:5], big[:, 2:7], big[::2], big.astype(np.float32), big[:, :1], big[:1]):
+            m = _library.matrix(a)
+            self.assertTrue(np.shares_memory(m.array, a))
+            self.assertEqual(m.data, a.ctypes.data)
+            self.assertEqual((m.rows, m.cols), a.shape)
+        for a in (big.T, big[:, ::2], big[::-1], big.astype(int), big.astype(">f8"), np.asfortranarray(big), np.broadcast_to(big[0], (6, 10))):
+            m = _library.matrix(a)
+            self.assertFalse(np.shares_memory(m.array, a))
+            np.testing.assert_array_equal(m.array, a)
+
+    def test_layouts_give_the_same_bits(self):
+        r = support.rng(self)
+        X, y = support.smooth(r, 50, 4)
+        X = X.astype(np.float32)  # exact in both precisions
+        wide = np.zeros((50, 9))
+        wide[:, 3:7] = X
+        want = mercer.MercerKernelRidge(kernel="rbf").fit(X.astype(float), y).predict(X.astype(float))
+        for a in (X, wide[:, 3:7], np.asfortranarray(X), X.astype(float)[::-1][::-1]):
+            got = mercer.MercerKernelRidge(kernel="rbf").fit(a, y).predict(a)
+            np.testing.assert_array_equal(got, want)
+
+    def test_inputs_are_only_read(self):
+        X, y = support.smooth(support.rng(self), 30, 3)
+        X.setflags(write=False)
+        y.setflags(write=False)
+        for estimator in (mercer.MercerRidge(), mercer.MercerKernelRidge(), mercer.MercerSVR()):
+            estimator.fit(X, y).predict(X)
+
+    def test_refused_for_want_of_memory(self):
+        with self.assertRaisesRegex(MemoryError, "memory"):
+            handle = _library.Handle()
+            _library.call("mercer_open", b"cpu", 1, 100000, _library.byref(handle))
+            m = _library.matrix(np.random.default_rng(0).normal(size=(500, 2)))
+            factor = _library.Handle()
+            _library.call("mercer_factor", handle.value, b"gaussian(sigma=1)", 1.0, _library.byref(m), None, _library.byref(factor))
+
+
+class TestErrors(unittest.TestCase):
+    def test_texts(self):
+        X, y = support.smooth(support.rng(self), 20, 2)
+        for estimator, text in [
+            (mercer.MercerKernelRidge(alpha=-1), "lambda: must be a finite number ≥ 0, got -1"),
+            (mercer.MercerKernelRidge(kernel="abacus"), "there is no kernel 'abacus'"),
+            (mercer.MercerKernelRidge(kernel="gaussian(sigma=-1)"), "sigma"),
+            (mercer.MercerKernelRidge(kernel="rbf", gamma="large"), "gamma must be a number"),
+            (mercer.MercerRegressor("abacus"), "no learner is called"),
+            (mercer.MercerRegressor("svc"), "not made for regression"),
+            (mercer.MercerRegressor("ridge", params={"sigma": 1}), "is no parameter of ridge"),
+        ]:
+            with self.subTest(estimator=estimator), self.assertRaisesRegex(ValueError, text):
+                estimator.fit(X, y)
+        with self.assertRaisesRegex(mercer.DeviceUnavailable, "no device is called"):
+            mercer.MercerRidge(device="abacus").fit(X, y)
+        with self.assertRaises(mercer.NotConverged):
+            mercer.MercerKernelRidge(kernel="rbf", alpha=1e-8, solver="cg", tol=1e-14, max_iter=2).fit(X, y)
+
+    def test_devices_agree(self):
+        X, y = support.smooth(support.rng(self), 40, 3)
+        fits = [mercer.MercerKernelRidge(kernel="rbf", device=d).fit(X, y) for d in ("cpu/generic", "ref", None)]
+        self.assertEqual([f.model_.info["device"] for f in fits[:2]], ["cpu/generic", "ref"])
+        f = [fit.predict(X) for fit in fits]
+        # α = 1 and K ≤ 1: n·γ(3n+1)(n + 1)‖a‖√n twice, as in test_agreement.
+        n = 40
+        bound = 8 * n * (3 * n + 1) * support.U * (n + 1) * n * np.linalg.norm(y)
+        self.assertLessEqual(max(np.abs(f[0] - f[1]).max(), np.abs(f[0] - f[2]).max()), bound)
+
+
+class TestLongWork(unittest.TestCase):
+    def slow(self):
+        """An estimator and data whose fit takes minutes."""
+        X, y = support.smooth(support.rng(self), 6000, 4)
+        return mercer.MercerKernelRidge(kernel="gaussian(sigma=3)", alpha=1e-9, solver="cg", tol=1e-15, max_iter=10**9), X, y
+
+    def test_interrupt(self):
+        estimator, X, y = self.slow()
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                estimator.fit(X, y)
+        finally:
+            timer.join()
+        self.assertFalse(hasattr(estimator, "model_"))
+        mercer.MercerRidge().fit(X[:100], y[:100])  # and the library goes on
+
+    def test_progress(self):
+        estimator, X, y = self.slow()
+        estimator.set_params(verbose=1, solver="auto", tol=1e-8, alpha=1.0)
+        told = []
+        estimator._say = lambda what: lambda stage, fraction: told.append((what, stage, fraction))
+        text = io.StringIO()
+        with redirect_stderr(text):
+            estimator.fit(X[:4000], y[:4000])
+        self.assertRegex(text.getvalue(), r"\[MercerKernelRidge\] fit: solver \w+, residual .*, device .*, seconds ")
+        for what, stage, fraction in told:  # none, where the fit took less than a second
+            self.assertEqual(what, "fit")
+            self.assertTrue(stage and 0 <= fraction <= 1)
+
+    def test_threads(self):
+        X, y = support.smooth(support.rng(self), 300, 3)
+        shared = mercer.MercerKernelRidge(kernel="rbf").fit(X, y)
+        want = shared.predict(X)
+
+        def work(i):
+            own = mercer.MercerKernelRidge(kernel="rbf", alpha=1.0 + i % 3).fit(X, y)
+            with self.assertRaisesRegex(ValueError, f"no learner is called \"learner-{i}\""):
+                mercer.MercerRegressor(f"learner-{i}").fit(X, y)
+            return shared.predict(X), own.predict(X)
+
+        with ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(work, range(24)))
+        for i, (f, own) in enumerate(results):
+            np.testing.assert_array_equal(f, want)
+            np.testing.assert_array_equal(own, results[i % 3][1])
+
+    def test_fork(self):
+        """A forked child is told so, instead of waiting for threads that it lacks."""
+        X, y = support.smooth(support.rng(self), 20, 2)
+        fitted = mercer.MercerRidge().fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fork in a process with threads
+            child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                fitted.predict(X)
+            except mercer.MercerError as err:
+                code = 0 if "forked" in str(err) else 2
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
+
+class TestLibrary(unittest.TestCase):
+    def test_where_it_is_looked_for(self):
+        import subprocess
+
+        program = "import mercer; mercer.about()"
+        for path, text in (("/nowhere/libmercer.so", "cannot be loaded"), (os.path.join(support.HERE, "support.py"), "cannot be loaded")):
+            done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "MERCER_LIBRARY": path}, capture_output=True, text=True)
+            self.assertIn("ImportError: mercer: " + path, done.stderr)
+            self.assertIn(text, done.stderr)
