@@ -28,6 +28,8 @@ libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (ne
 
 .PHONY: libmercer-test
 libmercer-test: libmercer ## run the C program that tests the C shared library
+	CGO_ENABLED=1 $(GO) vet ./libmercer
+	CGO_ENABLED=1 $(GO) test ./libmercer
 	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check libmercer/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
 	./bin/libmercer-check
 

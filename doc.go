@@ -27,6 +27,8 @@
 //   - atomicfile: files that are whole or not there.
 //   - modelfile: saving and loading of fitted models.
 //   - cmd/mercer: the command.
+//   - libmercer: the C shared library, the only package that imports C; python has
+//     scikit-learn estimators over it.
 //
 // # Where to begin
 //
