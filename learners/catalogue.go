@@ -50,6 +50,8 @@ type Description struct {
 	// classify says that Classification is Classify of the regression, which
 	// Make and Restore then add: fitter and restore know nothing of classes.
 	classify bool
+	// checkpoints says that a fit may write them and go on from them.
+	checkpoints bool
 	// classifier makes the learner for Classification where that is not what
 	// fitter makes; restore tells its models by their State.
 	classifier func(v Values) Fitter

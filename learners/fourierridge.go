@@ -21,7 +21,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimise Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
 			truth("intercept", "false", "fit an unpenalised intercept"),
@@ -110,7 +110,7 @@ func (l FourierRidge) fitRows(ctx context.Context, dev backend.Device, data solv
 	res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 		Kernel: k, Data: data, Count: l.Features, Orthogonal: l.Orthogonal, Seed: l.Seed,
 		Lambda: l.Lambda, Intercept: l.Intercept,
-	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
+	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "(K + lambda W⁻¹) α + b 1 = y; f(x) = Σ α_i k(x_i, x) + b",
 		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
 			truth("intercept", "false", "fit an unpenalised intercept"),

@@ -25,7 +25,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimise Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
 			truth("intercept", "false", "fit an unpenalised intercept"),
@@ -123,7 +123,7 @@ func (l NystromRidge) fitRows(ctx context.Context, dev backend.Device, data solv
 	res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
 		Kernel: k, Data: data, Lambda: l.Lambda, Intercept: l.Intercept,
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
-	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol})
+	}, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 )
@@ -36,9 +37,6 @@ func (z *sizes) askotchChoice(par Params, n int) askotchChoice {
 func askotchEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(Askotch); err != nil {
 		return estimate{}, err
-	}
-	if par.Checkpoint.Dir != "" {
-		return estimate{}, fmt.Errorf("solvers: askotch: it writes no checkpoints: leave them out, or use the method cg")
 	}
 	c := z.askotchChoice(par, z.n)
 	text := "their Cholesky factors"
@@ -81,6 +79,9 @@ func (w *work) askotch() error {
 		return w.fail(err)
 	}
 	choice := w.plan.choice.(askotchChoice)
+	if w.saver, err = newSaver(w, choice); err != nil {
+		return err
+	}
 	return w.refine(x, rung{method: Askotch, text: "askotch", make: func() (inner, error) {
 		return newSketch(w, x, choice)
 	}})
@@ -112,6 +113,7 @@ type sketch struct {
 	w      *work
 	choice askotchChoice
 	random *rand.Rand
+	source *rand.PCG // of random
 	shift  []float64 // λW⁻¹, of length 1 or n
 
 	x, z, xb, r, a backend.Matrix[float64] // n×d, n×c, b×d, b×c, b×b (nil with a rank)
@@ -121,7 +123,8 @@ type sketch struct {
 }
 
 func newSketch(w *work, x backend.Matrix[float64], choice askotchChoice) (*sketch, error) {
-	k := &sketch{w: w, choice: choice, x: x, shift: w.s.shift(), random: rand.New(rand.NewPCG(w.par.Seed, 0x61736b6f))}
+	k := &sketch{w: w, choice: choice, x: x, shift: w.s.shift(), source: rand.NewPCG(w.par.Seed, 0x61736b6f)}
+	k.random = rand.New(k.source)
 	c := w.s.t
 	if w.s.bordered() {
 		c++
@@ -173,34 +176,94 @@ const (
 	plainBeyond = 64
 )
 
+// A descent is where the epochs of one solve have come to.
+type descent struct {
+	r     backend.Host[float64] // what is solved for
+	p     momentum
+	saved backend.Host[float64] // where an epoch began of which the residuals were the lowest
+	steps float64               // in an epoch
+	course
+}
+
+// course is what a checkpoint keeps of a descent beside its matrices.
+type course struct {
+	Epoch, Since               int // epochs of this acceleration; those without progress
+	Nu                         number
+	Before, Rate, Best, Lowest number
+	Beta, Gamma, A             number // of the momentum
+	Plain                      bool
+	Order                      []int // of the samples
+	Random                     []byte
+}
+
+// begin returns a descent from 0.
+func (k *sketch) begin(r backend.Host[float64]) *descent {
+	n, c := r.Rows, r.Cols
+	zero := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
+	d := &descent{r: r, p: momentum{w: zero(), v: zero(), z: zero()}, saved: zero()}
+	d.steps = float64((n + k.choice.Block - 1) / k.choice.Block)
+	d.Nu, d.Lowest, d.Best = number(d.steps), number(math.Inf(1)), number(math.Inf(1))
+	d.p.set(0.5/d.steps, d.steps)
+	d.Order = make([]int, n)
+	for i := range d.Order {
+		d.Order[i] = i
+	}
+	return d
+}
+
+// goOn returns the descent of a checkpoint.
+func (k *sketch) goOn(st *state) (*descent, error) {
+	d := k.begin(st.rhs)
+	d.p = momentum{w: st.x, v: st.r, z: st.p, plain: st.Sketch.Plain, beta: float64(st.Sketch.Beta), gamma: float64(st.Sketch.Gamma), a: float64(st.Sketch.A)}
+	d.saved, d.course = st.least, *st.Sketch
+	return d, k.source.UnmarshalBinary(d.Random)
+}
+
+// state is d as a checkpoint has it. It shares no memory with d.
+func (k *sketch) state(d *descent) *state {
+	now := d.course
+	now.Beta, now.Gamma, now.A, now.Plain = number(d.p.beta), number(d.p.gamma), number(d.p.a), d.p.plain
+	now.Order = slices.Clone(d.Order)
+	now.Random, _ = k.source.MarshalBinary() // which never fails
+	return &state{
+		Sketch: &now, rhs: d.r, least: cloneHost(d.saved),
+		x: cloneHost(d.p.w), r: cloneHost(d.p.v), p: cloneHost(d.p.z),
+	}
+}
+
 // solve implements inner. It stops after an epoch whose residuals are at the goal.
 func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
-	n, c := rhs.Dims()
 	k.stopped = ""
-	r := backend.NewHost[float64](n, c)
+	r := backend.NewHost[float64](rhs.Dims())
 	if err := k.w.b.Download(r, rhs); err != nil {
 		return k.w.fail(err)
 	}
-	p := &momentum{w: backend.NewHost[float64](n, c), v: backend.NewHost[float64](n, c), z: backend.NewHost[float64](n, c)}
-	steps := float64((n + k.choice.Block - 1) / k.choice.Block)
-	nu := steps
-	p.set(0.5/nu, nu)
-	saved, lowest := backend.NewHost[float64](n, c), math.Inf(1)
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
+	d := k.begin(r)
+	if st := k.w.saver.take(); st != nil {
+		var err error
+		if d, err = k.goOn(st); err != nil {
+			return k.w.fail(err)
+		}
 	}
-	before, rate, best, since := 0.0, 0.0, math.Inf(1), 0
-	for epoch := 1; ; epoch++ {
-		began := cloneHost(p.w)
-		k.random.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
-		left := make([]float64, c)
-		for from := 0; from < n; from += k.choice.Block {
-			d, err := k.project(order[from:min(from+k.choice.Block, n)], r, p.z, left)
-			if err != nil {
-				return k.w.fail(err)
+	for {
+		var whole *state
+		if k.w.saver != nil {
+			whole = k.state(d)
+		}
+		if k.w.saver.due() {
+			if err := k.w.saver.write(whole); err != nil {
+				return err
 			}
-			p.step(order[from:min(from+k.choice.Block, n)], d)
+		}
+		began := cloneHost(d.p.w)
+		left, err := k.epoch(d)
+		if err != nil {
+			if whole != nil && k.w.ctx.Err() != nil {
+				if err := k.w.saver.write(whole); err != nil {
+					return err
+				}
+			}
+			return k.w.fail(err)
 		}
 		k.w.res.Iters++
 		worst, total := 0.0, 0.0
@@ -210,47 +273,72 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		}
 		switch {
 		case worst <= 1:
-			return k.w.b.Upload(rhs, p.w)
-		case p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
+			return k.w.b.Upload(rhs, d.p.w)
+		case d.p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
 			return &insufficient{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
-		case worst < 0.99*best:
-			best, since = worst, 0
+		case worst < 0.99*float64(d.Best):
+			d.Best, d.Since = number(worst), 0
 		default:
-			since++
+			d.Since++
 		}
-		if total < lowest {
+		if total < float64(d.Lowest) {
 			// The epoch began where its residuals are those of.
-			saved, lowest = began, total
+			d.saved, d.Lowest = began, number(total)
 		}
-		if since > flat {
+		if d.Since > flat {
 			k.stopped = fmt.Sprintf("no progress in %d passes", flat)
 		}
 		if k.w.res.Iters >= k.w.par.maxIter() {
 			k.stopped = fmt.Sprintf("the limit of %d iterations is reached", k.w.par.maxIter())
 		}
 		if k.stopped != "" {
-			return k.w.b.Upload(rhs, saved)
+			return k.w.b.Upload(rhs, d.saved)
 		}
-		if !p.plain && !(total < diverged*lowest) {
-			nu *= 4
-			p.restart(saved)
-			p.plain = nu > plainBeyond*steps
-			p.set(0.5/nu, nu)
-			before, epoch = 0, 0
-			continue
-		}
-		if epoch > 1 && !p.plain {
-			// Weights e^ln², as in the source: the last half of the epochs counts.
-			q, e := math.Log(total/before), float64(epoch)
-			old := math.Exp(math.Log(e)*math.Log(e) - math.Log(e+1)*math.Log(e+1))
-			if epoch == 2 {
-				old = 0
-			}
-			rate = old*rate + (1-old)*q
-			p.set(-math.Expm1(min(rate, -1e-9)/steps), nu)
-		}
-		before = total
+		d.accelerate(total)
 	}
+}
+
+// epoch takes a step for each block of a partition of the samples, and returns
+// the squares of the residuals that the steps saw.
+func (k *sketch) epoch(d *descent) (left []float64, err error) {
+	n := len(d.Order)
+	left = make([]float64, d.r.Cols)
+	k.random.Shuffle(n, func(i, j int) { d.Order[i], d.Order[j] = d.Order[j], d.Order[i] })
+	for from := 0; from < n; from += k.choice.Block {
+		block := d.Order[from:min(from+k.choice.Block, n)]
+		step, err := k.project(block, d.r, d.p.z, left)
+		if err != nil {
+			return nil, err
+		}
+		d.p.step(block, step)
+	}
+	return left, nil
+}
+
+// accelerate chooses the momentum of the next epoch after one with residuals of
+// that sum of squares.
+func (d *descent) accelerate(total float64) {
+	d.Epoch++
+	nu := float64(d.Nu)
+	if !d.p.plain && !(total < diverged*float64(d.Lowest)) {
+		nu *= 4
+		d.p.restart(d.saved)
+		d.p.plain = nu > plainBeyond*d.steps
+		d.p.set(0.5/nu, nu)
+		d.Nu, d.Before, d.Epoch = number(nu), 0, 0
+		return
+	}
+	if d.Epoch > 1 && !d.p.plain {
+		// Weights e^ln², as in the source: the last half of the epochs counts.
+		q, e := math.Log(total/float64(d.Before)), float64(d.Epoch)
+		old := math.Exp(math.Log(e)*math.Log(e) - math.Log(e+1)*math.Log(e+1))
+		if d.Epoch == 2 {
+			old = 0
+		}
+		d.Rate = number(old*float64(d.Rate) + (1-old)*q)
+		d.p.set(-math.Expm1(min(float64(d.Rate), -1e-9)/d.steps), nu)
+	}
+	d.Before = number(total)
 }
 
 // momentum is the three sequences of the acceleration, on the host.

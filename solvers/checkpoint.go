@@ -62,6 +62,9 @@ type state struct {
 	Kept              number
 	Goal, Norms       []float64
 	x, least, r, p    backend.Host[float64] // exact, also when they are float32 on the device
+
+	Sketch *course `json:",omitempty"` // of askotch; x, r and p are the sequences of its momentum
+	Passes *pass   `json:",omitempty"` // of samples in passes: x is β, best the best one
 }
 
 // number is a float64 that may be infinite, which JSON does not know.
@@ -81,16 +84,18 @@ func (s *state) arrays() []*backend.Host[float64] {
 	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.least, &s.r, &s.p}
 }
 
-// A saver writes the checkpoints of one Solve.
+// A saver writes the checkpoints of one Solve, SolveNystrom or SolveFourier.
 type saver struct {
-	w       *work
-	f       *refinement
+	res     *Result
 	path    string
 	key     string
+	every   time.Duration
 	last    time.Time
-	rung    int
-	round   int
 	resumed *state // not yet taken up; nil otherwise
+
+	f     *refinement // nil when the samples come in passes
+	rung  int
+	round int
 }
 
 const checkpointMagic = "mercer checkpoint 1\n"
@@ -101,8 +106,13 @@ func newSaver(w *work, choice any) (*saver, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
 	}
-	s := &saver{w: w, key: w.key(choice), last: time.Now()}
-	s.path = filepath.Join(w.par.Checkpoint.Dir, s.key[:24]+".checkpoint")
+	return openSaver(w.par.Checkpoint, w.key(choice), w.res)
+}
+
+// openSaver reads the checkpoint that is there, and tells res of it.
+func openSaver(c Checkpoint, key string, res *Result) (*saver, error) {
+	s := &saver{res: res, key: key, every: c.every(), last: time.Now()}
+	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
 	if err := atomicfile.Check(s.path); err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}
@@ -119,8 +129,8 @@ func newSaver(w *work, choice any) (*saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 	}
-	w.res.Iters, w.res.Fallback = s.resumed.Iters, s.resumed.Fallback
-	w.res.Notes = append(w.res.Notes, fmt.Sprintf("went on from a checkpoint after %d iterations", s.resumed.Iters))
+	res.Iters, res.Fallback = s.resumed.Iters, s.resumed.Fallback
+	res.Notes = append(res.Notes, fmt.Sprintf("went on from a checkpoint after %d iterations", s.resumed.Iters))
 	return s, nil
 }
 
@@ -156,18 +166,20 @@ func appendFloats(to []byte, values []float64) []byte {
 
 // due tells whether it is time for a checkpoint.
 func (s *saver) due() bool {
-	return s != nil && time.Since(s.last) >= s.w.par.Checkpoint.every()
+	return s != nil && time.Since(s.last) >= s.every
 }
 
-// write adds the state of the refinement to that of its inner solver and saves
-// both.
+// write saves the state of an inner solver, with that of the refinement around it
+// where there is one.
 func (s *saver) write(st *state) error {
-	f := s.f
-	st.Key, st.Rung, st.Round = s.key, s.rung, s.round
-	st.B, st.BestB, st.Left = f.b, f.best.b, f.left
-	st.Residual, st.Best = number(f.residual), number(f.best.residual)
-	st.Fallback, st.Iters = s.w.res.Fallback, s.w.res.Iters
-	st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
+	st.Key = s.key
+	if f := s.f; f != nil {
+		st.Rung, st.Round = s.rung, s.round
+		st.B, st.BestB, st.Left = f.b, f.best.b, f.left
+		st.Residual, st.Best = number(f.residual), number(f.best.residual)
+		st.Fallback, st.Iters = s.res.Fallback, s.res.Iters
+		st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
+	}
 	if err := atomicfile.Write(s.path, st.encode); err != nil {
 		return fmt.Errorf("solvers: checkpoint: %w", err)
 	}

@@ -71,15 +71,24 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 // one that was not, in every precision, and leaves no file.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
+		method     solvers.Method
 		operator   solvers.Operator
 		n, columns int
-	}{{solvers.Stored64, 100, 1}, {solvers.Stored32, 100, 3}, {solvers.Unstored64, 120, 66}} {
-		t.Run(fmt.Sprintf("%s,columns=%d", test.operator, test.columns), func(t *testing.T) {
+	}{
+		{solvers.CG, solvers.Stored64, 100, 1},
+		{solvers.CG, solvers.Stored32, 100, 3},
+		{solvers.CG, solvers.Unstored64, 120, 66},
+		{solvers.Askotch, "", 120, 2},
+	} {
+		t.Run(fmt.Sprintf("%s,%s,columns=%d", test.method, test.operator, test.columns), func(t *testing.T) {
 			if test.columns > 64 && testing.Short() {
 				t.Skip("two blocks of columns take seconds")
 			}
 			p, par := slow(test.n, test.columns)
-			par.Operator = test.operator
+			par.Method, par.Operator = test.method, test.operator
+			if test.method == solvers.Askotch {
+				par.Block, p.Lambda = 20, 0.1
+			}
 			if test.operator == solvers.Stored32 {
 				p.Lambda = 1 // what float32 can do
 			}
@@ -113,6 +122,78 @@ func TestResume(t *testing.T) {
 			}
 			if stops < 2 {
 				t.Errorf("it was stopped %d times only", stops)
+			}
+			if list := files(t, par.Checkpoint.Dir); len(list) != 0 {
+				t.Errorf("left behind: %q", list)
+			}
+		})
+	}
+}
+
+// TestResumePasses is TestResume for samples in passes, in blocks of another size
+// each time.
+func TestResumePasses(t *testing.T) {
+	p, _ := slow(300, 2)
+	dev := openRef(t, backend.Config{})
+	for name, solve := range map[string]func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error){
+		"nystrom": func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error) {
+			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{
+				Kernel: p.Kernel, Data: solvers.InMemory(p.X, p.Y, nil), Choice: solvers.CenterChoice{Count: 60}, Lambda: 1e-3, Intercept: true,
+			}, par)
+			if res == nil {
+				return nil, backend.Host[float64]{}, err
+			}
+			return &res.Result, res.Beta, err
+		},
+		"fourier": func(ctx context.Context, par solvers.StreamParams) (*solvers.Result, backend.Host[float64], error) {
+			res, err := solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
+				Kernel: p.Kernel, Data: solvers.InMemory(p.X, p.Y, nil), Count: 60, Lambda: 1e-3,
+			}, par)
+			if res == nil {
+				return nil, backend.Host[float64]{}, err
+			}
+			return &res.Result, res.Beta, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Few samples make a bad preconditioner, so that there are steps.
+			par := solvers.StreamParams{Method: solvers.Falkon, Sample: 70, Tol: 1e-9}
+			want, beta, err := solve(t.Context(), par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want.Iters < 10 {
+				t.Fatalf("%d iterations only", want.Iters)
+			}
+			par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: time.Nanosecond}
+			stops := 0
+			for at := 0.02; ; at += 0.02 {
+				ctx, cancel := context.WithCancel(t.Context())
+				par.Progress = func(s solvers.Progress) {
+					if s.Stage == "solve" && s.Fraction >= at {
+						cancel()
+					}
+				}
+				got, again, err := solve(ctx, par)
+				cancel()
+				if err == nil {
+					if stops < 2 || len(got.Notes) == 0 {
+						t.Errorf("stopped %d times; notes: %q", stops, got.Notes)
+					}
+					if got.Iters != want.Iters || got.Residual != want.Residual {
+						t.Errorf("residual %v after %d iterations, without a break %v after %d", got.Residual, got.Iters, want.Residual, want.Iters)
+					}
+					for i, v := range beta.Data {
+						if again.Data[i] != v {
+							t.Fatalf("coefficient %d is %v, without a break %v", i, again.Data[i], v)
+						}
+					}
+					break
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				stops++
 			}
 			if list := files(t, par.Checkpoint.Dir); len(list) != 0 {
 				t.Errorf("left behind: %q", list)

@@ -1,6 +1,9 @@
 package solvers
 
 import (
+	"fmt"
+	"hash"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -20,6 +23,8 @@ type basis interface {
 	penalty(dst backend.Matrix[float64], lambda float64)
 	// penalize queues out ← out + λSv, both M×t.
 	penalize(out, v backend.Matrix[float64], lambda float64)
+	// hash writes all that Φ depends on beside the samples.
+	hash(h hash.Hash)
 }
 
 // centred is the basis k(x, c_j) of centers c: the method of Nyström. S is
@@ -35,6 +40,11 @@ type centred struct {
 }
 
 func (c *centred) size() int { return c.host.Rows }
+
+func (c *centred) hash(h hash.Hash) {
+	fmt.Fprintf(h, "centers %v\n", c.kernel)
+	hashHost(h, c.host)
+}
 
 func (c *centred) place(w *streamed) (err error) {
 	c.b = w.b

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -156,6 +157,11 @@ type trigonometric struct {
 }
 
 func (f *trigonometric) size() int { return 2 * f.omega.Rows }
+
+func (f *trigonometric) hash(h hash.Hash) {
+	fmt.Fprintf(h, "frequencies %x\n", f.scale)
+	hashHost(h, f.omega)
+}
 
 func (f *trigonometric) place(w *streamed) (err error) {
 	f.b = w.b

@@ -48,6 +48,9 @@ type StreamParams struct {
 	Tol     float64
 	MaxIter int // passes over the samples; 0 is 500
 	Sample  int // samples of which Falkon's preconditioner is made; 0 chooses, some times M
+	// Checkpoint lets Falkon go on where an earlier call was ended, after making
+	// its preconditioner again; it costs a pass, for the hash of the samples.
+	Checkpoint Checkpoint
 }
 
 // NystromResult is a solved NystromProblem. Of Result, Alpha and Coef are empty,

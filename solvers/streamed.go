@@ -25,6 +25,7 @@ type streamed struct {
 	b         backend.Backend[float64]
 	mem       *memory
 	feed      *feed
+	saver     *saver // nil: no checkpoints
 	basis     basis
 	lambda    float64
 	intercept bool

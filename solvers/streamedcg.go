@@ -67,8 +67,9 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		return improved, err
 	}
 	ones := repeated(1, w.t)
+	resumed := w.saver.take()
 	for range 2 {
-		if !exact {
+		if !exact || resumed != nil {
 			break
 		}
 		if err := pre.apply(z, r); err != nil {
@@ -84,11 +85,20 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		}
 	}
 	for {
-		if exact && best.residual <= tol {
+		if resumed == nil && exact && best.residual <= tol {
 			return best, nil
 		}
-		before := best.iters
-		if err := w.gradients(beta, r, z, p, q, pre, size, tol/2, maxIter-best.iters, &best.iters); err != nil {
+		run := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best, exact: exact}
+		if resumed != nil {
+			if err := run.goOn(resumed); err != nil {
+				return nil, err
+			}
+			resumed, exact = nil, run.exact
+		} else {
+			run.pass = pass{Began: best.iters, Least: -1, Before: make([]float64, w.t)}
+		}
+		before := run.Began
+		if err := run.descend(); err != nil {
 			return nil, err
 		}
 		if err := w.residual(r, beta); err != nil {
@@ -113,60 +123,88 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 	}
 }
 
-// gradients adds to β the solution of He = r by conjugate gradients, until the
-// residuals of the recurrence are below tol·size, or maxIter products, or no
-// gain over many of them. r is overwritten.
-func (w *streamed) gradients(beta, r, z, p, q backend.Matrix[float64], pre preconditioner[float64], size []float64, tol float64, maxIter int, iters *int) error {
+// gradients is a run of conjugate gradients in progress, on He = r.
+type gradients struct {
+	*streamed
+	pre              preconditioner[float64]
+	beta, r, z, p, q backend.Matrix[float64]
+	size             []float64 // norms of z
+	tol              float64
+	maxIter          int
+	best             *solution
+	exact            bool
+	pass
+}
+
+// pass is what a checkpoint keeps of gradients beside its matrices.
+type pass struct {
+	Step, Since, Began int
+	Least              number
+	Before             []float64 // rᵀP⁻¹r of the step before
+	Exact              bool
+	Bias               []float64
+}
+
+// descend adds to β the solution of He = r, until the residuals of the recurrence
+// are below tol·size, or there were maxIter products, or no gain over many of
+// them. r is overwritten.
+func (g *gradients) descend() error {
 	const patience = 30
-	rho, before, curve, left := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
-	least, since := -1.0, 0
-	for step := 0; ; step++ {
+	w := g.streamed
+	rho, curve, left := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
+	for ; ; g.Step++ {
 		if err := context.Cause(w.ctx); err != nil {
-			return err
+			return g.interrupted(err)
 		}
-		if err := w.b.ColDot(left, r, r); err != nil {
-			return err
+		if w.saver.due() {
+			if err := g.save(); err != nil {
+				return err
+			}
+		}
+		if err := w.b.ColDot(left, g.r, g.r); err != nil {
+			return g.interrupted(err)
 		}
 		worst, open := 0.0, make([]bool, w.t)
 		for j := range left {
-			open[j] = left[j] > tol*size[j]*tol*size[j]
+			open[j] = left[j] > g.tol*g.size[j]*g.tol*g.size[j]
 			if open[j] {
-				worst = larger(worst, left[j]/(size[j]*size[j]))
+				worst = larger(worst, left[j]/(g.size[j]*g.size[j]))
 			}
 		}
-		if least < 0 || worst < least {
-			least, since = worst, 0
-		} else {
-			since++
+		since, least := g.Since+1, g.Least
+		if g.Least < 0 || worst < float64(g.Least) {
+			since, least = 0, number(worst)
 		}
-		if worst == 0 || step >= maxIter || since > patience {
+		if worst == 0 || g.best.iters >= g.maxIter || since > patience {
 			return nil
 		}
-		if err := pre.apply(z, r); err != nil {
-			return err
+		if err := g.pre.apply(g.z, g.r); err != nil {
+			return g.interrupted(err)
 		}
-		if err := w.b.ColDot(rho, r, z); err != nil {
-			return err
+		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
+			return g.interrupted(err)
 		}
-		// p ← z + (ρ/ρ′)p, by adding to z and taking it for p.
-		if step > 0 {
+		// z ← z + (ρ/ρ′)p is the next p; the last one is kept until the product
+		// with it is there, so that a checkpoint finds it.
+		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
 				if open[j] {
-					factor[j] = ratio(rho[j], before[j])
+					factor[j] = ratio(rho[j], g.Before[j])
 				}
 			}
-			w.b.ColAxpy(factor, p, z)
+			w.b.ColAxpy(factor, g.p, g.z)
 		}
-		p, z = z, p
-		copy(before, rho)
-		if err := w.apply(q, p); err != nil {
-			return err
+		if err := w.apply(g.q, g.z); err != nil {
+			return g.interrupted(err)
 		}
-		*iters++
-		if err := w.b.ColDot(curve, p, q); err != nil {
-			return err
+		if err := w.b.ColDot(curve, g.z, g.q); err != nil {
+			return g.interrupted(err)
 		}
+		g.p, g.z = g.z, g.p
+		copy(g.Before, rho)
+		g.Since, g.Least = since, least
+		g.best.iters++
 		along, back := make([]float64, w.t), make([]float64, w.t)
 		for j := range along {
 			if open[j] && curve[j] > 0 {
@@ -174,9 +212,59 @@ func (w *streamed) gradients(beta, r, z, p, q backend.Matrix[float64], pre preco
 				back[j] = -along[j]
 			}
 		}
-		w.b.ColAxpy(along, p, beta)
-		w.b.ColAxpy(back, q, r)
+		w.b.ColAxpy(along, g.p, g.beta)
+		w.b.ColAxpy(back, g.q, g.r)
+		// Where this is cut short β and r are lost, and nothing can be saved.
+		if err := w.b.Sync(); err != nil {
+			return err
+		}
 	}
+}
+
+// interrupted saves the state once more when err is the end of the context: β, r
+// and p are those of the step's beginning.
+func (g *gradients) interrupted(err error) error {
+	if g.saver == nil || g.ctx.Err() == nil {
+		return err
+	}
+	if failed := g.save(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// save writes a checkpoint.
+func (g *gradients) save() error {
+	now := g.pass
+	now.Exact, now.Bias = g.exact, g.best.bias
+	st := &state{Passes: &now, Iters: g.best.iters, Best: number(g.best.residual), best: g.best.beta}
+	b := g.b.With(context.WithoutCancel(g.ctx), nil)
+	for _, m := range []struct {
+		to   *backend.Host[float64]
+		from backend.Matrix[float64]
+	}{{&st.x, g.beta}, {&st.r, g.r}, {&st.p, g.p}} {
+		*m.to = backend.NewHost[float64](g.m, g.t)
+		if err := b.Download(*m.to, m.from); err != nil {
+			return err
+		}
+	}
+	return g.saver.write(st)
+}
+
+// goOn takes up the state of a checkpoint.
+func (g *gradients) goOn(st *state) error {
+	g.pass = *st.Passes
+	g.exact = g.Exact
+	g.best.iters, g.best.residual, g.best.beta, g.best.bias = st.Iters, float64(st.Best), st.best, g.Bias
+	for _, m := range []struct {
+		to   backend.Matrix[float64]
+		from backend.Host[float64]
+	}{{g.beta, st.x}, {g.r, st.r}, {g.p, st.p}} {
+		if err := g.b.Upload(m.to, m.from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // factored is P = LLᵀ with L on the device.

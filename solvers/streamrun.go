@@ -2,6 +2,8 @@ package solvers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -34,6 +36,8 @@ func (p StreamParams) check() error {
 		return fmt.Errorf("solvers: the tolerance must be ≥ 0 and below 1, got %v", p.Tol)
 	case p.Sample < 0:
 		return fmt.Errorf("solvers: the number of samples for the preconditioner must be ≥ 0, got %d", p.Sample)
+	case p.Checkpoint.Every < 0:
+		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", p.Checkpoint.Every)
 	case p.MaxIter < 0:
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", p.MaxIter)
 	case p.Method != Auto && p.Method != Normal && p.Method != Falkon:
@@ -115,10 +119,15 @@ func (r *streamRun) timed(stage string, seconds *float64, f func() error) error 
 // solve finds β by the planned method; q is what Falkon's preconditioner is made
 // of.
 func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, intercept bool) (*solution, error) {
+	saver, err := r.saver(data, phi, lambda, intercept)
+	if err != nil {
+		return nil, err
+	}
 	w, err := newStreamed(r.ctx, r.b, r.mem, data, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
+	w.saver = saver
 	var pre preconditioner[float64]
 	exact := r.plan.Method == Normal
 	if exact {
@@ -136,7 +145,42 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 		s, err = w.iterate(pre, exact, tol, maxIter)
 		return err
 	})
+	if err == nil && s.reason == "" {
+		err = saver.done()
+	}
 	return s, err
+}
+
+// saver returns what writes the checkpoints; nil when none are asked for, or the
+// method is direct. It reads the samples once, for their hash.
+func (r *streamRun) saver(data Rows, phi basis, lambda float64, intercept bool) (*saver, error) {
+	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
+		return nil, nil
+	}
+	h := sha256.New()
+	tol, _ := r.par.limits()
+	n, d, t := data.Dims()
+	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
+	phi.hash(h)
+	var buffer []byte
+	err := data.Pass(r.ctx, func(b Block) error {
+		for i := range b.X.Rows {
+			buffer = appendFloats(appendFloats(buffer[:0], b.X.Row(i)), b.Y.Row(i))
+			weight := 1.0
+			if b.Weights != nil {
+				weight = b.Weights[i]
+			}
+			h.Write(appendFloats(buffer, []float64{weight}))
+			if i%4096 == 0 && r.ctx.Err() != nil {
+				return context.Cause(r.ctx)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return openSaver(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res)
 }
 
 // normal sums H in the lower triangle of a matrix and factors it. H of functions

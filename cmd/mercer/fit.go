@@ -90,8 +90,8 @@ func (f *fitFlags) check() error {
 		return usagef("--test-fraction: no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate")
 	case f.stream && f.objects.kernel != nil:
 		return usagef("--stream: a column of texts or trees is not read in passes")
-	case f.stream && f.checkpoint.Dir != "":
-		return usagef("--checkpoint: a fit that reads its table in passes has none")
+	case f.checkpoint.Dir != "" && !slices.Contains(checkpointLearners(), f.learner):
+		return usagef("--checkpoint: %s has none; these write them: %s", f.learner, strings.Join(checkpointLearners(), ", "))
 	case f.stream && !slices.Contains(streamLearners(), f.learner):
 		return usagef("--stream: %s needs the whole table in memory; these read it in passes: %s", f.learner, strings.Join(streamLearners(), ", "))
 	}

@@ -20,6 +20,17 @@ func streamLearners() []string {
 	return names
 }
 
+// checkpointLearners lists the learners that write checkpoints.
+func checkpointLearners() []string {
+	var names []string
+	for _, d := range learners.Catalogue() {
+		if d.Checkpoints() {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // fitStream is fit for a table that stays in its file.
 func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
 	s, err := a.file(file).Open()
