@@ -54,7 +54,7 @@ func TestReadmeTargets(t *testing.T) {
 // TestLinks holds the pages to linking to files that are there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md"} {
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/benchmarks.md", "bench/results/README.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

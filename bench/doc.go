@@ -52,4 +52,12 @@
 // and then long enough to be warm. A timing is the mean of as many runs as fill
 // a set time; what puts the operands back between two runs is not timed. The
 // median of the timings is what is reported, with the fastest and the slowest.
+//
+// # What is kept
+//
+// bench/results holds measurements as --json wrote them. The figures in README.md
+// and docs/benchmarks.md are written from them by go generate ./bench (package
+// bench/markdown); a test fails when they drift apart.
 package bench
+
+//go:generate go run ./markdown/fill results ../README.md ../docs/benchmarks.md

@@ -32,7 +32,7 @@ func (r *Result) Compare(tables []*Table) []Comparison {
 	for _, t := range tables {
 		c := Comparison{Table: t}
 		for _, cell := range slices.Backward(t.Rows) {
-			if c.Own = r.fastest(cell); c.Own != nil {
+			if c.Own = r.Fastest(cell); c.Own != nil {
 				c.Cell = cell
 				break
 			}
@@ -55,8 +55,8 @@ func (r *Result) Compare(tables []*Table) []Comparison {
 	return list
 }
 
-// fastest is Mercer's fastest run of a cell, nil when it has none.
-func (r *Result) fastest(c *Cell) *Run {
+// Fastest is Mercer's fastest run of a cell, nil when it has none.
+func (r *Result) Fastest(c *Cell) *Run {
 	var own []*Run
 	for i := range c.Runs {
 		if e := r.Entrant(c.Runs[i].Entrant); e != nil && e.Kind == OwnKind && c.Runs[i].Timed() {
