@@ -1,0 +1,62 @@
+package cuctx_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/cuda/cudatest"
+)
+
+// toolkit is the environment variable that names a folder with include/cuda.h of
+// CUDA 11.8 or newer, and its lib/stubs/libcuda.so.
+const toolkit = "MERCER_CUDA_TOOLKIT"
+
+// TestWithCUDA builds the tests of this package with the tag cuda against
+// NVIDIA's headers and stub, and runs them on the simulated driver, or, with
+// MERCER_REQUIRE=cuda, on the real one.
+func TestWithCUDA(t *testing.T) {
+	require := strings.Split(os.Getenv("MERCER_REQUIRE"), ",")
+	root := os.Getenv(toolkit)
+	for _, place := range []string{"/usr/local/cuda", "/usr"} {
+		if _, err := os.Stat(filepath.Join(place, "include", "cuda.h")); root == "" && err == nil {
+			root = place
+		}
+	}
+	if root == "" {
+		t.Skipf("there are no CUDA headers: %s names no folder with include/cuda.h", toolkit)
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("there is no gcc, which cgo needs")
+	}
+	program := filepath.Join(t.TempDir(), "cuctx.test")
+	build := exec.Command("go", "test", "-tags", "cuda", "-c", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I"+filepath.Join(root, "include"))
+	stubs := ""
+	for _, place := range []string{"lib/stubs", "lib64/stubs", "lib/x86_64-linux-gnu/stubs"} {
+		stubs += " -L" + filepath.Join(root, place)
+	}
+	build.Env = append(build.Env, "CGO_LDFLAGS="+stubs)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	run := exec.Command(program, "-test.v")
+	run.Env = os.Environ()
+	if !slices.Contains(require, "cuda") {
+		folder := t.TempDir()
+		if err := cudatest.Build(folder, cudatest.WithBlas); errors.Is(err, cudatest.ErrNoCompiler) {
+			t.Skip("it links; ", err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		run.Env = append(run.Env, "MERCER_CUDA_LIBDIR="+folder, "LD_LIBRARY_PATH="+folder)
+	}
+	out, err := run.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestSharedMemory") {
+		t.Fatalf("%v: %v\n%s", run, err, out)
+	}
+}
