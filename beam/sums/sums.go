@@ -104,3 +104,6 @@ func (s *Sums) UnmarshalBinary(b []byte) error {
 	s.low = read()
 	return nil
 }
+
+// Exact returns sum i as the two float64 that it is.
+func (s *Sums) Exact(i int) (high, low float64) { return s.high[i], s.low[i] }

@@ -1,0 +1,259 @@
+// Command mercer-beam fits kernel ridge regression over Apache Beam: in this process
+// by default (the Prism runner), on a cluster with --runner.
+//
+//	mercer-beam --target price --model price.safetensors 'data/train-*.csv'
+//	mercer predict --model price.safetensors data/new.csv
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+
+	"github.com/mercer-go/mercer/beam/pipeline"
+	_ "github.com/mercer-go/mercer/cpu"
+	_ "github.com/mercer-go/mercer/cuda"
+)
+
+// list is a flag that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(text string) error {
+	*l = append(*l, text)
+	return nil
+}
+
+// numbers is a flag of numbers with commas between them.
+type numbers []float64
+
+func (n *numbers) String() string { return fmt.Sprint(*n) }
+
+func (n *numbers) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", part)
+		}
+		*n = append(*n, v)
+	}
+	return nil
+}
+
+// options are the flags of the command. Those of Beam are beside them.
+type options struct {
+	pipeline.Params
+	task, missing string
+	attempts      int
+	json, verbose bool
+	intercept     string
+}
+
+// own names the flags that are this command's.
+var own = map[string]bool{}
+
+// add adds the flags to the set where Beam's are too.
+func (o *options) add(flags *flag.FlagSet) {
+	before := map[string]bool{}
+	flags.VisitAll(func(f *flag.Flag) { before[f.Name] = true })
+	flags.Var((*list)(&o.Targets), "target", "`COLUMN` to learn; repeat it for several")
+	flags.StringVar(&o.Model, "model", "", "`FILE` to write the model to (safetensors); the report goes to FILE.json")
+	flags.StringVar(&o.Learner, "learner", "nystrom-ridge", "`NAME`: "+strings.Join(pipeline.Learners(), ", "))
+	flags.StringVar(&o.task, "task", "regression", "regression, or classification of the cells of the target")
+	flags.Var((*list)(&o.Kernels), "kernel", "`KERNEL`, such as 'gaussian(sigma=2)'; repeat it to choose among several (default: gaussian at the median distance)")
+	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; with commas to choose among several (default 1)")
+	flags.IntVar(&o.Folds, "folds", 0, "parts of the cross-validation that chooses (default 5)")
+	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default 1000)")
+	flags.BoolVar(&o.Orthogonal, "orthogonal", false, "random features with orthogonal directions")
+	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalised intercept (default: true for ridge)")
+	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of every random choice")
+	flags.Float64Var(&o.Tol, "tol", 1e-6, "relative residual to reach")
+	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the sums: the last measures the residual, those before correct the solution")
+	flags.StringVar(&o.Device, "device", "", "device of the workers, such as cpu or cuda/0 (default: the best)")
+	flags.Int64Var(&o.PieceBytes, "piece-bytes", 0, "`BYTES` of a CSV file that are one piece of work (default 32 MiB)")
+	flags.BoolVar(&o.WholeFiles, "whole-files", false, "cut no file into pieces: for CSV with line breaks inside quotation marks")
+	flags.IntVar(&o.Fanout, "fanout", 0, "groups in which sums are merged before the groups are (default 16)")
+	flags.IntVar(&o.attempts, "attempts", 3, "how often a job is begun whose worker is lost, on runners that do not try bundles again")
+	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&o.verbose, "verbose", false, "print what the runner logs")
+	flags.VisitAll(func(f *flag.Flag) { own[f.Name] = !before[f.Name] })
+}
+
+// params returns the params, or what is wrong with the flags.
+func (o *options) params(inputs []string) (pipeline.Params, error) {
+	p := o.Params
+	p.Inputs = inputs
+	switch o.task {
+	case "classification":
+		p.Classify = true
+	case "regression":
+	default:
+		return p, fmt.Errorf("--task: want regression or classification, got %q", o.task)
+	}
+	switch o.missing {
+	case "refuse":
+		p.RefuseMissing = true
+	case "impute":
+	default:
+		return p, fmt.Errorf("--missing: want impute or refuse, got %q", o.missing)
+	}
+	p.Intercept = p.Learner == "ridge"
+	if o.intercept != "" {
+		on, err := strconv.ParseBool(o.intercept)
+		if err != nil {
+			return p, fmt.Errorf("--intercept: want true or false, got %q", o.intercept)
+		}
+		p.Intercept = on
+	}
+	if o.attempts < 1 {
+		return p, fmt.Errorf("--attempts: must be ≥ 1, got %d", o.attempts)
+	}
+	return p, nil
+}
+
+func usage() {
+	out := flag.CommandLine.Output()
+	fmt.Fprintf(out, `Fit kernel ridge regression over Apache Beam and save the model.
+
+  mercer-beam --target COLUMN --model FILE [flags] GLOB...
+
+The files may be anything that mercer fit reads: CSV, LIBSVM, NPY, NPZ, Parquet,
+IDX. Of all flags of Beam these choose where the work is done:
+
+  --runner prism (in this process), flink, spark, universal; with -tags gcp dataflow
+  --endpoint HOST:PORT of the job service of flink, spark or universal
+  --environment_type LOOPBACK, DOCKER or PROCESS, and --environment_config: see
+  https://beam.apache.org/documentation/runtime/sdk-harness-config/
+
+Flags:
+`)
+	var names []string
+	for name, mine := range own {
+		if mine {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		f := flag.Lookup(name)
+		kind, help := flag.UnquoteUsage(f)
+		fmt.Fprintf(out, "  --%s %s\n    \t%s\n", name, kind, help)
+	}
+}
+
+func main() {
+	var o options
+	o.add(flag.CommandLine)
+	boot := addBoot(flag.CommandLine)
+	flag.Usage = usage
+	flag.Parse()
+	if boot.asked() {
+		exit(boot.start())
+	}
+	beam.Init() // a worker does not come back from here
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, &o, flag.Args(), os.Stdout))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mercer-beam:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run fits and prints the report.
+func run(ctx context.Context, o *options, inputs []string, out io.Writer) error {
+	if len(inputs) == 0 {
+		return errors.New("no files are named; mercer-beam --help tells how")
+	}
+	p, err := o.params(inputs)
+	if err != nil {
+		return err
+	}
+	if !o.verbose {
+		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	}
+	runner := *runners.Runner
+	if runner == "" {
+		runner = "prism"
+	}
+	ran, err := pipeline.Run(ctx, runner, p, o.attempts)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		text, err := json.MarshalIndent(ran.Report, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, string(text))
+		return err
+	}
+	_, err = io.WriteString(out, text(ran))
+	return err
+}
+
+// text is the report for eyes.
+func text(ran *pipeline.Ran) string {
+	var b strings.Builder
+	add := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s"+format+"\n", append([]any{name}, args...)...)
+	}
+	r := ran.Report
+	for _, s := range r.Scores {
+		what := fmt.Sprintf("lambda %v", s.Lambda)
+		if s.Kernel != "" {
+			what = s.Kernel + ", " + what
+		}
+		if s.Fault != "" {
+			add("candidate", "%s: %s", what, s.Fault)
+		} else {
+			add("candidate", "%s: mse %.6g", what, s.MSE)
+		}
+	}
+	add("learner", "%s", r.Learner)
+	if r.Kernel != "" {
+		add("kernel", "%s", r.Kernel)
+	}
+	add("lambda", "%v", r.Lambda)
+	add("data", "%d rows, %d features, %d functions", r.Rows, r.Features, r.Functions)
+	if len(r.Classes) > 0 {
+		add("classes", "%d", len(r.Classes))
+	}
+	of := "of the sums"
+	if r.Measured {
+		of = "over the rows"
+	}
+	add("residual", "%.1e %s", r.Residual, of)
+	for j, v := range r.MSE {
+		name := "training mse"
+		if len(r.MSE) == len(r.Targets) && len(r.MSE) > 1 {
+			name += " of " + r.Targets[j]
+		}
+		add("error", "%.6g (%s)", v, name)
+	}
+	if ran.Attempts > 1 {
+		add("attempts", "%d: a worker was lost", ran.Attempts)
+	}
+	add("model", "%s", r.Model)
+	return b.String()
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+
+	"github.com/mercer-go/mercer/beam/pipeline"
+)
+
+var test options
+
+// TestMain makes the test binary a worker where a runner starts it as one, as main
+// does.
+func TestMain(m *testing.M) {
+	test.add(flag.CommandLine)
+	boot := addBoot(flag.CommandLine)
+	flag.Parse()
+	if boot.asked() {
+		exit(boot.start())
+	}
+	beam.Init() // a worker does not come back from here
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
+	os.Exit(m.Run())
+}
+
+func init() {
+	filesystem.Register("deadly", func(ctx context.Context) filesystem.Interface { return deadly{local.New(ctx)} })
+}
+
+// deadly is the local file system for a worker that shall be killed: at its killAt-th
+// file the process gets SIGKILL, once for a folder, in the middle of reading it.
+type deadly struct{ filesystem.Interface }
+
+const (
+	scheme = "deadly://"
+	killAt = 12 // 8 pieces are counted, and some of them summed
+)
+
+var opened atomic.Int64
+
+func (d deadly) path(name string) string { return strings.TrimPrefix(name, scheme) }
+
+func (d deadly) List(ctx context.Context, glob string) ([]string, error) {
+	list, err := d.Interface.List(ctx, d.path(glob))
+	for i := range list {
+		list[i] = scheme + list[i]
+	}
+	return list, err
+}
+
+func (d deadly) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+	f, err := d.Interface.OpenRead(ctx, d.path(name))
+	if err == nil && opened.Add(1) == killAt {
+		f = dying{f, filepath.Join(filepath.Dir(d.path(name)), "killed")}
+	}
+	return f, err
+}
+
+func (d deadly) Size(ctx context.Context, name string) (int64, error) {
+	return d.Interface.Size(ctx, d.path(name))
+}
+
+// dying kills the process once it has given some bytes.
+type dying struct {
+	io.ReadCloser
+	mark string
+}
+
+func (d dying) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p[:min(len(p), 1000)])
+	mark, created := os.OpenFile(d.mark, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if created == nil {
+		fmt.Fprintf(mark, "%d", os.Getpid())
+		mark.Close()
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	return n, err
+}
+
+// TestWorkerIsKilled: workers are processes of their own; the first one is killed in
+// the middle of the sums. The model has the same bytes as that of a run in this
+// process in which nothing happens.
+func TestWorkerIsKilled(t *testing.T) {
+	const seed = 20261129
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	for file := range 8 {
+		var b strings.Builder
+		b.WriteString("a,b,y\n")
+		for range 700 {
+			x, z := r.NormFloat64(), r.NormFloat64()
+			fmt.Fprintf(&b, "%v,%v,%v\n", x, z, math.Sin(x)+z+0.1*r.NormFloat64())
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", file)), []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := pipeline.Params{Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=1)"}, Functions: 80, Passes: 1, Seed: 4, Device: "cpu"}
+	run := func(input, model string) (*pipeline.Ran, []byte) {
+		t.Helper()
+		p.Inputs, p.Model = []string{input}, filepath.Join(t.TempDir(), model)
+		ran, err := pipeline.Run(t.Context(), "prism", p, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(p.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ran, b
+	}
+	plain, want := run(filepath.Join(dir, "*.csv"), "plain")
+	if plain.Attempts != 1 {
+		t.Errorf("nothing happened, and it took %d attempts", plain.Attempts)
+	}
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldType, oldConfig := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig
+	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig = "PROCESS", fmt.Sprintf(`{"command": %q}`, self)
+	defer func() { *jobopts.EnvironmentType, *jobopts.EnvironmentConfig = oldType, oldConfig }()
+	ran, got := run(scheme+filepath.Join(dir, "*.csv"), "killed")
+	pid, err := os.ReadFile(filepath.Join(dir, "killed"))
+	if err != nil || string(pid) == fmt.Sprint(os.Getpid()) {
+		t.Fatalf("no worker of its own was killed: process %s, error %v", pid, err)
+	}
+	if ran.Attempts != 2 {
+		t.Errorf("a worker was killed, and it took %d attempts", ran.Attempts)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("the model is not that of a run in which nothing happens")
+	}
+}
+
+// TestCommand builds the command and fits with it; mercer would read the model.
+func TestCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	bin := filepath.Join(t.TempDir(), "mercer-beam")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("a,b,y\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "%d,%d,%d\n", i, i*i%31, 3*i+7*(i*i%31)+2)
+	}
+	table := filepath.Join(dir, "t.csv")
+	if err := os.WriteFile(table, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(dir, "m.safetensors")
+	out, err := exec.Command(bin, "--learner", "ridge", "--lambda", "1e-6,1", "--target", "y", "--model", model, table).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{"candidate", "lambda    1e-06\n", "data      300 rows, 2 features, 2 functions\n", "over the rows\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not in:\n%s", want, out)
+		}
+	}
+	if _, err := os.Stat(model); err != nil {
+		t.Error(err)
+	}
+	out, err = exec.Command(bin, "--target", "z", "--model", model, table).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `no target column "z"`) {
+		t.Errorf("a wrong target: %v: %s", err, out)
+	}
+	out, err = exec.Command(bin, "--task", "guess", table).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `--task: want regression or classification, got "guess"`) {
+		t.Errorf("a wrong task: %v: %s", err, out)
+	}
+}

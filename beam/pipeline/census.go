@@ -1,0 +1,318 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// Census is what is known about some rows of the table: enough for the encoder, and
+// a sample of the rows. Censuses of different pieces are merged in any order, and
+// what is made of them does not depend on it.
+type Census struct {
+	First   Piece    // the least of the pieces: its order of columns is that of the features
+	Names   []string // of the columns, as there
+	Columns map[string]*Column
+	Rows    int64
+	Keep    int   // rows in the sample at most
+	Sample  []Row // by priority, each only once
+}
+
+// Column is what is known about one column.
+type Column struct {
+	Texts   bool             // some cell is neither a number nor missing
+	Over    bool             // more than dataset.MaxCategories different cells: Counts is nil
+	Counts  map[string]int64 // how often each cell occurs
+	Present int64            // numbers
+	Missing int64
+	Sums    sums.Sums // of the numbers, and of their squares
+	Low     float64
+	High    float64
+}
+
+// Row is a row that was drawn: its cells in the order of the names, sorted, and
+// where it stands among all rows.
+type Row struct {
+	Priority uint64
+	Cells    []string
+}
+
+// newCensus is that of no rows.
+func newCensus(keep int) *Census { return &Census{Columns: map[string]*Column{}, Keep: keep} }
+
+// add adds the rows of a table of the piece.
+func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) error {
+	names := t.Names()
+	if len(c.Columns) == 0 {
+		c.First, c.Names = p, names
+		for _, name := range names {
+			c.Columns[name] = &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2)}
+		}
+	} else if err := sameColumns(c.First, c.Names, p, names); err != nil {
+		return err
+	}
+	for name, column := range c.Columns {
+		if err := column.add(t, name); err != nil {
+			return err
+		}
+	}
+	c.Rows += int64(t.Rows())
+	return c.draw(t, targets, seed)
+}
+
+// sameColumns refuses pieces with other columns.
+func sameColumns(a Piece, names []string, b Piece, others []string) error {
+	x, y := slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(others))
+	if slices.Equal(x, y) {
+		return nil
+	}
+	return fmt.Errorf("pipeline: %s has the columns %q, %s has %q: all files must have the same", a.Path, x, b.Path, y)
+}
+
+// add adds the cells of a column.
+func (c *Column) add(t *dataset.Table, name string) error {
+	numbers, notNumbers := t.Numbers(name)
+	if notNumbers == nil {
+		c.addNumbers(numbers)
+		if c.Over || different(numbers) > dataset.MaxCategories {
+			c.Over, c.Counts = true, nil
+			return nil
+		}
+	}
+	texts, err := t.Texts(name)
+	if err != nil {
+		return err
+	}
+	if notNumbers != nil {
+		c.Texts = true
+	}
+	for _, text := range texts {
+		if text == "" {
+			if notNumbers != nil {
+				c.Missing++
+			}
+			continue
+		}
+		if !c.Over {
+			if c.Counts[text]++; len(c.Counts) > dataset.MaxCategories {
+				c.Over, c.Counts = true, nil
+			}
+		}
+	}
+	return nil
+}
+
+// addNumbers adds to the moments: squares as the two numbers that they exactly are.
+func (c *Column) addNumbers(numbers []float64) {
+	for _, v := range numbers {
+		if v != v {
+			c.Missing++
+			continue
+		}
+		c.Present++
+		c.Low, c.High = min(c.Low, v), max(c.High, v)
+		square := v * v
+		c.Sums.Add(0, v)
+		c.Sums.Add(1, square)
+		c.Sums.Add(1, math.FMA(v, v, -square))
+	}
+}
+
+// different counts the different numbers, as far as it matters.
+func different(numbers []float64) int {
+	seen := map[float64]struct{}{}
+	for _, v := range numbers {
+		if v == v {
+			if seen[v] = struct{}{}; len(seen) > dataset.MaxCategories {
+				break
+			}
+		}
+	}
+	return len(seen)
+}
+
+// mix is a bijection of 64 bits whose every output bit depends on every input bit
+// (Steele, Lea and Flood 2014, SplitMix64).
+func mix(h uint64) uint64 {
+	h ^= h >> 30
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 27
+	h *= 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// hashes returns a number for each row that tells rows apart by their features:
+// equal for equal rows, whatever else is in their file.
+func hashes(t *dataset.Table, targets []string) ([]uint64, error) {
+	names := slices.DeleteFunc(slices.Sorted(slices.Values(t.Names())), func(name string) bool { return slices.Contains(targets, name) })
+	h := make([]uint64, t.Rows())
+	for _, name := range names {
+		numbers, err := t.Numbers(name)
+		if err == nil {
+			for i, v := range numbers {
+				h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cellHash(v))
+			}
+			continue
+		}
+		texts, err := t.Texts(name)
+		if err != nil {
+			return nil, err
+		}
+		known := map[string]uint64{}
+		for i, text := range texts {
+			cell, ok := known[text]
+			if !ok {
+				cell = textHash(text)
+				known[text] = cell
+			}
+			h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cell)
+		}
+	}
+	return h, nil
+}
+
+// cellHash is that of a number; NaN is a missing cell.
+func cellHash(v float64) uint64 {
+	if v != v {
+		return 1
+	}
+	return math.Float64bits(v + 0) // −0 is 0
+}
+
+// textHash is that of a cell of a column with texts; of a number it is cellHash.
+func textHash(text string) uint64 {
+	if text == "" {
+		return 1
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return cellHash(v)
+	}
+	f := fnv.New64a()
+	f.Write([]byte(text))
+	return f.Sum64()
+}
+
+// draw lets rows into the sample: those of the least priorities, which are a
+// random function of the features and the seed, so that each set of different rows
+// is equally likely to be drawn, and the same rows are whatever their order and
+// whatever the pieces (bottom-k sampling: Cohen and Kaplan 2007).
+func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
+	h, err := hashes(t, targets)
+	if err != nil {
+		return err
+	}
+	key := mix(seed + 0x9e3779b97f4a7c15)
+	most := uint64(math.MaxUint64)
+	full := len(c.Sample) >= c.Keep
+	if full {
+		most = c.Sample[len(c.Sample)-1].Priority
+	}
+	var rows []int
+	for i := range h {
+		if h[i] = mix(h[i] ^ key); !full || h[i] < most {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	slices.SortFunc(rows, func(a, b int) int { return cmp.Compare(h[a], h[b]) })
+	rows = slices.CompactFunc(rows, func(a, b int) bool { return h[a] == h[b] })
+	rows = rows[:min(len(rows), c.Keep)]
+	drawn := make([]Row, len(rows))
+	names := slices.Sorted(slices.Values(t.Names()))
+	for k, i := range rows {
+		drawn[k] = Row{Priority: h[i], Cells: make([]string, len(names))}
+	}
+	for j, name := range names {
+		if numbers, err := t.Numbers(name); err == nil {
+			for k, i := range rows {
+				if v := numbers[i]; v == v {
+					drawn[k].Cells[j] = strconv.FormatFloat(v, 'g', -1, 64)
+				}
+			}
+			continue
+		}
+		texts, err := t.Texts(name)
+		if err != nil {
+			return err
+		}
+		for k, i := range rows {
+			drawn[k].Cells[j] = texts[i]
+		}
+	}
+	c.join(drawn)
+	return nil
+}
+
+// join merges two samples.
+func (c *Census) join(o []Row) {
+	all := slices.Concat(c.Sample, o)
+	slices.SortFunc(all, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.Cells, b.Cells))
+	})
+	all = slices.CompactFunc(all, func(a, b Row) bool { return a.Priority == b.Priority })
+	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
+}
+
+// merge adds the rows of o, which it may keep.
+func (c *Census) merge(o *Census) error {
+	if o.Rows == 0 {
+		return nil
+	}
+	if c.Rows == 0 {
+		*c = *o
+		return nil
+	}
+	if err := sameColumns(c.First, c.Names, o.First, o.Names); err != nil {
+		return err
+	}
+	if o.First.before(c.First) {
+		c.First, c.Names = o.First, o.Names
+	}
+	c.Rows += o.Rows
+	for name, column := range c.Columns {
+		if err := column.merge(o.Columns[name]); err != nil {
+			return err
+		}
+	}
+	c.join(o.Sample)
+	return nil
+}
+
+func (c *Column) merge(o *Column) error {
+	c.Texts = c.Texts || o.Texts
+	c.Present += o.Present
+	c.Missing += o.Missing
+	c.Low, c.High = min(c.Low, o.Low), max(c.High, o.High)
+	c.Over = c.Over || o.Over
+	for text, n := range o.Counts {
+		if c.Over {
+			break
+		}
+		if c.Counts[text] += n; len(c.Counts) > dataset.MaxCategories {
+			c.Over = true
+		}
+	}
+	if c.Over {
+		c.Counts = nil
+	}
+	return c.Sums.Merge(&o.Sums)
+}
+
+// censusOf is that of a piece.
+func censusOf(ctx context.Context, p Params, piece Piece) (*Census, error) {
+	c := newCensus(p.keep())
+	err := piece.tables(ctx, func(t *dataset.Table) error { return c.add(piece, t, p.Targets, p.Seed) })
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}

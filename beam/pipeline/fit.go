@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"reflect"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/mercer-go/mercer/beam/sums"
+)
+
+func init() {
+	beam.RegisterCoder(reflect.TypeFor[Part](), encodePart, decodePart)
+	beam.RegisterCoder(reflect.TypeFor[Piece](), encodePiece, decodePiece)
+	beam.RegisterCoder(reflect.TypeFor[Census](), encodeCensus, decodeCensus)
+	beam.RegisterCoder(reflect.TypeFor[Plan](), encodePlan, decodePlan)
+	beam.RegisterCoder(reflect.TypeFor[Solved](), encodeSolved, decodeSolved)
+
+	register.DoFn3x1[context.Context, []byte, func(Piece), error](&listFn{})
+	register.DoFn3x1[context.Context, Piece, func(Census), error](&censusFn{})
+	register.DoFn4x1[context.Context, []byte, Census, func(Plan), error](&planFn{})
+	register.DoFn4x1[context.Context, Piece, Plan, func(int, Part), error](&gramFn{})
+	register.DoFn5x0[context.Context, int, Part, Plan, func(int, Part)](&dropGroup{})
+	register.DoFn6x1[context.Context, []byte, Plan, func(*int, *Part) bool, func(Solved), func(Part), error](&solveFn{})
+	register.DoFn5x1[context.Context, Piece, Plan, Solved, func(int, Part), error](&measureFn{})
+	register.DoFn7x1[context.Context, []byte, Plan, Solved, Part, Part, func(Solved), error](&judgeFn{})
+	register.DoFn4x1[context.Context, []byte, Plan, Solved, error](&writeFn{})
+	register.Function2x1(dropKey)
+	register.Combiner1[Part](&mergeFn{})
+	register.Combiner1[Census](&censusMerge{})
+	register.Emitter1[Piece]()
+	register.Emitter1[Census]()
+	register.Emitter1[Plan]()
+	register.Emitter1[Solved]()
+	register.Emitter1[Part]()
+	register.Emitter2[int, Part]()
+	register.Iter2[int, Part]()
+}
+
+// Fit adds the pipeline to s; beam.Run runs it. It returns what is wrong with the
+// params. What is wrong with the data fails the run.
+func Fit(s beam.Scope, p Params) error {
+	p, err := p.withDefaults()
+	if err != nil {
+		return err
+	}
+	s = s.Scope("mercer")
+	listed := beam.ParDo(s.Scope("list"), &listFn{p}, beam.Impulse(s))
+	// Handed out anew, so that one worker does not keep all that it has listed.
+	pieces := beam.Reshuffle(s, listed)
+
+	learn := s.Scope("learn")
+	census := beam.Combine(learn, &censusMerge{}, beam.ParDo(learn, &censusFn{p}, pieces))
+	plan := beam.ParDo(learn, &planFn{p}, beam.Impulse(learn), beam.SideInput{Input: census})
+
+	gram := s.Scope("sums")
+	parts := tree(gram, p, beam.ParDo(gram, &gramFn{p}, pieces, beam.SideInput{Input: plan}), plan)
+
+	solve := s.Scope("solve")
+	solved, total := beam.ParDo2(solve, &solveFn{p}, beam.Impulse(solve), beam.SideInput{Input: plan}, beam.SideInput{Input: parts})
+	solved = measure(s.Scope("measure"), p, pieces, plan, solved, total)
+
+	write := s.Scope("write")
+	beam.ParDo0(write, &writeFn{p}, beam.Impulse(write), beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
+	return nil
+}
+
+// listFn lists the pieces.
+type listFn struct{ Params Params }
+
+func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece)) error {
+	return pieces(ctx, f.Params, emit)
+}
+
+// censusFn takes the census of a piece.
+type censusFn struct{ Params Params }
+
+func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census)) error {
+	c, err := censusOf(ctx, f.Params, p)
+	if err != nil {
+		return err
+	}
+	emit(*c)
+	return nil
+}
+
+// censusMerge is the CombineFn of censuses.
+type censusMerge struct{}
+
+func (censusMerge) CreateAccumulator() Census { return Census{} }
+
+func (censusMerge) AddInput(a, c Census) (Census, error) {
+	err := a.merge(&c)
+	return a, err
+}
+
+func (censusMerge) MergeAccumulators(a, b Census) (Census, error) {
+	err := a.merge(&b)
+	return a, err
+}
+
+// planFn makes the plan.
+type planFn struct{ Params Params }
+
+func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit func(Plan)) error {
+	plan, err := planOf(ctx, f.Params, &c)
+	if err != nil {
+		return err
+	}
+	emit(*plan)
+	return nil
+}
+
+// encode is gob, which keeps every bit of a number and asks the types that have one
+// for their own encoding.
+func encode[T any](v T) ([]byte, error) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+		return nil, fmt.Errorf("pipeline: %T: %w", v, err)
+	}
+	return b.Bytes(), nil
+}
+
+func decode[T any](b []byte) (T, error) {
+	var v T
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&v); err != nil {
+		return v, fmt.Errorf("pipeline: %T: %w", v, err)
+	}
+	return v, nil
+}
+
+// Beam finds coders by the names of functions.
+
+func encodePiece(p Piece) ([]byte, error)   { return encode(p) }
+func decodePiece(b []byte) (Piece, error)   { return decode[Piece](b) }
+func encodeCensus(c Census) ([]byte, error) { return encode(c) }
+func decodeCensus(b []byte) (Census, error) { return decode[Census](b) }
+func encodePlan(p Plan) ([]byte, error)     { return encode(p) }
+func decodePlan(b []byte) (Plan, error)     { return decode[Plan](b) }
+func encodeSolved(s Solved) ([]byte, error) { return encode(s) }
+func decodeSolved(b []byte) (Solved, error) { return decode[Solved](b) }
+
+func encodePart(p Part) ([]byte, error) { return p.Sums.MarshalBinary() }
+
+func decodePart(b []byte) (Part, error) {
+	s := &sums.Sums{}
+	if err := s.UnmarshalBinary(b); err != nil {
+		return Part{}, err
+	}
+	return Part{s}, nil
+}

@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// Part are sums over some rows as an element of a PCollection.
+type Part struct{ Sums *sums.Sums }
+
+var (
+	rowsSummed  = beam.NewCounter("mercer", "rows")
+	partsMade   = beam.NewCounter("mercer", "parts")
+	partsMerged = beam.NewCounter("mercer", "merges")
+)
+
+// devices are those that this process has opened: all its bundles share them.
+var devices struct {
+	sync.Mutex
+	open map[string]backend.Device
+}
+
+// device opens a device once.
+func device(name string) (backend.Device, error) {
+	devices.Lock()
+	defer devices.Unlock()
+	if dev := devices.open[name]; dev != nil {
+		return dev, nil
+	}
+	dev, err := backend.Open(name, backend.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	if devices.open == nil {
+		devices.open = map[string]backend.Device{}
+	}
+	devices.open[name] = dev
+	return dev, nil
+}
+
+// rows calls use with the features and targets of the piece, some rows at a time,
+// and with the numbers that tell its folds.
+func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y backend.Host[float64], hashes []uint64) error) error {
+	enc := &dataset.Encoder{}
+	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
+		return fmt.Errorf("pipeline: the encoder: %w", err)
+	}
+	return p.tables(ctx, func(t *dataset.Table) error {
+		x, err := enc.Features(t)
+		if err != nil {
+			return err
+		}
+		y, err := enc.Targets(t)
+		if err != nil {
+			return err
+		}
+		var h []uint64
+		if par.Folds > 1 {
+			if h, err = hashes(t, par.Targets); err != nil {
+				return err
+			}
+		}
+		rowsSummed.Inc(ctx, int64(t.Rows()))
+		return use(hostOf(x), signs(hostOf(y), enc.Labels), h)
+	})
+}
+
+// hostOf is m where it stands.
+func hostOf(m *mat.Dense) backend.Host[float64] {
+	raw := m.RawMatrix()
+	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
+}
+
+// signs turns places of classes into targets of ±1, as learners.Classify does: one
+// column for two classes, one for each of more.
+func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
+	if labels == nil {
+		return y
+	}
+	t := 1
+	if len(labels) > 2 {
+		t = len(labels)
+	}
+	out := backend.NewHost[float64](y.Rows, t)
+	for i := range y.Rows {
+		class, row := int(y.Row(i)[0]), out.Row(i)
+		for j := range row {
+			row[j] = -1
+		}
+		if t > 1 {
+			row[class] = 1
+		} else if class == 1 {
+			row[0] = 1
+		}
+	}
+	return out
+}
+
+// fold is that of a row; the hash has been used for the sample in other bits.
+func fold(h uint64, seed uint64, folds int) int {
+	return int(mix(h^mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
+}
+
+// slots is how many sums are kept apart: one for each kernel and fold.
+func (p Params) slots(plan *Plan) int { return len(plan.Bases) * p.Folds }
+
+// gramFn sums a piece: one part for each kernel and fold. Its key is the slot and
+// the group in which it is merged first.
+type gramFn struct{ Params Params }
+
+func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) error {
+	dev, err := device(f.Params.Device)
+	if err != nil {
+		return err
+	}
+	list := make([]*sums.Gatherer, f.Params.slots(&plan))
+	defer func() {
+		for _, g := range list {
+			if g != nil {
+				g.Free()
+			}
+		}
+	}()
+	folds := f.Params.Folds
+	buckets := make([][2]backend.Host[float64], folds)
+	err = p.rows(ctx, f.Params, &plan, func(x, y backend.Host[float64], h []uint64) error {
+		split(buckets, x, y, h, f.Params.Seed)
+		for slot := range list {
+			part := buckets[slot%folds]
+			if part[0].Rows == 0 {
+				continue
+			}
+			if list[slot] == nil {
+				if list[slot], err = sums.NewGatherer(dev, plan.Bases[slot/folds], plan.Targets, plan.TargetShift); err != nil {
+					return err
+				}
+			}
+			if err := list[slot].Add(part[0], part[1]); err != nil {
+				return fmt.Errorf("%s: %w", p.Path, err)
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	for slot, g := range list {
+		if g == nil {
+			continue
+		}
+		s, err := g.Take()
+		if err != nil {
+			return err
+		}
+		partsMade.Inc(ctx, 1)
+		emit(p.group(f.Params.Fanout)*len(list)+slot, Part{s})
+	}
+	return nil
+}
+
+// split sets each bucket to the rows of its fold; with one fold there are no hashes.
+func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []uint64, seed uint64) {
+	if len(buckets) == 1 {
+		buckets[0] = [2]backend.Host[float64]{x, y}
+		return
+	}
+	for k := range buckets {
+		buckets[k] = [2]backend.Host[float64]{{Cols: x.Cols, Stride: x.Cols}, {Cols: y.Cols, Stride: y.Cols}}
+	}
+	for i := range x.Rows {
+		b := &buckets[fold(h[i], seed, len(buckets))]
+		for side, row := range [][]float64{x.Row(i), y.Row(i)} {
+			b[side].Data = append(b[side].Data, row...)
+			b[side].Rows++
+		}
+	}
+}
+
+// mergeFn is the CombineFn of parts, which merges in any order.
+type mergeFn struct{}
+
+func (mergeFn) CreateAccumulator() Part { return Part{&sums.Sums{}} }
+
+func (mergeFn) AddInput(a, p Part) (Part, error) { return mergeFn{}.MergeAccumulators(a, p) }
+
+func (mergeFn) MergeAccumulators(a, b Part) (Part, error) { return a, a.Sums.Merge(b.Sums) }
+
+// dropGroup leaves the slot of a key.
+type dropGroup struct{ Params Params }
+
+func (f *dropGroup) ProcessElement(ctx context.Context, key int, p Part, plan Plan, emit func(int, Part)) {
+	partsMerged.Inc(ctx, 1)
+	emit(key%f.Params.slots(&plan), p)
+}
+
+// tree merges the parts of a PCollection<KV<int, Part>>, keyed by group and slot,
+// to one part for each slot: first in groups, then the groups.
+func tree(s beam.Scope, p Params, parts, plan beam.PCollection) beam.PCollection {
+	s = s.Scope("tree")
+	grouped := beam.CombinePerKey(s, &mergeFn{}, parts)
+	return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &dropGroup{p}, grouped, beam.SideInput{Input: plan}))
+}

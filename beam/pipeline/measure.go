@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/beam/sums"
+)
+
+// measureFn sums what a solution leaves of a piece. Its key is the group.
+type measureFn struct{ Params Params }
+
+func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) error {
+	dev, err := device(f.Params.Device)
+	if err != nil {
+		return err
+	}
+	m, err := sums.NewMeasurer(dev, f.Params.problem(&plan, solved.Candidate, solved.Lambda), &solved.Solution)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	par := f.Params
+	par.Folds = 1
+	err = p.rows(ctx, par, &plan, func(x, y backend.Host[float64], _ []uint64) error {
+		if err := m.Add(x, y); err != nil {
+			return fmt.Errorf("%s: %w", p.Path, err)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	s, err := m.Take()
+	if err != nil {
+		return err
+	}
+	partsMade.Inc(ctx, 1)
+	emit(p.group(f.Params.Fanout), Part{s})
+	return nil
+}
+
+// dropKey leaves the part.
+func dropKey(_ int, p Part) Part { return p }
+
+// judgeFn gives a solution its residual, and corrects it.
+type judgeFn struct {
+	Params  Params
+	Correct bool
+}
+
+func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved, total, measured Part, emit func(Solved)) error {
+	dev, err := device(f.Params.Device)
+	if err != nil {
+		return err
+	}
+	problem := f.Params.problem(&plan, solved.Candidate, solved.Lambda)
+	left, err := problem.Measure(ctx, dev, total.Sums, measured.Sums, &solved.Solution)
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if f.Correct {
+		better, err := problem.Correct(ctx, dev, total.Sums, &solved.Solution, left)
+		if err != nil {
+			return fmt.Errorf("pipeline: %w", err)
+		}
+		solved.Solution = *better
+		emit(solved)
+		return nil
+	}
+	solved.Measured, solved.Residual = true, left.Residual
+	solved.setMSE(left.Squares)
+	if !(left.Residual <= f.Params.Tol) {
+		return fmt.Errorf("pipeline: the relative residual is %.2g, %.2g was asked for: raise lambda, the tolerance, or the passes above %d", left.Residual, f.Params.Tol, f.Params.Passes)
+	}
+	emit(solved)
+	return nil
+}
+
+// measure adds the passes over the samples after the sums.
+func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
+	for pass := range p.Passes {
+		s := s.Scope(fmt.Sprintf("pass %d", pass+1))
+		parts := beam.ParDo(s, &measureFn{p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
+		grouped := beam.ParDo(s, dropKey, beam.CombinePerKey(s, &mergeFn{}, parts))
+		measured := beam.Combine(s, &mergeFn{}, grouped)
+		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, beam.Impulse(s),
+			beam.SideInput{Input: plan}, beam.SideInput{Input: solved}, beam.SideInput{Input: total}, beam.SideInput{Input: measured})
+	}
+	return solved
+}

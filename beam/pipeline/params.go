@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Params say what to fit. Inputs, Targets and Model must be given.
+type Params struct {
+	Inputs  []string // globs of tables
+	Targets []string // columns
+	Model   string   // path of the model to write; the report goes to Model + ".json"
+
+	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
+	// Classify says that the one target names classes, which become targets of ±1.
+	Classify bool
+	// Kernels are the candidates, in the form of kernels.Parse; none is the Gaussian
+	// at the median distance of 500 rows. Not for ridge.
+	Kernels []string
+	// Lambdas are the candidates for λ, unscaled; none is 1.
+	Lambdas []float64
+	// Folds of the cross-validation that chooses among them; 0 is 5, or none when
+	// there is one candidate. A row's fold is told by its features.
+	Folds int
+
+	Functions     int  // M: centers or random features; 0 is 1000. Not for ridge
+	Orthogonal    bool // random features with orthogonal directions
+	Intercept     bool // an unpenalised b
+	NoStandardize bool // use the numbers as they are
+	RefuseMissing bool
+	Seed          uint64
+	Tol           float64 // relative residual to reach; 0 is 1e-6
+	// Passes over the samples after the sums. Each measures the residual of the
+	// solution; all but the last correct it. 0: the residual is that of the sums.
+	Passes int
+
+	Device     string // of the workers: see backend.Open; "" is the best
+	PieceBytes int64  // of a CSV file; 0 is 32 MiB
+	WholeFiles bool   // cut no file into pieces
+	// Fanout is the number of groups in which sums are merged before the groups are;
+	// 0 is 16.
+	Fanout int
+}
+
+const (
+	defaultFunctions  = 1000
+	defaultFolds      = 5
+	defaultPieceBytes = 32 << 20
+	defaultFanout     = 16
+)
+
+// withDefaults returns p with defaults in the place of zeros, or what is wrong.
+func (p Params) withDefaults() (Params, error) {
+	if p.Learner == "" {
+		p.Learner = "nystrom-ridge"
+	}
+	if len(p.Lambdas) == 0 {
+		p.Lambdas = []float64{1}
+	}
+	if p.Functions == 0 {
+		p.Functions = defaultFunctions
+	}
+	if p.PieceBytes == 0 {
+		p.PieceBytes = defaultPieceBytes
+	}
+	if p.Fanout == 0 {
+		p.Fanout = defaultFanout
+	}
+	if p.Tol == 0 {
+		p.Tol = 1e-6
+	}
+	candidates := max(len(p.Kernels), 1) * len(p.Lambdas)
+	switch {
+	case candidates == 1:
+		p.Folds = 1
+	case p.Folds == 0:
+		p.Folds = defaultFolds
+	}
+	return p, p.check(candidates)
+}
+
+func (p Params) check(candidates int) error {
+	bad := func(format string, args ...any) error { return fmt.Errorf("pipeline: "+format, args...) }
+	switch {
+	case len(p.Inputs) == 0:
+		return errors.New("pipeline: no input is named")
+	case len(p.Targets) == 0:
+		return errors.New("pipeline: no target column is named")
+	case p.Classify && len(p.Targets) != 1:
+		return bad("classes are told by one target, %d are named", len(p.Targets))
+	case p.Model == "":
+		return errors.New("pipeline: no path for the model is given")
+	case !slices.Contains(Learners(), p.Learner):
+		return bad("no learner is called %q: there are %q", p.Learner, Learners())
+	case p.Learner == "ridge" && len(p.Kernels) > 0:
+		return bad("ridge has no kernel, %q was given", p.Kernels)
+	case p.Functions < 1:
+		return bad("the number of functions must be ≥ 1, got %d", p.Functions)
+	case candidates > 1 && p.Folds < 2:
+		return bad("to choose among %d candidates takes at least 2 folds, got %d", candidates, p.Folds)
+	case p.Folds > 1000:
+		return bad("at most 1000 folds are made, got %d", p.Folds)
+	case !(p.Tol > 0 && p.Tol < 1):
+		return bad("the tolerance must be above 0 and below 1, got %v", p.Tol)
+	case p.Passes < 0:
+		return bad("the number of passes must be ≥ 0, got %d", p.Passes)
+	case p.PieceBytes < 1<<10:
+		return bad("pieces must have at least 1024 bytes, got %d", p.PieceBytes)
+	case p.Fanout < 1:
+		return bad("the fan-out must be ≥ 1, got %d", p.Fanout)
+	}
+	for _, v := range p.Lambdas {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return bad("lambda must be a finite number ≥ 0, got %v", v)
+		}
+	}
+	for _, text := range p.Kernels {
+		k, err := kernels.Parse(text)
+		if err != nil {
+			return fmt.Errorf("pipeline: %w", err)
+		}
+		if !k.IsPSD() {
+			return bad("the kernel %v is not positive semidefinite: use another", k)
+		}
+	}
+	return nil
+}
+
+// Learners lists what can be fitted: those of Mercer's learners whose normal
+// equations are sums over the rows.
+func Learners() []string {
+	var names []string
+	for _, name := range []string{"nystrom-ridge", "fourier-ridge", "ridge"} {
+		if _, err := learners.Find(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

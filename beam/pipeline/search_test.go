@@ -1,0 +1,251 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestSearch compares the scores of σ and λ, which come of one pass, with folds that
+// are fitted and predicted one by one, and the chosen model with one that is fitted
+// to all rows.
+func TestSearch(t *testing.T) {
+	const seed, n, folds = 20261128, 3000, 3
+	t.Logf("seed %d", seed)
+	header, rows := lines(seed, n, false)
+	glob := write(t, header, rows, 1000, 1200)
+	p := Params{
+		Inputs: []string{glob}, Targets: []string{"y"}, Learner: "fourier-ridge", Functions: 40, Seed: 3, Intercept: true,
+		Kernels: []string{"gaussian(sigma=0.5)", "gaussian(sigma=3)"}, Lambdas: []float64{0.1, 10}, Folds: folds, PieceBytes: 1 << 14, Fanout: 3,
+	}
+	b, ran := fit(t, p)
+	if len(ran.Report.Scores) != 4 {
+		t.Fatalf("%d scores, want 4", len(ran.Report.Scores))
+	}
+
+	table, err := dataset.Read(strings.ReplaceAll(write(t, header, rows), "*", "part-000"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mx, err := b.Encoder.Features(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	my, err := b.Encoder.Targets(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := hashes(table, p.Targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := make([][]int, folds)
+	for i, v := range h {
+		k := fold(v, p.Seed, folds)
+		member[k] = append(member[k], i)
+	}
+	t.Logf("folds of %d, %d and %d rows", len(member[0]), len(member[1]), len(member[2]))
+	pick := func(m *mat.Dense, rows []int) backend.Host[float64] {
+		_, c := m.Dims()
+		out := backend.NewHost[float64](len(rows), c)
+		for i, r := range rows {
+			copy(out.Row(i), m.RawRowView(r))
+		}
+		return out
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	least := Score{MSE: math.Inf(1)}
+	for _, got := range ran.Report.Scores {
+		kernel, err := kernels.Parse(got.Kernel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0.0
+		for k := range folds {
+			var train []int
+			for j, list := range member {
+				if j != k {
+					train = append(train, list...)
+				}
+			}
+			slices.Sort(train)
+			res, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{
+				Kernel: kernel, Data: solvers.InMemory(pick(mx, train), pick(my, train), nil), Count: p.Functions, Seed: p.Seed, Lambda: got.Lambda, Intercept: true,
+			}, solvers.StreamParams{Method: solvers.Normal, Tol: 1e-10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			half := res.Frequencies.Rows
+			for _, i := range member[k] {
+				f := res.Intercept[0]
+				for j := range half {
+					angle := 0.0
+					for q, v := range mx.RawRowView(i) {
+						angle += v * res.Frequencies.Row(j)[q]
+					}
+					f += math.Cos(angle)*res.Beta.Row(j)[0] + math.Sin(angle)*res.Beta.Row(half + j)[0]
+				}
+				total += (my.At(i, 0) - f) * (my.At(i, 0) - f)
+			}
+		}
+		// Squares from sums are right to 2⁻⁴⁰ of the squares of the targets, which are
+		// some 20 times the errors.
+		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
+			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
+		}
+		if got.MSE < least.MSE {
+			least = got
+		}
+	}
+	if ran.Report.Kernel != least.Kernel || ran.Report.Lambda != least.Lambda {
+		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", ran.Report.Kernel, ran.Report.Lambda, least.Kernel, least.Lambda)
+	}
+	// All rows: the sums of the folds together.
+	p.Kernels, p.Lambdas, p.Model = []string{least.Kernel}, []float64{least.Lambda}, ""
+	again, _ := fit(t, p)
+	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
+}
+
+// TestCensus: what is learnt from parts in any order is what dataset learns from the
+// whole, also with cells missing.
+func TestCensus(t *testing.T) {
+	dir := t.TempDir()
+	var rows []string
+	for i := range 2000 {
+		few, many, text := fmt.Sprint(i%7), fmt.Sprint(float64(i*i%1999)/8), []string{"x", "", "y", "1"}[i%4]
+		if i%11 == 0 {
+			few = "NA"
+		}
+		if i%13 == 0 {
+			many = ""
+		}
+		rows = append(rows, fmt.Sprintf("%s,%s,%s,%d", few, many, text, i%5))
+	}
+	header := "few,many,text,y\n"
+	whole := filepath.Join(dir, "whole.csv")
+	if err := os.WriteFile(whole, []byte(header+strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	table, err := dataset.Read(whole, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Params{Inputs: []string{whole}, Targets: []string{"y"}, Model: "m", PieceBytes: 1024}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Piece
+	if err := pieces(t.Context(), p, func(piece Piece) { list = append(list, piece) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 10 {
+		t.Fatalf("%d pieces", len(list))
+	}
+	var samples [][]Row
+	for order := range 3 {
+		if order > 0 {
+			slices.Reverse(list)
+		}
+		all := Census{}
+		for i, piece := range list {
+			c, err := censusOf(t.Context(), p, piece)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == order%2 { // through the encoding, as between workers
+				b, err := encodeCensus(*c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				back, err := decodeCensus(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c = &back
+			}
+			if err := all.merge(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := all.encoder(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, in := range want.Inputs {
+			g := got.Inputs[j]
+			switch {
+			case g.Name != in.Name || (g.Number == nil) != (in.Number == nil):
+				t.Errorf("input %d is %+v, want %+v", j, g, in)
+			case in.Number != nil:
+				// The median of a column of many values is that of a sample of different
+				// rows: all, here.
+				n, w := g.Number, in.Number
+				if n.Fill != w.Fill || math.Abs(n.Mean-w.Mean) > 1e-12*w.Scale || math.Abs(n.Scale-w.Scale) > 1e-12*w.Scale {
+					t.Errorf("%s: %+v, want %+v", in.Name, *n, *w)
+				}
+			case g.Text.Fill != in.Text.Fill || !slices.Equal(g.Text.Categories, in.Text.Categories):
+				t.Errorf("%s: %+v, want %+v", in.Name, *g.Text, *in.Text)
+			}
+		}
+		samples = append(samples, all.Sample)
+	}
+	for _, s := range samples[1:] {
+		if !slices.EqualFunc(s, samples[0], func(a, b Row) bool { return a.Priority == b.Priority && slices.Equal(a.Cells, b.Cells) }) {
+			t.Error("the sample depends on the order of the pieces")
+		}
+	}
+}
+
+// TestFaults: what is wrong with the data is said in one place, with the file.
+func TestFaults(t *testing.T) {
+	header, rows := lines(1, 40, false)
+	good := write(t, header, rows)
+	bad := write(t, header, append(slices.Clone(rows[:20]), "1,2,red"))
+	other := write(t, "a,b,z,y", rows)
+	for _, c := range []struct {
+		name string
+		p    Params
+		want string
+	}{
+		{"no such file", Params{Inputs: []string{"/nowhere/*.csv"}}, "/nowhere/*.csv: there is no such file"},
+		{"a short row", Params{Inputs: []string{bad}}, "part-000.csv:22"},
+		{"other columns", Params{Inputs: []string{good, other}}, "all files must have the same"},
+		{"no such target", Params{Inputs: []string{good}, Targets: []string{"price"}}, `no target column "price"`},
+		{"texts as numbers", Params{Inputs: []string{good}, Targets: []string{"c"}}, "to learn classes, say so"},
+		{"a learner", Params{Inputs: []string{good}, Learner: "lasso"}, `no learner is called "lasso"`},
+		{"a kernel", Params{Inputs: []string{good}, Kernels: []string{"gaussian(sigma=0)"}}, "sigma"},
+		{"a lambda", Params{Inputs: []string{good}, Lambdas: []float64{-1}}, "lambda must be"},
+		{"few folds", Params{Inputs: []string{good}, Lambdas: []float64{1, 2}, Folds: 1}, "at least 2 folds"},
+	} {
+		if c.p.Targets == nil {
+			c.p.Targets = []string{"y"}
+		}
+		c.p.Functions, c.p.Model = 10, filepath.Join(t.TempDir(), "m")
+		_, err := Run(t.Context(), "prism", c.p, 3)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q in it", c.name, err, c.want)
+		}
+		if _, err := os.Stat(c.p.Model); err == nil {
+			t.Errorf("%s: a model was written", c.name)
+		}
+	}
+}

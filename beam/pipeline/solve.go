@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Score is the cross-validated error of a candidate.
+type Score struct {
+	Kernel string  `json:"kernel,omitempty"`
+	Lambda float64 `json:"lambda"`
+	// MSE is the mean over the rows, each predicted by the model of the other folds,
+	// and over the columns of y, of (y − f(x))².
+	MSE float64 `json:"mse"`
+	// Fault says why there is none, such as that the equations are singular.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Solved is the chosen model, and how it was come by.
+type Solved struct {
+	Candidate int // place of the kernel in Plan.Bases
+	Lambda    float64
+	Solution  sums.Solution
+	Rows      int64
+	Scores    []Score // none when there was one candidate
+	Measured  bool    // Residual and MSE are of a pass over the samples, not of the sums
+	Residual  float64
+	MSE       []float64 // of each column of y, over the rows it was fitted to
+}
+
+// problem is that of a candidate.
+func (p Params) problem(plan *Plan, candidate int, lambda float64) sums.Problem {
+	return sums.Problem{Basis: plan.Bases[candidate], Targets: plan.Targets, TargetShift: plan.TargetShift, Lambda: lambda, Intercept: p.Intercept}
+}
+
+// solveFn chooses a candidate and solves it for all rows.
+type solveFn struct{ Params Params }
+
+func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next func(*int, *Part) bool, emit func(Solved), emitTotal func(Part)) error {
+	dev, err := device(f.Params.Device)
+	if err != nil {
+		return err
+	}
+	parts := make([]*sums.Sums, f.Params.slots(&plan))
+	var slot int
+	for part := (Part{}); next(&slot, &part); part = (Part{}) {
+		if slot < 0 || slot >= len(parts) || parts[slot] != nil {
+			return fmt.Errorf("pipeline: sums of slot %d of %d came twice or from another plan", slot, len(parts))
+		}
+		parts[slot] = part.Sums
+	}
+	solved, total, err := f.Params.solve(ctx, dev, &plan, parts)
+	if err != nil {
+		return err
+	}
+	emit(*solved)
+	emitTotal(Part{total})
+	return nil
+}
+
+// solve is solveFn on the parts of all slots, nil where a fold has no row.
+func (p Params) solve(ctx context.Context, dev backend.Device, plan *Plan, parts []*sums.Sums) (*Solved, *sums.Sums, error) {
+	best, lambda := 0, p.Lambdas[0]
+	var scores []Score
+	if len(plan.Bases)*len(p.Lambdas) > 1 {
+		least := math.Inf(1)
+		for i := range plan.Bases {
+			list, err := p.validate(ctx, dev, plan, i, parts[i*p.Folds:(i+1)*p.Folds])
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, s := range list {
+				if s.Fault == "" && s.MSE < least {
+					best, lambda, least = i, s.Lambda, s.MSE
+				}
+			}
+			scores = append(scores, list...)
+		}
+		if math.IsInf(least, 1) {
+			return nil, nil, fmt.Errorf("pipeline: no candidate could be solved; the first: %s", scores[0].Fault)
+		}
+	}
+	total, err := joined(parts[best*p.Folds:(best+1)*p.Folds], -1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if total.Rows != plan.Rows {
+		return nil, nil, fmt.Errorf("pipeline: the files have changed between two passes: they had %d rows, then %d", plan.Rows, total.Rows)
+	}
+	sol, err := p.problem(plan, best, lambda).Solve(ctx, dev, total, solvers.StreamParams{Tol: p.Tol})
+	if err != nil {
+		return nil, nil, fmt.Errorf("pipeline: %w", err)
+	}
+	solved := &Solved{Candidate: best, Lambda: lambda, Solution: *sol, Rows: total.Rows, Scores: scores, Residual: sol.Residual}
+	solved.setMSE(sol.Squares)
+	return solved, total, nil
+}
+
+func (s *Solved) setMSE(squares []float64) {
+	s.MSE = make([]float64, len(squares))
+	for j, v := range squares {
+		s.MSE[j] = v / float64(s.Rows)
+	}
+}
+
+// joined merges the sums of all folds but one.
+func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
+	all := &sums.Sums{}
+	for k, s := range folds {
+		if s == nil || k == without {
+			continue
+		}
+		if err := all.Merge(s); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// validate scores every λ for one kernel: from the sums of a fold follow the squared
+// errors on it of the model of the others, so that no row is read again. The work
+// is folds · λs · M³/3, beside nM² for the sums.
+func (p Params) validate(ctx context.Context, dev backend.Device, plan *Plan, candidate int, folds []*sums.Sums) ([]Score, error) {
+	scores := make([]Score, len(p.Lambdas))
+	for i, lambda := range p.Lambdas {
+		scores[i] = Score{Kernel: plan.Kernels[candidate], Lambda: lambda}
+	}
+	for k, held := range folds {
+		if held == nil {
+			continue
+		}
+		train, err := joined(folds, k)
+		if err != nil {
+			return nil, err
+		}
+		if train.Rows == 0 {
+			return nil, errors.New("pipeline: all rows fell into one fold: there are too few different ones to choose by")
+		}
+		for i := range scores {
+			problem := p.problem(plan, candidate, scores[i].Lambda)
+			sol, err := problem.Solve(ctx, dev, train, solvers.StreamParams{Tol: p.Tol})
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			var squares []float64
+			if err == nil {
+				squares, err = problem.Squares(held, sol)
+			}
+			if err != nil {
+				scores[i].Fault = err.Error()
+				continue
+			}
+			for _, v := range squares {
+				scores[i].MSE += v / float64(plan.Rows) / float64(plan.Targets)
+			}
+		}
+	}
+	return scores, nil
+}

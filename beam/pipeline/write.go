@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/beam/sums"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/modelfile"
+)
+
+// Report is what is written beside the model, as JSON.
+type Report struct {
+	Learner   string    `json:"learner"`
+	Kernel    string    `json:"kernel,omitempty"`
+	Lambda    float64   `json:"lambda"`
+	Rows      int64     `json:"rows"`
+	Features  int       `json:"features"`
+	Functions int       `json:"functions"`
+	Targets   []string  `json:"targets"`
+	Classes   []string  `json:"classes,omitempty"`
+	Residual  float64   `json:"residual"`
+	Measured  bool      `json:"measured"` // the residual is of a pass over the samples, not of the sums
+	MSE       []float64 `json:"mse"`      // over the rows it was fitted to, of each column of y
+	Scores    []Score   `json:"scores,omitempty"`
+	Model     string    `json:"model"`
+}
+
+// writeFn writes the model and the report.
+type writeFn struct{ Params Params }
+
+func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved) error {
+	bundle, err := f.Params.bundle(&plan, &solved)
+	if err != nil {
+		return err
+	}
+	var model bytes.Buffer
+	if err := modelfile.Write(&model, *bundle); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	report, err := json.MarshalIndent(Report{
+		Learner: f.Params.Learner, Kernel: plan.Kernels[solved.Candidate], Lambda: solved.Lambda,
+		Rows: solved.Rows, Features: plan.Features, Functions: plan.Bases[solved.Candidate].Size(),
+		Targets: f.Params.Targets, Classes: bundle.Encoder.Labels,
+		Residual: solved.Residual, Measured: solved.Measured, MSE: solved.MSE, Scores: solved.Scores, Model: f.Params.Model,
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if err := writeFile(ctx, f.Params.Model, model.Bytes()); err != nil {
+		return err
+	}
+	return writeFile(ctx, f.Params.Model+".json", append(report, '\n'))
+}
+
+// writeFile writes a file as a whole where the file system can rename: a worker
+// that is lost in the middle leaves no half of one.
+func writeFile(ctx context.Context, path string, data []byte) error {
+	fs, err := filesystem.New(ctx, path)
+	if err != nil {
+		return fmt.Errorf("pipeline: %s: %w", path, err)
+	}
+	defer fs.Close()
+	to := path
+	renamer, ok := fs.(filesystem.Renamer)
+	if ok {
+		to += ".part"
+	}
+	w, err := fs.OpenWrite(ctx, to)
+	if err != nil {
+		return fmt.Errorf("pipeline: %s: %w", path, err)
+	}
+	_, err = w.Write(data)
+	if closed := w.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && ok {
+		err = renamer.Rename(ctx, to, path)
+	}
+	if err != nil {
+		return fmt.Errorf("pipeline: %s: %w", path, err)
+	}
+	return nil
+}
+
+// bundle is the model as Mercer's learners restore it, and its encoder.
+func (p Params) bundle(plan *Plan, solved *Solved) (*modelfile.Bundle, error) {
+	enc := &dataset.Encoder{}
+	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
+		return nil, fmt.Errorf("pipeline: the encoder: %w", err)
+	}
+	basis, sol := plan.Bases[solved.Candidate], solved.Solution
+	s := learners.State{
+		Learner: p.Learner,
+		Params:  map[string]any{"lambda": solved.Lambda, "intercept": p.Intercept},
+		Arrays:  map[string]backend.Host[float64]{"intercept": {Rows: 1, Cols: len(sol.Intercept), Stride: len(sol.Intercept), Data: sol.Intercept}},
+	}
+	switch basis.Kind {
+	case sums.Linear:
+		s.Arrays["coef"] = sol.Beta
+	case sums.Centers:
+		s.Params["kernel"] = basis.Kernel.String()
+		s.Arrays["centers"], s.Arrays["beta"] = basis.Points, sol.Beta
+	case sums.Fourier:
+		s.Params["kernel"] = basis.Kernel.String()
+		half, t := basis.Points.Rows, sol.Beta.Cols
+		scaled := backend.NewHost[float64](2*half, t)
+		for i, v := range sol.Beta.Data {
+			scaled.Data[i] = basis.Scale * v
+		}
+		s.Arrays["frequencies"] = basis.Points
+		s.Arrays["cosines"], s.Arrays["sines"] = scaled.View(0, 0, half, t), scaled.View(half, 0, half, t)
+	}
+	if enc.Labels != nil {
+		names, err := json.Marshal(enc.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline: %w", err)
+		}
+		places := backend.NewHost[float64](1, len(enc.Labels))
+		for i := range places.Data {
+			places.Data[i] = float64(i)
+		}
+		s.Params["classes"], s.Arrays["labels"] = string(names), places
+	}
+	model, err := learners.Restore(s)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return &modelfile.Bundle{Model: model, Encoder: enc}, nil
+}
