@@ -85,6 +85,8 @@ type Info struct {
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // workers that share the work; 0 where that means nothing
 	Memory      int64  // bytes that matrices may take in all
+	Libraries   string // of others that it works with; "": none
+	Missing     string // which of them are not there and what they would do, and where they were looked for; "": none
 }
 
 // Device is one processor and its memory. Its methods may be called from

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 var (
@@ -37,7 +38,19 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free", e.Device, e.Asked, e.Free)
+	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free: room for a square one of float64 of order %d, of order %d in half storage",
+		e.Device, e.Asked, e.Free, e.Order(), e.HalfOrder())
+}
+
+// Order is the largest order of a square matrix of float64 that would fit.
+func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
+
+// HalfOrder is that of a symmetric one in half storage, about: n²/2 elements and
+// what rows are padded with.
+func (e *MemoryError) HalfOrder() int {
+	const padding = 16 // elements of a row
+	b := 0.5 + padding
+	return int(math.Sqrt(b*b+float64(max(e.Free, 0)/8)*2) - b)
 }
 
 // Is makes errors.Is(err, ErrMemory) true.

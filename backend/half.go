@@ -160,3 +160,19 @@ type Keeper[T Float] interface {
 	// *PivotError is that of Potrf.
 	PotrfKeep(a Matrix[T]) error
 }
+
+// HostHalfBackend is a HalfBackend with the optional ability, found by assertion,
+// to work on halves that are larger than its device: their elements are in the
+// memory of the host, page-locked, and go through the device in panels. Every
+// method takes such a Half as it takes others.
+type HostHalfBackend[T Float] interface {
+	HalfBackend[T]
+	// NewHostHalf returns a matrix whose elements are undefined, or a
+	// *MemoryError that says which memory is too small.
+	NewHostHalf(n int) (Half[T], error)
+	// HostHalfBytes returns what NewHostHalf(n) takes on the device, as InUse
+	// counts it, and of the host.
+	HostHalfBytes(n int) (device, host int64)
+	// HostFree is how many bytes of the host halves may still take.
+	HostFree() int64
+}

@@ -15,6 +15,10 @@ import (
 type Config struct {
 	Threads int   // workers; 0 is GOMAXPROCS
 	Memory  int64 // bytes that matrices may take; 0 is 80 % of what the process may use
+	// Fallback, if it is not nil, is told why a device that is chosen automatically
+	// and has passed its probe cannot be opened; the next one is tried then. It is
+	// an error otherwise, and always for a device that was named.
+	Fallback func(device string, err error)
 }
 
 // A Candidate is a device that a driver knows of.
@@ -102,18 +106,16 @@ func Open(name string, c Config) (Device, error) {
 	var reasons []error
 	for _, s := range statuses(name) {
 		known = true
-		if !s.Chosen {
-			if s.Err != nil {
-				reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
-			}
+		if s.Err != nil {
+			reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
 			continue
 		}
-		driver, device, _ := strings.Cut(s.Device, "/")
-		for _, r := range registered() {
-			if r.driver.Name() == driver {
-				return r.driver.Open(device, c)
-			}
+		dev, err := openDevice(s.Device, c)
+		if err == nil || name != "" || c.Fallback == nil {
+			return dev, err
 		}
+		c.Fallback(s.Device, err)
+		reasons = append(reasons, err)
 	}
 	switch {
 	case len(registered()) == 0:
@@ -126,6 +128,17 @@ func Open(name string, c Config) (Device, error) {
 		return nil, fmt.Errorf("%w: %q%s: %w", ErrUnavailable, name, source, errors.Join(reasons...))
 	}
 	return nil, fmt.Errorf("%w: no device is called %q%s; there are: %s", ErrUnavailable, name, source, strings.Join(names(), ", "))
+}
+
+// openDevice opens a candidate.
+func openDevice(candidate string, c Config) (Device, error) {
+	driver, device, _ := strings.Cut(candidate, "/")
+	for _, r := range registered() {
+		if r.driver.Name() == driver {
+			return r.driver.Open(device, c)
+		}
+	}
+	return nil, fmt.Errorf("%w: %s: no driver has that name", ErrUnavailable, candidate)
 }
 
 // Status is a line of Report.

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := dev.(fakeDevice); got.name != c.want || got.conf != (Config{Threads: 3, Memory: 5}) {
+			if got := dev.(fakeDevice); got.name != c.want || !reflect.DeepEqual(got.conf, Config{Threads: 3, Memory: 5}) {
 				t.Errorf("opened %q with %+v, want %q with the configuration given", got.name, got.conf, c.want)
 			}
 		})
@@ -162,6 +163,30 @@ func TestOpenFails(t *testing.T) {
 	}
 	if !slices.Equal(opened, []string{"broken"}) {
 		t.Errorf("opened %q", opened)
+	}
+}
+
+// With somebody to tell it to, the automatic choice goes on to the next device
+// that can be opened; a device that was named is never replaced.
+func TestOpenFallsBack(t *testing.T) {
+	var opened []string
+	withDrivers(t, func() {
+		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Device: "cpu/generic"}}}, 0)
+		Register(fakeDriver{name: "gpu", opened: &opened, candidates: []Candidate{{Device: "gpu/broken"}}}, 1)
+	})
+	var told []string
+	c := Config{Fallback: func(device string, err error) { told = append(told, device+": "+err.Error()) }}
+	dev, err := Open("auto", c)
+	if err != nil || dev.(fakeDevice).name != "cpu/generic" {
+		t.Errorf("Open: %v, %v", dev, err)
+	}
+	if !slices.Equal(told, []string{"gpu/broken: it broke while opening"}) || !slices.Equal(opened, []string{"broken", "generic"}) {
+		t.Errorf("told %q, opened %q", told, opened)
+	}
+	for _, name := range []string{"gpu", "gpu/broken"} {
+		if dev, err := Open(name, c); err == nil || !strings.Contains(err.Error(), "broke") {
+			t.Errorf("Open(%q): %v, %v", name, dev, err)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"errors"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
@@ -224,10 +226,20 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch is f with memory of the device, which is freed once the work in the
-// stream that uses it has been done.
+// scratch is f with memory of the device for the work that f queues. Work of one
+// stream is done in order, so that the same memory serves again without waiting;
+// only what is large, or needed by a scratch within another, is taken for itself.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
+	if !d.spare.busy && bytes <= mostSpare {
+		p, err := d.spare.room(d, bytes)
+		if err != nil {
+			return err
+		}
+		d.spare.busy = true
+		defer func() { d.spare.busy = false }()
+		return f(p)
+	}
 	p, err := d.api.MemAlloc(max(bytes, 1))
 	if err != nil {
 		return err
@@ -242,11 +254,76 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 	return err
 }
 
+// spare is memory of the device that is kept for scratch.
+type spare struct {
+	memory driver.DevicePtr
+	bytes  int64
+	busy   bool
+}
+
+// mostSpare is what is kept at most.
+const mostSpare = 64 << 20
+
+// room grows to a power of two.
+func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
+	if bytes <= s.bytes {
+		return s.memory, nil
+	}
+	if err := s.close(d); err != nil {
+		return 0, err
+	}
+	size := int64(1 << 16)
+	for size < bytes {
+		size *= 2
+	}
+	p, err := d.api.MemAlloc(size)
+	if err == nil {
+		s.memory, s.bytes = p, size
+	}
+	return p, err
+}
+
+func (s *spare) close(d *device) error {
+	if s.memory == 0 {
+		return nil
+	}
+	p := s.memory
+	s.memory, s.bytes = 0, 0
+	return errors.Join(d.api.Wait(d.stream), d.api.MemFree(p))
+}
+
 // put copies v to the device, by way of the buffers.
 func (q *queue[T]) put(p driver.DevicePtr, v []T) error { return q.engine.device.set(p, bytesOf(v)) }
 
+// ring is page-locked memory by which small vectors go to the device without
+// waiting until they are there: they follow each other in it.
+type ring struct {
+	memory []byte
+	next   int
+}
+
+const (
+	ringBytes = 1 << 20
+	ringMost  = 1 << 16 // of one vector
+)
+
 // set copies to the device.
 func (d *device) set(p driver.DevicePtr, v []byte) error {
+	if r := &d.ring; len(v) <= ringMost {
+		if len(v) == 0 {
+			return nil
+		}
+		if r.next+len(v) > len(r.memory) {
+			if err := d.api.Wait(d.stream); err != nil {
+				return err
+			}
+			r.next = 0
+		}
+		from := r.memory[r.next : r.next+copy(r.memory[r.next:], v)]
+		r.next = ceil(r.next+len(v), 64) * 64
+		c := driver.Copy2D{Src: driver.Place{Host: from, Pitch: len(v)}, Dst: driver.Place{Device: p, Pitch: len(v)}, Width: len(v), Height: 1}
+		return d.api.Copy(c, d.stream)
+	}
 	s := &d.staging[0]
 	for len(v) > 0 {
 		n := copy(s.memory, v)

@@ -34,6 +34,8 @@ type device struct {
 	libraries driver.Libraries
 	args      *driver.Args
 	staging   [2]stage
+	ring      ring
+	spare     spare
 	window    window
 	info      driver.DevicePtr // where factorisations say how they went
 	rough     bool             // products of float32 are in TF32 now
@@ -41,6 +43,7 @@ type device struct {
 	mu     sync.Mutex // guards dead and stores
 	dead   error      // a failure after which the context is of no use
 	stores []closer   // what was not freed
+	late   error      // of a Free, for Close to tell
 }
 
 // engine is a device in one precision.
@@ -121,6 +124,9 @@ func (d *device) start(c backend.Config) (err error) {
 			return err
 		}
 	}
+	if d.ring.memory, err = d.api.AllocHost(ringBytes); err != nil {
+		return err
+	}
 	if err := d.window.open(d.api); err != nil {
 		return err
 	}
@@ -164,6 +170,10 @@ func (d *device) stop() error {
 	if d.info != 0 {
 		try(d.api.MemFree(d.info))
 	}
+	try(d.spare.close(d))
+	if d.ring.memory != nil {
+		try(d.api.FreeHost(d.ring.memory))
+	}
 	try(d.window.close(d.api))
 	for i := range d.staging {
 		try(d.staging[i].close(d.api))
@@ -205,21 +215,9 @@ func (d *device) launch(name string, g driver.Grid) error {
 }
 
 func (d *device) Info() backend.Info {
-	i := d.props.info(d.name)
+	i := d.props.info(d.name, d.libraries)
 	i.Memory = d.memory.limit
 	return i
-}
-
-// Level tells which libraries are in use, and why the others are not.
-func (d *device) Level() string {
-	switch l := d.libraries; {
-	case l.Solver != nil:
-		return "driver, cuBLAS, cuSOLVER"
-	case l.Blas != nil:
-		return fmt.Sprintf("driver, cuBLAS; no cuSOLVER: %v", l.SolverErr)
-	default:
-		return fmt.Sprintf("driver alone; no cuBLAS: %v", l.BlasErr)
-	}
 }
 
 func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine: d.f32} }
@@ -243,8 +241,11 @@ func (d *device) Close() error {
 		return nil
 	}
 	var err error
-	d.exec.do(func() { err = d.stop() })
+	d.exec.do(func() { err = d.checked("close", d.stop()) })
 	d.exec.close()
+	d.mu.Lock()
+	err = errors.Join(d.late, err)
+	d.mu.Unlock()
 	if d.borrowed {
 		d.owner = nil
 		return err
@@ -252,8 +253,23 @@ func (d *device) Close() error {
 	return errors.Join(err, d.api.ReleasePrimary(d.props.handle))
 }
 
+// freed keeps the error of a Free, which returns none.
+func (d *device) freed(err error) {
+	if err = d.checked("free", err); err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.late == nil {
+			d.late = err
+		}
+	}
+}
+
 // Error is a failure of the GPU or of its libraries.
 type Error = driver.Error
+
+// ErrLost is what an error matches after which a device is of no use: the driver
+// has given up its context. Open it anew.
+var ErrLost = errors.New("cuda: the device is lost")
 
 // checked names the device in an error, and remembers one after which nothing
 // works any more.
@@ -266,7 +282,7 @@ func (d *device) checked(op string, err error) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.dead == nil {
-			d.dead = fmt.Errorf("%s: the device is lost: open it anew: %w", d.name, err)
+			d.dead = fmt.Errorf("%s: %s: %w: open it anew: %w", d.name, op, ErrLost, err)
 		}
 		return d.dead
 	}

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -9,9 +10,11 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// A GPU is opened by its name. What is here has passed its tests on simulated
-// libraries only; it becomes automatic once it has on a GPU.
-func init() { backend.Register(cudaDriver{}, backend.NotAutomatic) }
+// A GPU is better than the processor. Open makes it prove that it computes rightly
+// before it is used (check.go).
+func init() { backend.Register(cudaDriver{}, preference) }
+
+const preference = 10
 
 type cudaDriver struct{}
 
@@ -55,12 +58,13 @@ func (cudaDriver) Candidates() []backend.Candidate {
 	if err != nil {
 		return []backend.Candidate{{Device: "cuda/0", Info: backend.Info{Device: "cuda/0"}, Err: err}}
 	}
+	libraries := available()
 	list := make([]backend.Candidate, n)
 	for i := range list {
 		list[i] = backend.Candidate{Device: fmt.Sprintf("cuda/%d", i)}
 		var p properties
 		if p, list[i].Err = probe(api, i); list[i].Err == nil {
-			list[i].Info = p.info(list[i].Device)
+			list[i].Info = p.info(list[i].Device, libraries)
 		} else {
 			list[i].Info.Device = list[i].Device
 		}
@@ -84,7 +88,14 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	if ordinal >= n {
 		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver sees %d", backend.ErrUnavailable, ordinal, n)
 	}
-	return open(api, ordinal, c)
+	d, err := open(api, ordinal, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, errors.Join(unavailable(ordinal, err), d.Close())
+	}
+	return d, nil
 }
 
 // properties are what a device says of itself.
@@ -161,11 +172,26 @@ func (p properties) rough() float64 {
 	return p.single() // on the others the tensor cores are no faster in TF32
 }
 
-func (p properties) info(device string) backend.Info {
+// available is what there is beside the driver.
+var available = sync.OnceValue(func() driver.Libraries {
+	api, err := library()
+	if err != nil {
+		return driver.Libraries{}
+	}
+	version, err := api.Version()
+	if err != nil {
+		return driver.Libraries{BlasErr: err, SolverErr: err}
+	}
+	return driver.ProbeLibraries(version)
+})
+
+func (p properties) info(device string, l driver.Libraries) backend.Info {
 	return backend.Info{
 		Device:      device,
 		Processor:   p.name,
 		Instruction: fmt.Sprintf("compute capability %d.%d", p.major, p.minor),
 		Memory:      p.memory,
+		Libraries:   l.Used(),
+		Missing:     l.Missing(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu" // what there is without a GPU
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -50,60 +51,202 @@ func contains(s string, parts ...string) bool {
 	return false
 }
 
-// TestFaults lets the first call of the driver fail, then the second, and so on
-// until the workload needs no more calls: each time there is an error that names
-// the call, and what was allocated is given back.
+// halfWorkload does what is done with halves, on the device and on the host.
+func halfWorkload(dev backend.Device) error {
+	b := dev.F64().(*queue[float64])
+	const n = 60
+	h := backend.NewHost[float64](n, 2)
+	for i := range h.Data {
+		h.Data[i] = float64(i%7) / 7
+	}
+	x, err := b.New(n, 2)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	if err := b.Upload(x, h); err != nil {
+		return err
+	}
+	square, err := b.New(n, n)
+	if err != nil {
+		return err
+	}
+	defer square.Free()
+	k := kernels.Gaussian{Sigma: 1}
+	b.Gram(square, k, x, x)
+	b.AddDiag([]float64{2}, square)
+	if err := b.PotrfKeep(square); err != nil {
+		return err
+	}
+	for _, make := range []func(int) (backend.Half[float64], error){b.NewHalf, b.NewHostHalf} {
+		a, err := make(n)
+		if err != nil {
+			return err
+		}
+		defer a.Free()
+		b.GramHalf(a, k, x)
+		b.AddDiagHalf([]float64{2}, a)
+		if err := b.PotrfHalf(a); err != nil {
+			return err
+		}
+		b.TrsmHalf(backend.Transpose, a, x)
+		low := backend.NewHost[float64](2, n)
+		if err := errors.Join(b.Sync(), b.DiagHalf(zeros(n), a), b.DownloadHalf(low, a, n-2), b.UploadHalf(a, n-2, low)); err != nil {
+			return err
+		}
+	}
+	r := dev.F32().(*queue[float32])
+	a, err := r.NewHalf(n)
+	if err != nil {
+		return err
+	}
+	defer a.Free()
+	ones := make([]float32, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	r.AddDiagHalf(ones, a)
+	if err := r.PotrfHalfRough(a); err != nil {
+		return err
+	}
+	return b.Download(h, x)
+}
+
+func zeros(n int) []float64 { return make([]float64, n) }
+
+// TestFaults lets the first call of the driver or of a library fail, then the
+// second, and so on until the workload needs no more calls: each time there is an
+// error that names the call, and what was allocated is given back. Out of memory
+// are only calls that allocate; lost is a device when it works.
 func TestFaults(t *testing.T) {
+	need(t)
+	SmallCuts(t)
+	const lost = driver.IllegalAddress
+	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
+	for _, c := range []struct {
+		name   string
+		work   func(backend.Device) error
+		code   driver.Result
+		counts []string // parts of the names of the calls that fail
+	}{
+		{"all", workload, 999, []string{""}},
+		{"halves", halfWorkload, 999, []string{""}},
+		{"memory", workload, driver.OutOfMemory, []string{"Alloc"}},
+		{"memory of halves", halfWorkload, driver.OutOfMemory, []string{"Alloc"}},
+		{"lost", workload, lost, works},
+		{"lost with halves", halfWorkload, lost, works},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				if testing.Short() {
+					n += n / 8
+				}
+				failed, live, err := fail(t, c.work, c.code, n, c.counts)
+				if failed == "" {
+					if err != nil {
+						t.Errorf("without a fault: %v", err)
+					}
+					t.Logf("%d calls", n-1)
+					return
+				}
+				switch {
+				case err == nil:
+					t.Errorf("call %d, %s: its failure was lost", n, failed)
+				case c.code == lost && !errors.Is(err, ErrLost) && !errors.Is(err, backend.ErrUnavailable):
+					t.Errorf("call %d, %s: the device is not said to be lost: %v", n, failed, err)
+				case !strings.Contains(err.Error(), failed) && !errors.Is(err, backend.ErrMemory):
+					t.Errorf("call %d, %s: the error does not name it: %v", n, failed, err)
+				}
+				if live != 0 {
+					t.Errorf("call %d, %s: %d objects are left", n, failed, live)
+				}
+			}
+		})
+	}
+}
+
+// fail runs the work on a device whose n-th call of some returns the code. It
+// returns that call's name, how many objects were not given back, and the error.
+func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	calls := 0
+	faulty := func(call func(s *driver.Symbol, args ...uintptr) int32) func(s *driver.Symbol, args ...uintptr) int32 {
+		return func(s *driver.Symbol, args ...uintptr) int32 {
+			mu.Lock()
+			defer mu.Unlock()
+			// What gives back or tells of an error is left to work.
+			gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
+			if !gives && !contains(s.Name, "GetError") && contains(s.Name, counts...) {
+				if calls++; calls == n {
+					failed = s.Name
+					return int32(code)
+				}
+			}
+			r := call(s, args...)
+			if r == 0 && strings.HasPrefix(s.Name, "cu") && !contains(s.Name, "cublas", "cusolver") {
+				if gives {
+					live--
+				} else if contains(s.Name, "MemAlloc", "Create", "Retain", "LoadData") {
+					live++
+				}
+			}
+			return r
+		}
+	}
+	api := *real
+	api.Call = faulty(real.Call)
+	dev, err := open(&api, 0, backend.Config{})
+	if err != nil {
+		return failed, live, err
+	}
+	if b := dev.libraries.Blas; b != nil {
+		b.Call = faulty(b.Call)
+	}
+	if s := dev.libraries.Solver; s != nil {
+		s.Call = faulty(s.Call)
+	}
+	err = errors.Join(work(dev), dev.Close())
+	return failed, live, err
+}
+
+// TestFallback: a device that cannot allocate, or that computes wrongly, is not
+// opened; the automatic choice says so and takes the next best one.
+func TestFallback(t *testing.T) {
 	need(t)
 	real, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []driver.Result{driver.OutOfMemory, 999} {
-		for n := 1; ; n++ {
-			failed, calls := "", 0
-			var mu sync.Mutex
-			live := 0 // what was taken and not given back
-			api := *real
-			api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
-				mu.Lock()
-				defer mu.Unlock()
-				// What gives back or tells of an error is left to work.
-				gives := contains(s.Name, "MemFree", "Destroy", "Release", "Unload")
-				if !gives && !contains(s.Name, "GetError") {
-					if calls++; calls == n {
-						failed = s.Name
-						return int32(code)
-					}
-				}
-				r := real.Call(s, args...)
-				if r == 0 && gives {
-					live--
-				}
-				if r == 0 && contains(s.Name, "MemAlloc", "Create", "Retain", "LoadData") {
-					live++
-				}
-				return r
+	before := library
+	defer func() { library = before }()
+	t.Setenv(backend.EnvDevice, "")
+	for _, c := range []struct {
+		name, want string
+		code       int32
+	}{{"cuMemAlloc", "out of memory", int32(driver.OutOfMemory)}, {"cuLaunchKernel", "computes wrongly", 0}} {
+		broken := *real
+		broken.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if strings.HasPrefix(s.Name, c.name) {
+				return c.code
 			}
-			dev, err := open(&api, 0, backend.Config{})
-			if err == nil {
-				err = errors.Join(workload(dev), dev.Close())
-			}
-			if failed == "" {
-				if err != nil {
-					t.Errorf("without a fault: %v", err)
-				}
-				t.Logf("code %d: %d calls", code, n-1)
-				break
-			}
-			if err == nil {
-				t.Errorf("call %d, %s: its failure was lost", n, failed)
-			} else if !strings.Contains(err.Error(), failed) && !errors.Is(err, backend.ErrMemory) {
-				t.Errorf("call %d, %s: the error does not name it: %v", n, failed, err)
-			}
-			if live != 0 {
-				t.Errorf("call %d, %s: %d objects are left", n, failed, live)
-			}
+			return real.Call(s, args...)
 		}
+		library = func() (*driver.API, error) { return &broken, nil }
+		if dev, err := backend.Open("cuda/0", backend.Config{}); err == nil || !strings.Contains(strings.ToLower(err.Error()), c.want) && !strings.Contains(err.Error(), "OUT_OF_MEMORY") {
+			t.Errorf("%s: Open: %v, %v", c.name, dev, err)
+		}
+		var told []string
+		dev, err := backend.Open("auto", backend.Config{Fallback: func(device string, err error) { told = append(told, device) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(dev.Info().Device, "cpu/") || strings.Join(told, " ") != "cuda/0 cuda/1" {
+			t.Errorf("%s: opened %s, told of %q", c.name, dev.Info().Device, told)
+		}
+		dev.Close()
 	}
 }

@@ -168,7 +168,7 @@ func (h *hostHalf[T]) Free() {
 	}
 	d := s.device
 	d.forget(s)
-	d.exec.queue(func() { d.checked("free", s.close()) })
+	d.exec.queue(func() { d.freed(s.close()) })
 	d.release(s.target)
 }
 

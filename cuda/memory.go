@@ -38,6 +38,13 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
+// forget makes the most that was in use what is.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peak = m.now
+}
+
 func (m *memory) inUse() (now, peak int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,13 +123,13 @@ func (m *matrix[T]) Free() {
 	if !m.owner || p == 0 || m.freed.Swap(true) || d.closed.Load() || !d.memory.remove(p) {
 		return
 	}
-	d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
+	d.exec.queue(func() { d.freed(d.api.MemFree(p)) })
 }
 
 // release gives memory of allocate back.
 func (d *device) release(p driver.DevicePtr) {
 	if d.memory.remove(p) {
-		d.exec.queue(func() { d.checked("free", d.api.MemFree(p)) })
+		d.exec.queue(func() { d.freed(d.api.MemFree(p)) })
 	}
 }
 

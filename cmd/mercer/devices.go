@@ -63,7 +63,9 @@ type deviceLine struct {
 	Instruction string `json:"instruction"`
 	Threads     int    `json:"threads"`
 	MemoryBytes int64  `json:"memory_bytes"`
-	Reason      string `json:"reason,omitempty"` // why it is not usable
+	Reason      string `json:"reason,omitempty"`    // why it is not usable
+	Libraries   string `json:"libraries,omitempty"` // that it works with
+	Missing     string `json:"missing,omitempty"`   // what it could work with besides
 }
 
 func (a *app) devicesCommand() *cobra.Command {
@@ -95,11 +97,14 @@ func (a *app) devices(ctx context.Context) error {
 			Instruction: s.Info.Instruction,
 			Threads:     s.Info.Threads,
 			MemoryBytes: s.Info.Memory,
+			Libraries:   s.Info.Libraries,
+			Missing:     s.Info.Missing,
 		}
 		if s.Err != nil {
 			l.Reason = oneLine(s.Err)
 		}
 		if l.Chosen { // as the flags ask for it
+			l.Libraries, l.Missing = dev.Info().Libraries, dev.Info().Missing
 			l.Threads, l.MemoryBytes = dev.Info().Threads, dev.Info().Memory
 		}
 		lines = append(lines, l)
@@ -124,9 +129,21 @@ func devicesTable(lines []deviceLine) string {
 			rows = append(rows, []string{mark, l.Device, l.Instruction, "-", "-", "not here: " + l.Reason})
 			continue
 		}
-		rows = append(rows, []string{mark, l.Device, l.Instruction, strconv.Itoa(l.Threads), humanBytes(l.MemoryBytes), l.Processor})
+		threads := "-"
+		if l.Threads > 0 {
+			threads = strconv.Itoa(l.Threads)
+		}
+		rows = append(rows, []string{mark, l.Device, l.Instruction, threads, humanBytes(l.MemoryBytes), l.Processor})
 	}
 	text := table("lllrrl", rows)
+	for _, l := range lines {
+		if l.Usable && l.Libraries != "" {
+			text += fmt.Sprintf("%s works with: %s\n", l.Device, l.Libraries)
+		}
+		if l.Usable && l.Missing != "" {
+			text += fmt.Sprintf("%s lacks %s\n", l.Device, l.Missing)
+		}
+	}
 	if name := os.Getenv(backend.EnvDevice); name != "" {
 		text += fmt.Sprintf("%s=%s is used where no --device is given\n", backend.EnvDevice, name)
 	}

@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -159,12 +160,38 @@ func oneFile(c *cobra.Command, args []string) error {
 }
 
 // open opens the device that the flags ask for.
-func (a *app) open() (backend.Device, error) {
+func (a *app) open() (backend.Device, error) { return a.openNamed(a.device) }
+
+func (a *app) openNamed(name string) (backend.Device, error) {
 	if a.threads < 0 {
 		return nil, usagef("--threads: must be ≥ 0, got %d", a.threads)
 	}
 	if err := a.checkMemory(); err != nil {
 		return nil, err
 	}
-	return openDevice(a.device, backend.Config{Threads: a.threads, Memory: int64(a.memory)})
+	return openDevice(name, backend.Config{
+		Threads: a.threads, Memory: int64(a.memory),
+		Fallback: func(device string, err error) {
+			fmt.Fprintf(a.stderr, "%s is not used, the next best device is: %s\n", device, oneLine(err))
+		},
+	})
+}
+
+// openSeveral is open for work that several devices share: their names, with
+// commas. close closes them all.
+func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
+	close = func() {
+		for _, dev := range list {
+			dev.Close()
+		}
+	}
+	for _, name := range strings.Split(a.device, ",") {
+		dev, err := a.openNamed(strings.TrimSpace(name))
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		list = append(list, dev)
+	}
+	return list, close, nil
 }

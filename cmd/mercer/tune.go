@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/tuning"
 )
@@ -31,6 +32,7 @@ type tuneFlags struct {
 	noStandardize        bool
 	missing, model, plot string
 	seed                 uint64
+	devices              []backend.Device // beside the first one
 }
 
 // The learners that a kernel and a λ make.
@@ -42,6 +44,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune --target COLUMN [--model FILE] [flags] TABLE",
 		Short: "Find the kernel's parameters and lambda, and fit with them",
 		Long: `Find the parameters of a kernel and the λ of (K + λI)α = y, and fit with them.
+
+Several devices, --device cuda/0,cuda/1, share the kernels of a grid and the folds.
 
 For each kernel that is tried a whole path of λ is solved from one decomposition.
 It is judged by one of

@@ -44,11 +44,13 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if f.model != "" && f.model == f.plot {
 		return usagef("--plot: %s is the file of the model; give another name", f.plot)
 	}
-	dev, err := a.open()
+	devices, done, err := a.openSeveral()
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
+	defer done()
+	dev := devices[0]
+	f.devices = devices[1:]
 	all, err := a.table(file)
 	if err != nil {
 		return err
@@ -213,7 +215,7 @@ const tuneStream = 0x74756e65 // "tune"
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	return tuning.Params{
 		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary, Reach: f.reach,
-		Steps: f.steps, Lambdas: f.lambdas, Folds: f.folds, Seed: f.seed, Progress: report,
+		Steps: f.steps, Lambdas: f.lambdas, Folds: f.folds, Seed: f.seed, Progress: report, Devices: f.devices,
 	}
 }
 

@@ -207,11 +207,6 @@ func (a *API) Copy(c Copy2D, s Stream) error {
 	return err
 }
 
-// CopyDevice queues a copy of bytes within the device.
-func (a *API) CopyDevice(dst, src DevicePtr, bytes int64, s Stream) error {
-	return a.do(cuMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s))
-}
-
 // Clear queues zeros.
 func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
@@ -250,12 +245,6 @@ func (a *API) Function(m Module, name string) (Function, error) {
 	return Function(out[0]), err
 }
 
-// AllowShared lets f be launched with more shared memory than 48 KiB.
-func (a *API) AllowShared(f Function, bytes int) error {
-	const maxDynamicShared = 8
-	return a.do(cuFuncSetAttribute, uintptr(f), maxDynamicShared, uintptr(bytes))
-}
-
 // NewStream returns a stream that does not wait for the default one.
 func (a *API) NewStream() (Stream, error) {
 	const nonBlocking = 1
@@ -285,18 +274,6 @@ func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(
 
 // Record queues e: it happens when the stream comes to it.
 func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
-
-// Happened tells whether e has happened.
-func (a *API) Happened(e Event) (bool, error) {
-	switch r := a.Call(&a.symbols[cuEventQuery], uintptr(e)); Result(r) {
-	case Success:
-		return true, nil
-	case NotReady:
-		return false, nil
-	default:
-		return false, a.failure(a.symbols[cuEventQuery].Name, Result(r))
-	}
-}
 
 // WaitEvent waits until e has happened; WaitInStream lets the stream wait.
 func (a *API) WaitEvent(e Event) error { return a.do(cuEventSynchronize, uintptr(e)) }

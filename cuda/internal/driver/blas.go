@@ -16,12 +16,16 @@ type Blas struct {
 	scalars *[2]uint64 // α and β, on the heap
 }
 
-func (l loader) newBlas(library uintptr, path string) (*Blas, error) {
+// newBlas binds the library, and creates a handle if it is to be used.
+func (l loader) newBlas(library uintptr, path string, create bool) (*Blas, error) {
 	symbols, err := l.bind(library, path, blasTable)
 	if err != nil {
 		return nil, err
 	}
 	b := &Blas{Call: l.caller(), Path: path, symbols: symbols, scalars: cell()}
+	if !create {
+		return b, nil
+	}
 	out := cell()
 	if err := b.do(cublasCreate, address(&out[0])); err != nil {
 		return nil, err

@@ -127,9 +127,36 @@ type Libraries struct {
 
 // OpenLibraries opens cuBLAS and cuSOLVER of the newest release that the driver
 // serves. It must be called on a thread that has a context.
-func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion) }
+func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-func (l loader) libraries(driverVersion int) Libraries {
+// ProbeLibraries is OpenLibraries without a context: what it returns tells which
+// libraries there are, and cannot be called.
+func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
+
+// Used names the files of what is there, Missing what is not, what that would be
+// for and where it was looked for; "" when nothing is missing.
+func (l Libraries) Used() string {
+	used := "driver"
+	if l.Blas != nil {
+		used += ", " + filepath.Base(l.Blas.Path)
+	}
+	if l.Solver != nil {
+		used += ", " + filepath.Base(l.Solver.Path)
+	}
+	return used
+}
+
+func (l Libraries) Missing() string {
+	switch {
+	case l.Blas == nil:
+		return fmt.Sprintf("cuBLAS, for products and factorisations at the full rate, and cuSOLVER: %v", l.BlasErr)
+	case l.Solver == nil:
+		return fmt.Sprintf("cuSOLVER, for faster factorisations: %v", l.SolverErr)
+	}
+	return ""
+}
+
+func (l loader) libraries(driverVersion int, create bool) Libraries {
 	var out Libraries
 	var tried []error
 	for _, t := range toolkits {
@@ -144,7 +171,7 @@ func (l loader) libraries(driverVersion int) Libraries {
 			tried = append(tried, err)
 			continue
 		}
-		out.Blas, err = l.newBlas(handle, path)
+		out.Blas, err = l.newBlas(handle, path, create)
 		if err != nil {
 			tried = append(tried, err)
 			continue
@@ -154,7 +181,7 @@ func (l loader) libraries(driverVersion int) Libraries {
 		}
 		l.needs(t.solverNeeds, places)
 		if handle, path, err = l.first(t.solver, places); err == nil {
-			out.Solver, err = l.newSolver(handle, path)
+			out.Solver, err = l.newSolver(handle, path, create)
 		}
 		out.SolverErr = err
 		return out

@@ -84,21 +84,21 @@ func TestToolkits(t *testing.T) {
 	}
 	all := append(files("/usr/local/cuda-13/lib64", "libcublas.so.13", "libcusolver.so.12"),
 		files("/usr/local/cuda-12/lib64", "libcublas.so.12", "libcusolver.so.11")...)
-	if l := folder(nil, all...).libraries(13000); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-13/lib64/libcublas.so.13" || l.Solver == nil || l.Solver.Path != "/usr/local/cuda-13/lib64/libcusolver.so.12" {
+	if l := folder(nil, all...).libraries(13000, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-13/lib64/libcublas.so.13" || l.Solver == nil || l.Solver.Path != "/usr/local/cuda-13/lib64/libcusolver.so.12" {
 		t.Errorf("driver 13: got %+v", l)
 	}
-	if l := folder(nil, all...).libraries(12040); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-12/lib64/libcublas.so.12" || l.Solver == nil {
+	if l := folder(nil, all...).libraries(12040, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-12/lib64/libcublas.so.12" || l.Solver == nil {
 		t.Errorf("driver 12.4: got %+v", l)
 	}
-	l := folder(nil, all...).libraries(11080)
+	l := folder(nil, all...).libraries(11080, true)
 	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver, this one serves CUDA 11") {
 		t.Errorf("driver 11.8: got %+v", l)
 	}
-	if l := folder(nil, files("/usr/local/cuda/lib64", "libcublas.so.12")...).libraries(12040); l.Blas == nil || l.Solver != nil || !strings.Contains(l.SolverErr.Error(), "libcusolver.so.11") {
+	if l := folder(nil, files("/usr/local/cuda/lib64", "libcublas.so.12")...).libraries(12040, true); l.Blas == nil || l.Solver != nil || !strings.Contains(l.SolverErr.Error(), "libcusolver.so.11") {
 		t.Errorf("without cuSOLVER: got %+v", l)
 	}
 	python := files("/venv/lib/python3.12/site-packages/nvidia/cu13/lib", "libcublas.so.13", "libcusolver.so.12")
-	if l := folder(map[string]string{"VIRTUAL_ENV": "/venv"}, python...).libraries(13000); l.Blas == nil || l.Solver == nil {
+	if l := folder(map[string]string{"VIRTUAL_ENV": "/venv"}, python...).libraries(13000, true); l.Blas == nil || l.Solver == nil {
 		t.Errorf("Python's libraries: got %+v", l)
 	}
 }

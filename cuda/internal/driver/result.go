@@ -9,15 +9,9 @@ type Result int32
 
 // Results that are told apart.
 const (
-	Success               Result = 0
-	OutOfMemory           Result = 2
-	StubLibrary           Result = 34
-	NoDevice              Result = 100
-	InvalidContext        Result = 201
-	UnsupportedPTXVersion Result = 222
-	NotReady              Result = 600
-	IllegalAddress        Result = 700
-	SystemDriverMismatch  Result = 803
+	Success        Result = 0
+	OutOfMemory    Result = 2
+	IllegalAddress Result = 700
 )
 
 // Error is a call of a library that failed.

@@ -10,12 +10,15 @@ type Solver struct {
 	handle, params uintptr
 }
 
-func (l loader) newSolver(library uintptr, path string) (*Solver, error) {
+func (l loader) newSolver(library uintptr, path string, create bool) (*Solver, error) {
 	symbols, err := l.bind(library, path, solverTable)
 	if err != nil {
 		return nil, err
 	}
 	v := &Solver{Call: l.caller(), Path: path, symbols: symbols}
+	if !create {
+		return v, nil
+	}
 	out := cell()
 	if err := v.do(cusolverCreate, address(&out[0])); err != nil {
 		return nil, err

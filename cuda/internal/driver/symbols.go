@@ -32,13 +32,10 @@ var driverTable = []Symbol{
 	{Name: "cuMemAllocHost_v2", C: "CUresult (*)(void **, size_t)"},
 	{Name: "cuMemFreeHost", C: "CUresult (*)(void *)"},
 	{Name: "cuMemcpy2DAsync_v2", C: "CUresult (*)(const CUDA_MEMCPY2D *, CUstream)"},
-	{Name: "cuMemcpyDtoDAsync_v2", C: "CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream)"},
 	{Name: "cuMemsetD8Async", C: "CUresult (*)(CUdeviceptr, unsigned char, size_t, CUstream)"},
 	{Name: "cuModuleLoadDataEx", C: "CUresult (*)(CUmodule *, const void *, unsigned int, CUjit_option *, void **)"},
 	{Name: "cuModuleUnload", C: "CUresult (*)(CUmodule)"},
 	{Name: "cuModuleGetFunction", C: "CUresult (*)(CUfunction *, CUmodule, const char *)"},
-	{Name: "cuFuncSetAttribute", C: "CUresult (*)(CUfunction, CUfunction_attribute, int)"},
-	{Name: "cuFuncGetAttribute", C: "CUresult (*)(int *, CUfunction_attribute, CUfunction)"},
 	{Name: "cuLaunchKernel", C: "CUresult (*)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **, void **)"},
 	{Name: "cuStreamCreate", C: "CUresult (*)(CUstream *, unsigned int)"},
 	{Name: "cuStreamDestroy_v2", C: "CUresult (*)(CUstream)"},
@@ -47,9 +44,7 @@ var driverTable = []Symbol{
 	{Name: "cuEventCreate", C: "CUresult (*)(CUevent *, unsigned int)"},
 	{Name: "cuEventDestroy_v2", C: "CUresult (*)(CUevent)"},
 	{Name: "cuEventRecord", C: "CUresult (*)(CUevent, CUstream)"},
-	{Name: "cuEventQuery", C: "CUresult (*)(CUevent)"},
 	{Name: "cuEventSynchronize", C: "CUresult (*)(CUevent)"},
-	{Name: "cuEventElapsedTime", C: "CUresult (*)(float *, CUevent, CUevent)"},
 }
 
 const (
@@ -73,13 +68,10 @@ const (
 	cuMemAllocHost
 	cuMemFreeHost
 	cuMemcpy2DAsync
-	cuMemcpyDtoDAsync
 	cuMemsetD8Async
 	cuModuleLoadDataEx
 	cuModuleUnload
 	cuModuleGetFunction
-	cuFuncSetAttribute
-	cuFuncGetAttribute
 	cuLaunchKernel
 	cuStreamCreate
 	cuStreamDestroy
@@ -88,9 +80,7 @@ const (
 	cuEventCreate
 	cuEventDestroy
 	cuEventRecord
-	cuEventQuery
 	cuEventSynchronize
-	cuEventElapsedTime
 )
 
 // blasTable lists the functions of cuBLAS.

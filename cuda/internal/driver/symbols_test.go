@@ -17,7 +17,7 @@ var tables = []struct {
 	symbols         []Symbol
 	last            int
 }{
-	{"cuda.h", "stubs/libcuda.so", driverTable, cuEventElapsedTime},
+	{"cuda.h", "stubs/libcuda.so", driverTable, cuEventSynchronize},
 	{"cublas_v2.h", "libcublas.so.11", blasTable, cublasDtrsm},
 	{"cusolverDn.h", "libcusolver.so.11", solverTable, cusolverXpotrf},
 }
@@ -55,7 +55,7 @@ func TestTables(t *testing.T) {
 	}
 	for i, name := range map[int]string{
 		cuInit: "cuInit", cuMemAlloc: "cuMemAlloc_v2", cuMemcpy2DAsync: "cuMemcpy2DAsync_v2", cuLaunchKernel: "cuLaunchKernel",
-		cuStreamCreate: "cuStreamCreate", cuStreamSynchronize: "cuStreamSynchronize", cuEventElapsedTime: "cuEventElapsedTime",
+		cuStreamCreate: "cuStreamCreate", cuStreamSynchronize: "cuStreamSynchronize", cuEventSynchronize: "cuEventSynchronize",
 	} {
 		if driverTable[i].Name != name {
 			t.Errorf("symbol %d is %s, want %s", i, driverTable[i].Name, name)

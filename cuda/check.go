@@ -1,0 +1,118 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// check solves a small system whose solution is known, in both precisions, by
+// every library that is there. A device that cannot do that is not opened: what is
+// wrong with a driver or a library shall not be found in somebody's results.
+func (d *device) check() error {
+	if err := checkPrecision(d.F64().(*queue[float64])); err != nil {
+		return err
+	}
+	if err := checkPrecision(d.F32().(*queue[float32])); err != nil {
+		return err
+	}
+	d.memory.forget()
+	return nil
+}
+
+func checkPrecision[T backend.Float](q *queue[T]) error {
+	const n, features = 40, 2
+	x, v := backend.NewHost[T](n, features), backend.NewHost[T](n, 1)
+	for i := range n {
+		x.Row(i)[0], x.Row(i)[1] = T(i%7)/4, T(i%11)/8
+		v.Data[i] = T(i%5) - 2
+	}
+	k := kernels.Gaussian{Sigma: 1}
+	// K is computed here too; A = K + n·I has a condition of 2 at most.
+	a, product := backend.NewHost[T](n, n), make([]float64, n)
+	for i := range n {
+		for j := range n {
+			p, r := float64(x.Row(i)[0]-x.Row(j)[0]), float64(x.Row(i)[1]-x.Row(j)[1])
+			value := math.Exp(-(p*p + r*r) / 2)
+			a.Row(i)[j] = T(value)
+			product[i] += value * float64(v.Data[j])
+		}
+	}
+	var free []interface{ Free() }
+	defer func() {
+		for _, m := range free {
+			m.Free()
+		}
+	}()
+	place := func(h backend.Host[T]) (*matrix[T], error) {
+		m, err := q.New(h.Rows, h.Cols)
+		if err != nil {
+			return nil, err
+		}
+		free = append(free, m)
+		return m.(*matrix[T]), q.Upload(m, h)
+	}
+	points, err := place(x)
+	if err != nil {
+		return err
+	}
+	vector, err := place(v)
+	if err != nil {
+		return err
+	}
+	square, err := place(backend.NewHost[T](n, n))
+	if err != nil {
+		return err
+	}
+	out, err := place(backend.NewHost[T](n, 1))
+	if err != nil {
+		return err
+	}
+	got := backend.NewHost[T](n, 1)
+	// Sums of n products of numbers of at most 2, and the rounding of exp.
+	within := 16 * n * math.Ldexp(1, -52)
+	if sizeOf[T]() == 4 {
+		within = 16 * n * math.Ldexp(1, -23)
+	}
+	compare := func(what string, want func(i int) float64) error {
+		if err := q.Download(got, out); err != nil {
+			return err
+		}
+		for i, v := range got.Data {
+			if !(math.Abs(float64(v)-want(i)) <= within) {
+				return fmt.Errorf("the device computes wrongly: %s in %T: element %d is %v, not %v", what, v, i, v, want(i))
+			}
+		}
+		return nil
+	}
+	// K v without K and with it, and A⁻¹ (A v).
+	q.GramMul(out, k, points, points, vector)
+	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
+		return err
+	}
+	q.Gram(square, k, points, points)
+	q.AddDiag([]T{n}, square)
+	q.Symm(backend.Lower, 1, square, vector, 0, out)
+	if err := compare("a product", func(i int) float64 { return product[i] + n*float64(v.Data[i]) }); err != nil {
+		return err
+	}
+	if err := q.wait("potrf", func() error { return q.smallPotrf(square) }); err != nil {
+		return err
+	}
+	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, square, out)
+	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, square, out)
+	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
+}
+
+// smallPotrf factors by cuSOLVER, if it is there, although the triangle is small.
+func (q *queue[T]) smallPotrf(a *matrix[T]) error {
+	d := q.engine.device
+	if d.libraries.Solver == nil {
+		return q.potrf(backend.Lower, a, false)
+	}
+	f := &factoring[T]{q: q, ul: backend.Lower, solver: d.libraries.Solver, most: a.rows}
+	return errors.Join(f.solve(a, 0), f.close())
+}
