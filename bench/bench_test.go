@@ -30,6 +30,7 @@ var benchmarks = map[string]func(*testing.B){
 	"BenchmarkBLAS":   BenchmarkBLAS,
 	"BenchmarkFit":    BenchmarkFit,
 	"BenchmarkDevice": BenchmarkDevice,
+	"BenchmarkRidge":  BenchmarkRidge,
 }
 
 // sizes are those of the benchmarks; TestBenchmarks makes them tiny.
