@@ -31,9 +31,9 @@ ESTIMATORS = [
     mercer.MercerClassifier("nystrom-ridge"),
 ]
 
-# The only checks that may be skipped, and by whom: those that no estimator whose
-# steps depend on the order or the number of the rows passes, scikit-learn's among
-# them, and those that need pandas.
+# The only checks that may be skipped: one that no support vector machine passes,
+# scikit-learn's among them, since its steps depend on the order of the rows; and
+# those that need pandas.
 MAY_SKIP = ("check_sample_weights_invariance", "pandas")
 
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -358,5 +360,60 @@ func TestFloats(t *testing.T) {
 	h := Matrix{F32: narrow}.host()
 	if !slices.Equal(h.Data, []float64{1, float64(float32(0.1)), 3, 4}) {
 		t.Errorf("got %v", h.Data)
+	}
+}
+
+// TestTogether: a model and a factor serve several goroutines while they are
+// freed: each call succeeds with the same numbers, or says that they were freed.
+func TestTogether(t *testing.T) {
+	ctx := context.Background()
+	d, err := Open("cpu/generic", 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := samples(t, 30, 2)
+	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}}, wide(x), wide(y), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFactor(ctx, d, "gaussian(sigma=1)", 1, wide(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, solved := make([]float64, 30), make([]float64, 30)
+	if err := m.Predict(ctx, d, Values, wide(x), want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Solve(ctx, wide(y), solved, false); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var freed atomic.Int32
+	for range 4 {
+		group.Go(func() {
+			got := make([]float64, 30)
+			for range 200 {
+				err := m.Predict(ctx, d, Values, wide(x), got)
+				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, want) {
+					t.Errorf("predict: %v", err)
+				}
+				_, err = f.Solve(ctx, wide(y), got, false)
+				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solved) {
+					t.Errorf("solve: %v", err)
+				}
+				if _, err := m.Tell(); err != nil && !errors.Is(err, ErrFreed) {
+					t.Errorf("tell: %v", err)
+				}
+			}
+			for _, free := range []func() error{d.Free, m.Free, f.Free} {
+				if free() == nil {
+					freed.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if freed.Load() != 3 {
+		t.Errorf("%d of 3 were freed once", freed.Load())
 	}
 }

@@ -33,6 +33,8 @@ type Learner struct {
 type Model struct {
 	*lease
 	bundle  modelfile.Bundle
+	gram    bool    // fitted to a precomputed kernel
+	encodes bool    // Predict applies the encoder
 	device  string  // it was fitted on; "" for a loaded one
 	seconds float64 // that the fit took
 }
@@ -103,7 +105,12 @@ func (l Learner) given() (map[string]string, error) {
 	return given, nil
 }
 
-func newModel(b modelfile.Bundle) *Model { return &Model{lease: newLease(func() {}), bundle: b} }
+func newModel(b modelfile.Bundle) *Model {
+	return &Model{
+		lease: newLease(func() {}), bundle: b,
+		gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder),
+	}
+}
 
 // Free lets no further use of the model begin.
 func (m *Model) Free() error { return m.end() }
@@ -143,10 +150,10 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 // points returns x as the model takes it.
 func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	h := x.host()
-	switch e := m.bundle.Encoder; {
+	switch {
 	case m.bundle.Objects != nil:
 		return nil, fmt.Errorf("libmercer: predict: the model takes texts or trees, not numbers: use mercer predict")
-	case fittedToGram(m.bundle.Model):
+	case m.gram:
 		if features, _ := m.bundle.Model.Dims(); h.Cols != features-2 {
 			return nil, fmt.Errorf("libmercer: predict: x has %d columns of kernel values, the model was fitted to %d objects", h.Cols, features-2)
 		}
@@ -154,8 +161,8 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which values with the training objects do not tell")
 		}
 		return otherPoints(h)
-	case e != nil && !plain(e):
-		return encoded(e, h)
+	case m.encodes:
+		return encoded(m.bundle.Encoder, h)
 	}
 	return denseOf(h), nil
 }

@@ -117,7 +117,7 @@ func (m *Model) Tell() (string, error) {
 
 // columns tells of the columns of x.
 func (f *facts) columns(m *Model) {
-	if fittedToGram(m.bundle.Model) {
+	if m.gram {
 		f.Features -= 2
 	}
 	e := m.bundle.Encoder
@@ -125,7 +125,7 @@ func (f *facts) columns(m *Model) {
 		return
 	}
 	f.Targets = e.TargetNames()
-	f.Raw, f.Missing = !plain(e), !e.RefuseMissing
+	f.Raw, f.Missing = m.encodes, !e.RefuseMissing
 	f.Features = len(e.Inputs)
 	for _, in := range e.Inputs {
 		f.Names = append(f.Names, in.Name)

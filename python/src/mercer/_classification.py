@@ -85,9 +85,9 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     def _unsupported(self):
         return ORDER if self.method == "svc" else {}
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         given = {
-            "kernel": lambda: self._kernel(X, sample_weight),
+            "kernel": lambda: self._kernel(X),
             "lambda": lambda: self.alpha,
             "C": lambda: self.C,
             "intercept": lambda: self.fit_intercept,

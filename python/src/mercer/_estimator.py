@@ -67,7 +67,7 @@ class Estimator(BaseEstimator):
         """The learner's name and its task, None for the learner's own."""
         raise NotImplementedError
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         """The learner's parameters; None for the library's defaults."""
         raise NotImplementedError
 
@@ -100,8 +100,13 @@ class Estimator(BaseEstimator):
         """Fits to validated arrays, y a matrix or None, and sets model_."""
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
+        elif sample_weight is not None and sample_weight.any() and not sample_weight.all():
+            # Rows of weight 0 are left out here, so that what goes by the number of
+            # rows does not see them.
+            kept = sample_weight != 0
+            X, y, sample_weight = X[kept], None if y is None else y[kept], sample_weight[kept]
         learner, task = self._learner()
-        given = {name: value for name, value in self._parameters(X, sample_weight).items() if value is not None}
+        given = {name: value for name, value in self._parameters(X).items() if value is not None}
         names = getattr(self, "feature_names_in_", None)
         try:
             self.model_ = Model.fit(
@@ -146,8 +151,8 @@ class Estimator(BaseEstimator):
 class KernelParameters:
     """The kernel of estimators that have kernel, gamma, degree and coef0."""
 
-    def _kernel(self, X, sample_weight):
-        return kernel_text(self.kernel, self.gamma, self.degree, self.coef0, X, sample_weight)
+    def _kernel(self, X):
+        return kernel_text(self.kernel, self.gamma, self.degree, self.coef0, X)
 
     @property
     def kernel_(self):

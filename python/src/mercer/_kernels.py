@@ -3,9 +3,9 @@
 import numpy as np
 
 
-def resolved_gamma(gamma, X, sample_weight, default):
+def resolved_gamma(gamma, X, default):
     """gamma as a number: None is the default, "auto" 1/n_features, "scale"
-    1/(n_features·var) with the variance of the entries of rows that take part."""
+    1/(n_features·X.var())."""
     if gamma is None:
         gamma = default
     if isinstance(gamma, str):
@@ -13,13 +13,12 @@ def resolved_gamma(gamma, X, sample_weight, default):
             return 1.0 / X.shape[1]
         if gamma != "scale":
             raise ValueError(f"gamma must be a number, 'scale', 'auto' or None, got {gamma!r}")
-        rows = X if sample_weight is None else X[sample_weight > 0]
-        variance = float(np.var(rows, dtype=np.float64)) if len(rows) else 0.0
+        variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     return float(gamma)
 
 
-def kernel_text(kernel, gamma, degree, coef0, X, sample_weight=None):
+def kernel_text(kernel, gamma, degree, coef0, X):
     """The text of a kernel; None where the library is to choose it.
 
     polynomial is (gamma xᵀz + coef0)^degree = gamma^degree (xᵀz + coef0/gamma)^degree
@@ -32,7 +31,7 @@ def kernel_text(kernel, gamma, degree, coef0, X, sample_weight=None):
         return kernel
 
     def value(default="auto"):
-        return resolved_gamma(gamma, X, sample_weight, default)
+        return resolved_gamma(gamma, X, default)
 
     if kernel == "linear":
         return "linear()"

@@ -41,9 +41,9 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
     def _learner(self):
         return "one-class-svm", "novelty"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {
-            "kernel": self._kernel(X, sample_weight), "nu": self.nu, "tol": self.tol, "iterations": max(self.max_iter, 0),
+            "kernel": self._kernel(X), "nu": self.nu, "tol": self.tol, "iterations": max(self.max_iter, 0),
             "cache": self.cache_size, "seed": self._seed(),
         }
 

@@ -59,9 +59,9 @@ class MercerGaussianProcess(KernelParameters, MultiRegressor):
     def _learner(self):
         return "gaussian-process", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {
-            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "optimise": self.optimize, "ard": self.ard,
+            "kernel": self._kernel(X), "lambda": self.alpha, "optimise": self.optimize, "ard": self.ard,
             "restarts": self.n_restarts_optimizer, "scale": self.fit_scale, "intercept": self.fit_intercept, "seed": self._seed(),
         }
 

@@ -84,7 +84,7 @@ class MercerRidge(MultiRegressor):
     def _learner(self):
         return "ridge", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {"lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver}
 
     @property
@@ -156,9 +156,9 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     def _learner(self):
         return "kernel-ridge", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {
-            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver,
+            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver,
             "tol": self.tol, "iterations": self.max_iter, "seed": self._seed(),
         }
 
@@ -198,8 +198,6 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
     model_ : mercer.Model
     """
 
-    _unsupported = {"check_sample_weights_invariance": "which rows become centers depends on how many rows there are, those of weight 0 among them"}
-
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None, choice="uniform", fit_intercept=False,
                  solver="auto", tol=1e-6, random_state=None, device=None, threads=None, verbose=0):
         self.alpha = alpha
@@ -220,10 +218,10 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
     def _learner(self):
         return "nystrom-ridge", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         count = self.n_components
         return {
-            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept,
+            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept,
             "centers": None if count is None else min(count, X.shape[0]), "choice": self.choice, "solver": self.solver, "tol": self.tol,
             "seed": self._seed(),
         }
@@ -269,14 +267,13 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
         self.verbose = verbose
 
     degree, coef0 = 3, 1  # of kernels that have no random features
-    _unsupported = {"check_sample_weights_invariance": "the number of features depends on how many rows there are, those of weight 0 among them"}
 
     def _learner(self):
         return "fourier-ridge", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {
-            "kernel": self._kernel(X, sample_weight), "lambda": self.alpha, "intercept": self.fit_intercept, "features": self.n_components,
+            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept, "features": self.n_components,
             "orthogonal": self.orthogonal, "solver": self.solver, "tol": self.tol, "seed": self._seed(),
         }
 
@@ -311,9 +308,9 @@ class MercerSVR(KernelParameters, Regressor):
     def _learner(self):
         return "svr", "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return {
-            "kernel": self._kernel(X, sample_weight), "C": self.C, "epsilon": self.epsilon, "tol": self.tol,
+            "kernel": self._kernel(X), "C": self.C, "epsilon": self.epsilon, "tol": self.tol,
             "iterations": max(self.max_iter, 0), "cache": self.cache_size, "seed": self._seed(),
         }
 
@@ -340,5 +337,5 @@ class MercerRegressor(Regressor):
     def _learner(self):
         return self.method, "regression"
 
-    def _parameters(self, X, sample_weight):
+    def _parameters(self, X):
         return dict(self.params or {})
