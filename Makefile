@@ -64,8 +64,9 @@ arm64: ## run the short tests of the backends as arm64 under qemu-user
 	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance|Blocking' ./cpu
 
 .PHONY: generate
-generate: ## write the generated assembly anew
+generate: ## write the generated assembly, and the figures in the pages, anew
 	cd tools && $(GO) run ./asmgen
+	$(GO) generate ./bench
 
 .PHONY: check-generated
 check-generated: ## fail if the generated assembly differs from what its source makes
