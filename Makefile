@@ -99,3 +99,15 @@ fuzz-smoke: ## run every fuzz test for FUZZTIME=20000x inputs
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py
+
+BUNDLE ?= build/gpu
+
+.PHONY: gpu-bundle
+gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and no Go
+	rm -rf '$(BUNDLE)' && mkdir -p '$(BUNDLE)'
+	$(GO) build -o '$(BUNDLE)/mercer' ./cmd/mercer
+	$(GO) build -o '$(BUNDLE)/gpurun' ./bench/gpubundle
+	$(GO) test -c -o '$(BUNDLE)/cuda.test' ./cuda
+	$(GO) test -c -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
+	install -m 755 bench/gpubundle/run.sh '$(BUNDLE)/run'
+	@echo 'copy $(BUNDLE) to the machine with the GPU and call ./run there'
