@@ -159,6 +159,50 @@ func TestDeviceStaysOpen(t *testing.T) {
 	}
 }
 
+// TestFewRows: predictions for few rows, for which the model is made ready on the
+// device, are those for many to rounding; the memory goes with the model.
+func TestFewRows(t *testing.T) {
+	ctx := context.Background()
+	x, y := samples(t, 60, 3)
+	for _, device := range []string{"ref", "cpu", "cpu/generic"} {
+		d := open(t, device)
+		for _, l := range []Learner{
+			{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}},
+			{Name: "ridge"}, {Name: "kernel-knn"},
+		} {
+			m, err := Fit(ctx, d, l, wide(x), wide(y), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, few := make([]float64, 60), make([]float64, 60)
+			if err := m.Predict(ctx, d, Values, wide(x), all); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < 60; i += fewRows {
+				end := min(i+fewRows, 60)
+				if err := m.Predict(ctx, d, Values, wide(x.View(i, 0, end-i, 3)), few[i:end]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Both sum 60 products of α with values in [0, 1], whose own rounding
+			// is below 2⁻⁴⁰ (as in TestFactor): α has norm ‖y‖/λ at most, λ = 1.
+			// A linear model sums 3 products.
+			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
+			for i := range all {
+				if math.Abs(all[i]-few[i]) > bound {
+					t.Errorf("%s, %s: row %d: %g and %g differ by more than %g", device, l.Name, i+1, all[i], few[i], bound)
+				}
+			}
+			if err := m.Free(); err != nil {
+				t.Error(err)
+			}
+			if now, _ := d.dev.InUse(); now != 0 {
+				t.Errorf("%s, %s: %d bytes are still in use", device, l.Name, now)
+			}
+		}
+	}
+}
+
 // TestPrecomputed: kernel values give the predictions of the kernel, to the
 // rounding of two ways to evaluate it.
 func TestPrecomputed(t *testing.T) {

@@ -37,6 +37,7 @@ type Model struct {
 	encodes bool    // Predict applies the encoder
 	device  string  // it was fitted on; "" for a loaded one
 	seconds float64 // that the fit took
+	ready   ready
 }
 
 // Fit fits the n×d matrix x to the n×t matrix y, which has no rows for learners
@@ -106,13 +107,13 @@ func (l Learner) given() (map[string]string, error) {
 }
 
 func newModel(b modelfile.Bundle) *Model {
-	return &Model{
-		lease: newLease(func() {}), bundle: b,
-		gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder),
-	}
+	m := &Model{bundle: b, gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder)}
+	m.lease = newLease(m.ready.close)
+	return m
 }
 
-// Free lets no further use of the model begin.
+// Free lets no further use of the model begin. Devices that it was used on for
+// few rows at once stay open until then.
 func (m *Model) Free() error { return m.end() }
 
 // Wanted names what Predict is to return.
@@ -134,12 +135,12 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 		return err
 	}
 	defer m.drop()
-	return d.use(ctx, func(dev backend.Device) error {
+	return d.use(ctx, func(backend.Device) error {
 		points, err := m.points(wanted, x)
 		if err != nil {
 			return err
 		}
-		f, err := m.apply(ctx, dev, wanted, points)
+		f, err := m.values(ctx, d, wanted, points)
 		if err != nil {
 			return err
 		}
@@ -165,6 +166,16 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 		return encoded(m.bundle.Encoder, h)
 	}
 	return denseOf(h), nil
+}
+
+// values is apply, by way of a predictor where that is quicker.
+func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
+	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
+		if p := m.ready.predictor(d, m.bundle.Model); p != nil {
+			return p.Predict(ctx, x)
+		}
+	}
+	return m.apply(ctx, d.dev, wanted, x)
 }
 
 func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
