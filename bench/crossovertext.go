@@ -33,7 +33,7 @@ func (r *Result) CrossoverText() string {
 		if laws := r.lawsText(p); laws != "" {
 			b.WriteString("\n" + laws)
 		}
-		fmt.Fprintf(&b, "\nseconds (GFLOP/s) of the stages\n%s", p.stagesText())
+		fmt.Fprintf(&b, "\nmilliseconds (GFLOP/s) of the stages\n%s", p.stagesText())
 	}
 	if text := r.agreementText(); text != "" {
 		b.WriteString("\n" + text)
@@ -221,14 +221,14 @@ func (p *Plane) stagesText() string {
 	for i := range p.Points {
 		q := &p.Points[i]
 		for _, run := range []*Run{q.Primal, q.Dual} {
-			row := []string{fmt.Sprint(q.N), fmt.Sprint(q.M), Dual, fmt.Sprintf("%.3g", run.Work), Figures(run.Time.Median)}
+			row := []string{fmt.Sprint(q.N), fmt.Sprint(q.M), Dual, fmt.Sprintf("%.3g", run.Work), Figures(1e3 * run.Time.Median)}
 			if run == q.Primal {
 				row[2] = Primal
 			}
 			for _, name := range []string{GramStage, FactorStage, SolveStage} {
 				text := "-"
 				if s := run.Stage(name); s != nil {
-					text = Figures(s.Time.Median)
+					text = Figures(1e3 * s.Time.Median)
 					if s.Time.Median > 0 {
 						text += fmt.Sprintf(" (%s)", Figures(s.Work/s.Time.Median/1e9))
 					}

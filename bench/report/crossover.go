@@ -184,20 +184,20 @@ func growthSection(r *bench.Result, planes []*bench.Plane) (*section, error) {
 			chosen = append(chosen, last)
 		}
 		for _, m := range chosen {
-			f := figure{name: fmt.Sprintf("time against n, %s, m = %d", planeTitle(p), m), x: "n", y: "s", logY: true}
+			f := figure{name: fmt.Sprintf("time against n, %s, m = %d", planeTitle(p), m), x: "n", y: "ms", logY: true}
 			primal, dual := series{name: bench.Primal, look: primalLook}, series{name: bench.Dual, look: dualLook}
-			c := card{Title: fmt.Sprintf("%s, m = %d: s", planeTitle(p), m), Head: []string{"n", bench.Primal, bench.Dual, "the faster"}}
+			c := card{Title: fmt.Sprintf("%s, m = %d: ms", planeTitle(p), m), Head: []string{"n", bench.Primal, bench.Dual, "the faster"}}
 			for _, n := range p.N {
 				q := p.At(n, m)
 				if q == nil {
 					continue
 				}
 				x := float64(n)
-				primal.points = append(primal.points, at(x, q.Primal.Time))
-				dual.points = append(dual.points, at(x, q.Dual.Time))
+				primal.points = append(primal.points, at(x, inMilliseconds(q.Primal.Time)))
+				dual.points = append(dual.points, at(x, inMilliseconds(q.Dual.Time)))
 				form, times, mark := q.Winner()
 				c.Rows = append(c.Rows, []cell{
-					{Text: fmt.Sprint(n)}, timing(q.Primal, q.Primal.Time), timing(q.Dual, q.Dual.Time), {Text: mark + form + " " + bench.Times(times) + " ×"},
+					{Text: fmt.Sprint(n)}, timing(q.Primal, inMilliseconds(q.Primal.Time)), timing(q.Dual, inMilliseconds(q.Dual.Time)), {Text: mark + form + " " + bench.Times(times) + " ×"},
 				})
 			}
 			f.series = []series{primal, dual}
@@ -208,7 +208,7 @@ func growthSection(r *bench.Result, planes []*bench.Plane) (*section, error) {
 						law.look, law.name = dualLook, "dual by the cost model"
 					}
 					for n := float64(p.N[0]); n <= float64(p.N[len(p.N)-1])*1.001; n *= 1.1 {
-						law.points = append(law.points, flat(n, p.PredictedSeconds(form, int(math.Round(n)), m)))
+						law.points = append(law.points, flat(n, 1e3*p.PredictedSeconds(form, int(math.Round(n)), m)))
 					}
 					f.series = append(f.series, law)
 				}
@@ -226,6 +226,12 @@ func at(x float64, v bench.Spread) point { return point{x: x, y: v.Median, low: 
 
 // flat is a point without a bar.
 func flat(x, y float64) point { return point{x: x, y: y, low: y, high: y} }
+
+// inMilliseconds turns seconds into milliseconds.
+func inMilliseconds(v bench.Spread) bench.Spread {
+	v.Median, v.Min, v.Max = 1e3*v.Median, 1e3*v.Min, 1e3*v.Max
+	return v
+}
 
 // timing is the cell of a measured value.
 func timing(run *bench.Run, v bench.Spread) cell {
@@ -382,9 +388,9 @@ func lawsSection(r *bench.Result, planes []*bench.Plane) *section {
 
 // pointsSection lists every point of the grid with its stages.
 func pointsSection(r *bench.Result, planes []*bench.Plane) *section {
-	s := &section{Title: "Every point", Text: "Seconds, with the rate in GFLOP/s below; the operations are counted, n m² and so on, not measured."}
+	s := &section{Title: "Every point", Text: "Milliseconds, with the rate in GFLOP/s below; the operations are counted, n m² and so on, not measured."}
 	for _, p := range planes {
-		c := card{Title: planeTitle(p), Stamp: stamp(r), Head: []string{"n × m", "", "flops", "s", bench.GramStage, bench.FactorStage, bench.SolveStage}}
+		c := card{Title: planeTitle(p) + ": ms", Stamp: stamp(r), Head: []string{"n × m", "", "flops", "all", bench.GramStage, bench.FactorStage, bench.SolveStage}}
 		for i := range p.Points {
 			q := &p.Points[i]
 			for _, run := range []*bench.Run{q.Primal, q.Dual} {
@@ -392,11 +398,11 @@ func pointsSection(r *bench.Result, planes []*bench.Plane) *section {
 				if run == q.Primal {
 					name = bench.Primal
 				}
-				row := []cell{{Text: fmt.Sprintf("%d × %d", q.N, q.M)}, {Text: name}, {Text: fmt.Sprintf("%.3g", run.Work)}, timing(run, run.Time)}
+				row := []cell{{Text: fmt.Sprintf("%d × %d", q.N, q.M)}, {Text: name}, {Text: fmt.Sprintf("%.3g", run.Work)}, timing(run, inMilliseconds(run.Time))}
 				for _, stage := range []string{bench.GramStage, bench.FactorStage, bench.SolveStage} {
 					x := cell{Text: "–"}
 					if v := run.Stage(stage); v != nil {
-						x.Text = bench.Figures(v.Time.Median)
+						x.Text = bench.Figures(1e3 * v.Time.Median)
 						if rate, ok := bench.StageRate(stage).Of(run); ok && v.Time.Median > 0 {
 							x.Note = bench.Figures(rate.Median)
 						}
