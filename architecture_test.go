@@ -42,11 +42,13 @@ var layers = []layer{
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
+	// gonum's matrices are the exchange type of the front ends.
+	{folder: "gonum", ours: []string{"backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "adjoint", ours: []string{"backend", "kernels"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile"}},
 	// klauspost/compress unpacks the pages of Parquet files.
 	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
-	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "atomicfile", others: []string{"github.com/google/renameio"}},
 	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile"}},

@@ -148,7 +148,8 @@ func (c Classes) targets(index []int) backend.Host[float64] {
 
 // Decide returns the n×1 labels that decision values or probabilities stand for.
 // It writes into none.
-func (c Classes) Decide(decision *mat.Dense) *mat.Dense {
+func (c Classes) Decide(values mat.Matrix) *mat.Dense {
+	decision := asDense(values)
 	n, cols := decision.Dims()
 	y := mat.NewDense(n, 1, nil)
 	for i := range n {

@@ -35,8 +35,8 @@ type ClassificationScore struct {
 // probabilities in the order of c; both may be nil. names are those of
 // Options.Classes, for labels that c does not know; nil: labels are their own
 // names. All are only read.
-func ScoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense) (ClassificationScore, error) {
-	s, err := scoreClassification(c, names, y, pred, decision, proba)
+func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix) (ClassificationScore, error) {
+	s, err := scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba))
 	if err != nil {
 		return ClassificationScore{}, fmt.Errorf("learners: score: %w", err)
 	}

@@ -6,50 +6,32 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
-// HostOf returns m as a row-major matrix for solvers and backend: a *mat.Dense or
-// *mat.VecDense shares its memory, anything else is copied. A missing or empty
-// matrix is an error that calls it name.
+// HostOf returns m as a row-major matrix for solvers and backend. It is
+// gonum.Host: what is one already shares its memory, anything else is copied, and
+// a missing or empty matrix is an error that calls it name.
 func HostOf(name string, m mat.Matrix) (backend.Host[float64], error) { return hostOf(name, m) }
 
-// hostOf returns m as a row-major matrix: a *mat.Dense or *mat.VecDense as it
-// stands, a copy of anything else.
-func hostOf(name string, m mat.Matrix) (backend.Host[float64], error) {
-	none := backend.Host[float64]{}
-	switch v := m.(type) {
-	case nil:
-		return none, fmt.Errorf("%s is missing", name)
-	case *mat.Dense:
-		if v == nil {
-			return none, fmt.Errorf("%s is missing", name)
-		}
-		if !v.IsEmpty() {
-			r := v.RawMatrix()
-			return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, nil
-		}
-	case *mat.VecDense:
-		if v == nil {
-			return none, fmt.Errorf("%s is missing", name)
-		}
-		if !v.IsEmpty() {
-			r := v.RawVector()
-			return backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, nil
-		}
+func hostOf(name string, m mat.Matrix) (backend.Host[float64], error) { return gonum.Host(name, m) }
+
+// asDense is m as a dense matrix, sharing its memory where it is row-major; nil
+// where m is missing or empty.
+func asDense(m mat.Matrix) *mat.Dense {
+	if d, ok := m.(*mat.Dense); ok {
+		return d
 	}
-	rows, cols := m.Dims()
-	if rows == 0 || cols == 0 {
-		return none, fmt.Errorf("%s is empty: %d rows, %d columns", name, rows, cols)
+	h, err := hostOf("", m)
+	if err != nil {
+		return nil
 	}
-	h := backend.NewHost[float64](rows, cols)
-	for i := range rows {
-		row := h.Row(i)
-		for j := range row {
-			row[j] = m.At(i, j)
-		}
+	d, err := gonum.Dense(h)
+	if err != nil {
+		return nil
 	}
-	return h, nil
+	return d
 }
 
 // denseOf returns a copy of h.

@@ -1,0 +1,348 @@
+package gonum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
+
+// Cholesky is mat.Cholesky with the work done on a Mercer device: a program
+// replaces the type, sets Device, and is otherwise as it was. It has all methods
+// of mat.Cholesky, with the same results up to rounding, the same panics on
+// misuse and the same mat.Condition errors, and is a mat.Symmetric as that is.
+//
+// Factorize, SolveTo, SolveVecTo and InverseTo go to the device; what costs O(n²)
+// is gonum's own. The embedded factor is a complete mat.Cholesky: give &c.Cholesky
+// to functions that ask for one, and change it only by methods of c.
+//
+// On a device whose memory is not Go memory the factor is kept there too, until
+// it changes, until Close, or until c is collected.
+type Cholesky struct {
+	mat.Cholesky
+	// Device does the work.
+	Device backend.Device
+	// Context ends it; nil is for no end.
+	Context context.Context
+
+	cond float64 // by the norm of the matrix; 0: as the embedded factor has it
+	far  *copied // on a device with a memory of its own
+	err  error
+}
+
+// copied is the factor in a device's memory.
+type copied struct{ m backend.Matrix[float64] }
+
+func (c *Cholesky) queue() backend.Backend[float64] {
+	ctx := c.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return c.Device.F64().With(ctx, nil)
+}
+
+// Factorize sets c to the factor of a, in n³/3 operations on the device, and tells
+// whether a is positive definite. Err tells why it is not, or what else went
+// wrong; c is empty then.
+func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
+	c.Reset()
+	if c.Device == nil {
+		c.err = errNoDevice
+		return false
+	}
+	n := a.SymmetricDim()
+	if n == 0 {
+		panic(mat.ErrZeroLength)
+	}
+	u := mat.NewTriDense(n, mat.Upper, nil)
+	norm := copyUpper(u, a)
+	if c.err = c.factor(u); c.err != nil {
+		c.Close()
+		return false
+	}
+	c.Cholesky.SetFromU(u)
+	c.cond = 1 / lapack64.Pocon(c.symmetric(), norm, make([]float64, 3*n), make([]int, n))
+	return true
+}
+
+// factor overwrites the triangle with its factor.
+func (c *Cholesky) factor(u *mat.TriDense) error {
+	h := hostOfUpper(u)
+	b := c.queue()
+	m, err := c.place(b, h)
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	if err := b.Potrf(backend.Upper, m); err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	if c.far != nil {
+		// Below the diagonal there is what was uploaded, zeros.
+		if err := b.Download(h, m); err != nil {
+			return fmt.Errorf("gonum: cholesky: %w", err)
+		}
+	}
+	return nil
+}
+
+// Err is nil after a Factorize that returned true, or why it did not.
+func (c *Cholesky) Err() error { return c.err }
+
+// copyUpper sets u to the upper triangle of a and returns the norm of a that
+// gonum's condition numbers are by: its largest sum of absolute values in a row.
+func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
+	n := a.SymmetricDim()
+	raw := u.RawTriangular()
+	sums := make([]float64, n)
+	source, direct := a.(mat.RawSymmetricer)
+	for i := range n {
+		row := raw.Data[i*raw.Stride : i*raw.Stride+n]
+		if direct {
+			s := source.RawSymmetric()
+			copy(row[i:], s.Data[i*s.Stride+i:i*s.Stride+n])
+		} else {
+			for j := i; j < n; j++ {
+				row[j] = a.At(i, j)
+			}
+		}
+		sums[i] += math.Abs(row[i])
+		for j := i + 1; j < n; j++ {
+			v := math.Abs(row[j])
+			sums[i] += v
+			sums[j] += v
+		}
+	}
+	norm := 0.0
+	for _, v := range sums {
+		norm = max(norm, v)
+	}
+	return norm
+}
+
+// place returns h on the device. In a memory of its own it is kept as c.far.
+func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
+	if w, ok := b.(backend.Wrapper[float64]); ok {
+		return w.Wrap(h), nil
+	}
+	m, err := b.New(h.Rows, h.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Upload(m, h); err != nil {
+		m.Free()
+		return nil, err
+	}
+	c.far = &copied{m}
+	runtime.SetFinalizer(c.far, func(f *copied) { f.m.Free() })
+	return m, nil
+}
+
+// upper is the embedded factor on the device.
+func (c *Cholesky) upper(b backend.Backend[float64]) (backend.Matrix[float64], error) {
+	if c.far != nil {
+		return c.far.m, nil
+	}
+	return c.place(b, hostOfUpper(c.RawU().(*mat.TriDense)))
+}
+
+func hostOfUpper(u *mat.TriDense) backend.Host[float64] {
+	r := u.RawTriangular()
+	return backend.Host[float64]{Rows: r.N, Cols: r.N, Stride: r.Stride, Data: r.Data}
+}
+
+// symmetric is the factor in the form that package lapack64 takes it.
+func (c *Cholesky) symmetric() blas64.Symmetric {
+	r := c.RawU().(*mat.TriDense).RawTriangular()
+	return blas64.Symmetric{Uplo: blas.Upper, N: r.N, Stride: r.Stride, Data: r.Data}
+}
+
+// Close gives back what a device with a memory of its own keeps. c remains what it
+// is.
+func (c *Cholesky) Close() {
+	if c.far != nil {
+		runtime.SetFinalizer(c.far, nil)
+		c.far.m.Free()
+		c.far = nil
+	}
+}
+
+// changed forgets what belongs to the factor before.
+func (c *Cholesky) changed() {
+	c.Close()
+	c.cond, c.err = 0, nil
+}
+
+// Cond is as mat.Cholesky has it.
+func (c *Cholesky) Cond() float64 {
+	if c.cond > 0 && !c.IsEmpty() {
+		return c.cond
+	}
+	return c.Cholesky.Cond()
+}
+
+// condition is the error, or nil, with which a solution is given.
+func (c *Cholesky) condition() error {
+	if cond := c.Cond(); cond > mat.ConditionTolerance {
+		return mat.Condition(cond)
+	}
+	return nil
+}
+
+// work checks that there is a factor and a device.
+func (c *Cholesky) work() (backend.Backend[float64], error) {
+	c.LogDet() // panics, as mat.Cholesky does, when c is empty
+	if c.Device == nil {
+		return nil, errNoDevice
+	}
+	return c.queue(), nil
+}
+
+// SolveTo sets dst to A⁻¹b: 2n²t operations on the device for t columns. dst may
+// be b. It returns a mat.Condition when A is close to singular, and what the
+// device says when that fails; in that case dst is undefined.
+func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
+	q, err := c.work()
+	if err != nil {
+		return err
+	}
+	rows, cols := b.Dims()
+	if rows != c.SymmetricDim() {
+		panic(mat.ErrShape)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAs(rows, cols)
+	} else if r, k := dst.Dims(); r != rows || k != cols {
+		panic(mat.ErrShape)
+	}
+	if d, ok := b.(*mat.Dense); !ok || d != dst {
+		dst.Copy(b)
+	}
+	r := dst.RawMatrix()
+	if err := c.solve(q, backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}); err != nil {
+		return err
+	}
+	return c.condition()
+}
+
+// SolveVecTo is SolveTo for a vector.
+func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
+	q, err := c.work()
+	if err != nil {
+		return err
+	}
+	n := b.Len()
+	if n != c.SymmetricDim() {
+		panic(mat.ErrShape)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAsVec(n)
+	} else if dst.Len() != n {
+		panic(mat.ErrShape)
+	}
+	if d, ok := b.(*mat.VecDense); !ok || d != dst {
+		dst.CopyVec(b)
+	}
+	r := dst.RawVector()
+	if err := c.solve(q, backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}); err != nil {
+		return err
+	}
+	return c.condition()
+}
+
+// SolveCholTo sets dst to A⁻¹B for a B that is given by its factor b.
+func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
+	q, err := c.work()
+	if err != nil {
+		return err
+	}
+	n := c.SymmetricDim()
+	var u mat.TriDense
+	b.UTo(&u) // panics, as mat.Cholesky does, when b is empty
+	if b.SymmetricDim() != n {
+		panic(mat.ErrShape)
+	}
+	if dst.IsEmpty() {
+		dst.ReuseAs(n, n)
+	}
+	dst.Mul(u.T(), &u)
+	r := dst.RawMatrix()
+	if err := c.solve(q, backend.Host[float64]{Rows: n, Cols: n, Stride: r.Stride, Data: r.Data}); err != nil {
+		return err
+	}
+	return c.condition()
+}
+
+// solve overwrites h with (UᵀU)⁻¹h.
+func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) error {
+	u, err := c.upper(q)
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	return inPlace(q, h, func(m backend.Matrix[float64]) {
+		q.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, u, m)
+		q.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, u, m)
+	})
+}
+
+// inPlace lets work change h on the device, and waits.
+func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
+	m, err := backend.Place(q, h)
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	defer m.Free()
+	work(m)
+	if _, ok := q.(backend.Wrapper[float64]); ok {
+		err = q.Sync()
+	} else {
+		err = q.Download(h, m)
+	}
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	return nil
+}
+
+// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ: 2n³ operations on the device. Errors are
+// those of SolveTo.
+func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
+	q, err := c.work()
+	if err != nil {
+		return err
+	}
+	n := c.SymmetricDim()
+	if dst.IsEmpty() {
+		dst.ReuseAsSym(n)
+	} else if dst.SymmetricDim() != n {
+		panic(mat.ErrShape)
+	}
+	u, err := c.upper(q)
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	inverse, err := q.New(n, n)
+	if err != nil {
+		return fmt.Errorf("gonum: cholesky: %w", err)
+	}
+	defer inverse.Free()
+	r := dst.RawSymmetric()
+	err = inPlace(q, backend.Host[float64]{Rows: n, Cols: n, Stride: r.Stride, Data: r.Data}, func(m backend.Matrix[float64]) {
+		q.AddDiag([]float64{1}, inverse)
+		q.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, u, inverse)
+		q.Syrk(backend.Upper, backend.NoTrans, 1, inverse, 0, m)
+	})
+	if err != nil {
+		return err
+	}
+	return c.condition()
+}

@@ -1,0 +1,113 @@
+package gonum
+
+import (
+	"fmt"
+	"reflect"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Host returns m as a row-major matrix for package solvers and the backends.
+// What is one already shares its memory: a *mat.Dense or a part of one, a
+// *mat.VecDense or a column of a matrix (n×1, its increment the stride), the
+// transpose of a vector without gaps, and every type that has the method RawMatrix
+// or RawVector of these. Anything else is copied. A missing or empty matrix is an
+// error that calls it name.
+func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
+	none := backend.Host[float64]{}
+	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return none, fmt.Errorf("%s is missing", name)
+	}
+	rows, cols := m.Dims()
+	if rows == 0 || cols == 0 {
+		return none, fmt.Errorf("%s is empty: %d rows, %d columns", name, rows, cols)
+	}
+	if h, ok := shared(m); ok {
+		return h, nil
+	}
+	h := backend.NewHost[float64](rows, cols)
+	if u, ok := untransposed(m); ok {
+		if source, ok := shared(u); ok {
+			transpose(h, source)
+			return h, nil
+		}
+	}
+	for i := range rows {
+		row := h.Row(i)
+		if v, ok := m.(mat.RawRowViewer); ok {
+			copy(row, v.RawRowView(i))
+			continue
+		}
+		for j := range row {
+			row[j] = m.At(i, j)
+		}
+	}
+	return h, nil
+}
+
+// shared is the memory of m, if that is row-major.
+func shared(m mat.Matrix) (backend.Host[float64], bool) {
+	switch v := m.(type) {
+	case mat.RawMatrixer:
+		r := v.RawMatrix()
+		return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, true
+	case mat.RawVectorer:
+		r := v.RawVector()
+		if rows, cols := m.Dims(); r.Inc > 0 && rows == r.N && cols == 1 {
+			return backend.Host[float64]{Rows: r.N, Cols: 1, Stride: r.Inc, Data: r.Data}, true
+		}
+	}
+	if u, ok := untransposed(m); ok {
+		// One column without gaps is one row.
+		if v, ok := u.(mat.RawVectorer); ok {
+			if r := v.RawVector(); r.Inc == 1 {
+				return backend.Host[float64]{Rows: 1, Cols: r.N, Stride: r.N, Data: r.Data}, true
+			}
+		}
+	}
+	return backend.Host[float64]{}, false
+}
+
+// untransposed is the matrix that m is the transpose of, if m is one.
+func untransposed(m mat.Matrix) (mat.Matrix, bool) {
+	u, ok := m.(mat.Untransposer)
+	if !ok {
+		return nil, false
+	}
+	return u.Untranspose(), true
+}
+
+// transpose sets dst to srcᵀ, in tiles that stay in cache.
+func transpose(dst, src backend.Host[float64]) {
+	const tile = 32
+	for i := 0; i < src.Rows; i += tile {
+		for j := 0; j < src.Cols; j += tile {
+			for r := i; r < min(i+tile, src.Rows); r++ {
+				for c, v := range src.Row(r)[j:min(j+tile, src.Cols)] {
+					dst.Data[(j+c)*dst.Stride+r] = v
+				}
+			}
+		}
+	}
+}
+
+// Dense returns h as a *mat.Dense that shares its memory, whatever its stride. It
+// fails when h is empty or does not fit in its memory.
+func Dense(h backend.Host[float64]) (*mat.Dense, error) {
+	if h.Rows < 1 || h.Cols < 1 {
+		return nil, fmt.Errorf("gonum: dense of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)
+	}
+	needs := (h.Rows-1)*h.Stride + h.Cols
+	if h.Stride < h.Cols || len(h.Data) < needs {
+		return nil, fmt.Errorf("gonum: dense of a matrix: %d×%d with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
+	}
+	if h.Stride == h.Cols {
+		return mat.NewDense(h.Rows, h.Cols, h.Data[:needs]), nil
+	}
+	var d mat.Dense
+	d.SetRawMatrix(blas64.General{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: h.Data[:needs]})
+	return &d, nil
+}

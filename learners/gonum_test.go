@@ -1,0 +1,79 @@
+package learners_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// TestAnyMatrix: whatever form x and y come in, the model and its predictions
+// have the same bits.
+func TestAnyMatrix(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 12
+	r := rand.New(rand.NewPCG(8, 8))
+	// Symmetric, so that every form of a matrix can hold it.
+	s := mat.NewSymDense(n, nil)
+	large := mat.NewDense(n+2, n+3, nil)
+	for i := range n {
+		for j := range i + 1 {
+			s.SetSym(i, j, r.NormFloat64())
+		}
+	}
+	part := large.Slice(1, n+1, 2, n+2).(*mat.Dense)
+	part.Copy(s)
+	labels := mat.NewDense(n, 3, nil)
+	for i := range n {
+		labels.Set(i, 1, float64(i%2))
+	}
+	y := mat.NewVecDense(n, mat.Col(nil, 1, labels))
+	fit := func(x, y mat.Matrix) *mat.Dense {
+		t.Helper()
+		ctx := context.Background()
+		m, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambda: 0.1}.Fit(ctx, dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Predict(ctx, dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	want := fit(mat.DenseCopyOf(s), y)
+	for name, x := range map[string]mat.Matrix{"part": part, "symmetric": s, "transposed": part.T(), "twice": mat.Transpose{Matrix: part.T()}} {
+		if !mat.Equal(fit(x, y), want) {
+			t.Errorf("seed 8, 8: x as %s has other predictions", name)
+		}
+	}
+	for name, y := range map[string]mat.Matrix{"column": labels.ColView(1), "row transposed": mat.TransposeVec{Vector: y}.T(), "part": labels.Slice(0, n, 1, 2)} {
+		if !mat.Equal(fit(s, y), want) {
+			t.Errorf("seed 8, 8: y as %s has other predictions", name)
+		}
+	}
+	classes := learners.Classes{Labels: []float64{0, 1}}
+	decision := mat.NewVecDense(n, nil)
+	for i := range n {
+		decision.SetVec(i, want.At(i, 0)-0.5)
+	}
+	pred := classes.Decide(decision)
+	score, err := learners.ScoreClassification(classes, nil, labels.ColView(1), pred.ColView(0), decision, nil)
+	again, err2 := learners.ScoreClassification(classes, nil, mat.DenseCopyOf(y), pred, mat.DenseCopyOf(decision), nil)
+	if err != nil || err2 != nil || score.AUC != again.AUC || score.N != n || math.IsNaN(score.AUC) {
+		t.Errorf("scores %+v and %+v, %v, %v", score, again, err, err2)
+	}
+	if _, err := learners.ScoreClassification(classes, nil, nil, pred, decision, nil); err == nil {
+		t.Error("a score without y")
+	}
+}
