@@ -18,6 +18,11 @@
  * call only, never written, and not copied where it holds doubles; the memory of
  * results is the caller's unless a function says otherwise.
  *
+ * A program that installs a signal handler while the library is loaded must give
+ * sigaction SA_ONSTACK, as any program with Go in it: the threads of the library
+ * have small stacks, which the handler would run on. (Handlers that were there
+ * before are mended by the library; Python from 3.10 on does so itself.)
+ *
  * Linux. A process that has called the library must not fork and use it in the
  * child: the threads of the library are not there. fork and exec is fine.
  */

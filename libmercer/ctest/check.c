@@ -281,7 +281,9 @@ static void cancelled(void)
 	const char *parameters[] = {"solver=cg", "preconditioner=none", "kernel=gaussian(sigma=3)", "lambda=1e-9", "tol=1e-14", "operator=never64", NULL};
 	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
 	mercer_handle model;
-	signal(SIGALRM, on_alarm);
+	/* Without SA_ONSTACK the handler may run on the small stack of a goroutine. */
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK};
+	sigaction(SIGALRM, &action, NULL);
 	ualarm(200000, 0);
 	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
 	FAILS(MERCER_CANCELLED, "cancelled", mercer_fit(0, &learner, &mx, &my, &interrupted, &model));
