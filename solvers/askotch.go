@@ -52,7 +52,7 @@ func askotchEstimate(z *sizes, par Params) (estimate, error) {
 	return estimate{
 		choice:  c,
 		cost:    solve + epochs*kernelValue*float64(z.n)*float64(z.n),
-		stages:  []stage{{"solve", solve + backend.GramMulFlops(z.n, z.n, z.d, z.t)}},
+		stages:  []stage{{"solve", solve + z.residualFlops()}},
 		bytesOf: func(n int) int64 { return z.askotchBytes(par, n) },
 		note:    fmt.Sprintf("blocks of %d samples, %s", c.Block, text),
 	}, nil

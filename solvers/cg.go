@@ -100,11 +100,11 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
-		cost:   lookOverhead + gram + factor + blocks*float64(its)*step + checks*z.gramMulCost(z.t, false),
+		cost:   lookOverhead + gram + factor + blocks*float64(its)*step + checks*z.residualCost(),
 		stages: []stage{
 			{"factor", 4*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
-			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*backend.GramMulFlops(z.n, z.n, z.d, z.t)},
+			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*z.residualFlops()},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
 		note:    fmt.Sprintf("%s, rank %d, about %d iterations", o.text(), rank, its),

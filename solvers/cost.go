@@ -74,3 +74,19 @@ func (z *sizes) storedCost(single bool) float64 {
 func (z *sizes) potrfCost(rate float64) float64 {
 	return z.costs.FactorCost(z.n) / rate
 }
+
+// residualFlops are those of a residual computed from the data: a product with K
+// that is not stored, or with X and its transpose for a linear kernel.
+func (z *sizes) residualFlops() float64 {
+	if z.linear {
+		return 2 * backend.GemmFlops(z.n, z.t, z.d)
+	}
+	return backend.GramMulFlops(z.n, z.n, z.d, z.t)
+}
+
+func (z *sizes) residualCost() float64 {
+	if z.linear {
+		return z.costs.ThinCost(z.residualFlops())
+	}
+	return z.gramMulCost(z.t, false)
+}

@@ -25,16 +25,16 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
-	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + backend.GramMulFlops(z.n, z.n, z.d, z.t)
+	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + z.residualFlops()
 	e := estimate{choice: dualChoice{keep}}
-	e.cost = z.storedCost(false) + z.potrfCost(1) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + z.gramMulCost(z.t, false)
+	e.cost = z.storedCost(false) + z.potrfCost(1) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + z.residualCost()
 	if keep {
 		e.note = "K stays beside the factor"
 		solve += backend.SymmFlops(z.n, z.t)
 		e.cost += z.symmCost(z.t, false)
 	} else {
-		solve += backend.GramMulFlops(z.n, z.n, z.d, z.t)
-		e.cost += z.gramMulCost(z.t, false)
+		solve += z.residualFlops()
+		e.cost += z.residualCost()
 	}
 	e.bytesOf = func(n int) int64 {
 		stored := symmetricBytes(z.dev.F64(), n)

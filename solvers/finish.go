@@ -20,13 +20,9 @@ func (f *refinement) finish() error {
 		if err := w.b.Upload(alpha, best.alpha); err != nil {
 			return w.fail(err)
 		}
-		coef, err := w.mem.new(s.d, s.t)
-		if err != nil {
-			return w.fail(err)
-		}
-		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, coef)
+		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.res.Coef = backend.NewHost[float64](s.d, s.t)
-		if err := w.b.Download(w.res.Coef, coef); err != nil {
+		if err := w.b.Download(w.res.Coef, f.coef); err != nil {
 			return w.fail(err)
 		}
 	}
