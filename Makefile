@@ -50,18 +50,30 @@ test: ## run every test, generated code included
 	$(GO) test -timeout 30m ./...
 	cd tools && $(GO) test ./...
 
+# What the race detector and an emulator make slow is run for what they can find:
+# goroutines that share, and arithmetic that is compiled otherwise.
+CONCURRENT := 'Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Half)|Concurrently|GOMAXPROCS|Workers|Goroutines'
+
+.PHONY: modules-test
+modules-test: ## vet and test the modules with large dependencies: gorgonia, beam
+	cd gorgonia && $(GO) vet ./... && $(GO) test ./...
+	cd beam && $(GO) vet ./... && $(GO) test ./...
+
 .PHONY: race
-race: ## run the short tests under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m ./...
+race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./atomicfile ./backend ./bench/... ./dataset ./modelfile ./solvers ./tuning
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run $(CONCURRENT) ./cpu ./cuda
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '//(Goroutines|Predictor|Cancelled)$$' ./learners
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
 
 .PHONY: purego
 purego: ## run the short tests without any assembly
-	$(GO) test -tags purego -short -timeout 30m ./...
+	$(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./tuning
 
 .PHONY: arm64
-arm64: ## run the short tests of the backends as arm64 under qemu-user
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend/... ./cpu/internal/...
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance|Blocking' ./cpu
+arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Half|Expansion|NaN)|Blocking' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly, and the figures in the pages, anew
