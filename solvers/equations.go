@@ -95,7 +95,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	}
 	m := e.Gram.Rows
 	if m <= 0 || e.Right.Cols <= 0 || e.Gram.Cols != m || e.Right.Rows != m || e.Penalty.Rows != 0 && (e.Penalty.Rows != m || e.Penalty.Cols != m) {
-		return failEquations(fmt.Errorf("G is %d×%d, z %d×%d and S %d×%d: they must be M×M, M×t and M×M", e.Gram.Rows, e.Gram.Cols, e.Right.Rows, e.Right.Cols, e.Penalty.Rows, e.Penalty.Cols))
+		return failEquations(fmt.Errorf("the matrix G is %d×%d, z %d×%d and S %d×%d: they must be M×M, M×t and M×M", e.Gram.Rows, e.Gram.Cols, e.Right.Rows, e.Right.Cols, e.Penalty.Rows, e.Penalty.Cols))
 	}
 	for _, a := range []struct {
 		name string
@@ -111,7 +111,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	for i := range m {
 		for j, v := range e.Gram.Row(i)[:i+1] {
 			if v-v != 0 {
-				return failEquations(fmt.Errorf("G is %v at row %d, column %d: values overflow: scale the features and targets down", v, i+1, j+1))
+				return failEquations(fmt.Errorf("the matrix G is %v at row %d, column %d: values overflow: scale the features and targets down", v, i+1, j+1))
 			}
 		}
 	}

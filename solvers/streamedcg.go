@@ -88,12 +88,12 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		if resumed == nil && exact && best.residual <= tol {
 			return best, nil
 		}
-		run := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best, exact: exact}
+		run := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
 			if err := run.goOn(resumed); err != nil {
 				return nil, err
 			}
-			resumed, exact = nil, run.exact
+			resumed = nil
 		} else {
 			run.pass = pass{Began: best.iters, Least: -1, Before: make([]float64, w.t)}
 		}
@@ -132,7 +132,6 @@ type gradients struct {
 	tol              float64
 	maxIter          int
 	best             *solution
-	exact            bool
 	pass
 }
 
@@ -141,7 +140,6 @@ type pass struct {
 	Step, Since, Began int
 	Least              number
 	Before             []float64 // rᵀP⁻¹r of the step before
-	Exact              bool
 	Bias               []float64
 }
 
@@ -236,7 +234,7 @@ func (g *gradients) interrupted(err error) error {
 // save writes a checkpoint.
 func (g *gradients) save() error {
 	now := g.pass
-	now.Exact, now.Bias = g.exact, g.best.bias
+	now.Bias = g.best.bias
 	st := &state{Passes: &now, Iters: g.best.iters, Best: number(g.best.residual), best: g.best.beta}
 	b := g.b.With(context.WithoutCancel(g.ctx), nil)
 	for _, m := range []struct {
@@ -254,7 +252,6 @@ func (g *gradients) save() error {
 // goOn takes up the state of a checkpoint.
 func (g *gradients) goOn(st *state) error {
 	g.pass = *st.Passes
-	g.exact = g.Exact
 	g.best.iters, g.best.residual, g.best.beta, g.best.bias = st.Iters, float64(st.Best), st.best, g.Bias
 	for _, m := range []struct {
 		to   backend.Matrix[float64]
