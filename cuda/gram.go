@@ -1,14 +1,39 @@
 package cuda
 
 import (
+	"fmt"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pairFlops is what a pair of points counts beside its statistics when work is
-// cut into steps.
-const pairFlops = 40
+// cost is about how many instructions a pair of points takes.
+func (p *program[T]) cost(d int) float64 {
+	pair := float64(2*d + 5)
+	if p.form == general {
+		pair = float64((2*d+10)*max(len(p.of.Stats), 1) + 20*len(p.of.Code))
+	}
+	if sizeOf[T]() == 8 || p.form != exponential {
+		pair += 30 // exp in float64, or by more than one instruction
+	}
+	return pair
+}
+
+// rowsOfPairs is how many of n rows, each of m pairs of points, make a step of some
+// 30 ms at half of the instructions that the device can do.
+func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
+	p := q.engine.device.props
+	rate := p.single() / 2
+	if sizeOf[T]() == 8 {
+		rate /= float64(max(p.ratio, 1))
+	}
+	rows := 0.03 * 0.5 * rate / (float64(max(m, 1)) * instructions)
+	if rows >= float64(n) {
+		return max(n, 1)
+	}
+	return max(1, int(rows)/tile) * tile
+}
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
 	backend.CheckGram(dst, k, x, z)
@@ -32,8 +57,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	if err != nil {
 		return err
 	}
-	flops := backend.GemmFlops(1, m, d*max(len(p.of.Stats), 1)+pairFlops/2)
-	rows := min(q.rowsOfStep(n, flops), 65535*tile)
+	rows := min(q.rowsOfPairs(n, m, p.cost(d)), 65535*tile)
 	for i := 0; i < n && err == nil; i += rows {
 		count := min(rows, n-i)
 		// What lies beside the square on the diagonal is whole, or not wanted.
@@ -80,23 +104,49 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 	args := q.engine.device.args.Reset().Int(rows).Int(cols).Int(x.cols).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.at(j, 0)).Long(z.stride)
 	viewArg(args, out.part(i, j, rows, cols))
 	args.Int(int(part)).Bytes(p.shifted(i, j))
-	return q.engine.launch("gram", driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
+	return q.engine.launch("gram"+p.formed(), driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// lowFeatures are the numbers of features of the gram_mul_low functions.
-var lowFeatures = []int{3, 8, 16}
-
-// lowName is the function for points with few features, if there is one.
-func (p *program[T]) lowName(d int) (string, bool) {
-	if p.form == general || p.of.Stats[0].Kind > kernels.L1 || p.of.Stats[0].Scale != nil {
-		return "", false
+// formed is the end of the names of gram and gram_mul for the commonest programs,
+// "" for others.
+func (p *program[T]) formed() string {
+	if p.form == general {
+		return ""
 	}
-	for i, f := range lowFeatures {
-		if d <= f {
-			return []string{"gram_mul_low3", "gram_mul_low8", "gram_mul_low16"}[i], true
+	switch s := p.of.Stats[0]; {
+	case s.Kind == kernels.Dot && s.Scale == nil:
+		return "_dot"
+	case s.Kind == kernels.SqDist && s.Scale == nil:
+		return "_sqdist"
+	case s.Kind == kernels.SqDist:
+		return "_scaled"
+	}
+	return ""
+}
+
+// mul is the function for a product with t columns of points with d features, and
+// how many rows and columns of K a block of threads takes at a time.
+func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
+	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
+	if low && p.form == exponential && p.of.Stats[0].Kind == kernels.SqDist && t == 1 {
+		each := 4 // rows of a thread
+		if sizeOf[T]() == 8 {
+			each = 2
+		}
+		for _, most := range []int{3, 4, 8, 16} {
+			if d <= most {
+				return fmt.Sprintf("gauss_mul%d", most), each * threads, threads
+			}
 		}
 	}
-	return "", false
+	if low {
+		for _, most := range []int{3, 8, 16} {
+			if d <= most && (d <= 8 || p.formed() == "") {
+				return fmt.Sprintf("gram_mul_low%d", most), threads, threads
+			}
+		}
+	}
+	return "gram_mul" + p.formed(), tile, tile
 }
 
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
@@ -125,30 +175,26 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	})
 }
 
-// shareTiles is how many tiles of columns a block of threads goes through at
-// least, so that reading its point pays.
-const shareTiles = 8
-
-// mostBlocks is about how many blocks of threads are wanted when the rows alone
-// are too few to keep a device busy. Shares follow from the shapes alone.
-const mostBlocks = 1024
+// A block of threads goes through the columns of K in shares: of shareTiles tiles
+// at least, so that reading its rows pays, and of shareColumns columns at most, so
+// that the rows of a step make blocks enough to keep a device busy. Between these,
+// mostBlocks blocks are wanted. Shares follow from the shapes alone, so that the
+// sums do not depend on the device.
+const (
+	shareTiles   = 2
+	shareColumns = 16384
+	mostBlocks   = 1024
+)
 
 // gramMul is out ← k(X, Z) V for few columns, a stretch of rows at a time.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
-	name, low := p.lowName(d)
-	side := tile
-	if low {
-		side = threads
-	} else {
-		name = "gram_mul"
-	}
-	tiles := ceil(m, side)
-	shares := min(max(mostBlocks/ceil(n, side), 1), ceil(tiles, shareTiles))
+	name, side, width := p.mul(d, t)
+	tiles := ceil(m, width)
+	shares := min(max(mostBlocks/ceil(n, side), ceil(m, shareColumns)), max(tiles/shareTiles, 1))
 	share := ceil(tiles, shares)
 	shares = ceil(tiles, share)
-	flops := backend.GemmFlops(1, m, d*max(len(p.of.Stats), 1)+pairFlops/2+t)
-	rows := min(max(q.rowsOfStep(n, flops), 4*side), n)
+	rows := min(max(q.rowsOfPairs(n, m, p.cost(d)+float64(t)), side), n)
 	return q.scratch(int64(shares)*int64(rows)*int64(t)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
 			count := min(rows, n-i)

@@ -106,6 +106,55 @@ __device__ static void FN(statistics)(const struct Stat &s, int d, const T *X, i
 	}
 }
 
+// pairs is statistics for one kind alone, all in registers: what the commonest
+// programs take. SCALED says that there are factors of the coordinates.
+template <int KIND, bool SCALED>
+__device__ __forceinline__ void FN(pairs)(const T *factor, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
+{
+	__shared__ T Xs[DEPTH][TILE + 1], Zs[DEPTH][TILE + 1], scale[DEPTH];
+	int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;
+#pragma unroll
+	for (int r = 0; r < EACH; r++)
+#pragma unroll
+		for (int c = 0; c < EACH; c++)
+			acc[r][c] = 0;
+	for (int p0 = 0; p0 < d; p0 += DEPTH) {
+#pragma unroll
+		for (int e = 0; e < TILE * DEPTH; e += THREADS) {
+			int i = (e + id) / DEPTH, p = (e + id) % DEPTH;
+			Xs[p][i] = i0 + i < n && p0 + p < d ? X[(i0 + i) * xs + p0 + p] : (T)0;
+			Zs[p][i] = j0 + i < m && p0 + p < d ? Z[(j0 + i) * zs + p0 + p] : (T)0;
+		}
+		if (SCALED && id < DEPTH)
+			scale[id] = p0 + id < d ? factor[p0 + id] : (T)1;
+		__syncthreads();
+		int depth = d - p0 < DEPTH ? d - p0 : DEPTH;
+#pragma unroll 4
+		for (int p = 0; p < depth; p++) {
+			T x[EACH], z[EACH], f = SCALED ? scale[p] : (T)1;
+#pragma unroll
+			for (int r = 0; r < EACH; r++) {
+				x[r] = Xs[p][ty + SIDE * r];
+				z[r] = Zs[p][tx + SIDE * r];
+			}
+#pragma unroll
+			for (int r = 0; r < EACH; r++)
+#pragma unroll
+				for (int c = 0; c < EACH; c++) {
+					if (KIND == DOT) {
+						acc[r][c] += x[r] * z[c];
+					} else {
+						T diff = x[r] - z[c];
+						if (SCALED)
+							diff *= f;
+						acc[r][c] += diff * diff;
+					}
+				}
+		}
+		__syncthreads();
+	}
+}
+
 // run is the program on the statistics of one pair.
 __device__ static T FN(run)(const struct Program &p, const T *stats)
 {
@@ -169,7 +218,7 @@ __device__ static T FN(run)(const struct Program &p, const T *stats)
 
 // form is the kernel of a program whose form is not GENERAL, from its only
 // statistic.
-__device__ static inline T FN(form)(const struct Program &p, T s)
+__device__ static __forceinline__ T FN(form)(const struct Program &p, T s)
 {
 	if (p.form == EXPONENTIAL)
 		return exp_((T)p.form_a * s);
@@ -221,6 +270,32 @@ FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 
 				K[i * krs + j * kcs] = k[r][c];
 		}
 }
+
+// gram_dot, gram_sqdist and gram_scaled are gram for programs of a form with one
+// statistic: xᵀz, ‖x − z‖², and that with factors.
+#define FORMED(NAME, KIND, SCALED)                                                                                           \
+	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+	FN(gram_##NAME)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 krs, i64 kcs, int part,       \
+		const struct Program p)                                                                                      \
+	{                                                                                                                    \
+		i64 i0 = (i64)blockIdx.y * TILE, j0 = (i64)blockIdx.x * TILE;                                                \
+		if (part == LOWER && i0 + TILE - 1 < j0 || part == UPPER && j0 + TILE - 1 < i0)                              \
+			return;                                                                                              \
+		T k[EACH][EACH];                                                                                             \
+		FN(pairs)<KIND, SCALED>((const T *)p.stat[0].scale, d, X, xs, n, i0, Z, zs, m, j0, k);                       \
+		int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE;                                                        \
+		_Pragma("unroll") for (int r = 0; r < EACH; r++) _Pragma("unroll") for (int c = 0; c < EACH; c++)            \
+		{                                                                                                            \
+			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;                                                  \
+			if (i < n && j < m && IN_PART(part, i, j))                                                           \
+				K[i * krs + j * kcs] = FN(form)(p, k[r][c]);                                                 \
+		}                                                                                                            \
+	}
+
+FORMED(dot, DOT, false)
+FORMED(sqdist, SQDIST, false)
+FORMED(scaled, SQDIST, true)
+#undef FORMED
 
 // self is a statistic of one point for each of n points: k(x, x), or with root
 // 1/√k(x, x) and 0 for 0.

@@ -18,6 +18,8 @@ using std::isinf;
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(n)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) alignas(n)
 
 struct Dim3 {
 	unsigned x, y, z;
