@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -33,7 +34,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 		return nil, err
 	}
 	defer f.Close()
-	hy, err := learners.HostOf("y", y)
+	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return nil, fmt.Errorf("mercer: solve: %w", err)
 	}
@@ -99,11 +100,11 @@ func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat
 	if err != nil {
 		return nil, err
 	}
-	hx, err := learners.HostOf("x", x)
+	hx, err := gonum.Host("x", x)
 	if err != nil {
 		return nil, fmt.Errorf("mercer: solve: %w", err)
 	}
-	hy, err := learners.HostOf("y", y)
+	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return nil, fmt.Errorf("mercer: solve: %w", err)
 	}
@@ -153,7 +154,7 @@ func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x ma
 	if err != nil {
 		return nil, err
 	}
-	h, err := learners.HostOf("x", x)
+	h, err := gonum.Host("x", x)
 	if err != nil {
 		return nil, fmt.Errorf("mercer: factor: %w", err)
 	}
@@ -178,7 +179,7 @@ func (f *Factor) Close() {
 
 // SolveTo sets dst to (K + λI)⁻¹b. An empty dst is given its shape; dst may be b.
 func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
-	h, err := learners.HostOf("b", b)
+	h, err := gonum.Host("b", b)
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
 	}
@@ -191,7 +192,7 @@ func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 
 // SolveVecTo is SolveTo for a vector.
 func (f *Factor) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
-	h, err := learners.HostOf("b", b)
+	h, err := gonum.Host("b", b)
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
 	}

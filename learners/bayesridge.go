@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -365,7 +366,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	if err != nil {
 		return nil, err
 	}
-	h, err := hostOf("x", x)
+	h, err := gonum.Host("x", x)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -116,7 +117,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 // Signs returns the ±1 targets from which Classify learns the classes of y. names
 // is Options.Classes.
 func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
-	h, err := hostOf("y", y)
+	h, err := gonum.Host("y", y)
 	if err != nil {
 		return nil, fmt.Errorf("learners: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
@@ -20,7 +21,7 @@ import (
 // classification; Suykens and Vandewalle (1999).
 func Classify(name string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
-		hy, err := hostOf("y", y)
+		hy, err := gonum.Host("y", y)
 		if err != nil {
 			return nil, fmt.Errorf("learners: %s: %w", name, err)
 		}

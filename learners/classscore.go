@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -65,7 +66,7 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 		if r, k := m.m.Dims(); r != n || k != m.cols {
 			return s, fmt.Errorf("%s is %d×%d, want %d×%d", m.name, r, k, n, m.cols)
 		}
-		h, _ := hostOf(m.name, m.m)
+		h, _ := gonum.Host(m.name, m.m)
 		if i, j, ok := notFinite(h); ok {
 			return s, valueError(m.name, h, i, j)
 		}

@@ -10,20 +10,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// HostOf returns m as a row-major matrix for solvers and backend. It is
-// gonum.Host: what is one already shares its memory, anything else is copied, and
-// a missing or empty matrix is an error that calls it name.
-func HostOf(name string, m mat.Matrix) (backend.Host[float64], error) { return hostOf(name, m) }
-
-func hostOf(name string, m mat.Matrix) (backend.Host[float64], error) { return gonum.Host(name, m) }
-
 // asDense is m as a dense matrix, sharing its memory where it is row-major; nil
 // where m is missing or empty.
 func asDense(m mat.Matrix) *mat.Dense {
 	if d, ok := m.(*mat.Dense); ok {
 		return d
 	}
-	h, err := hostOf("", m)
+	h, err := gonum.Host("", m)
 	if err != nil {
 		return nil
 	}
@@ -64,7 +57,7 @@ func valueError(name string, h backend.Host[float64], i, j int) error {
 // NaN, Inf, wrong weights and a missing device. y may be nil for Novelty.
 func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
 	if y == nil {
-		hx, err = hostOf("x", x)
+		hx, err = gonum.Host("x", x)
 	} else {
 		hx, hy, err = samples(x, y)
 	}
@@ -110,10 +103,10 @@ func checkWeights(weights []float64, rows int) error {
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf
 // are left to the solver, which looks at every element anyway.
 func samples(x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
-	if hx, err = hostOf("x", x); err != nil {
+	if hx, err = gonum.Host("x", x); err != nil {
 		return hx, hy, err
 	}
-	if hy, err = hostOf("y", y); err != nil {
+	if hy, err = gonum.Host("y", y); err != nil {
 		return hx, hy, err
 	}
 	if hx.Rows != hy.Rows {

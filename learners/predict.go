@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -113,7 +114,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 	if dev == nil {
 		return h, errors.New("no device was given")
 	}
-	h, err = hostOf("x", x)
+	h, err = gonum.Host("x", x)
 	if err != nil {
 		return h, err
 	}

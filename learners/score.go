@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -30,11 +31,11 @@ func ScoreRegression(y, pred mat.Matrix) (RegressionScore, error) {
 }
 
 func scoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
-	hy, err := hostOf("y", y)
+	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return s, err
 	}
-	hf, err := hostOf("prediction", pred)
+	hf, err := gonum.Host("prediction", pred)
 	if err != nil {
 		return s, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -19,7 +20,7 @@ const sigmaRows = 500
 // MedianDistance is the sigma of the Gaussian kernel that learners choose where
 // none is given: see KernelRidge.Kernel.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (float64, error) {
-	h, err := hostOf("x", x)
+	h, err := gonum.Host("x", x)
 	if err != nil {
 		return 0, fmt.Errorf("learners: %w", err)
 	}
