@@ -108,6 +108,10 @@ fuzz-smoke: ## run every fuzz test for FUZZTIME=20000x inputs
 		done; \
 	done
 
+.PHONY: accuracy
+accuracy: ## reach the accuracies of bench/results/accuracy.md (minutes, 6 GiB, the larger data)
+	MERCER_ACCURACY=all $(GO) test -count=1 -timeout 2h -v -run TestAccuracy ./cmd/mercer
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py
