@@ -39,15 +39,18 @@ func chromium(t *testing.T) string {
 }
 
 // measure is put at the end of a page: it writes the width of the view and of
-// what is in it, and where every picture is.
+// what is in it, how many tables are wider than their place, and where every
+// picture is.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();
   return [b.left, b.top, b.width, b.height].map(Math.round).join(" ");
 });
+const out = [...document.querySelectorAll(".scroll table")].filter(t =>
+  t.getBoundingClientRect().right > t.closest(".scroll").getBoundingClientRect().right + 1);
 const p = document.createElement("pre");
 p.id = "measured";
-p.textContent = [innerWidth, document.documentElement.scrollWidth].join(" ") + ";" + boxes.join(";");
+p.textContent = [innerWidth, document.documentElement.scrollWidth, out.length].join(" ") + ";" + boxes.join(";");
 document.body.append(p);
 </script></body>`
 
@@ -55,6 +58,7 @@ document.body.append(p);
 type drawn struct {
 	picture       image.Image
 	view, content int // widths
+	out           int // tables that are wider than their place, where they scroll
 	boxes         []image.Rectangle
 	console       []string
 }
@@ -84,12 +88,12 @@ func browse(t *testing.T, browser, page string, width, height int, dark bool) dr
 		t.Fatalf("%s: %v\n%s", browser, err, log.String())
 	}
 	d := drawn{console: regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(log.String(), -1)}
-	found := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
+	found := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
 	if found == nil {
 		t.Fatalf("the page was not loaded to its end: %.300s", out.String())
 	}
-	d.view, d.content = whole(t, found[1]), whole(t, found[2])
-	for box := range strings.SplitSeq(strings.TrimPrefix(found[3], ";"), ";") {
+	d.view, d.content, d.out = whole(t, found[1]), whole(t, found[2]), whole(t, found[3])
+	for box := range strings.SplitSeq(strings.TrimPrefix(found[4], ";"), ";") {
 		var v []int
 		for word := range strings.FieldsSeq(box) {
 			v = append(v, whole(t, word))
@@ -146,10 +150,11 @@ func rgb(c color.Color) [3]int {
 	return [3]int{int(r >> 8), int(g >> 8), int(b >> 8)}
 }
 
-// TestBrowser draws the page of every kind of measurement that is kept, and of
-// the sample, in a wide light window and in one as narrow as a phone in the dark:
-// every picture of the page has a size, lines and colours, nothing sticks out on
-// the right, and the console has nothing to say.
+// TestBrowser draws the page of every kind of measurement that is kept
+// in a wide light window, in one as narrow as a phone in the dark, and
+// by the rules for paper, as wide as a sheet of A4 within its margins: every
+// picture of the page has a size, lines and colours, nothing sticks out on the
+// right, on paper no table either, and the console has nothing to say.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser for each page")
@@ -159,12 +164,19 @@ func TestBrowser(t *testing.T) {
 		page := write(t, r)
 		pictures := len(parse(t, page).find("figure"))
 		for _, window := range []struct {
-			name  string
-			width int
-			dark  bool
-		}{{"wide", 1280, false}, {"phone", 500, true}} { // no window is narrower than 500
+			name        string
+			width       int
+			dark, paper bool
+		}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // no window is narrower than 500
 			t.Run(name+"/"+window.name, func(t *testing.T) {
-				d := browse(t, browser, page, window.width, 9000, window.dark)
+				page := page
+				if window.paper {
+					page = strings.Replace(page, "@media print", "@media all", 1)
+				}
+				d := browse(t, browser, page, window.width, 5000, window.dark)
+				if window.paper && d.out > 0 {
+					t.Errorf("%d tables are wider than their place", d.out)
+				}
 				if len(d.console) > 0 {
 					t.Errorf("the console says:\n%s", strings.Join(d.console, "\n"))
 				}
@@ -176,7 +188,7 @@ func TestBrowser(t *testing.T) {
 				}
 				seen := 0
 				for i, box := range d.boxes {
-					if box.Dx() < 300 || box.Dy() < 180 || box.Max.X > d.view {
+					if box.Dx() < 280 || box.Dy() < 180 || box.Max.X > d.view {
 						t.Errorf("picture %d is at %v", i, box)
 						continue
 					}
@@ -200,10 +212,10 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// kept are the sample and the newest measurement of each kind in bench/results.
+// kept are the newest measurements of each kind in bench/results.
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
-	newest := map[string]*bench.Result{"sample": sample()}
+	newest := map[string]*bench.Result{}
 	files, err := filepath.Glob("../results/*.json")
 	if err != nil {
 		t.Fatal(err)

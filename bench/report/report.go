@@ -63,6 +63,9 @@ type card struct {
 	Notes   []string
 }
 
+// Broad tells whether the card takes the whole width: for a table of many columns.
+func (c card) Broad() bool { return len(c.Head) > 6 || c.Picture == "" && len(c.Head) > 4 }
+
 // cell is a cell of a table.
 type cell struct{ Text, Note, Share, Class string }
 
