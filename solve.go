@@ -15,7 +15,6 @@ import (
 	"github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
 )
 
