@@ -43,7 +43,7 @@ func (r *Result) lateNotes(key string) (notes []string) {
 		for _, c := range t.Rows[min(1, len(t.Rows)):] {
 			for _, run := range c.Runs {
 				if e := r.Entrant(run.Entrant); run.Reason != "" && e != nil && e.Missing == "" && t.Rows[0].Run(run.Entrant).Timed() {
-					notes = append(notes, fmt.Sprintf("%v: %s: %s", c.Case, run.Entrant, run.Reason))
+					notes = append(notes, fmt.Sprintf("%s: %s %s", c.Case.Title(), run.Entrant, run.Reason))
 				}
 			}
 		}

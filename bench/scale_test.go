@@ -66,7 +66,7 @@ func TestScale(t *testing.T) {
 	if g := r.Growth("dual", "n", Planned); g == nil || g.Exponents[0] < 1.5 || g.Exponents[0] > 2 {
 		t.Errorf("the memory of dual grows as %v", g)
 	}
-	for _, want := range []string{"how it grows: exponents of n", "bytes that were planned", "sweep = m"} {
+	for _, want := range []string{"how it grows: exponents of n", "bytes that were planned", "n = 240: seconds, median"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q", want)
 		}

@@ -124,7 +124,7 @@ func (r *Result) ScaleText() string {
 		} {
 			for _, t := range part.TablesOf(over, q.q) {
 				if len(t.Entrants) > 0 {
-					fmt.Fprintf(&b, "\n%s: %s\n%s", t.Title(), q.what, t.values(q.format))
+					fmt.Fprintf(&b, "\n%s: %s\n%s", t.Case.Without(sweep).Title(), q.what, t.values(q.format))
 				}
 			}
 		}

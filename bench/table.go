@@ -74,6 +74,9 @@ func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 // Title is the shared case in words.
 func (t *Table) Title() string { return t.Case.Title() }
 
+// spoken are the parameters whose values say what they are.
+var spoken = []string{"routine", "fit", "operation", "precision"}
+
 // Title is c in words: "gemm, float64, 1 thread, n = 512".
 func (c Case) Title() string {
 	parts := make([]string, len(c))
@@ -83,7 +86,7 @@ func (c Case) Title() string {
 			parts[i] = "1 thread"
 		case p.Name == "threads":
 			parts[i] = p.Value + " threads"
-		case p.Name == "routine" || p.Name == "precision":
+		case slices.Contains(spoken, p.Name):
 			parts[i] = p.Value
 		default:
 			parts[i] = p.Name + " = " + p.Value

@@ -29,6 +29,9 @@ func devicesPage(r *bench.Result) (*page, error) {
 	}
 	var err error
 	p.Sections, err = sections(r, tables, "operation", func(name string) string { return operationTitles[name] })
+	for _, s := range p.Sections {
+		s.leaveOutMissing(r)
+	}
 	return p, err
 }
 

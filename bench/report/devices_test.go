@@ -45,7 +45,7 @@ func TestDevicesPage(t *testing.T) {
 		"16.0 (4.00 ×)",
 		`<td class="good">4.00</td>`,
 		"transfers are counted",
-		`aria-label="operation = fit, float64, 2 threads"`,
+		`aria-label="fit, float64, 2 threads"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)

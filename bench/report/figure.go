@@ -164,12 +164,12 @@ func (f figure) draw() (template.HTML, error) {
 	xs = slices.Compact(xs)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.Ticker(ticks(xs))
 	if f.free {
-		p.X.Tick.Marker = plot.LogTicks{Prec: -1}
+		p.X.Tick.Marker = logTicks{}
 	}
 	p.X.Min, p.X.Max = xs[0]/margin, xs[len(xs)-1]*margin
 	p.Y.Min, p.Y.Max = 0, 1.06*top
 	if f.logY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, logTicks{}
 		p.Y.Min, p.Y.Max = bottom/1.2, 1.2*top
 	}
 	c := vgsvg.New(width, height)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/bench"
@@ -34,6 +35,7 @@ func fitPage(r *bench.Result) (*page, error) {
 	}
 	at := 0
 	for _, s := range p.Sections {
+		s.leaveOutMissing(r)
 		for i := range s.Cards {
 			s.Cards[i].Notes = append(s.Cards[i].Notes, metricNotes(tables[at])...)
 			at++
@@ -45,6 +47,18 @@ func fitPage(r *bench.Result) (*page, error) {
 		p.Sections = append(p.Sections, s)
 	}
 	return p, nil
+}
+
+// leaveOutMissing takes from the cards what the table of who was measured says:
+// that somebody is not here at all.
+func (s *section) leaveOutMissing(r *bench.Result) {
+	for i := range s.Cards {
+		s.Cards[i].Notes = slices.DeleteFunc(s.Cards[i].Notes, func(note string) bool {
+			name, _, _ := strings.Cut(note, ": ")
+			e := r.Entrant(name)
+			return e != nil && e.Missing != ""
+		})
+	}
 }
 
 // fitLead says in a sentence what was found.

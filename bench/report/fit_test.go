@@ -48,7 +48,7 @@ func TestFitPage(t *testing.T) {
 		"For kernel ridge in float64 at n = 2000 Mercer takes 0.400 s, 2.00 times as fast as the fastest other, scikit-learn.",
 		"Mercer is the fastest in 2 of 2 comparisons",
 		"× scikit-learn",
-		`aria-label="fit = ridge, float64, 2 threads"`,
+		`aria-label="ridge, float64, 2 threads"`,
 		"Residual at n = 2000: mercer cpu 1.0e-14, mercer cpu direct 2.0e-14, scikit-learn 3.0e-14.",
 		"Error on rows held out at n = 2000: mercer cpu 2.5e-01",
 		`aria-label="error against time, n = 2000"`,

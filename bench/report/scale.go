@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/bench"
@@ -17,6 +18,11 @@ func scalePage(r *bench.Result) (*page, error) {
 	if len(rows) > 0 {
 		p.Summary = growthSummary(rows)
 		p.SummaryNote = "Exponents of n, fitted to time and to counted operations; the largest n, time and memory there; the largest share of the planned memory that was taken."
+		for _, g := range rows {
+			if g.Largest == 0 {
+				p.SummaryNote += " Not measured: " + g.Left + "."
+			}
+		}
 	}
 	for _, over := range []string{"n", "m"} {
 		part := r.Sweep(over)
@@ -89,6 +95,9 @@ func growthSummary(rows []bench.GrowthRow) *summary {
 		return cell{Text: fmt.Sprintf(format, v)}
 	}
 	for _, g := range rows {
+		if g.Largest == 0 {
+			continue
+		}
 		used := known(100*g.Used, "%.0f %%")
 		if g.Used > 1 {
 			used.Class = "bad"
@@ -107,7 +116,7 @@ func scaleCard(r *bench.Result, t *bench.Table, title string, unit float64, over
 	f := figure{name: title + " against " + over, x: over, y: t.Unit(), logY: true}
 	for _, e := range t.Entrants {
 		k.Head = append(k.Head, e.Name)
-		s := series{name: e.Name, look: look(r, e)}
+		s := series{name: e.Name, look: scaleLook(r, e)}
 		for _, c := range t.Rows {
 			if v, ok := t.Value(e, c.Run(e.Name)); ok && v.Median > 0 {
 				s.points = append(s.points, point{float64(c.Case.Int(over)), v.Median / unit, v.Min / unit, v.Max / unit})
@@ -150,6 +159,11 @@ func scaleCard(r *bench.Result, t *bench.Table, title string, unit float64, over
 	return k, f
 }
 
+// scaleLook gives every solver a look of its own: there are no libraries here.
+func scaleLook(r *bench.Result, e *bench.Entrant) int {
+	return slices.IndexFunc(r.Entrants, func(o bench.Entrant) bool { return o.Name == e.Name }) % len(markers)
+}
+
 // addTrade adds the error against the time, a curve for each solver: what more
 // samples or functions cost and gain.
 func (s *section) addTrade(r, part *bench.Result, over string) error {
@@ -157,7 +171,7 @@ func (s *section) addTrade(r, part *bench.Result, over string) error {
 	f := figure{name: "error against time, over " + over, x: "s", y: "error on rows held out", free: true, logY: true}
 	for i := range r.Entrants {
 		e := &r.Entrants[i]
-		c := series{name: e.Name, look: look(r, e)}
+		c := series{name: e.Name, look: scaleLook(r, e)}
 		for _, cell := range part.Cells {
 			if run := cell.Run(e.Name); run.Timed() && run.Metrics[bench.RMSE] > 0 {
 				v := run.Metrics[bench.RMSE]
