@@ -1,6 +1,8 @@
 package adjoint
 
 import (
+	"math"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -197,20 +199,14 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 	return s.b.Sync() // values.host is written again
 }
 
-// addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms. Terms
-// that do not move count 0, also where the slope has no bound.
+// addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms.
 func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	if s.want&WantX != 0 {
 		parallel(weights.Rows, func(from, to int) {
 			for i := from; i < to; i++ {
 				x, out := s.x.Row(first+i), t.outX.Row(first+i)
 				for j, w := range weights.Row(i) {
-					z := s.z.Row(j)
-					for p := range out {
-						if dx, _ := t.stat.TermSlope(p, x[p], z[p]); dx != 0 && w != 0 {
-							out[p] += w * dx
-						}
-					}
+					addTerms(out, t.stat, w, x, s.z.Row(j), false)
 				}
 			}
 		})
@@ -220,15 +216,52 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 			for i := range weights.Rows {
 				x, row := s.x.Row(first+i), weights.Row(i)
 				for j := from; j < to; j++ {
-					w, z, out := row[j], s.z.Row(j), t.outZ.Row(j)
-					for p := range out {
-						if _, dz := t.stat.TermSlope(p, x[p], z[p]); dz != 0 && w != 0 {
-							out[p] += w * dz
-						}
-					}
+					addTerms(t.outZ.Row(j), t.stat, row[j], x, s.z.Row(j), true)
 				}
 			}
 		})
+	}
+}
+
+// addTerms adds w times the derivatives of a statistic of (x, z) by x, or by z.
+// Terms that do not move count 0, also where a slope, and so w, has no bound. The
+// two statistics that kernels have most are written out.
+func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
+	if w == 0 {
+		return
+	}
+	z = z[:len(x)]
+	out = out[:len(x)]
+	const sign = 1 << 63
+	flip := uint64(0)
+	if byZ {
+		flip = sign
+	}
+	switch {
+	case s.Kind == kernels.L1 && s.Scale == nil:
+		bits := math.Float64bits(w) ^ flip
+		for p, v := range x {
+			if diff := v - z[p]; diff != 0 {
+				out[p] += math.Float64frombits(bits ^ math.Float64bits(diff)&sign)
+			}
+		}
+	case s.Kind == kernels.SqDist && s.Scale == nil:
+		w = math.Float64frombits(math.Float64bits(2*w) ^ flip)
+		for p, v := range x {
+			if diff := v - z[p]; diff != 0 {
+				out[p] += w * diff
+			}
+		}
+	default:
+		for p := range x {
+			d, dz := s.TermSlope(p, x[p], z[p])
+			if byZ {
+				d = dz
+			}
+			if d != 0 {
+				out[p] += w * d
+			}
+		}
 	}
 }
 
