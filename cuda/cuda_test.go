@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,14 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
+// concerned are the tests of what cuBLAS and cuSOLVER do; the rest is the same at
+// every level.
+var concerned = map[cudatest.Level]*regexp.Regexp{
+	cudatest.DriverOnly: regexp.MustCompile(""),
+	cudatest.WithBlas:   regexp.MustCompile("Gemm|Syrk|Symm|Trsm|Potrf|Half(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
+	cudatest.WithSolver: regexp.MustCompile("Potrf|Half(Exact|Failure|Leading|Large)|Progress|Cancel"),
+}
+
 func TestConformance(t *testing.T) {
 	need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -95,7 +104,8 @@ func TestConformance(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {
 				SmallCuts(t)
 			}
-			backendtest.Suite{LargeN: 200, RequireHalf: true, Open: func(t testing.TB, c backend.Config) backend.Device {
+			leave := func(test string) bool { return !concerned[cudatest.Level(level)].MatchString(test) }
+			backendtest.Suite{LargeN: 200, RequireHalf: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				if err != nil {
 					t.Fatal(err)

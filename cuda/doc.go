@@ -5,8 +5,8 @@
 // Levels:
 //
 //	driver     the device functions of folder ptx do everything
-//	+ cuBLAS   products and triangular solves go there
-//	+ cuSOLVER large Cholesky factorisations go there
+//	+ cuBLAS   products and triangular solves go there; rough factorisations
+//	+ cuSOLVER the triangles on the diagonal of a Cholesky factorisation go there
 //
 // How a call goes:
 //
@@ -14,9 +14,12 @@
 //	executor.go  one goroutine, locked to its thread, has the context and runs
 //	             the steps in order; they queue in one stream
 //	device.go    context, stream, functions, libraries; what it can do
-//	memory.go    allocation, and copies by way of page-locked buffers
-//	dense.go     products, and what is done element by element
-//	solve.go     triangular solves and Cholesky
+//	check.go     the small system that a device must solve to be opened
+//	memory.go    allocation; transfer.go copies by way of page-locked buffers
+//	product.go   products; dense.go what is done element by element
+//	trsm.go      triangular solves; potrf.go Cholesky; rough.go that with TF32
+//	half.go      symmetric matrices in half storage; hosthalf.go those that are in
+//	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go passes the kernel
 //
 // Matrices are row-major. A library that wants columns is given the transposed

@@ -52,6 +52,9 @@ type Suite struct {
 	// LargeN is the size of the large tests; 0 is 1500. A slow backend may
 	// choose less.
 	LargeN int
+	// Leave leaves tests out by their names, those of which an earlier run with
+	// another Open is as good; nil leaves none out.
+	Leave func(test string) bool
 	// RequireHalf makes the lack of half storage a failure.
 	RequireHalf bool
 	// Seed is the seed of every random choice; 0 is 1.
@@ -133,6 +136,9 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"LargePotrf", testLargePotrf[T]},
 		{"LargeGram", testLargeGram[T]},
 	} {
+		if s.Leave != nil && s.Leave(test.name) {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, s, queue)
 			test.run(r)
