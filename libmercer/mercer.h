@@ -155,6 +155,12 @@ int mercer_factor(mercer_handle device, const char *kernel, double lambda, const
 int mercer_factor_solve(mercer_handle factor, const mercer_matrix *y, double *a, size_t size,
                         double *residual, mercer_watch *watch);
 
+/* Changes a factor in O(n²) operations: adds a sample, of which values are the d
+ * numbers of its point or, where K was given, the n + 1 of its row of K, the last
+ * with itself; or takes sample i, from 0, out, those behind it moving up. */
+int mercer_factor_append(mercer_handle factor, const double *values, size_t size);
+int mercer_factor_remove(mercer_handle factor, int64_t i);
+
 #ifdef __cplusplus
 }
 #endif

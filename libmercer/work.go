@@ -4,12 +4,14 @@ package main
 #include "mercer.h"
 
 typedef const char text;
+typedef const double numbers;
 typedef const mercer_matrix matrix;
 typedef const mercer_learner learner;
 */
 import "C"
 
 import (
+	"context"
 	"errors"
 	"unsafe"
 
@@ -173,5 +175,31 @@ func mercer_factor_solve(factor C.mercer_handle, y *C.matrix, a *C.double, size 
 			*residual = C.double(left)
 		}
 		return err
+	})
+}
+
+//export mercer_factor_append
+func mercer_factor_append(factor C.mercer_handle, values *C.numbers, size C.size_t) C.int {
+	return guard(func() error {
+		f, err := as[*held.Factor](factor, "factor")
+		if err != nil {
+			return err
+		}
+		v, err := slice[float64]("values", unsafe.Pointer(values), int64(size))
+		if err != nil {
+			return err
+		}
+		return f.Append(context.Background(), v)
+	})
+}
+
+//export mercer_factor_remove
+func mercer_factor_remove(factor C.mercer_handle, i C.int64_t) C.int {
+	return guard(func() error {
+		f, err := as[*held.Factor](factor, "factor")
+		if err != nil {
+			return err
+		}
+		return f.Remove(context.Background(), int(i))
 	})
 }

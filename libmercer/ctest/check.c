@@ -187,6 +187,19 @@ static void systems(void)
 		CHECK(fabs(a[i] - want[i]) <= bound, "factor: %d: %g, want %g", i, a[i], want[i]);
 	CHECK(residual >= 0 && residual <= 8 * epsilon, "residual %g", residual);
 	FAILS(MERCER_INVALID, "not that of a model", mercer_save(factor, "/tmp/none"));
+	/* Without sample 0 it is [[3]]; with another sample [[3, 1], [1, 3]] again. */
+	double back[] = {1, 2}, three[] = {6};
+	mercer_matrix m3 = doubles(three, 1, 1);
+	OK(mercer_factor_remove(factor, 0));
+	OK(mercer_factor_solve(factor, &m3, a, 1, &residual, NULL));
+	CHECK(fabs(a[0] - 2) <= bound && residual <= 8 * epsilon, "%g, residual %g", a[0], residual);
+	OK(mercer_factor_append(factor, back, 2));
+	OK(mercer_factor_solve(factor, &my, a, 4, &residual, NULL));
+	for (int i = 0; i < 4; i++)
+		CHECK(fabs(a[i] - want[i]) <= bound && residual <= 8 * epsilon, "appended: %d: %g, want %g", i, a[i], want[i]);
+	FAILS(MERCER_INVALID, "3 are needed", mercer_factor_append(factor, back, 2));
+	FAILS(MERCER_INVALID, "values is NULL", mercer_factor_append(factor, NULL, 3));
+	FAILS(MERCER_INVALID, "no sample 2", mercer_factor_remove(factor, 2));
 	mercer_matrix wrong = doubles(y, 1, 2);
 	FAILS(MERCER_INVALID, "order 2", mercer_factor_solve(factor, &wrong, a, 2, NULL, NULL));
 	OK(mercer_free(factor));

@@ -209,7 +209,14 @@ class TestSystems(unittest.TestCase):
             self.assertLessEqual(np.linalg.norm(a - want), bound)
             self.assertLess(residual, bound)
             self.assertEqual(f.solve(y).shape, y.shape)
+            f.remove(3)
+            f.append(where[3] if kernel else np.append(np.delete(K[3], 3), K[3, 3]))
+            moved = np.append(np.delete(np.arange(90), 3), 3)
+            self.assertEqual(f.info["order"], 90)
+            self.assertLessEqual(np.linalg.norm(f.solve(Y[moved]) - want[moved]), 4 * bound)
         with self.assertRaises(mercer.NotPositiveDefinite):
             mercer.Factor(np.array([[1.0, 2.0], [2.0, 1.0]]), alpha=0.5)
         with self.assertRaisesRegex(ValueError, "y has 3 rows"):
             f.solve(np.ones(3))
+        with self.assertRaisesRegex(ValueError, "no sample 90"):
+            f.remove(90)

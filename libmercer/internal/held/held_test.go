@@ -118,6 +118,7 @@ func TestFactor(t *testing.T) {
 					t.Errorf("%s, given %t: column %d: residual %g, said to be %g, bound %g", device, given, j, got, said, bound(column, want))
 				}
 			}
+			changed(t, f, text == "", g, x, y, alpha, bound)
 			if err := f.Free(); err != nil {
 				t.Error(err)
 			}
@@ -128,6 +129,55 @@ func TestFactor(t *testing.T) {
 		if now, _ := d.dev.InUse(); now != 0 {
 			t.Errorf("%s: %d bytes are still in use", device, now)
 		}
+	}
+}
+
+// changed takes samples out of a factor and puts them back behind the others, and
+// requires the same solution in the new order, to the rounding of three factors.
+func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
+	t.Helper()
+	ctx := context.Background()
+	n, outputs := y.Rows, y.Cols
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for _, out := range []int{0, n / 2, n - 1} {
+		if err := f.Remove(ctx, out); err != nil {
+			t.Fatal(err)
+		}
+		sample := order[out]
+		order = append(slices.Delete(order, out, out+1), sample)
+		values := x.Row(sample)
+		if given {
+			values = make([]float64, n)
+			for j, other := range order {
+				values[j] = g.Row(sample)[other]
+			}
+		}
+		if err := f.Append(ctx, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved, want := backend.NewHost[float64](n, outputs), mat.NewDense(n, outputs, nil)
+	for i, sample := range order {
+		copy(moved.Row(i), y.Row(sample))
+		want.SetRow(i, alpha[sample*outputs:(sample+1)*outputs])
+	}
+	got := mat.NewDense(n, outputs, nil)
+	residual, err := f.Solve(ctx, wide(moved), got.RawMatrix().Data, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := 4 * bound(want, denseOf(moved))
+	if residual > limit {
+		t.Errorf("given %t: residual %g after changes, bound %g", given, residual, limit)
+	}
+	var d mat.Dense
+	d.Sub(got, want)
+	// ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖ with λ = ½.
+	if off := mat.Norm(&d, 2); off > 2*2*limit*mat.Norm(denseOf(moved), 2) {
+		t.Errorf("given %t: the solution moved by %g", given, off)
 	}
 }
 

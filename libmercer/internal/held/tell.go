@@ -58,8 +58,12 @@ func (f *Factor) Tell() (string, error) {
 		return "", err
 	}
 	defer f.drop()
+	kernel := ""
+	if f.kernel != nil {
+		kernel = f.kernel.String()
+	}
 	return text(map[string]any{
-		"order": f.Order(), "kernel": f.kernel.String(), "lambda": f.lambda, "device": f.device.dev.Info().Device,
+		"order": f.factor.Order(), "kernel": kernel, "lambda": f.lambda, "device": f.device.dev.Info().Device,
 	})
 }
 

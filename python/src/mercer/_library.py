@@ -48,6 +48,8 @@ _PROTOTYPES = {
     "mercer_parse": [c_char_p, c_size_t, _P(Handle)],
     "mercer_solve": [Handle, c_char_p, c_double, _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
     "mercer_factor": [Handle, c_char_p, c_double, _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_factor_append": [Handle, c_void_p, c_size_t],
+    "mercer_factor_remove": [Handle, c_int64],
     "mercer_factor_solve": [Handle, _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
 }
 

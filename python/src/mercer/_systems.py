@@ -45,7 +45,8 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
 class Factor:
     """The Cholesky factor of K + alpha I, kept for many right-hand sides.
 
-    Parameters are those of `solve`. It may be used by several threads at once.
+    Parameters are those of `solve`. It may be used by several threads at once;
+    `append` and `remove` wait for those that solve.
     """
 
     def __init__(self, X, *, alpha=1.0, kernel=None, device=None, threads=None):
@@ -56,7 +57,21 @@ class Factor:
         watched("mercer_factor", lambda w: (dev, text, alpha, byref(mx), w, byref(handle)))
         self._handle = handle.value
         weakref.finalize(self, _library.free, self._handle)
-        self.info = json.loads(_library.tell(self._handle))
+
+    @property
+    def info(self):
+        """A dict of the order, kernel, lambda and device."""
+        return json.loads(_library.tell(self._handle))
+
+    def append(self, values):
+        """Adds a sample in O(n²): the numbers of its point where there is a kernel,
+        else its kernel values with the others and, last, with itself."""
+        values = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
+
+    def remove(self, i):
+        """Takes sample i out in O(n²); those behind it move up."""
+        _library.call("mercer_factor_remove", self._handle, i)
 
     def solve(self, y, *, residual=False):
         """(K + alpha I)⁻¹ y, of the shape of y; with residual a pair of it and of
