@@ -21,6 +21,11 @@ func (r *Result) CrossoverText() string {
 	for _, line := range r.Notes {
 		fmt.Fprintln(&b, line)
 	}
+	var rows [][]string
+	for _, e := range r.Entrants {
+		rows = append(rows, []string{"  " + e.Name, e.About()})
+	}
+	b.WriteString("\n" + columns("ll", rows))
 	for _, p := range r.Planes() {
 		fmt.Fprintf(&b, "\n%s, %s: the faster form, and how many times as fast as the other; ~: their timings overlap\n%s", p.Device, p.Precision, p.grid())
 		fmt.Fprintf(&b, "\nsamples from which on the primal is the faster\n%s", p.crossingsText())

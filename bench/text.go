@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -100,10 +101,17 @@ func (e *Entrant) About() string {
 	if e.Missing != "" {
 		return "missing: " + e.Missing
 	}
-	if e.Path != "" {
-		return e.Detail + ", " + e.Path
+	var parts []string
+	if e.Detail != "" {
+		parts = append(parts, e.Detail)
 	}
-	return e.Detail
+	if e.Threads > 0 {
+		parts = append(parts, Case{{"threads", strconv.Itoa(e.Threads)}}.Title())
+	}
+	if e.Path != "" {
+		parts = append(parts, e.Path)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // text lays a table out: a column for each entrant, with median, lowest and
