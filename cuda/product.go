@@ -32,7 +32,10 @@ var cuts = struct {
 	tile    int // products, by multiples of it
 	solve   int // the largest triangle of a solve, and block on the diagonal of a syrk
 	columns int // right-hand sides of a solve, by multiples of it
-	symm    int // the largest symmetric factor
+	// few is how many right-hand sides make a solve wait for the memory; thin is the
+	// largest triangle then, since what is beside the triangles is read faster.
+	few, thin int
+	symm      int // the largest symmetric factor
 	// rough is the order of the blocks that a rough factorisation does in full
 	// float32: small, since their part of the work is not the fast one, and large
 	// enough for the products between them.
@@ -42,7 +45,7 @@ var cuts = struct {
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, symm: 8192, rough: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, rough: 1024, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
@@ -87,6 +90,9 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 // blasGemm is C ← α op(A) op(B) + β C by the library; no dimension is 0.
 func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], rough bool) error {
 	k := a.view().op(tA).cols
+	if c.cols == 1 {
+		return q.blasGemv(bl, tA, alpha, a, b.view().op(tB), beta, c)
+	}
 	rows, cols := q.chunk(c.rows, c.cols, k)
 	for i := 0; i < c.rows; i += rows {
 		count := min(rows, c.rows-i)
@@ -103,6 +109,34 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 			if err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// blasGemv is the same for one column, in full precision: what counts is how fast
+// A is read.
+func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
+	op := driver.T // the library's columns are A's rows
+	if t == backend.Transpose {
+		op = driver.N
+	}
+	rows, _ := q.chunk(y.rows, 1, x.rows)
+	for i := 0; i < y.rows; i += rows {
+		count := min(rows, y.rows-i)
+		part := a.view().op(t).part(i, 0, count, x.rows)
+		m, n := x.rows, count // of the library's A
+		if t == backend.Transpose {
+			m, n = count, x.rows
+		}
+		err := q.step(backend.GemmFlops(count, 1, x.rows), func() error {
+			if err := q.engine.device.math(false); err != nil {
+				return err
+			}
+			return driver.Gemv(bl, op, m, n, alpha, part.ptr, a.stride, x.ptr, x.rs, beta, y.at(i, 0), y.stride)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -49,6 +49,9 @@ func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], rough bool) bool
 	if rough {
 		most = cuts.rough
 	}
+	if rightHandSides(s, b) <= cuts.few {
+		most = min(most, cuts.thin)
+	}
 	return a.rows <= 2*block || a.rows <= most && backend.TrsmFlops(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
 }
 

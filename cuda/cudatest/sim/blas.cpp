@@ -53,6 +53,25 @@ template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, cons
 	return 0;
 }
 
+template <class T> int gemv(Handle *h, int t, int m, int n, const T *alpha, const T *A, int lda, const T *x, int incx, const T *beta, T *y, int incy)
+{
+	if (!h || h->context != mercer_sim_context())
+		return notInitialised;
+	if (h->math)
+		return notSupported;
+	if (m < 0 || n < 0 || lda < m || lda < 1 || incx < 1 || incy < 1)
+		return invalidValue;
+	size_t rows = t ? n : m, columns = t ? m : n;
+	for (size_t i = 0; i < rows; i++) {
+		T sum = 0;
+		for (size_t p = 0; p < columns; p++)
+			sum += at(A, lda, t, i, p) * x[p * incx];
+		T &to = y[i * incy];
+		to = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * to;
+	}
+	return 0;
+}
+
 // The rest may be as rough on a real device. Mercer wants it only of gemm: here it
 // is an error that the mode is still on.
 
@@ -164,6 +183,7 @@ EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
 	{                                                                                                                                                                                   \
 		return gemm<T>(h, a, b, m, n, k, x, A, lda, B, ldb, y, C, ldc);                                                                                                             \
 	}                                                                                                                                                                                   \
+	EXPORT int cublas##L##gemv_v2(Handle *h, int t, int m, int n, const T *a, const T *A, int lda, const T *x, int ix, const T *b, T *y, int iy) { return gemv<T>(h, t, m, n, a, A, lda, x, ix, b, y, iy); } \
 	EXPORT int cublas##L##syrk_v2(Handle *h, int f, int t, int n, int k, const T *x, const T *A, int lda, const T *y, T *C, int ldc) { return syrk<T>(h, f, t, n, k, x, A, lda, y, C, ldc); } \
 	EXPORT int cublas##L##symm_v2(Handle *h, int s, int f, int m, int n, const T *x, const T *A, int lda, const T *B, int ldb, const T *y, T *C, int ldc)                                \
 	{                                                                                                                                                                                   \

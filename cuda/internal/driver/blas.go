@@ -114,6 +114,15 @@ func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda in
 	return err
 }
 
+// Gemv is y ← α op(A) x + β y, A m × n; the elements of x and y are incx and incy
+// apart.
+func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x DevicePtr, incx int, beta E, y DevicePtr, incy int) error {
+	err := b.do(pick[E](cublasSgemv, cublasDgemv), b.handle, uintptr(t), size(m), size(n),
+		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(x), size(incx), scalar(b, 1, beta), uintptr(y), size(incy))
+	runtime.KeepAlive(b)
+	return err
+}
+
 // Syrk is C ← α op(A) op(A)ᵀ + β C on a triangle of C, n × n.
 func Syrk[E Float](b *Blas, fill Fill, t Op, n, k int, alpha E, A DevicePtr, lda int, beta E, C DevicePtr, ldc int) error {
 	err := b.do(pick[E](cublasSsyrk, cublasDsyrk), b.handle, uintptr(fill), uintptr(t), size(n), size(k),

@@ -93,6 +93,8 @@ var blasTable = []Symbol{
 	{Name: "cublasSetAtomicsMode", C: "cublasStatus_t (*)(cublasHandle_t, cublasAtomicsMode_t)"},
 	{Name: "cublasSgemm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
 	{Name: "cublasDgemm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)"},
+	{Name: "cublasSgemv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
+	{Name: "cublasDgemv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)"},
 	{Name: "cublasSsyrk_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, float *, int)"},
 	{Name: "cublasDsyrk_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, double *, int)"},
 	{Name: "cublasSsymm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
@@ -110,6 +112,8 @@ const (
 	cublasSetAtomicsMode
 	cublasSgemm
 	cublasDgemm
+	cublasSgemv
+	cublasDgemv
 	cublasSsyrk
 	cublasDsyrk
 	cublasSsymm
