@@ -20,6 +20,10 @@
 //   - cpu: the blocked, multi-threaded backend, with micro-kernels for
 //     AVX-512 and AVX2 and in portable Go.
 //   - solvers: (K + λI)α = y, by the dual or by the primal.
+//   - adjoint: gradients through Gram matrices, solves and kernel ridge, for
+//     programs that differentiate; gorgonia, a module of its own, has them as nodes
+//     of Gorgonia's graphs.
+//   - gonum: gonum's matrices without a copy, and mat.Cholesky on a device.
 //   - learners: Ridge and KernelRidge on gonum matrices.
 //   - tuning: a search for the kernel's parameters and λ.
 //   - dataset: files of tables in six formats, whole or in passes, and the encoding

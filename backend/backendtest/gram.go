@@ -70,6 +70,13 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
+	// Derivatives by a statistic, of which gradients by the points are made.
+	for _, k := range []kernels.Kernel{
+		matern, distances[7],
+		kernels.Normalised{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
+	} {
+		distances = append(distances, kernels.Slopes(k)[0])
+	}
 	return append(distances,
 		kernels.Linear{},
 		kernels.Polynomial{Degree: 1, C: 0.5},
