@@ -61,7 +61,7 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./atomicfile ./backend ./bench/... ./dataset ./modelfile ./solvers ./tuning
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./atomicfile ./backend ./dataset ./modelfile ./solvers ./tuning
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run $(CONCURRENT) ./cpu ./cuda
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '//(Goroutines|Predictor|Cancelled)$$' ./learners
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
@@ -127,3 +127,11 @@ gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and
 	$(GO) test -c -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
 	install -m 755 bench/gpubundle/run.sh '$(BUNDLE)/run'
 	@echo 'copy $(BUNDLE) to the machine with the GPU and call ./run there'
+
+.PHONY: beam
+beam: ## build bin/mercer-beam, fits over Apache Beam (a module of its own, minutes the first time)
+	cd beam && $(GO) build -o ../bin/mercer-beam ./cmd/mercer-beam
+
+.PHONY: beam-test
+beam-test: ## vet and test the module beam
+	cd beam && $(GO) vet ./... && $(GO) test ./...
