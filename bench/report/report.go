@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mercer-go/mercer/bench"
 )
@@ -64,7 +65,29 @@ type card struct {
 }
 
 // Broad tells whether the card takes the whole width: for a table of many columns.
-func (c card) Broad() bool { return len(c.Head) > 6 || c.Picture == "" && len(c.Head) > 4 }
+func (c card) Broad() bool {
+	return len(c.Head) > 6 || c.Picture == "" && len(c.Head) > 4 || c.tableWidth() > 310
+}
+
+// tableWidth is about how wide the card's table is on paper, where a card that is
+// not broad has some 320 pixels for it: digits are 6.4 wide there, small ones 5.6,
+// and a heading is broken between its words.
+func (c card) tableWidth() (all float64) {
+	for j, head := range c.Head {
+		width := 0.0
+		for word := range strings.FieldsSeq(head) {
+			width = max(width, 6.8*float64(utf8.RuneCountInString(word)))
+		}
+		for _, row := range c.Rows {
+			if j < len(row) {
+				small := max(utf8.RuneCountInString(row[j].Note), utf8.RuneCountInString(row[j].Share))
+				width = max(width, 6.4*float64(utf8.RuneCountInString(row[j].Text)), 5.6*float64(small))
+			}
+		}
+		all += width + 8
+	}
+	return all
+}
 
 // cell is a cell of a table.
 type cell struct{ Text, Note, Share, Class string }
