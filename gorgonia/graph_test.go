@@ -1,9 +1,11 @@
 package gorgonia_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +15,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	_ "github.com/mercer-go/mercer/cuda"
+	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/gorgonia"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -279,10 +283,40 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
+// simulated is nil where cuda/0 is a device of the simulated driver, or of a real
+// one, or why it is not. The first libraries that are looked for stay.
+var simulated error
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		if os.Getenv("MERCER_CUDA_LIBDIR") == "" {
+			folder, err := os.MkdirTemp("", "mercer-gorgonia-")
+			if err != nil {
+				panic(err)
+			}
+			defer os.RemoveAll(folder)
+			if simulated = cudatest.Build(folder, cudatest.WithSolver); simulated == nil {
+				os.Setenv("MERCER_CUDA_LIBDIR", folder)
+				// The simulation is slow, and would be taken for the best device.
+				os.Setenv(backend.EnvDevice, "cpu")
+			}
+		}
+		return m.Run()
+	}())
+}
+
 // TestGradients compares all gradients with differences of losses, in both
-// machines and on two devices.
+// machines and on three devices: the last one's memory is not Go's.
 func TestGradients(t *testing.T) {
-	for _, name := range []string{"ref", "cpu"} {
+	for _, name := range []string{"ref", "cpu", "cuda/0"} {
+		if name == "cuda/0" {
+			if errors.Is(simulated, cudatest.ErrNoCompiler) {
+				t.Log(simulated)
+				continue
+			} else if simulated != nil {
+				t.Fatal(simulated)
+			}
+		}
 		dev := open(t, name)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for _, m := range models(t, dev, r) {

@@ -1,6 +1,14 @@
 // Package cuctx lets Mercer work in a CUDA context that a program already has by
-// gorgonia.org/cu, and on the memory in it.
+// gorgonia.org/cu, and on the memory in it:
+//
+//	dev, err := cuctx.Open(ctx, backend.Config{})        // ctx is a *cu.Ctx
+//	x, err := cuctx.Matrix[float64](dev, ptr, n, d, d)   // ptr is a cu.DevicePtr
+//	k, err := dev.F64().New(n, n)
+//	dev.F64().Gram(k, kernels.Gaussian{Sigma: 2}, x, x)  // nothing is copied
+//	err = dev.Sync()
 //
 // It is empty without the build tag cuda, for gorgonia.org/cu needs cgo, and the
-// headers and the libcuda of CUDA to be built.
+// headers and the libcuda of CUDA to be built. A program that has no such context
+// needs neither: backend.Open("cuda/0", …) of the default build finds a GPU when
+// the program runs, and is a device for package gorgonia's nodes.
 package cuctx
