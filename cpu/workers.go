@@ -1,8 +1,10 @@
 package cpu
 
 import (
+	"fmt"
 	"iter"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 )
@@ -22,7 +24,8 @@ func each(threads, n, grain int, f func(lo, hi int)) {
 // tasks runs work on up to threads workers, the caller's goroutine included;
 // together they are given each number of 0 … n−1 once. A worker that comes when
 // nothing is left is not waited for, so that a short job costs its caller no
-// more than doing it alone.
+// more than doing it alone. A panic of a worker is one of the caller, who may
+// recover; no worker is at work any more then.
 func tasks(threads, n int, work func(mine iter.Seq[int])) {
 	if n <= 0 {
 		return
@@ -40,11 +43,16 @@ func tasks(threads, n int, work func(mine iter.Seq[int])) {
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
+	defer func() { // also when work panics: helpers use the caller's memory
+		if slot != nil {
+			slot.Store(nil)
+		}
+		j.finish()
+		if fault := j.fault.Load(); fault != nil {
+			panic(*fault)
+		}
+	}()
 	work(j.mine)
-	if slot != nil {
-		slot.Store(nil)
-	}
-	j.finish()
 }
 
 // job is a call of tasks.
@@ -56,7 +64,8 @@ type job struct {
 	// helpers counts the workers at work besides the caller; closed is added
 	// when the caller has found no task left.
 	helpers atomic.Int64
-	idle    chan struct{} // closed when the last helper leaves a closed job
+	idle    chan struct{}          // closed when the last helper leaves a closed job
+	fault   atomic.Pointer[string] // of the first helper that panicked
 }
 
 const closed = 1 << 32
@@ -84,10 +93,16 @@ func (j *job) join() {
 			break
 		}
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			text := fmt.Sprintf("cpu: a helper panicked: %v\n%s", v, debug.Stack())
+			j.fault.CompareAndSwap(nil, &text)
+		}
+		if j.helpers.Add(-1) == closed {
+			close(j.idle)
+		}
+	}()
 	j.work(j.mine)
-	if j.helpers.Add(-1) == closed {
-		close(j.idle)
-	}
 }
 
 // finish waits for the helpers that are at work.

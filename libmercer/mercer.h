@@ -10,7 +10,8 @@
  *
  * Every function that returns int returns MERCER_OK or the kind of an error,
  * whose text mercer_last_error has; results are written only on MERCER_OK.
- * Nothing aborts the process: a defect in the library is MERCER_PANIC.
+ * A defect in the library is MERCER_PANIC, also one in a worker of the processor's
+ * backend; only one that Go itself cannot go on after ends the process.
  *
  * All functions may be called by several threads at once, with the same handles
  * too. A handle may be freed while other threads use it: it goes when they have

@@ -1,0 +1,47 @@
+package cpu
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestWorkerPanics: whichever worker panics, the caller does, when all others have
+// ended, and the next jobs are done as ever.
+func TestWorkerPanics(t *testing.T) {
+	for round := range 20 { // more than the board has places
+		var started, working atomic.Int64
+		text := func() (text string) {
+			defer func() { text = fmt.Sprint(recover()) }()
+			tasks(4, 4, func(mine iter.Seq[int]) {
+				working.Add(1)
+				defer working.Add(-1)
+				for range mine {
+					// All four are at work before the one whose turn it is panics.
+					first := started.Add(1) == int64(round%4)+1
+					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
+						time.Sleep(10 * time.Microsecond)
+					}
+					if first {
+						panic("a defect")
+					}
+				}
+			})
+			return ""
+		}()
+		if !strings.Contains(text, "a defect") {
+			t.Fatalf("round %d: the caller recovered %q", round, text)
+		}
+		if n := working.Load(); n != 0 {
+			t.Fatalf("round %d: %d workers are still at work", round, n)
+		}
+	}
+	var sum atomic.Int64
+	each(4, 1000, 1, func(lo, hi int) { sum.Add(int64(hi - lo)) })
+	if sum.Load() != 1000 {
+		t.Errorf("%d of 1000 pieces were done", sum.Load())
+	}
+}
