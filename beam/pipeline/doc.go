@@ -25,7 +25,7 @@
 // Its sums have the same bits whoever makes them, and sums of pieces are merged as
 // pairs of float64 (package sums): a bundle that is tried again, on another worker
 // and beside other bundles, changes nothing. DoFns keep nothing from one element
-// to the next.
+// to the next but which group their parts are merged in.
 //
 // Files are listed and opened by Beam's file systems, so that gs://, s3:// and
 // hdfs:// work where they are registered; what is in them is read by Mercer's

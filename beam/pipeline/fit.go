@@ -59,7 +59,7 @@ func Fit(s beam.Scope, p Params) error {
 	plan := beam.ParDo(learn, &planFn{p}, beam.Impulse(learn), beam.SideInput{Input: census})
 
 	gram := s.Scope("sums")
-	parts := tree(gram, p, beam.ParDo(gram, &gramFn{p}, pieces, beam.SideInput{Input: plan}), plan)
+	parts := tree(gram, p, beam.ParDo(gram, &gramFn{Params: p}, pieces, beam.SideInput{Input: plan}), plan)
 
 	solve := s.Scope("solve")
 	solved, total := beam.ParDo2(solve, &solveFn{p}, beam.Impulse(solve), beam.SideInput{Input: plan}, beam.SideInput{Input: parts})

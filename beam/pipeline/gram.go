@@ -115,7 +115,12 @@ func (p Params) slots(plan *Plan) int { return len(plan.Bases) * p.Folds }
 
 // gramFn sums a piece: one part for each kernel and fold. Its key is the slot and
 // the group in which it is merged first.
-type gramFn struct{ Params Params }
+type gramFn struct {
+	Params Params
+	group  bundleGroup
+}
+
+func (f *gramFn) StartBundle(context.Context, Plan, func(int, Part)) { f.group = bundleGroup{} }
 
 func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) error {
 	dev, err := device(f.Params.Device)
@@ -162,9 +167,24 @@ func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit fu
 			return err
 		}
 		partsMade.Inc(ctx, 1)
-		emit(p.group(f.Params.Fanout)*len(list)+slot, Part{s})
+		emit(f.group.of(p, f.Params.Fanout)*len(list)+slot, Part{s})
 	}
 	return nil
+}
+
+// bundleGroup is the group in which the parts of a bundle are merged: that of its
+// first piece, so that a runner that lifts combiners sends one part for each slot
+// of a bundle. It does not matter to the sums.
+type bundleGroup struct {
+	group int
+	known bool
+}
+
+func (g *bundleGroup) of(p Piece, fanout int) int {
+	if !g.known {
+		g.group, g.known = p.group(fanout), true
+	}
+	return g.group
 }
 
 // split sets each bucket to the rows of its fold; with one fold there are no hashes.

@@ -11,7 +11,14 @@ import (
 )
 
 // measureFn sums what a solution leaves of a piece. Its key is the group.
-type measureFn struct{ Params Params }
+type measureFn struct {
+	Params Params
+	group  bundleGroup
+}
+
+func (f *measureFn) StartBundle(context.Context, Plan, Solved, func(int, Part)) {
+	f.group = bundleGroup{}
+}
 
 func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) error {
 	dev, err := device(f.Params.Device)
@@ -39,7 +46,7 @@ func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solv
 		return err
 	}
 	partsMade.Inc(ctx, 1)
-	emit(p.group(f.Params.Fanout), Part{s})
+	emit(f.group.of(p, f.Params.Fanout), Part{s})
 	return nil
 }
 
@@ -84,7 +91,7 @@ func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solve
 func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))
-		parts := beam.ParDo(s, &measureFn{p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
+		parts := beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: solved})
 		grouped := beam.ParDo(s, dropKey, beam.CombinePerKey(s, &mergeFn{}, parts))
 		measured := beam.Combine(s, &mergeFn{}, grouped)
 		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, beam.Impulse(s),

@@ -6,8 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/container/tools"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
@@ -31,7 +32,13 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 // asked tells whether this process is to be a worker.
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
-// start becomes the worker, and comes back with an error only.
+// patience is how long a process stays whose worker was lost. Prism (2.77) takes note
+// of a worker's connection that breaks, and ends its job; but where the process that
+// it has started ends at the same time it may forget about the work that was under
+// way, and wait for ever.
+const patience = 20 * time.Second
+
+// start runs the worker as a process of its own and waits for it.
 func (b *bootFlags) start() error {
 	id := strings.Trim(b.flags.Lookup("id").Value.String(), "'") // Prism quotes it
 	if id == "" {
@@ -53,7 +60,12 @@ func (b *bootFlags) start() error {
 	if err != nil {
 		return err
 	}
-	os.Setenv("RUNNER_CAPABILITIES", strings.Join(info.GetRunnerCapabilities(), " "))
-	os.Setenv("STATUS_ENDPOINT", info.GetStatusEndpoint().GetUrl())
-	return syscall.Exec(self, []string{self, "--worker=true", "--id=" + id, "--logging_endpoint=" + logging, "--control_endpoint=" + control, "--options=" + options}, os.Environ())
+	worker := exec.Command(self, "--worker=true", "--id="+id, "--logging_endpoint="+logging, "--control_endpoint="+control, "--options="+options)
+	worker.Env = append(os.Environ(), "RUNNER_CAPABILITIES="+strings.Join(info.GetRunnerCapabilities(), " "), "STATUS_ENDPOINT="+info.GetStatusEndpoint().GetUrl())
+	worker.Stdout, worker.Stderr = os.Stdout, os.Stderr
+	if err := worker.Run(); err != nil {
+		time.Sleep(patience)
+		return fmt.Errorf("worker %s: %w", id, err)
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/mercer-go/mercer/beam/pipeline"
@@ -136,7 +137,7 @@ func usage() {
 The files may be anything that mercer fit reads: CSV, LIBSVM, NPY, NPZ, Parquet,
 IDX. Of all flags of Beam these choose where the work is done:
 
-  --runner prism (in this process), flink, spark, universal; with -tags gcp dataflow
+  --runner prism (in this process), flink, spark, dataflow, universal
   --endpoint HOST:PORT of the job service of flink, spark or universal
   --environment_type LOOPBACK, DOCKER or PROCESS, and --environment_config: see
   https://beam.apache.org/documentation/runtime/sdk-harness-config/
@@ -191,6 +192,11 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 	}
 	if !o.verbose {
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	}
+	// This program is its own worker where workers are processes, and needs not be
+	// compiled anew.
+	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && strings.EqualFold(*jobopts.EnvironmentType, "process") {
+		*jobopts.WorkerBinary = self
 	}
 	runner := *runners.Runner
 	if runner == "" {

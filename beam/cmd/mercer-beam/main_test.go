@@ -28,8 +28,11 @@ import (
 var test options
 
 // TestMain makes the test binary a worker where a runner starts it as one, as main
-// does.
+// does, and the command itself where TestCommand calls it.
 func TestMain(m *testing.M) {
+	if os.Getenv("MERCER_BEAM_TEST_COMMAND") != "" {
+		main()
+	}
 	test.add(flag.CommandLine)
 	boot := addBoot(flag.CommandLine)
 	flag.Parse()
@@ -138,9 +141,11 @@ func TestWorkerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	oldType, oldConfig := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig
-	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig = "PROCESS", fmt.Sprintf(`{"command": %q}`, self)
-	defer func() { *jobopts.EnvironmentType, *jobopts.EnvironmentConfig = oldType, oldConfig }()
+	oldType, oldConfig, oldBinary := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary
+	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = "PROCESS", fmt.Sprintf(`{"command": %q}`, self), self
+	defer func() {
+		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = oldType, oldConfig, oldBinary
+	}()
 	ran, got := run(scheme+filepath.Join(dir, "*.csv"), "killed")
 	pid, err := os.ReadFile(filepath.Join(dir, "killed"))
 	if err != nil || string(pid) == fmt.Sprint(os.Getpid()) {
@@ -154,14 +159,17 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestCommand builds the command and fits with it; mercer would read the model.
+// TestCommand fits with the command; mercer would read the model.
 func TestCommand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	bin := filepath.Join(t.TempDir(), "mercer-beam")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	command := func(args ...string) (string, error) {
+		c := exec.CommandContext(t.Context(), self, args...)
+		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
+		out, err := c.CombinedOutput()
+		return string(out), err
 	}
 	dir := t.TempDir()
 	var b strings.Builder
@@ -174,24 +182,24 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := filepath.Join(dir, "m.safetensors")
-	out, err := exec.Command(bin, "--learner", "ridge", "--lambda", "1e-6,1", "--target", "y", "--model", model, table).CombinedOutput()
+	out, err := command("--learner", "ridge", "--lambda", "1e-6,1", "--target", "y", "--model", model, table)
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, want := range []string{"candidate", "lambda    1e-06\n", "data      300 rows, 2 features, 2 functions\n", "over the rows\n"} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
 	if _, err := os.Stat(model); err != nil {
 		t.Error(err)
 	}
-	out, err = exec.Command(bin, "--target", "z", "--model", model, table).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), `no target column "z"`) {
+	out, err = command("--target", "z", "--model", model, table)
+	if err == nil || !strings.Contains(out, `no target column "z"`) {
 		t.Errorf("a wrong target: %v: %s", err, out)
 	}
-	out, err = exec.Command(bin, "--task", "guess", table).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), `--task: want regression or classification, got "guess"`) {
+	out, err = command("--task", "guess", table)
+	if err == nil || !strings.Contains(out, `--task: want regression or classification, got "guess"`) {
 		t.Errorf("a wrong task: %v: %s", err, out)
 	}
 }
