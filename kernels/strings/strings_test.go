@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 		{"spectrum(length=-1)", "strings: spectrum: length must be a whole number ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
 		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; there are spectrum, subsequence`},
-		{"spectrum(length=2) + 1", `kernels: column 20: the end is needed, not "+"`},
+		{"spectrum(length=2) + 1", "kernels: column 22: a kernel is needed; there are spectrum, subsequence"},
 		{"", "kernels: column 1: a kernel is needed; there are spectrum, subsequence"},
 	} {
 		if _, err := objects.Parse(c.text); err == nil || err.Error() != c.want {
