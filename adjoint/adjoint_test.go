@@ -499,6 +499,8 @@ func TestErrors(t *testing.T) {
 	_, wrongCols := ridge.Gradient(ctx, host{}, x, 0)
 	_, wrongRows := ridge.Gradient(ctx, z, y, 0)
 	cancelled := adjoint.Factor(stopped, dev, ones, 1, out)
+	_, stoppedGradient := adjoint.GramGradient(stopped, dev, gaussian, x, host{}, adjoint.Weights{Dense: ones}, adjoint.WantX)
+	_, stoppedFit := adjoint.NewRidge(stopped, dev, gaussian, x, y, 1)
 	for _, c := range []struct {
 		err  error
 		want string
@@ -519,6 +521,8 @@ func TestErrors(t *testing.T) {
 		{adjoint.Factor(ctx, dev, ones, 0, out), "adjoint: factor: the matrix K + λI is not positive definite for lambda = 0: raise lambda"},
 		{adjoint.Factor(ctx, dev, x, 0, out), "must be square"},
 		{cancelled, "the user left"},
+		{stoppedGradient, "adjoint: gradient of a gram matrix: the user left"},
+		{stoppedFit, "the user left"},
 		{adjoint.Solve(ctx, dev, ones, z, z), "adjoint: solve: y has 3 rows, the factor has 5"},
 		{mismatch, "adjoint: gradient of a solve: u has 3 rows, alpha has 5"},
 		{wrongCols, "adjoint: kernel ridge: gradient: the gradient by f has 2 columns, f has 1"},

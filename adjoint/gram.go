@@ -144,7 +144,7 @@ func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, 
 	}
 	// Two blocks at least: a block against all of the same points would be taken
 	// for a symmetric matrix, of which the backend makes the lower triangle.
-	s.block = min(max(blockElements/z.Rows, 16), x.Rows)
+	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
 	}
@@ -178,9 +178,24 @@ func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, 
 	return g, nil
 }
 
-// blockElements is how many pairs a block has: 16 MB of weights, and as much of
-// slopes.
-const blockElements = 1 << 21
+// A block has blockElements pairs, 16 MB of weights and as much of slopes. Where
+// sums over features are taken on the processor it has blockTerms terms at most,
+// so that a context that is done ends the work within some 0.1 s.
+const (
+	blockElements = 1 << 21
+	blockTerms    = 1 << 25
+)
+
+func (s *gramSums) blockPairs() int {
+	if s.want&(WantX|WantZ) != 0 {
+		for _, stat := range kernels.Compile(s.k).Stats {
+			if !productStat(s.k, stat) && !stat.Kind.OnePoint() {
+				return min(blockElements, blockTerms/(s.x.Cols*max(1, len(stat.Freqs))))
+			}
+		}
+	}
+	return blockElements
+}
 
 func (w Weights) check(n, m int) error {
 	switch {

@@ -19,6 +19,9 @@
 // A row-major tensor in the processor's memory is worked on where it is: HostOf
 // and TensorOf turn tensors into Mercer's matrices and back without a copy.
 //
+// Give every input a name of its own: Gorgonia takes two inputs of one name and
+// shape for the same node.
+//
 // The package is a Go module of its own, because of what Gorgonia depends on.
 // Folder cuctx, with the build tag cuda, works in a CUDA context of gorgonia.org/cu.
 package gorgonia
