@@ -244,7 +244,7 @@ func TestFallback(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(dev.Info().Device, "cpu/") || strings.Join(told, " ") != "cuda/0 cuda/1" {
+		if !strings.HasPrefix(dev.Info().Device, "cpu/") || len(told) == 0 || told[0] != "cuda/0" {
 			t.Errorf("%s: opened %s, told of %q", c.name, dev.Info().Device, told)
 		}
 		dev.Close()

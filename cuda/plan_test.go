@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -54,5 +56,33 @@ func TestPlanOfLargeCard(t *testing.T) {
 			t.Errorf("%s of %d rows: %d bytes, the matrix takes %d, %d are there: %s", c.par.Method, c.n, plan.Bytes, elements*size, d.memory.limit, plan.Reason)
 		}
 		t.Logf("%s of %d rows: %.1f GiB of %.1f: %s", c.par.Method, c.n, float64(plan.Bytes)/(1<<30), float64(d.memory.limit)/(1<<30), plan.Reason)
+	}
+}
+
+// TestPlanOutOfCore: what is too large for the host too is refused with the bytes
+// and what would fit.
+func TestPlanOutOfCore(t *testing.T) {
+	need(t)
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 2_000_000
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1), Lambda: 1}
+	_, err = solvers.MakePlan(dev, p, solvers.Params{Method: solvers.OutOfCore, Precision: solvers.PrecisionSingle})
+	var e *solvers.BudgetError
+	if !errors.As(err, &e) {
+		t.Fatalf("%d rows: %v", n, err)
+	}
+	b := dev.F32().(backend.HostHalfBackend[float32])
+	_, needed := b.HostHalfBytes(n)
+	_, fits := b.HostHalfBytes(e.Largest)
+	_, more := b.HostHalfBytes(e.Largest + 1)
+	if !e.Host || e.Needed != needed || fits > e.Available || more <= e.Available || e.Rows != n {
+		t.Errorf("%+v: %v", *e, err)
+	}
+	if !strings.Contains(err.Error(), "the host's memory") {
+		t.Error(err)
 	}
 }
