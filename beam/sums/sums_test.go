@@ -233,7 +233,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	list := map[string]one{}
 
 	centers := rowsOf(x, shards(rand.New(rand.NewPCG(1, 1)), x.Rows, 1, true)[0][:60])
-	k := kernels.Gaussian{Sigma: 0.8}
+	k := kernels.Gaussian{Sigma: 0.6}
 	ny, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: k, Data: data, Centers: centers, Lambda: lambda, Intercept: intercept}, par)
 	if err != nil {
 		t.Fatal(err)

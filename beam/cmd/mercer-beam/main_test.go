@@ -54,7 +54,7 @@ type deadly struct{ filesystem.Interface }
 
 const (
 	scheme = "deadly://"
-	killAt = 12 // 8 pieces are counted, and some of them summed
+	killAt = 20 // 8 pieces are listed and counted, and some of them summed
 )
 
 var opened atomic.Int64
