@@ -86,13 +86,17 @@ func (r *Result) Lines() []string {
 	if s.BudgetSeconds > 0 {
 		how += fmt.Sprintf(" (fewer once they take %.3g s in all)", s.BudgetSeconds)
 	}
+	how += ", all in turn"
+	if r.Kind == GoKind {
+		how = fmt.Sprintf("medians of %d timings by go test -bench", s.Repeats)
+	}
 	out, all := r.Outliers()
 	return []string{
 		fmt.Sprintf("mercer bench %s, %s, %.0f s", r.Kind, r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Seconds),
 		fmt.Sprintf("%s, %s, governor %s; usable: %s", m.Processor, cpus, governor, strings.Join(m.Devices, ", ")),
 		fmt.Sprintf("%s, %s, GOMAXPROCS %d, mercer %s", m.Go, m.System, m.MaxProcs, m.Mercer),
 		around,
-		fmt.Sprintf("%s, all in turn; %d of %d timings are outliers", how, out, all),
+		fmt.Sprintf("%s; %d of %d timings are outliers", how, out, all),
 	}
 }
 

@@ -21,6 +21,7 @@ var blocks = map[string]func(call) (string, error){
 	"crossover-rates":  crossoverRates,
 	"compared":         compared,
 	"growths":          growths,
+	"gains":            gains,
 }
 
 // stamp says when and where the measurement was made, and links to it.
@@ -217,6 +218,69 @@ func losses(c call) (string, error) {
 	}
 	if len(rows) == 1 {
 		return "Nowhere in these measurements.", nil
+	}
+	return table(rows), nil
+}
+
+// gains are the times of a library over those of Mercer, from Go benchmarks: a row
+// for each value of the parameter rows=, and a column for each of columns=; without
+// that, both times and the gain, and in the row's title the other parameters.
+func gains(c call) (string, error) {
+	r := c.file.Result
+	peer := ""
+	for _, e := range r.Entrants {
+		if e.Kind == bench.PeerKind {
+			peer = e.Name
+		}
+	}
+	var rows [][]string
+	by := c.args["columns"]
+	if by == "" {
+		rows = append(rows, []string{c.args["rows"], peer + ", ms", "with Mercer, ms", "gain"})
+	} else {
+		rows = append(rows, []string{c.args["rows"]})
+	}
+	at, place := map[string]int{}, map[string]int{}
+	for i := range r.Cells {
+		cell := &r.Cells[i]
+		own, other := r.Fastest(cell), cell.Run(peer)
+		name := strings.ReplaceAll(cell.Case.Get(c.args["rows"]), "_", " ")
+		if own == nil || !other.Timed() || name == "" {
+			continue
+		}
+		gain := bench.Times(other.Time.Median/own.Time.Median) + "×"
+		if by == "" {
+			var size []string
+			for _, p := range cell.Case.Without("benchmark").Without(c.args["rows"]) {
+				size = append(size, p.Name+" = "+p.Value)
+			}
+			rows = append(rows, []string{
+				name + ", " + strings.Join(size, ", "), bench.Figures(1e3 * other.Time.Median), bench.Figures(1e3 * own.Time.Median), gain,
+			})
+			continue
+		}
+		value := by + " = " + cell.Case.Get(by)
+		if place[value] == 0 {
+			rows[0] = append(rows[0], value)
+			place[value] = len(rows[0]) - 1
+		}
+		if at[name] == 0 {
+			rows = append(rows, []string{"`" + name + "`"})
+			at[name] = len(rows) - 1
+		}
+		row := &rows[at[name]]
+		for len(*row) <= place[value] {
+			*row = append(*row, "–")
+		}
+		(*row)[place[value]] = gain
+	}
+	if len(rows) == 1 {
+		return "", errors.New("there is nothing to compare")
+	}
+	for i := range rows {
+		for len(rows[i]) < len(rows[0]) {
+			rows[i] = append(rows[i], "–")
+		}
 	}
 	return table(rows), nil
 }

@@ -26,7 +26,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.benchBLASCommand(), a.benchCrossoverCommand(), a.benchFitCommand(), a.benchScaleCommand(), a.benchDevicesCommand(), a.benchCompareCommand(), a.benchReportCommand())
+	c.AddCommand(a.benchBLASCommand(), a.benchCrossoverCommand(), a.benchFitCommand(), a.benchScaleCommand(), a.benchDevicesCommand(), a.benchCompareCommand(), a.benchImportCommand(), a.benchReportCommand())
 	return c
 }
 

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// GoKind is the kind of the Results that ReadGoBench makes.
+const GoKind = "go"
+
+// ReadGoBench makes a Result of what go test -bench wrote, from names of
+// key=value: the value of the key by is who competes (Mercer is "mercer"), the
+// others are the case, after the benchmark's own name. Each line is a timing. It
+// was not measured by a Runner: lines of one case follow each other or not, as
+// -count and the benchmark have it.
+func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
+	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
+	in := benchfmt.NewReader(from, "")
+	for in.Scan() {
+		var line *benchfmt.Result
+		switch x := in.Result().(type) {
+		case *benchfmt.Result:
+			line = x
+		case *benchfmt.SyntaxError:
+			return nil, fmt.Errorf("bench: go: line %d: %s", x.Line, x.Msg)
+		default:
+			continue
+		}
+		seconds, ok := line.Value("sec/op")
+		if !ok {
+			continue
+		}
+		base, parts := line.Name.Parts()
+		c, who := Case{{"benchmark", string(base)}}, ""
+		for _, part := range parts {
+			text := string(part)
+			key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "=")
+			switch {
+			case strings.HasPrefix(text, "-"): // GOMAXPROCS
+				fmt.Sscanf(text, "-%d", &r.Machine.MaxProcs)
+			case !ok:
+				return nil, fmt.Errorf("bench: go: %s: %q is not of the form key=value", line.Name, key)
+			case key == by:
+				who = value
+			default:
+				c = append(c, Param{key, value})
+			}
+		}
+		if who == "" {
+			return nil, fmt.Errorf("bench: go: %s: there is no %s= in the name", line.Name, by)
+		}
+		r.Machine.Processor, r.Machine.System = line.GetConfig("cpu"), line.GetConfig("goos")+"/"+line.GetConfig("goarch")
+		r.Machine.CPUs = r.Machine.MaxProcs
+		run := r.goRun(c, who)
+		run.Calls = line.Iters
+		run.Timings = append(run.Timings, seconds)
+		r.Seconds += seconds * float64(line.Iters)
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("bench: go: %w", err)
+	}
+	if len(r.Cells) == 0 {
+		return nil, errors.New("bench: go: there is no line of a benchmark")
+	}
+	for i := range r.Cells {
+		r.Cells[i].sumUp()
+		r.Settings.Repeats = max(r.Settings.Repeats, len(r.Cells[i].Runs[0].Timings))
+	}
+	return r, nil
+}
+
+// goRun is the run of an entrant in a case, made where it is not there.
+func (r *Result) goRun(c Case, who string) *Run {
+	if r.Entrant(who) == nil {
+		kind := PeerKind
+		if who == "mercer" {
+			kind = OwnKind
+		}
+		r.Entrants = append(r.Entrants, Entrant{Name: who, Kind: kind})
+	}
+	at := slices.IndexFunc(r.Cells, func(o Cell) bool { return slices.Equal(o.Case, c) })
+	if at < 0 {
+		at = len(r.Cells)
+		r.Cells = append(r.Cells, Cell{Case: c})
+	}
+	cell := &r.Cells[at]
+	if cell.Run(who) == nil {
+		cell.Runs = append(cell.Runs, Run{Entrant: who})
+	}
+	return cell.Run(who)
+}
