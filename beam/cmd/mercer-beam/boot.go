@@ -32,6 +32,22 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 // asked tells whether this process is to be a worker.
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
+// endWithParent ends this process, if it is a worker or has started one, soon after
+// the process that started it: a runner that ends with its program kills the first of
+// the two at best.
+func (b *bootFlags) endWithParent() {
+	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
+		return
+	}
+	parent := os.Getppid()
+	go func() {
+		for os.Getppid() == parent {
+			time.Sleep(200 * time.Millisecond)
+		}
+		os.Exit(1)
+	}()
+}
+
 // patience is how long a process stays whose worker was lost. Prism (2.77) takes note
 // of a worker's connection that breaks, and ends its job; but where the process that
 // it has started ends at the same time it may forget about the work that was under

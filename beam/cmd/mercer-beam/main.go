@@ -164,6 +164,7 @@ func main() {
 	boot := addBoot(flag.CommandLine)
 	flag.Usage = usage
 	flag.Parse()
+	boot.endWithParent()
 	if boot.asked() {
 		exit(boot.start())
 	}

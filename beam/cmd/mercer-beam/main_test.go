@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 	test.add(flag.CommandLine)
 	boot := addBoot(flag.CommandLine)
 	flag.Parse()
+	boot.endWithParent()
 	if boot.asked() {
 		exit(boot.start())
 	}
