@@ -35,7 +35,7 @@ func TestAccuracy(t *testing.T) {
 	}{
 		{"promoters", []string{"promoters_dna.csv"}, "106 sequences, leave one out", 0.97, true, promoters},
 		{"sms", []string{"sms_spam.csv"}, "5,574 messages, five parts of which four learn", 0.984, false, spam},
-		{"surnames", []string{"surnames_by_language.csv"}, "18,012 names of 18 languages, four fifths learn", 0.78, false, surnames},
+		{"surnames", []string{"surnames_by_language.csv"}, "18,012 names of 18 languages, four fifths learn", 0.80, false, surnames},
 		{"letter", []string{"letter.csv"}, "16,000 letters learn, 4,000 test", 0.97, false, letters},
 		{"mnist-exact", mnistFiles, "10,000 digits learn, 10,000 test", 0.972, false, mnistExact},
 		{"mnist-nystrom", mnistFiles, "60,000 digits learn, 10,000 test", 0.983, false, mnistNystrom},
@@ -106,7 +106,8 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames are written with marks at their ends, so that substrings know them.
+// surnames are written with marks at their ends, so that substrings know them. A
+// test of kernels/strings compares with scikit-learn on one split of the names.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {
