@@ -18,6 +18,9 @@ import (
 // is here.
 func TestFit(t *testing.T) {
 	f := Fit{Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: 1}
+	if testing.Short() {
+		f.Peers = []string{"gonum"} // starts no Python
+	}
 	r, err := f.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -73,17 +76,20 @@ func TestFit(t *testing.T) {
 			t.Errorf("%v: errors of prediction from %v to %v", c.Case, low, high)
 		}
 	}
+	for _, c := range r.Compare(r.TablesOf("n", Seconds)) {
+		if c.Own == nil || c.Cell.Case.Int("n") != 90 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if testing.Short() {
+		return
+	}
 	sklearnHere := r.Entrant(sklearn).Missing == ""
 	if required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn"); required && !sklearnHere {
 		t.Errorf("MERCER_REQUIRE names sklearn: %s", r.Entrant(sklearn).Missing)
 	}
 	if run := r.Cells[0].Run(sklearn + processGP); sklearnHere && !run.Timed() {
 		t.Errorf("the Gaussian process has no timing: %+v", run)
-	}
-	for _, c := range r.Compare(r.TablesOf("n", Seconds)) {
-		if c.Own == nil || c.Cell.Case.Int("n") != 90 {
-			t.Errorf("%+v", c)
-		}
 	}
 }
 

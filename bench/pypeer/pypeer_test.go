@@ -17,6 +17,9 @@ import (
 // and it is that one.
 func open(t *testing.T, library string, threads int) *Process {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: starts Python")
+	}
 	p, err := NewFinder(t.Context(), nil).Open(t.Context(), library, threads)
 	if err != nil {
 		if library == "scikit-learn" && slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn") {
