@@ -24,7 +24,7 @@ type Ran struct {
 // Flink, Spark and Dataflow try the bundles of a lost worker again on another.
 // Prism, as of Beam 2.77, has one worker and ends the job instead: then Run begins
 // the job anew, up to attempts times in all. The model has the same bits in either
-// case. An error of the data ends the first attempt.
+// case. An error of the data ends the first attempt, or the first that tells it.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	for attempt := 1; ; attempt++ {
 		pipe, s := beam.NewPipelineWithRoot()
@@ -46,7 +46,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if attempt >= attempts || !lostWorker(err) {
+		if attempt >= attempts || !lostWorker(err) && !hidden(err) {
 			return nil, fmt.Errorf("pipeline: %s: %w", runner, err)
 		}
 	}
@@ -61,6 +61,13 @@ func lostWorker(err error) bool {
 		}
 	}
 	return false
+}
+
+// hidden tells whether err may stand before the one that matters: Prism sometimes
+// begins a step whose side input's maker has failed, and reports that step, which
+// found nothing to read.
+func hidden(err error) bool {
+	return strings.Contains(err.Error(), "want one value for Singleton side input")
 }
 
 func readReport(ctx context.Context, path string) (r Report, err error) {
