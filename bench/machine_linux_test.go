@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -19,5 +21,23 @@ func TestUsage(t *testing.T) {
 	before, ok := readUsage()
 	if !ok || before.all <= 0 || before.own < 0 || before.all < before.idle+before.steal {
 		t.Errorf("got %+v, %v", before, ok)
+	}
+}
+
+// TestChildTicks: the time of a child that works is not that of others.
+func TestChildTicks(t *testing.T) {
+	child := exec.Command("sh", "-c", "while :; do :; done")
+	if err := child.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	for end := time.Now().Add(20 * time.Second); childTicks("self") < 5; {
+		if time.Now().After(end) {
+			t.Fatal("no time is counted for a child that works")
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
