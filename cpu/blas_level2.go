@@ -12,8 +12,8 @@ import (
 // shared by the workers where there is a matrix to read; the rest, and every
 // argument that is not right, goes to gonum.
 
-// How many elements are worth leaving gonum's loops for: those of a vector, of
-// Gemv's matrix as it is and transposed, and of Symv's. At these sizes both take
+// How many elements are worth leaving gonum's loops for: those of a vector and
+// of Gemv's matrix as it is and transposed. At these sizes both take
 // the same time (one core of an AMD EPYC of family 25, November 2026).
 const (
 	worthVector = 256
@@ -21,13 +21,12 @@ const (
 	worthDgemvT = 28 * 28
 	worthSgemv  = 30 * 30
 	worthSgemvT = 16 * 16
-	worthSymv   = 25 * 25
 )
 
 // How many elements of a matrix are worth the workers.
 const (
 	sharedGemv = 512 * 512
-	sharedSymv = 96 * 96
+	sharedSymv = 1024 * 1024
 )
 
 // vectors tells whether x and y are in one piece and reach to nx and ny
@@ -49,14 +48,24 @@ func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, 
 }
 
 func (impl BLAS) Dsymv(ul blas.Uplo, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
-	if n*n < worthSymv || !blasSymv(impl.device().f64, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+	switch {
+	case !symvFits(ul, n, alpha, a, lda, x, incX, y, incY):
 		impl.Implementation.Dsymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
+	case n < plainSymvOrder:
+		plainSymv(ul == blas.Lower, alpha, a, lda, x[:n], beta, y)
+	default:
+		blasSymv(impl.device().f64, ul, n, alpha, a, lda, x, beta, y)
 	}
 }
 
 func (impl BLAS) Ssymv(ul blas.Uplo, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
-	if n*n < worthSymv || !blasSymv(impl.device().f32, ul, n, alpha, a, lda, x, incX, beta, y, incY) {
+	switch {
+	case !symvFits(ul, n, alpha, a, lda, x, incX, y, incY):
 		impl.Implementation.Ssymv(ul, n, alpha, a, lda, x, incX, beta, y, incY)
+	case n < plainSymvOrder:
+		plainSymv(ul == blas.Lower, alpha, a, lda, x[:n], beta, y)
+	default:
+		blasSymv(impl.device().f32, ul, n, alpha, a, lda, x, beta, y)
 	}
 }
 
@@ -134,18 +143,18 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 	return true
 }
 
-// blasSymv does the product and reports true, or leaves it to gonum.
-func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
-	if n <= 0 || alpha == 0 || lda < n || len(a) < (n-1)*lda+n || ul != blas.Upper && ul != blas.Lower || !vectors(n, x, incX, n, y, incY) {
-		return false
-	}
+// symvFits tells whether a Symv has something to do and vectors in one piece.
+func symvFits[T backend.Float](ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, y []T, incY int) bool {
+	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && vectors(n, x, incX, n, y, incY)
+}
+
+func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	if n < 1<<20 && n*n < sharedSymv {
 		e.smallSymv(triangle(ul), alpha, a, lda, x[:n], beta, y[:n])
-		return true
+		return
 	}
 	q := &queue[T]{engine: e}
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
-	return true
 }
 
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"gonum.org/v1/gonum/blas"
 	blasgonum "gonum.org/v1/gonum/blas/gonum"
@@ -43,6 +44,48 @@ func BenchmarkSmall(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkSmallInTurns lets both libraries work in turns of some microseconds, so
+// that what happens to the machine happens to both, and reports the median over the
+// turns of the time of gonum over that of Mercer. A turn is an operation:
+//
+//	go test -run '^$' -bench SmallInTurns -benchtime 2000x -cpu 1 ./cpu
+func BenchmarkSmallInTurns(b *testing.B) {
+	for _, n := range smallOrders() {
+		for _, c := range smallCases(n) {
+			b.Run(fmt.Sprintf("routine=%s/n=%d", c.routine, n), func(b *testing.B) {
+				timed(c.gonum, 100)
+				timed(c.mercer, 100)
+				calls := 1
+				for timed(c.gonum, calls) < 10*time.Microsecond {
+					calls *= 2
+				}
+				var ratios []float64
+				for b.Loop() {
+					// Who goes first changes.
+					var own, other time.Duration
+					if len(ratios)%2 == 0 {
+						own, other = timed(c.mercer, calls), timed(c.gonum, calls)
+					} else {
+						other, own = timed(c.gonum, calls), timed(c.mercer, calls)
+					}
+					ratios = append(ratios, other.Seconds()/own.Seconds())
+				}
+				slices.Sort(ratios)
+				b.ReportMetric(ratios[len(ratios)/2], "gonum/mercer")
+			})
+		}
+	}
+}
+
+// timed is how long it takes to run f times times.
+func timed(f func(), times int) time.Duration {
+	start := time.Now()
+	for range times {
+		f()
+	}
+	return time.Since(start)
 }
 
 // TestSmallCases runs every case of BenchmarkSmall once.

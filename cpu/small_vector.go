@@ -30,13 +30,9 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	s := e.take()
 	sum := s.grow(n)
 	clear(sum)
-	if n < plainSymvOrder {
-		plainSymv(ul, a, lda, x, sum)
-	} else {
-		v := rowMajor(a, n, n, lda)
-		for i := 0; i < n; i += 4 {
-			e.symvRows(s, ul, v, i, min(4, n-i), x, sum)
-		}
+	v := rowMajor(a, n, n, lda)
+	for i := 0; i < n; i += 4 {
+		e.symvRows(s, ul, v, i, min(4, n-i), x, sum)
 	}
 	for i, v := range sum {
 		store(&y[i], alpha*v, beta)
@@ -45,24 +41,48 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 }
 
 // plainSymvOrder is where the micro-kernels begin to pay in a Symv.
-const plainSymvOrder = 40
+const plainSymvOrder = 64
 
-// plainSymv adds A x to sum by the definition: an element beside the diagonal
-// counts for its row and for its column.
-func plainSymv[T backend.Float](ul backend.Uplo, a []T, lda int, x, sum []T) {
-	for i, xi := range x {
-		from, to := 0, i
-		if ul == backend.Upper {
-			from, to = i+1, len(x)
+// plainSymv is smallSymv in plain loops, two rows at a time: y is read and written
+// once for both, and their sums do not wait for each other. An element beside the
+// diagonal counts for its row and for its column. Rows go from the corner where the
+// triangle has one element, so that each finds its own y untouched.
+func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
+	n := len(x)
+	y = y[:n]
+	i, step := 0, 2
+	if !lower {
+		i, step = n-2, -2
+	}
+	if n%2 == 1 {
+		if lower {
+			store(&y[0], alpha*(a[0]*x[0]), beta)
+			i = 1
+		} else {
+			store(&y[n-1], alpha*(a[(n-1)*lda+n-1]*x[n-1]), beta)
+			i = n - 3
 		}
-		row := a[i*lda:][:len(x)]
-		total := row[i] * xi
-		beside := row[from:to]
-		xs, column := x[from:][:len(beside)], sum[from:][:len(beside)]
-		for j, v := range beside {
-			total += v * xs[j]
-			column[j] += v * xi
+	}
+	for ; i >= 0 && i < n; i += step {
+		row0, row1 := a[i*lda:][:n], a[(i+1)*lda:][:n]
+		x0, x1 := x[i], x[i+1]
+		from, to, across := 0, i, row1[i]
+		if !lower {
+			from, to, across = i+2, n, row0[i+1]
 		}
-		sum[i] += total
+		total0 := row0[i]*x0 + across*x1
+		total1 := across*x0 + row1[i+1]*x1
+		beside0 := row0[from:to]
+		beside1, xs, ys := row1[from:to][:len(beside0)], x[from:to][:len(beside0)], y[from:to][:len(beside0)]
+		x0 *= alpha
+		x1 *= alpha
+		for j, v := range beside0 {
+			w, xj := beside1[j], xs[j]
+			total0 += v * xj
+			total1 += w * xj
+			ys[j] += v*x0 + w*x1
+		}
+		store(&y[i], alpha*total0, beta)
+		store(&y[i+1], alpha*total1, beta)
 	}
 }

@@ -47,10 +47,14 @@ func (e *engine[T]) axpy(s *scratch[T], a T, x, y []T) {
 	e.ukr.Axpy(&s.span)
 }
 
-// columnsOf is the columns of v, each in one piece.
+// columnsOf is the columns of v, each in one piece: copies, unless they lie so.
 func columnsOf[T backend.Float](v view[T]) [][]T {
 	cols := make([][]T, v.cols)
 	for j := range cols {
+		if v.rs == 1 && v.rows > 0 {
+			cols[j] = v.data[v.off+j*v.cs:][:v.rows]
+			continue
+		}
 		cols[j] = make([]T, v.rows)
 		for i := range cols[j] {
 			cols[j][i] = *v.at(i, j)
@@ -75,13 +79,15 @@ func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.rows:][:p.r
 // addTo is C ← α·sums + β·C, group after group.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	q.rows(p.rows, p.cols*p.size, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			for j := range p.cols {
-				var sum T
-				for g := range p.size {
-					sum += p.column(g, j)[i]
+		for j := range p.cols {
+			sum := p.column(0, j)[lo:hi]
+			for g := 1; g < p.size; g++ {
+				for i, v := range p.column(g, j)[lo:hi] {
+					sum[i] += v
 				}
-				store(c.at(i, j), alpha*sum, beta)
+			}
+			for i, v := range sum {
+				store(c.at(lo+i, j), alpha*v, beta)
 			}
 		}
 	})

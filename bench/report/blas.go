@@ -52,34 +52,37 @@ func lead(list []bench.Comparison) string {
 	if len(list) == 0 {
 		return "Nothing was measured."
 	}
-	first, compared := 0, 0
 	low, high := list[0].Own.Share, list[0].Own.Share
 	for _, c := range list {
 		low, high = min(low, c.Own.Share), max(high, c.Own.Share)
-		wins, others := true, false
-		for _, a := range c.Against {
-			if a.Times > 0 {
-				others = true
-				wins = wins && a.Times >= 1
-			}
-		}
-		if others {
-			compared++
-			if wins {
-				first++
-			}
-		}
 	}
-	var parts []string
-	if compared > 0 {
-		parts = append(parts, fmt.Sprintf("At the largest n, Mercer is the fastest in %d of %d comparisons.", first, compared))
-	} else {
-		parts = append(parts, "There was no other library to compare with.")
-	}
+	parts := []string{wins(list)}
 	if low > 0 {
 		parts = append(parts, fmt.Sprintf("It reaches %s to %s of the ceiling.", strings.TrimSuffix(bench.Percent(low), " %"), bench.Percent(high)))
 	}
 	return strings.Join(parts, " ")
+}
+
+// wins says in how many comparisons nobody is faster than Mercer.
+func wins(list []bench.Comparison) string {
+	first, compared := 0, 0
+	for _, c := range list {
+		slower, others := false, false
+		for _, a := range c.Against {
+			others = others || a.Times > 0
+			slower = slower || a.Times > 0 && a.Times < 1
+		}
+		if others {
+			compared++
+			if !slower {
+				first++
+			}
+		}
+	}
+	if compared == 0 {
+		return "There was no other library to compare with."
+	}
+	return fmt.Sprintf("At the largest n, Mercer is the fastest in %d of %d comparisons.", first, compared)
 }
 
 // summarise makes the table of the first screen. The column of n is left out
@@ -100,17 +103,7 @@ func summarise(list []bench.Comparison, size string) *summary {
 		if size == "" {
 			row = append(row, cell{Text: c.Cell.Case.Get(c.Table.Key)})
 		}
-		for _, a := range c.Against {
-			x := cell{Text: "–"}
-			if a.Times > 0 {
-				x = cell{Text: bench.Times(a.Times), Class: "bad"}
-				if a.Times >= 1 {
-					x.Class = "good"
-				}
-			}
-			row = append(row, x)
-		}
-		s.Rows = append(s.Rows, row)
+		s.Rows = append(s.Rows, append(row, ratios(c.Against)...))
 	}
 	return s
 }

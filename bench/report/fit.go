@@ -66,7 +66,6 @@ func fitLead(list []bench.Comparison) string {
 	if len(list) == 0 {
 		return "Nothing was measured."
 	}
-	compared, first := 0, 0
 	var best string
 	for _, c := range list {
 		nearest, name := 0.0, ""
@@ -78,10 +77,6 @@ func fitLead(list []bench.Comparison) string {
 		if name == "" {
 			continue
 		}
-		compared++
-		if nearest >= 1 {
-			first++
-		}
 		if best == "" {
 			best = fmt.Sprintf("For kernel ridge in float64 at n = %s Mercer takes %s s, %s times as fast as the fastest other, %s.",
 				c.Cell.Case.Get("n"), bench.Figures(c.Own.Time.Median), bench.Times(nearest), name)
@@ -90,14 +85,10 @@ func fitLead(list []bench.Comparison) string {
 			}
 		}
 	}
-	if compared == 0 {
-		return "There was no other library to compare with."
-	}
-	text := fmt.Sprintf("At the largest n, Mercer is the fastest in %d of %d comparisons.", first, compared)
 	if best != "" {
-		text = best + " " + text
+		return best + " " + wins(list)
 	}
-	return text
+	return wins(list)
 }
 
 func fitSummary(list []bench.Comparison) *summary {

@@ -108,6 +108,7 @@ func Write(w io.Writer, r *bench.Result) error {
 // pages makes the page of each kind of measurement.
 var pages = map[string]func(*bench.Result) (*page, error){
 	"blas":              blasPage,
+	bench.GoKind:        goPage,
 	bench.CrossoverKind: crossoverPage,
 	bench.FitKind:       fitPage,
 	bench.DevicesKind:   devicesPage,
