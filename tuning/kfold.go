@@ -31,7 +31,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	weights, errors := make([]float64, count), make([][]Point, count)
 	tell := parts(count, j.inside)
-	err := spread(j.devices, count, func(dev backend.Device, k int) (err error) {
+	err := Spread(j.devices, count, func(dev backend.Device, k int) (err error) {
 		first, end := k*len(live)/count, (k+1)*len(live)/count
 		held := live[first:end]
 		rest := append(append([]int(nil), live[:first]...), live[end:]...)

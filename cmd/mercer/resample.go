@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -27,7 +26,9 @@ the scaling of its columns included, is learnt without the part. For classes eve
 part has its share of each, unless --no-stratify.
 
 The output is the mean of each measure over the parts, of all repeats, and the
-standard deviation.`,
+standard deviation.
+
+Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if folds < 2 {
@@ -62,7 +63,9 @@ The output is the mean of each measure over the rounds, the standard deviation,
 and two estimates of the error: that of a row by the models that did not see it,
 averaged over the rows, and 0.632 of it with 0.368 of the error on the rows that
 a model of all was fitted to (Efron and Tibshirani, 1997). The error is the root
-of the mean squared error, or the part of the rows whose class is wrong.`,
+of the mean squared error, or the part of the rows whose class is wrong.
+
+Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if rounds < 2 {
@@ -87,19 +90,21 @@ type resampleFlags struct {
 // resampling fits a learner to some rows of a table and scores it on others, again
 // and again.
 type resampling struct {
-	a     *app
-	f     *resampleFlags
-	dev   backend.Device
-	costs solvers.Costs // measured on this machine
-	task  learners.Task
-	fit   learners.Fitter
-	all   *dataset.Table
-	full  *dataset.Encoder // of all rows: for classes and categories
-	x, y  *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
-	p     *progress
+	a    *app
+	f    *resampleFlags
+	task learners.Task
+	fit  learners.Fitter
+	all  *dataset.Table
+	full *dataset.Encoder // of all rows: for classes and categories
+	x, y *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
+	p    *progress
+
+	devices []backend.Device                 // that share the models
+	costs   map[backend.Device]solvers.Costs // measured on this machine
+	close   func()                           // of the devices
 }
 
-// newResampling reads the table. The caller closes the device.
+// newResampling reads the table and opens the devices, which the caller closes.
 func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file string) (*resampling, error) {
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return nil, err
@@ -135,30 +140,26 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if err != nil {
 		return nil, err
 	}
-	if r.dev, err = a.open(); err != nil {
-		return nil, err
-	}
-	if r.costs, err = a.costs(r.dev); err != nil {
-		r.dev.Close()
+	if err := r.openDevices(); err != nil {
 		return nil, err
 	}
 	r.p = a.newProgress()
 	return r, nil
 }
 
-// score fits to the rows train and scores on the rows test.
-func (r *resampling) score(ctx context.Context, train, test []int) (*score, error) {
+// score fits to the rows train on a device and scores on the rows test.
+func (r *resampling) score(ctx context.Context, dev backend.Device, train, test []int) (*score, error) {
 	x, y, xTest, truth, err := r.encode(train, test)
 	if err != nil {
 		return nil, err
 	}
 	names := r.full.Classes()
-	m, err := r.fit(ctx, r.dev, x, y, learners.Options{Classes: names, Costs: r.costs})
+	m, err := r.fit(ctx, dev, x, y, learners.Options{Classes: names, Costs: r.costs[dev]})
 	if err != nil {
 		return nil, err
 	}
 	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
-	return quiet.scoreOf(ctx, r.dev, m, names, xTest, truth)
+	return quiet.scoreOf(ctx, dev, m, names, xTest, truth)
 }
 
 // encode returns the samples and targets of the rows. Means and spreads of
@@ -195,11 +196,6 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 		part.SetRow(i, m.RawRowView(r))
 	}
 	return part
-}
-
-// tell reports how many models of all have been fitted.
-func (r *resampling) tell(done, all int) {
-	r.p.report(solvers.Progress{Stage: "models", Fraction: float64(done) / float64(all)})
 }
 
 // measure is a figure over many models.
@@ -286,131 +282,4 @@ func (a *app) printReport(ctx context.Context, r resampleReport) error {
 		return a.printJSON(ctx, r)
 	}
 	return a.print(ctx, r.text())
-}
-
-func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
-	r, err := a.newResampling(ctx, f, "cv", file)
-	if err != nil {
-		return err
-	}
-	defer r.dev.Close()
-	n := r.all.Rows()
-	if folds > n {
-		return usagef("--folds: %s cannot be divided into %d parts", count(n, "row"), folds)
-	}
-	var strata []int
-	if stratify && r.task == learners.Classification {
-		y, err := r.full.Targets(r.all)
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			strata = append(strata, int(y.At(i, 0)))
-		}
-	}
-	var scores []*score
-	for repeat := range repeats {
-		fold, err := learners.Folds(n, folds, strata, f.seed+uint64(repeat)<<32)
-		if err != nil {
-			return err
-		}
-		for k := range folds {
-			r.tell(len(scores), folds*repeats)
-			var train, test []int
-			for i, part := range fold {
-				if part == k {
-					test = append(test, i)
-				} else {
-					train = append(train, i)
-				}
-			}
-			s, err := r.score(ctx, train, test)
-			if err != nil {
-				return fmt.Errorf("%w; without part %d of %d", err, k+1, folds)
-			}
-			scores = append(scores, s)
-		}
-	}
-	r.p.close()
-	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
-}
-
-func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
-	r, err := a.newResampling(ctx, f, "bootstrap", file)
-	if err != nil {
-		return err
-	}
-	defer r.dev.Close()
-	n := r.all.Rows()
-	wrong, seen := make([]float64, n), make([]float64, n)
-	var scores []*score
-	for round := range rounds {
-		r.tell(round, rounds+1)
-		var train, test []int
-		for i, times := range learners.Resample(n, f.seed, round) {
-			for range times {
-				train = append(train, i)
-			}
-			if times == 0 {
-				test = append(test, i)
-			}
-		}
-		if len(test) == 0 {
-			continue // of a few rows only
-		}
-		s, err := r.score(ctx, train, test)
-		if err != nil {
-			return fmt.Errorf("%w; in round %s of the bootstrap: another --seed draws other rows", err, strconv.Itoa(round+1))
-		}
-		scores = append(scores, s)
-		for q, i := range test {
-			wrong[i] += s.loss(q)
-			seen[i]++
-		}
-	}
-	if len(scores) == 0 {
-		return usagef("%s are too few to leave some out", count(n, "row"))
-	}
-	every := make([]int, n)
-	for i := range every {
-		every[i] = i
-	}
-	r.tell(rounds, rounds+1)
-	whole, err := r.score(ctx, every, every)
-	if err != nil {
-		return err
-	}
-	r.p.close()
-	out, apparent, rows := 0.0, 0.0, 0.0
-	for i := range n {
-		apparent += whole.loss(i) / float64(n)
-		if seen[i] > 0 {
-			out += wrong[i] / seen[i]
-			rows++
-		}
-	}
-	out /= rows
-	e632 := 0.368*apparent + 0.632*out
-	if r.task != learners.Classification {
-		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
-	}
-	return a.printReport(ctx, resampleReport{
-		Learner: f.learner, Task: r.task, N: n, Rounds: len(scores), Measures: measures(scores),
-		OutOfBag: &out, Apparent: &apparent, E632: &e632,
-	})
-}
-
-// loss is that of row i of what was scored: the mean squared error over the
-// targets, or 1 where the class is wrong.
-func (s *score) loss(i int) float64 {
-	_, cols := s.truth.Dims()
-	sum := 0.0
-	for j := range cols {
-		d := s.truth.At(i, j) - s.predicted.At(i, j)
-		if s.Accuracy != nil && d != 0 {
-			d = 1
-		}
-		sum += d * d / float64(cols)
-	}
-	return sum
 }

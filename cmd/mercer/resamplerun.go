@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/tuning"
+)
+
+// openDevices opens the devices that share the models, and finds what is known of
+// their costs. Those of one make get the same costs, and so the same method:
+// what comes out shall not depend on which of them a model was fitted on.
+func (r *resampling) openDevices() (err error) {
+	if r.devices, r.close, err = r.a.openSeveral(); err != nil {
+		return err
+	}
+	r.costs = map[backend.Device]solvers.Costs{}
+	for i, dev := range r.devices {
+		first := dev
+		for _, other := range r.devices[:i] {
+			if alike(other.Info(), dev.Info()) {
+				first = other
+				break
+			}
+		}
+		costs, known := r.costs[first]
+		if !known {
+			if costs, err = r.a.costs(dev); err != nil {
+				r.close()
+				return err
+			}
+		}
+		r.costs[dev] = costs
+	}
+	return nil
+}
+
+// alike tells whether two devices are of one make.
+func alike(a, b backend.Info) bool {
+	return a.Processor == b.Processor && a.Instruction == b.Instruction && a.Threads == b.Threads && a.Libraries == b.Libraries
+}
+
+// scores fits n models, several at once where there are several devices. Model i
+// is fitted to the rows train and scored on the rows test that rows(i) returns;
+// where there are none to test on its score is nil. explain says which model it
+// was that failed, and gets the first of those that did.
+func (r *resampling) scores(ctx context.Context, n int, rows func(i int) (train, test []int, err error), explain func(i int, err error) error) ([]*score, error) {
+	list := make([]*score, n)
+	var mu sync.Mutex
+	done := 0
+	tell := func(more int) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += more
+		r.p.report(solvers.Progress{Stage: "models", Fraction: float64(done) / float64(n)})
+	}
+	tell(0)
+	err := tuning.Spread(r.devices, n, func(dev backend.Device, i int) error {
+		train, test, err := rows(i)
+		if err != nil {
+			return err
+		}
+		if len(test) > 0 {
+			if list[i], err = r.score(ctx, dev, train, test); err != nil {
+				return explain(i, err)
+			}
+		}
+		tell(1)
+		return nil
+	})
+	return list, err
+}
+
+func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
+	r, err := a.newResampling(ctx, f, "cv", file)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	n := r.all.Rows()
+	if folds > n {
+		return usagef("--folds: %s cannot be divided into %d parts", count(n, "row"), folds)
+	}
+	var strata []int
+	if stratify && r.task == learners.Classification {
+		y, err := r.full.Targets(r.all)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			strata = append(strata, int(y.At(i, 0)))
+		}
+	}
+	rows := func(i int) (train, test []int, err error) {
+		fold, err := learners.Folds(n, folds, strata, f.seed+uint64(i/folds)<<32)
+		for row, part := range fold {
+			if part == i%folds {
+				test = append(test, row)
+			} else {
+				train = append(train, row)
+			}
+		}
+		return train, test, err
+	}
+	scores, err := r.scores(ctx, folds*repeats, rows, func(i int, err error) error {
+		return fmt.Errorf("%w; without part %d of %d", err, i%folds+1, folds)
+	})
+	if err != nil {
+		return err
+	}
+	r.p.close()
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
+}
+
+func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
+	r, err := a.newResampling(ctx, f, "bootstrap", file)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	n := r.all.Rows()
+	drawn := func(round int) (train, test []int) {
+		for i, times := range learners.Resample(n, f.seed, round) {
+			for range times {
+				train = append(train, i)
+			}
+			if times == 0 {
+				test = append(test, i)
+			}
+		}
+		return train, test
+	}
+	some := false // of a few rows all may be drawn
+	for round := 0; round < rounds && !some; round++ {
+		_, test := drawn(round)
+		some = len(test) > 0
+	}
+	if !some {
+		return usagef("%s are too few to leave some out", count(n, "row"))
+	}
+	// Behind the rounds comes the model of all rows, which are what it is tested on.
+	rows := func(i int) (train, test []int, err error) {
+		if i < rounds {
+			train, test = drawn(i)
+			return train, test, nil
+		}
+		every := make([]int, n)
+		for i := range every {
+			every[i] = i
+		}
+		return every, every, nil
+	}
+	all, err := r.scores(ctx, rounds+1, rows, func(i int, err error) error {
+		if i == rounds {
+			return err
+		}
+		return fmt.Errorf("%w; in round %d of the bootstrap: another --seed draws other rows", err, i+1)
+	})
+	if err != nil {
+		return err
+	}
+	r.p.close()
+	whole := all[rounds]
+	wrong, seen := make([]float64, n), make([]float64, n)
+	var scores []*score
+	for round, s := range all[:rounds] {
+		if s == nil {
+			continue
+		}
+		scores = append(scores, s)
+		_, test := drawn(round)
+		for q, i := range test {
+			wrong[i] += s.loss(q)
+			seen[i]++
+		}
+	}
+	out, apparent, counted := 0.0, 0.0, 0.0
+	for i := range n {
+		apparent += whole.loss(i) / float64(n)
+		if seen[i] > 0 {
+			out += wrong[i] / seen[i]
+			counted++
+		}
+	}
+	out /= counted
+	e632 := 0.368*apparent + 0.632*out
+	if r.task != learners.Classification {
+		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
+	}
+	return a.printReport(ctx, resampleReport{
+		Learner: f.learner, Task: r.task, N: n, Rounds: len(scores), Measures: measures(scores),
+		OutOfBag: &out, Apparent: &apparent, E632: &e632,
+	})
+}
+
+// loss is that of row i of what was scored: the mean squared error over the
+// targets, or 1 where the class is wrong.
+func (s *score) loss(i int) float64 {
+	_, cols := s.truth.Dims()
+	sum := 0.0
+	for j := range cols {
+		d := s.truth.At(i, j) - s.predicted.At(i, j)
+		if s.Accuracy != nil && d != 0 {
+			d = 1
+		}
+		sum += d * d / float64(cols)
+	}
+	return sum
+}
