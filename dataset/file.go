@@ -28,6 +28,10 @@ type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
 
+	// Opened is the file where it is open already; Path then only names it. It is
+	// read from its beginning, wherever its own offset is, and not closed.
+	Opened *os.File
+
 	// Arrays names the array of the features and, if there is one, that of the
 	// targets of an NPZ file. Without names they are X and y, in either case,
 	// or the only array.
@@ -162,22 +166,33 @@ func (f File) open() (*input, error) {
 		}
 		return in, in.start(f.Stdin, false)
 	}
-	info, err := os.Stat(f.Path)
+	opened := f.Opened
+	var r io.Reader = opened
+	if opened == nil {
+		info, err := os.Stat(f.Path)
+		if err != nil {
+			return nil, in.t.openFault(err)
+		}
+		if info.IsDir() {
+			return nil, in.t.fault("", "is a directory; the name of a file is needed")
+		}
+		if opened, err = os.Open(f.Path); err != nil {
+			return nil, in.t.openFault(err)
+		}
+		r, in.opened = opened, opened
+	}
+	info, err := opened.Stat()
 	if err != nil {
+		in.close()
 		return nil, in.t.openFault(err)
 	}
-	if info.IsDir() {
-		return nil, in.t.fault("", "is a directory; the name of a file is needed")
-	}
-	opened, err := os.Open(f.Path)
-	if err != nil {
-		return nil, in.t.openFault(err)
-	}
-	in.opened = opened
 	if info.Mode().IsRegular() {
 		in.file, in.size = opened, info.Size()
+		if f.Opened != nil {
+			r = io.NewSectionReader(opened, 0, info.Size()) // has an offset of its own
+		}
 	}
-	if err := in.start(opened, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
+	if err := in.start(r, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
 		in.close()
 		return nil, err
 	}

@@ -95,6 +95,17 @@ func newLIBSVM(t *Table) *libsvm {
 	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}}
 }
 
+// ReadLIBSVM reads a table from a LIBSVM file, whatever its name and its first line:
+// for parts of a file. Everything else is as ReadCSV has it.
+func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
+	in, err := File{Path: path, Stdin: stdin}.open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return readLIBSVM(in)
+}
+
 // readLIBSVM reads a whole file.
 func readLIBSVM(in *input) (*Table, error) {
 	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
