@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -19,6 +18,7 @@ import (
 type Census struct {
 	First   Piece    // the least of the pieces: its order of columns is that of the features
 	Names   []string // of the columns, as there
+	Sparse  bool     // all pieces are of formats that leave zeros out
 	Columns map[string]*Column
 	Rows    int64
 	Keep    int   // rows in the sample at most
@@ -44,6 +44,10 @@ type Row struct {
 	Cells    []string
 }
 
+func newColumn() *Column {
+	return &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2)}
+}
+
 // newCensus is that of no rows.
 func newCensus(keep int) *Census { return &Census{Columns: map[string]*Column{}, Keep: keep} }
 
@@ -51,29 +55,23 @@ func newCensus(keep int) *Census { return &Census{Columns: map[string]*Column{},
 func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) error {
 	names := t.Names()
 	if len(c.Columns) == 0 {
-		c.First, c.Names = p, names
+		c.First, c.Names, c.Sparse = p, names, t.Sparse()
 		for _, name := range names {
-			c.Columns[name] = &Column{Low: math.Inf(1), High: math.Inf(-1), Counts: map[string]int64{}, Sums: *sums.NewSums(2)}
+			c.Columns[name] = newColumn()
 		}
-	} else if err := sameColumns(c.First, c.Names, p, names); err != nil {
+	} else if err := c.align(p, names, t.Sparse()); err != nil {
 		return err
 	}
-	for name, column := range c.Columns {
-		if err := column.add(t, name); err != nil {
+	for _, name := range without(c.Names, names) {
+		c.Columns[name].addZeros(int64(t.Rows()))
+	}
+	for _, name := range names {
+		if err := c.Columns[name].add(t, name); err != nil {
 			return err
 		}
 	}
 	c.Rows += int64(t.Rows())
 	return c.draw(t, targets, seed)
-}
-
-// sameColumns refuses pieces with other columns.
-func sameColumns(a Piece, names []string, b Piece, others []string) error {
-	x, y := slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(others))
-	if slices.Equal(x, y) {
-		return nil
-	}
-	return fmt.Errorf("pipeline: %s has the columns %q, %s has %q: all files must have the same", a.Path, x, b.Path, y)
 }
 
 // add adds the cells of a column.
@@ -83,6 +81,10 @@ func (c *Column) add(t *dataset.Table, name string) error {
 		c.addNumbers(numbers)
 		if c.Over || different(numbers) > dataset.MaxCategories {
 			c.Over, c.Counts = true, nil
+			return nil
+		}
+		if t.Sparse() && name != labelName { // its cells are numbers, most of them 0
+			c.countNumbers(numbers)
 			return nil
 		}
 	}
@@ -100,11 +102,7 @@ func (c *Column) add(t *dataset.Table, name string) error {
 			}
 			continue
 		}
-		if !c.Over {
-			if c.Counts[text]++; len(c.Counts) > dataset.MaxCategories {
-				c.Over, c.Counts = true, nil
-			}
-		}
+		c.count(text, 1)
 	}
 	return nil
 }
@@ -122,6 +120,48 @@ func (c *Column) addNumbers(numbers []float64) {
 		c.Sums.Add(0, v)
 		c.Sums.Add(1, square)
 		c.Sums.Add(1, math.FMA(v, v, -square))
+	}
+}
+
+// addZeros adds n zeros.
+func (c *Column) addZeros(n int64) {
+	if n == 0 {
+		return
+	}
+	c.Present += n
+	c.Low, c.High = min(c.Low, 0), max(c.High, 0)
+	c.count("0", n)
+}
+
+// count counts a cell.
+func (c *Column) count(text string, n int64) {
+	if c.Over {
+		return
+	}
+	if c.Counts == nil { // as gob leaves an empty one
+		c.Counts = map[string]int64{}
+	}
+	if c.Counts[text] += n; len(c.Counts) > dataset.MaxCategories {
+		c.Over, c.Counts = true, nil
+	}
+}
+
+// countNumbers counts the cells of a column that came without texts.
+func (c *Column) countNumbers(numbers []float64) {
+	counts := map[float64]int64{}
+	zeros := int64(0)
+	for _, v := range numbers {
+		if v == 0 {
+			zeros++
+		} else if v == v {
+			counts[v]++
+		}
+	}
+	if zeros > 0 {
+		c.count("0", zeros)
+	}
+	for v, n := range counts {
+		c.count(strconv.FormatFloat(v, 'g', -1, 64), n)
 	}
 }
 
@@ -149,15 +189,19 @@ func mix(h uint64) uint64 {
 }
 
 // hashes returns a number for each row that tells rows apart by their features:
-// equal for equal rows, whatever else is in their file.
+// equal for equal rows, whatever else is in their file and whatever its format. It is
+// of the cells that are not 0, and of the names of their columns.
 func hashes(t *dataset.Table, targets []string) ([]uint64, error) {
 	names := slices.DeleteFunc(slices.Sorted(slices.Values(t.Names())), func(name string) bool { return slices.Contains(targets, name) })
 	h := make([]uint64, t.Rows())
 	for _, name := range names {
+		key := mix(textHash("column " + name))
 		numbers, err := t.Numbers(name)
 		if err == nil {
 			for i, v := range numbers {
-				h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cellHash(v))
+				if v != 0 {
+					h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cellHash(v) ^ key)
+				}
 			}
 			continue
 		}
@@ -172,7 +216,9 @@ func hashes(t *dataset.Table, targets []string) ([]uint64, error) {
 				cell = textHash(text)
 				known[text] = cell
 			}
-			h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cell)
+			if cell != 0 {
+				h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cell ^ key)
+			}
 		}
 	}
 	return h, nil
@@ -227,11 +273,18 @@ func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
 	rows = slices.CompactFunc(rows, func(a, b int) bool { return h[a] == h[b] })
 	rows = rows[:min(len(rows), c.Keep)]
 	drawn := make([]Row, len(rows))
-	names := slices.Sorted(slices.Values(t.Names()))
+	names := slices.Sorted(slices.Values(c.Names))
+	absent := without(c.Names, t.Names())
 	for k, i := range rows {
 		drawn[k] = Row{Priority: h[i], Cells: make([]string, len(names))}
 	}
 	for j, name := range names {
+		if slices.Contains(absent, name) {
+			for k := range rows {
+				drawn[k].Cells[j] = "0"
+			}
+			continue
+		}
 		if numbers, err := t.Numbers(name); err == nil {
 			for k, i := range rows {
 				if v := numbers[i]; v == v {
@@ -271,9 +324,10 @@ func (c *Census) merge(o *Census) error {
 		*c = *o
 		return nil
 	}
-	if err := sameColumns(c.First, c.Names, o.First, o.Names); err != nil {
+	if err := c.align(o.First, o.Names, o.Sparse); err != nil {
 		return err
 	}
+	o.widen(without(c.Names, o.Names))
 	if o.First.before(c.First) {
 		c.First, c.Names = o.First, o.Names
 	}
@@ -294,12 +348,7 @@ func (c *Column) merge(o *Column) error {
 	c.Low, c.High = min(c.Low, o.Low), max(c.High, o.High)
 	c.Over = c.Over || o.Over
 	for text, n := range o.Counts {
-		if c.Over {
-			break
-		}
-		if c.Counts[text] += n; len(c.Counts) > dataset.MaxCategories {
-			c.Over = true
-		}
+		c.count(text, n)
 	}
 	if c.Over {
 		c.Counts = nil

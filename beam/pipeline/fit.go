@@ -73,14 +73,16 @@ func Fit(s beam.Scope, p Params) error {
 // listFn lists the pieces.
 type listFn struct{ Params Params }
 
-func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece)) error {
+func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece)) (err error) {
+	defer tell(&err)
 	return pieces(ctx, f.Params, emit)
 }
 
 // censusFn takes the census of a piece.
 type censusFn struct{ Params Params }
 
-func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census)) error {
+func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census)) (err error) {
+	defer tell(&err)
 	c, err := censusOf(ctx, f.Params, p)
 	if err != nil {
 		return err
@@ -94,20 +96,23 @@ type censusMerge struct{}
 
 func (censusMerge) CreateAccumulator() Census { return Census{} }
 
-func (censusMerge) AddInput(a, c Census) (Census, error) {
-	err := a.merge(&c)
+func (censusMerge) AddInput(a, c Census) (sum Census, err error) {
+	defer tell(&err)
+	err = a.merge(&c)
 	return a, err
 }
 
-func (censusMerge) MergeAccumulators(a, b Census) (Census, error) {
-	err := a.merge(&b)
+func (censusMerge) MergeAccumulators(a, b Census) (sum Census, err error) {
+	defer tell(&err)
+	err = a.merge(&b)
 	return a, err
 }
 
 // planFn makes the plan.
 type planFn struct{ Params Params }
 
-func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit func(Plan)) error {
+func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit func(Plan)) (err error) {
+	defer tell(&err)
 	plan, err := planOf(ctx, f.Params, &c)
 	if err != nil {
 		return err

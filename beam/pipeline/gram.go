@@ -122,7 +122,8 @@ type gramFn struct {
 
 func (f *gramFn) StartBundle(context.Context, Plan, func(int, Part)) { f.group = bundleGroup{} }
 
-func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) error {
+func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) (err error) {
+	defer tell(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
@@ -212,7 +213,10 @@ func (mergeFn) CreateAccumulator() Part { return Part{&sums.Sums{}} }
 
 func (mergeFn) AddInput(a, p Part) (Part, error) { return mergeFn{}.MergeAccumulators(a, p) }
 
-func (mergeFn) MergeAccumulators(a, b Part) (Part, error) { return a, a.Sums.Merge(b.Sums) }
+func (mergeFn) MergeAccumulators(a, b Part) (sum Part, err error) {
+	defer tell(&err)
+	return a, a.Sums.Merge(b.Sums)
+}
 
 // dropGroup leaves the slot of a key.
 type dropGroup struct{ Params Params }

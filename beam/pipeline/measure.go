@@ -20,7 +20,8 @@ func (f *measureFn) StartBundle(context.Context, Plan, Solved, func(int, Part)) 
 	f.group = bundleGroup{}
 }
 
-func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) error {
+func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) (err error) {
+	defer tell(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
@@ -59,7 +60,8 @@ type judgeFn struct {
 	Correct bool
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved, total, measured Part, emit func(Solved)) error {
+func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved, total, measured Part, emit func(Solved)) (err error) {
+	defer tell(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err

@@ -18,11 +18,11 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// Piece is a file, or a part of a CSV file that begins and ends with a line.
+// Piece is a file, or a part of a file of text that begins and ends with a line.
 type Piece struct {
 	Path     string
 	From, To int64  // bytes; To is 0 for a whole file
-	Header   []byte // of a part: the line with the names
+	Header   []byte // of a part of a CSV file: the line with the names; none of LIBSVM
 }
 
 // group is the group of fanout in which the sums of the piece are merged.
@@ -66,7 +66,8 @@ func pieces(ctx context.Context, p Params, emit func(Piece)) error {
 // cut emits the pieces of one file.
 func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	whole := Piece{Path: path}
-	if p.WholeFiles || !isPlainCSV(path) {
+	text := textOf(path)
+	if p.WholeFiles || text == "" {
 		emit(whole)
 		return nil
 	}
@@ -101,10 +102,12 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 		emit(whole)
 		return nil
 	}
-	header, err := r.ReadBytes('\n')
-	if err != nil {
-		emit(whole) // one line: let the reader say what is wrong
-		return nil
+	var header []byte
+	if text == csvText {
+		if header, err = r.ReadBytes('\n'); err != nil {
+			emit(whole) // one line: let the reader say what is wrong
+			return nil
+		}
 	}
 	for from := int64(len(header)); from < size; {
 		if ctx.Err() != nil {
@@ -120,8 +123,22 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	return nil
 }
 
-// isPlainCSV tells whether a file of that name may be cut at line ends.
-func isPlainCSV(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".csv" }
+const (
+	csvText    = "CSV"
+	libsvmText = "LIBSVM"
+)
+
+// textOf tells by its name what a file holds that may be cut at line ends; "" is one
+// that is a piece as a whole.
+func textOf(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return csvText
+	case ".libsvm", ".svm", ".svmlight":
+		return libsvmText
+	}
+	return ""
+}
 
 // lineEnd returns where the line ends that has the byte before at.
 func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
@@ -148,76 +165,74 @@ func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	}
 }
 
-// chunk is how much of a part is decoded at once.
-const chunk = 4 << 20
+// chunkBytes is how much of a part is decoded at once: a line of LIBSVM may stand for
+// many more numbers than it has.
+func (p Piece) chunkBytes() int {
+	if p.Header == nil {
+		return 1 << 20
+	}
+	return 4 << 20
+}
 
 // tables calls use with the rows of the piece in their order, as tables whose size
 // depends on the piece alone.
 func (p Piece) tables(ctx context.Context, use func(t *dataset.Table) error) error {
-	var err error
 	if p.To > 0 {
-		err = p.part(ctx, use)
-	} else {
-		err = p.file(ctx, use)
+		return p.part(ctx, use)
 	}
-	var fault *dataset.Error
-	if errors.As(err, &fault) {
-		copied := *fault
-		copied.Source = p.Path
-		if p.To > 0 {
-			copied.Source = fmt.Sprintf("the part at byte %d of %s", p.From, p.Path)
-		}
-		return &copied
-	}
-	return err
+	return p.file(ctx, use)
 }
 
 // file reads a whole file, of any format.
 func (p Piece) file(ctx context.Context, use func(t *dataset.Table) error) error {
-	path := p.Path
-	if strings.Contains(path, "://") {
-		local, err := fetch(ctx, path)
+	f := dataset.File{Path: p.Path}
+	if strings.Contains(p.Path, "://") {
+		local, done, err := fetch(ctx, p.Path)
 		if err != nil {
-			return fmt.Errorf("pipeline: %s: %w", path, err)
+			return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 		}
-		defer os.Remove(local)
-		path = local
+		defer done()
+		f.Opened = local
 	}
-	s, err := dataset.Open(path)
+	s, err := f.Open()
 	if err != nil {
 		return err
 	}
 	return s.Tables(ctx, use)
 }
 
-// fetch copies a file to this machine, under a name that ends as it did.
-func fetch(ctx context.Context, path string) (string, error) {
+// fetch copies a file to this machine. The copy has no name: it is gone when it is
+// closed, and with the process, however that ends.
+func fetch(ctx context.Context, path string) (copied *os.File, done func(), err error) {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	defer fs.Close()
 	in, err := fs.OpenRead(ctx, path)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	defer in.Close()
-	out, err := os.CreateTemp("", "mercer-beam-*-"+filepath.Base(path))
+	out, err := os.CreateTemp("", "mercer-beam-*")
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	_, err = io.Copy(out, in)
-	if closed := out.Close(); err == nil {
-		err = closed
+	named := os.Remove(out.Name()) != nil // where an open file cannot be removed
+	done = func() {
+		out.Close()
+		if named {
+			os.Remove(out.Name())
+		}
 	}
-	if err != nil {
-		os.Remove(out.Name())
-		return "", err
+	if _, err := io.Copy(out, in); err != nil {
+		done()
+		return nil, nil, err
 	}
-	return out.Name(), nil
+	return out, done, nil
 }
 
-// part reads a part of a CSV file.
+// part reads a part of a file of text.
 func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {
@@ -237,11 +252,13 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 	}
 	r := bufio.NewReaderSize(io.LimitReader(f, p.To-p.From), 1<<16)
-	for text := make([]byte, 0, chunk); ; {
+	from := p.From
+	size := p.chunkBytes()
+	for text := make([]byte, 0, size); ; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n, err := io.ReadFull(r, text[:chunk])
+		n, err := io.ReadFull(r, text[:size])
 		text = text[:n]
 		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !ended {
@@ -254,20 +271,57 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 			}
 			text = append(text, rest...)
 		}
-		if len(text) > 0 {
-			t, err := dataset.ReadCSV("-", io.MultiReader(bytes.NewReader(p.Header), bytes.NewReader(text)))
-			if err != nil {
-				return err
-			}
-			if t.Rows() > 0 {
-				if err := use(t); err != nil {
-					return err
-				}
-			}
+		if err := p.chunk(text, use); err != nil {
+			return p.placed(err, from)
 		}
 		if ended {
 			return nil
 		}
+		from += int64(len(text))
 		text = text[:0]
 	}
+}
+
+// chunk calls use with some lines of a part, if there is a row among them.
+func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
+	var t *dataset.Table
+	var err error
+	switch {
+	case p.Header != nil:
+		t, err = dataset.ReadCSV("-", io.MultiReader(bytes.NewReader(p.Header), bytes.NewReader(text)))
+	case hasRow(text):
+		t, err = dataset.ReadLIBSVM("-", bytes.NewReader(text))
+	default:
+		return nil
+	}
+	if err != nil || t.Rows() == 0 {
+		return err
+	}
+	return use(t)
+}
+
+// hasRow tells whether some line of a LIBSVM file is neither empty nor a comment.
+func hasRow(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return true
+		}
+	}
+	return false
+}
+
+// placed makes the line of a fault in the lines that begin at a byte of the file one
+// that can be found: `tail -c +BYTE FILE | sed -n LINEp`. To count the lines before
+// would take reading them.
+func (p Piece) placed(err error, from int64) error {
+	var fault *dataset.Error
+	if !errors.As(err, &fault) {
+		return err
+	}
+	copied := *fault
+	copied.Source = p.Path
+	if line := copied.Line - bytes.Count(p.Header, []byte{'\n'}); line > 0 {
+		copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", p.Path, line, from+1), 0
+	}
+	return &copied
 }

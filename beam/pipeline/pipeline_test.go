@@ -26,7 +26,14 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	beam.Init()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "mercer-pipeline-*") // Beam leaves a file for each run
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("TMPDIR", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // fit runs p on Prism and returns the model that it wrote.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -48,7 +47,7 @@ func (p Params) keep() int {
 // planOf makes the plan.
 func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 	if c.Rows == 0 {
-		return nil, errors.New("pipeline: the files have no rows")
+		return nil, fmt.Errorf("pipeline: there is no row in %s", strings.Join(p.Inputs, ", "))
 	}
 	enc, err := c.encoder(p)
 	if err != nil {
@@ -130,7 +129,7 @@ func (c *Census) encoder(p Params) (*dataset.Encoder, error) {
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {
-			return nil, fmt.Errorf("pipeline: %s has no target column %q; it has %q", c.First.Path, name, c.Names)
+			return nil, fmt.Errorf("pipeline: %s has no target column %q; it has %s", c.First.Path, name, some(c.Names))
 		}
 		if p.Classify {
 			labels, err := column.labels(name)

@@ -24,7 +24,8 @@ type Ran struct {
 // Flink, Spark and Dataflow try the bundles of a lost worker again on another.
 // Prism, as of Beam 2.77, has one worker and ends the job instead: then Run begins
 // the job anew, up to attempts times in all. The model has the same bits in either
-// case. An error of the data ends the first attempt, or the first that tells it.
+// case. An error of the data ends the first attempt, or the first that tells it: in one
+// line, without what the runner says around it.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	for attempt := 1; ; attempt++ {
 		pipe, s := beam.NewPipelineWithRoot()
@@ -45,6 +46,10 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		err, ours := said(err)
+		if ours {
+			return nil, err
 		}
 		if attempt >= attempts || !lostWorker(err) && !hidden(err) {
 			return nil, fmt.Errorf("pipeline: %s: %w", runner, err)

@@ -35,7 +35,8 @@ type Report struct {
 // writeFn writes the model and the report.
 type writeFn struct{ Params Params }
 
-func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved) error {
+func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved) (err error) {
+	defer tell(&err)
 	bundle, err := f.Params.bundle(&plan, &solved)
 	if err != nil {
 		return err
@@ -82,6 +83,9 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	}
 	if err == nil && ok {
 		err = renamer.Rename(ctx, to, path)
+	}
+	if remover, can := fs.(filesystem.Remover); err != nil && ok && can {
+		remover.Remove(ctx, to)
 	}
 	if err != nil {
 		return fmt.Errorf("pipeline: %s: %w", path, err)

@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Pieces have the same columns, in any order, but for files of formats that leave
+// zeros out: a part of a LIBSVM file ends with the last feature that some row of it
+// has, and those past it are 0 in all of its rows.
+
+// align gives c the columns of a piece that it lacks, or says why that cannot be: the
+// piece is p with these names, or what was merged with p as its least piece.
+func (c *Census) align(p Piece, names []string, sparse bool) error {
+	if slices.Equal(c.Names, names) {
+		c.Sparse = c.Sparse && sparse
+		return nil
+	}
+	missing, more := without(names, c.Names), without(c.Names, names)
+	if len(missing) > 0 && !(c.Sparse && areFeatures(missing)) || len(more) > 0 && !(sparse && areFeatures(more)) {
+		return otherColumns(c.First, c.Names, p, names)
+	}
+	c.widen(missing)
+	c.Sparse = c.Sparse && sparse
+	return nil
+}
+
+// without returns the names that are not among the others.
+func without(names, others []string) []string {
+	known := make(map[string]bool, len(others))
+	for _, name := range others {
+		known[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
+}
+
+// feature returns k of the name xk, and 0 of others.
+func feature(name string) int {
+	k, err := strconv.Atoi(strings.TrimPrefix(name, "x"))
+	if err != nil || k < 1 || name != "x"+strconv.Itoa(k) {
+		return 0
+	}
+	return k
+}
+
+// areFeatures tells whether all are names of features of formats that name none.
+func areFeatures(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) == 0 })
+}
+
+// widen adds features that are 0 in all rows so far, in their order before the label.
+func (c *Census) widen(features []string) {
+	if len(features) == 0 {
+		return
+	}
+	features = slices.SortedFunc(slices.Values(features), func(a, b string) int { return cmp.Compare(feature(a), feature(b)) })
+	for _, name := range features {
+		column := newColumn()
+		column.addZeros(c.Rows)
+		c.Columns[name] = column
+	}
+	old := slices.Sorted(slices.Values(c.Names))
+	at := len(c.Names)
+	if i := slices.Index(c.Names, labelName); i >= 0 {
+		at = i
+	}
+	c.Names = slices.Insert(slices.Clone(c.Names), at, features...)
+	names := slices.Sorted(slices.Values(c.Names))
+	for i, row := range c.Sample {
+		cells := make([]string, len(names))
+		for j, name := range names {
+			cells[j] = "0"
+			if k, ok := slices.BinarySearch(old, name); ok {
+				cells[j] = row.Cells[k]
+			}
+		}
+		c.Sample[i].Cells = cells
+	}
+}
+
+// labelName is the column of the labels in formats that name none.
+const labelName = "label"
+
+// otherColumns is the error for pieces that do not belong together.
+func otherColumns(a Piece, names []string, b Piece, others []string) error {
+	if b.before(a) {
+		a, names, b, others = b, others, a, names
+	}
+	var what []string
+	if lacks := without(names, others); len(lacks) > 0 {
+		what = append(what, "lacks "+some(lacks))
+	}
+	if more := without(others, names); len(more) > 0 {
+		what = append(what, "has "+some(more)+" besides")
+	}
+	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b.Path, strings.Join(what, " and "), a.Path)
+}
+
+// some quotes a few of the names.
+func some(names []string) string {
+	const few = 4
+	var list []string
+	for _, name := range names[:min(len(names), few)] {
+		list = append(list, strconv.Quote(name))
+	}
+	text := strings.Join(list, ", ")
+	if n := len(names) - few; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

@@ -1,0 +1,337 @@
+package pipeline
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+)
+
+// width is how many features sparseRows makes.
+const width = 5
+
+// sparseRows are rows of five features, many of them 0, and a target in the last
+// place. The first third has no fourth and fifth feature, and is therefore narrower
+// where zeros are left out.
+func sparseRows(seed uint64, n int) [][]float64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	rows := make([][]float64, n)
+	for i := range rows {
+		row := make([]float64, width+1)
+		row[0], row[1] = r.NormFloat64(), 3+r.NormFloat64()
+		if r.IntN(2) == 0 {
+			row[2] = r.NormFloat64()
+		}
+		if i >= n/3 {
+			if r.IntN(4) == 0 {
+				row[3] = float64(r.IntN(5))
+			}
+			if r.IntN(20) == 0 {
+				row[4] = r.Float64()
+			}
+		}
+		row[width] = math.Sin(row[0]) + row[1]*row[2] - row[3] + 0.1*r.NormFloat64()
+		rows[i] = row
+	}
+	return rows
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// asCSV is rows as a table with that name of the target.
+func asCSV(rows [][]float64, target string) []byte {
+	var b bytes.Buffer
+	for j := range width {
+		fmt.Fprintf(&b, "x%d,", j+1)
+	}
+	b.WriteString(target + "\n")
+	for _, row := range rows {
+		for j, v := range row {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(number(v))
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// asLIBSVM leaves zeros out, and has comments and empty lines.
+func asLIBSVM(rows [][]float64) []byte {
+	var b bytes.Buffer
+	for i, row := range rows {
+		b.WriteString(number(row[width]))
+		for j, v := range row[:width] {
+			if v != 0 {
+				fmt.Fprintf(&b, " %d:%s", j+1, number(v))
+			}
+		}
+		if i%100 == 0 {
+			b.WriteString(" # a comment\n")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(strings.Repeat("\n# the end\n", 50))
+	return b.Bytes()
+}
+
+// asNPY is the columns from, … of rows as an array of numpy; a single one is a vector.
+func asNPY(rows [][]float64, from, to int) []byte {
+	shape := fmt.Sprintf("(%d,)", len(rows))
+	if to-from > 1 {
+		shape = fmt.Sprintf("(%d, %d)", len(rows), to-from)
+	}
+	head := fmt.Sprintf("{'descr': '<f8', 'fortran_order': False, 'shape': %s, }", shape)
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
+	b = append(b, head...)
+	for _, row := range rows {
+		for _, v := range row[from:to] {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	}
+	return b
+}
+
+// asNPZ has the arrays X and y.
+func asNPZ(t *testing.T, rows [][]float64) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, array := range map[string][]byte{"X.npy": asNPY(rows, 0, width), "y.npy": asNPY(rows, width, width+1)} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(array); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func gzipped(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// folder writes files and returns their folder.
+func folder(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestFormats: the same rows in every format that names its columns alike or not at
+// all, compressed, cut and mixed, give the model of one CSV file, which is that of the
+// single machine: to 1e-10.
+func TestFormats(t *testing.T) {
+	const seed, n = 20261130, 1500
+	t.Logf("seed %d", seed)
+	rows := sparseRows(seed, n)
+	one, two, three := rows[:n/3], rows[n/3:n/2], rows[n/2:]
+	type files = map[string][]byte
+	layouts := []struct {
+		name, target string
+		globs        []string
+		files        files
+		bytes        int64
+	}{
+		{"one CSV", "label", []string{"*.csv"}, files{"a.csv": asCSV(rows, "label")}, 0},
+		{"CSV compressed by gzip", "label", []string{"*.csv.gz"}, files{"a.csv.gz": gzipped(t, asCSV(one, "label")), "b.csv.gz": gzipped(t, asCSV(rows[n/3:], "label"))}, 1024},
+		{"gzip by another name", "label", []string{"*.csv"}, files{"a.csv": gzipped(t, asCSV(rows, "label"))}, 1024},
+		{"text by another name", "label", []string{"*.txt", "part-*"}, files{"a.txt": asCSV(one, "label"), "part-00000": asLIBSVM(rows[n/3:])}, 1024},
+		{"LIBSVM", "label", []string{"*.libsvm"}, files{"a.libsvm": asLIBSVM(rows)}, 0},
+		{"LIBSVM in parts, files of different widths", "label", []string{"*.svm*"}, files{"a.svm": asLIBSVM(one), "b.svm": asLIBSVM(two), "c.svm.gz": gzipped(t, asLIBSVM(three))}, 2000},
+		{"several globs of several formats, empty files among them", "label", []string{"*.csv", "*.svm", "*.gz"}, files{
+			"b.csv": asCSV(two, "label"), "a.svm": asLIBSVM(one), "c.csv.gz": gzipped(t, asCSV(three, "label")),
+			"header.csv": []byte("x2,label,x1,x3,x4,x5\n"), "empty.svm": nil,
+		}, 5000},
+		{"NPY", "x6", []string{"*.npy"}, files{"a.npy": asNPY(rows, 0, width+1)}, 0},
+		{"NPZ", "y", []string{"*.npz"}, files{"a.npz": asNPZ(t, one), "b.npz": asNPZ(t, rows[n/3:])}, 0},
+		{"NPZ and CSV", "y", []string{"*"}, files{"a.npz": asNPZ(t, one), "b.csv": asCSV(rows[n/3:], "y")}, 3000},
+	}
+	for _, p := range []Params{
+		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true},
+		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.5)"}, Functions: 40, Lambdas: []float64{1}},
+	} {
+		p.Seed, p.Passes, p.Tol = 5, 1, 1e-9
+		var first map[string]backend.Host[float64]
+		for _, l := range layouts {
+			dir := folder(t, l.files)
+			p.Inputs = nil
+			for _, glob := range l.globs {
+				p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
+			}
+			p.Targets, p.PieceBytes = []string{l.target}, l.bytes
+			b, ran := fit(t, p)
+			what := p.Learner + ", " + l.name
+			if ran.Report.Rows != n || ran.Report.Features != width {
+				t.Errorf("%s: %d rows of %d features", what, ran.Report.Rows, ran.Report.Features)
+				continue
+			}
+			if first == nil {
+				first = arrays(b.Model)
+				whole := filepath.Join(dir, "a.csv")
+				want, enc := single(t, p, whole, b)
+				near(t, what+", the single machine's", first, arrays(want), 1e-10)
+				near(t, what+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
+			}
+			near(t, what, arrays(b.Model), first, 1e-10)
+		}
+	}
+}
+
+// TestParquet: Parquet files of several writers, codecs and kinds of pages, with numbers,
+// booleans, texts and missing cells, give the model of the same rows as CSV.
+func TestParquet(t *testing.T) {
+	const from = "../../dataset/testdata/parquet"
+	globs := []string{filepath.Join(from, "arrow-zstd*.parquet"), filepath.Join(from, "go-gzip-v1-split.parquet"), filepath.Join(from, "arrow-none-v1.parquet")}
+	table, err := dataset.Read(filepath.Join(from, "arrow-none-v1.parquet"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var columns [][]string
+	for _, name := range table.Names() {
+		cells, err := table.Texts(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, cells)
+	}
+	var rows []string
+	for i := range table.Rows() {
+		row := make([]string, len(columns))
+		for j, cells := range columns {
+			row[j] = cells[i]
+		}
+		rows = append(rows, strings.Join(row, ","))
+	}
+	rows = slices.Concat(rows, rows, rows) // three files hold the same
+	csv := write(t, strings.Join(table.Names(), ","), rows)
+	for _, p := range []Params{
+		{Learner: "ridge", Targets: []string{"f32"}, Lambdas: []float64{1}, Intercept: true},
+		{Learner: "fourier-ridge", Targets: []string{"bool"}, Classify: true, Kernels: []string{"gaussian(sigma=3)"}, Functions: 30, Lambdas: []float64{1}, Seed: 2},
+	} {
+		p.Passes, p.Tol, p.Inputs = 1, 1e-9, globs
+		got, ran := fit(t, p)
+		p.Inputs = []string{csv}
+		want, _ := fit(t, p)
+		if ran.Report.Rows != int64(len(rows)) {
+			t.Errorf("%s: %d rows, want %d", p.Learner, ran.Report.Rows, len(rows))
+		}
+		near(t, p.Learner+", CSV's", arrays(got.Model), arrays(want.Model), 1e-10)
+		near(t, p.Learner+", encoder", numbersOf(got.Encoder), numbersOf(want.Encoder), 1e-13)
+		machine, _ := single(t, p, strings.ReplaceAll(csv, "*", "part-000"), got)
+		near(t, p.Learner+", the single machine's", arrays(got.Model), arrays(machine), 1e-10)
+	}
+}
+
+// TestFileFaults: a file that does not belong to the others, or cannot be read, is
+// named in one line.
+func TestFileFaults(t *testing.T) {
+	rows := sparseRows(1, 60)
+	good := asCSV(rows, "y")
+	type files = map[string][]byte
+	for _, c := range []struct {
+		name  string
+		files files
+		globs []string
+		want  string // %s is the folder
+	}{
+		{"a glob without a file beside one with", files{"a.csv": good}, []string{"*.csv", "*.parquet"}, "pipeline: %s/*.parquet: there is no such file"},
+		{"a file of no bytes", files{"a.csv": good, "b.csv": nil}, []string{"*.csv"}, "%s/b.csv: is empty; a header line with the names of the columns is needed"},
+		{"headers only", files{"a.csv": []byte("a,y\n"), "b.csv": []byte("a,y\n")}, []string{"*.csv"}, "pipeline: there is no row in %s/*.csv"},
+		{"another header", files{"a.csv": good, "b.csv": bytes.Replace(good, []byte("x2"), []byte("z"), 1)}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x2" and has "z" besides, unlike %s/a.csv: all files must have the same columns`},
+		{"a column less", files{"a.csv": good, "b.csv": []byte("x1,x2,x3,x4,y\n1,2,3,4,5\n")}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x5", unlike %s/a.csv: all files must have the same columns`},
+		{"LIBSVM with more features than a table", files{"a.csv": []byte("x1,label\n1,2\n"), "b.svm": []byte("1 3:1\n")}, []string{"*"}, `pipeline: %s/b.svm has "x2", "x3" besides, unlike %s/a.csv: all files must have the same columns`},
+		{"tabs", files{"a.tsv": []byte("a\ty\n1\t2\n")}, []string{"*"}, "%s/a.tsv:1: the columns seem to be separated by tabs; commas are needed"},
+		{"half of a compressed file", files{"a.csv.gz": gzipped(t, good)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
+		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: is named like a Parquet file but does not begin as one does"},
+		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/a.npy has no target column "y"; it has "x1", "x2", "x3"`},
+	} {
+		dir := folder(t, c.files)
+		p := Params{Targets: []string{"y"}, Learner: "ridge", Model: filepath.Join(t.TempDir(), "m")}
+		if _, ok := c.files["b.svm"]; ok {
+			p.Targets = []string{"label"}
+		}
+		for _, glob := range c.globs {
+			p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
+		}
+		_, err := Run(t.Context(), "prism", p, 1)
+		want := strings.ReplaceAll(c.want, "%s", dir)
+		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, text, want)
+		}
+		if left, err := os.ReadDir(filepath.Dir(p.Model)); err != nil || len(left) > 0 {
+			t.Errorf("%s: a run that failed has left %v, %v", c.name, left, err)
+		}
+	}
+}
+
+// TestPartFaults: a fault in a part of a file names the line so that it can be found.
+func TestPartFaults(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		text []byte
+		bad  string
+	}{
+		{"a.csv", asCSV(sparseRows(2, 200), "label"), "1,2,3\n"},
+		{"a.svm", asLIBSVM(sparseRows(2, 200)), "1 2:x\n"},
+	} {
+		at := bytes.IndexByte(c.text[len(c.text)/2:], '\n') + len(c.text)/2 + 1
+		text := slices.Concat(c.text[:at], []byte(c.bad), c.text[at:])
+		dir := folder(t, map[string][]byte{c.name: text})
+		p, err := Params{Inputs: []string{filepath.Join(dir, c.name)}, Targets: []string{"label"}, Model: "m", PieceBytes: 1024}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var faults []string
+		err = pieces(t.Context(), p, func(piece Piece) {
+			if _, err := censusOf(t.Context(), p, piece); err != nil {
+				faults = append(faults, err.Error())
+			}
+		})
+		if err != nil || len(faults) != 1 {
+			t.Fatalf("%s: %v, faults %q", c.name, err, faults)
+		}
+		var line, from int
+		prefix := filepath.Join(dir, c.name) + ", line "
+		if _, err := fmt.Sscanf(strings.TrimPrefix(faults[0], prefix), "%d from byte %d on:", &line, &from); err != nil {
+			t.Fatalf("%s: %q: %v", c.name, faults[0], err)
+		}
+		lines := strings.SplitAfter(string(text[from-1:]), "\n")
+		if lines[line-1] != c.bad {
+			t.Errorf("%s: %q names the line %q", c.name, faults[0], lines[line-1])
+		}
+	}
+}
