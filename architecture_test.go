@@ -54,6 +54,8 @@ var layers = []layer{
 	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile"}},
 	// libmercer is a program, the C shared library; it alone imports C.
 	{folder: "libmercer", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "modelfile", "solvers"}, others: []string{"gonum.org/v1/gonum"}},
+	// required is for tests alone.
+	{folder: "internal/required"},
 	{folder: "testdata"},
 	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
 	{folder: "bench", ours: []string{"*"}, others: []string{"*"}},

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -85,7 +85,7 @@ func TestFit(t *testing.T) {
 		return
 	}
 	sklearnHere := r.Entrant(sklearn).Missing == ""
-	if required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn"); required && !sklearnHere {
+	if required.Names("sklearn") && !sklearnHere {
 		t.Errorf("MERCER_REQUIRE names sklearn: %s", r.Entrant(sklearn).Missing)
 	}
 	if run := r.Cells[0].Run(sklearn + processGP); sklearnHere && !run.Timed() {

@@ -1,21 +1,14 @@
 package cpu
 
 import (
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/required"
 )
-
-// required tells whether MERCER_REQUIRE, a list with commas, names a tier:
-// then a machine that cannot run it is a failure, not a skip.
-func required(tier string) bool {
-	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), tier)
-}
 
 // forEachTier runs f for every tier that this machine can run. Under the race
 // detector, which sees the framework and no assembly, the fastest one stands for
@@ -27,10 +20,7 @@ func forEachTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 		}
 		t.Run(tier.Name, func(t *testing.T) {
 			if missing := tier.Missing(); missing != "" {
-				if required(tier.Name) {
-					t.Fatalf("MERCER_REQUIRE names %s, but this machine lacks %s", tier.Name, missing)
-				}
-				t.Skipf("this machine lacks %s", missing)
+				required.Lacking(t, tier.Name, "this machine lacks", missing)
 			}
 			f(t, tier)
 		})
@@ -63,7 +53,7 @@ func TestConformance(t *testing.T) {
 func TestRequiredTiers(t *testing.T) {
 	for _, name := range []string{"avx512", "avx2", "generic"} {
 		found := slices.ContainsFunc(ukr.Tiers(), func(tier *ukr.Tier) bool { return tier.Name == name })
-		if required(name) && !found {
+		if required.Names(name) && !found {
 			t.Errorf("MERCER_REQUIRE names %s, which this build does not have", name)
 		}
 	}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // simulated is the folder of the simulated libraries, "" where there are none.
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 // run runs the tests with the simulated libraries, unless MERCER_REQUIRE asks for
 // a GPU, and fails when something of the device is left at the end.
 func run(m *testing.M) int {
-	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required("cuda") {
+	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return m.Run()
 	}
 	folder, err := os.MkdirTemp("", "mercer-cuda-")
@@ -48,22 +47,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// required tells whether MERCER_REQUIRE, a list with commas, names what: "cuda"
-// is a GPU, "g++" the simulated libraries.
-func required(what string) bool {
-	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
-}
-
 // need skips where there are no simulated libraries.
 func need(t testing.TB) {
 	t.Helper()
-	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required("cuda") {
+	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return
 	}
-	if required("g++") {
-		t.Fatalf("MERCER_REQUIRE names g++: %v", cudatest.ErrNoCompiler)
-	}
-	t.Skip(cudatest.ErrNoCompiler)
+	required.Lacking(t, "g++", cudatest.ErrNoCompiler)
 }
 
 // openAt opens the device with only the libraries of a level.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestSeveralDevices works on two devices at once: each has a memory, a context
@@ -16,7 +17,7 @@ func TestSeveralDevices(t *testing.T) {
 	var devices []backend.Device
 	for _, name := range []string{"cuda/0", "cuda/1"} {
 		dev, err := backend.Open(name, backend.Config{})
-		if errors.Is(err, backend.ErrUnavailable) && name == "cuda/1" && required("cuda") {
+		if errors.Is(err, backend.ErrUnavailable) && name == "cuda/1" && required.Names("cuda") {
 			t.Skip("there is one GPU")
 		}
 		if err != nil {

@@ -2,24 +2,20 @@ package cuda_test
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/cuda"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
 // TestSolvers runs solvers on the device as on any other.
 func TestSolvers(t *testing.T) {
-	require := strings.Split(os.Getenv("MERCER_REQUIRE"), ",")
-	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !slices.Contains(require, "cuda") {
-		if slices.Contains(require, "g++") {
-			t.Fatal("MERCER_REQUIRE names g++, but there are no simulated libraries")
-		}
-		t.Skip("there are no CUDA libraries, and no C++ compiler to simulate them")
+	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
+		required.Lacking(t, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
 	}
 	// The tolerance makes an iterative solution as good as the suite wants one
 	// that only rounds.

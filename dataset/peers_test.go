@@ -12,23 +12,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // python runs a script with numpy and scikit-learn in a new folder, which it
-// returns with what the script printed; it skips where they are missing, or
-// fails where MERCER_REQUIRE names sklearn.
+// returns with what the script printed.
 func python(t *testing.T, script string) (dir, out string) {
 	t.Helper()
-	const interpreter = "/usr/bin/python3"
-	skip := t.Skipf
-	if slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn") {
-		skip = t.Fatalf
-	}
-	if err := exec.Command(interpreter, "-c", "import numpy, sklearn").Run(); err != nil {
-		skip("no numpy and scikit-learn: %s: %v", interpreter, err)
-	}
+	cmd := exec.Command(required.SKLearn(t), "-c", script)
 	dir = t.TempDir()
-	cmd := exec.Command(interpreter, "-c", script)
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,16 +13,13 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // shared returns the path of a public data set beside the repository, or skips.
 func shared(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join("..", "..", "shared", "data", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the data set %s is not beside the repository: %v", name, err)
-	}
-	return path
+	return required.Data(t, name)
 }
 
 func readFile(t testing.TB, path string) *dataset.Table {

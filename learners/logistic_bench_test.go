@@ -1,11 +1,11 @@
 package learners_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -18,10 +18,9 @@ func BenchmarkLogisticMNIST(b *testing.B) {
 	if testing.Short() {
 		b.Skip("seconds: not under -short")
 	}
-	folder := filepath.Join("..", "..", "shared", "data")
-	table, err := dataset.File{Path: filepath.Join(folder, "mnist-train-images-idx3-ubyte.gz")}.Read()
+	table, err := dataset.File{Path: required.Data(b, "mnist-train-images-idx3-ubyte.gz")}.Read()
 	if err != nil {
-		b.Skipf("needs the larger data: %v", err)
+		b.Fatal(err)
 	}
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"label"}, Labels: true})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
@@ -41,9 +42,9 @@ func TestLogistic(t *testing.T) {
 // places of the classes.
 func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []string) {
 	t.Helper()
-	data, err := dataset.ReadCSV("../../shared/data/"+name, nil)
+	data, err := dataset.ReadCSV(required.Data(t, name), nil)
 	if err != nil {
-		t.Skipf("needs the larger data: %v", err)
+		t.Fatal(err)
 	}
 	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{target}, Labels: true, Standardize: true})
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // scikit runs a script of Python with numpy as np and scikit-learn as sklearn.
@@ -22,17 +22,8 @@ import (
 // skipped, or fails where MERCER_REQUIRE names sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
-	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn")
-	if testing.Short() && !required {
-		t.Skip("runs scikit-learn: not under -short")
-	}
-	const python = "/usr/bin/python3"
-	if text, err := exec.Command(python, "-c", "import sklearn, numpy").CombinedOutput(); err != nil {
-		if required {
-			t.Fatalf("MERCER_REQUIRE names sklearn, but %s cannot import it: %v\n%s", python, err, text)
-		}
-		t.Skipf("%s cannot import scikit-learn: %v", python, err)
-	}
+	required.Slow(t, "sklearn", "runs scikit-learn")
+	python := required.SKLearn(t)
 	data, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -74,9 +65,9 @@ func rowsOf(m mat.Matrix) [][]float64 {
 // and the texts of the column target. The test is skipped without them.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "shared", "data", name))
+	f, err := os.Open(required.Data(t, name))
 	if err != nil {
-		t.Skipf("needs the larger data: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -20,16 +19,8 @@ import (
 // constant function, finds the same function within what the posterior leaves
 // open, the same noise, and about as many vectors.
 func TestRVMAgainstKernlab(t *testing.T) {
-	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "kernlab")
-	if testing.Short() && !required {
-		t.Skip("runs R: not under -short")
-	}
-	if text, err := exec.Command("Rscript", "-e", "library(kernlab)").CombinedOutput(); err != nil {
-		if required {
-			t.Fatalf("MERCER_REQUIRE names kernlab: %v\n%s", err, text)
-		}
-		t.Skipf("R has no kernlab: %v", err)
-	}
+	required.Slow(t, "kernlab", "runs R")
+	rscript := required.Kernlab(t)
 	const n, noise = 200, 0.05
 	t.Log("seed 25")
 	x, y := sinc(n, noise, 25)
@@ -50,7 +41,7 @@ func TestRVMAgainstKernlab(t *testing.T) {
 m <- rvm(x, y, kernel = "rbfdot", kpar = list(sigma = 1/8), tol = 1e-8, iterations = 1000)
 cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
 `)
-	cmd := exec.Command("Rscript", "-")
+	cmd := exec.Command(rscript, "-")
 	cmd.Stdin = &script
 	out, err := cmd.Output()
 	if err != nil {

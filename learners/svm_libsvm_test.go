@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -90,17 +90,10 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 // many support vectors but for those at the edge, for two classes, ten classes,
 // regression and novelty.
 func TestAgainstLIBSVM(t *testing.T) {
-	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "libsvm")
-	if testing.Short() && !required {
-		t.Skip("runs LIBSVM: not under -short")
-	}
-	if path, err := exec.LookPath("svm-train"); err != nil {
-		if required {
-			t.Fatalf("MERCER_REQUIRE names libsvm: %v", err)
-		}
-		t.Skipf("LIBSVM is not here: %v", err)
-	} else if text, _ := exec.Command(path).CombinedOutput(); !bytes.Contains(text, []byte("Usage: svm-train")) {
-		t.Skipf("%s is not LIBSVM's", path)
+	required.Slow(t, "libsvm", "runs LIBSVM")
+	path := required.Program(t, "libsvm", "svm-train")
+	if text, _ := exec.Command(path).CombinedOutput(); !bytes.Contains(text, []byte("Usage: svm-train")) {
+		required.Lacking(t, "libsvm", path, "is not LIBSVM's")
 	}
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

@@ -3,13 +3,12 @@ package tuning_test
 import (
 	"context"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/tuning"
@@ -23,11 +22,7 @@ func TestKin40k(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of factorisations: not under -short")
 	}
-	path := filepath.Join("..", "..", "shared", "data", "kin40k.csv.gz")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the data are not here: %v", err)
-	}
-	data, err := dataset.ReadCSV(path, nil)
+	data, err := dataset.ReadCSV(required.Data(t, "kin40k.csv.gz"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

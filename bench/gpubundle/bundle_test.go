@@ -6,12 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/bench"
 	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestBundle makes the bundle and runs it as it would on a GPU, on the simulated
@@ -20,17 +20,14 @@ func TestBundle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it builds the command and runs the tests of the GPU")
 	}
-	required := slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "g++")
 	libraries := t.TempDir()
 	if err := cudatest.Build(libraries, cudatest.WithSolver); err != nil {
-		if errors.Is(err, cudatest.ErrNoCompiler) && !required {
-			t.Skip(err)
+		if errors.Is(err, cudatest.ErrNoCompiler) {
+			required.Lacking(t, "g++", err)
 		}
 		t.Fatal(err)
 	}
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip(err)
-	}
+	required.Program(t, "g++", "make")
 	bundle, out := filepath.Join(t.TempDir(), "gpu"), filepath.Join(t.TempDir(), "results")
 	build := exec.Command("make", "-C", filepath.Join("..", ".."), "gpu-bundle", "BUNDLE="+bundle)
 	if text, err := build.CombinedOutput(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestLibraries holds every library that is here to one meaning of the
@@ -18,7 +19,7 @@ func TestLibraries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := Open(name, nil)
 			if errors.Is(err, ErrMissing) {
-				t.Skip(err)
+				required.Lacking(t, name, err)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -4,17 +4,16 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
-// open opens a library or skips the test, unless MERCER_REQUIRE names sklearn
-// and it is that one.
+// open opens a library, which the test lacks otherwise.
 func open(t *testing.T, library string, threads int) *Process {
 	t.Helper()
 	if testing.Short() {
@@ -22,10 +21,11 @@ func open(t *testing.T, library string, threads int) *Process {
 	}
 	p, err := NewFinder(t.Context(), nil).Open(t.Context(), library, threads)
 	if err != nil {
-		if library == "scikit-learn" && slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn") {
-			t.Fatalf("MERCER_REQUIRE names sklearn: %v", err)
+		what := library
+		if library == "scikit-learn" {
+			what = "sklearn"
 		}
-		t.Skip(err)
+		required.Lacking(t, what, err)
 	}
 	t.Cleanup(p.Close)
 	return p

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/bench"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // chromium finds the browser, or skips with the reason.
@@ -30,11 +31,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	text := "no browser to draw the pages in: none of " + strings.Join(names, ", ") + " is on the path"
-	if slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "chromium") {
-		t.Fatalf("MERCER_REQUIRE names chromium: %s", text)
-	}
-	t.Skip(text)
+	required.Lacking(t, "chromium", "no browser to draw the pages in: none of "+strings.Join(names, ", ")+" is on the path")
 	return ""
 }
 

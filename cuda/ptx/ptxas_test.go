@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestRegisters: what ptxas of CUDA 11.8 makes for an H200 keeps everything in
@@ -14,11 +16,11 @@ import (
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
-		t.Skip("MERCER_CUDA_TOOLKIT names no folder with bin/ptxas")
+		required.Lacking(t, "cudatoolkit", "MERCER_CUDA_TOOLKIT names no folder with bin/ptxas")
 	}
 	ptxas := filepath.Join(toolkit, "bin", "ptxas")
 	if _, err := os.Stat(ptxas); err != nil {
-		t.Skip(err)
+		required.Lacking(t, "cudatoolkit", err)
 	}
 	text, err := For(9, 0)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // toolkit is the environment variable that names a folder with include/cuda.h of
@@ -22,7 +22,6 @@ const toolkit = "MERCER_CUDA_TOOLKIT"
 // NVIDIA's headers and stub, and runs them on the simulated driver, or, with
 // MERCER_REQUIRE=cuda, on the real one.
 func TestWithCUDA(t *testing.T) {
-	require := strings.Split(os.Getenv("MERCER_REQUIRE"), ",")
 	root := os.Getenv(toolkit)
 	for _, place := range []string{"/usr/local/cuda", "/usr"} {
 		if _, err := os.Stat(filepath.Join(place, "include", "cuda.h")); root == "" && err == nil {
@@ -30,14 +29,9 @@ func TestWithCUDA(t *testing.T) {
 		}
 	}
 	if root == "" {
-		if slices.Contains(require, "cudatoolkit") {
-			t.Fatalf("MERCER_REQUIRE names cudatoolkit, but %s is empty", toolkit)
-		}
-		t.Skipf("there are no CUDA headers: %s names no folder with include/cuda.h", toolkit)
+		required.Lacking(t, "cudatoolkit", toolkit+" names no folder with include/cuda.h")
 	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("there is no gcc, which cgo needs")
-	}
+	required.Program(t, "gcc", "gcc")
 	program := filepath.Join(t.TempDir(), "cuctx.test")
 	build := exec.Command("go", "test", "-tags", "cuda", "-c", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I"+filepath.Join(root, "include"))
@@ -51,10 +45,10 @@ func TestWithCUDA(t *testing.T) {
 	}
 	run := exec.Command(program, "-test.v", "-test.run", "SharedMemory|OpenNil")
 	run.Env = os.Environ()
-	if !slices.Contains(require, "cuda") {
+	if !required.Names("cuda") {
 		folder := t.TempDir()
 		if err := cudatest.Build(folder, cudatest.WithBlas); errors.Is(err, cudatest.ErrNoCompiler) {
-			t.Skip("it links; ", err)
+			required.Lacking(t, "g++", "it links, and", err)
 		} else if err != nil {
 			t.Fatal(err)
 		}

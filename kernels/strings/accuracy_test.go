@@ -18,6 +18,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/kernels/strings"
 )
@@ -25,9 +26,9 @@ import (
 // labelled returns the texts and the targets of a file of the shared data, or
 // skips.
 func labelled(t testing.TB, name string) (texts, targets []string) {
-	f, err := os.Open("../../../shared/data/" + name)
+	f, err := os.Open(required.Data(t, name))
 	if err != nil {
-		t.Skipf("the data is not here: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
@@ -239,14 +240,7 @@ func TestAccuracySurnames(t *testing.T) {
 // of trigrams, the best of four penalties on the test data themselves, which
 // flatters it. Without scikit-learn the test is skipped.
 func trigramBaseline(t *testing.T, texts, targets []string, train, test []int) float64 {
-	const python = "/usr/bin/python3"
-	if err := exec.Command(python, "-c", "import sklearn").Run(); err != nil {
-		if slices.Contains(gostrings.Split(os.Getenv("MERCER_REQUIRE"), ","), "sklearn") {
-			t.Fatalf("MERCER_REQUIRE names sklearn: %v", err)
-		}
-		t.Skipf("scikit-learn is not here: %v", err)
-	}
-	cmd := exec.Command(python, "-W", "ignore", "-c", `
+	cmd := exec.Command(required.SKLearn(t), "-W", "ignore", "-c", `
 import json, sys
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression

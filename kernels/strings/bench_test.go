@@ -6,16 +6,17 @@ import (
 	"os"
 	"testing"
 
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
 // messages returns the first n texts of the SMS collection, or skips.
 func messages(t testing.TB, n int) []string {
-	const path = "../../../shared/data/sms_spam.csv"
+	path := required.Data(t, "sms_spam.csv")
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skipf("the data is not here: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()

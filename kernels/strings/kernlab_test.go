@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	gostrings "strings"
 	"testing"
 
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/kernels/strings"
 )
@@ -19,16 +19,8 @@ import (
 // sequences of DNA. What kernlab calls "string" counts substrings without gaps,
 // so that there is nothing in it to compare subsequences with.
 func TestKernlab(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: starts R")
-	}
-	const rscript = "/usr/bin/Rscript"
-	if err := exec.Command(rscript, "-e", "library(kernlab)").Run(); err != nil {
-		if slices.Contains(gostrings.Split(os.Getenv("MERCER_REQUIRE"), ","), "kernlab") {
-			t.Fatalf("MERCER_REQUIRE names kernlab: %v", err)
-		}
-		t.Skipf("R with kernlab is not here: %v", err)
-	}
+	required.Slow(t, "kernlab", "starts R")
+	rscript := required.Kernlab(t)
 	texts, _ := labelled(t, "promoters_dna.csv")
 	texts = texts[:30]
 	const script = `

@@ -7,16 +7,17 @@ import (
 	"os"
 	"testing"
 
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
 // sentences returns the first n trees of the English Web Treebank, or skips.
 func sentences(t testing.TB, n int) []string {
-	const path = "../../../shared/data/ewt_genre_trees.csv.gz"
+	path := required.Data(t, "ewt_genre_trees.csv.gz")
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skipf("the data is not here: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

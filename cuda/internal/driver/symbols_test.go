@@ -5,9 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // tables are all functions that are called, with the header and the library
@@ -27,10 +28,7 @@ var tables = []struct {
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
-		if slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), "cudatoolkit") {
-			t.Fatal("MERCER_REQUIRE names cudatoolkit, but MERCER_CUDA_TOOLKIT is empty")
-		}
-		t.Skip("MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA 11.8")
+		required.Lacking(t, "cudatoolkit", "MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA 11.8")
 	}
 	return root
 }
@@ -69,10 +67,7 @@ func TestTables(t *testing.T) {
 // TestPrototypes compiles the prototypes against NVIDIA's headers.
 func TestPrototypes(t *testing.T) {
 	root := toolkitRoot(t)
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("there is no gcc")
-	}
+	cc := required.Program(t, "gcc", "gcc")
 	var c strings.Builder
 	for _, table := range tables {
 		fmt.Fprintf(&c, "#include <%s>\n", table.header)

@@ -1,0 +1,93 @@
+// Package required says what a test does that lacks what it needs: a compiler, a
+// library to compare with, an instruction set, data. It is skipped, with the
+// reason, unless the environment variable MERCER_REQUIRE, a list with commas, names
+// what is lacking: then it fails. So a machine that has something cannot lose the
+// tests of it unseen.
+//
+// The names: avx512, avx2 (tiers), cuda (a GPU), cudatoolkit (CUDA 11.8, in the
+// folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn, libsvm,
+// kernlab, openblas, mkl, chromium, data (the larger data, in shared/data beside the
+// repository).
+package required
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Python is the interpreter that the distribution's scikit-learn is installed for.
+const Python = "/usr/bin/python3"
+
+// Names tells whether MERCER_REQUIRE names what.
+func Names(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
+}
+
+// Lacking ends a test for want of something: skipped, or failed where
+// MERCER_REQUIRE names it.
+func Lacking(t testing.TB, what string, why ...any) {
+	t.Helper()
+	if Names(what) {
+		t.Fatal(append([]any{"MERCER_REQUIRE names " + what + ":"}, why...)...)
+	}
+	t.Skip(append([]any{"without " + what + ":"}, why...)...)
+}
+
+// Slow skips a test under -short, for the reason given, unless MERCER_REQUIRE names
+// what it needs.
+func Slow(t testing.TB, what, why string) {
+	t.Helper()
+	if testing.Short() && !Names(what) {
+		t.Skip("-short: " + why)
+	}
+}
+
+// Program is where a program lies.
+func Program(t testing.TB, what, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Lacking(t, what, err)
+	}
+	return path
+}
+
+// SKLearn is the interpreter with NumPy and scikit-learn.
+func SKLearn(t testing.TB) string {
+	t.Helper()
+	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
+		Lacking(t, "sklearn", err, string(out))
+	}
+	return Python
+}
+
+// Kernlab is Rscript of an R with kernlab.
+func Kernlab(t testing.TB) string {
+	t.Helper()
+	path := Program(t, "kernlab", "Rscript")
+	if out, err := exec.Command(path, "-e", "library(kernlab)").CombinedOutput(); err != nil {
+		Lacking(t, "kernlab", err, string(out))
+	}
+	return path
+}
+
+// Data is the path of a file of the larger data, which are not in the repository.
+func Data(t testing.TB, name string) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		path := filepath.Join(folder, "shared", "data", name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	Lacking(t, "data", "no folder above has shared/data/"+name)
+	return ""
+}
