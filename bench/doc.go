@@ -55,9 +55,10 @@
 //
 // # What is kept
 //
-// bench/results holds measurements as --json wrote them. The figures in README.md
-// and docs/benchmarks.md are written from them by go generate ./bench (package
-// bench/markdown); a test fails when they drift apart.
+// bench/results holds measurements as --json wrote them. The figures in README.md and
+// the pages of docs are written from them by go generate ./bench (package bench/markdown);
+// a test fails when they drift apart. ReadGoBench and ReadRuns make measurements of what
+// go test -bench and whole programs print (mercer bench import).
 package bench
 
-//go:generate go run ./markdown/fill results ../README.md ../docs/benchmarks.md
+//go:generate go run ./markdown/fill results ../README.md ../docs/benchmarks.md ../docs/beam.md ../docs/gonum.md

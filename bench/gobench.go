@@ -15,11 +15,14 @@ import (
 // GoKind is the kind of the Results that ReadGoBench makes.
 const GoKind = "go"
 
+// mercerName is who Mercer is in Go benchmarks.
+const mercerName = "mercer"
+
 // ReadGoBench makes a Result of what go test -bench wrote, from names of
 // key=value: the value of the key by is who competes (Mercer is "mercer"), the
-// others are the case, after the benchmark's own name. Each line is a timing. It
-// was not measured by a Runner: lines of one case follow each other or not, as
-// -count and the benchmark have it.
+// others are the case, after the benchmark's own name; where by is empty, all is
+// Mercer's. Each line is a timing. It was not measured by a Runner: lines of one case
+// follow each other or not, as -count and the benchmark have it.
 func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
 	in := benchfmt.NewReader(from, "")
@@ -39,6 +42,9 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		}
 		base, parts := line.Name.Parts()
 		c, who := Case{{"benchmark", string(base)}}, ""
+		if by == "" {
+			who = mercerName
+		}
 		for _, part := range parts {
 			text := string(part)
 			key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "=")
@@ -58,7 +64,14 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		}
 		r.Machine.Processor, r.Machine.System = line.GetConfig("cpu"), line.GetConfig("goos")+"/"+line.GetConfig("goarch")
 		r.Machine.CPUs = r.Machine.MaxProcs
-		run := r.goRun(c, who)
+		if r.Entrant(who) == nil {
+			kind := PeerKind
+			if who == mercerName {
+				kind = OwnKind
+			}
+			r.Entrants = append(r.Entrants, Entrant{Name: who, Kind: kind})
+		}
+		run := r.runOf(c, who)
 		run.Calls = line.Iters
 		run.Timings = append(run.Timings, seconds)
 		r.Seconds += seconds * float64(line.Iters)
@@ -76,15 +89,9 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 	return r, nil
 }
 
-// goRun is the run of an entrant in a case, made where it is not there.
-func (r *Result) goRun(c Case, who string) *Run {
-	if r.Entrant(who) == nil {
-		kind := PeerKind
-		if who == "mercer" {
-			kind = OwnKind
-		}
-		r.Entrants = append(r.Entrants, Entrant{Name: who, Kind: kind})
-	}
+// runOf is the run of an entrant in a case, made where it is not there. The next call
+// may move it.
+func (r *Result) runOf(c Case, who string) *Run {
 	at := slices.IndexFunc(r.Cells, func(o Cell) bool { return slices.Equal(o.Case, c) })
 	if at < 0 {
 		at = len(r.Cells)

@@ -3,8 +3,8 @@ package bench
 import (
 	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
+
+	"github.com/mercer-go/mercer/bench/process"
 )
 
 // watchResident gives free memory back to the system, and begins to watch how
@@ -12,31 +12,16 @@ import (
 // since then exceeds the beginning; 0 where the system does not say.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
-	before, ok := status("VmRSS:")
+	before, ok := process.Status("VmRSS:")
 	// 5 sets VmHWM to what is held now (proc(5)).
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil || !ok {
 		return func() float64 { return 0 }
 	}
 	return func() float64 {
-		after, ok := status("VmHWM:")
+		after, ok := process.Status("VmHWM:")
 		if !ok {
 			return 0
 		}
 		return max(after-before, 0)
 	}
-}
-
-// status is a line of /proc/self/status, in bytes.
-func status(name string) (float64, bool) {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return v * 1024, err == nil
-		}
-	}
-	return 0, false
 }

@@ -75,7 +75,7 @@ func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 func (t *Table) Title() string { return t.Case.Title() }
 
 // spoken are the parameters whose values say what they are.
-var spoken = []string{"routine", "fit", "operation", "program", "precision"}
+var spoken = []string{"routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
 // Title is c in words: "gemm, float64, 1 thread, n = 512".
 func (c Case) Title() string {

@@ -90,14 +90,32 @@ func (r *Result) Lines() []string {
 	if r.Kind == GoKind {
 		how = fmt.Sprintf("medians of %d timings by go test -bench", s.Repeats)
 	}
+	if r.Kind == RunsKind {
+		how = fmt.Sprintf("medians of up to %d runs of whole programs, imported", s.Repeats)
+		if s.Repeats == 1 {
+			how = "single runs of whole programs, imported"
+		}
+	}
+	where := fmt.Sprintf("%s, %s, governor %s", m.Processor, cpus, governor)
+	if len(m.Devices) > 0 {
+		where += "; usable: " + strings.Join(m.Devices, ", ")
+	}
 	out, all := r.Outliers()
 	return []string{
-		fmt.Sprintf("mercer bench %s, %s, %.0f s", r.Kind, r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Seconds),
-		fmt.Sprintf("%s, %s, governor %s; usable: %s", m.Processor, cpus, governor, strings.Join(m.Devices, ", ")),
+		fmt.Sprintf("%s, %s, %.0f s", r.Command(), r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Seconds),
+		where,
 		fmt.Sprintf("%s, %s, GOMAXPROCS %d, mercer %s", m.Go, m.System, m.MaxProcs, m.Mercer),
 		around,
 		fmt.Sprintf("%s; %d of %d timings are outliers", how, out, all),
 	}
+}
+
+// Command is what made r.
+func (r *Result) Command() string {
+	if r.Kind == GoKind || r.Kind == RunsKind {
+		return "mercer bench import"
+	}
+	return "mercer bench " + r.Kind
 }
 
 // About is what there is to say of an entrant.

@@ -22,10 +22,17 @@ var blocks = map[string]func(call) (string, error){
 	"compared":         compared,
 	"growths":          growths,
 	"gains":            gains,
+	"figure":           figure,
+	"runs":             runs,
 }
 
-// stamp says when and where the measurement was made, and links to it.
+// stamp says when and where the measurement was made, and links to it; with
+// short=yes no more than file, processor and day.
 func stamp(c call) (string, error) {
+	if c.args["short"] == "yes" {
+		r := c.file.Result
+		return fmt.Sprintf("[%s](%s/%s): %s, %d processors, %s", c.file.Name, c.folder, c.file.Name, r.Machine.Processor, r.Machine.MaxProcs, r.Started.UTC().Format("2006-01-02")), nil
+	}
 	lines := c.file.Result.Lines()
 	return fmt.Sprintf("[%s](%s/%s): %s.", c.file.Name, c.folder, c.file.Name, strings.Join(lines, "; ")), nil
 }
@@ -191,9 +198,8 @@ func growths(c call) (string, error) {
 	return table(rows), nil
 }
 
-// losses are all cells at the largest size of a table, of the newest measurement
-// of each kind and of the files that are named (files=a,b), in which a library is
-// faster than Mercer's fastest way.
+// losses are all cells of the newest measurement of each kind and of the files that are
+// named (files=a,b) in which a library is faster than Mercer's fastest way.
 func losses(c call) (string, error) {
 	rows := [][]string{{"", "who is faster", "Mercer’s time ×", "measured in"}}
 	newest := map[string]string{}
@@ -205,14 +211,18 @@ func losses(c call) (string, error) {
 		if newest[f.Result.Kind] != f.Name && !named {
 			continue
 		}
-		for _, x := range f.Result.Compare(f.Result.Tables("n")) {
-			for _, a := range x.Against {
-				if a.Times > 0 && a.Times < 1 {
-					rows = append(rows, []string{
-						x.Table.Title() + ", n = " + x.Cell.Case.Get("n"), shown(a.Entrant), bench.Times(1 / a.Times),
-						fmt.Sprintf("[%s](%s/%s)", f.Result.Started.UTC().Format("2006-01-02"), c.folder, f.Name),
-					})
+		for i := range f.Result.Cells {
+			cell := &f.Result.Cells[i]
+			own := f.Result.Fastest(cell)
+			for j := range cell.Runs {
+				run := &cell.Runs[j]
+				if own == nil || !run.Timed() || f.Result.Entrant(run.Entrant).Kind != bench.PeerKind || run.Time.Median >= own.Time.Median {
+					continue
 				}
+				rows = append(rows, []string{
+					cell.Case.Without("benchmark").Title(), shown(run.Entrant), bench.Times(own.Time.Median / run.Time.Median),
+					fmt.Sprintf("[%s](%s/%s)", f.Result.Started.UTC().Format("2006-01-02"), c.folder, f.Name),
+				})
 			}
 		}
 	}

@@ -7,7 +7,7 @@
 // is written by the block NAME from a measurement: from file=FILE of the folder
 // of results, or else from the newest of kind=KIND; with optional=yes the block says
 // so when there is none. The marks may stand in a line
-// of text too, with a sentence between them. Package fill is the command, which
+// of text too, with a sentence or a single number (figure) between them. Package fill is the command, which
 // go generate ./bench runs; a test holds the pages to what it would write.
 package markdown
 

@@ -56,6 +56,44 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// unit is a number that was measured, where none but blocks may have one: a time, a rate
+// or a ratio of times. Amounts of memory and counts may follow from a formula.
+var unit = regexp.MustCompile(`[0-9]( |\x{a0})?(µs|ms|s|seconds|minutes|hours|GFLOP/s|rows/s|×|times)([^\pL]|$)`)
+
+// written is what of a page is written by others: blocks, programs and what they print,
+// commands within a line.
+var written = regexp.MustCompile("(?sm)<!-- bench .*?<!-- /bench -->|^```.*?^```|^    [^\\n]*|`[^`\\n]*`")
+
+// TestMeasured finds times and ratios that somebody wrote by hand: in the README and the
+// pages of docs they come from a file, by a block. It also finds blocks in pages that
+// nobody fills.
+func TestMeasured(t *testing.T) {
+	pages, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(root + "/bench/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, root+"/README.md", root+"/python/README.md", root+"/CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := filepath.ToSlash(strings.TrimPrefix(page, root)); block.Match(text) && !strings.Contains(string(source), ".."+name) {
+			t.Errorf("%s has blocks, and bench/doc.go does not name it in go:generate", name)
+		}
+		// What is taken away leaves its lines, so that those that are told are right.
+		rest := written.ReplaceAllStringFunc(string(text), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+		for i, line := range strings.Split(rest, "\n") {
+			if unit.MatchString(line) {
+				t.Errorf("%s:%d: a measured number by hand: %s", page, i+1, line)
+			}
+		}
+	}
+}
+
 // cell is a measured case of two entrants.
 func cell(c bench.Case, own, peer float64) bench.Cell {
 	run := func(name string, s float64) bench.Run {
@@ -115,6 +153,7 @@ At 16 beside 16: <!-- bench beside kind=blas of=gemm to=gemm precision=float64 t
 <!-- bench losses -->
 |  | who is faster | Mercer’s time × | measured in |
 |---|---:|---:|---:|
+| gemm, float64, 2 threads, n = 8 | MKL | 1.33 | [2026-01-02](results/late.json) |
 | gemm, float64, 2 threads, n = 16 | MKL | 1.25 | [2026-01-02](results/late.json) |
 <!-- /bench -->
 <!-- bench growths kind=scale optional=yes -->

@@ -13,18 +13,12 @@ func goPage(r *bench.Result) (*page, error) {
 	p.Footer = "Points are medians; bars and the small figures reach from the lowest to the highest timing, ° marks an outlier " +
 		"(beyond 1.5 quartile distances). Imported from what go test -bench wrote: who took part did not run in turn, unless the benchmark did so."
 	var all []bench.Comparison
-	for _, part := range byBenchmark(r) {
+	for _, part := range partsBy(r, "benchmark") {
 		tables := part.TablesOf(sizeOf(part), bench.Seconds)
 		all = append(all, part.Compare(tables)...)
 		s := &section{Title: part.Cells[0].Case.Get("benchmark")}
-		for _, t := range tables {
-			if len(t.Rows) == 1 {
-				continue // the summary has it
-			}
-			t.Case = t.Case.Without("benchmark")
-			if err := s.add(r, tableCard(t), tableFigure(r, t)); err != nil {
-				return nil, err
-			}
+		if err := s.addSizes(r, tables, "benchmark"); err != nil {
+			return nil, err
 		}
 		if len(s.Cards) > 0 {
 			p.Sections = append(p.Sections, s)
@@ -38,12 +32,27 @@ func goPage(r *bench.Result) (*page, error) {
 	return p, nil
 }
 
-// byBenchmark is a measurement for each benchmark of r, in their order.
-func byBenchmark(r *bench.Result) []*bench.Result {
+// addSizes adds a card for each table of more than one row; the others are in the
+// summary. The parameter by is the section's title.
+func (s *section) addSizes(r *bench.Result, tables []*bench.Table, by string) error {
+	for _, t := range tables {
+		if len(t.Rows) == 1 {
+			continue
+		}
+		t.Case = t.Case.Without(by)
+		if err := s.add(r, tableCard(t), tableFigure(r, t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partsBy is a measurement for each value of a parameter, in their order.
+func partsBy(r *bench.Result, by string) []*bench.Result {
 	var parts []*bench.Result
 	at := map[string]*bench.Result{}
 	for _, c := range r.Cells {
-		name := c.Case.Get("benchmark")
+		name := c.Case.Get(by)
 		if at[name] == nil {
 			part := *r
 			part.Cells = nil

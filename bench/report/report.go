@@ -113,6 +113,7 @@ var pages = map[string]func(*bench.Result) (*page, error){
 	bench.FitKind:       fitPage,
 	bench.DevicesKind:   devicesPage,
 	bench.ScaleKind:     scalePage,
+	bench.RunsKind:      runsPage,
 }
 
 // newPage is a page with what every kind has.

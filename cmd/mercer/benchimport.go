@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -15,29 +19,40 @@ import (
 func (a *app) benchImportCommand() *cobra.Command {
 	var by string
 	c := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Turn the output of go test -bench into a measurement, as JSON",
-		Long: `Reads what go test -bench wrote for benchmarks whose names are of key=value, such
-as BenchmarkMat/operation=Mul/n=100/library=mercer-2, and prints a measurement that
-mercer bench compare reads. --by says which key names who competes.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error {
-			in, measured := a.stdin, time.Now()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				info, err := f.Stat()
-				if err != nil {
-					return err
-				}
-				in, measured = f, info.ModTime()
+		Use:   "import FILE...",
+		Short: "Turn runs of programs, or go test -bench, into a measurement, as JSON",
+		Long: `Prints a measurement that mercer bench compare and mercer bench report read, of one
+of
+
+  what mercer fit, tune and evaluate and mercer-beam print with --json: each
+  object is a timing, equal ones are repeats. So is that of any other program that
+  says {"program": "NAME", "n": 1000, "seconds": 1.5}, with "entrant", "residual",
+  "rmse", "peak_bytes" and others if it can. Import it on the machine it ran on;
+
+  what go test -bench wrote for benchmarks whose names are of key=value, such as
+  BenchmarkMat/operation=Mul/n=100/library=mercer-2. --by says which key names who
+  competes; where it is empty, all of it is Mercer's.
+
+Several files become one measurement. - is the standard input.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("import needs a file (or - for standard input), got no argument")
 			}
-			r, err := bench.ReadGoBench(in, by, measured.UTC().Truncate(time.Second))
+			return nil
+		},
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			in, err := a.readImports(args)
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
+			}
+			var r *bench.Result
+			if in.objects {
+				r, err = bench.ReadRuns(&in.text, in.measured)
+			} else {
+				r, err = bench.ReadGoBench(&in.text, by, in.measured)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
 			}
 			var text bytes.Buffer
 			if err := r.Write(&text); err != nil {
@@ -48,4 +63,63 @@ mercer bench compare reads. --by says which key names who competes.`,
 	}
 	c.Flags().StringVar(&by, "by", "solver", "the `KEY` whose value is who competes")
 	return c
+}
+
+// imports is what was read of the files to import, one after the other.
+type imports struct {
+	text     bytes.Buffer
+	objects  bool      // they are JSON, and not of go test -bench
+	measured time.Time // when the last of them was written
+}
+
+// readImports reads the files, which must be of one form.
+func (a *app) readImports(names []string) (*imports, error) {
+	all := new(imports)
+	for i, name := range names {
+		from, written := a.stdin, time.Now()
+		if name != "-" {
+			f, err := os.Open(name)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				return nil, err
+			}
+			from, written = f, info.ModTime()
+		}
+		in := bufio.NewReader(from)
+		objects, err := beginsObject(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if i > 0 && objects != all.objects {
+			return nil, usagef("%s and %s are of two forms, JSON and the text of go test -bench: import them one by one", names[0], name)
+		}
+		if _, err := io.Copy(&all.text, in); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all.objects = objects
+		if written = written.UTC().Truncate(time.Second); written.After(all.measured) {
+			all.measured = written
+		}
+	}
+	return all, nil
+}
+
+// beginsObject tells whether the first letter that is no space opens an object of
+// JSON, and leaves it unread.
+func beginsObject(in *bufio.Reader) (bool, error) {
+	for {
+		r, _, err := in.ReadRune()
+		if err == io.EOF {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		if !unicode.IsSpace(r) {
+			return r == '{', in.UnreadRune()
+		}
+	}
 }

@@ -2,10 +2,23 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/bench/process"
 )
+
+// evaluateReport is what `mercer evaluate --json` prints.
+type evaluateReport struct {
+	Program string `json:"program"` // "evaluate": for mercer bench import
+	Learner string `json:"learner"`
+	Device  string `json:"device"`
+	*score
+	Seconds float64 `json:"seconds"`
+	process.Used
+}
 
 func (a *app) evaluateCommand() *cobra.Command {
 	var model, plot string
@@ -33,6 +46,7 @@ confusion matrix and the ROC curve.`,
 }
 
 func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, file string) error {
+	start := time.Now()
 	if plot != "" {
 		if err := a.checkOutput(ctx, "--plot", plot, file, a.input.labels, model); err != nil {
 			return err
@@ -68,7 +82,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, fil
 		}
 	}
 	if a.json {
-		return a.printJSON(ctx, s)
+		return a.printJSON(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), process.Read()})
 	}
 	return a.print(ctx, s.text())
 }

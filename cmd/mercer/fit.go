@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/modelfile"
@@ -100,6 +101,7 @@ func (f *fitFlags) check() error {
 
 // fitReport is what `mercer fit` prints.
 type fitReport struct {
+	Program     string            `json:"program"` // "fit": for mercer bench import
 	Learner     string            `json:"learner"`
 	Task        learners.Task     `json:"task"`
 	Kernel      string            `json:"kernel,omitempty"`
@@ -116,10 +118,11 @@ type fitReport struct {
 	Iterations  int               `json:"iterations,omitempty"` // of an iterative solver
 	Fallback    string            `json:"fallback,omitempty"`   // why it did not go as planned
 	MemoryBytes int64             `json:"memory_bytes,omitempty"`
-	Facts       map[string]any    `json:"facts,omitempty"`
-	Seconds     fitSeconds        `json:"seconds"`
-	Test        *score            `json:"test,omitempty"`
-	Model       string            `json:"model"`
+	process.Used
+	Facts   map[string]any `json:"facts,omitempty"`
+	Seconds fitSeconds     `json:"seconds"`
+	Test    *score         `json:"test,omitempty"`
+	Model   string         `json:"model"`
 
 	order []string        // of the Parameters that were given, and lambda
 	facts []learners.Fact // Facts in their order
@@ -229,6 +232,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	}
 	r.Model = f.model
 	r.Seconds.Total = time.Since(start).Seconds()
+	r.Used = process.Read()
 	if a.json {
 		err = a.printJSON(ctx, r)
 	} else {
@@ -267,7 +271,7 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 
 func newFitReport(m learners.Model, dev backend.Device) fitReport {
 	_, outputs := m.Dims()
-	r := fitReport{Learner: m.Learner(), Outputs: outputs, Device: dev.Info().Device}
+	r := fitReport{Program: "fit", Learner: m.Learner(), Outputs: outputs, Device: dev.Info().Device}
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved()
 		r.Solver, r.Residual, r.MemoryBytes = string(s.Method), &s.Residual, s.Bytes

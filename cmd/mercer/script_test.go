@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"json":  jsonHas,
+			"same":  same,
 			"cut":   cut,
 			"flip":  flip,
 			"grow":  grow,
@@ -128,6 +129,20 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 		} else if text, err := json.Marshal(got); !ok && want != "*" && (err != nil || string(text) != want) {
 			ts.Fatalf("%s is %s, want %s", name, text, want)
 		}
+	}
+}
+
+// same holds standard output to being the JSON object of a file, but for what a run takes.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	var objects [2]map[string]any
+	for i, name := range []string{"stdout", args[0]} {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &objects[i]))
+		for _, key := range []string{"seconds", "processor_seconds", "peak_bytes"} {
+			delete(objects[i], key)
+		}
+	}
+	if d := cmp.Diff(objects[1], objects[0]); d != "" {
+		ts.Fatalf("standard output is not the object of %s (-want +got):\n%s", args[0], d)
 	}
 }
 

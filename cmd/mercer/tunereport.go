@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/tuning"
 )
 
 // tuneReport is what `mercer tune` prints.
 type tuneReport struct {
+	Program string      `json:"program"` // "tune": for mercer bench import
 	By      string      `json:"by"`
 	Search  string      `json:"search"`
 	Kernel  string      `json:"kernel"` // the best
@@ -24,10 +26,11 @@ type tuneReport struct {
 	Vary    []string    `json:"vary"`
 	Trials  []tuneTrial `json:"trials"`
 	Seconds float64     `json:"seconds"`
-	Test    *score      `json:"test,omitempty"`
-	Plot    string      `json:"plot,omitempty"`
-	Learner string      `json:"learner,omitempty"`
-	Model   string      `json:"model,omitempty"`
+	process.Used
+	Test    *score `json:"test,omitempty"`
+	Plot    string `json:"plot,omitempty"`
+	Learner string `json:"learner,omitempty"`
+	Model   string `json:"model,omitempty"`
 
 	best    int
 	several bool // kernels, so that each trial is told with the text of its own
@@ -63,7 +66,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	res := found[at]
 	by := res.Params.Criterion
 	r := tuneReport{
-		By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: res.Lambda(), Score: shown(by, res.Score()),
+		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: res.Lambda(), Score: shown(by, res.Score()),
 		Device: dev.Info().Device, Vary: res.Vary, several: len(found) > 1 || res.object != nil,
 	}
 	for i, one := range found {

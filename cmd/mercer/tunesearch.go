@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
@@ -123,6 +124,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()
+	r.Used = process.Read()
 	if a.json {
 		return a.printJSON(ctx, r)
 	}

@@ -19,12 +19,14 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/mercer-go/mercer/beam/pipeline"
+	"github.com/mercer-go/mercer/bench/process"
 	_ "github.com/mercer-go/mercer/cpu"
 	_ "github.com/mercer-go/mercer/cuda"
 )
@@ -182,8 +184,18 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// printed is what --json prints: the report, and what `mercer bench import` makes a
+// measurement of.
+type printed struct {
+	Program string `json:"program"`
+	pipeline.Report
+	Seconds      float64 `json:"seconds"`
+	process.Used         // by this process, in which the workers are unless a runner has its own
+}
+
 // run fits and prints the report.
 func run(ctx context.Context, o *options, inputs []string, out io.Writer) error {
+	start := time.Now()
 	if len(inputs) == 0 {
 		return errors.New("no files are named; mercer-beam --help tells how")
 	}
@@ -208,7 +220,7 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		return err
 	}
 	if o.json {
-		text, err := json.MarshalIndent(ran.Report, "", "  ")
+		text, err := json.MarshalIndent(printed{"mercer-beam", ran.Report, time.Since(start).Seconds(), process.Read()}, "", "  ")
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,37 @@
+package process
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func read() Used {
+	var u Used
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
+		u.Processor = float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
+	}
+	// Not r.Maxrss, which begins with what the parent held before the exec.
+	if v, ok := Status("VmHWM:"); ok {
+		u.Peak = int64(v)
+	}
+	return u
+}
+
+// Status is a line of /proc/self/status that tells an amount of memory, in bytes
+// (proc_pid_status(5)).
+func Status(name string) (float64, bool) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return v * 1024, err == nil
+		}
+	}
+	return 0, false
+}

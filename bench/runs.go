@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RunsKind is the kind of the Results that ReadRuns makes.
+const RunsKind = "runs"
+
+// The names of the metrics of a run of a whole program, beside those of result.go.
+const (
+	Peak      = "peak_bytes"        // the most memory that the process held
+	Processor = "processor_seconds" // of all its threads
+)
+
+// runParams are the keys of a program's object that are parameters of the case, in
+// the order in which they are shown.
+var runParams = []string{
+	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
+}
+
+// runMetrics are the keys that are metrics, with their names here. They may stand in
+// the object or in that of the rows that were held out, "test".
+var runMetrics = []struct{ key, metric string }{
+	{"residual", Residual}, {"iterations", Iters}, {"memory_bytes", Bytes}, {"peak_bytes", Peak}, {"processor_seconds", Processor},
+	{"rmse", RMSE}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
+}
+
+// runStages are the keys of "seconds" that are stages, in the order of the work.
+var runStages = []string{"read", GramStage, FactorStage, SolveStage}
+
+// ReadRuns makes a Result of what whole programs printed: a row of JSON objects as
+// `mercer fit --json`, tune, evaluate and mercer-beam write them, or any other
+// program that says as much:
+//
+//	{"program": "fit", "n": 10000, "seconds": 1.5}
+//
+// program and seconds (a number, or an object with the number "total" and stages)
+// must be there; "entrant" says who competes, or else Mercer on the "device". Equal
+// cases are repeats of one run: every object is a timing, and of a metric the
+// largest is kept. The machine is the one that this runs on.
+func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
+	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
+	stages := map[string]map[string][]float64{} // by case and entrant
+	in := json.NewDecoder(from)
+	for count := 1; ; count++ {
+		var object map[string]any
+		if err := in.Decode(&object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("bench: runs: object %d: %w", count, err)
+		}
+		total, parts, err := runSeconds(object["seconds"])
+		if err != nil {
+			return nil, fmt.Errorf("bench: runs: object %d: %w", count, err)
+		}
+		if text, _ := object["program"].(string); text == "" {
+			return nil, fmt.Errorf("bench: runs: object %d: there is no \"program\", which says what printed it", count)
+		}
+		c, who := runCase(object), r.runEntrant(object)
+		run, key := r.runOf(c, who), c.String()+" "+who
+		run.Calls = 1
+		run.Timings = append(run.Timings, total)
+		r.Seconds += total
+		if stages[key] == nil {
+			stages[key] = map[string][]float64{}
+		}
+		for name, s := range parts {
+			stages[key][name] = append(stages[key][name], s)
+		}
+		test, _ := object["test"].(map[string]any)
+		for _, m := range runMetrics {
+			for _, place := range []map[string]any{object, test} {
+				if v, ok := place[m.key].(float64); ok {
+					run.keepMetric(m.metric, v)
+				}
+			}
+		}
+	}
+	if len(r.Cells) == 0 {
+		return nil, errors.New("bench: runs: there is no object")
+	}
+	for i := range r.Cells {
+		for j := range r.Cells[i].Runs {
+			run := &r.Cells[i].Runs[j]
+			r.Settings.Repeats = max(r.Settings.Repeats, len(run.Timings))
+			for _, name := range runStages {
+				if times := stages[r.Cells[i].Case.String()+" "+run.Entrant][name]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
+					run.Stages = append(run.Stages, Stage{Name: name, Time: NewSpread(times)})
+				}
+			}
+		}
+		r.Cells[i].sumUp()
+	}
+	return r, nil
+}
+
+// runSeconds reads "seconds": the whole, and the stages where they are told.
+func runSeconds(value any) (total float64, stages map[string]float64, err error) {
+	switch v := value.(type) {
+	case float64:
+		total = v
+	case map[string]any:
+		stages = map[string]float64{}
+		for name := range maps.Keys(v) {
+			s, ok := v[name].(float64)
+			if !ok {
+				return 0, nil, fmt.Errorf("seconds: %s is not a number", name)
+			}
+			if name == "total" {
+				total = s
+			} else {
+				stages[name] = s
+			}
+		}
+	}
+	if !(total > 0) {
+		return 0, nil, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
+	}
+	return total, stages, nil
+}
+
+// runCase is what an object says of the work. The number of centers of a model of
+// fewer functions than rows is among its facts.
+func runCase(object map[string]any) Case {
+	var c Case
+	for _, name := range runParams {
+		switch v := object[name].(type) {
+		case string:
+			if v != "" {
+				c = append(c, Param{name, v})
+			}
+		case float64:
+			c = append(c, Param{name, strconv.FormatFloat(v, 'f', -1, 64)})
+		}
+	}
+	if facts, ok := object["facts"].(map[string]any); ok {
+		if v, ok := facts["centers"].(float64); ok {
+			c = append(c, Param{"functions", strconv.FormatFloat(v, 'f', -1, 64)})
+		}
+	}
+	return c
+}
+
+// runEntrant is the name of who did the work, an entrant from now on.
+func (r *Result) runEntrant(object map[string]any) string {
+	device, _ := object["device"].(string)
+	name, ok := object["entrant"].(string)
+	if !ok || name == "" {
+		name = strings.TrimSpace("mercer " + device)
+	}
+	if r.Entrant(name) == nil {
+		kind := PeerKind
+		if strings.HasPrefix(name, "mercer") {
+			kind = OwnKind
+		}
+		detail, _ := object["detail"].(string)
+		r.Entrants = append(r.Entrants, Entrant{Name: name, Kind: kind, Device: device, Detail: detail})
+	}
+	return name
+}
+
+// keepMetric keeps the larger value of a metric.
+func (r *Run) keepMetric(name string, v float64) {
+	if r.Metrics == nil {
+		r.Metrics = map[string]float64{}
+	}
+	if old, ok := r.Metrics[name]; !ok || v > old {
+		r.Metrics[name] = v
+	}
+}
