@@ -30,7 +30,7 @@ import (
 // is removed once the problem is solved. When its context is done a Solve saves
 // its state once more, where it is whole.
 type Checkpoint struct {
-	Dir   string        // it must exist; "": none is written or read
+	Dir   string        // made where it is missing; "": none is written or read
 	Every time.Duration // between two; 0 is 30 seconds
 }
 
@@ -113,6 +113,9 @@ func newSaver(w *work, choice any) (*saver, error) {
 func openSaver(c Checkpoint, key string, res *Result) (*saver, error) {
 	s := &saver{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
+	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
+		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
+	}
 	if err := atomicfile.Check(s.path); err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}

@@ -261,9 +261,16 @@ func TestCheckpointFaults(t *testing.T) {
 	if res, err := solvers.Solve(t.Context(), dev, p, few); err != nil || len(res.Notes) != 1 {
 		t.Errorf("not taken up: %+v, %v", res, err)
 	}
-	par.Checkpoint.Dir = filepath.Join(par.Checkpoint.Dir, "none")
-	if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a folder that is not there: %v", err)
+	par.Checkpoint.Dir = filepath.Join(t.TempDir(), "to", "be", "made")
+	if _, err := solvers.Solve(t.Context(), dev, p, par); err != nil {
+		t.Error(err)
+	} else if list := files(t, par.Checkpoint.Dir); len(list) != 0 {
+		t.Errorf("left in a folder that it made: %q", list)
+	}
+	os.WriteFile(list[0], whole, 0o666)
+	par.Checkpoint.Dir = filepath.Join(list[0], "inside a file")
+	if _, err := solvers.Solve(t.Context(), dev, p, par); err == nil || !strings.Contains(err.Error(), "solvers: checkpoint: ") {
+		t.Errorf("a folder that cannot be made: %v", err)
 	}
 }
 
