@@ -173,7 +173,10 @@ func main() {
 	beam.Init() // a worker does not come back from here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exit(run(ctx, &o, flag.Args(), os.Stdout))
+	remove := scratch()
+	err := run(ctx, &o, flag.Args(), os.Stdout)
+	remove()
+	exit(err)
 }
 
 func exit(err error) {
@@ -204,7 +207,8 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		return err
 	}
 	if !o.verbose {
-		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+		// Errors of the runner too: what they mean is returned, or tried again.
+		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
 	// This program is its own worker where workers are processes, and needs not be
 	// compiled anew.

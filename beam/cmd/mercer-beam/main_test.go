@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +40,10 @@ func TestMain(m *testing.M) {
 	}
 	beam.Init() // a worker does not come back from here
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
-	os.Exit(m.Run())
+	remove := scratch()
+	code := m.Run()
+	remove()
+	os.Exit(code)
 }
 
 func init() {
@@ -106,19 +107,7 @@ func (d dying) Read(p []byte) (int, error) {
 func TestWorkerIsKilled(t *testing.T) {
 	const seed = 20261129
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	dir := t.TempDir()
-	for file := range 8 {
-		var b strings.Builder
-		b.WriteString("a,b,y\n")
-		for range 700 {
-			x, z := r.NormFloat64(), r.NormFloat64()
-			fmt.Fprintf(&b, "%v,%v,%v\n", x, z, math.Sin(x)+z+0.1*r.NormFloat64())
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", file)), []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := tables(t, seed)
 	p := pipeline.Params{Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=1)"}, Functions: 80, Passes: 1, Seed: 4, Device: "cpu"}
 	run := func(input, model string) (*pipeline.Ran, []byte) {
 		t.Helper()

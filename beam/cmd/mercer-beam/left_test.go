@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tables writes 8 files of numbers.
+func tables(t *testing.T, seed uint64) (dir string) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	dir = t.TempDir()
+	for file := range 8 {
+		var b strings.Builder
+		b.WriteString("a,b,y\n")
+		for range 700 {
+			x, z := r.NormFloat64(), r.NormFloat64()
+			fmt.Fprintf(&b, "%v,%v,%v\n", x, z, math.Sin(x)+z+0.1*r.NormFloat64())
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", file)), []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A watched is a run of the command whose processes and files can be found.
+type watched struct {
+	*exec.Cmd
+	mark   string // in the environment of all of its processes
+	temp   string // its folder for temporary files
+	models string // that of the model
+	out    bytes.Buffer
+	ended  chan error
+}
+
+// watch starts the command; workers are processes of their own unless inProcess.
+func watch(t *testing.T, temp, models, input string, inProcess bool) *watched {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{mark: fmt.Sprintf("MERCER_BEAM_TEST_RUN=%d.%d", os.Getpid(), rand.Uint64()), temp: temp, models: models, ended: make(chan error, 1)}
+	args := []string{"--target", "y", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", filepath.Join(models, "m")}
+	if !inProcess {
+		args = append(args, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
+	}
+	w.Cmd = exec.Command(self, append(args, input)...)
+	w.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1", "TMPDIR="+temp, w.mark)
+	w.Stdout, w.Stderr = &w.out, &w.out
+	w.WaitDelay = time.Minute
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { w.ended <- w.Wait() }()
+	return w
+}
+
+// processes lists those of the run that are there.
+func (w *watched) processes(t *testing.T) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(all) == 0 {
+		t.Skipf("processes are not listed in /proc: %v", err)
+	}
+	for _, path := range all {
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(w.mark)) {
+			text, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			list = append(list, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return list
+}
+
+// names lists a folder.
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// nothing holds the run to having left no process, no temporary file but those that
+// begin with except, and no file beside the model but those that are named.
+func (w *watched) nothing(t *testing.T, except string, files ...string) {
+	t.Helper()
+	var processes []string
+	for range 600 { // a worker looks for its parent five times a second
+		if processes = w.processes(t); len(processes) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if len(processes) > 0 {
+		t.Errorf("these processes are left after a minute:\n%s\n%s", strings.Join(processes, "\n"), w.out.String())
+	}
+	for _, name := range names(t, w.temp) {
+		if except == "" || !strings.HasPrefix(name, except) {
+			t.Errorf("a temporary file is left: %s", name)
+		}
+	}
+	if got := names(t, w.models); fmt.Sprint(got) != fmt.Sprint(files) {
+		t.Errorf("beside the model: %q, want %q", got, files)
+	}
+}
+
+// until waits for a file, or for the end of the run.
+func (w *watched) until(t *testing.T, path string) {
+	t.Helper()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case err := <-w.ended:
+			t.Fatalf("the run has ended: %v\n%s", err, w.out.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestNothingIsLeft: after a run that lost a worker, one that was asked to stop, and one
+// that was killed itself, there is no process and no file that nobody needs.
+func TestNothingIsLeft(t *testing.T) {
+	const seed = 20261202
+	t.Logf("seed %d", seed)
+	t.Run("a worker is killed", func(t *testing.T) {
+		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
+		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
+		if err := <-w.ended; err != nil || !strings.Contains(w.out.String(), "a worker was lost") {
+			t.Fatalf("%v:\n%s", err, w.out.String())
+		}
+		w.nothing(t, "", "m", "m.json")
+	})
+	t.Run("it is asked to stop", func(t *testing.T) {
+		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
+		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
+		w.until(t, filepath.Join(dir, "killed"))
+		if err := w.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-w.ended; err == nil {
+			t.Errorf("it has ended well:\n%s", w.out.String())
+		}
+		w.nothing(t, "")
+	})
+	t.Run("it is killed", func(t *testing.T) {
+		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
+		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
+		w.until(t, filepath.Join(dir, "killed"))
+		if err := w.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-w.ended
+		w.nothing(t, scratchName) // which the next run removes
+		again := watch(t, temp, models, filepath.Join(dir, "*.csv"), true)
+		if err := <-again.ended; err != nil {
+			t.Fatalf("%v:\n%s", err, again.out.String())
+		}
+		again.nothing(t, "", "m", "m.json")
+	})
+}

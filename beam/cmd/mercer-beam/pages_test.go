@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root returns the folder of the repository.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// page reads a page of the repository.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// commands returns the indented block of a page that has a text in it.
+func commands(t *testing.T, name, text string) string {
+	t.Helper()
+	for _, block := range regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page(t, name), -1) {
+		if strings.Contains(block, text) {
+			return strings.ReplaceAll("\n"+block, "\n    ", "\n")
+		}
+	}
+	t.Fatalf("%s has no commands with %s", name, text)
+	return ""
+}
+
+// shell runs commands in a folder and returns what they print.
+func shell(t *testing.T, dir, script string) (string, error) {
+	t.Helper()
+	sh := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
+	sh.Dir = dir
+	out, err := sh.CombinedOutput()
+	return string(out), err
+}
+
+// TestPages runs the commands of the pages as they stand, with this test in the place of
+// mercer-beam.
+func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command mercer")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "docs/beam.md"} {
+		dir := t.TempDir()
+		if err := os.Symlink(filepath.Join(root(t), "testdata"), filepath.Join(dir, "testdata")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		wrapper := fmt.Sprintf("#!/bin/sh\nMERCER_BEAM_TEST_COMMAND=1 exec %q \"$@\"\n", self)
+		if err := os.WriteFile(filepath.Join(dir, "bin", "mercer-beam"), []byte(wrapper), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		make := fmt.Sprintf("make() { [ \"$*\" = 'build beam' ]; (cd %q && go build -o \"$OLDPWD/bin/mercer\" ./cmd/mercer); }\n", root(t))
+		out, err := shell(t, dir, make+commands(t, name, "./bin/mercer-beam --target target"))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		for _, want := range []string{"candidate gaussian(sigma=5), lambda 0.1: mse ", "442 rows, 10 features, 100 functions", "RMSE"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is not in:\n%s", name, want, out)
+			}
+		}
+	}
+}
+
+// TestProgram makes the program of docs/beam.md by the commands that stand there, in a
+// module of its own outside the repository.
+func TestProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(page(t, "docs/beam.md"))
+	if block == nil {
+		t.Fatal("docs/beam.md has no program")
+	}
+	dir := t.TempDir()
+	here := strings.NewReplacer("../mercer", root(t))
+	folder := filepath.Join(dir, "price")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte(here.Replace(block[1])), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The repository is here already.
+	out, err := shell(t, dir, "git() { [ \"$1\" = clone ]; }\nexport GOFLAGS=\n"+here.Replace(commands(t, "docs/beam.md", "go mod edit -replace")))
+	for _, offline := range []string{"dial tcp", "no such host", "module lookup disabled", "i/o timeout"} {
+		if err != nil && strings.Contains(out, offline) {
+			t.Skipf("modules cannot be asked for:\n%s", out)
+		}
+	}
+	if err != nil || !strings.HasSuffix(out, "442 rows, gaussian(sigma=5), lambda 1, residual below 1e-6: true\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "diabetes.safetensors")); err != nil {
+		t.Error(err)
+	}
+}
