@@ -2,6 +2,7 @@ package mercer_test
 
 import (
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"strings"
@@ -31,6 +32,29 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
+// TestGonumPrograms compiles the lines that a program on gonum gets, as the pages have
+// them.
+func TestGonumPrograms(t *testing.T) {
+	for _, name := range []string{"README.md", "docs/gonum.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := regexp.MustCompile("(?s)```go\n(import [^`]*blas64.Use[^`]*)```").FindSubmatch(text)
+		if block == nil {
+			t.Errorf("%s has no program that calls blas64.Use", name)
+			continue
+		}
+		file := path.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(file, []byte("package main\n\n"+string(block[1])+"\nfunc main() {}\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("go", "vet", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
 // TestReadmeTargets holds the README to naming only targets that the Makefile
 // has.
 func TestReadmeTargets(t *testing.T) {
@@ -54,7 +78,7 @@ func TestReadmeTargets(t *testing.T) {
 // TestLinks holds the pages to linking to files that are there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/benchmarks.md", "bench/results/README.md"} {
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/beam.md", "docs/benchmarks.md", "docs/cuda.md", "docs/gonum.md", "python/README.md", "bench/results/README.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,11 @@
 //	err = dev.Sync()
 //
 // It is empty without the build tag cuda, for gorgonia.org/cu needs cgo, and the
-// headers and the libcuda of CUDA to be built. A program that has no such context
+// headers and the libcuda of CUDA to be built: cuda.h of 11.8 or newer, and
+// libcuda.so or its stub. cuDNN is not needed, by this package nor by gorgonia.org/cu
+// itself; but gorgonia.org/gorgonia built with the same tag imports gorgonia.org/cu/dnn,
+// and with it cudnn.h and libcudnn, so that a program which has its graphs and this
+// package in it needs them too. A program that has no such context
 // needs neither: backend.Open("cuda/0", …) of the default build finds a GPU when
 // the program runs, and is a device for package gorgonia's nodes.
 package cuctx
