@@ -3,13 +3,13 @@ module github.com/mercer-go/mercer/beam
 go 1.26.0
 
 // The two modules are developed in one repository. A program that uses this one
-// leaves the line out: `go get github.com/mercer-go/mercer/beam` takes the
-// version of the parent that is required below.
+// does not see the line: it gets the version of the parent that is required below,
+// which CONTRIBUTING.md says when to raise.
 replace github.com/mercer-go/mercer => ../
 
 require (
 	github.com/apache/beam/sdks/v2 v2.77.0
-	github.com/mercer-go/mercer v0.0.0
+	github.com/mercer-go/mercer v0.0.0-20261122044601-3888d59f031e
 	gonum.org/v1/gonum v0.17.0
 )
 
