@@ -31,14 +31,17 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// K is computed here too; A = K + n·I has a condition of 2 at most.
-	a, product := backend.NewHost[T](n, n), make([]float64, n)
+	// K is computed here too; A = K + n·I has a condition of 2 at most. other is the
+	// product with the sum of two kernels, which the interpreter evaluates.
+	wide := kernels.Gaussian{Sigma: 2}
+	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
 		for j := range n {
 			p, r := float64(x.Row(i)[0]-x.Row(j)[0]), float64(x.Row(i)[1]-x.Row(j)[1])
 			value := math.Exp(-(p*p + r*r) / 2)
 			a.Row(i)[j] = T(value)
 			product[i] += value * float64(v.Data[j])
+			other[i] += (value + math.Exp(-(p*p+r*r)/8)) * float64(v.Data[j])
 		}
 	}
 	var free []interface{ Free() }
@@ -73,9 +76,9 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	}
 	got := backend.NewHost[T](n, 1)
 	// Sums of n products of numbers of at most 2, and the rounding of exp.
-	within := 16 * n * math.Ldexp(1, -52)
+	within := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
-		within = 16 * n * math.Ldexp(1, -23)
+		within = 32 * n * math.Ldexp(1, -23)
 	}
 	compare := func(what string, want func(i int) float64) error {
 		if err := q.Download(got, out); err != nil {
@@ -91,6 +94,10 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	// K v without K and with it, and A⁻¹ (A v).
 	q.GramMul(out, k, points, points, vector)
 	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
+		return err
+	}
+	q.GramMul(out, kernels.Sum{k, wide}, points, points, vector)
+	if err := compare("K·V of a sum of kernels", func(i int) float64 { return other[i] }); err != nil {
 		return err
 	}
 	q.Gram(square, k, points, points)

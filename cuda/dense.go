@@ -93,6 +93,9 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	if m == 0 || n == 0 {
 		return nil
 	}
+	if part == whole && isThin(m, n, k, sym) {
+		return q.thin(alpha, a, b, beta, c, sym)
+	}
 	flops := backend.GemmFlops(1, n, k)
 	// A grid has at most 65535 blocks along y.
 	rows := min(q.rowsOfStep(m, flops), 65535*tile)
@@ -240,7 +243,7 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 		defer func() { d.spare.busy = false }()
 		return f(p)
 	}
-	p, err := d.api.MemAlloc(max(bytes, 1))
+	p, err := d.alloc(max(bytes, 1))
 	if err != nil {
 		return err
 	}
@@ -276,7 +279,7 @@ func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
 	for size < bytes {
 		size *= 2
 	}
-	p, err := d.api.MemAlloc(size)
+	p, err := d.alloc(size)
 	if err == nil {
 		s.memory, s.bytes = p, size
 	}
@@ -371,8 +374,8 @@ func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 		}
 		d, blocks := q.engine.device, dotBlocks(n)
 		return q.scratch(int64(8*t*(blocks+1)), func(p driver.DevicePtr) error {
-			d.args.Reset().Int(n).Int(blocks).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride).Ptr(p)
-			if err := q.engine.launch("col_dot", driver.Grid{Blocks: [3]int{blocks, t, 1}, Threads: [3]int{threads, 1, 1}}); err != nil {
+			d.args.Reset().Int(n).Int(t).Int(blocks).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride).Ptr(p)
+			if err := q.engine.launch("col_dot", driver.Grid{Blocks: [3]int{blocks, min(t, 65535), 1}, Threads: [3]int{threads, 1, 1}}); err != nil {
 				return err
 			}
 			sums := p + driver.DevicePtr(8*t*blocks)

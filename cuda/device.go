@@ -133,16 +133,21 @@ func (d *device) start(c backend.Config) (err error) {
 	if d.info, err = d.api.MemAlloc(infoBytes); err != nil {
 		return err
 	}
+	return d.budget(c)
+}
+
+// budget sets what matrices may take, of the memory that is free now: but for what is
+// left to the libraries and to what a step needs beside its matrices.
+func (d *device) budget(c backend.Config) error {
 	free, _, err := d.api.MemInfo()
 	if err != nil {
 		return err
 	}
-	// What the libraries take when they first run is left to them, and what a step
-	// needs beside its matrices.
-	d.memory.limit = free - min(free/16, leftFree)
+	limit := free - min(free/16, leftFree)
 	if c.Memory > 0 {
-		d.memory.limit = min(d.memory.limit, c.Memory)
+		limit = min(limit, c.Memory)
 	}
+	d.memory.bound(limit)
 	return nil
 }
 
@@ -216,7 +221,7 @@ func (d *device) launch(name string, g driver.Grid) error {
 
 func (d *device) Info() backend.Info {
 	i := d.props.info(d.name, d.libraries)
-	i.Memory = d.memory.limit
+	i.Memory = d.memory.most()
 	return i
 }
 
@@ -278,7 +283,7 @@ func (d *device) checked(op string, err error) error {
 		return nil
 	}
 	var e *driver.Error
-	if errors.As(err, &e) && driver.Result(e.Code) >= driver.IllegalAddress {
+	if errors.As(err, &e) && driver.Result(e.Code).Sticky() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.dead == nil {

@@ -92,7 +92,13 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(); err != nil {
+	err = d.check()
+	if err == nil {
+		// The check has made the libraries and the driver take what they need to run,
+		// such as local memory for the threads of the largest function.
+		d.exec.do(func() { err = d.budget(c) })
+	}
+	if err != nil {
 		return nil, errors.Join(unavailable(ordinal, err), d.Close())
 	}
 	return d, nil
@@ -132,6 +138,9 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 		if *a.to, err = api.Attribute(p.handle, a.of); err != nil {
 			return p, err
 		}
+	}
+	if clock <= 0 { // some virtual GPUs do not tell
+		clock = 1_000_000
 	}
 	p.clock = float64(clock) * 1e3
 	p.rate = p.clock * float64(p.processors) * 64

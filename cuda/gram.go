@@ -124,18 +124,27 @@ func (p *program[T]) formed() string {
 	return ""
 }
 
+// fewFeatures are the numbers of features that there are functions for, of a kernel
+// and one column.
+func fewFeatures(kernel string) []int {
+	if kernel == "gauss" {
+		return []int{3, 4, 8, 16}
+	}
+	return []int{3, 8}
+}
+
 // mul is the function for a product with t columns of points with d features, and
 // how many rows and columns of K a block of threads takes at a time.
 func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
-	if low && p.form == exponential && p.of.Stats[0].Kind == kernels.SqDist && t == 1 {
+	if low && p.one != "" && t == 1 {
 		each := 4 // rows of a thread
 		if sizeOf[T]() == 8 {
 			each = 2
 		}
-		for _, most := range []int{3, 4, 8, 16} {
+		for _, most := range fewFeatures(p.one) {
 			if d <= most {
-				return fmt.Sprintf("gauss_mul%d", most), each * threads, threads
+				return fmt.Sprintf("%s_mul%d", p.one, most), each * threads, threads
 			}
 		}
 	}
@@ -191,7 +200,7 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	name, side, width := p.mul(d, t)
 	tiles := ceil(m, width)
-	shares := min(max(mostBlocks/ceil(n, side), ceil(m, shareColumns)), max(tiles/shareTiles, 1))
+	shares := min(max(mostBlocks/ceil(n, side), ceil(m, shareColumns)), max(tiles/shareTiles, 1), 65535)
 	share := ceil(tiles, shares)
 	shares = ceil(tiles, share)
 	rows := min(max(q.rowsOfPairs(n, m, p.cost(d)+float64(t)), side), n)

@@ -38,6 +38,19 @@ func (m *memory) give(bytes int64) {
 	m.now -= bytes
 }
 
+// bound sets the most that may be in use; most returns it.
+func (m *memory) bound(limit int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit = limit
+}
+
+func (m *memory) most() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limit
+}
+
 // forget makes the most that was in use what is.
 func (m *memory) forget() {
 	m.mu.Lock()
@@ -137,12 +150,15 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	backend.CheckNew(rows, cols)
 	size := sizeOf[T]()
 	if cols > 0 && rows > math.MaxInt/cols/size {
-		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.limit}
+		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.most()}
 	}
 	bytes := int64(rows) * int64(cols) * int64(size)
 	m := &matrix[T]{device: q.engine.device, rows: rows, cols: cols, stride: max(cols, 1), owner: true}
 	if bytes == 0 {
 		return m, nil
+	}
+	if d := q.engine.device; max(rows, cols) > math.MaxInt32 && bytes <= d.memory.most() {
+		return nil, fmt.Errorf("%s: new: a matrix has 2³¹−1 rows and columns at most, not %d×%d", d.name, rows, cols)
 	}
 	p, err := q.engine.device.allocate(bytes)
 	if err != nil {
@@ -163,18 +179,11 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	var p driver.DevicePtr
 	var err error
 	d.exec.do(func() {
-		if p, err = d.api.MemAlloc(bytes); err == nil {
-			err = d.api.Clear(p, bytes, d.stream)
-			if err != nil {
-				d.api.MemFree(p)
-			}
+		if p, err = d.alloc(bytes); err != nil {
 			return
 		}
-		var e *driver.Error
-		if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
-			if free, _, other := d.api.MemInfo(); other == nil {
-				err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
-			}
+		if err = d.api.Clear(p, bytes, d.stream); err != nil {
+			d.api.MemFree(p)
 		}
 	})
 	if err != nil {
@@ -186,6 +195,20 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	}
 	d.memory.add(p, bytes)
 	return p, nil
+}
+
+// alloc is MemAlloc. Where there is no memory left, since another program took it or
+// the libraries did, the error tells how much was asked for and how much is free. It
+// is called on the executor.s thread.
+func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
+	p, err := d.api.MemAlloc(bytes)
+	var e *driver.Error
+	if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
+		if free, _, other := d.api.MemInfo(); other == nil {
+			err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
+		}
+	}
+	return p, err
 }
 
 // valuesOf is the memory of bytes as elements.

@@ -172,7 +172,7 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	if f.ul == backend.Lower {
 		var err error
 		if f.copied == 0 {
-			if f.copied, err = d.api.MemAlloc(int64(f.most) * int64(f.most) * int64(sizeOf[T]())); err != nil {
+			if f.copied, err = d.alloc(int64(f.most) * int64(f.most) * int64(sizeOf[T]())); err != nil {
 				return err
 			}
 		}
@@ -214,7 +214,7 @@ func (f *factoring[T]) room(a *matrix[T]) error {
 	}
 	if device = max(device, 1); device > f.workBytes {
 		old := f.work
-		if f.work, err = d.api.MemAlloc(device); err != nil {
+		if f.work, err = d.alloc(device); err != nil {
 			f.work = old
 			return err
 		}

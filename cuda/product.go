@@ -36,6 +36,9 @@ var cuts = struct {
 	// largest triangle then, since what is beside the triangles is read faster.
 	few, thin int
 	symm      int // the largest symmetric factor
+	// read is the least number of elements of a matrix that is multiplied by few columns
+	// in two launches instead of one.
+	read int
 	// rough is the order of the blocks that a rough factorisation does in full
 	// float32: small, since their part of the work is not the fast one, and large
 	// enough for the products between them.
@@ -45,7 +48,7 @@ var cuts = struct {
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, rough: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, rough: 1024, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
@@ -211,12 +214,13 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symm halves a large A: the square beside the diagonal is read by two plain
-// products, which go at the memory's rate where a thin symmetric one may not.
+// symm halves a large A: the square beside the diagonal goes by two plain products.
+// Few columns are left to the device function, which takes all of A at the rate of
+// the memory, in three launches.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows
-	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 {
+	if bl == nil || alpha == 0 || c.rows == 0 || c.cols <= thinMost {
 		return q.product(alpha, a.view(), b.view(), beta, c.view(), whole, regionOf(ul))
 	}
 	if n <= cuts.symm && backend.SymmFlops(n, c.cols) <= q.libraryStep() || n <= 2*block {

@@ -28,6 +28,7 @@ const (
 	identity
 	exponential
 	matern
+	rational
 )
 
 // program is a kernel as the device functions take it, with the memory that it
@@ -37,6 +38,7 @@ type program[T backend.Float] struct {
 	of     *kernels.Program
 	bytes  []byte
 	form   int
+	one    string // what the name of the function for few features and one column begins with
 	memory []driver.DevicePtr
 }
 
@@ -94,14 +96,22 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 		p.form = identity
 	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].B == 0 && code[2].Op == kernels.Exp:
 		p.form, a = exponential, code[1].A
+		switch p.of.Stats[0].Kind {
+		case kernels.SqDist:
+			p.one = "gauss"
+		case kernels.L1:
+			p.one = "laplace"
+		}
 	case isMatern:
-		p.form, a = matern, math.Sqrt(2*m.Nu)/m.Sigma
+		p.form, p.one, a = matern, "matern12", math.Sqrt(2*m.Nu)/m.Sigma
 		if m.Nu > 0.5 {
-			b = 1
+			p.one, b = "matern32", 1
 		}
 		if m.Nu > 1.5 {
-			c = 1.0 / 3
+			p.one, c = "matern52", 1.0/3
 		}
+	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].A >= 0 && code[1].B == 1 && code[2].Op == kernels.Pow && p.of.Stats[0].Kind == kernels.SqDist:
+		p.form, p.one, a, b = rational, "rational", code[1].A, code[2].A
 	}
 	for i, v := range []float64{a, b, c} {
 		binary.LittleEndian.PutUint64(p.bytes[16+8*i:], math.Float64bits(inRange[T](v)))
@@ -151,7 +161,7 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 
 // allocate returns memory that free gives back.
 func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
-	ptr, err := p.q.engine.device.api.MemAlloc(int64(max(bytes, 1)))
+	ptr, err := p.q.engine.device.alloc(int64(max(bytes, 1)))
 	if err == nil {
 		p.memory = append(p.memory, ptr)
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
@@ -57,7 +58,7 @@ func Wrap[T backend.Float](dev backend.Device, ptr uintptr, rows, cols, stride i
 		return nil, fmt.Errorf("cuda: wrap: %T is no device of this package", dev)
 	case d.closed.Load():
 		return nil, fmt.Errorf("cuda: wrap: %s has been closed", d.name)
-	case rows < 0 || cols < 0 || stride < max(cols, 1):
+	case rows < 0 || cols < 0 || stride < max(cols, 1) || max(rows, stride) > math.MaxInt32:
 		return nil, fmt.Errorf("cuda: wrap: bad matrix: %d×%d with stride %d", rows, cols, stride)
 	case rows > 0 && cols > 0 && ptr == 0:
 		return nil, errors.New("cuda: wrap: the address is 0")

@@ -11,6 +11,7 @@ typedef long long i64;
 #define DEPTH 16 // of the operands' tiles in shared memory
 
 #define WIDE 8 // the most columns of V that a product without K takes at a time
+#define THIN 4 // the most columns of a product that reads A once
 #define BLOCK 32 // the order of a block of a solve or a factorisation
 
 // Parts of a square matrix; see backend.Uplo.
@@ -42,12 +43,16 @@ struct Instr {
 	double a, b;
 };
 
-// What the program as a whole is: evaluated without the interpreter.
-enum { GENERAL, IDENTITY, EXPONENTIAL, MATERN };
+// What the program as a whole is: evaluated without the interpreter. With t = a√s they
+// are s, exp(a·s), (1 + b·t + c·t²) exp(−t) and (1 + a·s)^b.
+enum { GENERAL, IDENTITY, EXPONENTIAL, MATERN, RATIONAL };
+
+// The kernels that points of few features have functions of their own for; see low.cuh.
+enum { ONE_GAUSS, ONE_LAPLACE, ONE_MATERN12, ONE_MATERN32, ONE_MATERN52, ONE_RATIONAL };
 
 struct Program {
 	int stats, code, form, pad;
-	double form_a, form_b, form_c; // exp(a·s), or (1 + b·t + c·t²) exp(−t), t = a√s
+	double form_a, form_b, form_c;
 	struct Stat stat[MAX_STATS];
 	struct Instr instr[MAX_CODE];
 };
@@ -57,11 +62,31 @@ __device__ static inline float root_(float x) { return sqrtf(x); }
 __device__ static inline double root_(double x) { return sqrt(x); }
 __device__ static inline float exp_(float x) { return expf(x); }
 __device__ static inline double exp_(double x) { return exp(x); }
+__device__ static inline float log_(float x) { return logf(x); }
+__device__ static inline double log_(double x) { return log(x); }
 __device__ static inline float abs_(float x) { return fabsf(x); }
 __device__ static inline double abs_(double x) { return fabs(x); }
 
-// exp2 in float32 is one instruction, right to 2 ulp of a result that is no
-// denormal number; those become 0.
+// finite_ is a in float32 or float64, or the finite number next to it: times 0 it is 0.
+__device__ static inline float finite_(double a, float) { return a < -3.4e38 ? -3.4e38f : a > 3.4e38 ? 3.4e38f : (float)a; }
+__device__ static inline double finite_(double a, double) { return a; }
+
+// at_most is the lesser of two numbers, and NaN where t is.
+__device__ static inline float at_most(float t, float most)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+	float y;
+	asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(t), "f"(most));
+	return y;
+#else
+	return t > most ? most : t;
+#endif
+}
+__device__ static inline double at_most(double t, double most) { return t > most ? most : t; }
+
+// exp2 and the square root in float32 are one instruction each (with a product, for
+// the root), right to 2 ulp and 1 of a result that is no denormal number; those
+// become 0.
 __device__ static inline float exp2_(float x)
 {
 #ifdef __CUDACC__
@@ -70,5 +95,16 @@ __device__ static inline float exp2_(float x)
 	return y;
 #else
 	return exp2f(x);
+#endif
+}
+
+__device__ static inline float quick_root_(float x)
+{
+#ifdef __CUDACC__
+	float y;
+	asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+#else
+	return sqrtf(x);
 #endif
 }

@@ -11,7 +11,9 @@ FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B,
 	if (part == LOWER && i0 + TILE - 1 < j0 || part == UPPER && j0 + TILE - 1 < i0)
 		return;
 	T acc[EACH][EACH];
+#pragma unroll
 	for (int r = 0; r < EACH; r++)
+#pragma unroll
 		for (int c = 0; c < EACH; c++)
 			acc[r][c] = 0;
 	for (int p0 = 0; p0 < k; p0 += DEPTH) {
@@ -36,25 +38,31 @@ FN(gemm)(int m, int n, int k, T alpha, const T *A, i64 ars, i64 acs, const T *B,
 		__syncthreads();
 		// The last step stops at k: what would be multiplied beyond it is 0·0.
 		int depth = k - p0 < DEPTH ? k - p0 : DEPTH;
+#pragma unroll 4
 		for (int p = 0; p < depth; p++) {
 			T a[EACH], b[EACH];
-			for (int r = 0; r < EACH; r++)
+#pragma unroll
+			for (int r = 0; r < EACH; r++) {
 				a[r] = As[p][ty + SIDE * r];
-			for (int c = 0; c < EACH; c++)
-				b[c] = Bs[p][tx + SIDE * c];
+				b[r] = Bs[p][tx + SIDE * r];
+			}
+#pragma unroll
 			for (int r = 0; r < EACH; r++)
+#pragma unroll
 				for (int c = 0; c < EACH; c++)
 					acc[r][c] += a[r] * b[c];
 		}
 		__syncthreads();
 	}
+#pragma unroll
 	for (int r = 0; r < EACH; r++)
+#pragma unroll
 		for (int c = 0; c < EACH; c++) {
 			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;
-			if (i >= m || j >= n || !IN_PART(part, i, j))
-				continue;
-			T *to = &C[i * crs + j * ccs];
-			*to = beta == 0 ? alpha * acc[r][c] : alpha * acc[r][c] + beta * *to;
+			if (i < m && j < n && IN_PART(part, i, j)) {
+				T *to = &C[i * crs + j * ccs];
+				*to = beta == 0 ? alpha * acc[r][c] : alpha * acc[r][c] + beta * *to;
+			}
 		}
 }
 
@@ -96,22 +104,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(col_axpy)(int n, int t,
 		Y[i * ys + j] += alpha[j] * X[i * xs + j];
 }
 
-// col_dot makes the sums of x_jᵀ y_j over the rows of one block: block (b, j) of
-// `blocks` writes partial[j*blocks + b]. They are taken in double.
-extern "C" __global__ void __launch_bounds__(THREADS) FN(col_dot)(int n, int blocks, const T *X, i64 xs, const T *Y, i64 ys, double *partial)
+// col_dot makes the sums of x_jᵀ y_j over the rows of one block: block (b, ·) of
+// `blocks` writes partial[j*blocks + b] for every gridDim.y-th column j of t. They
+// are taken in double.
+extern "C" __global__ void __launch_bounds__(THREADS) FN(col_dot)(int n, int t, int blocks, const T *X, i64 xs, const T *Y, i64 ys, double *partial)
 {
 	__shared__ double sums[THREADS];
-	int j = blockIdx.y;
-	double sum = 0;
-	for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < n; i += (i64)blocks * THREADS)
-		sum += (double)X[i * xs + j] * (double)Y[i * ys + j];
-	sums[threadIdx.x] = sum;
-	__syncthreads();
-	for (int half = THREADS / 2; half > 0; half /= 2) {
-		if (threadIdx.x < half)
-			sums[threadIdx.x] += sums[threadIdx.x + half];
+	for (i64 j = blockIdx.y; j < t; j += gridDim.y) {
+		double sum = 0;
+		for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < n; i += (i64)blocks * THREADS)
+			sum += (double)X[i * xs + j] * (double)Y[i * ys + j];
+		sums[threadIdx.x] = sum;
 		__syncthreads();
+		for (int half = THREADS / 2; half > 0; half /= 2) {
+			if (threadIdx.x < half)
+				sums[threadIdx.x] += sums[threadIdx.x + half];
+			__syncthreads();
+		}
+		if (threadIdx.x == 0) // which alone writes sums[0] again
+			partial[j * blocks + blockIdx.x] = sums[0];
 	}
-	if (threadIdx.x == 0)
-		partial[(i64)j * blocks + blockIdx.x] = sums[0];
 }

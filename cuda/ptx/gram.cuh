@@ -19,33 +19,62 @@ __device__ static T FN(entry)(const T *x, const T *z, int d)
 	return x[1];
 }
 
-// statistics adds one statistic of 64 × 64 pairs to acc, those of the thread. All
+// chi2 is the term of one feature for the χ² distance of histograms.
+__device__ static __noinline__ T FN(chi2)(T x, T z)
+{
+	T diff = x - z, sum = x + z;
+	if (x < 0 || z < 0)
+		return (T)nan_();
+	return x == 0 && z == 0 ? (T)0 : diff / sum * diff;
+}
+
+// angle is the term of one feature for a statistic of angles, in double, since their
+// size counts. It is no part of its callers, which would have it for every pair.
+__device__ static __noinline__ T FN(angle)(int kind, int count, const double *freqs, double diff)
+{
+	double sum = 0;
+	if (kind == SINC)
+		sum = diff == 0 ? 6.283185307179586 : sin(6.283185307179586 * diff) / diff;
+	else
+		for (int w = 0; w < count; w++)
+			sum += kind == COSSUM ? cos(freqs[w] * diff) : freqs[w] * diff * sin(freqs[w] * diff);
+	return (T)sum;
+}
+
+// statistics is one statistic of 64 × 64 pairs, those of the thread in acc. All
 // threads of the block call it. Rows beyond n and m count as zeros.
-__device__ static void FN(statistics)(const struct Stat &s, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
+__device__ static __forceinline__ void FN(statistics)(const struct Stat &s, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T acc[EACH][EACH])
 {
 	__shared__ T Xs[DEPTH][TILE + 1], Zs[DEPTH][TILE + 1], scale[DEPTH];
 	int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;
 	const T *factor = (const T *)s.scale;
 	const double *freqs = (const double *)s.freqs;
-	for (int r = 0; r < EACH; r++)
-		for (int c = 0; c < EACH; c++)
-			acc[r][c] = 0;
 	if (s.kind >= ENTRY) {
-		for (int r = 0; r < EACH; r++)
-			for (int c = 0; c < EACH; c++) {
-				i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;
-				if (i >= n || j >= m)
-					continue;
+#pragma unroll 1
+		for (int e = 0; e < EACH * EACH; e++) {
+			int r = e / EACH, c = e % EACH;
+			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;
+			T value = 0;
+			if (i < n && j < m) {
 				if (s.kind == ENTRY)
-					acc[r][c] = FN(entry)(X + i * xs, Z + j * zs, d);
+					value = FN(entry)(X + i * xs, Z + j * zs, d);
 				else if (s.kind == SELFX || s.kind == ROOTX)
-					acc[r][c] = ((const T *)s.x)[i];
+					value = ((const T *)s.x)[i];
 				else
-					acc[r][c] = ((const T *)s.z)[j];
+					value = ((const T *)s.z)[j];
 			}
+			acc[r][c] = value;
+		}
 		return;
 	}
+	T sum[EACH][EACH];
+#pragma unroll
+	for (int r = 0; r < EACH; r++)
+#pragma unroll
+		for (int c = 0; c < EACH; c++)
+			sum[r][c] = 0;
 	for (int p0 = 0; p0 < d; p0 += DEPTH) {
+#pragma unroll 1
 		for (int e = id; e < TILE * DEPTH; e += THREADS) {
 			int i = e / DEPTH, p = e % DEPTH;
 			Xs[p][i] = i0 + i < n && p0 + p < d ? X[(i0 + i) * xs + p0 + p] : (T)0;
@@ -55,55 +84,41 @@ __device__ static void FN(statistics)(const struct Stat &s, int d, const T *X, i
 			scale[id] = factor && p0 + id < d ? factor[p0 + id] : (T)1;
 		__syncthreads();
 		int depth = d - p0 < DEPTH ? d - p0 : DEPTH;
+#pragma unroll 1
 		for (int p = 0; p < depth; p++) {
 			T x[EACH], z[EACH], f = scale[p];
+#pragma unroll
 			for (int r = 0; r < EACH; r++) {
 				x[r] = Xs[p][ty + SIDE * r];
 				z[r] = Zs[p][tx + SIDE * r];
 			}
+#define EVERY _Pragma("unroll") for (int r = 0; r < EACH; r++) _Pragma("unroll") for (int c = 0; c < EACH; c++)
+			T diff;
 			switch (s.kind) {
 			case DOT:
-				for (int r = 0; r < EACH; r++)
-					for (int c = 0; c < EACH; c++)
-						acc[r][c] += (x[r] * f) * (z[c] * f);
+				EVERY sum[r][c] += (x[r] * f) * (z[c] * f);
 				break;
 			case SQDIST:
-				for (int r = 0; r < EACH; r++)
-					for (int c = 0; c < EACH; c++) {
-						T diff = (x[r] - z[c]) * f;
-						acc[r][c] += diff * diff;
-					}
+				EVERY diff = (x[r] - z[c]) * f, sum[r][c] += diff * diff;
 				break;
 			case L1:
-				for (int r = 0; r < EACH; r++)
-					for (int c = 0; c < EACH; c++)
-						acc[r][c] += abs_((x[r] - z[c]) * f);
+				EVERY sum[r][c] += abs_((x[r] - z[c]) * f);
 				break;
 			case CHI2:
-				for (int r = 0; r < EACH; r++)
-					for (int c = 0; c < EACH; c++) {
-						T diff = x[r] - z[c], sum = x[r] + z[c];
-						if (x[r] < 0 || z[c] < 0)
-							acc[r][c] += (T)nan_();
-						else if (!(x[r] == 0 && z[c] == 0))
-							acc[r][c] += diff / sum * diff;
-					}
+				EVERY sum[r][c] += FN(chi2)(x[r], z[c]);
 				break;
-			default: // of angles: in double, since their size counts
-				for (int r = 0; r < EACH; r++)
-					for (int c = 0; c < EACH; c++) {
-						double diff = (double)x[r] - (double)z[c], sum = 0;
-						if (s.kind == SINC)
-							sum = diff == 0 ? 6.283185307179586 : sin(6.283185307179586 * diff) / diff;
-						else
-							for (int w = 0; w < s.count; w++)
-								sum += s.kind == COSSUM ? cos(freqs[w] * diff) : freqs[w] * diff * sin(freqs[w] * diff);
-						acc[r][c] += (T)sum;
-					}
+			default:
+				EVERY sum[r][c] += FN(angle)(s.kind, s.count, freqs, (double)x[r] - (double)z[c]);
 			}
+#undef EVERY
 		}
 		__syncthreads();
 	}
+#pragma unroll
+	for (int r = 0; r < EACH; r++)
+#pragma unroll
+		for (int c = 0; c < EACH; c++)
+			acc[r][c] = sum[r][c];
 }
 
 // pairs is statistics for one kind alone, all in registers: what the commonest
@@ -216,41 +231,67 @@ __device__ static T FN(run)(const struct Program &p, const T *stats)
 	return stack[0];
 }
 
+// power is (1 + a·s)^b for s ≥ 0.
+__device__ static __noinline__ T FN(power)(T a, T b, T s) { return exp_(b * log_(1 + a * s)); }
+
+// matern is (1 + b·t + c·t²) exp(−t), t = a√s.
+__device__ static __forceinline__ T FN(matern)(T a, T b, T c, T s)
+{
+	T t = a * root_(s > 0 || s != s ? s : (T)0);
+	if (t > (T)800)
+		return 0;
+	return (1 + t * (b + t * c)) * exp_(-t);
+}
+
 // form is the kernel of a program whose form is not GENERAL, from its only
 // statistic.
 __device__ static __forceinline__ T FN(form)(const struct Program &p, T s)
 {
 	if (p.form == EXPONENTIAL)
 		return exp_((T)p.form_a * s);
-	if (p.form == MATERN) {
-		T t = (T)p.form_a * root_(s > 0 || s != s ? s : (T)0);
-		if (t > (T)800)
-			return 0;
-		return (1 + t * ((T)p.form_b + t * (T)p.form_c)) * exp_(-t);
-	}
+	if (p.form == MATERN)
+		return FN(matern)((T)p.form_a, (T)p.form_b, (T)p.form_c, s);
+	if (p.form == RATIONAL)
+		return FN(power)((T)p.form_a, (T)p.form_b, s);
 	return s;
 }
 
-// values evaluates the kernel for the thread's pairs of a tile.
-__device__ static void FN(values)(const struct Program &p, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T k[EACH][EACH])
+// form_of is form, no part of its callers: one that has it for each of its 16 pairs
+// takes seconds to compile, and a call costs less than exp does.
+__device__ static __noinline__ T FN(form_of)(int form, T a, T b, T c, T s)
 {
-	if (p.form != GENERAL) {
-		FN(statistics)(p.stat[0], d, X, xs, n, i0, Z, zs, m, j0, k);
-		for (int r = 0; r < EACH; r++)
-			for (int c = 0; c < EACH; c++)
-				k[r][c] = FN(form)(p, k[r][c]);
-		return;
-	}
+	if (form == EXPONENTIAL)
+		return exp_(a * s);
+	if (form == RATIONAL)
+		return FN(power)(a, b, s);
+	return FN(matern)(a, b, c, s);
+}
+
+__device__ static __forceinline__ T FN(form_call)(const struct Program &p, T s)
+{
+	return p.form == IDENTITY ? s : FN(form_of)(p.form, (T)p.form_a, (T)p.form_b, (T)p.form_c, s);
+}
+
+// values evaluates the kernel for the thread's pairs of a tile.
+__device__ static __forceinline__ void FN(values)(const struct Program &p, int d, const T *X, i64 xs, i64 n, i64 i0, const T *Z, i64 zs, i64 m, i64 j0, T k[EACH][EACH])
+{
 	T stats[MAX_STATS][EACH][EACH];
-	for (int s = 0; s < p.stats; s++)
+	int count = p.form == GENERAL ? p.stats : 1;
+#pragma unroll 1
+	for (int s = 0; s < count; s++)
 		FN(statistics)(p.stat[s], d, X, xs, n, i0, Z, zs, m, j0, stats[s]);
-	for (int r = 0; r < EACH; r++)
-		for (int c = 0; c < EACH; c++) {
-			T of[MAX_STATS];
-			for (int s = 0; s < p.stats; s++)
-				of[s] = stats[s][r][c];
-			k[r][c] = FN(run)(p, of);
+#pragma unroll 1
+	for (int e = 0; e < EACH * EACH; e++) {
+		int r = e / EACH, c = e % EACH;
+		if (p.form != GENERAL) {
+			k[r][c] = FN(form_call)(p, stats[0][r][c]);
+			continue;
 		}
+		T of[MAX_STATS];
+		for (int s = 0; s < count; s++)
+			of[s] = stats[s][r][c];
+		k[r][c] = FN(run)(p, of);
+	}
 }
 
 // gram is K ← k(X, Z) on a part of K, n × m.
@@ -288,7 +329,7 @@ FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 
 		{                                                                                                            \
 			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;                                                  \
 			if (i < n && j < m && IN_PART(part, i, j))                                                           \
-				K[i * krs + j * kcs] = FN(form)(p, k[r][c]);                                                 \
+				K[i * krs + j * kcs] = FN(form_call)(p, k[r][c]);                                                 \
 		}                                                                                                            \
 	}
 

@@ -8,28 +8,32 @@
 
 #define T float
 #define FN(name) name##_f32
-// exp(a s) is exp2 of s and a/ln 2 in float32, where that is an instruction.
-__device__ static inline float gauss_scale_f32(double a)
-{
-	a *= 1.4426950408889634;
-	return a < -3.4e38 ? -3.4e38f : a > 3.4e38 ? 3.4e38f : (float)a; // finite: times 0 it is 0
-}
-__device__ static inline float gauss_f32(float t) { return exp2_(t); }
+// Powers of 2 in float32, where that is an instruction: exp(s) is 2 to the s·base.
+__device__ static inline double base_f32() { return 1.4426950408889634; }
+__device__ static inline float base_exp_f32(float t) { return exp2_(t); }
+__device__ static inline float base_log_f32(float t) { return log2f(t); }
+__device__ static inline float quick_root_f32(float t) { return quick_root_(t); }
 #include "dense.cuh"
+#include "thin.cuh"
 #include "solve.cuh"
 #include "gram.cuh"
 #include "grammul.cuh"
+#include "low.cuh"
 #undef T
 #undef FN
 
 #define T double
 #define FN(name) name##_f64
-__device__ static inline double gauss_scale_f64(double a) { return a; }
-__device__ static inline double gauss_f64(double t) { return exp(t); }
+__device__ static inline double base_f64() { return 1; }
+__device__ static inline double base_exp_f64(double t) { return exp(t); }
+__device__ static inline double base_log_f64(double t) { return log(t); }
+__device__ static inline double quick_root_f64(double t) { return sqrt(t); }
 #include "dense.cuh"
+#include "thin.cuh"
 #include "solve.cuh"
 #include "gram.cuh"
 #include "grammul.cuh"
+#include "low.cuh"
 #undef T
 #undef FN
 

@@ -18,6 +18,7 @@ using std::isinf;
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(n)
+#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) alignas(n)
 
@@ -35,8 +36,9 @@ namespace sim {
 // after the other.
 void launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &body);
 
-// A kernel reads its arguments from the packed buffer and runs in every thread.
-using Kernel = std::function<void(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
+// A kernel reads its arguments from the packed buffer and runs in every thread;
+// false: they are not of the size that its parameters have.
+using Kernel = std::function<bool(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
 
 // find returns a device function by its name, or nullptr.
 const Kernel *find(const std::string &name);
@@ -53,11 +55,14 @@ template <class A> A argument(const unsigned char *args, size_t &at)
 
 template <class... A> Kernel kernel(bool barriers, void (*f)(A...))
 {
-	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t) {
+	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t size) {
 		size_t at = 0;
 		// Braces: from left to right.
 		std::tuple<std::decay_t<A>...> values{argument<std::decay_t<A>>(args, at)...};
+		if (at != size)
+			return false; // not the arguments of this function
 		launch(grid, block, barriers, [&] { std::apply(f, values); });
+		return true;
 	};
 }
 

@@ -472,8 +472,8 @@ EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, u
 	if (size > 4096)
 		return INVALID_VALUE;
 	std::lock_guard<std::mutex> lock(running);
-	(*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
-	return SUCCESS;
+	bool taken = (*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
+	return taken ? SUCCESS : INVALID_VALUE;
 }
 
 EXPORT CUresult cuStreamCreate(void **s, unsigned)

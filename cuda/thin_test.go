@@ -1,0 +1,151 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+)
+
+// TestThin multiplies by few columns, and few rows by many, in whole numbers, so that
+// the results are exact: shapes around those of a block of threads and of a share,
+// and symmetric matrices whose other triangle is NaN.
+func TestThin(t *testing.T) {
+	need(t)
+	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	before := cuts.read
+	cuts.read = 1
+	defer func() { cuts.read = before }()
+	testThin(t, dev.F64())
+	testThin(t, dev.F32())
+}
+
+func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	// place is a matrix in a larger one of NaN.
+	place := func(h backend.Host[T]) backend.Matrix[T] {
+		whole := backend.NewHost[T](h.Rows+2, h.Cols+3)
+		for i := range whole.Data {
+			whole.Data[i] = T(math.NaN())
+		}
+		for i := range h.Rows {
+			copy(whole.Row(i + 1)[2:], h.Row(i))
+		}
+		m, err := b.New(whole.Rows, whole.Cols)
+		if err == nil {
+			err = b.Upload(m, whole)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Free)
+		return m.View(1, 2, h.Rows, h.Cols)
+	}
+	numbers := func(rows, cols int) backend.Host[T] {
+		h := backend.NewHost[T](rows, cols)
+		for i := range h.Data {
+			h.Data[i] = T(rng.IntN(9) - 4)
+		}
+		return h
+	}
+	transposed := func(h backend.Host[T], trans backend.Trans) backend.Host[T] {
+		if trans == backend.NoTrans {
+			return h
+		}
+		out := backend.NewHost[T](h.Cols, h.Rows)
+		for i := range h.Rows {
+			for j, v := range h.Row(i) {
+				out.Row(j)[i] = v
+			}
+		}
+		return out
+	}
+	// check multiplies on the device by f, and here by definition.
+	check := func(what string, full, right, c backend.Host[T], alpha, beta T, f func(c backend.Matrix[T])) {
+		t.Helper()
+		to := place(c)
+		f(to)
+		got := backend.NewHost[T](c.Rows, c.Cols)
+		if err := b.Download(got, to); err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.Rows {
+			for j := range c.Cols {
+				sum := T(0)
+				for p, v := range full.Row(i) {
+					sum += v * right.Row(p)[j]
+				}
+				want := alpha * sum
+				if beta != 0 {
+					want += beta * c.Row(i)[j]
+				}
+				if got.Row(i)[j] != want {
+					t.Fatalf("%T %s: element (%d, %d) is %v, want %v", want, what, i, j, got.Row(i)[j], want)
+				}
+			}
+		}
+	}
+	const no, yes = backend.NoTrans, backend.Transpose
+	for _, s := range [][3]int{{1, 1, 1}, {31, 1, 33}, {33, 4, 31}, {128, 2, 8}, {129, 3, 257}, {3, 1, 3000}, {10, 3, 2100}, {2100, 1, 10}, {200, 4, 600}, {2, 70, 300}} {
+		m, n, k := s[0], s[1], s[2]
+		for _, tA := range []backend.Trans{no, yes} {
+			for _, tB := range []backend.Trans{no, yes} {
+				a, right, c := numbers(m, k), numbers(k, n), numbers(m, n)
+				alpha, beta := T(rng.IntN(3)-1), T(rng.IntN(3)-1)
+				if beta == 0 {
+					c.Data[0] = T(math.NaN())
+				}
+				what := fmt.Sprintf("Gemm %v %v m=%d n=%d k=%d alpha=%v beta=%v", tA, tB, m, n, k, alpha, beta)
+				A, B := place(transposed(a, tA)), place(transposed(right, tB))
+				check(what, a, right, c, alpha, beta, func(C backend.Matrix[T]) { b.Gemm(tA, tB, alpha, A, B, beta, C) })
+			}
+		}
+	}
+	for _, n := range []int{1, 2, 31, 32, 65, 130, 700} {
+		for _, ul := range []backend.Uplo{backend.Lower, backend.Upper} {
+			cols := 1 + rng.IntN(4)
+			a := numbers(n, n)
+			given := backend.NewHost[T](n, n)
+			for i := range n {
+				for j := range i + 1 {
+					a.Row(j)[i] = a.Row(i)[j]
+					given.Row(i)[j], given.Row(j)[i] = a.Row(i)[j], T(math.NaN())
+				}
+				given.Row(i)[i] = a.Row(i)[i]
+			}
+			if ul == backend.Upper {
+				given = transposed(given, yes)
+			}
+			right := numbers(n, cols)
+			A, B := place(given), place(right)
+			check(fmt.Sprintf("Symm %v n=%d columns=%d", ul, n, cols), a, right, numbers(n, cols), 2, 1, func(C backend.Matrix[T]) { b.Symm(ul, 2, A, B, 1, C) })
+		}
+	}
+}
+
+// TestThinShape: the shares have every column once, and the sums of a block fit its
+// shared memory, whatever the shape.
+func TestThinShape(t *testing.T) {
+	for _, m := range []int{1, 3, 4, 5, 31, 64, 1000, 190_000, 270_000, math.MaxInt32} {
+		for _, k := range []int{1, 3, 4, 5, 33, 1000, 190_000, 270_000, math.MaxInt32} {
+			for _, columns := range []bool{false, true} {
+				s := thinShapeOf(m, k, columns)
+				if s.share < 1 || s.shares < 1 || s.shares > 65535 || s.share*s.shares < k || s.share*(s.shares-1) >= k || s.share > math.MaxInt32 {
+					t.Errorf("%d×%d, columns %v: %+v", m, k, columns, s)
+				}
+				if columns && s.rows*(threads/s.lanes) > threads*thinEach || !columns && s.rows*(s.lanes+1) > threads*(thinEach+1) || threads%s.lanes != 0 {
+					t.Errorf("%d×%d, columns %v: %+v does not fit a block", m, k, columns, s)
+				}
+			}
+		}
+	}
+}
