@@ -72,9 +72,6 @@ func runTitle(c *bench.Cell) string { return c.Case.Without("kernel").Without("l
 // runRow is a run in the table of all.
 func runRow(c *bench.Cell, run *bench.Run) []cell {
 	row := []cell{{Text: runTitle(c), Note: run.Entrant}, {Text: "–"}, {Text: "–"}, {Text: "–"}}
-	if k := c.Case.Get("kernel"); k != "" {
-		row[0].Note += ", " + k
-	}
 	if run.Timed() {
 		row[1].Text, row[1].Note = bench.Figures(run.Time.Median), "once"
 		if len(run.Timings) > 1 {
@@ -91,7 +88,8 @@ func runRow(c *bench.Cell, run *bench.Run) []cell {
 }
 
 // addMemory adds the most memory of each process against its time, a mark for each
-// learner and solver; nothing where no process told.
+// learner and solver; nothing where less than three told, of whom a picture shows no more
+// than the table of the first screen.
 func (s *section) addMemory(r, part *bench.Result) error {
 	program := part.Cells[0].Case.Get("program")
 	k := card{Title: "Peak memory and time", Head: []string{"", "s", "MiB"}}
@@ -117,7 +115,7 @@ func (s *section) addMemory(r, part *bench.Result) error {
 			})
 		}
 	}
-	if len(k.Rows) == 0 {
+	if len(k.Rows) < 3 {
 		return nil
 	}
 	return s.add(r, k, f)

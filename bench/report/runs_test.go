@@ -8,12 +8,14 @@ import (
 	"github.com/mercer-go/mercer/bench"
 )
 
-// Two programs: one told its memory and grew in n, of the other there is one run.
+// Three programs: one told its memory and grew in n, of the others there is one run each.
 func TestRunsPage(t *testing.T) {
 	r, err := bench.ReadRuns(strings.NewReader(`
 {"program": "fit", "learner": "kernel-ridge", "solver": "cg", "kernel": "gaussian(sigma=2)", "n": 100, "residual": 2e-9, "peak_bytes": 1048576, "seconds": 1}
 {"program": "fit", "learner": "kernel-ridge", "solver": "cg", "kernel": "gaussian(sigma=2)", "n": 400, "residual": 3e-9, "peak_bytes": 8388608, "seconds": 10}
 {"program": "fit", "learner": "kernel-ridge", "solver": "cg", "kernel": "gaussian(sigma=2)", "n": 400, "peak_bytes": 8388608, "seconds": 14}
+{"program": "fit", "learner": "ridge", "n": 100, "peak_bytes": 524288, "seconds": 0.5}
+{"program": "tune", "n": 100, "peak_bytes": 524288, "seconds": 0.5}
 {"program": "python-fit", "n": 50, "entrant": "other", "seconds": 0.5}
 `), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 	if err != nil {
