@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
@@ -47,12 +49,12 @@ func (e *engine[T]) axpy(s *scratch[T], a T, x, y []T) {
 	e.ukr.Axpy(&s.span)
 }
 
-// columnsOf is the columns of v, each in one piece: copies, unless they lie so.
+// columnsOf is copies of the columns of v, each in one piece.
 func columnsOf[T backend.Float](v view[T]) [][]T {
 	cols := make([][]T, v.cols)
 	for j := range cols {
 		if v.rs == 1 && v.rows > 0 {
-			cols[j] = v.data[v.off+j*v.cs:][:v.rows]
+			cols[j] = slices.Clone(v.data[v.off+j*v.cs:][:v.rows])
 			continue
 		}
 		cols[j] = make([]T, v.rows)
