@@ -13,10 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// accuracyData is where the larger data lie, which are not in the repository.
-const accuracyData = "../../../shared/data"
+	"github.com/mercer-go/mercer/internal/required"
+)
 
 // TestAccuracy runs the command on data sets whose accuracy is known of other
 // programs, and prints a row of bench/results/accuracy.md for each. Some take
@@ -27,27 +26,21 @@ func TestAccuracy(t *testing.T) {
 	chosen := strings.Split(os.Getenv("MERCER_ACCURACY"), ",")
 	for _, test := range []struct {
 		name   string
-		needs  []string // files
 		source string
 		least  float64
 		quick  bool // seconds: runs without being named
 		run    func(l *accuracyLab) (commands string, accuracy float64)
 	}{
-		{"promoters", []string{"promoters_dna.csv"}, "106 sequences, leave one out", 0.97, true, promoters},
-		{"sms", []string{"sms_spam.csv"}, "5,574 messages, five parts of which four learn", 0.984, false, spam},
-		{"surnames", []string{"surnames_by_language.csv"}, "18,012 names of 18 languages, four fifths learn", 0.80, false, surnames},
-		{"letter", []string{"letter.csv"}, "16,000 letters learn, 4,000 test", 0.97, false, letters},
-		{"mnist-exact", mnistFiles, "10,000 digits learn, 10,000 test", 0.972, false, mnistExact},
-		{"mnist-nystrom", mnistFiles, "60,000 digits learn, 10,000 test", 0.983, false, mnistNystrom},
+		{"promoters", "106 sequences, leave one out", 0.97, true, promoters},
+		{"sms", "5,574 messages, five parts of which four learn", 0.984, false, spam},
+		{"surnames", "18,012 names of 18 languages, four fifths learn", 0.80, false, surnames},
+		{"letter", "16,000 letters learn, 4,000 test", 0.97, false, letters},
+		{"mnist-exact", "10,000 digits learn, 10,000 test", 0.972, false, mnistExact},
+		{"mnist-nystrom", "60,000 digits learn, 10,000 test", 0.983, false, mnistNystrom},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if named := slices.Contains(chosen, test.name) || slices.Contains(chosen, "all"); !named && (!test.quick || testing.Short()) {
 				t.Skipf("takes minutes: MERCER_ACCURACY=%s runs it", test.name)
-			}
-			for _, name := range test.needs {
-				if _, err := os.Stat(filepath.Join(accuracyData, name)); err != nil {
-					t.Skipf("needs the larger data: %v", err)
-				}
 			}
 			start := time.Now()
 			commands, accuracy := test.run(&accuracyLab{t, t.TempDir()})
@@ -65,7 +58,7 @@ type accuracyLab struct {
 	folder string
 }
 
-func (l *accuracyLab) data(name string) string { return filepath.Join(accuracyData, name) }
+func (l *accuracyLab) data(name string) string { return required.Data(l, name) }
 func (l *accuracyLab) file(name string) string { return filepath.Join(l.folder, name) }
 
 // mercer runs a command and returns what it printed as JSON.
