@@ -4,8 +4,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,6 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -139,6 +144,33 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
+// far is the local file system as one whose files can only be read from their
+// beginning, as those are that are asked for over a network.
+type far struct{ filesystem.Interface }
+
+func init() {
+	filesystem.Register("far", func(ctx context.Context) filesystem.Interface { return far{local.New(ctx)} })
+}
+
+func (f far) List(ctx context.Context, glob string) ([]string, error) {
+	list, err := f.Interface.List(ctx, strings.TrimPrefix(glob, "far://"))
+	for i := range list {
+		list[i] = "far://" + list[i]
+	}
+	return list, err
+}
+
+func (f far) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+	in, err := f.Interface.OpenRead(ctx, strings.TrimPrefix(name, "far://"))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{in, in}, nil
+}
+
 // folder writes files and returns their folder.
 func folder(t *testing.T, files map[string][]byte) string {
 	t.Helper()
@@ -178,6 +210,8 @@ func TestFormats(t *testing.T) {
 		}, 5000},
 		{"NPY", "x6", []string{"*.npy"}, files{"a.npy": asNPY(rows, 0, width+1)}, 0},
 		{"NPZ", "y", []string{"*.npz"}, files{"a.npz": asNPZ(t, one), "b.npz": asNPZ(t, rows[n/3:])}, 0},
+		{"NPZ and CSV far away", "y", []string{"far://*"}, files{"a.npz": asNPZ(t, one), "b.csv": asCSV(two, "y"), "c.csv.gz": gzipped(t, asCSV(three, "y"))}, 1024},
+		{"LIBSVM far away", "label", []string{"far://*"}, files{"a.svm": asLIBSVM(rows)}, 1024},
 		{"NPZ and CSV", "y", []string{"*"}, files{"a.npz": asNPZ(t, one), "b.csv": asCSV(rows[n/3:], "y")}, 3000},
 	}
 	for _, p := range []Params{
@@ -190,7 +224,11 @@ func TestFormats(t *testing.T) {
 			dir := folder(t, l.files)
 			p.Inputs = nil
 			for _, glob := range l.globs {
-				p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
+				if name, ok := strings.CutPrefix(glob, "far://"); ok {
+					p.Inputs = append(p.Inputs, "far://"+filepath.Join(dir, name))
+				} else {
+					p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
+				}
 			}
 			p.Targets, p.PieceBytes = []string{l.target}, l.bytes
 			b, ran := fit(t, p)
@@ -208,6 +246,45 @@ func TestFormats(t *testing.T) {
 			}
 			near(t, what, arrays(b.Model), first, 1e-10)
 		}
+	}
+}
+
+// TestIDX: images and the labels beside them are the table that CSV has of them.
+func TestIDX(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	const n, d = 200, 4
+	images, labels := []byte{0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 2, 0, 0, 0, 2}, []byte{0, 0, 8, 1, 0, 0, 0, n}
+	csv := []byte("x1,x2,x3,x4,label\n")
+	for range n {
+		sum := 0
+		for range d {
+			v := r.IntN(200)
+			images, sum = append(images, byte(v)), sum+v
+			csv = fmt.Appendf(csv, "%d,", v)
+		}
+		class := sum / 201 // 0 to 3
+		labels = append(labels, byte(class))
+		csv = fmt.Appendf(csv, "%d\n", class)
+	}
+	dir := folder(t, map[string][]byte{"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels, "t.csv": csv})
+	p := Params{Learner: "nystrom-ridge", Targets: []string{"label"}, Classify: true, Kernels: []string{"gaussian(sigma=1)"}, Functions: 20, Lambdas: []float64{1}, Tol: 1e-9}
+	p.Inputs = []string{filepath.Join(dir, "*images*")}
+	got, ran := fit(t, p)
+	p.Inputs = []string{filepath.Join(dir, "*.csv")}
+	want, _ := fit(t, p)
+	if len(ran.Report.Classes) != 4 {
+		t.Errorf("classes %q", ran.Report.Classes)
+	}
+	near(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
+}
+
+// TestEmptyColumn: a column that is empty in a whole file has the values of the others.
+func TestEmptyColumn(t *testing.T) {
+	dir := folder(t, map[string][]byte{"a.csv": []byte("a,b,y\n1,,2\n3,,4\n"), "b.csv": []byte("a,b,y\n1,5,2\n3,6,4\n7,6,9\n")})
+	p := Params{Learner: "ridge", Targets: []string{"y"}, Inputs: []string{filepath.Join(dir, "*")}}
+	b, _ := fit(t, p)
+	if in := b.Encoder.Inputs[1].Number; in == nil || in.Fill != 6 {
+		t.Errorf("column b is %+v, want a fill of 6", in)
 	}
 }
 
