@@ -16,11 +16,11 @@ import (
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
-		required.Lacking(t, "cudatoolkit", "MERCER_CUDA_TOOLKIT names no folder with bin/ptxas")
+		required.Lacking(t, "ptxas", "MERCER_CUDA_TOOLKIT names no folder with bin/ptxas")
 	}
 	ptxas := filepath.Join(toolkit, "bin", "ptxas")
 	if _, err := os.Stat(ptxas); err != nil {
-		required.Lacking(t, "cudatoolkit", err)
+		required.Lacking(t, "ptxas", err)
 	}
 	text, err := For(9, 0)
 	if err != nil {
