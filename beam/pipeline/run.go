@@ -60,7 +60,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 // lostWorker tells whether a job ended because its worker did; runners say so in
 // words only.
 func lostWorker(err error) bool {
-	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected"} {
+	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected", "panic in stage.Execute"} {
 		if strings.Contains(err.Error(), words) {
 			return true
 		}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+)
+
+// TestJobServer: by flags alone the job goes over Beam's job API to a server that is not in
+// the command's process and starts workers of its own, as those of Flink and Spark do. The
+// model has the bytes of the run in one process.
+func TestJobServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	if _, err := prism.CreateJobServer(t.Context(), prism.Options{Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, models := tables(t, 20261203), t.TempDir()
+	var want []byte
+	for _, flags := range [][]string{
+		nil,
+		{"--runner", "universal"},
+		{"--runner", "flink"},
+		{"--runner", "spark"},
+	} {
+		model := filepath.Join(models, fmt.Sprint("m", flags))
+		args := []string{"--target", "y", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", model}
+		if flags != nil {
+			args = append(args, flags...)
+			args = append(args, "--endpoint", fmt.Sprintf("localhost:%d", port), "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
+		}
+		c := exec.CommandContext(t.Context(), self, append(args, filepath.Join(dir, "*.csv"))...)
+		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", flags, err, out)
+		}
+		got, err := os.ReadFile(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%q: the model is not that of one process", flags)
+		}
+	}
+}
