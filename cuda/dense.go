@@ -305,7 +305,8 @@ type ring struct {
 	next   int
 }
 
-const (
+// Tests make them smaller.
+var (
 	ringBytes = 1 << 20
 	ringMost  = 1 << 16 // of one vector
 )

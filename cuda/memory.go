@@ -225,7 +225,8 @@ type stage struct {
 	event  driver.Event // the last copy that used it has been done
 }
 
-const stageBytes = 8 << 20
+// stageBytes is the length of each; tests make it smaller.
+var stageBytes = 8 << 20
 
 func (s *stage) open(api *driver.API) (err error) {
 	if s.memory, err = api.AllocHost(stageBytes); err != nil {

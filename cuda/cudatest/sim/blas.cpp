@@ -1,10 +1,13 @@
-// cuBLAS in plain loops, column-major.
+// cuBLAS in plain loops, column-major, queued in the stream of the handle. The
+// factors α and β are read at once.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 extern "C" void *mercer_sim_context();
+extern "C" void mercer_sim_queue(void *stream, std::function<void()> *work);
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -32,112 +35,133 @@ double tf32(double v) { return v; }
 
 template <class T> T at(const T *A, int lda, int op, size_t i, size_t j) { return op ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; }
 
-template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
+template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, const T *alphaAt, const T *A, int lda, const T *B, int ldb, const T *betaAt, T *C, int ldc)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return notInitialised;
 	if (m < 0 || n < 0 || k < 0 || lda < (tA ? k : m) || ldb < (tB ? n : k) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
 		return invalidValue;
-	for (size_t j = 0; j < size_t(n); j++)
-		for (size_t i = 0; i < size_t(m); i++) {
-			T sum = 0;
-			if (h->math == 3)
-				for (size_t p = 0; p < size_t(k); p++)
-					sum += tf32(at(A, lda, tA, i, p)) * tf32(at(B, ldb, tB, p, j));
-			else
-				for (size_t p = 0; p < size_t(k); p++)
-					sum += at(A, lda, tA, i, p) * at(B, ldb, tB, p, j);
-			T &c = C[i + j * size_t(ldc)];
-			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
-		}
+	T alpha = *alphaAt, beta = *betaAt;
+	int math = h->math;
+	std::function<void()> work = [=] {
+		for (size_t j = 0; j < size_t(n); j++)
+			for (size_t i = 0; i < size_t(m); i++) {
+				T sum = 0;
+				if (math == 3)
+					for (size_t p = 0; p < size_t(k); p++)
+						sum += tf32(at(A, lda, tA, i, p)) * tf32(at(B, ldb, tB, p, j));
+				else
+					for (size_t p = 0; p < size_t(k); p++)
+						sum += at(A, lda, tA, i, p) * at(B, ldb, tB, p, j);
+				T &c = C[i + j * size_t(ldc)];
+				c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+			}
+	};
+	mercer_sim_queue(h->stream, &work);
 	return 0;
 }
 
-template <class T> int gemv(Handle *h, int t, int m, int n, const T *alpha, const T *A, int lda, const T *x, int incx, const T *beta, T *y, int incy)
+template <class T> int gemv(Handle *h, int t, int m, int n, const T *alphaAt, const T *A, int lda, const T *x, int incx, const T *betaAt, T *y, int incy)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
 	if (m < 0 || n < 0 || lda < m || lda < 1 || incx < 1 || incy < 1)
 		return invalidValue;
-	size_t rows = t ? n : m, columns = t ? m : n;
-	for (size_t i = 0; i < rows; i++) {
-		T sum = 0;
-		for (size_t p = 0; p < columns; p++)
-			sum += at(A, lda, t, i, p) * x[p * incx];
-		T &to = y[i * incy];
-		to = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * to;
-	}
+	T alpha = *alphaAt, beta = *betaAt;
+	std::function<void()> work = [=] {
+		size_t rows = t ? n : m, columns = t ? m : n;
+		for (size_t i = 0; i < rows; i++) {
+			T sum = 0;
+			for (size_t p = 0; p < columns; p++)
+				sum += at(A, lda, t, i, p) * x[p * incx];
+			T &to = y[i * incy];
+			to = beta == 0 ? alpha * sum : alpha * sum + beta * to;
+		}
+	};
+	mercer_sim_queue(h->stream, &work);
 	return 0;
 }
 
 // The rest may be as rough on a real device. Mercer wants it only of gemm: here it
 // is an error that the mode is still on.
 
-template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alpha, const T *A, int lda, const T *beta, T *C, int ldc)
+template <class T> int syrk(Handle *h, int fill, int t, int n, int k, const T *alphaAt, const T *A, int lda, const T *betaAt, T *C, int ldc)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
 	if (n < 0 || k < 0 || lda < (t ? k : n) || ldc < n || lda < 1 || ldc < 1)
 		return invalidValue;
-	for (size_t j = 0; j < size_t(n); j++)
-		for (size_t i = 0; i < size_t(n); i++) {
-			if (fill ? i > j : i < j)
-				continue;
-			T sum = 0;
-			for (size_t p = 0; p < size_t(k); p++)
-				sum += at(A, lda, t, i, p) * at(A, lda, t, j, p);
-			T &c = C[i + j * size_t(ldc)];
-			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
-		}
+	T alpha = *alphaAt, beta = *betaAt;
+	std::function<void()> work = [=] {
+		for (size_t j = 0; j < size_t(n); j++)
+			for (size_t i = 0; i < size_t(n); i++) {
+				if (fill ? i > j : i < j)
+					continue;
+				T sum = 0;
+				for (size_t p = 0; p < size_t(k); p++)
+					sum += at(A, lda, t, i, p) * at(A, lda, t, j, p);
+				T &c = C[i + j * size_t(ldc)];
+				c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+			}
+	};
+	mercer_sim_queue(h->stream, &work);
 	return 0;
 }
 
-template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T *alpha, const T *A, int lda, const T *B, int ldb, const T *beta, T *C, int ldc)
+template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T *alphaAt, const T *A, int lda, const T *B, int ldb, const T *betaAt, T *C, int ldc)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
 	int order = side ? n : m;
 	if (m < 0 || n < 0 || lda < order || ldb < m || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
 		return invalidValue;
-	auto a = [&](size_t i, size_t j) { return (fill ? i <= j : i >= j) ? A[i + j * size_t(lda)] : A[j + i * size_t(lda)]; };
-	for (size_t j = 0; j < size_t(n); j++)
-		for (size_t i = 0; i < size_t(m); i++) {
-			T sum = 0;
-			for (size_t p = 0; p < size_t(order); p++)
-				sum += side ? B[i + p * size_t(ldb)] * a(p, j) : a(i, p) * B[p + j * size_t(ldb)];
-			T &c = C[i + j * size_t(ldc)];
-			c = *beta == 0 ? *alpha * sum : *alpha * sum + *beta * c;
-		}
+	T alpha = *alphaAt, beta = *betaAt;
+	std::function<void()> work = [=] {
+		auto a = [&](size_t i, size_t j) { return (fill ? i <= j : i >= j) ? A[i + j * size_t(lda)] : A[j + i * size_t(lda)]; };
+		for (size_t j = 0; j < size_t(n); j++)
+			for (size_t i = 0; i < size_t(m); i++) {
+				T sum = 0;
+				for (size_t p = 0; p < size_t(order); p++)
+					sum += side ? B[i + p * size_t(ldb)] * a(p, j) : a(i, p) * B[p + j * size_t(ldb)];
+				T &c = C[i + j * size_t(ldc)];
+				c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+			}
+	};
+	mercer_sim_queue(h->stream, &work);
 	return 0;
 }
 
-template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int m, int n, const T *alpha, const T *A, int lda, T *B, int ldb)
+template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int m, int n, const T *alphaAt, const T *A, int lda, T *B, int ldb)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return notInitialised;
 	if (h->math)
 		return notSupported;
 	int order = side ? n : m, columns = side ? m : n;
 	if (m < 0 || n < 0 || lda < order || ldb < m || lda < 1 || ldb < 1 || diag != 0)
 		return invalidValue;
-	// Of the right side: transposed, op(A)ᵀ on the left.
-	bool transposed = (t != 0) != (side != 0), lower = (fill == 0) != transposed;
-	auto a = [&](size_t i, size_t j) { return transposed ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; };
-	auto b = [&](size_t i, size_t j) -> T & { return side ? B[j + i * size_t(ldb)] : B[i + j * size_t(ldb)]; };
-	for (int c = 0; c < columns; c++)
-		for (int s = 0; s < order; s++) {
-			int i = lower ? s : order - 1 - s;
-			T sum = *alpha * b(i, c);
-			for (int p = lower ? 0 : i + 1; p < (lower ? i : order); p++)
-				sum -= a(i, p) * b(p, c);
-			b(i, c) = sum / a(i, i);
-		}
+	T alpha = *alphaAt;
+	std::function<void()> work = [=] {
+		// Of the right side: transposed, op(A)ᵀ on the left.
+		bool transposed = (t != 0) != (side != 0), lower = (fill == 0) != transposed;
+		auto a = [&](size_t i, size_t j) { return transposed ? A[j + i * size_t(lda)] : A[i + j * size_t(lda)]; };
+		auto b = [&](size_t i, size_t j) -> T & { return side ? B[j + i * size_t(ldb)] : B[i + j * size_t(ldb)]; };
+		for (int c = 0; c < columns; c++)
+			for (int s = 0; s < order; s++) {
+				int i = lower ? s : order - 1 - s;
+				T sum = alpha * b(i, c);
+				for (int p = lower ? 0 : i + 1; p < (lower ? i : order); p++)
+					sum -= a(i, p) * b(p, c);
+				b(i, c) = sum / a(i, i);
+			}
+	};
+	mercer_sim_queue(h->stream, &work);
 	return 0;
 }
 

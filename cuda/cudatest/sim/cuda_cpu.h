@@ -36,9 +36,9 @@ namespace sim {
 // after the other.
 void launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &body);
 
-// A kernel reads its arguments from the packed buffer and runs in every thread;
-// false: they are not of the size that its parameters have.
-using Kernel = std::function<bool(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
+// A kernel reads its arguments from the packed buffer, at once, and returns what runs
+// it in every thread; nothing when they are not of the size that its parameters have.
+using Kernel = std::function<std::function<void()>(Dim3 grid, Dim3 block, const unsigned char *args, size_t size)>;
 
 // find returns a device function by its name, or nullptr.
 const Kernel *find(const std::string &name);
@@ -55,14 +55,13 @@ template <class A> A argument(const unsigned char *args, size_t &at)
 
 template <class... A> Kernel kernel(bool barriers, void (*f)(A...))
 {
-	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t size) {
+	return [barriers, f](Dim3 grid, Dim3 block, const unsigned char *args, size_t size) -> std::function<void()> {
 		size_t at = 0;
 		// Braces: from left to right.
 		std::tuple<std::decay_t<A>...> values{argument<std::decay_t<A>>(args, at)...};
 		if (at != size)
-			return false; // not the arguments of this function
-		launch(grid, block, barriers, [&] { std::apply(f, values); });
-		return true;
+			return nullptr;
+		return [=] { launch(grid, block, barriers, [&] { std::apply(f, values); }); };
 	};
 }
 

@@ -1,9 +1,17 @@
 // A driver API without a GPU: device memory is memory of the process with a page
-// behind each allocation that may not be touched, device functions run on the
-// calling thread, and what a real driver refuses is refused here.
+// behind each allocation that may not be touched, and what a real driver refuses is
+// refused here.
+//
+// Streams are as late as a real driver's may be: what is queued in one is done, on
+// the thread that waits, when somebody waits for it, for an event behind it or for a
+// stream that waits for that. A host buffer that is changed too early, or an event
+// that is not waited for, spoils results here too. Every second stream of
+// a context is the opposite, as early as it may be: it overtakes what it does not wait
+// for.
 
 #include "cuda_cpu.h"
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -47,8 +55,64 @@ struct Gpu {
 	int retained;
 	size_t used;
 	std::map<uintptr_t, Allocation> device;
-	std::set<void *> streams, events, modules;
+	std::set<void *> streams, events;
+	unsigned made; // streams
+	std::map<void *, std::string> modules; // and the text of each
 	std::map<void *, const sim::Kernel *> functions;
+};
+
+// Stream is the work of a stream, whose handle is its address.
+struct Stream {
+	std::recursive_mutex running;
+	std::mutex mu;
+	std::deque<std::function<void()>> work;
+	uint64_t queued = 0, done = 0;
+	bool early = false;
+
+	void add(std::function<void()> f)
+	{
+		{
+			std::lock_guard<std::mutex> lock(mu);
+			work.push_back(std::move(f));
+			queued++;
+		}
+		if (early)
+			drain();
+	}
+
+	// reach does the first n pieces of work.
+	void reach(uint64_t n)
+	{
+		std::lock_guard<std::recursive_mutex> one(running);
+		for (;;) {
+			std::function<void()> f;
+			{
+				std::lock_guard<std::mutex> lock(mu);
+				if (done >= n || work.empty())
+					return;
+				f = std::move(work.front());
+				work.pop_front();
+			}
+			f();
+			std::lock_guard<std::mutex> lock(mu);
+			done++;
+		}
+	}
+
+	void drain() { reach(UINT64_MAX); }
+
+	bool idle()
+	{
+		std::lock_guard<std::mutex> lock(mu);
+		return done == queued;
+	}
+};
+
+// Event is the place in a stream where it was recorded last. Streams are never
+// deleted, so that events outlive them.
+struct Event {
+	Stream *stream = nullptr;
+	uint64_t place = 0;
 };
 const int count = 2;
 Gpu gpus[count];
@@ -69,6 +133,22 @@ size_t limit()
 	NEED_INIT                            \
 	if (!context || !context->retained)  \
 		return INVALID_CONTEXT;
+
+// streams are those of a context.
+std::vector<Stream *> streams(Gpu *g)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	std::vector<Stream *> list;
+	for (void *s : g->streams)
+		list.push_back(static_cast<Stream *>(s));
+	return list;
+}
+
+void drain(Gpu *g)
+{
+	for (Stream *s : streams(g))
+		s->drain();
+}
 
 bool map(size_t bytes, Allocation &a)
 {
@@ -113,6 +193,7 @@ void sim::add(const std::string &name, Kernel kernel) { registry()[name] = std::
 
 // For the simulated cuBLAS and cuSOLVER.
 EXPORT void *mercer_sim_context() { return context && context->retained ? context : nullptr; }
+EXPORT void mercer_sim_queue(void *stream, std::function<void()> *work) { static_cast<Stream *>(stream)->add(*work); }
 
 EXPORT CUresult cuInit(unsigned flags)
 {
@@ -216,7 +297,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int d)
 	std::lock_guard<std::mutex> lock(mu);
 	if (d < 0 || d >= count || gpus[d].retained == 0)
 		return INVALID_CONTEXT;
-	gpus[d].retained--;
+	gpus[d].retained--; // what is queued is never done
 	return SUCCESS;
 }
 
@@ -236,6 +317,7 @@ EXPORT CUresult cuCtxGetCurrent(void **c)
 EXPORT CUresult cuCtxSynchronize()
 {
 	NEED_CONTEXT
+	drain(context);
 	return SUCCESS;
 }
 
@@ -268,6 +350,7 @@ EXPORT CUresult cuMemAlloc_v2(uintptr_t *p, size_t bytes)
 EXPORT CUresult cuMemFree_v2(uintptr_t p)
 {
 	NEED_CONTEXT
+	drain(context); // as a real driver does
 	std::lock_guard<std::mutex> lock(mu);
 	auto it = context->device.find(p);
 	if (it == context->device.end())
@@ -293,6 +376,9 @@ EXPORT CUresult cuMemAllocHost_v2(void **p, size_t bytes)
 EXPORT CUresult cuMemFreeHost(void *p)
 {
 	NEED_CONTEXT
+	for (Stream *s : streams(context))
+		if (!s->idle())
+			return INVALID_VALUE; // a copy may need it
 	std::lock_guard<std::mutex> lock(mu);
 	auto it = host.find(reinterpret_cast<uintptr_t>(p));
 	if (it == host.end())
@@ -320,7 +406,7 @@ static_assert(sizeof(Copy2D) == 128, "CUDA_MEMCPY2D");
 EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 {
 	NEED_CONTEXT
-	std::lock_guard<std::mutex> lock(mu);
+	std::unique_lock<std::mutex> lock(mu);
 	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
 	if (c->width == 0 || c->height == 0)
@@ -332,20 +418,24 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 	size_t fromBytes = (c->height - 1) * c->srcPitch + c->width, toBytes = (c->height - 1) * c->dstPitch + c->width;
 	if (!inside(c->srcType == 1 ? host : context->device, from, fromBytes) || !inside(c->dstType == 1 ? host : context->device, to, toBytes))
 		return INVALID_VALUE;
-	for (size_t i = 0; i < c->height; i++)
-		memcpy(reinterpret_cast<char *>(to) + i * c->dstPitch, reinterpret_cast<const char *>(from) + i * c->srcPitch, c->width);
+	lock.unlock();
+	static_cast<Stream *>(stream)->add([from, to, c = *c] {
+		for (size_t i = 0; i < c.height; i++)
+			memcpy(reinterpret_cast<char *>(to) + i * c.dstPitch, reinterpret_cast<const char *>(from) + i * c.srcPitch, c.width);
+	});
 	return SUCCESS;
 }
 
 EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, void *stream)
 {
 	NEED_CONTEXT
-	std::lock_guard<std::mutex> lock(mu);
+	std::unique_lock<std::mutex> lock(mu);
 	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
 	if (!inside(context->device, to, n) || !inside(context->device, from, n))
 		return INVALID_VALUE;
-	memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n);
+	lock.unlock();
+	static_cast<Stream *>(stream)->add([=] { memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n); });
 	return SUCCESS;
 }
 
@@ -381,31 +471,23 @@ EXPORT CUresult cuMemcpyDtoH_v2(void *to, uintptr_t from, size_t n)
 EXPORT CUresult cuMemsetD8Async(uintptr_t p, unsigned char v, size_t n, void *stream)
 {
 	NEED_CONTEXT
-	std::lock_guard<std::mutex> lock(mu);
+	std::unique_lock<std::mutex> lock(mu);
 	if (!context->streams.count(stream))
 		return INVALID_HANDLE;
 	if (!inside(context->device, p, n))
 		return INVALID_VALUE;
-	memset(reinterpret_cast<void *>(p), v, n);
+	lock.unlock();
+	static_cast<Stream *>(stream)->add([=] { memset(reinterpret_cast<void *>(p), v, n); });
 	return SUCCESS;
 }
 
-// A handle is an address that nobody else has.
-static void *handle(std::set<void *> &set)
+// handle is the address of something new.
+template <class T> void *handle(std::set<void *> &set)
 {
 	std::lock_guard<std::mutex> lock(mu);
-	void *p = malloc(1);
+	void *p = new T;
 	set.insert(p);
 	return p;
-}
-
-static CUresult drop(std::set<void *> &set, void *p)
-{
-	std::lock_guard<std::mutex> lock(mu);
-	if (!set.erase(p))
-		return INVALID_HANDLE;
-	free(p);
-	return SUCCESS;
 }
 
 static bool known(const std::set<void *> &set, void *p)
@@ -419,26 +501,32 @@ EXPORT CUresult cuModuleLoadDataEx(void **m, const void *image, unsigned, int *,
 	NEED_CONTEXT
 	if (!strstr(static_cast<const char *>(image), ".visible .entry gemm_f64"))
 		return INVALID_PTX;
-	*m = handle(context->modules);
+	std::lock_guard<std::mutex> lock(mu);
+	*m = malloc(1);
+	context->modules[*m] = static_cast<const char *>(image);
 	return SUCCESS;
 }
 
 EXPORT CUresult cuModuleUnload(void *m)
 {
 	NEED_CONTEXT
-	return drop(context->modules, m);
+	drain(context);
+	std::lock_guard<std::mutex> lock(mu);
+	return context->modules.erase(m) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuModuleGetFunction(void **f, void *m, const char *name)
 {
 	NEED_CONTEXT
-	if (!known(context->modules, m))
+	std::lock_guard<std::mutex> lock(mu);
+	auto it = context->modules.find(m);
+	if (it == context->modules.end())
 		return INVALID_HANDLE;
 	const sim::Kernel *k = sim::find(name);
-	if (!k)
+	// What is compiled here must be in what a GPU would be given, too.
+	if (!k || it->second.find(std::string(".visible .entry ") + name + "(") == std::string::npos)
 		return NOT_FOUND;
 	*f = const_cast<sim::Kernel *>(k);
-	std::lock_guard<std::mutex> lock(mu);
 	context->functions[*f] = k;
 	return SUCCESS;
 }
@@ -471,66 +559,106 @@ EXPORT CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, u
 	size_t size = *static_cast<size_t *>(extra[3]);
 	if (size > 4096)
 		return INVALID_VALUE;
-	std::lock_guard<std::mutex> lock(running);
-	bool taken = (*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
-	return taken ? SUCCESS : INVALID_VALUE;
+	auto run = (*k)({gx, gy, gz}, {bx, by, bz}, static_cast<const unsigned char *>(extra[1]), size);
+	if (!run)
+		return INVALID_VALUE;
+	static_cast<Stream *>(stream)->add([run] {
+		std::lock_guard<std::mutex> lock(running);
+		run();
+	});
+	return SUCCESS;
 }
 
 EXPORT CUresult cuStreamCreate(void **s, unsigned)
 {
 	NEED_CONTEXT
-	*s = handle(context->streams);
+	*s = handle<Stream>(context->streams);
+	static_cast<Stream *>(*s)->early = context->made++ % 2;
 	return SUCCESS;
 }
 
 EXPORT CUresult cuStreamDestroy_v2(void *s)
 {
 	NEED_CONTEXT
-	return drop(context->streams, s);
+	if (!known(context->streams, s))
+		return INVALID_HANDLE;
+	static_cast<Stream *>(s)->drain();
+	std::lock_guard<std::mutex> lock(mu);
+	context->streams.erase(s);
+	return SUCCESS;
 }
 
 EXPORT CUresult cuStreamSynchronize(void *s)
 {
 	NEED_CONTEXT
-	return known(context->streams, s) ? SUCCESS : INVALID_HANDLE;
-}
-
-EXPORT CUresult cuStreamWaitEvent(void *s, void *e, unsigned)
-{
-	NEED_CONTEXT
-	return known(context->streams, s) && known(context->events, e) ? SUCCESS : INVALID_HANDLE;
+	if (!known(context->streams, s))
+		return INVALID_HANDLE;
+	static_cast<Stream *>(s)->drain();
+	return SUCCESS;
 }
 
 EXPORT CUresult cuEventCreate(void **e, unsigned)
 {
 	NEED_CONTEXT
-	*e = handle(context->events);
+	*e = handle<Event>(context->events);
 	return SUCCESS;
 }
 
 EXPORT CUresult cuEventDestroy_v2(void *e)
 {
 	NEED_CONTEXT
-	return drop(context->events, e);
+	std::lock_guard<std::mutex> lock(mu);
+	if (!context->events.erase(e))
+		return INVALID_HANDLE;
+	delete static_cast<Event *>(e);
+	return SUCCESS;
+}
+
+// recorded is what has to be done for an event to have happened.
+static CUresult recorded(void *e, Event &at)
+{
+	std::lock_guard<std::mutex> lock(mu);
+	if (!context->events.count(e))
+		return INVALID_HANDLE;
+	at = *static_cast<Event *>(e);
+	return SUCCESS;
+}
+
+EXPORT CUresult cuStreamWaitEvent(void *s, void *e, unsigned)
+{
+	NEED_CONTEXT
+	Event at;
+	if (!known(context->streams, s) || recorded(e, at) != SUCCESS)
+		return INVALID_HANDLE;
+	if (at.stream)
+		static_cast<Stream *>(s)->add([at] { at.stream->reach(at.place); });
+	return SUCCESS;
 }
 
 EXPORT CUresult cuEventRecord(void *e, void *s)
 {
 	NEED_CONTEXT
-	return known(context->streams, s) && known(context->events, e) ? SUCCESS : INVALID_HANDLE;
-}
-
-EXPORT CUresult cuEventQuery(void *e)
-{
-	NEED_CONTEXT
-	return known(context->events, e) ? SUCCESS : INVALID_HANDLE;
+	if (!known(context->streams, s) || !known(context->events, e))
+		return INVALID_HANDLE;
+	Stream *stream = static_cast<Stream *>(s);
+	std::lock_guard<std::mutex> lock(mu);
+	std::lock_guard<std::mutex> other(stream->mu);
+	*static_cast<Event *>(e) = {stream, stream->queued};
+	return SUCCESS;
 }
 
 EXPORT CUresult cuEventSynchronize(void *e)
 {
 	NEED_CONTEXT
-	return known(context->events, e) ? SUCCESS : INVALID_HANDLE;
+	Event at;
+	if (recorded(e, at) != SUCCESS)
+		return INVALID_HANDLE;
+	if (at.stream)
+		at.stream->reach(at.place);
+	return SUCCESS;
 }
+
+EXPORT CUresult cuEventQuery(void *e) { return cuEventSynchronize(e); }
 
 EXPORT CUresult cuEventElapsedTime(float *ms, void *a, void *b)
 {

@@ -1,10 +1,12 @@
-// cuSOLVER's Cholesky in plain loops, column-major.
+// cuSOLVER's Cholesky in plain loops, column-major, queued in the stream of the handle.
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 extern "C" void *mercer_sim_context();
+extern "C" void mercer_sim_queue(void *stream, std::function<void()> *work);
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -80,10 +82,13 @@ EXPORT int cusolverDnXpotrf_bufferSize(Handle *, void *, int, int64_t, int, cons
 
 EXPORT int cusolverDnXpotrf(Handle *h, void *, int fill, int64_t n, int tA, void *A, int64_t lda, int tC, void *work, size_t device, void *host, size_t hostBytes, int *info)
 {
-	if (!h || h->context != mercer_sim_context())
+	if (!h || !h->stream || h->context != mercer_sim_context())
 		return 1;
 	if (n < 0 || lda < n || tA != tC || device < 1024 || hostBytes < 64 || !work || !host)
 		return 3;
-	*info = tA == 1 ? potrf(fill, n, static_cast<double *>(A), lda) : potrf(fill, n, static_cast<float *>(A), lda);
+	std::function<void()> queued = [=] {
+		*info = tA == 1 ? potrf(fill, n, static_cast<double *>(A), lda) : potrf(fill, n, static_cast<float *>(A), lda);
+	};
+	mercer_sim_queue(h->stream, &queued);
 	return 0;
 }
