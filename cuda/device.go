@@ -97,11 +97,7 @@ func (d *device) start(c backend.Config) (err error) {
 	if d.stream, err = d.api.NewStream(); err != nil {
 		return err
 	}
-	text, err := ptx.For(d.props.major, d.props.minor)
-	if err != nil {
-		return err
-	}
-	if d.module, err = d.api.LoadPTX(text); err != nil {
+	if d.module, err = d.load(); err != nil {
 		return err
 	}
 	version, err := d.api.Version()
@@ -134,6 +130,27 @@ func (d *device) start(c backend.Config) (err error) {
 		return err
 	}
 	return d.budget(c)
+}
+
+// load loads the device functions: the code of the GPU, or PTX where there is none or
+// the driver does not take it.
+func (d *device) load() (driver.Module, error) {
+	code, err := ptx.Code(d.props.major, d.props.minor)
+	if err != nil {
+		return 0, err
+	}
+	if code != nil {
+		module, err := d.api.Load(code)
+		var e *driver.Error
+		if !errors.As(err, &e) || driver.Result(e.Code) != driver.NoBinary && driver.Result(e.Code) != driver.InvalidImage {
+			return module, err
+		}
+	}
+	text, err := ptx.For(d.props.major, d.props.minor)
+	if err != nil {
+		return 0, err
+	}
+	return d.api.Load(text)
 }
 
 // budget sets what matrices may take, of the memory that is free now: but for what is

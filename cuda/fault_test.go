@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // what there is without a GPU
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -248,5 +249,46 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%s: opened %s, told of %q", c.name, dev.Info().Device, told)
 		}
 		dev.Close()
+	}
+}
+
+// TestNoCode: a driver that does not take the code of the GPU is given PTX, and any
+// other failure is told.
+func TestNoCode(t *testing.T) {
+	need(t)
+	if required.Names("cuda") {
+		t.Skip("the GPU at hand may be one that there is only PTX for")
+	}
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []driver.Result{driver.NoBinary, driver.InvalidImage, 218} {
+		loads := 0
+		api := *real
+		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if s.Name == "cuModuleLoadDataEx" {
+				if loads++; loads == 1 {
+					return int32(code)
+				}
+			}
+			return real.Call(s, args...)
+		}
+		dev, err := open(&api, 0, backend.Config{})
+		if code == 218 {
+			if err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_INVALID_PTX") {
+				t.Errorf("%d: %v", code, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loads != 2 {
+			t.Errorf("%d: %d loads", code, loads)
+		}
+		if err := errors.Join(workload(dev), dev.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }

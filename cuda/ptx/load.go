@@ -10,31 +10,39 @@ import (
 // texts are those that have been unpacked.
 var texts = struct {
 	sync.Mutex
-	of map[int][]byte
-}{of: map[int][]byte{}}
+	of map[string][]byte
+}{of: map[string][]byte{}}
 
 // For returns the PTX for a GPU of a compute capability: the newest that it
 // runs. Nobody may change it.
 func For(major, minor int) ([]byte, error) {
 	for _, target := range Targets {
 		if target <= 10*major+minor {
-			texts.Lock()
-			defer texts.Unlock()
-			if texts.of[target] == nil {
-				text, err := read(target)
-				if err != nil {
-					return nil, err
-				}
-				texts.of[target] = text
-			}
-			return texts.of[target], nil
+			return read(File(target))
 		}
 	}
 	return nil, fmt.Errorf("compute capability %d.%d is too old: %d.%d is needed", major, minor, Targets[len(Targets)-1]/10, Targets[len(Targets)-1]%10)
 }
 
-func read(target int) ([]byte, error) {
-	f, err := compiled.Open(File(target))
+// Code returns the code for a GPU of a compute capability, nil where there is only
+// PTX for it. Nobody may change it.
+func Code(major, minor int) ([]byte, error) {
+	for _, target := range Compiled {
+		if target/10 == major && target%10 <= minor {
+			return read(CodeFile(target))
+		}
+	}
+	return nil, nil
+}
+
+// read unpacks a file, the first time.
+func read(file string) ([]byte, error) {
+	texts.Lock()
+	defer texts.Unlock()
+	if text := texts.of[file]; text != nil {
+		return text, nil
+	}
+	f, err := compiled.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -43,5 +51,10 @@ func read(target int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(z)
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return nil, err
+	}
+	texts.of[file] = text
+	return text, nil
 }

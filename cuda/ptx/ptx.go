@@ -1,6 +1,7 @@
 // Package ptx holds the device functions of package cuda: their source, CUDA C++,
-// and the PTX that tools/ptxgen compiles it to. PTX is what the driver turns into
-// the instructions of the GPU at hand.
+// and what tools/ptxgen compiles it to. PTX is what the driver turns into the
+// instructions of the GPU at hand, which takes some seconds the first time; for those
+// named in Compiled there are the instructions themselves.
 package ptx
 
 import (
@@ -10,11 +11,15 @@ import (
 	"strings"
 )
 
-//go:embed mercer_*.ptx.gz
+//go:embed mercer_*.gz
 var compiled embed.FS
 
 // Targets are the compute capabilities that there is PTX for, the newest first.
 var Targets = []int{90, 80, 70}
+
+// Compiled are the compute capabilities that there is code for, which those of the
+// same first number run.
+var Compiled = []int{90}
 
 //go:embed *.cu *.cuh
 var sources embed.FS
@@ -54,3 +59,6 @@ func Names() []string {
 
 // File is the name of the PTX for a target.
 func File(target int) string { return fmt.Sprintf("mercer_%d.ptx.gz", target) }
+
+// CodeFile is the name of the code for a target of Compiled.
+func CodeFile(target int) string { return fmt.Sprintf("mercer_%d.cubin.gz", target) }

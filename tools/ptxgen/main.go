@@ -1,4 +1,5 @@
-// Command ptxgen compiles the device functions of package cuda to PTX:
+// Command ptxgen compiles the device functions of package cuda to PTX, and for the
+// GPUs that are to start at once to their own code:
 //
 //	go run ./ptxgen FOLDER     (in folder tools)
 //
@@ -29,8 +30,11 @@ const (
 	hashFile = "sources.sha256"
 )
 
-// targets are those of package ptx.
-var targets = []int{70, 80, 90}
+// targets and compiled are those of package ptx.
+var (
+	targets  = []int{70, 80, 90}
+	compiled = []int{90}
+)
 
 func main() {
 	if len(os.Args) != 2 {
@@ -61,24 +65,39 @@ func generate(libraries, folder string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{hashFile: []byte(hash(sources) + "\n")}
 	for _, target := range targets {
-		text, err := compiler.compile(sources, fmt.Sprintf("--gpu-architecture=compute_%d", target), "--std=c++14")
+		text, err := compiler.compile(sources, false, fmt.Sprintf("--gpu-architecture=compute_%d", target), "--std=c++14")
+		if err == nil {
+			files[fmt.Sprintf("mercer_%d.ptx.gz", target)], err = pack(text)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("compute_%d: %w", target, err)
 		}
-		var b bytes.Buffer
-		z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	}
+	for _, target := range compiled {
+		code, err := compiler.compile(sources, true, fmt.Sprintf("--gpu-architecture=sm_%d", target), "--std=c++14")
+		if err == nil {
+			files[fmt.Sprintf("mercer_%d.cubin.gz", target)], err = pack(code)
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("sm_%d: %w", target, err)
 		}
-		if _, err := z.Write(text); err != nil {
-			return nil, err
-		}
-		if err := z.Close(); err != nil {
-			return nil, err
-		}
-		files[fmt.Sprintf("mercer_%d.ptx.gz", target)] = b.Bytes()
 	}
 	return files, nil
+}
+
+func pack(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(text); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 // read returns the sources by their names.

@@ -16,6 +16,8 @@ type compiler struct {
 	compileIt func(program uintptr, count int32, options **byte) int32
 	ptxSize   func(program uintptr, size *uint64) int32
 	ptx       func(program uintptr, text *byte) int32
+	cubinSize func(program uintptr, size *uint64) int32
+	cubin     func(program uintptr, code *byte) int32
 	logSize   func(program uintptr, size *uint64) int32
 	log       func(program uintptr, text *byte) int32
 	destroy   func(program *uintptr) int32
@@ -33,7 +35,7 @@ func open(folder string) (*compiler, error) {
 	c := new(compiler)
 	for name, f := range map[string]any{
 		"nvrtcVersion": &c.version, "nvrtcCreateProgram": &c.create, "nvrtcCompileProgram": &c.compileIt,
-		"nvrtcGetPTXSize": &c.ptxSize, "nvrtcGetPTX": &c.ptx, "nvrtcGetProgramLogSize": &c.logSize,
+		"nvrtcGetPTXSize": &c.ptxSize, "nvrtcGetPTX": &c.ptx, "nvrtcGetCUBINSize": &c.cubinSize, "nvrtcGetCUBIN": &c.cubin, "nvrtcGetProgramLogSize": &c.logSize,
 		"nvrtcGetProgramLog": &c.log, "nvrtcDestroyProgram": &c.destroy,
 	} {
 		purego.RegisterLibFunc(f, library, name)
@@ -49,8 +51,8 @@ func open(folder string) (*compiler, error) {
 // text is a C string; it stays where it is as long as it is reachable.
 func text(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 
-// compile returns the PTX of mainFile.
-func (c *compiler) compile(sources map[string]string, options ...string) ([]byte, error) {
+// compile returns the PTX of mainFile, or the code of a GPU that it is compiled to.
+func (c *compiler) compile(sources map[string]string, code bool, options ...string) ([]byte, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	list := func(texts []string) **byte {
@@ -85,12 +87,19 @@ func (c *compiler) compile(sources map[string]string, options ...string) ([]byte
 	if result != 0 {
 		return nil, fmt.Errorf("nvrtcCompileProgram: %d", result)
 	}
-	if r := c.ptxSize(program, &size); r != 0 {
-		return nil, fmt.Errorf("nvrtcGetPTXSize: %d", r)
+	sizeOf, get, name := c.ptxSize, c.ptx, "PTX"
+	if code {
+		sizeOf, get, name = c.cubinSize, c.cubin, "CUBIN"
 	}
-	ptx := make([]byte, size)
-	if r := c.ptx(program, &ptx[0]); r != 0 {
-		return nil, fmt.Errorf("nvrtcGetPTX: %d", r)
+	if r := sizeOf(program, &size); r != 0 || size == 0 {
+		return nil, fmt.Errorf("nvrtcGet%sSize: %d, %d bytes", name, r, size)
 	}
-	return ptx[:size-1], nil // without the 0 at the end
+	out := make([]byte, size)
+	if r := get(program, &out[0]); r != 0 {
+		return nil, fmt.Errorf("nvrtcGet%s: %d", name, r)
+	}
+	if code {
+		return out, nil
+	}
+	return out[:size-1], nil // without the 0 at the end
 }

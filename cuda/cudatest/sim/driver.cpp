@@ -11,6 +11,7 @@
 
 #include "cuda_cpu.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -27,6 +28,7 @@ enum {
 	NOT_INITIALIZED = 3,
 	INVALID_DEVICE = 101,
 	INVALID_CONTEXT = 201,
+	NO_BINARY = 209,
 	INVALID_PTX = 218,
 	INVALID_HANDLE = 400,
 	NOT_FOUND = 500,
@@ -57,7 +59,7 @@ struct Gpu {
 	std::map<uintptr_t, Allocation> device;
 	std::set<void *> streams, events;
 	unsigned made; // streams
-	std::map<void *, std::string> modules; // and the text of each
+	std::map<void *, std::set<std::string>> modules; // and the functions of each
 	std::map<void *, const sim::Kernel *> functions;
 };
 
@@ -499,11 +501,27 @@ static bool known(const std::set<void *> &set, void *p)
 EXPORT CUresult cuModuleLoadDataEx(void **m, const void *image, unsigned, int *, void **)
 {
 	NEED_CONTEXT
-	if (!strstr(static_cast<const char *>(image), ".visible .entry gemm_f64"))
+	const char *from = static_cast<const char *>(image);
+	std::string all;
+	std::set<std::string> names;
+	if (!memcmp(from, "\177ELF", 4)) { // code: all of it up to the end of its tables
+		if (getenv("MERCER_SIM_NO_CODE"))
+			return NO_BINARY;
+		auto word = [&](int at) { uint64_t v; memcpy(&v, from + at, 8); return size_t(v); };
+		auto half = [&](int at) { uint16_t v; memcpy(&v, from + at, 2); return size_t(v); };
+		all.assign(from, std::max(word(32) + half(54) * half(56), word(40) + half(58) * half(60)));
+		for (const char *c = all.data(); (c = static_cast<const char *>(memmem(c, all.data() + all.size() - c, ".text.", 6))); c += 6)
+			names.insert(std::string(c + 6)); // names end with 0
+	} else {
+		all = from;
+		for (size_t at = 0; (at = all.find(".visible .entry ", at)) != std::string::npos; at++)
+			names.insert(all.substr(at + 16, all.find('(', at) - at - 16));
+	}
+	if (!names.count("gemm_f64"))
 		return INVALID_PTX;
 	std::lock_guard<std::mutex> lock(mu);
 	*m = malloc(1);
-	context->modules[*m] = static_cast<const char *>(image);
+	context->modules[*m] = names;
 	return SUCCESS;
 }
 
@@ -524,7 +542,7 @@ EXPORT CUresult cuModuleGetFunction(void **f, void *m, const char *name)
 		return INVALID_HANDLE;
 	const sim::Kernel *k = sim::find(name);
 	// What is compiled here must be in what a GPU would be given, too.
-	if (!k || it->second.find(std::string(".visible .entry ") + name + "(") == std::string::npos)
+	if (!k || !it->second.count(name))
 		return NOT_FOUND;
 	*f = const_cast<sim::Kernel *>(k);
 	context->functions[*f] = k;

@@ -212,11 +212,11 @@ func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
 }
 
-// LoadPTX compiles PTX for the current context's device. When that fails the
-// error holds what the compiler says.
-func (a *API) LoadPTX(ptx []byte) (Module, error) {
+// Load loads the code of the current context's device, or PTX, which it compiles for
+// it. When that fails the error holds what the compiler says.
+func (a *API) Load(image []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
-	text := append(bytes.Clone(ptx), 0)
+	text := append(bytes.Clone(image), 0)
 	log := make([]byte, 8192)
 	m := words() // two options, and their values behind them
 	m[0] = errorLog | errorLogSize<<32

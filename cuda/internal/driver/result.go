@@ -11,6 +11,8 @@ type Result int32
 const (
 	Success        Result = 0
 	OutOfMemory    Result = 2
+	InvalidImage   Result = 200
+	NoBinary       Result = 209 // for this GPU
 	IllegalAddress Result = 700
 )
 
