@@ -4,14 +4,10 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
 // mode is that of a new file, less the umask.
@@ -62,7 +58,7 @@ func Check(path string) error {
 }
 
 // create makes the file that will be renamed.
-func create(path string) (*renameio.PendingFile, error) {
+func create(path string) (pending, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -74,9 +70,15 @@ func create(path string) (*renameio.PendingFile, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file")
 	}
-	// renameio would otherwise try the system's folder for temporary files.
-	return renameio.NewPendingFile(path,
-		renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithExistingPermissions())
+	return begin(path)
+}
+
+// pending is a file that is to replace another.
+type pending interface {
+	io.Writer
+	Name() string
+	CloseAtomicallyReplace() error
+	Cleanup() error // removes it, where it has not replaced the other
 }
 
 // resolve returns the path that symbolic links at path lead to, also where no
@@ -106,19 +108,6 @@ func resolve(path string) (string, error) {
 		}
 	}
 	return "", errors.New("too many symbolic links")
-}
-
-// syncFolder forces the new name to the disk, where folders can be forced.
-func syncFolder(folder string) error {
-	d, err := os.Open(folder)
-	if err != nil {
-		return fmt.Errorf("was written, but its folder cannot be opened to force it to the disk: %w", reason(err))
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("was written, but its folder could not be forced to the disk: %w", reason(err))
-	}
-	return nil
 }
 
 // pathError names the path that the caller knows, not that of the temporary file.

@@ -77,7 +77,7 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 }
 
 // maxPoints is the largest number of elements that points are read as.
-const maxPoints = 1 << 31
+const maxPoints = 1<<31 - 1
 
 // pad undoes trim.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
