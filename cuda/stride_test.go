@@ -1,0 +1,130 @@
+//go:build linux
+
+package cuda
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestBeyond32Bits does the same with matrices as they are and with rows so far apart
+// that the last ones begin behind element 2³¹, as those of a matrix of 190,000 rows
+// do: the results are the same to the bit, when no index is one of 32 bits.
+func TestBeyond32Bits(t *testing.T) {
+	need(t)
+	if required.Names("cuda") {
+		t.Skip("the memory of a GPU is not as large as its addresses")
+	}
+	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	before := cuts.read
+	cuts.read = 1
+	defer func() { cuts.read = before }()
+	t.Run("float64", func(t *testing.T) { testBeyond32Bits(t, dev.F64().(*queue[float64])) })
+	t.Run("float32", func(t *testing.T) { testBeyond32Bits(t, dev.F32().(*queue[float32])) })
+}
+
+func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T]) {
+	const n, far = 70, 1 << 25
+	near := func(rows, cols int) *matrix[T] {
+		m, err := q.New(rows, cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Free)
+		return m.(*matrix[T])
+	}
+	// Only the pages that are touched take memory.
+	apart := func(rows, cols int) *matrix[T] {
+		memory, err := syscall.Mmap(-1, 0, rows*far*sizeOf[T](), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+		if err != nil {
+			t.Skipf("%d bytes of addresses: %v", rows*far*sizeOf[T](), err)
+		}
+		t.Cleanup(func() { syscall.Munmap(memory) })
+		at := driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(memory))))
+		return &matrix[T]{device: q.engine.device, ptr: at, rows: rows, cols: cols, stride: far}
+	}
+	work := func(place func(rows, cols int) *matrix[T]) [][]T {
+		var results [][]T
+		keep := func(m *matrix[T]) {
+			to := near(m.rows, m.cols)
+			q.run("test", func() error { return q.copy(m.view(), to.view(), whole) })
+			h := backend.NewHost[T](m.rows, m.cols)
+			if err := q.Download(h, to); err != nil {
+				t.Fatal(err)
+			}
+			results = append(results, h.Data)
+		}
+		fill := func(m *matrix[T]) *matrix[T] {
+			h, from := backend.NewHost[T](m.rows, m.cols), near(m.rows, m.cols)
+			for i := range h.Data {
+				h.Data[i] = T(i*7919%1000) / 1000
+			}
+			if err := q.Upload(from, h); err != nil {
+				t.Fatal(err)
+			}
+			q.run("test", func() error { return q.copy(from.view(), m.view(), whole) })
+			return m
+		}
+		x, y, v := fill(place(n, 3)), fill(place(n, 6)), fill(place(n, 1))
+		k, out, one := place(n, n), place(n, 6), place(n, 1)
+		const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+		gaussian := kernels.Gaussian{Sigma: 1}
+		q.Gram(k, gaussian, x, y.window(0, 0, n, 3))
+		keep(k)
+		for _, g := range []kernels.Kernel{gaussian, kernels.Laplacian{Sigma: 1}, kernels.Sum{gaussian, kernels.Linear{}}} {
+			q.GramMul(one, g, x, x, v)
+			keep(one)
+			q.GramMul(out, g, x, x, y)
+			keep(out)
+		}
+		q.Gemm(no, no, 1, k, y, 0, out)
+		keep(out)
+		q.Gemm(yes, no, 1, k, y, 1, out)
+		keep(out)
+		q.Gemm(no, no, 1, k, v, 0, one)
+		keep(one)
+		q.Gemm(yes, no, 1, k, v, 1, one)
+		keep(one)
+		q.Symm(low, 1, k, v, 0, one)
+		keep(one)
+		q.Syrk(low, no, 1, x, 0, k)
+		q.AddDiag([]T{n}, k)
+		q.Symm(low, 1, k, y, 0, out)
+		keep(out)
+		if err := q.Potrf(low, k); err != nil {
+			t.Fatal(err)
+		}
+		q.Trsm(backend.Left, low, no, 1, k, out)
+		q.Trsm(backend.Left, low, yes, 2, k, out)
+		keep(out)
+		alpha := make([]T, 6)
+		for i := range alpha {
+			alpha[i] = T(i)
+		}
+		q.ColAxpy(alpha, out, y)
+		keep(y)
+		dots := make([]T, 6)
+		if err := q.ColDot(dots, out, y); err != nil {
+			t.Fatal(err)
+		}
+		return append(results, dots)
+	}
+	want, got := work(near), work(apart)
+	for i := range want {
+		if !slices.Equal(got[i], want[i]) {
+			t.Errorf("result %d: %v, with rows next to each other %v", i, got[i][:6], want[i][:6])
+		}
+	}
+}
