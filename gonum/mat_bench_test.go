@@ -68,9 +68,9 @@ func newOperands(n int) (*operands, error) {
 }
 
 // BenchmarkMat holds single operations of package mat with Mercer's BLAS and
-// LAPACK registered, and without:
+// LAPACK registered, and without, in turns of some milliseconds:
 //
-//	go test -run '^$' -bench Mat -count 6 ./gonum > mat.txt
+//	for i in $(seq 15); do go test -run '^$' -bench Mat -benchtime 20ms ./gonum; done > mat.txt
 //	mercer bench import --by library mat.txt > mat.json
 func BenchmarkMat(b *testing.B) {
 	for _, n := range []int{100, 300, 1000} {
