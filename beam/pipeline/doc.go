@@ -13,11 +13,13 @@
 //
 //	piece.go    globs → pieces of files of some 32 MiB, which are handed out
 //	census.go   pieces → what an encoder needs to know, and a sample of the rows
+//	columns.go  which pieces belong together: columns of files that leave zeros out
 //	plan.go     the encoder, the centers or frequencies, the offsets
 //	gram.go     pieces → sums of [Φ|y|1]ᵀ[Φ|y|1], merged in a tree of two levels
 //	solve.go    the scores of every kernel and λ from the sums of folds, and β
 //	measure.go  pieces → the residual of β, in passes of their own; corrections
 //	write.go    the model and the report
+//	told.go     what a DoFn says, told apart from what runners put around it
 //
 // # Pieces
 //
@@ -32,9 +34,10 @@
 // package dataset, and not by textio or parquetio: it knows every format that
 // mercer fit knows, gives numbers instead of lines or structs, and makes the
 // encoder that is stored with the model. Beam's io would also make an element, which
-// costs about a microsecond, of each row; here it is of each piece. Plain CSV is
-// cut at line ends, so a line break inside quotation marks needs
-// Params.WholeFiles. Other formats, compressed files, and files on a file system
-// that cannot seek are pieces as a whole; without a local path they are copied to
-// the worker's disk first.
+// costs about a microsecond, of each row; here it is of each piece. CSV and LIBSVM
+// that are not compressed are cut at line ends, so a line break inside quotation
+// marks needs Params.WholeFiles. Other formats, compressed files, and files on a file
+// system that cannot seek are pieces as a whole; without a local path they are copied
+// to the worker's disk while they are read, to a file without a name, of which nothing
+// is left when the worker is lost.
 package pipeline
