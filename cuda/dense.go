@@ -99,14 +99,13 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	flops := backend.GemmFlops(1, n, k)
 	// A grid has at most 65535 blocks along y.
 	rows := min(q.rowsOfStep(m, flops), 65535*tile)
-	if part != whole {
-		rows = m // a part of a square matrix is not square
-	}
 	for i := 0; i < m; i += rows {
 		count := min(rows, m-i)
-		work := flops * float64(count)
 		if part != whole {
-			work = backend.SyrkFlops(n, k)
+			if err := q.partRows(alpha, a, b, beta, c, part, i, count); err != nil {
+				return err
+			}
+			continue
 		}
 		from := a
 		if sym == whole {
@@ -114,12 +113,30 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 		} else if i > 0 || count < m {
 			return q.symmetricRows(alpha, a, b, beta, c, sym, rows)
 		}
-		err := q.step(work, func() error { return q.engine.gemm(alpha, from, b, beta, c.part(i, 0, count, n), k, part, sym) })
+		err := q.step(flops*float64(count), func() error { return q.engine.gemm(alpha, from, b, beta, c.part(i, 0, count, n), k, whole, sym) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// partRows is rows i … i+count−1 of product on a part of a square C: the square on the
+// diagonal and what lies beside it.
+func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
+	n, k := c.cols, b.rows
+	first, cols := 0, i
+	if part == upper {
+		first, cols = i+count, n-i-count
+	}
+	from := a.part(i, 0, count, k)
+	return q.step(backend.SyrkFlops(count, k)+backend.GemmFlops(count, cols, k), func() error {
+		err := q.engine.gemm(alpha, from, b.part(0, i, k, count), beta, c.part(i, i, count, count), k, part, whole)
+		if err == nil && cols > 0 {
+			err = q.engine.gemm(alpha, from, b.part(0, first, k, cols), beta, c.part(i, first, count, cols), k, whole, whole)
+		}
+		return err
+	})
 }
 
 // symmetricRows is product with a symmetric A that is too large for one step:

@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -92,10 +94,13 @@ func (q *queue[T]) NewHostHalf(n int) (backend.Half[T], error) {
 		return nil, err
 	}
 	s.target = p
-	d.exec.do(func() { err = s.open() })
+	d.exec.do(func() { err = s.open(q.cancelled) })
 	if err != nil {
 		d.exec.do(func() { err = errors.Join(err, s.close()) })
 		d.release(s.target)
+		if errors.Is(err, errStopped) {
+			return nil, fmt.Errorf("%s: stopped: %w", d.name, context.Cause(q.ctx))
+		}
 		var e *driver.Error
 		if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
 			return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: q.HostFree()}
@@ -108,8 +113,9 @@ func (q *queue[T]) NewHostHalf(n int) (backend.Half[T], error) {
 	return &hostHalf[T]{s, n}, nil
 }
 
-// open takes what the store needs beside its buffers.
-func (s *hostStore[T]) open() (err error) {
+// open takes what the store needs beside its buffers, unless it is to stop: to lock
+// pages takes a second for some gigabytes.
+func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.copies, err = api.NewStream(); err != nil {
 		return err
@@ -126,6 +132,9 @@ func (s *hostStore[T]) open() (err error) {
 		}
 	}
 	for j := 0; j < s.n; j += s.width {
+		if stop() {
+			return errStopped
+		}
 		memory, err := api.AllocHost((s.n - j) * min(s.width, s.n-j) * sizeOf[T]())
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -162,5 +163,27 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 	var e *backend.MemoryError
 	if _, err := hb.NewHostHalf(much); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
 		t.Errorf("a half of order %d: %v", much, err)
+	}
+}
+
+// TestNewHostHalfStops: what is done no more when the context is, and leaves nothing.
+func TestNewHostHalfStops(t *testing.T) {
+	need(t)
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the reason")
+	cancel(cause)
+	if h, err := dev.F64().With(ctx, nil).(*queue[float64]).NewHostHalf(100); !errors.Is(err, cause) {
+		t.Errorf("got %v, %v", h, err)
+	}
+	if err := dev.Sync(); err != nil {
+		t.Error(err)
+	}
+	if now, _ := dev.InUse(); now != 0 {
+		t.Errorf("%d bytes are in use", now)
 	}
 }

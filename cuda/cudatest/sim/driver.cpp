@@ -413,7 +413,7 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 		return INVALID_HANDLE;
 	if (c->width == 0 || c->height == 0)
 		return SUCCESS;
-	if (c->srcPitch < c->width || c->dstPitch < c->width)
+	if (c->srcPitch < c->width || c->dstPitch < c->width || std::max(c->srcPitch, c->dstPitch) > INT32_MAX)
 		return INVALID_VALUE;
 	uintptr_t from = c->srcType == 1 ? reinterpret_cast<uintptr_t>(c->srcHost) : c->srcDevice;
 	uintptr_t to = c->dstType == 1 ? reinterpret_cast<uintptr_t>(c->dstHost) : c->dstDevice;

@@ -187,8 +187,35 @@ type Place struct {
 //go:noinline
 func words() *[16]uint64 { return new([16]uint64) }
 
+// mostPitch is the largest distance of two rows that the driver copies.
+const mostPitch = 1<<31 - 1
+
 // Copy queues a copy in a stream.
 func (a *API) Copy(c Copy2D, s Stream) error {
+	if c.Height == 1 { // there is no next row
+		c.Src.Pitch, c.Dst.Pitch = c.Width, c.Width
+	}
+	if max(c.Src.Pitch, c.Dst.Pitch) <= mostPitch {
+		return a.copy(c, s)
+	}
+	for i := range c.Height {
+		row := Copy2D{Src: c.Src.row(i, c.Width), Dst: c.Dst.row(i, c.Width), Width: c.Width, Height: 1}
+		if err := a.copy(row, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row is where row i lies.
+func (p Place) row(i, width int) Place {
+	if p.Host != nil {
+		return Place{Host: p.Host[i*p.Pitch:], Pitch: width}
+	}
+	return Place{Device: p.Device + DevicePtr(i*p.Pitch), Pitch: width}
+}
+
+func (a *API) copy(c Copy2D, s Stream) error {
 	const host, device = 1, 2
 	m := words() // a CUDA_MEMCPY2D
 	fill := func(p Place, at int) {
