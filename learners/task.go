@@ -42,14 +42,29 @@ func (t *task) at(stage string, fraction float64) error {
 }
 
 // aside runs f, which cannot be stopped, on another goroutine, and does not wait
-// for it once ctx is done. What f writes must not be used then.
+// for it once ctx is done. What f writes must not be used then. A panic of f is one
+// of the caller's, who may be able to recover.
 func aside(ctx context.Context, f func() bool) (bool, error) {
-	done := make(chan bool, 1)
-	go func() { done <- f() }()
+	type outcome struct {
+		ok    bool
+		fault any
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			o.fault = recover()
+			done <- o
+		}()
+		o.ok = f()
+	}()
 	select {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case ok := <-done:
-		return ok, nil
+	case o := <-done:
+		if o.fault != nil {
+			panic(o.fault)
+		}
+		return o.ok, nil
 	}
 }

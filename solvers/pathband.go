@@ -470,10 +470,12 @@ func (q *bandQuotient) solve(ctx context.Context, b backend.Backend[float64], la
 	close(next)
 	var wait sync.WaitGroup
 	failures := make([]error, len(q.scratch))
+	faults := make([]any, len(q.scratch)) // panics, which are the caller's to recover
 	for id := range q.scratch {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
+			defer func() { faults[id] = recover() }()
 			w := *q.scratch[id]
 			w.b = q.base.queue(ctx)
 			for i := range next {
@@ -491,6 +493,11 @@ func (q *bandQuotient) solve(ctx context.Context, b backend.Backend[float64], la
 		}()
 	}
 	wait.Wait()
+	for _, fault := range faults {
+		if fault != nil {
+			panic(fault)
+		}
+	}
 	if err := errors.Join(failures...); err != nil {
 		return sols, err
 	}

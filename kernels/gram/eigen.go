@@ -34,11 +34,22 @@ func Decompose(ctx context.Context, k backend.Host[float64]) (*Eigen, error) {
 		}
 	}
 	done := make(chan *Eigen, 1)
-	go func() { done <- decompose(n, data) }()
+	var fault any // of gonum's, which is the caller's to recover
+	go func() {
+		var e *Eigen
+		defer func() {
+			fault = recover()
+			done <- e
+		}()
+		e = decompose(n, data)
+	}()
 	select {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("gram: decompose: stopped: %w", context.Cause(ctx))
 	case e := <-done:
+		if fault != nil {
+			panic(fault)
+		}
 		if e == nil {
 			return nil, fmt.Errorf("gram: decompose: the eigenvalues do not converge")
 		}
