@@ -17,6 +17,9 @@ func TestSmallBuffers(t *testing.T) {
 	stageBytes, ringBytes, ringMost = 160, 512, 256
 	defer func() { stageBytes, ringBytes, ringMost = stage, bytes, most }()
 	concerned := regexp.MustCompile("Transfer|ColAxpy|AddDiag|GramKernels|HalfDiagonal|HalfMemory|HalfExact")
+	if testing.Short() {
+		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|HalfDiagonal|HalfMemory")
+	}
 	backendtest.Suite{
 		LargeN: 200, RequireHalf: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
 		Open: func(t testing.TB, c backend.Config) backend.Device {

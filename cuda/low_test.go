@@ -26,7 +26,7 @@ func TestFewFeatures(t *testing.T) {
 }
 
 func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
-	const n, m, seed = 300, 530, 5
+	const n, m, seed = 40, 530, 5
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, d := range []int{1, 3, 4, 8} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/cuda"
-	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
