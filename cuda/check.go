@@ -66,7 +66,11 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	if err != nil {
 		return err
 	}
-	square, err := place(backend.NewHost[T](n, n))
+	square, err := place(a)
+	if err != nil {
+		return err
+	}
+	second, err := place(backend.NewHost[T](n, n))
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,18 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	}
 	q.GramMul(out, kernels.Sum{k, wide}, points, points, vector)
 	if err := compare("K·V of a sum of kernels", func(i int) float64 { return other[i] }); err != nil {
+		return err
+	}
+	// K²v/n, by a product of matrices and one with a vector.
+	q.Gemm(backend.NoTrans, backend.NoTrans, 1./n, square, square, 0, second)
+	q.Gemm(backend.NoTrans, backend.NoTrans, 1, second, vector, 0, out)
+	if err := compare("a product of matrices", func(i int) float64 {
+		sum := 0.0
+		for j, v := range product {
+			sum += float64(a.Row(i)[j]) * v / n
+		}
+		return sum
+	}); err != nil {
 		return err
 	}
 	q.Gram(square, k, points, points)
