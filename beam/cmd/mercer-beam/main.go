@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -210,9 +211,10 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		// Errors of the runner too: what they mean is returned, or tried again.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
-	// This program is its own worker where workers are processes, and needs not be
-	// compiled anew.
-	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && strings.EqualFold(*jobopts.EnvironmentType, "process") {
+	// This program is its own worker: it needs not be compiled anew, which takes its
+	// source, where workers are processes beside it or containers of its system.
+	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
+	if self, err := os.Executable(); err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
 		*jobopts.WorkerBinary = self
 	}
 	runner := *runners.Runner

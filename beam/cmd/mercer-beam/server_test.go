@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
@@ -58,5 +59,25 @@ func TestJobServer(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("%q: the model is not that of one process", flags)
 		}
+	}
+}
+
+// TestContainer: for a container the program hands itself over, outside its source, and
+// comes as far as asking for the container.
+func TestContainer(t *testing.T) {
+	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
+		t.Skip("containers run linux/amd64")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, "--environment_type", "DOCKER", "--environment_config", "none/such",
+		"--attempts", "1", "--target", "y", "--model", filepath.Join(t.TempDir(), "m"), filepath.Join(tables(t, 1), "*.csv"))
+	c.Dir = t.TempDir()
+	c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1", "DOCKER_HOST=unix:///nowhere/docker.sock")
+	out, err := c.CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("unable to create container image none/such")) {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
