@@ -1,8 +1,12 @@
-// The threads of a block as fibers.
+// The threads of a block as fibers. From one barrier to the next they run one after the
+// other, in every second launch the last one first: what one writes and another reads
+// without a barrier between them is seen too early in one order or too late in the
+// other. All threads of a block must come to as many barriers.
 
 #include "cuda_cpu.h"
 
 #include <ucontext.h>
+#include <cstdio>
 #include <cstdlib>
 
 Dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -104,6 +108,14 @@ void enter()
 
 extern "C" void __syncthreads() { yield(fibers[current]); }
 
+// diverged ends the process: on a GPU the block would hang, or go on with what is not
+// there yet.
+static void diverged(const char *what)
+{
+	fprintf(stderr, "cudatest: block (%u, %u, %u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z, what);
+	abort();
+}
+
 void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &f)
 {
 	auto place = [&](size_t i) { threadIdx = {unsigned(i % block.x), unsigned(i / block.x % block.y), unsigned(i / block.x / block.y)}; };
@@ -111,6 +123,9 @@ void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void(
 	if (fibers.size() < count)
 		fibers.resize(count);
 	body = &f;
+	static bool backwards;
+	backwards = !backwards;
+	auto nth = [&](size_t i) { return backwards ? count - 1 - i : i; };
 	gridDim = grid;
 	blockDim = block;
 	for (unsigned z = 0; z < grid.z; z++)
@@ -119,7 +134,7 @@ void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void(
 				blockIdx = {x, y, z};
 				if (!barriers) {
 					for (size_t i = 0; i < count; i++) {
-						place(i);
+						place(nth(i));
 						f();
 					}
 					continue;
@@ -129,14 +144,17 @@ void sim::launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void(
 					prepare(fibers[i]);
 				// Each round takes every thread to its next barrier or its end.
 				for (size_t left = count; left > 0;) {
+					size_t ended = 0;
 					for (size_t i = 0; i < count; i++) {
-						if (finished[i])
-							continue;
-						current = i;
-						place(i);
-						resume(fibers[i]);
-						left -= finished[i];
+						current = nth(i);
+						place(current);
+						resume(fibers[current]);
+						if (finished[current])
+							ended++;
 					}
+					if (ended && ended < count)
+						diverged("some of its threads have ended, others wait at a barrier");
+					left -= ended;
 				}
 			}
 }
