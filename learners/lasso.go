@@ -151,6 +151,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 			lambdas = append(lambdas, most*math.Pow(1e-3, float64(i)/99))
 		}
 	}
+	norms := a.diagonal()
 	var p proximal
 	if l.Method == FISTA {
 		if p, err = newFista(a); err != nil {
@@ -169,7 +170,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		models[i] = &LinearModel{learner: lassoName, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t), penalty: slices.Repeat([]float64{lambdas[i]}, c.t)}
 	}
 	for j := range c.t {
-		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), total: a.moments.s[j]}
+		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), norms: norms, total: a.moments.s[j]}
 		for done, i := range order {
 			m := models[i]
 			share := 1 / float64(len(order)*c.t)
@@ -210,6 +211,7 @@ type proximal interface {
 type lassoState struct {
 	w, q        []float64 // w and XᵀXw
 	c           []float64 // Xᵀy
+	norms       []float64 // ‖x_p‖²
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
 	steps       int
@@ -261,12 +263,17 @@ func (s *lassoState) settled(t *task, mu float64, l Lasso) (bool, error) {
 		return false, errors.New("values of x or y overflow: scale them down")
 	}
 	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
-	// squares/2, which says nothing; then it is the gradient that must vanish.
+	// squares/2, which says nothing; then it is the gradient that must vanish:
+	// also of a weight that is 0, by which the objective can fall at least so much.
 	limit := l.Tol * s.total / 2
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {
-			s.gap = max(s.gap, math.Abs(s.c[p]-s.q[p])*math.Abs(s.w[p]))
+			slope := math.Abs(s.c[p] - s.q[p])
+			s.gap = max(s.gap, slope*math.Abs(s.w[p]))
+			if s.norms[p] > 0 {
+				s.gap = max(s.gap, slope/s.norms[p]*slope)
+			}
 		}
 	}
 	err := t.at("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter)))

@@ -25,7 +25,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(OneClassSVM{
 				Kernel: v.Kernel("kernel"), Nu: v.Number("nu"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: int64(v.Number("cache") * (1 << 20)), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreSupport,

@@ -21,14 +21,14 @@ func init() {
 		Formula: "minimise ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 		Parameters: []Parameter{
-			medianKernel, svmC, svmTol, svmLimit, svmMemory,
+			medianKernel, svmC, svcTol, svmLimit, svmMemory,
 			truth("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
 			seedNumber,
 		},
 		fitter: func(v Values) Fitter {
 			l := SVC{
 				Kernel: v.Kernel("kernel"), C: v.Number("C"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: int64(v.Number("cache") * (1 << 20)), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
 			}
 			if v.Bool("probability") {
 				return fitterOf(l.FitProbabilities)
@@ -58,7 +58,7 @@ func init() {
 type SVC struct {
 	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
 	C       float64        // 0 is 1
-	Tol     float64        // 0 is 1e-3
+	Tol     float64        // < 2; 0 is 1e-3
 	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
 	Seed    uint64         // of the choice of rows where Kernel is nil, and of FitProbabilities' parts
@@ -121,6 +121,9 @@ func (l SVC) prepare(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	}
 	if err := positive.check(f.l.C); err != nil {
 		return nil, fmt.Errorf("parameter C %w", err)
+	}
+	if l.Tol != 0 && !marginTol.ok(l.Tol) {
+		return nil, fmt.Errorf("tol must be %s, got %v: from 2 on a model without support vectors would do", marginTol.text, l.Tol)
 	}
 	if f.set, err = svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows); err != nil {
 		return nil, err
@@ -211,7 +214,7 @@ func (f *svcFit) fit() (*SVCModel, error) {
 func (f *svcFit) machine(t *task, p *smoProblem) (*smoResult, error) {
 	set := f.set
 	if f.classes.Len() > 2 {
-		set.cache /= svmWorkers
+		set.cache = max(set.cache/svmWorkers, 1) // 0 would be the default
 	}
 	first := 0.0
 	return solveSMO(f.t.ctx, f.t.b, p, set, func(gap float64) error {

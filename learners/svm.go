@@ -18,9 +18,19 @@ import (
 var (
 	svmTol    = number("tol", "1e-3", positive, "largest violation of the optimality conditions at the end, in units of the decision value")
 	svmLimit  = whole("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
+	svcTol    = number("tol", "1e-3", marginTol, svmTol.Help)
 	svmMemory = number("cache", "512", positive, "MiB of Go memory for rows of K")
 	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin; λ of (1/n)Σ loss + λ‖f‖² is 1/(2nC)")
 )
+
+// marginTol is the rule of the tolerance of classes: f = 0, with which the steps
+// begin, violates the conditions by 2.
+var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
+
+// cacheOf is the parameter "cache" in bytes, at least one: 0 would be the default.
+func cacheOf(v Values) int64 {
+	return int64(min(max(v.Number("cache")*(1<<20), 1), 1<<62))
+}
 
 // svmSettings are the settings of SMO as a learner has them, 0 for defaults.
 func svmSettings(tol float64, limit int, cache int64, n int) (smoSettings, error) {

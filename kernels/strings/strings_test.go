@@ -241,6 +241,7 @@ func TestErrors(t *testing.T) {
 		{"subsequence(length=0)", "strings: subsequence: length must be a whole number ≥ 1, got 0"},
 		{"subsequence(length=2,decay=0)", "strings: subsequence: decay must be > 0 and ≤ 1, got 0"},
 		{"subsequence(length=2,decay=1.5)", "strings: subsequence: decay must be > 0 and ≤ 1, got 1.5"},
+		{"subsequence(length=2147483647)", "strings: subsequence: decay 0.5 to the power of 2·2147483647 is too small for float64: raise decay, or lower length"},
 		{"spectrum(length=2,normalised=2)", "objects: normalised must be 1 or 0, got 2"},
 		{"spectrum(length=-1)", "strings: spectrum: length must be a whole number ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
@@ -261,6 +262,19 @@ func TestErrors(t *testing.T) {
 	for _, k := range []objects.Kernel{strings.Subsequence{}, strings.Spectrum{}} {
 		if _, err := k.Gram(context.Background(), nil, objects.Options{}); err == nil {
 			t.Errorf("%v: no error", k)
+		}
+	}
+}
+
+// TestLongerThanAll: no level is made for subsequences that no string can have.
+func TestLongerThanAll(t *testing.T) {
+	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range gram.Data {
+		if v != 0 {
+			t.Errorf("K is %v, want zeros", gram.Data)
 		}
 	}
 }

@@ -61,13 +61,30 @@ func (k Subsequence) String() string {
 
 func (k Subsequence) Input() objects.Input { return objects.Text }
 
-// Check requires Length ≥ 1 and 0 < Decay ≤ 1.
+// least is the smallest weight of a subsequence without gaps: below it the terms
+// of a sum are lost to the range of float64.
+const least = 1e-280
+
+// Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
 func (k Subsequence) Check() error {
 	if k.Length < 1 {
 		return fmt.Errorf("strings: subsequence: length must be a whole number ≥ 1, got %d", k.Length)
 	}
 	if !(k.Decay > 0 && k.Decay <= 1) {
 		return fmt.Errorf("strings: subsequence: decay must be > 0 and ≤ 1, got %v", k.Decay)
+	}
+	if math.Pow(k.Decay, 2*float64(k.Length)) < least {
+		return fmt.Errorf("strings: subsequence: decay %v to the power of 2·%d is too small for float64: raise decay, or lower length", k.Decay, k.Length)
+	}
+	return nil
+}
+
+// finite refuses texts with more subsequences than a float64 can count.
+func (k Subsequence) finite(diag []float64) error {
+	for i, v := range diag {
+		if v-v != 0 {
+			return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
+		}
 	}
 	return nil
 }
@@ -79,14 +96,20 @@ func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options
 	c := newCoder()
 	coded := c.all(texts)
 	gram, err := objects.Pairs(ctx, len(texts), len(texts), true, o, k.worker(c, coded, coded))
-	if err == nil && !k.Raw {
-		diag := make([]float64, len(texts))
-		for i := range diag {
-			diag[i] = gram.Row(i)[i]
-		}
+	if err != nil {
+		return backend.Host[float64]{}, err
+	}
+	diag := make([]float64, len(texts))
+	for i := range diag {
+		diag[i] = gram.Row(i)[i]
+	}
+	if err := k.finite(diag); err != nil {
+		return backend.Host[float64]{}, err
+	}
+	if !k.Raw {
 		objects.Normalise(gram, diag, diag)
 	}
-	return gram, err
+	return gram, nil
 }
 
 func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
@@ -125,7 +148,7 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 
 // diag is k(s, s), not normalised, without progress.
 func (k Subsequence) diag(ctx context.Context, c *coder, coded [][]int32, o objects.Options) ([]float64, error) {
-	return objects.Each(ctx, len(coded), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
+	diag, err := objects.Each(ctx, len(coded), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
 		f := k.worker(c, coded, coded)(stop)
 		return func(i int) float64 {
 			var v [1]float64
@@ -133,6 +156,10 @@ func (k Subsequence) diag(ctx context.Context, c *coder, coded [][]int32, o obje
 			return v[0]
 		}
 	})
+	if err == nil {
+		err = k.finite(diag)
+	}
+	return diag, err
 }
 
 // worker makes the function that evaluates a row of pairs.
@@ -140,6 +167,11 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) fu
 	longest := 0
 	for _, s := range a {
 		longest = max(longest, len(s))
+	}
+	if k.Length > longest { // no common subsequence; the levels could fill the memory
+		return func(objects.Stop) func(i, lo, hi int, out []float64) {
+			return func(_, _, _ int, out []float64) { clear(out) }
+		}
 	}
 	powers := make([]float64, longest+1)
 	for d := range powers {
