@@ -124,7 +124,13 @@ func (l KernelKNN) remember(ctx context.Context, dev backend.Device, x, y backen
 	if l.K < 1 || float64(l.K) > total {
 		return nil, fmt.Errorf("k must be a whole number from 1 to the number of samples, %v, got %d", total, l.K)
 	}
-	return &KernelKNNModel{remembered: r, k: l.K, y: y, own: r.norms()}, nil
+	m := &KernelKNNModel{remembered: r, k: l.K, y: y, own: r.norms()}
+	for i, v := range m.own {
+		if v-v != 0 {
+			return nil, notAPoint(k, i, r.points.Row(i), v)
+		}
+	}
+	return m, nil
 }
 
 // norms returns k(z, z) of every sample.
@@ -169,6 +175,9 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 			weight, last := 0.0, math.Inf(1)
 			for z, v := range values {
 				key := m.own[z] - 2*v
+				if key-key != 0 { // it would be the nearest, or hide those that are
+					return notAPoint(m.kernel, i, h.Row(i), v)
+				}
 				if !(key < last) && weight >= float64(m.k) {
 					continue
 				}

@@ -3,6 +3,7 @@ package learners
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -152,7 +153,7 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 	f := mat.NewDense(n, t-1, nil)
 	for i := range n {
 		from := sums.RawRowView(i)
-		if !(from[t-1] > 0) {
+		if !(from[t-1] > 0) || math.IsInf(from[t-1], 1) {
 			return nil, fmt.Errorf("learners: %s: predict: x: row %d: the values of the kernel sum to %v, and no mean can be taken: use a kernel that is > 0 there, with a larger length scale", kernelVoteName, i+1, from[t-1])
 		}
 		for j := range t - 1 {

@@ -215,7 +215,9 @@ func (c *rowCache[T]) compute(list []int) error {
 			return err
 		}
 		for r, i := range list {
-			c.own(slots[r], i)
+			if err := c.own(slots[r], i); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -226,7 +228,9 @@ func (c *rowCache[T]) compute(list []int) error {
 		if err := c.b.Download(c.rows.View(s, 0, 1, n), out.View(r, 0, 1, n)); err != nil {
 			return err
 		}
-		c.own(s, i)
+		if err := c.own(s, i); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -242,9 +246,18 @@ func (c *rowCache[T]) take() int {
 	return s
 }
 
-func (c *rowCache[T]) own(s, i int) {
+// own makes slot s that of row i, which has been computed. It refuses values
+// that are no numbers: who looks for the best of them would find none, for ever.
+func (c *rowCache[T]) own(s, i int) error {
+	row := c.rows.Row(s)
+	row[i] = c.diag[i]
+	for _, v := range row {
+		if v-v != 0 {
+			return fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k)
+		}
+	}
 	c.owner[s], c.slot[i] = i, s
-	c.rows.Row(s)[i] = c.diag[i]
+	return nil
 }
 
 // touch makes a slot the newest.
