@@ -2,6 +2,7 @@ package mercer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -59,6 +60,9 @@ type Model[M learners.Model] struct {
 // The memory that the model takes on the device is given back when the model is
 // collected, or by Close.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
+	if l == nil {
+		return nil, errors.New("mercer: fit: the learner is missing")
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err

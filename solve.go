@@ -44,6 +44,11 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	alpha, left := mat.NewDense(n, t, nil), mat.NewDense(n, t, nil)
 	target := mat.NewDense(hy.Rows, t, nil)
 	for i := range n {
+		for j, v := range hy.Row(i) {
+			if v-v != 0 {
+				return nil, fmt.Errorf("mercer: solve: y: row %d, column %d is %v", i+1, j+1, v)
+			}
+		}
 		target.SetRow(i, hy.Row(i))
 	}
 	s := symmetricOf(k)
@@ -123,7 +128,7 @@ type Factor struct {
 // operations, n²/2 elements. The memory is given back when the factor is
 // collected, or by Close.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
-	if k == nil {
+	if d, ok := k.(*mat.SymDense); k == nil || ok && d == nil {
 		return nil, errors.New("mercer: factor: k is missing")
 	}
 	dev, err := o.device()
@@ -182,6 +187,9 @@ func (f *Factor) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
 	}
+	if dst == nil {
+		return errors.New("mercer: solve: dst is missing")
+	}
 	if dst.IsEmpty() {
 		dst.ReuseAs(h.Rows, h.Cols)
 	}
@@ -194,6 +202,9 @@ func (f *Factor) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 	h, err := gonum.Host("b", b)
 	if err != nil {
 		return fmt.Errorf("mercer: solve: %w", err)
+	}
+	if dst == nil {
+		return errors.New("mercer: solve: dst is missing")
 	}
 	if dst.IsEmpty() {
 		dst.ReuseAsVec(h.Rows)
