@@ -177,7 +177,7 @@ func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table
 }
 
 func (a *app) objectOptions(p *progress) objects.Options {
-	return objects.Options{Threads: a.threads, Progress: func(fraction float64) { p.report(solvers.Progress{Stage: "kernel", Fraction: fraction}) }}
+	return objects.Options{Threads: a.threads, Memory: int64(a.memory), Progress: func(fraction float64) { p.report(solvers.Progress{Stage: "kernel", Fraction: fraction}) }}
 }
 
 func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense, error) {

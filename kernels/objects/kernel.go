@@ -43,6 +43,27 @@ const (
 type Options struct {
 	Threads  int                    // workers; 0 is GOMAXPROCS
 	Progress func(fraction float64) // nil, or told of the work as it is done, by one goroutine at a time; ends with 1
+	Memory   int64                  // bytes that matrices may take; 0 is 80 % of what the process may use
+}
+
+// fits returns nil when a rows × cols matrix, and one of its size that is made of
+// it, have room, and an error that is backend.ErrMemory otherwise. What has room anywhere is not
+// asked about.
+func (o Options) fits(rows, cols int) error {
+	const anywhere = 1 << 26
+	need := 2 * 8 * int64(rows) * int64(cols)
+	limit := o.Memory
+	if limit == 0 {
+		free, known := backend.HostMemory()
+		if need <= anywhere || !known {
+			return nil
+		}
+		limit = free / 10 * 8
+	}
+	if need > limit {
+		return fmt.Errorf("%w: the kernel values of %d × %d objects, and points made of them, take %d bytes, there is room for %d", backend.ErrMemory, rows, cols, need, limit)
+	}
+	return nil
 }
 
 // TrainingPoints returns the points of objects for kernels.Precomputed, n ×

@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -240,4 +241,37 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q is read as %v, that as %v: %v", text, k, again, err)
 		}
 	})
+}
+
+// TestNoRoom: values that have no room are refused before any is computed, with
+// what there is room for; a million texts are never tried.
+func TestNoRoom(t *testing.T) {
+	ctx := context.Background()
+	many := make([]string, 1<<20)
+	for i := range many {
+		many[i] = "word"
+	}
+	for _, text := range []string{"subsequence(length=2,decay=0.5)", "spectrum(length=2)", "spectrum(length=2)+spectrum(length=1)"} {
+		k, err := objects.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room := int64(2 * 8 * len(words) * len(words))
+		if _, err := k.Gram(ctx, words, objects.Options{Memory: room}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		for _, o := range []objects.Options{{Memory: room - 1}, {Memory: 1 << 30}, {}} {
+			list := words
+			if o.Memory != room-1 {
+				list = many // 17 TB
+			}
+			want := fmt.Sprintf("take %d bytes", 16*int64(len(list))*int64(len(list)))
+			if _, err := k.Gram(ctx, list, o); !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of %d, memory %d: %v", text, len(list), o.Memory, err)
+			}
+		}
+		if _, err := k.Cross(ctx, words, others, objects.Options{Memory: 1}); !errors.Is(err, backend.ErrMemory) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

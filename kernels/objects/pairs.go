@@ -21,8 +21,12 @@ const columns, mostTasks = 64, 1 << 18
 // Pairs fills a rows × cols matrix in parallel. Each worker has a function of
 // its own, made by worker, that sets out to the values of row i in columns lo …
 // hi−1. With lower, rows and cols are equal, only the values up to the diagonal
-// are asked for, and the others are their mirror image.
+// are asked for, and the others are their mirror image. It fails with
+// backend.ErrMemory, before anything is done, when there is no room.
 func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker func(stop Stop) func(i, lo, hi int, out []float64)) (backend.Host[float64], error) {
+	if err := o.fits(rows, cols); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	out := backend.NewHost[float64](rows, cols)
 	// The tasks, long rows first; the pairs before each, for the progress.
 	type task struct{ i, lo, hi int }
