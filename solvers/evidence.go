@@ -178,7 +178,7 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 			e.Scale[j] = q / n
 		}
 		if !(e.Scale[j] > 0) {
-			return nil, fmt.Errorf("column %d of y is constant or zero, which no scale fits: leave it out", j+1)
+			return nil, fmt.Errorf("column %d of y is zero, or was constant before its mean was taken off: no scale fits it, leave it out", j+1)
 		}
 		e.Log -= (q/e.Scale[j] + n*math.Log(2*math.Pi*e.Scale[j]) + logDet) / 2
 	}
