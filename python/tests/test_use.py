@@ -61,6 +61,39 @@ class TestTools(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "square"):
             mercer.MercerKernelRidge(kernel="precomputed").fit(X, y)
 
+    def test_weights_of_given_values(self):
+        # A row of weight 0 is as one that is not there, to rounding: the systems are
+        # the same after a permutation, of condition below (trace + alpha)/alpha.
+        X, y = load_diabetes(return_X_y=True)
+        K = rbf_kernel(StandardScaler().fit_transform(X), gamma=0.05)
+        kept = np.arange(len(y)) % 3 != 0
+        whole = mercer.MercerKernelRidge(kernel="precomputed").fit(K, y, sample_weight=kept.astype(float))
+        part = mercer.MercerKernelRidge(kernel="precomputed").fit(K[np.ix_(kept, kept)], y[kept])
+        f = part.predict(K[:, kept])
+        np.testing.assert_allclose(whole.predict(K), f, rtol=0, atol=1e-8 * np.abs(f).max())
+
+    def test_kernel_of_python(self):
+        # The values are those of the named kernel but for the order of a sum of ten terms.
+        X, y = load_diabetes(return_X_y=True)
+        X, labels = StandardScaler().fit_transform(X)[:90], y[:90] > np.median(y[:90])
+        weights = np.arange(90) % 4
+
+        def kernel(a, b):
+            return np.exp(-0.05 * np.sum((a - b) ** 2))
+
+        for by_name, by_function, target in [
+            (mercer.MercerKernelRidge(kernel="rbf", gamma=0.05), mercer.MercerKernelRidge(kernel=kernel), y[:90]),
+            (mercer.MercerClassifier("svc", gamma=0.05, tol=1e-9), mercer.MercerClassifier("svc", kernel=kernel, tol=1e-9), labels),
+        ]:
+            with self.subTest(by_name=by_name):
+                f = by_name.fit(X, target, weights).predict(X)
+                g = by_function.fit(X, target, weights).predict(X)
+                np.testing.assert_allclose(f.astype(float), g.astype(float), rtol=0, atol=1e-8 * np.abs(f.astype(float)).max())
+                with self.assertRaisesRegex(ValueError, "pickle"):
+                    by_function.save("model.safetensors")
+        np.testing.assert_array_equal(mercer.MercerKernelRidge(kernel=kernel).fit(X, y[:90]).X_fit_, X)
+        self.assertGreater(cross_val_score(mercer.MercerKernelRidge(kernel=kernel, fit_intercept=True), X, y[:90]).mean(), -1)
+
     def test_copies(self):
         X, y = load_iris(return_X_y=True)
         for estimator in FITTED:

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -35,6 +36,7 @@ class Estimator(BaseEstimator):
 
     # Tags of scikit-learn, both before and since 1.6.
     _multioutput = False
+    _function = None  # the kernel and the rows that were fitted to, where it is a function of Python
     _unsupported = {}  # checks that do not hold, with the reason
 
     def _pairwise(self):
@@ -100,11 +102,15 @@ class Estimator(BaseEstimator):
         """Fits to validated arrays, y a matrix or None, and sets model_."""
         if self._pairwise() and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel needs the square matrix of its values, got {X.shape[0]}×{X.shape[1]}")
-        elif sample_weight is not None and sample_weight.any() and not sample_weight.all():
+        if not self._pairwise() and sample_weight is not None and sample_weight.any() and not sample_weight.all():
             # Rows of weight 0 are left out here, so that what goes by the number of
-            # rows does not see them.
+            # rows does not see them; not of given values, whose columns stay.
             kept = sample_weight != 0
             X, y, sample_weight = X[kept], None if y is None else y[kept], sample_weight[kept]
+        self._function = None
+        if callable(getattr(self, "kernel", None)):
+            self._function = self.kernel, X
+            X = pairwise_kernels(X, metric=self.kernel)
         learner, task = self._learner()
         given = {name: value for name, value in self._parameters(X).items() if value is not None}
         names = getattr(self, "feature_names_in_", None)
@@ -130,12 +136,17 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32),
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
+        if self._function:
+            kernel, rows = self._function
+            X = pairwise_kernels(X, rows, metric=kernel)
         return self.model_.predict(X, wanted, device=self.device, threads=self.threads, say=self._say("predict"))
 
     def save(self, path):
         """Writes the model to a file that the command `mercer` and `mercer.load`
         read."""
         check_is_fitted(self, "model_")
+        if self._function:
+            raise ValueError("a model whose kernel is a function of Python has no file: pickle the estimator")
         self.model_.save(path)
 
     def _restore(self, model):

@@ -108,11 +108,12 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     Parameters
     ----------
     alpha : float ≥ 0, default 1
-    kernel : str, default "linear"
+    kernel : str or function, default "linear"
         linear, rbf, laplacian, poly, sigmoid, cosine, chi2 or precomputed, as in
         scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; or None for a Gaussian whose sigma is
-        the median distance between the rows.
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python
+        calls for each pair; or None for a Gaussian whose sigma is the median
+        distance between the rows.
     gamma : float, "scale" or "auto", default None
         None and "auto" are 1/n_features (of chi2: 1); "scale" is
         1/(n_features·X.var()).
@@ -170,6 +171,8 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     @property
     def X_fit_(self):
         check_is_fitted(self, "model_")
+        if self._function:
+            return self._function[1]
         centers = self.model_.array("centers")
         return centers[:, 2:] if self._pairwise() else centers
 
