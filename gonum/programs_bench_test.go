@@ -55,7 +55,7 @@ var programs = []program{
 // BenchmarkPrograms holds what registering Mercer's BLAS and LAPACK gains in
 // programs that are left as they are:
 //
-//	go test -run '^$' -bench Programs -count 6 ./gonum > programs.txt
+//	for i in $(seq 6); do go test -run '^$' -bench Programs -benchtime 1x ./gonum; done > programs.txt
 //	benchstat -col /library programs.txt
 func BenchmarkPrograms(b *testing.B) {
 	for _, p := range programs {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // tables writes 8 files of numbers.
@@ -71,7 +73,7 @@ func (w *watched) processes(t *testing.T) (list []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(all) == 0 {
-		t.Skipf("processes are not listed in /proc: %v", err)
+		required.Lacking(t, "proc", "processes are not listed in /proc", err)
 	}
 	for _, path := range all {
 		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(w.mark)) {

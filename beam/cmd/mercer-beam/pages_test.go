@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // root returns the folder of the repository.
@@ -115,7 +117,7 @@ func TestProgram(t *testing.T) {
 	out, err := shell(t, dir, "git() { [ \"$1\" = clone ]; }\nexport GOFLAGS=\n"+here.Replace(commands(t, "docs/beam.md", "go mod edit -replace")))
 	for _, offline := range []string{"dial tcp", "no such host", "module lookup disabled", "i/o timeout"} {
 		if err != nil && strings.Contains(out, offline) {
-			t.Skipf("modules cannot be asked for:\n%s", out)
+			required.Lacking(t, "modules", "modules cannot be asked for:", out)
 		}
 	}
 	if err != nil || !strings.HasSuffix(out, "442 rows, gaussian(sigma=5), lambda 1, residual below 1e-6: true\n") {
