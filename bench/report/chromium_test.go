@@ -209,10 +209,11 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// kept are the measurements of the most cells of each kind in bench/results.
+// kept are the newest measurements of each kind in bench/results whose pages have
+// pictures: one of single cases alone has none.
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
-	largest := map[string]*bench.Result{}
+	newest := map[string]*bench.Result{}
 	files, err := filepath.Glob("../results/*.json")
 	if err != nil {
 		t.Fatal(err)
@@ -226,9 +227,9 @@ func kept(t *testing.T) map[string]*bench.Result {
 		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if o := largest[r.Kind]; o == nil || len(r.Cells) > len(o.Cells) {
-			largest[r.Kind] = r
+		if o := newest[r.Kind]; (o == nil || r.Started.After(o.Started)) && len(parse(t, write(t, r)).find("figure")) > 0 {
+			newest[r.Kind] = r
 		}
 	}
-	return largest
+	return newest
 }

@@ -250,6 +250,9 @@ func (s series) parts(limits int) (*plotter.Line, *plotter.Scatter, *plotter.YEr
 		line.LineStyle = draw.LineStyle{Color: paint(s.look), Width: 1, Dashes: []vg.Length{1.5, 2}}
 	}
 	marks.GlyphStyle = draw.GlyphStyle{Color: paint(s.look), Radius: 3.2, Shape: markers[s.look%len(markers)]}
+	if s.loose { // nothing else tells where it is
+		marks.GlyphStyle.Radius = 4.2
+	}
 	bars.LineStyle = draw.LineStyle{Color: paint(s.look), Width: 0.9}
 	bars.CapWidth = 4
 	return line, marks, bars, nil
