@@ -88,7 +88,7 @@ func runRow(c *bench.Cell, run *bench.Run) []cell {
 }
 
 // addMemory adds the most memory of each process against its time, a mark for each
-// learner and solver; nothing where less than four told, of whom a picture shows no more
+// learner and solver; nothing where less than three told, of whom a picture shows no more
 // than the table of the first screen.
 func (s *section) addMemory(r, part *bench.Result) error {
 	program := part.Cells[0].Case.Get("program")
@@ -115,7 +115,7 @@ func (s *section) addMemory(r, part *bench.Result) error {
 			})
 		}
 	}
-	if len(k.Rows) < 4 {
+	if len(k.Rows) < 3 {
 		return nil
 	}
 	return s.add(r, k, f)

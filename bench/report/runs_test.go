@@ -15,7 +15,6 @@ func TestRunsPage(t *testing.T) {
 {"program": "fit", "learner": "kernel-ridge", "solver": "cg", "kernel": "gaussian(sigma=2)", "n": 400, "residual": 3e-9, "peak_bytes": 8388608, "seconds": 10}
 {"program": "fit", "learner": "kernel-ridge", "solver": "cg", "kernel": "gaussian(sigma=2)", "n": 400, "peak_bytes": 8388608, "seconds": 14}
 {"program": "fit", "learner": "ridge", "n": 100, "peak_bytes": 524288, "seconds": 0.5}
-{"program": "fit", "learner": "lasso", "n": 100, "peak_bytes": 524288, "seconds": 0.7}
 {"program": "tune", "n": 100, "peak_bytes": 524288, "seconds": 0.5}
 {"program": "python-fit", "n": 50, "entrant": "other", "seconds": 0.5}
 `), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
