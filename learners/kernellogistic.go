@@ -26,7 +26,7 @@ func init() {
 			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
 			truth("intercept", "true", "fit unpenalised intercepts"),
 			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
-			whole("iterations", "100", atLeast(1), "most Newton steps, of more than two classes for each class"),
+			whole("iterations", "0", atLeast(0), "most Newton steps, of more than two classes for each class; 0: 100, or 500 where lambda is too small for a system in α"),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
@@ -64,7 +64,7 @@ type KernelLogistic struct {
 	Lambda      float64        // > 0
 	NoIntercept bool
 	Tol         float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter     int     // Newton steps for each class; 0 is 100
+	MaxIter     int     // Newton steps for each class; 0 is 100, and 500 over the factor
 	Seed        uint64  // of the choice of rows where Kernel is nil
 }
 
@@ -108,14 +108,23 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 		return nil, err
 	}
 	f := newKernelLogit(t, k, centers, index, used, classes.Columns(), l.Lambda, !l.NoIntercept, o.Memory)
-	tol, most := l.Tol, l.MaxIter
+	tol, most, more := l.Tol, l.MaxIter, l.MaxIter
 	if tol == 0 {
 		tol = 1e-6
 	}
 	if most == 0 {
-		most = 100
+		most, more = f.rounds(), 500
 	}
-	if err := f.minimise(tol, most); err != nil {
+	err = f.minimise(tol, most)
+	if slow := (*slowError)(nil); tooSmall(err) || l.MaxIter == 0 && f.joint() && errors.As(err, &slow) {
+		m, err := f.byBasis(index, tol, more, err)
+		if err != nil {
+			return nil, err
+		}
+		m.classes = classes
+		return m, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &KernelLogisticModel{
@@ -135,7 +144,7 @@ type kernelLogit struct {
 	intercept bool
 	memory    int64
 
-	f, p, alpha backend.Host[float64] // n×C
+	f, g, alpha backend.Host[float64] // n×C; g = [y = c] − p at f
 	b           []float64
 	value       float64
 	steps       int
@@ -155,7 +164,7 @@ func newKernelLogit(t *task, k kernels.Kernel, x backend.Host[float64], index []
 			m.y.Row(i)[0] = float64(class)
 		}
 	}
-	m.p, m.value = m.objective(m.f, m.alpha, m.b)
+	m.g, m.value = m.objective(m.f, m.alpha, m.b)
 	return m
 }
 
@@ -166,35 +175,54 @@ func (m *kernelLogit) weight(i int) float64 {
 	return m.weights[i]
 }
 
-// objective returns the probabilities at f and the value of what is minimised.
-func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (p backend.Host[float64], value float64) {
-	p = backend.NewHost[float64](f.Rows, f.Cols)
+// objective returns [y = c] − p at f, without cancellation where p is near 0 or 1,
+// and the value of what is minimised.
+func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
+	g = backend.NewHost[float64](f.Rows, f.Cols)
 	for i := range f.Rows {
-		row, target, out := f.Row(i), m.y.Row(i), p.Row(i)
-		if f.Cols == 1 {
-			e := math.Exp(-math.Abs(row[0]))
-			out[0] = e / (1 + e)
-			if row[0] > 0 {
-				out[0] = 1 / (1 + e)
-			}
-			value += m.weight(i) * (max(row[0], 0) + math.Log1p(e) - target[0]*row[0])
-		} else {
-			most, sum := slices.Max(row), 0.0
-			for c, v := range row {
-				out[c] = math.Exp(v - most)
-				sum += out[c]
-			}
-			value += m.weight(i) * (most + math.Log(sum))
-			for c := range out {
-				out[c] /= sum
-				value -= m.weight(i) * target[c] * row[c]
-			}
-		}
+		row, target := f.Row(i), m.y.Row(i)
+		value += m.weight(i) * gap(g.Row(i), row, target)
 		for c, a := range alpha.Row(i) {
 			value += m.lambda / 2 * a * (row[c] - b[c])
 		}
 	}
-	return p, value
+	return g, value
+}
+
+// gap sets g to [y = c] − p for the scores f of a sample, target being [y = c],
+// and returns −ln Pr(y).
+func gap(g, f, target []float64) (loss float64) {
+	if len(f) == 1 {
+		sign := 2*target[0] - 1
+		z := -sign * f[0] // the loss is ln(1 + e^z)
+		e := math.Exp(-math.Abs(z))
+		g[0] = sign * e / (1 + e)
+		if z > 0 {
+			g[0] = sign / (1 + e)
+		}
+		return max(z, 0) + math.Log1p(e)
+	}
+	most, sum, rest, own := slices.Max(f), 0.0, 0.0, 0.0
+	for c, v := range f {
+		e := math.Exp(v - most)
+		sum += e
+		g[c] = -e
+		if target[c] == 1 {
+			own = v
+		} else {
+			rest += e
+		}
+	}
+	for c := range g {
+		if target[c] == 1 {
+			g[c] = rest
+		}
+		g[c] /= sum
+	}
+	if own == most {
+		return math.Log1p(rest)
+	}
+	return most - own + math.Log(sum)
 }
 
 // residual is ‖λα − w(y − p)‖ / ‖w(y − p)‖.
@@ -202,7 +230,7 @@ func (m *kernelLogit) residual() float64 {
 	rest, whole := 0.0, 0.0
 	for i := range m.f.Rows {
 		for c, a := range m.alpha.Row(i) {
-			g := m.weight(i) * (m.y.Row(i)[c] - m.p.Row(i)[c])
+			g := m.weight(i) * m.g.Row(i)[c]
 			rest, whole = math.Hypot(rest, m.lambda*a-g), math.Hypot(whole, g)
 		}
 	}
@@ -215,44 +243,57 @@ func (m *kernelLogit) residual() float64 {
 func (m *kernelLogit) minimise(tol float64, most int) error {
 	first, told := m.residual(), 0.0
 	for range most {
+		moved := false
 		for c := range m.f.Cols {
-			if err := m.step(c); err != nil {
+			taken, err := m.step(c)
+			if err != nil {
 				return err
 			}
+			moved = moved || taken
 		}
 		r := m.residual()
 		told = max(told, min(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0.99))
 		if r <= tol {
 			return m.t.at("fit", 1)
 		}
+		if !moved {
+			return &stalledError{r, tol}
+		}
 		if err := m.t.at("fit", told); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", most, m.residual(), tol)
+	return &slowError{most, m.residual(), tol}
 }
 
-// leastCurvature keeps W from vanishing where p is 0 or 1 to rounding. The step
-// is another one then, its fixed point the same.
-const leastCurvature = 1e-10
+// bend is p(1−p), which is |g|(1−|g|) for g = 1−p as for g = −p. Where a sample
+// lies so far on the wrong side that it vanishes, the step would be without bounds;
+// it is another one then, its fixed point the same.
+func bend(g float64) float64 {
+	q := math.Abs(g)
+	return q * max(1-q, 1e-10)
+}
 
-// step is one Newton step of the class in column c.
-func (m *kernelLogit) step(c int) error {
+// leastWeight keeps λ/w finite where e^−f underflows.
+const leastWeight = 1e-250
+
+// step is one Newton step of the class in column c, and tells whether it was taken.
+func (m *kernelLogit) step(c int) (bool, error) {
 	n := m.f.Rows
 	curve, target := make([]float64, n), backend.NewHost[float64](n, 1)
 	for i := range n {
-		p := m.p.Row(i)[c]
-		curve[i] = m.weight(i) * max(p*(1-p), leastCurvature)
-		target.Data[i] = m.f.Row(i)[c] + m.weight(i)*(m.y.Row(i)[c]-p)/curve[i]
+		g := m.g.Row(i)[c]
+		curve[i] = max(m.weight(i)*bend(g), leastWeight*max(m.lambda, 1))
+		target.Data[i] = m.f.Row(i)[c] + m.weight(i)*g/curve[i]
 	}
 	if m.t.ctx.Err() != nil {
-		return context.Cause(m.t.ctx)
+		return false, context.Cause(m.t.ctx)
 	}
 	res, err := solvers.Solve(m.t.ctx, m.t.dev, solvers.Problem{
 		Kernel: m.k, X: m.x, Y: target, Weights: curve, Lambda: m.lambda, Intercept: m.intercept,
 	}, solvers.Params{Method: solvers.Dual, Memory: m.memory})
 	if err != nil {
-		return err
+		return false, err
 	}
 	m.solved = res
 	m.steps++
@@ -264,17 +305,17 @@ func (m *kernelLogit) step(c int) error {
 			f.Row(i)[c] += t * (target.Data[i] - m.lambda*a/curve[i] - f.Row(i)[c])
 		}
 		b[c] += t * (res.Intercept[0] - b[c])
-		p, value := m.objective(f, alpha, b)
+		g, value := m.objective(f, alpha, b)
 		// Steps at the minimum change less than the rounding of the value.
 		if value <= m.value+64*0x1p-52*math.Abs(m.value) {
-			m.f, m.alpha, m.b, m.p, m.value = f, alpha, b, p, value
-			return nil
+			m.f, m.alpha, m.b, m.g, m.value = f, alpha, b, g, value
+			return true, nil
 		}
 	}
 	if m.value != m.value {
-		return errors.New("the loss overflows: scale the features down")
+		return false, errors.New("the loss overflows: scale the features down")
 	}
-	return nil // at the minimum to rounding: the residual decides
+	return false, nil // at the minimum to rounding: the residual decides
 }
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of
@@ -330,7 +371,7 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 	return softmax(f), nil
 }
 
-// Solved implements Solved: the last Newton step.
+// Solved implements Solved: the last Newton step; nil where it was over the factor.
 func (m *KernelLogisticModel) Solved() *solvers.Result {
 	if m == nil {
 		return nil
@@ -339,7 +380,8 @@ func (m *KernelLogisticModel) Solved() *solvers.Result {
 }
 
 // Facts implements Teller: Newton steps, the relative residual of the equations
-// of the minimum, the value of the objective.
+// of the minimum, the value of the objective; over the factor the number of basis
+// functions.
 func (m *KernelLogisticModel) Facts() []Fact {
 	if m == nil {
 		return nil

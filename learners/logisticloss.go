@@ -278,6 +278,9 @@ func (l *logit) sample(f []float64, class int) (loss float64, right bool) {
 	if class < len(f) {
 		f[class] = -rest / sum
 	}
+	if own == most { // the largest term of the sum is 1, and all others are in rest
+		return math.Log1p(rest), right
+	}
 	return most - own + math.Log(sum), right
 }
 

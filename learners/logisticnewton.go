@@ -74,7 +74,10 @@ func hessianBytes(n, d, c int) int64 {
 // hessianRows is the number of samples that are weighted at once: 4 MiB.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹ gradient at the point of the last eval.
+// newtonStep returns H⁻¹ gradient at the point of the last eval. Where H is no longer
+// positive definite to working precision, but is so by its penalty, its diagonal is
+// raised by what rounding may have left of it or some more: the step is shorter then
+// and leads to the same minimum, for the gradient has none of it.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.b, l.d+1
 	size := m * l.c
@@ -83,9 +86,6 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		return gradient, err
 	}
 	defer h.Free()
-	if err := l.hessian(h); err != nil {
-		return gradient, err
-	}
 	// θ as one column, class by class, as the blocks of H lie.
 	column := backend.NewHost[float64](size, 1)
 	for p := range m {
@@ -98,15 +98,36 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 		return gradient, err
 	}
 	defer v.Free()
-	diagonal, err := l.diagonal(h)
-	if err != nil {
-		return gradient, err
-	}
-	if err := b.Potrf(backend.Lower, h); err != nil {
-		if errors.As(err, new(*backend.PivotError)) {
+	var diagonal []float64
+	for raise := 0.0; ; raise = max(100*raise, float64(size)*epsilon) {
+		if err := l.hessian(h); err != nil {
+			return gradient, err
+		}
+		if l.lambda == 0 || raise > 0 {
+			if diagonal, err = l.diagonal(h); err != nil {
+				return gradient, err
+			}
+		}
+		if raise > 0 {
+			more := make([]float64, size)
+			for i, d := range diagonal {
+				more[i] = raise * d
+			}
+			b.AddDiag(more, h)
+		}
+		err := b.Potrf(backend.Lower, h)
+		if err == nil {
+			break
+		}
+		if !errors.As(err, new(*backend.PivotError)) {
+			return gradient, err
+		}
+		if l.lambda == 0 || raise > 1e-4 {
 			return gradient, fmt.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise lambda: %w", err)
 		}
-		return gradient, err
+		if err := b.Upload(h, backend.NewHost[float64](size, size)); err != nil {
+			return gradient, err
+		}
 	}
 	if err := l.checkRank(h, diagonal); err != nil {
 		return gradient, err
@@ -125,26 +146,30 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 	return step, nil
 }
 
-// diagonal returns the diagonal of a matrix where there is no penalty, so that
-// its rank is not certain; nil elsewhere.
+// diagonal returns the diagonal of a matrix, read in square blocks along it.
 func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
-	if l.lambda > 0 {
-		return nil, nil
-	}
 	size, _ := h.Dims()
-	row, d := backend.NewHost[float64](1, 1), make([]float64, size)
-	for i := range d {
-		if err := l.t.b.Download(row, h.View(i, i, 1, 1)); err != nil {
+	side := min(size, 64)
+	block, d := backend.NewHost[float64](side, side), make([]float64, size)
+	for i := 0; i < size; i += side {
+		part := block.View(0, 0, min(side, size-i), min(side, size-i))
+		if err := l.t.b.Download(part, h.View(i, i, part.Rows, part.Cols)); err != nil {
 			return nil, err
 		}
-		d[i] = row.Data[0]
+		for k := range part.Rows {
+			d[i+k] = part.Row(k)[k]
+		}
 	}
 	return d, nil
 }
 
-// checkRank refuses a factor whose pivots are the rounding of the diagonal that
-// it began with: n roundings of each sum, and as many steps of elimination.
+// checkRank refuses, where there is no penalty and so the rank is not certain, a
+// factor whose pivots are the rounding of the diagonal that it began with: n roundings
+// of each sum, and as many steps of elimination.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
+	if l.lambda > 0 {
+		return nil
+	}
 	pivots, err := l.diagonal(factor)
 	if err != nil {
 		return err
@@ -182,7 +207,11 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 					l.probabilities(p, from+i)
 					scale := -l.weight(from+i) * p[a] * p[c]
 					if a == c { // on both sides, so that half of the block is enough
-						scale = math.Sqrt(max(l.weight(from+i)*p[a]*(1-p[a]), 0))
+						scale = 0 // of p or 1 − p, whichever is there without cancellation
+						if w := l.weight(from + i); w > 0 {
+							q := math.Abs(l.residual.Row(from + i)[a]) / w
+							scale = math.Sqrt(max(w*q*(1-q), 0))
+						}
 					}
 					for q, v := range part.Row(i) {
 						weighted.Row(i)[q] = scale * v
@@ -223,9 +252,12 @@ func (l *logit) probabilities(p []float64, i int) {
 	}
 }
 
-// penalise adds λ to the diagonal of h but for the intercepts, and where W has a
-// column for each class what fixes those: all intercepts may be changed by the
-// same number, along which the gradient is 0.
+// penalise adds λ to the diagonal of h but for the intercepts. Where W has a column
+// for each class, the same vector may be added to all of them, which changes no
+// probability: H has λ alone in these directions, for the intercepts nothing, beside
+// which the rest may be so large that rounding hides it. The gradient is 0 along them
+// and H leaves them apart from all others, so that what is added there, the mean of
+// the classes' diagonals, changes no step.
 func (l *logit) penalise(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)
@@ -239,16 +271,20 @@ func (l *logit) penalise(h backend.Matrix[float64]) error {
 		}
 	}
 	l.t.b.AddDiag(add, h)
-	if l.c == 1 || l.reference || l.mean == nil {
+	if l.c == 1 || l.reference {
 		return nil
 	}
-	total := 0.0
-	for i := range l.n {
-		total += l.weight(i)
+	diagonal, err := l.diagonal(h)
+	if err != nil {
+		return err
+	}
+	shared := make([]float64, m)
+	for k, v := range diagonal {
+		shared[k%m] += v / float64(l.c*l.c)
 	}
 	for a := range l.c {
 		for c := range a + 1 {
-			l.t.b.AddDiag([]float64{total / float64(l.c*l.c)}, h.View(a*m+l.d, c*m+l.d, 1, 1))
+			l.t.b.AddDiag(shared, h.View(a*m, c*m, m, m))
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@
 //	choose.go   which of them is cheapest
 //	plan.go     memory and work, known before the work starts
 //
-//	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers
+//	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,
+//	            and the whole of K where it is singular (exactrank.go)
 //
 // with fewer functions than samples, in passes over data that need not fit into
 // memory (rows.go):

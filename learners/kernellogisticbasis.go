@@ -1,0 +1,172 @@
+package learners
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Where λ is small beside the rounding of K, no factor of K + λW⁻¹ has a right digit,
+// and B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) has none either:
+// its eigenvalues are ≥ 1, but up to tr(WK)/λ, and being the same matrix scaled on
+// both sides it ends Cholesky at the same pivot (Higham 2002, theorem 10.6). Nor is α
+// of use: λα = w(y − p) makes it of the size 1/λ, and what rounding leaves of Kα
+// grows alike. What has digits is f. With K = FFᵀ by as many columns as K has rank,
+// f = Fβ + b at the samples, and
+//
+//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
+//
+// is logistic regression on the rows of F, whose Hessian FᵀWF + λI needs no λ to
+// have an inverse unless the classes are separable; then W falls with λ, and the
+// Hessian is λ times a matrix above I. The model's α is L⁻ᵀβ at the pivots of F,
+// F_S = L, and 0 elsewhere: another α of the same f where K is singular.
+
+// A stalledError ends Newton's method where rounding hides every step that is left.
+type stalledError struct{ residual, tol float64 }
+
+func (e *stalledError) Error() string {
+	return fmt.Sprintf("Newton's method ended at the relative residual %.2g, %.2g was asked for: raise lambda or tol", e.residual, e.tol)
+}
+
+// A slowError ends it after as many steps as it may take.
+type slowError struct {
+	steps         int
+	residual, tol float64
+}
+
+func (e *slowError) Error() string {
+	return fmt.Sprintf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", e.steps, e.residual, e.tol)
+}
+
+// jointUnknowns is up to how many unknowns Newton's method is taken on all of the
+// classes at once where taking turns is slow: its Hessian is of that order.
+const jointUnknowns = 4096
+
+func (m *kernelLogit) joint() bool {
+	rank := m.x.Rows
+	if _, ok := m.k.(kernels.Linear); ok {
+		rank = min(rank, m.x.Cols)
+	}
+	return m.f.Cols > 1 && (rank+1)*m.f.Cols <= jointUnknowns
+}
+
+// rounds is how many steps Newton's method takes where nobody said how many.
+func (m *kernelLogit) rounds() int {
+	if m.joint() {
+		return 30
+	}
+	return 100
+}
+
+// tooSmall tells whether err says that λ is too small for α.
+func tooSmall(err error) bool {
+	var stalled *stalledError
+	var pivot *backend.PivotError
+	var short *solvers.ConvergenceError
+	return errors.As(err, &stalled) || errors.As(err, &short) || errors.As(err, &pivot) && pivot.Value-pivot.Value == 0
+}
+
+// byBasis fits on the columns of F; cause is why not by α.
+func (m *kernelLogit) byBasis(index []int, tol float64, most int, cause error) (*KernelLogisticModel, error) {
+	t := m.t
+	k, err := solvers.PivotedCholesky(t.ctx, t.dev, m.k, m.x, m.memory)
+	if err != nil {
+		return nil, err
+	}
+	if len(k.Pivots) == 0 { // K is 0
+		return nil, cause
+	}
+	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
+	// What the model of second order promises falls as the square of the gradient.
+	l := Logistic{Lambda: m.lambda, Solver: LogisticNewton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
+	if err := budget(t.dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
+		return nil, err
+	}
+	f, err := newLogit(t, k.F, index, m.weights, columns, false, m.lambda, m.intercept)
+	if err != nil {
+		return nil, err
+	}
+	defer f.free()
+	theta, steps, err := l.minimise(f)
+	if err != nil {
+		return nil, err
+	}
+	value, err := f.eval(theta, f.zero())
+	if err != nil {
+		return nil, err
+	}
+	beta, b := f.coef(theta)
+	alpha := backend.NewHost[float64](n, columns)
+	for c := range columns { // Lᵀα = β
+		for p := r - 1; p >= 0; p-- {
+			v := beta.Row(p)[c]
+			for q := p + 1; q < r; q++ {
+				v -= k.F.Row(k.Pivots[q])[p] * alpha.Row(k.Pivots[q])[c]
+			}
+			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
+		}
+	}
+	fit := &KernelLogisticModel{
+		kernel: m.k, lambda: m.lambda, centers: m.x, alpha: alpha, intercept: b,
+		facts: []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}},
+	}
+	residual, err := m.checkBasis(fit, k.F, beta)
+	if err != nil {
+		return nil, err
+	}
+	// The loss differs by the square of it, about.
+	if residual > math.Sqrt(tol) {
+		return nil, fmt.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise lambda, or scale the features so that none is much larger than others", residual, m.lambda)
+	}
+	fit.facts = append(fit.facts, Fact{"residual", residual})
+	return fit, nil
+}
+
+// checkBasis returns how far the functions that the model predicts with are from
+// the minimum: the norm of Σ_i (w_i(y − p) − λα_i) k(x_i, ·) beside the sum of the
+// norms of w_i(y − p) k(x_i, ·).
+func (m *kernelLogit) checkBasis(fit *KernelLogisticModel, f, beta backend.Host[float64]) (float64, error) {
+	d, err := fit.Decision(m.t.ctx, m.t.dev, denseOf(m.x))
+	if err != nil {
+		return 0, err
+	}
+	off, most := 0.0, 1.0
+	rest, sizes := along(beta, 0, beta), 0.0
+	for p := range beta.Rows {
+		for c, v := range beta.Row(p) {
+			rest.Row(p)[c] = m.lambda * v
+		}
+	}
+
+	gaps := backend.NewHost[float64](m.f.Rows, m.f.Cols)
+	for i := range m.f.Rows {
+		row := d.RawRowView(i)
+		size := 0.0
+		for _, v := range f.Row(i) {
+			size = math.Hypot(size, v)
+		}
+		for c := range row {
+			v := fit.intercept[c]
+			for p, u := range f.Row(i) {
+				v += u * beta.Row(p)[c]
+			}
+			off, most = max(off, math.Abs(v-row[c])), max(most, math.Abs(v))
+		}
+		gap(gaps.Row(i), row, m.y.Row(i))
+		for c, v := range gaps.Row(i) {
+			v *= m.weight(i)
+			sizes += math.Abs(v) * size
+			for p, u := range f.Row(i) {
+				rest.Row(p)[c] -= v * u
+			}
+		}
+	}
+	if sizes == 0 {
+		return 0, nil
+	}
+	return math.Sqrt(dot(rest, rest)) / sizes, nil
+}

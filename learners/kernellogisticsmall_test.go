@@ -1,0 +1,301 @@
+package learners_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// overlapping returns n points of three normal features and which of the classes
+// they belong to by their sum, with noise or, for 0, none.
+func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		sum := 0.0
+		for j := range 3 {
+			v := r.NormFloat64()
+			x.Set(i, j, v)
+			sum += v
+		}
+		sum += noise * r.NormFloat64()
+		y.Set(i, 0, min(max(math.Floor((sum/4+0.5)*float64(classes)), 0), float64(classes-1)))
+	}
+	return x, y
+}
+
+// gaps returns [y = c] − p for the log odds f, in a form that no rounding of p
+// touches.
+func gaps(f, y *mat.Dense) *mat.Dense {
+	n, columns := f.Dims()
+	g := mat.NewDense(n, columns, nil)
+	for i := range n {
+		class := int(y.At(i, 0))
+		for c := range columns {
+			if columns == 1 {
+				sign := float64(2*class - 1)
+				g.Set(i, 0, sign/(1+math.Exp(sign*f.At(i, 0))))
+				continue
+			}
+			// 1/(1 + Σ e^(f_j − f_c)), and of the own class the sum of the others.
+			rest := 0.0
+			for j := range columns {
+				if j != c {
+					rest += math.Exp(f.At(i, j) - f.At(i, c))
+				}
+			}
+			if v := 1 / (1 + rest); c != class {
+				g.Set(i, c, -v)
+			} else {
+				g.Set(i, c, rest*v)
+			}
+		}
+	}
+	return g
+}
+
+// TestKernelLogisticSmallLambda: the minimum has no meaning in α, which is 1/λ
+// times as large as y − p, but f is found: what the model predicts is stationary,
+// whether classes can be separated or not.
+func TestKernelLogisticSmallLambda(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		const n, seed = 60, 5
+		t.Log("seed", seed)
+		lambdas := []float64{1e-8, 1e-12, 1e-14, 1e-16}
+		if !strings.HasPrefix(dev.Info().Device, "cpu/avx") || testing.Short() {
+			lambdas = lambdas[3:] // in plain loops each fit takes a part of a second
+		}
+		for _, classes := range []int{2, 3} {
+			for _, noise := range []float64{0, 1.5} {
+				x, y := overlapping(n, classes, noise, seed)
+				for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}} {
+					last := 0.0
+					for _, lambda := range lambdas {
+						name := fmt.Sprintf("%d classes, noise %v, %v, lambda %g", classes, noise, k, lambda)
+						m, err := learners.KernelLogistic{Kernel: k, Lambda: lambda}.Fit(t.Context(), dev, x, y, learners.Options{})
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+							continue
+						}
+						f, err := m.Decision(t.Context(), dev, x)
+						if err != nil {
+							t.Fatal(err)
+						}
+						stationary(t, name, m, k, x, f, gaps(f, y), lambda)
+						// The least loss falls with the penalty.
+						loss := fact(t, m, "loss").(float64)
+						if last > 0 && loss > last*(1+1e-6) {
+							t.Errorf("%s: the loss is %v, %v of a larger penalty", name, loss, last)
+						}
+						last = loss
+						separable := noise == 0 || classes == 2 && k.String() == "gaussian(sigma=0.3)"
+						if separable && !mat.Equal(labels(t, dev, m, x), y) {
+							t.Errorf("%s: samples that can be told apart are not", name)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// stationary requires that Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are 0 beside what
+// they sum.
+func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k kernels.Kernel, x, f, g *mat.Dense, lambda float64) {
+	t.Helper()
+	n, columns := f.Dims()
+	b := m.Intercept()
+	for c := range columns {
+		size, sum := 0.0, 0.0
+		for i := range n {
+			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
+			sum += g.At(i, c)
+		}
+		// The values of that function at the samples: of each, at most its norm
+		// times that of k(x_i, ·). The fit is judged by 1e-6, and 1e-3 where it is
+		// over the factor of K.
+		near(t, name+": Σg", sum, 0, 1e-3*size)
+		for i := range n {
+			at := -lambda * (f.At(i, c) - b[c])
+			for j := range n {
+				at += g.At(j, c) * kernels.Eval(k, x.RawRowView(j), x.RawRowView(i))
+			}
+			near(t, name, at, 0, 1e-3*size*math.Sqrt(kernels.Diag(k, x.RawRowView(i))))
+		}
+	}
+}
+
+// TestKernelLogisticSmallLambdaOfRealData: whatever the data, kernel and λ, there
+// is a fit that judges the training data as well as a larger penalty does, or one
+// line that says what to do.
+func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: some seconds of fits")
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, data := range []struct {
+		path string
+		raw  bool
+	}{
+		{filepath.Join("..", "testdata", "diabetes.csv"), false}, {filepath.Join("..", "testdata", "diabetes.csv"), true},
+		{filepath.Join("..", "testdata", "breast_cancer.csv"), false},
+		{"iris.csv", false}, {"iris.csv", true},
+	} {
+		t.Run(fmt.Sprintf("%s raw=%t", filepath.Base(data.path), data.raw), func(t *testing.T) {
+			path := data.path
+			if filepath.Base(path) == path {
+				path = required.Data(t, path)
+			}
+			table, err := dataset.ReadCSV(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers := filepath.Base(path) == "diabetes.csv"
+			e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"target"}, Standardize: !data.raw, Labels: !numbers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := e.Features(table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, err := e.Targets(table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if numbers {
+				aboveMedian(y)
+			}
+			_, d := x.Dims()
+			for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: float64(d)}, kernels.Polynomial{Degree: 3, C: 1}} {
+				if data.raw && k.String() != "linear()" {
+					continue
+				}
+				last := 0.0
+				for _, lambda := range []float64{1e-4, 1e-8, 1e-12, 1e-16} {
+					m, err := learners.KernelLogistic{Kernel: k, Lambda: lambda}.Fit(t.Context(), dev, x, y, learners.Options{})
+					if err != nil {
+						t.Errorf("%v, lambda %g: %v", k, lambda, err)
+						continue
+					}
+					loss := fact(t, m, "loss").(float64)
+					if last > 0 && loss > last*(1+1e-6) {
+						t.Errorf("%v, lambda %g: the loss is %v, %v of a larger penalty", k, lambda, loss, last)
+					}
+					last = loss
+					t.Logf("%v, lambda %g: %v", k, lambda, m.Facts())
+				}
+			}
+		})
+	}
+}
+
+// aboveMedian makes classes of numbers.
+func aboveMedian(y *mat.Dense) {
+	n, _ := y.Dims()
+	v := mat.Col(nil, 0, y)
+	slices.Sort(v)
+	y.Apply(func(_, _ int, a float64) float64 {
+		if a > v[n/2] {
+			return 1
+		}
+		return 0
+	}, y)
+}
+
+// TestKernelLogisticAgainstScikitLearn: the linear kernel, where the minimum
+// without a penalty exists, and the raw breast cancer data, whose rounding hides
+// it.
+func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
+	two, above := table(t, true)
+	aboveMedian(above)
+	three, kinds := overlapping(100, 3, 1.5, 11)
+	t.Log("seed 11")
+	for _, data := range []struct {
+		name   string
+		x, y   *mat.Dense
+		solver string
+	}{{"diabetes above its median", two, above, "newton-cholesky"}, {"three classes", three, kinds, "newton-cg"}} {
+		for _, lambda := range []float64{1e-4, 1e-12, 1e-16} {
+			var want struct{ F [][]float64 }
+			scikit(t, map[string]any{"x": rowsOf(data.x), "y": mat.Col(nil, 0, data.y), "lambda": lambda, "solver": data.solver}, `
+from sklearn.linear_model import LogisticRegression
+m = LogisticRegression(C=1/a["lambda"], solver=a["solver"], tol=1e-12, max_iter=10000).fit(a["x"], a["y"])
+out["f"] = m.decision_function(a["x"]).reshape(len(a["x"]), -1)
+`, &want)
+			eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+				m, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: lambda}.Fit(t.Context(), dev, data.x, data.y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, err := m.Decision(t.Context(), dev, data.x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, columns := f.Dims()
+				worst := 0.0
+				for i := range n {
+					// Of three classes the intercepts differ by what all share.
+					shift := 0.0
+					for c := range columns {
+						if columns > 1 {
+							shift += (f.At(i, c) - want.F[i][c]) / float64(columns)
+						}
+					}
+					for c := range columns {
+						// Both end with a gradient of about 1e-6 of its terms;
+						// Newton's method squares what it began the last step with.
+						worst = max(worst, near(t, "f", f.At(i, c)-shift, want.F[i][c], 1e-4*max(1, math.Abs(want.F[i][c]))))
+					}
+				}
+				t.Logf("%s, lambda %g: differences up to %.2g; %v", data.name, lambda, worst, m.Facts())
+			})
+		}
+	}
+}
+
+// TestKernelLogisticRounding: raw features between 1e-3 and 1e3, with which the
+// values of the linear kernel round away what is asked for; one line says so.
+func TestKernelLogisticRounding(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "
+	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", "breast_cancer.csv"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := dataset.Learn(data, dataset.Rules{Targets: []string{"target"}, Labels: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.Features(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Targets(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 1e-12}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "raise lambda, or scale the features so that none is much larger than others") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Pivoted is K = k(X, X) = FFᵀ to the rounding of K, F being n×r with as many
+// columns as K has numerical rank: f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X
+// and the norm ‖β‖, where S are the pivots and L = F_S is lower triangular.
+type Pivoted struct {
+	F      backend.Host[float64]
+	Pivots []int // S, rows of X in the order of their choice
+}
+
+// PivotedCholesky factors k(X, X) with the largest pivot first, until what is left
+// of the diagonal is rounding (Higham 2002, section 10.3): O(nr(r + d)) operations.
+// On the device it takes n×n elements, of the linear kernel n×d; limit is how many
+// bytes it may, 0: all that are free. K has to be positive semidefinite.
+func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (Pivoted, error) {
+	none := Pivoted{}
+	if dev == nil {
+		return none, errors.New("solvers: no device was given")
+	}
+	if limit < 0 {
+		return none, fmt.Errorf("solvers: pivoted cholesky: memory must be ≥ 0 bytes, got %d", limit)
+	}
+	p := Problem{Kernel: k, X: x, Y: x}
+	if err := p.checkShapes(); err != nil {
+		return none, err
+	}
+	if err := p.checkValues(ctx); err != nil {
+		return none, err
+	}
+	columns := func(n int) int {
+		if isLinear(k) {
+			return min(n, x.Cols)
+		}
+		return n
+	}
+	bytesOf := func(n int) int64 {
+		e := add(elements(n, columns(n)), pivotingElements(columns(n), x.Cols))
+		if wrapper(dev) == nil {
+			e = add(e, elements(n, x.Cols))
+		}
+		return bytes(e)
+	}
+	now, _ := dev.InUse()
+	plan := Plan{Method: "pivoted cholesky", Bytes: bytesOf(x.Rows), rows: x.Rows, bytesOf: bytesOf, available: max(dev.Info().Memory-now, 0)}
+	if limit > 0 {
+		plan.available = min(plan.available, limit)
+	}
+	if err := plan.fits(); err != nil {
+		return none, err
+	}
+	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }
+	b := dev.F64().With(ctx, nil)
+	mem := newMemory(dev, b)
+	defer mem.freeAll()
+	place, err := mem.place(x)
+	if err != nil {
+		return fail(err)
+	}
+	f, err := mem.new(x.Rows, columns(x.Rows))
+	if err != nil {
+		return fail(err)
+	}
+	v, err := newPivoting(lowRankTask{ctx: ctx, b: b, mem: mem, kernel: k, x: place}, f)
+	if err == nil {
+		err = v.greedy()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	out := Pivoted{F: backend.NewHost[float64](x.Rows, len(v.pivots)), Pivots: v.pivots}
+	if len(v.pivots) > 0 {
+		if err := b.Download(out.F, v.done()); err != nil {
+			return fail(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return fail(context.Cause(ctx))
+	}
+	return out, nil
+}

@@ -1,0 +1,66 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// TestPivotedCholesky: FFᵀ is K to its rounding, F has as many columns as K has
+// rank, and is lower triangular at the pivots.
+func TestPivotedCholesky(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x := normal(31, 90, 3)
+		t.Log("seed 31")
+		copy(x.Row(7), x.Row(3)) // twice the same sample
+		for _, test := range []struct {
+			k    kernels.Kernel
+			rank int
+		}{{kernels.Linear{}, 3}, {kernels.Polynomial{Degree: 2, C: 1}, 10}, {kernels.Gaussian{Sigma: 0.2}, 89}} {
+			p, err := PivotedCholesky(t.Context(), dev, test.k, x, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Pivots) != test.rank || p.F.Cols != test.rank {
+				t.Errorf("%v: rank %d, want %d", test.k, len(p.Pivots), test.rank)
+			}
+			f := mat.NewDense(p.F.Rows, p.F.Cols, p.F.Data)
+			var product mat.Dense
+			product.Mul(f, f.T())
+			want := hostGram(test.k, x, x)
+			largest := mat.Max(want)
+			// Of each pivot rounding of a sum of as many squares is left, and
+			// n·8ε√n of the largest where they end.
+			product.Sub(&product, want)
+			if off := mat.Norm(&product, 2); !(off <= 90*8*epsilon*math.Sqrt(90)*largest*90) {
+				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
+			}
+			for j, i := range p.Pivots {
+				if f.At(i, j) <= 0 {
+					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
+				}
+				for q := j + 1; q < test.rank; q++ {
+					// 0 but for the rounding of K beside the root of the pivot.
+					if v := math.Abs(f.At(i, q)); v > 1e3*epsilon*largest/f.At(p.Pivots[q], q) {
+						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
+					}
+				}
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := PivotedCholesky(ctx, dev, kernels.Linear{}, x, 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		var budget *BudgetError
+		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, 1000); !errors.As(err, &budget) {
+			t.Errorf("with 1000 bytes: %v", err)
+		}
+	})
+}
