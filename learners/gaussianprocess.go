@@ -70,8 +70,8 @@ type GaussianProcess struct {
 }
 
 // GaussianProcessModel is a fitted GaussianProcess. It keeps a copy of the
-// samples of weight > 0. Variance factors their matrix anew, n³/3 operations a
-// call: the factor would be larger than all else of the model.
+// samples of weight > 0, and after the first call of Variance the factor of their
+// matrix: see there.
 type GaussianProcessModel struct {
 	kernel    kernels.Kernel
 	lambda    float64
@@ -83,6 +83,7 @@ type GaussianProcessModel struct {
 	evidence  float64   // log p(y)
 	facts     []Fact
 	solved    *solvers.Result
+	factor    keptFactor
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
@@ -230,6 +231,14 @@ func (m *GaussianProcessModel) predictor() predictor {
 }
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
+//
+// The first call factors the matrix, n³/3 operations, also of a model that was
+// loaded from a file, and keeps the factor: 8n² bytes of the memory of the host,
+// beside which the model is small. Each later point takes 2nd + n² operations on
+// any device of the same name; another one makes its own factor, so that what
+// comes out depends on the device alone. Where 8n² bytes are more than half of what
+// the process may still take, nothing is kept and each call factors. DropFactor
+// gives the memory back.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	v, err := m.variance(ctx, dev, x)
 	if err != nil {
@@ -238,14 +247,22 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	return v, nil
 }
 
+// DropFactor gives the memory of the factor back that Variance keeps, once calls
+// in progress have ended; the next one makes it anew.
+func (m *GaussianProcessModel) DropFactor() {
+	if m != nil {
+		m.factor.drop()
+	}
+}
+
 func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	h, err := m.predictor().check(dev, x)
 	if err != nil {
 		return nil, err
 	}
-	v, err := solvers.Variance(ctx, dev, solvers.Problem{
+	v, err := m.factor.variance(ctx, dev, solvers.Problem{
 		Kernel: m.kernel, X: m.centers, Y: m.alpha, Weights: m.weights, Lambda: m.lambda,
-	}, h, 0)
+	}, h)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 			e = add(e, add(elements(2*n, min(n, evidenceBlock)), elements(n, t)))
 		}
 		return e
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,9 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
-// newCovariance factors C; more is the elements that its user takes besides.
-func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64) (*covariance, error) {
+// newCovariance factors C; more is the elements that its user takes besides. Where
+// keep is not nil and the device works in Go memory, the factor is made in it, n×n.
+func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
 	}
@@ -93,16 +94,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 		return nil, fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
 	}
 	s := newSamples(p)
-	wrapped := wrapper(dev) != nil && s.plain(false)
-	plan := PathPlan{Method: PathMethod(what), rows: s.n}
-	plan.bytesOf = func(n int) int64 {
-		e := add(elements(n, n), more(n, s.d, s.t))
-		if !wrapped {
-			e = add(e, elements(n, s.d))
-		}
-		return bytes(e)
-	}
-	plan.Bytes = plan.bytesOf(s.n)
+	plan := covariancePlan(dev, what, s, 1, more)
 	if err := plan.fits(dev, limit); err != nil {
 		return nil, err
 	}
@@ -111,6 +103,11 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	}
 	b := dev.F64().With(ctx, nil)
 	f := &covariance{ctx: ctx, b: b, mem: newMemory(dev, b), s: s}
+	if w := wrapper(dev); w != nil && keep != nil {
+		*keep = backend.NewHost[float64](s.n, s.n)
+		f.l = w.Wrap(*keep)
+		f.mem.keep(f.l)
+	}
 	if err := f.factor(); err != nil {
 		f.mem.freeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
@@ -121,14 +118,37 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	return f, nil
 }
 
+// covariancePlan is what C takes on the device: so many matrices of its order, X
+// where it is copied, and more.
+func covariancePlan(dev backend.Device, what string, s *samples, squares int, more func(n, d, t int) int64) PathPlan {
+	wrapped := wrapper(dev) != nil && s.plain(false)
+	plan := PathPlan{Method: PathMethod(what), rows: s.n}
+	plan.bytesOf = func(n int) int64 {
+		e := add(elements(squares*n, n), more(n, s.d, s.t))
+		if !wrapped {
+			e = add(e, elements(n, s.d))
+		}
+		return bytes(e)
+	}
+	plan.Bytes = plan.bytesOf(s.n)
+	return plan
+}
+
+func (f *covariance) placeX() (backend.Matrix[float64], error) {
+	base := pathBase{mem: f.mem, s: f.s}
+	return base.work(f.ctx, f.b).placeX()
+}
+
 func (f *covariance) factor() error {
 	var err error
 	base := pathBase{mem: f.mem, s: f.s}
-	if f.x, err = base.work(f.ctx, f.b).placeX(); err != nil {
+	if f.x, err = f.placeX(); err != nil {
 		return err
 	}
-	if f.l, err = f.mem.new(f.s.n, f.s.n); err != nil {
-		return err
+	if f.l == nil {
+		if f.l, err = f.mem.new(f.s.n, f.s.n); err != nil {
+			return err
+		}
 	}
 	f.b.Gram(f.l, f.s.Kernel, f.x, f.x)
 	f.b.AddDiag(f.s.shift(), f.l)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,6 +164,22 @@ func TestVariance(t *testing.T) {
 			got, err := solvers.Variance(context.Background(), dev, p, points, 0)
 			if err != nil {
 				t.Fatal(err)
+			}
+			u, err := solvers.NewUncertainty(context.Background(), dev, p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				again, err := u.Variance(context.Background(), dev, points, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(again, got) {
+					t.Fatalf("%s n=%d: the factor that was kept gives other bits", name, n)
+				}
+				if now, _ := dev.InUse(); now != 0 {
+					t.Fatalf("%s n=%d: %d bytes are left on the device", name, n, now)
+				}
 			}
 			c := mat.NewSymDense(n, nil)
 			for i := range n {

@@ -107,6 +107,13 @@ func TestPathFaults(t *testing.T) {
 			_, err := solvers.Variance(context.Background(), dev, noisy, noisy.X, 0)
 			return err
 		},
+		"uncertainty": func(dev backend.Device) error {
+			u, err := solvers.NewUncertainty(context.Background(), dev, noisy, 0)
+			if err == nil {
+				_, err = u.Variance(context.Background(), dev, noisy.X, 0)
+			}
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := open(t, "cpu")

@@ -19,11 +19,11 @@ import (
 // which it cannot be, it is 0: the error of each is about 2⁻⁵² k(z, z) times the
 // condition number of K + λW⁻¹ at worst.
 func Variance(ctx context.Context, dev backend.Device, p Problem, points backend.Host[float64], limit int64) ([]float64, error) {
-	if points.Cols != p.X.Cols {
-		return nil, fmt.Errorf("solvers: variance: points have %d columns, x has %d", points.Cols, p.X.Cols)
+	if err := p.checkPoints(points); err != nil {
+		return nil, err
 	}
 	rows := min(points.Rows, evidenceBlock)
-	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return elements(n+d, rows) })
+	f, err := newCovariance(ctx, dev, "variance", p, limit, func(n, d, _ int) int64 { return elements(n+d, rows) }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,83 @@ func Variance(ctx context.Context, dev backend.Device, p Problem, points backend
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
 	return variance, nil
+}
+
+func (p Problem) checkPoints(points backend.Host[float64]) error {
+	if points.Cols != p.X.Cols {
+		return fmt.Errorf("solvers: variance: points have %d columns, x has %d", points.Cols, p.X.Cols)
+	}
+	return nil
+}
+
+// Uncertainty is the factor of Variance, kept in the memory of the host: n²
+// numbers, so that points asked for later cost n² operations each. Its methods may
+// be called by several goroutines at once. It shares the samples of its Problem,
+// which must not be changed.
+type Uncertainty struct {
+	s      *samples
+	factor backend.Host[float64]
+}
+
+// UncertaintyBytes is what an Uncertainty of n samples keeps.
+func UncertaintyBytes(n int) int64 { return bytes(elements(n, n)) }
+
+// NewUncertainty factors K + λW⁻¹ on dev as Variance does, with the same errors,
+// and gives all memory of dev back. On a device that works in Go memory the factor
+// is made where it will stay.
+func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
+	u := &Uncertainty{}
+	f, err := newCovariance(ctx, dev, "variance", p, limit, func(_, _, _ int) int64 { return 0 }, &u.factor)
+	if err != nil {
+		return nil, err
+	}
+	defer f.mem.freeAll()
+	u.s = f.s
+	if wrapper(dev) == nil {
+		u.factor = backend.NewHost[float64](f.s.n, f.s.n)
+		if err := f.b.Download(u.factor, f.l); err != nil {
+			return nil, fmt.Errorf("solvers: variance: %w", err)
+		}
+	}
+	return u, nil
+}
+
+// Variance is that of the package for the samples of u: n² operations for each
+// point. Where the device has other memory than Go's the factor is copied to it
+// once a call.
+func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Host[float64], limit int64) ([]float64, error) {
+	s := u.s
+	if err := s.checkPoints(points); err != nil {
+		return nil, err
+	}
+	rows := min(points.Rows, evidenceBlock)
+	squares := 0
+	if wrapper(dev) == nil {
+		squares = 1
+	}
+	plan := covariancePlan(dev, "variance", s, squares, func(n, d, _ int) int64 { return elements(n+d, rows) })
+	if err := plan.fits(dev, limit); err != nil {
+		return nil, err
+	}
+	b := dev.F64().With(ctx, nil)
+	f := &covariance{ctx: ctx, b: b, mem: newMemory(dev, b), s: s}
+	defer f.mem.freeAll()
+	variance, err := u.variance(f, points, rows)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: variance: %w", err)
+	}
+	return variance, nil
+}
+
+func (u *Uncertainty) variance(f *covariance, points backend.Host[float64], rows int) ([]float64, error) {
+	var err error
+	if f.x, err = f.placeX(); err != nil {
+		return nil, err
+	}
+	if f.l, err = f.mem.place(u.factor); err != nil {
+		return nil, err
+	}
+	return f.variance(points, rows)
 }
 
 func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {

@@ -1,0 +1,132 @@
+package learners_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// counting is a device that counts the factorisations in float64, and has another
+// name on demand.
+type counting struct {
+	backend.Device
+	name    string
+	factors atomic.Int64
+}
+
+func (d *counting) F64() backend.Backend[float64] { return &countingQueue{d.Device.F64(), d} }
+
+func (d *counting) Info() backend.Info {
+	info := d.Device.Info()
+	info.Device += d.name
+	return info
+}
+
+type countingQueue struct {
+	backend.Backend[float64]
+	dev *counting
+}
+
+func (q *countingQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
+	return &countingQueue{q.Backend.With(ctx, done), q.dev}
+}
+
+func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
+	q.dev.factors.Add(1)
+	return q.Backend.Potrf(ul, a)
+}
+
+// TestVarianceKeepsItsFactor: one factorisation for any number of calls, of a model
+// as fitted and as loaded, by one goroutine and by many; another after it was
+// dropped, and for another device. The bits are those of the first call.
+func TestVarianceKeepsItsFactor(t *testing.T) {
+	x, y := processData(21, 60)
+	ask, _ := processData(22, 300)
+	t.Log("seeds 21, 22")
+	// The counting device has no optional ability, so that it sums in another order:
+	// rounding times the condition of the matrix, with a margin of 100.
+	const tol = 100 * 0x1p-52 * 60 / 0.1
+	eachDevice(t, func(t *testing.T, inner backend.Device) {
+		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := learners.Restore(fitted.State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := fitted.Variance(t.Context(), inner, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitted.DropFactor()
+		for name, m := range map[string]*learners.GaussianProcessModel{"fitted": fitted, "loaded": loaded.(*learners.GaussianProcessModel)} {
+			dev := &counting{Device: inner}
+			factors := func(what string, n int64) {
+				if got := dev.factors.Load(); got != n {
+					t.Errorf("%s, %s: %d factorisations, want %d", name, what, got, n)
+				}
+			}
+			var group sync.WaitGroup
+			for range 8 {
+				group.Go(func() {
+					for range 2 {
+						v, err := m.Variance(t.Context(), dev, ask)
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+						} else if !mat.EqualApprox(v, want, tol) {
+							t.Errorf("%s: other variances", name)
+						}
+					}
+				})
+			}
+			group.Wait()
+			factors("sixteen calls", 1)
+			first, err := m.Variance(t.Context(), dev, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := &counting{Device: inner, name: " another"}
+			if _, err := m.Variance(t.Context(), other, ask); err != nil {
+				t.Fatal(err)
+			}
+			if n := other.factors.Load(); n != 1 {
+				t.Errorf("%s: another device: %d factorisations", name, n)
+			}
+			again, err := m.Variance(t.Context(), dev, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			factors("back from another device", 2)
+			if !mat.Equal(again, first) {
+				t.Errorf("%s: a factor made anew gives other bits", name)
+			}
+			m.DropFactor()
+			if _, err := m.Variance(t.Context(), dev, ask); err != nil {
+				t.Fatal(err)
+			}
+			factors("dropped", 3)
+			if now, _ := inner.InUse(); now != 0 {
+				t.Errorf("%s: %d bytes are left on the device", name, now)
+			}
+			// A call that ends early leaves no half of a factor.
+			m.DropFactor()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := m.Variance(ctx, dev, ask); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: cancelled: %v", name, err)
+			}
+			if v, err := m.Variance(t.Context(), dev, ask); err != nil || !mat.Equal(v, first) {
+				t.Errorf("%s: after a call that was cancelled: %v", name, err)
+			}
+		}
+	})
+	(*learners.GaussianProcessModel)(nil).DropFactor()
+}
