@@ -45,15 +45,17 @@ var layers = []layer{
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "adjoint", ours: []string{"backend", "kernels"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile", "internal/count"}},
 	// klauspost/compress unpacks the pages of Parquet files.
-	{folder: "dataset", others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
-	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
+	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "atomicfile", others: []string{"github.com/google/renameio"}},
 	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile"}},
 	// libmercer is a program, the C shared library; it alone imports C.
 	{folder: "libmercer", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "modelfile", "solvers"}, others: []string{"gonum.org/v1/gonum"}},
+	// count makes words of numbers for errors.
+	{folder: "internal/count"},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	{folder: "testdata"},

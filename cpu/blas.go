@@ -39,16 +39,19 @@ var (
 // newBLAS is a BLAS that is bound to a tier, which the machine must have.
 func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, Caches{})} }
 
-// bestDevice is the device of the first tier that this machine can run; the
-// generic one needs nothing.
-var bestDevice = sync.OnceValue(func() *device {
+// bestTier is the first tier that this machine can run; the generic one needs
+// nothing.
+var bestTier = func() *ukr.Tier {
 	for _, t := range ukr.Tiers() {
 		if t.Missing() == "" {
-			return newDevice(t, 0, Caches{})
+			return t
 		}
 	}
 	panic("unreachable")
-})
+}()
+
+// bestDevice is the device of the best tier.
+var bestDevice = sync.OnceValue(func() *device { return newDevice(bestTier, 0, Caches{}) })
 
 // device is the device that b is bound to.
 func (b BLAS) device() *device {
@@ -56,6 +59,14 @@ func (b BLAS) device() *device {
 		return b.bound
 	}
 	return bestDevice()
+}
+
+// tier is the tier of that device, which takes less to find.
+func (b BLAS) tier() *ukr.Tier {
+	if b.bound != nil {
+		return b.bound.tier
+	}
+	return bestTier
 }
 
 // rowMajor is a slice as a matrix of rows ld elements apart.

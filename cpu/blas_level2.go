@@ -12,16 +12,9 @@ import (
 // shared by the workers where there is a matrix to read; the rest, and every
 // argument that is not right, goes to gonum.
 
-// How many elements are worth leaving gonum's loops for: those of a vector and
-// of Gemv's matrix as it is and transposed. At these sizes both take
-// the same time (one core of an AMD EPYC of family 25, November 2026).
-const (
-	worthVector = 256
-	worthDgemv  = 48 * 48
-	worthDgemvT = 28 * 28
-	worthSgemv  = 30 * 30
-	worthSgemvT = 16 * 16
-)
+// worthVector is how many elements of a vector are worth leaving gonum's loops for
+// (one core of an AMD EPYC of family 25, November 2026).
+const worthVector = 256
 
 // How many elements of a matrix are worth the workers.
 const (
@@ -29,22 +22,53 @@ const (
 	sharedSymv = 1024 * 1024
 )
 
-// vectors tells whether x and y are in one piece and reach to nx and ny
-// elements.
-func vectors[T backend.Float](nx int, x []T, incX, ny int, y []T, incY int) bool {
-	return incX == 1 && incY == 1 && nx <= len(x) && ny <= len(y)
+// ranges tells whether x and y are in one piece and reach to nx and ny elements.
+func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
+	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
+}
+
+// small tells whether an m × n matrix in rows lda apart is there, has elements, and
+// is not worth the workers.
+func small(m, n, lenA, lda int) bool {
+	return uint(m-1)|uint(n-1) < 1<<20-1 && m*n < sharedGemv && lda >= n && lenA >= (m-1)*lda+n
 }
 
 func (impl BLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
-	if m*n < worthGemv(tA, worthDgemv, worthDgemvT) || !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+	switch {
+	case tA == blas.NoTrans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
+		impl.tier().F64.Gemv(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
+	case tA == blas.Trans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+		impl.tier().F64.GemvT(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
+	case !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY):
 		impl.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
 }
 
 func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
-	if m*n < worthGemv(tA, worthSgemv, worthSgemvT) || !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY) {
+	switch {
+	case tA == blas.NoTrans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
+		impl.tier().F32.Gemv(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
+	case tA == blas.Trans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+		impl.tier().F32.GemvT(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
+	case !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY):
 		impl.Implementation.Sgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
 	}
+}
+
+func (impl BLAS) Dger(m, n int, alpha float64, x []float64, incX int, y []float64, incY int, a []float64, lda int) {
+	if alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n) {
+		impl.tier().F64.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
+		return
+	}
+	impl.Implementation.Dger(m, n, alpha, x, incX, y, incY, a, lda)
+}
+
+func (impl BLAS) Sger(m, n int, alpha float32, x []float32, incX int, y []float32, incY int, a []float32, lda int) {
+	if alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n) {
+		impl.tier().F32.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
+		return
+	}
+	impl.Implementation.Sger(m, n, alpha, x, incX, y, incY, a, lda)
 }
 
 func (impl BLAS) Dsymv(ul blas.Uplo, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
@@ -69,22 +93,44 @@ func (impl BLAS) Ssymv(ul blas.Uplo, n int, alpha float32, a []float32, lda int,
 	}
 }
 
+func (impl BLAS) Dtrsv(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n int, a []float64, lda int, x []float64, incX int) {
+	switch {
+	case !trsvFits(ul, tA, d, n, len(a), lda, len(x), incX):
+		impl.Implementation.Dtrsv(ul, tA, d, n, a, lda, x, incX)
+	case n <= trsvOrder:
+		smallTrsv(&impl.tier().F64, ul == blas.Lower, tA != blas.NoTrans, d == blas.Unit, n, a, lda, x)
+	default:
+		blasTrsv(impl.device().f64, ul == blas.Lower, tA != blas.NoTrans, d == blas.Unit, n, a, lda, x)
+	}
+}
+
+func (impl BLAS) Strsv(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n int, a []float32, lda int, x []float32, incX int) {
+	switch {
+	case !trsvFits(ul, tA, d, n, len(a), lda, len(x), incX):
+		impl.Implementation.Strsv(ul, tA, d, n, a, lda, x, incX)
+	case n <= trsvOrder:
+		smallTrsv(&impl.tier().F32, ul == blas.Lower, tA != blas.NoTrans, d == blas.Unit, n, a, lda, x)
+	default:
+		blasTrsv(impl.device().f32, ul == blas.Lower, tA != blas.NoTrans, d == blas.Unit, n, a, lda, x)
+	}
+}
+
 func (impl BLAS) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
-	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+	if n >= worthVector && ranges(len(x), incX, n, len(y), incY, n) {
 		return blasDot(impl.device().f64, x[:n], y)
 	}
 	return impl.Implementation.Ddot(n, x, incX, y, incY)
 }
 
 func (impl BLAS) Sdot(n int, x []float32, incX int, y []float32, incY int) float32 {
-	if n >= worthVector && vectors(n, x, incX, n, y, incY) {
+	if n >= worthVector && ranges(len(x), incX, n, len(y), incY, n) {
 		return blasDot(impl.device().f32, x[:n], y)
 	}
 	return impl.Implementation.Sdot(n, x, incX, y, incY)
 }
 
 func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
-	if n >= worthVector && alpha != 0 && vectors(n, x, incX, n, y, incY) {
+	if n >= worthVector && alpha != 0 && ranges(len(x), incX, n, len(y), incY, n) {
 		blasAxpy(impl.device().f64, alpha, x[:n], y)
 		return
 	}
@@ -92,7 +138,7 @@ func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64,
 }
 
 func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32, incY int) {
-	if n >= worthVector && alpha != 0 && vectors(n, x, incX, n, y, incY) {
+	if n >= worthVector && alpha != 0 && ranges(len(x), incX, n, len(y), incY, n) {
 		blasAxpy(impl.device().f32, alpha, x[:n], y)
 		return
 	}
@@ -100,7 +146,7 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 }
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
-	if n >= worthVector && vectors(n, x, incX, n, x, incX) {
+	if n >= worthVector && ranges(len(x), incX, n, len(x), incX, n) {
 		// Far enough from the ends of the range, no square is lost.
 		if sq := blasDot(impl.device().f64, x[:n], x); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
@@ -110,7 +156,7 @@ func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 }
 
 func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
-	if n >= worthVector && vectors(n, x, incX, n, x, incX) {
+	if n >= worthVector && ranges(len(x), incX, n, len(x), incX, n) {
 		if sq := blasDot(impl.device().f32, x[:n], x); sq > 0x1p-80 && sq < 0x1p100 {
 			return float32(math.Sqrt(float64(sq)))
 		}
@@ -118,25 +164,14 @@ func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
 	return impl.Implementation.Snrm2(n, x, incX)
 }
 
-func worthGemv(tA blas.Transpose, asIs, transposed int) int {
-	if tA == blas.NoTrans {
-		return asIs
-	}
-	return transposed
-}
-
-// blasGemv does the product and reports true, or leaves it to gonum.
+// blasGemv does a product of any size and reports true, or leaves it to gonum.
 func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
 		return false
 	}
 	rows, cols := swapIf(tA, m, n)
-	if !vectors(cols, x, incX, rows, y, incY) {
+	if !ranges(len(x), incX, cols, len(y), incY, rows) {
 		return false
-	}
-	if m|n < 1<<20 && m*n < sharedGemv {
-		e.smallGemv(tA != blas.NoTrans, m, n, alpha, a, lda, x[:cols], beta, y[:rows])
-		return true
 	}
 	q := &queue[T]{engine: e}
 	q.gemv(alpha, rowMajor(a, m, n, lda).op(transposed(tA)), rowMajor(x, cols, 1, 1), beta, rowMajor(y, rows, 1, 1))
@@ -145,7 +180,29 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 
 // symvFits tells whether a Symv has something to do and vectors in one piece.
 func symvFits[T backend.Float](ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, y []T, incY int) bool {
-	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && vectors(n, x, incX, n, y, incY)
+	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && ranges(len(x), incX, n, len(y), incY, n)
+}
+
+// trsvFits tells whether a Trsv has something to do, a vector in one piece, and
+// arguments that are right.
+func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, incX int) bool {
+	return n > 0 && lda >= n && lenA >= (n-1)*lda+n && incX == 1 && lenX >= n && (ul == blas.Upper || ul == blas.Lower) &&
+		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
+}
+
+// blasTrsv solves forwards in a lower triangle, as it lies or transposed, or backwards
+// in an upper one.
+func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
+	v := rowMajor(a, n, n, lda)
+	if trans {
+		v = v.t()
+	}
+	if n <= trsvBlock {
+		e.solveVector(lower != trans, unit, v, x[:n])
+		return
+	}
+	q := &queue[T]{engine: e}
+	q.trsv(lower != trans, unit, 1, v, rowMajor(x, n, 1, 1))
 }
 
 func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, beta T, y []T) {

@@ -7,23 +7,6 @@ import (
 
 // Products of small matrices and a vector, on the caller's goroutine.
 
-// smallGemv is y ← α op(A) x + β y for an m × n matrix A in rows lda apart.
-func (e *engine[T]) smallGemv(trans bool, m, n int, alpha T, a []T, lda int, x []T, beta T, y []T) {
-	s := e.take()
-	if trans {
-		s.direct = ukr.Direct[T]{A: &x[0], B: &a[0], C: &y[0], M: 1, N: n, K: m, Ars: 1, Acs: 1, Ldb: lda, Ldc: n, Alpha: alpha, Beta: beta}
-		e.ukr.GemmDirect(&s.direct)
-	} else {
-		v := rowMajor(a, m, n, lda)
-		for i := 0; i < m; i += 4 {
-			for r, d := range e.dots(s, v, i, min(4, m-i), x) {
-				store(&y[i+r], alpha*d, beta)
-			}
-		}
-	}
-	e.give(s)
-}
-
 // smallSymv is y ← α A x + β y for a symmetric A of which one triangle is read.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
@@ -85,4 +68,18 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 		store(&y[i], alpha*total0, beta)
 		store(&y[i+1], alpha*total1, beta)
 	}
+}
+
+// smallTrsv is x ← op(A)⁻¹ x, forwards in a lower triangle, as it lies or transposed,
+// or backwards in an upper one, which is a lower one in reverse order.
+func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
+	ars, acs, inc, first := lda, 1, 1, 0
+	if trans {
+		ars, acs = 1, lda
+	}
+	if lower == trans {
+		first = n - 1
+		ars, acs, inc = -ars, -acs, -1
+	}
+	k.Trsv(n, unit, &a[first*lda+first], ars, acs, &x[first], inc)
 }

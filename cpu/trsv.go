@@ -24,11 +24,11 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 			first, rest = n-done-nb, 0
 		}
 		found, left := x[first:first+nb], n-done-nb
-		e.solveVector(s, isLower, unit, a.part(first, first, nb, nb), found)
+		e.solveVector(isLower, unit, a.part(first, first, nb, nb), found)
 		if left > 0 {
 			flops := backend.GemmFlops(left, 1, nb)
-			q.pieces(left, trsvBlock, flops, func(s *scratch[T], i, count int) {
-				e.subtractProduct(s, x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
+			q.pieces(left, trsvBlock, flops, func(_ *scratch[T], i, count int) {
+				e.subtractProduct(x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
 			})
 		}
 		done += nb
@@ -39,49 +39,48 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	q.count(backend.TrsmFlops(n, 1))
 }
 
-// solveVector is x ← A⁻¹ x for a triangle whose rows or columns lie in one
-// piece: row by row by dot products, or column by column.
-func (e *engine[T]) solveVector(s *scratch[T], isLower, unit bool, a view[T], x []T) {
+// trsvOrder is the order of the triangles on the diagonal that are solved one unknown
+// after the other.
+const trsvOrder = 32
+
+// solveVector is x ← A⁻¹ x for a triangle whose rows or columns lie in one piece:
+// rows lose what is known before they are solved, columns give to what is not yet
+// known after that.
+func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
-	for step := range n {
-		i := step
+	for done := 0; done < n; done += trsvOrder {
+		nb := min(trsvOrder, n-done)
+		first, known, rest, left := done, 0, done+nb, n-done-nb
 		if !isLower {
-			i = n - 1 - step
+			first, known, rest = left, n-done, 0
 		}
-		from, to := 0, i // the unknowns that are known
-		if !isLower {
-			from, to = i+1, n
+		if a.cs == 1 && done > 0 {
+			e.subtractProduct(x[first:first+nb], a.part(first, known, nb, done), x[known:known+done])
 		}
-		if a.cs == 1 {
-			at := a.off + i*a.rs
-			x[i] -= e.dot(s, a.data[at+from:at+to], x[from:to])
-		}
-		if !unit {
-			x[i] /= *a.at(i, i)
-		}
-		if a.cs != 1 {
-			at := a.off + i*a.cs
-			from, to = i+1, n // those that are not
-			if !isLower {
-				from, to = 0, i
-			}
-			e.axpy(s, -x[i], a.data[at+from:at+to], x[from:to])
+		diagonal := a.part(first, first, nb, nb)
+		e.solveTriangle(isLower, unit, &diagonal, x[first:first+nb])
+		if a.cs != 1 && left > 0 {
+			e.subtractProduct(x[rest:rest+left], a.part(rest, first, left, nb), x[first:first+nb])
 		}
 	}
 }
 
-// subtractProduct is y ← y − A x.
-func (e *engine[T]) subtractProduct(s *scratch[T], y []T, a view[T], x []T) {
-	if a.cs == 1 {
-		for i := 0; i < len(y); i += 4 {
-			for r, v := range e.dots(s, a, i, min(4, len(y)-i), x) {
-				y[i+r] -= v
-			}
-		}
+// solveTriangle does it unknown by unknown; an upper triangle is a lower one in
+// reverse order.
+func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
+	if isLower {
+		e.ukr.Trsv(len(x), unit, a.at(0, 0), a.rs, a.cs, &x[0], 1)
 		return
 	}
-	for p, v := range x {
-		at := a.off + p*a.cs
-		e.axpy(s, -v, a.data[at:at+len(y)], y)
+	last := len(x) - 1
+	e.ukr.Trsv(len(x), unit, a.at(last, last), -a.rs, -a.cs, &x[last], -1)
+}
+
+// subtractProduct is y ← y − A x for a matrix whose rows or columns lie in one piece.
+func (e *engine[T]) subtractProduct(y []T, a view[T], x []T) {
+	if a.cs == 1 {
+		e.ukr.Gemv(len(y), len(x), -1, a.at(0, 0), a.rs, &x[0], 1, &y[0])
+		return
 	}
+	e.ukr.GemvT(len(x), len(y), -1, a.at(0, 0), a.cs, &x[0], 1, &y[0])
 }

@@ -22,7 +22,7 @@ func init() {
 		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
-			medianKernel, lambdaNumber,
+			medianKernel, lambdaNumber, lambdaList,
 			truth("intercept", "false", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
@@ -34,10 +34,10 @@ func init() {
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"), Seed: v.Seed(), Solver: solverOf(v)}.Fit)
+			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), Intercept: v.Bool("intercept"), Seed: v.Seed(), Solver: solverOf(v)}.Fit)
 		},
 		check: func(v Values) *ParameterError {
-			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && v.Number("lambda") == 0 {
+			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && slices.Contains(each(v.Number("lambda"), v.Numbers("lambdas")), 0) {
 				return &ParameterError{Parameter: "lambda", Rule: "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use ridge"}
 			}
 			return nil
@@ -52,10 +52,14 @@ type KernelRidge struct {
 	// Kernel is k. Nil is the Gaussian whose sigma is the median distance
 	// between the rows of x that differ and have a weight (of at most 500 of
 	// them, chosen by Seed).
-	Kernel    kernels.Kernel
-	Lambda    float64 // ≥ 0
-	Intercept bool    // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
-	Seed      uint64  // of every random choice, that of rows where Kernel is nil among them
+	Kernel kernels.Kernel
+	Lambda float64 // ≥ 0
+	// Lambdas are the λ of the targets, one for each, instead of Lambda; nil: Lambda
+	// for all. Targets with the same λ share a factorisation, and where λ are many
+	// all share one decomposition: see solvers.SolveEach.
+	Lambdas   []float64
+	Intercept bool   // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
+	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them
 	// Solver says how the system is solved; its Memory, Progress, Seed,
 	// Checkpoint and Costs are not used: Options has them.
 	Solver solvers.Params
@@ -80,7 +84,8 @@ func solverOf(v Values) solvers.Params {
 type KernelRidgeModel struct {
 	kernel    kernels.Kernel
 	lambda    float64
-	fitted    bool // with an intercept
+	lambdas   []float64 // nil: lambda of each target
+	fitted    bool      // with an intercept
 	centers   backend.Host[float64]
 	alpha     backend.Host[float64]
 	intercept []float64
@@ -94,7 +99,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
 	k := l.Kernel
-	if _, linear := k.(kernels.Linear); linear && l.Intercept && l.Lambda == 0 {
+	if _, linear := k.(kernels.Linear); linear && l.Intercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
 		return nil, errors.New("learners: kernel-ridge: with a linear kernel and an intercept lambda must be > 0: raise lambda, or use ridge")
 	}
 	if k == nil {
@@ -109,18 +114,18 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		par.Method = solvers.Dual // the primal one gives no α
 	}
 	par.Memory, par.Progress, par.Seed, par.Checkpoint, par.Costs = o.Memory, o.Progress, l.Seed, o.Checkpoint, o.Costs
-	res, err := solvers.Solve(ctx, dev, solvers.Problem{
+	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    k,
 		X:         hx,
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: l.Intercept,
-	}, par)
+	}, l.Lambdas, par)
 	if err != nil {
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
-	m := &KernelRidgeModel{kernel: k, lambda: l.Lambda, fitted: l.Intercept, intercept: res.Intercept, solved: res}
+	m := &KernelRidgeModel{kernel: k, lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: l.Intercept, intercept: res.Intercept, solved: res}
 	m.centers, m.alpha = keepPositive(hx, o.Weights), res.Alpha
 	if m.centers.Rows < hx.Rows {
 		m.alpha = keepPositive(res.Alpha, o.Weights)
@@ -193,8 +198,12 @@ func (m *KernelRidgeModel) Solved() *solvers.Result {
 // chosen by Fit.
 func (m *KernelRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 
-// Lambda returns the λ that the model was fitted with.
+// Lambda returns the λ that the model was fitted with, of the first target where
+// each has its own.
 func (m *KernelRidgeModel) Lambda() float64 { return m.lambda }
+
+// Lambdas returns a copy of the λ of the targets where each has its own, else nil.
+func (m *KernelRidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) }
 
 // Alpha returns a copy of the dual coefficients, one row for each sample of
 // weight > 0; nil when the model is not fitted.
@@ -208,8 +217,8 @@ func (m *KernelRidgeModel) Alpha() *mat.Dense {
 // Intercept returns a copy of b, one entry for each output.
 func (m *KernelRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// State implements Model. Its arrays are "centers", n×d, "alpha", n×t, and
-// "intercept", 1×t.
+// State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
+// "intercept", 1×t, and where each target has its own λ "lambdas", 1×t.
 func (m *KernelRidgeModel) State() State {
 	s := State{Learner: kernelRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
 	if features, _ := m.Dims(); features == 0 {
@@ -217,6 +226,7 @@ func (m *KernelRidgeModel) State() State {
 	}
 	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
 	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
+	saveLambdas(s, m.lambdas)
 	return s
 }
 
@@ -249,5 +259,6 @@ func restoreKernelRidge(s State) (Model, error) {
 		return nil, err
 	}
 	m.intercept = b.Row(0)
-	return m, nil
+	m.lambdas, err = restoreLambdas(s, m.alpha.Cols)
+	return m, err
 }

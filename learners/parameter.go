@@ -25,14 +25,15 @@ type Parameter struct {
 	parse  func(text string) (any, error)
 }
 
-// The types of parameters. Values gives them as float64, int, bool, string
-// and kernels.Kernel.
+// The types of parameters. Values gives them as float64, int, bool, string,
+// kernels.Kernel and []float64.
 const (
 	NumberType = "number"
 	WholeType  = "whole number"
 	BoolType   = "bool"
 	ChoiceType = "choice"
 	KernelType = "kernel"
+	ListType   = "numbers"
 )
 
 // Parse returns the value of a text, or an error without the parameter's name:
@@ -76,6 +77,23 @@ func number(name, standard string, r rule, help string) Parameter {
 			return nil, fmt.Errorf("want a number, got %q", text)
 		}
 		return v, r.check(v)
+	}}
+}
+
+// numbers is a parameter that is a list of numbers with commas between them; it may
+// be left out.
+func numbers(name string, r rule, help string) Parameter {
+	each := number(name, "", r, "")
+	return Parameter{Name: name, Type: ListType, Rule: r.text + " for each target, with commas between them", Help: help, parse: func(text string) (any, error) {
+		var list []float64
+		for i, part := range strings.Split(text, ",") {
+			v, err := each.parse(strings.TrimSpace(part))
+			if err != nil {
+				return nil, fmt.Errorf("number %d: %w", i+1, err)
+			}
+			list = append(list, v.(float64))
+		}
+		return list, nil
 	}}
 }
 
@@ -131,6 +149,7 @@ func kernel(chosen string) Parameter {
 var (
 	medianKernel = kernel("gaussian, sigma the median distance")
 	lambdaNumber = number("lambda", "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
+	lambdaList   = numbers("lambdas", nonNegative, "λ of each target, instead of lambda")
 	seedNumber   = whole("seed", "1", atLeast(0), "seed of every random choice")
 )
 
@@ -154,6 +173,9 @@ func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
 
 // Number returns a number.
 func (v Values) Number(name string) float64 { return value[float64](v, name) }
+
+// Numbers returns a list of numbers; nil where none was given.
+func (v Values) Numbers(name string) []float64 { return value[[]float64](v, name) }
 
 // Whole returns a whole number.
 func (v Values) Whole(name string) int { return value[int](v, name) }

@@ -22,11 +22,12 @@ func init() {
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares"),
+			lambdaList,
 			truth("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(Ridge{Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v)}.Fit)
+			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v)}.Fit)
 		},
 		restore: restoreRidge,
 	})
@@ -50,6 +51,7 @@ func methodOf(v Values) solvers.Method {
 // column rank. The zero value is least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
+	Lambdas     []float64      // of each target, instead of Lambda; nil: Lambda for all
 	NoIntercept bool           // b = 0
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
 }
@@ -57,7 +59,8 @@ type Ridge struct {
 // RidgeModel is a fitted Ridge.
 type RidgeModel struct {
 	lambda    float64
-	fitted    bool // with an intercept
+	lambdas   []float64 // nil: lambda of each target
+	fitted    bool      // with an intercept
 	coef      backend.Host[float64]
 	intercept []float64
 	solved    *solvers.Result
@@ -69,18 +72,18 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
-	res, err := solvers.Solve(ctx, dev, solvers.Problem{
+	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    kernels.Linear{},
 		X:         hx,
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: !l.NoIntercept,
-	}, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress, Costs: o.Costs})
+	}, l.Lambdas, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress, Costs: o.Costs})
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
-	return &RidgeModel{lambda: l.Lambda, fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}, nil
+	return &RidgeModel{lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}, nil
 }
 
 // Learner returns "ridge".
@@ -114,8 +117,13 @@ func (m *RidgeModel) Solved() *solvers.Result {
 	return m.solved
 }
 
-// Lambda returns the penalty that the model was fitted with.
+// Lambda returns the penalty that the model was fitted with, of the first target
+// where each has its own.
 func (m *RidgeModel) Lambda() float64 { return m.lambda }
+
+// Lambdas returns a copy of the penalties of the targets where each has its own,
+// else nil.
+func (m *RidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) }
 
 // Coef returns a copy of the d×t weights; nil when the model is not fitted.
 func (m *RidgeModel) Coef() *mat.Dense {
@@ -128,7 +136,8 @@ func (m *RidgeModel) Coef() *mat.Dense {
 // Intercept returns a copy of b, one entry for each output.
 func (m *RidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t.
+// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, and where
+// each target has its own λ "lambdas", 1×t.
 func (m *RidgeModel) State() State {
 	s := State{Learner: ridgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
 	if features, _ := m.Dims(); features == 0 {
@@ -136,6 +145,7 @@ func (m *RidgeModel) State() State {
 	}
 	s.Params["lambda"], s.Params["intercept"] = m.lambda, m.fitted
 	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
+	saveLambdas(s, m.lambdas)
 	return s
 }
 
@@ -156,7 +166,8 @@ func restoreRidge(s State) (Model, error) {
 		return nil, err
 	}
 	m.intercept = b.Row(0)
-	return m, nil
+	m.lambdas, err = restoreLambdas(s, m.coef.Cols)
+	return m, err
 }
 
 // rowOf returns v as a 1×len(v) matrix that shares its memory.

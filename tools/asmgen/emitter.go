@@ -89,11 +89,14 @@ func (e *emitter) move(from, to operand.Op) {
 
 // broadcast sets every lane of v to one element of memory.
 func (e *emitter) broadcast(m operand.Op, v reg.VecVirtual) {
-	if e.double() {
+	switch {
+	case e.double() && v.Size() == 16:
+		e.VMOVDDUP(m, v)
+	case e.double():
 		e.VBROADCASTSD(m, v)
-		return
+	default:
+		e.VBROADCASTSS(m, v)
 	}
-	e.VBROADCASTSS(m, v)
 }
 
 // fma is acc ← acc + a·b.
@@ -243,6 +246,20 @@ func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVi
 		e.VMASKMOVPD(from, m.v[i], to)
 	default:
 		e.VMASKMOVPS(from, m.v[i], to)
+	}
+}
+
+// fmaMasked is acc ← acc + a·b for the columns a of vector i that m lets through.
+func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVirtual) {
+	switch {
+	case e.masks && e.double():
+		e.VFMADD231PD(a, b, m.k[i], acc)
+	case e.masks:
+		e.VFMADD231PS(a, b, m.k[i], acc)
+	default:
+		x := e.vec()
+		e.loadMasked(m, i, a, x)
+		e.fma(x, b, acc)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/mmcloughlin/avo/build"
@@ -43,9 +44,21 @@ var precisions = []precision{
 // A routine is one exported assembly function of a tier and precision.
 type routine struct {
 	name string // F64 and the tier's name are appended
-	args string // the Go type that its only parameter points to
+	args string // the Go type that its only parameter points to, or its own type
 	doc  string
 	emit func(e *emitter)
+}
+
+// signature is the routine's Go type. The assembly does not know the types that
+// parameters point to.
+func (r routine) signature(p precision, known bool) string {
+	switch {
+	case strings.HasPrefix(r.args, "func"):
+		return regexp.MustCompile(`\bT\b`).ReplaceAllString(r.args, p.typ)
+	case known:
+		return fmt.Sprintf("func(args *%s[%s])", r.args, p.typ)
+	}
+	return "func(args *byte)"
 }
 
 var routines = []routine{
@@ -87,6 +100,10 @@ var routines = []routine{
 	{"dotAxpy4", "Rows", "dotAxpy4 is dot4 and axpy4.", func(e *emitter) { e.rows(true, true) }},
 	{"strip", "Strip", "strip is y_r ← y_r + Σ_i z_ri v_i; see Kernels.Strip.", func(e *emitter) { e.strip(false) }},
 	{"stripBoth", "Strip", "stripBoth is strip and s_i ← s_i + Σ_r z_ri x_r; see Kernels.StripBoth.", func(e *emitter) { e.strip(true) }},
+	{"gemv", gemvSignature, "gemv is Kernels.Gemv.", func(e *emitter) { e.gemv() }},
+	{"gemvT", gemvSignature, "gemvT is Kernels.GemvT.", func(e *emitter) { e.gemvT() }},
+	{"ger", gerSignature, "ger is Kernels.Ger.", func(e *emitter) { e.ger() }},
+	{"trsv", trsvSignature, "trsv is Kernels.Trsv.", func(e *emitter) { e.trsv() }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
@@ -104,11 +121,11 @@ func generate() (map[string][]byte, error) {
 				name := r.name + p.name + t.name
 				ctx.Function(name)
 				ctx.Pragma("noescape")
-				ctx.SignatureExpr("func(args *byte)")
+				ctx.SignatureExpr(r.signature(p, false))
 				ctx.Doc(r.doc)
 				r.emit(&emitter{Context: ctx, tier: t, precision: p, constants: constants})
-				fmt.Fprintf(&stubs, "\n// %s\n//\n//go:noescape\nfunc %s(args *%s[%s])\n",
-					strings.Replace(r.doc, r.name, name, 1), name, r.args, p.typ)
+				fmt.Fprintf(&stubs, "\n// %s\n//\n//go:noescape\nfunc %s%s\n",
+					strings.Replace(r.doc, r.name, name, 1), name, strings.TrimPrefix(r.signature(p, true), "func"))
 			}
 		}
 		file, err := ctx.Result()

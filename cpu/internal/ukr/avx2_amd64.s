@@ -20495,6 +20495,2203 @@ end3:
 	VZEROUPPER
 	RET
 
+// func gemvF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+// Requires: AVX, FMA3
+TEXT ·gemvF64AVX2(SB), $0-64
+	MOVQ       m+0(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       y+56(FP), DX
+	MOVQ       lda+32(FP), BX
+	SHLQ       $0x03, BX
+	LEAQ       (BX)(BX*2), SI
+	MOVQ       n+8(FP), DI
+	ANDQ       $0x03, DI
+	LEAQ       columnsF64AVX2<>+0(SB), R8
+	ADDQ       $0x00000040, R8
+	MOVQ       DI, R9
+	IMUL3Q     $0x00000008, R9, R9
+	SUBQ       R9, R8
+	VMOVDQU    (R8), Y0
+	MOVQ       x+40(FP), R8
+	MOVQ       n+8(FP), R9
+	ANDQ       $-4, R9
+	VMASKMOVPD (R8)(R9*8), Y0, Y1
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   x+40(FP), R9
+	MOVQ   n+8(FP), R10
+	MOVQ   CX, R8
+	SUBQ   $0x04, R10
+	JL     tail5
+
+vector4:
+	VMOVUPD     (R9), Y6
+	VFMADD231PD (R8), Y6, Y2
+	VFMADD231PD (R8)(BX*1), Y6, Y3
+	VFMADD231PD (R8)(BX*2), Y6, Y4
+	VFMADD231PD (R8)(SI*1), Y6, Y5
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	SUBQ        $0x04, R10
+	JGE         vector4
+
+tail5:
+	TESTQ       DI, DI
+	JZ          done6
+	VMASKMOVPD  (R8), Y0, Y6
+	VFMADD231PD Y6, Y1, Y2
+	VMASKMOVPD  (R8)(BX*1), Y0, Y6
+	VFMADD231PD Y6, Y1, Y3
+	VMASKMOVPD  (R8)(BX*2), Y0, Y6
+	VFMADD231PD Y6, Y1, Y4
+	VMASKMOVPD  (R8)(SI*1), Y0, Y6
+	VFMADD231PD Y6, Y1, Y5
+
+done6:
+	VHADDPD      Y3, Y2, Y2
+	VHADDPD      Y5, Y4, Y3
+	VPERM2F128   $0x21, Y3, Y2, Y4
+	VBLENDPD     $0x0c, Y3, Y2, Y2
+	VADDPD       Y4, Y2, Y2
+	VBROADCASTSD alpha+16(FP), Y3
+	VMULPD       Y3, Y2, Y2
+	MOVQ         beta+48(FP), R8
+	SHLQ         $0x01, R8
+	JZ           overwrite7
+	VBROADCASTSD beta+48(FP), Y3
+	VMOVUPD      (DX), Y4
+	VFMADD231PD  Y4, Y3, Y2
+
+overwrite7:
+	VMOVUPD Y2, (DX)
+	LEAQ    (CX)(BX*4), CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x00000004, AX
+	JMP     rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), SI
+	SUBQ   $0x04, SI
+	JL     tail10
+
+vector9:
+	VMOVUPD     (AX), Y5
+	VFMADD231PD (CX), Y5, Y2
+	VFMADD231PD (CX)(BX*1), Y5, Y3
+	VFMADD231PD (CX)(BX*2), Y5, Y4
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, SI
+	JGE         vector9
+
+tail10:
+	TESTQ       DI, DI
+	JZ          done11
+	VMASKMOVPD  (CX), Y0, Y5
+	VFMADD231PD Y5, Y1, Y2
+	VMASKMOVPD  (CX)(BX*1), Y0, Y5
+	VFMADD231PD Y5, Y1, Y3
+	VMASKMOVPD  (CX)(BX*2), Y0, Y0
+	VFMADD231PD Y0, Y1, Y4
+
+done11:
+	VHADDPD      Y3, Y2, Y0
+	VHADDPD      Y4, Y4, Y1
+	VPERM2F128   $0x21, Y1, Y0, Y2
+	VBLENDPD     $0x0c, Y1, Y0, Y0
+	VADDPD       Y2, Y0, Y0
+	VBROADCASTSD alpha+16(FP), Y1
+	VMULPD       Y1, Y0, Y0
+	MOVQ         beta+48(FP), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite12
+	VBROADCASTSD beta+48(FP), Y1
+	VMOVDQU      fourF64AVX2<>+8(SB), Y2
+	VMASKMOVPD   (DX), Y2, Y2
+	VFMADD231PD  Y2, Y1, Y0
+
+overwrite12:
+	VMOVUPD      X0, (DX)
+	VEXTRACTF128 $0x01, Y0, X0
+	VMOVSD       X0, 16(DX)
+	JMP          rowsDone2
+
+tail8:
+	CMPQ   AX, $0x00000002
+	JL     tail13
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), SI
+	SUBQ   $0x04, SI
+	JL     tail15
+
+vector14:
+	VMOVUPD     (AX), Y4
+	VFMADD231PD (CX), Y4, Y2
+	VFMADD231PD (CX)(BX*1), Y4, Y3
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, SI
+	JGE         vector14
+
+tail15:
+	TESTQ       DI, DI
+	JZ          done16
+	VMASKMOVPD  (CX), Y0, Y4
+	VFMADD231PD Y4, Y1, Y2
+	VMASKMOVPD  (CX)(BX*1), Y0, Y0
+	VFMADD231PD Y0, Y1, Y3
+
+done16:
+	VHADDPD      Y3, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VMOVDDUP     alpha+16(FP), X0
+	VMULPD       X0, X1, X1
+	MOVQ         beta+48(FP), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite17
+	VMOVDDUP     beta+48(FP), X0
+	VMOVDQU      fourF64AVX2<>+16(SB), X2
+	VMASKMOVPD   (DX), X2, X2
+	VFMADD231PD  X2, X0, X1
+
+overwrite17:
+	VMOVUPD X1, (DX)
+	JMP     rowsDone2
+
+tail13:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	VXORPS Y2, Y2, Y2
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), BX
+	SUBQ   $0x04, BX
+	JL     tail19
+
+vector18:
+	VMOVUPD     (AX), Y3
+	VFMADD231PD (CX), Y3, Y2
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, BX
+	JGE         vector18
+
+tail19:
+	TESTQ       DI, DI
+	JZ          done20
+	VMASKMOVPD  (CX), Y0, Y0
+	VFMADD231PD Y0, Y1, Y2
+
+done20:
+	VHADDPD      Y2, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VMOVDDUP     alpha+16(FP), X0
+	VMULPD       X0, X1, X1
+	MOVQ         beta+48(FP), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite21
+	VMOVDDUP     beta+48(FP), X0
+	VMOVDQU      fourF64AVX2<>+24(SB), X2
+	VMASKMOVPD   (DX), X2, X2
+	VFMADD231PD  X2, X0, X1
+
+overwrite21:
+	VMOVSD X1, (DX)
+
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func gemvF32AVX2(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+// Requires: AVX, FMA3
+TEXT ·gemvF32AVX2(SB), $0-64
+	MOVQ       m+0(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       y+56(FP), DX
+	MOVQ       lda+32(FP), BX
+	SHLQ       $0x02, BX
+	LEAQ       (BX)(BX*2), SI
+	MOVQ       n+8(FP), DI
+	ANDQ       $0x07, DI
+	LEAQ       columnsF32AVX2<>+0(SB), R8
+	ADDQ       $0x00000040, R8
+	MOVQ       DI, R9
+	IMUL3Q     $0x00000004, R9, R9
+	SUBQ       R9, R8
+	VMOVDQU    (R8), Y0
+	MOVQ       x+40(FP), R8
+	MOVQ       n+8(FP), R9
+	ANDQ       $-8, R9
+	VMASKMOVPS (R8)(R9*4), Y0, Y1
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   x+40(FP), R9
+	MOVQ   n+8(FP), R10
+	MOVQ   CX, R8
+	SUBQ   $0x08, R10
+	JL     tail5
+
+vector4:
+	VMOVUPS     (R9), Y6
+	VFMADD231PS (R8), Y6, Y2
+	VFMADD231PS (R8)(BX*1), Y6, Y3
+	VFMADD231PS (R8)(BX*2), Y6, Y4
+	VFMADD231PS (R8)(SI*1), Y6, Y5
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	SUBQ        $0x08, R10
+	JGE         vector4
+
+tail5:
+	TESTQ       DI, DI
+	JZ          done6
+	VMASKMOVPS  (R8), Y0, Y6
+	VFMADD231PS Y6, Y1, Y2
+	VMASKMOVPS  (R8)(BX*1), Y0, Y6
+	VFMADD231PS Y6, Y1, Y3
+	VMASKMOVPS  (R8)(BX*2), Y0, Y6
+	VFMADD231PS Y6, Y1, Y4
+	VMASKMOVPS  (R8)(SI*1), Y0, Y6
+	VFMADD231PS Y6, Y1, Y5
+
+done6:
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y5, Y4, Y3
+	VHADDPS      Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X2, X3, X3
+	VBROADCASTSS alpha+16(FP), X2
+	VMULPS       X2, X3, X3
+	MOVL         beta+48(FP), R8
+	SHLL         $0x01, R8
+	JZ           overwrite7
+	VBROADCASTSS beta+48(FP), X2
+	VMOVUPS      (DX), X4
+	VFMADD231PS  X4, X2, X3
+
+overwrite7:
+	VMOVUPS X3, (DX)
+	LEAQ    (CX)(BX*4), CX
+	ADDQ    $0x10, DX
+	SUBQ    $0x00000004, AX
+	JMP     rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail8
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), SI
+	SUBQ   $0x08, SI
+	JL     tail10
+
+vector9:
+	VMOVUPS     (AX), Y5
+	VFMADD231PS (CX), Y5, Y2
+	VFMADD231PS (CX)(BX*1), Y5, Y3
+	VFMADD231PS (CX)(BX*2), Y5, Y4
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, SI
+	JGE         vector9
+
+tail10:
+	TESTQ       DI, DI
+	JZ          done11
+	VMASKMOVPS  (CX), Y0, Y5
+	VFMADD231PS Y5, Y1, Y2
+	VMASKMOVPS  (CX)(BX*1), Y0, Y5
+	VFMADD231PS Y5, Y1, Y3
+	VMASKMOVPS  (CX)(BX*2), Y0, Y0
+	VFMADD231PS Y0, Y1, Y4
+
+done11:
+	VHADDPS      Y3, Y2, Y0
+	VHADDPS      Y4, Y4, Y1
+	VHADDPS      Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VBROADCASTSS alpha+16(FP), X0
+	VMULPS       X0, X1, X1
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite12
+	VBROADCASTSS beta+48(FP), X0
+	VMOVDQU      fourF32AVX2<>+4(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X0, X1
+
+overwrite12:
+	VMOVLPS    X1, (DX)
+	VEXTRACTPS $0x02, X1, 8(DX)
+	JMP        rowsDone2
+
+tail8:
+	CMPQ   AX, $0x00000002
+	JL     tail13
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), SI
+	SUBQ   $0x08, SI
+	JL     tail15
+
+vector14:
+	VMOVUPS     (AX), Y4
+	VFMADD231PS (CX), Y4, Y2
+	VFMADD231PS (CX)(BX*1), Y4, Y3
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, SI
+	JGE         vector14
+
+tail15:
+	TESTQ       DI, DI
+	JZ          done16
+	VMASKMOVPS  (CX), Y0, Y4
+	VFMADD231PS Y4, Y1, Y2
+	VMASKMOVPS  (CX)(BX*1), Y0, Y0
+	VFMADD231PS Y0, Y1, Y3
+
+done16:
+	VHADDPS      Y3, Y2, Y0
+	VHADDPS      Y0, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VBROADCASTSS alpha+16(FP), X0
+	VMULPS       X0, X1, X1
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite17
+	VBROADCASTSS beta+48(FP), X0
+	VMOVDQU      fourF32AVX2<>+8(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X0, X1
+
+overwrite17:
+	VMOVLPS X1, (DX)
+	JMP     rowsDone2
+
+tail13:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	VXORPS Y2, Y2, Y2
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), BX
+	SUBQ   $0x08, BX
+	JL     tail19
+
+vector18:
+	VMOVUPS     (AX), Y3
+	VFMADD231PS (CX), Y3, Y2
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, BX
+	JGE         vector18
+
+tail19:
+	TESTQ       DI, DI
+	JZ          done20
+	VMASKMOVPS  (CX), Y0, Y0
+	VFMADD231PS Y0, Y1, Y2
+
+done20:
+	VHADDPS      Y2, Y2, Y0
+	VHADDPS      Y0, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VBROADCASTSS alpha+16(FP), X0
+	VMULPS       X0, X1, X1
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite21
+	VBROADCASTSS beta+48(FP), X0
+	VMOVDQU      fourF32AVX2<>+12(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X0, X1
+
+overwrite21:
+	VMOVSS X1, (DX)
+
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func gemvTF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+// Requires: AVX, CMOV, FMA3
+TEXT ·gemvTF64AVX2(SB), $0-64
+	MOVQ y+56(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ lda+32(FP), DX
+	SHLQ $0x03, DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ a+24(FP), SI
+
+panel1:
+	CMPQ    CX, $0x00000004
+	JLE     narrow2
+	MOVQ    CX, DI
+	MOVQ    $0x00000008, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	LEAQ    columnsF64AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000008, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	VMOVDQU 32(R8), Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    x+40(FP), R8
+	MOVQ    m+0(FP), R9
+	MOVQ    SI, DI
+	SUBQ    $0x04, R9
+	JL      tail5
+
+four4:
+	VBROADCASTSD (R8), Y10
+	VMASKMOVPD   (DI), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y2
+	VMASKMOVPD   32(DI), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y3
+	VBROADCASTSD 8(R8), Y10
+	VMASKMOVPD   (DI)(DX*1), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y4
+	VMASKMOVPD   32(DI)(DX*1), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y5
+	VBROADCASTSD 16(R8), Y10
+	VMASKMOVPD   (DI)(DX*2), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y6
+	VMASKMOVPD   32(DI)(DX*2), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y7
+	VBROADCASTSD 24(R8), Y10
+	VMASKMOVPD   (DI)(BX*1), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y8
+	VMASKMOVPD   32(DI)(BX*1), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y9
+	LEAQ         (DI)(DX*4), DI
+	ADDQ         $0x20, R8
+	SUBQ         $0x04, R9
+	JGE          four4
+
+tail5:
+	CMPQ         R9, $-4
+	JLE          done6
+	VBROADCASTSD (R8), Y10
+	VMASKMOVPD   (DI), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y2
+	VMASKMOVPD   32(DI), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y3
+	CMPQ         R9, $-3
+	JLE          done6
+	VBROADCASTSD 8(R8), Y10
+	VMASKMOVPD   (DI)(DX*1), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y4
+	VMASKMOVPD   32(DI)(DX*1), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y5
+	CMPQ         R9, $-2
+	JLE          done6
+	VBROADCASTSD 16(R8), Y10
+	VMASKMOVPD   (DI)(DX*2), Y0, Y11
+	VFMADD231PD  Y11, Y10, Y6
+	VMASKMOVPD   32(DI)(DX*2), Y1, Y11
+	VFMADD231PD  Y11, Y10, Y7
+
+done6:
+	VBROADCASTSD alpha+16(FP), Y10
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y8, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VMULPD       Y10, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VADDPD       Y9, Y7, Y7
+	VADDPD       Y7, Y3, Y3
+	VMULPD       Y10, Y3, Y3
+	MOVQ         beta+48(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite7
+	VBROADCASTSD beta+48(FP), Y4
+	VMASKMOVPD   (AX), Y0, Y5
+	VFMADD231PD  Y5, Y4, Y2
+	VMASKMOVPD   32(AX), Y1, Y5
+	VFMADD231PD  Y5, Y4, Y3
+
+overwrite7:
+	VMASKMOVPD Y2, Y0, (AX)
+	VMASKMOVPD Y3, Y1, 32(AX)
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	SUBQ       $0x00000008, CX
+	JG         panel1
+	JMP        end3
+
+narrow2:
+	LEAQ    columnsF64AVX2<>+0(SB), DI
+	ADDQ    $0x00000040, DI
+	IMUL3Q  $0x00000008, CX, CX
+	SUBQ    CX, DI
+	VMOVDQU (DI), Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	MOVQ    x+40(FP), CX
+	MOVQ    m+0(FP), DI
+	SUBQ    $0x04, DI
+	JL      tail9
+
+four8:
+	VBROADCASTSD (CX), Y5
+	VMASKMOVPD   (SI), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y1
+	VBROADCASTSD 8(CX), Y5
+	VMASKMOVPD   (SI)(DX*1), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y2
+	VBROADCASTSD 16(CX), Y5
+	VMASKMOVPD   (SI)(DX*2), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y3
+	VBROADCASTSD 24(CX), Y5
+	VMASKMOVPD   (SI)(BX*1), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y4
+	LEAQ         (SI)(DX*4), SI
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DI
+	JGE          four8
+
+tail9:
+	CMPQ         DI, $-4
+	JLE          done10
+	VBROADCASTSD (CX), Y5
+	VMASKMOVPD   (SI), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y1
+	CMPQ         DI, $-3
+	JLE          done10
+	VBROADCASTSD 8(CX), Y5
+	VMASKMOVPD   (SI)(DX*1), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y2
+	CMPQ         DI, $-2
+	JLE          done10
+	VBROADCASTSD 16(CX), Y5
+	VMASKMOVPD   (SI)(DX*2), Y0, Y6
+	VFMADD231PD  Y6, Y5, Y3
+
+done10:
+	VBROADCASTSD alpha+16(FP), Y5
+	VADDPD       Y2, Y1, Y1
+	VADDPD       Y4, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	VMULPD       Y5, Y1, Y1
+	MOVQ         beta+48(FP), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite11
+	VBROADCASTSD beta+48(FP), Y2
+	VMASKMOVPD   (AX), Y0, Y3
+	VFMADD231PD  Y3, Y2, Y1
+
+overwrite11:
+	VMASKMOVPD Y1, Y0, (AX)
+
+end3:
+	VZEROUPPER
+	RET
+
+// func gemvTF32AVX2(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+// Requires: AVX, CMOV, FMA3
+TEXT ·gemvTF32AVX2(SB), $0-64
+	MOVQ y+56(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ lda+32(FP), DX
+	SHLQ $0x02, DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ a+24(FP), SI
+
+panel1:
+	CMPQ    CX, $0x00000008
+	JLE     narrow2
+	MOVQ    CX, DI
+	MOVQ    $0x00000010, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	LEAQ    columnsF32AVX2<>+0(SB), R8
+	ADDQ    $0x00000040, R8
+	IMUL3Q  $0x00000004, DI, DI
+	SUBQ    DI, R8
+	VMOVDQU (R8), Y0
+	VMOVDQU 32(R8), Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    x+40(FP), R8
+	MOVQ    m+0(FP), R9
+	MOVQ    SI, DI
+	SUBQ    $0x04, R9
+	JL      tail5
+
+four4:
+	VBROADCASTSS (R8), Y10
+	VMASKMOVPS   (DI), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VMASKMOVPS   32(DI), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS 4(R8), Y10
+	VMASKMOVPS   (DI)(DX*1), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VMASKMOVPS   32(DI)(DX*1), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS 8(R8), Y10
+	VMASKMOVPS   (DI)(DX*2), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VMASKMOVPS   32(DI)(DX*2), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS 12(R8), Y10
+	VMASKMOVPS   (DI)(BX*1), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VMASKMOVPS   32(DI)(BX*1), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y9
+	LEAQ         (DI)(DX*4), DI
+	ADDQ         $0x10, R8
+	SUBQ         $0x04, R9
+	JGE          four4
+
+tail5:
+	CMPQ         R9, $-4
+	JLE          done6
+	VBROADCASTSS (R8), Y10
+	VMASKMOVPS   (DI), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VMASKMOVPS   32(DI), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y3
+	CMPQ         R9, $-3
+	JLE          done6
+	VBROADCASTSS 4(R8), Y10
+	VMASKMOVPS   (DI)(DX*1), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VMASKMOVPS   32(DI)(DX*1), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y5
+	CMPQ         R9, $-2
+	JLE          done6
+	VBROADCASTSS 8(R8), Y10
+	VMASKMOVPS   (DI)(DX*2), Y0, Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VMASKMOVPS   32(DI)(DX*2), Y1, Y11
+	VFMADD231PS  Y11, Y10, Y7
+
+done6:
+	VBROADCASTSS alpha+16(FP), Y10
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y6, Y2, Y2
+	VMULPS       Y10, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y9, Y7, Y7
+	VADDPS       Y7, Y3, Y3
+	VMULPS       Y10, Y3, Y3
+	MOVL         beta+48(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite7
+	VBROADCASTSS beta+48(FP), Y4
+	VMASKMOVPS   (AX), Y0, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMASKMOVPS   32(AX), Y1, Y5
+	VFMADD231PS  Y5, Y4, Y3
+
+overwrite7:
+	VMASKMOVPS Y2, Y0, (AX)
+	VMASKMOVPS Y3, Y1, 32(AX)
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	SUBQ       $0x00000010, CX
+	JG         panel1
+	JMP        end3
+
+narrow2:
+	LEAQ    columnsF32AVX2<>+0(SB), DI
+	ADDQ    $0x00000040, DI
+	IMUL3Q  $0x00000004, CX, CX
+	SUBQ    CX, DI
+	VMOVDQU (DI), Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	MOVQ    x+40(FP), CX
+	MOVQ    m+0(FP), DI
+	SUBQ    $0x04, DI
+	JL      tail9
+
+four8:
+	VBROADCASTSS (CX), Y5
+	VMASKMOVPS   (SI), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS 4(CX), Y5
+	VMASKMOVPS   (SI)(DX*1), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS 8(CX), Y5
+	VMASKMOVPS   (SI)(DX*2), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS 12(CX), Y5
+	VMASKMOVPS   (SI)(BX*1), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y4
+	LEAQ         (SI)(DX*4), SI
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, DI
+	JGE          four8
+
+tail9:
+	CMPQ         DI, $-4
+	JLE          done10
+	VBROADCASTSS (CX), Y5
+	VMASKMOVPS   (SI), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y1
+	CMPQ         DI, $-3
+	JLE          done10
+	VBROADCASTSS 4(CX), Y5
+	VMASKMOVPS   (SI)(DX*1), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y2
+	CMPQ         DI, $-2
+	JLE          done10
+	VBROADCASTSS 8(CX), Y5
+	VMASKMOVPS   (SI)(DX*2), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y3
+
+done10:
+	VBROADCASTSS alpha+16(FP), Y5
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y3, Y1, Y1
+	VMULPS       Y5, Y1, Y1
+	MOVL         beta+48(FP), CX
+	SHLL         $0x01, CX
+	JZ           overwrite11
+	VBROADCASTSS beta+48(FP), Y2
+	VMASKMOVPS   (AX), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+overwrite11:
+	VMASKMOVPS Y1, Y0, (AX)
+
+end3:
+	VZEROUPPER
+	RET
+
+// func gerF64AVX2(m int, n int, alpha float64, x *float64, y *float64, a *float64, lda int)
+// Requires: AVX, FMA3
+TEXT ·gerF64AVX2(SB), $0-56
+	MOVQ         m+0(FP), AX
+	MOVQ         a+40(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         lda+48(FP), BX
+	SHLQ         $0x03, BX
+	LEAQ         (BX)(BX*2), SI
+	VBROADCASTSD alpha+16(FP), Y0
+
+rows1:
+	CMPQ         AX, $0x00000004
+	JL           tail3
+	VBROADCASTSD (DX), Y1
+	VMULPD       Y0, Y1, Y1
+	VBROADCASTSD 8(DX), Y2
+	VMULPD       Y0, Y2, Y2
+	VBROADCASTSD 16(DX), Y3
+	VMULPD       Y0, Y3, Y3
+	VBROADCASTSD 24(DX), Y4
+	VMULPD       Y0, Y4, Y4
+	MOVQ         y+32(FP), R8
+	MOVQ         n+8(FP), R9
+	MOVQ         CX, DI
+	SUBQ         $0x04, R9
+	JL           tail5
+
+vector4:
+	VMOVUPD     (R8), Y5
+	VMOVUPD     (DI), Y6
+	VFMADD231PD Y5, Y1, Y6
+	VMOVUPD     Y6, (DI)
+	VMOVUPD     (DI)(BX*1), Y6
+	VFMADD231PD Y5, Y2, Y6
+	VMOVUPD     Y6, (DI)(BX*1)
+	VMOVUPD     (DI)(BX*2), Y6
+	VFMADD231PD Y5, Y3, Y6
+	VMOVUPD     Y6, (DI)(BX*2)
+	VMOVUPD     (DI)(SI*1), Y6
+	VFMADD231PD Y5, Y4, Y6
+	VMOVUPD     Y6, (DI)(SI*1)
+	ADDQ        $0x20, R8
+	ADDQ        $0x20, DI
+	SUBQ        $0x04, R9
+	JGE         vector4
+
+tail5:
+	TESTQ       $0x00000002, R9
+	JZ          skip6
+	VMOVUPD     (R8), X5
+	VMOVUPD     (DI), X6
+	VFMADD231PD X5, X1, X6
+	VMOVUPD     X6, (DI)
+	VMOVUPD     (DI)(BX*1), X6
+	VFMADD231PD X5, X2, X6
+	VMOVUPD     X6, (DI)(BX*1)
+	VMOVUPD     (DI)(BX*2), X6
+	VFMADD231PD X5, X3, X6
+	VMOVUPD     X6, (DI)(BX*2)
+	VMOVUPD     (DI)(SI*1), X6
+	VFMADD231PD X5, X4, X6
+	VMOVUPD     X6, (DI)(SI*1)
+	ADDQ        $0x10, R8
+	ADDQ        $0x10, DI
+
+skip6:
+	TESTQ       $0x00000001, R9
+	JZ          skip7
+	VMOVSD      (R8), X5
+	VMOVSD      (DI), X6
+	VFMADD231PD X5, X1, X6
+	VMOVSD      X6, (DI)
+	VMOVSD      (DI)(BX*1), X1
+	VFMADD231PD X5, X2, X1
+	VMOVSD      X1, (DI)(BX*1)
+	VMOVSD      (DI)(BX*2), X1
+	VFMADD231PD X5, X3, X1
+	VMOVSD      X1, (DI)(BX*2)
+	VMOVSD      (DI)(SI*1), X1
+	VFMADD231PD X5, X4, X1
+	VMOVSD      X1, (DI)(SI*1)
+
+skip7:
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x20, DX
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ         AX, $0x00000003
+	JL           tail8
+	VBROADCASTSD (DX), Y1
+	VMULPD       Y0, Y1, Y1
+	VBROADCASTSD 8(DX), Y2
+	VMULPD       Y0, Y2, Y2
+	VBROADCASTSD 16(DX), Y3
+	VMULPD       Y0, Y3, Y3
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x04, DX
+	JL           tail10
+
+vector9:
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y4
+	VFMADD231PD Y0, Y1, Y4
+	VMOVUPD     Y4, (CX)
+	VMOVUPD     (CX)(BX*1), Y4
+	VFMADD231PD Y0, Y2, Y4
+	VMOVUPD     Y4, (CX)(BX*1)
+	VMOVUPD     (CX)(BX*2), Y4
+	VFMADD231PD Y0, Y3, Y4
+	VMOVUPD     Y4, (CX)(BX*2)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, DX
+	JGE         vector9
+
+tail10:
+	TESTQ       $0x00000002, DX
+	JZ          skip11
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X4
+	VFMADD231PD X0, X1, X4
+	VMOVUPD     X4, (CX)
+	VMOVUPD     (CX)(BX*1), X4
+	VFMADD231PD X0, X2, X4
+	VMOVUPD     X4, (CX)(BX*1)
+	VMOVUPD     (CX)(BX*2), X4
+	VFMADD231PD X0, X3, X4
+	VMOVUPD     X4, (CX)(BX*2)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip11:
+	TESTQ       $0x00000001, DX
+	JZ          skip12
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X4
+	VFMADD231PD X0, X1, X4
+	VMOVSD      X4, (CX)
+	VMOVSD      (CX)(BX*1), X1
+	VFMADD231PD X0, X2, X1
+	VMOVSD      X1, (CX)(BX*1)
+	VMOVSD      (CX)(BX*2), X1
+	VFMADD231PD X0, X3, X1
+	VMOVSD      X1, (CX)(BX*2)
+
+skip12:
+	JMP rowsDone2
+
+tail8:
+	CMPQ         AX, $0x00000002
+	JL           tail13
+	VBROADCASTSD (DX), Y1
+	VMULPD       Y0, Y1, Y1
+	VBROADCASTSD 8(DX), Y2
+	VMULPD       Y0, Y2, Y2
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x04, DX
+	JL           tail15
+
+vector14:
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y3
+	VFMADD231PD Y0, Y1, Y3
+	VMOVUPD     Y3, (CX)
+	VMOVUPD     (CX)(BX*1), Y3
+	VFMADD231PD Y0, Y2, Y3
+	VMOVUPD     Y3, (CX)(BX*1)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, DX
+	JGE         vector14
+
+tail15:
+	TESTQ       $0x00000002, DX
+	JZ          skip16
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X3
+	VFMADD231PD X0, X1, X3
+	VMOVUPD     X3, (CX)
+	VMOVUPD     (CX)(BX*1), X3
+	VFMADD231PD X0, X2, X3
+	VMOVUPD     X3, (CX)(BX*1)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip16:
+	TESTQ       $0x00000001, DX
+	JZ          skip17
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X3
+	VFMADD231PD X0, X1, X3
+	VMOVSD      X3, (CX)
+	VMOVSD      (CX)(BX*1), X1
+	VFMADD231PD X0, X2, X1
+	VMOVSD      X1, (CX)(BX*1)
+
+skip17:
+	JMP rowsDone2
+
+tail13:
+	CMPQ         AX, $0x00000001
+	JL           rowsDone2
+	VBROADCASTSD (DX), Y1
+	VMULPD       Y0, Y1, Y1
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x04, DX
+	JL           tail19
+
+vector18:
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y2
+	VFMADD231PD Y0, Y1, Y2
+	VMOVUPD     Y2, (CX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x04, DX
+	JGE         vector18
+
+tail19:
+	TESTQ       $0x00000002, DX
+	JZ          skip20
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X2
+	VFMADD231PD X0, X1, X2
+	VMOVUPD     X2, (CX)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip20:
+	TESTQ       $0x00000001, DX
+	JZ          skip21
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PD X0, X1, X2
+	VMOVSD      X2, (CX)
+
+skip21:
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func gerF32AVX2(m int, n int, alpha float32, x *float32, y *float32, a *float32, lda int)
+// Requires: AVX, FMA3
+TEXT ·gerF32AVX2(SB), $0-56
+	MOVQ         m+0(FP), AX
+	MOVQ         a+40(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         lda+48(FP), BX
+	SHLQ         $0x02, BX
+	LEAQ         (BX)(BX*2), SI
+	VBROADCASTSS alpha+16(FP), Y0
+
+rows1:
+	CMPQ         AX, $0x00000004
+	JL           tail3
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS 4(DX), Y2
+	VMULPS       Y0, Y2, Y2
+	VBROADCASTSS 8(DX), Y3
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 12(DX), Y4
+	VMULPS       Y0, Y4, Y4
+	MOVQ         y+32(FP), R8
+	MOVQ         n+8(FP), R9
+	MOVQ         CX, DI
+	SUBQ         $0x08, R9
+	JL           tail5
+
+vector4:
+	VMOVUPS     (R8), Y5
+	VMOVUPS     (DI), Y6
+	VFMADD231PS Y5, Y1, Y6
+	VMOVUPS     Y6, (DI)
+	VMOVUPS     (DI)(BX*1), Y6
+	VFMADD231PS Y5, Y2, Y6
+	VMOVUPS     Y6, (DI)(BX*1)
+	VMOVUPS     (DI)(BX*2), Y6
+	VFMADD231PS Y5, Y3, Y6
+	VMOVUPS     Y6, (DI)(BX*2)
+	VMOVUPS     (DI)(SI*1), Y6
+	VFMADD231PS Y5, Y4, Y6
+	VMOVUPS     Y6, (DI)(SI*1)
+	ADDQ        $0x20, R8
+	ADDQ        $0x20, DI
+	SUBQ        $0x08, R9
+	JGE         vector4
+
+tail5:
+	TESTQ       $0x00000004, R9
+	JZ          skip6
+	VMOVUPS     (R8), X5
+	VMOVUPS     (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVUPS     X6, (DI)
+	VMOVUPS     (DI)(BX*1), X6
+	VFMADD231PS X5, X2, X6
+	VMOVUPS     X6, (DI)(BX*1)
+	VMOVUPS     (DI)(BX*2), X6
+	VFMADD231PS X5, X3, X6
+	VMOVUPS     X6, (DI)(BX*2)
+	VMOVUPS     (DI)(SI*1), X6
+	VFMADD231PS X5, X4, X6
+	VMOVUPS     X6, (DI)(SI*1)
+	ADDQ        $0x10, R8
+	ADDQ        $0x10, DI
+
+skip6:
+	TESTQ       $0x00000002, R9
+	JZ          skip7
+	VMOVSD      (R8), X5
+	VMOVSD      (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVSD      X6, (DI)
+	VMOVSD      (DI)(BX*1), X6
+	VFMADD231PS X5, X2, X6
+	VMOVSD      X6, (DI)(BX*1)
+	VMOVSD      (DI)(BX*2), X6
+	VFMADD231PS X5, X3, X6
+	VMOVSD      X6, (DI)(BX*2)
+	VMOVSD      (DI)(SI*1), X6
+	VFMADD231PS X5, X4, X6
+	VMOVSD      X6, (DI)(SI*1)
+	ADDQ        $0x08, R8
+	ADDQ        $0x08, DI
+
+skip7:
+	TESTQ       $0x00000001, R9
+	JZ          skip8
+	VMOVSS      (R8), X5
+	VMOVSS      (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVSS      X6, (DI)
+	VMOVSS      (DI)(BX*1), X1
+	VFMADD231PS X5, X2, X1
+	VMOVSS      X1, (DI)(BX*1)
+	VMOVSS      (DI)(BX*2), X1
+	VFMADD231PS X5, X3, X1
+	VMOVSS      X1, (DI)(BX*2)
+	VMOVSS      (DI)(SI*1), X1
+	VFMADD231PS X5, X4, X1
+	VMOVSS      X1, (DI)(SI*1)
+
+skip8:
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x10, DX
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ         AX, $0x00000003
+	JL           tail9
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS 4(DX), Y2
+	VMULPS       Y0, Y2, Y2
+	VBROADCASTSS 8(DX), Y3
+	VMULPS       Y0, Y3, Y3
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail11
+
+vector10:
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y4
+	VFMADD231PS Y0, Y1, Y4
+	VMOVUPS     Y4, (CX)
+	VMOVUPS     (CX)(BX*1), Y4
+	VFMADD231PS Y0, Y2, Y4
+	VMOVUPS     Y4, (CX)(BX*1)
+	VMOVUPS     (CX)(BX*2), Y4
+	VFMADD231PS Y0, Y3, Y4
+	VMOVUPS     Y4, (CX)(BX*2)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JGE         vector10
+
+tail11:
+	TESTQ       $0x00000004, DX
+	JZ          skip12
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVUPS     X4, (CX)
+	VMOVUPS     (CX)(BX*1), X4
+	VFMADD231PS X0, X2, X4
+	VMOVUPS     X4, (CX)(BX*1)
+	VMOVUPS     (CX)(BX*2), X4
+	VFMADD231PS X0, X3, X4
+	VMOVUPS     X4, (CX)(BX*2)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip12:
+	TESTQ       $0x00000002, DX
+	JZ          skip13
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVSD      X4, (CX)
+	VMOVSD      (CX)(BX*1), X4
+	VFMADD231PS X0, X2, X4
+	VMOVSD      X4, (CX)(BX*1)
+	VMOVSD      (CX)(BX*2), X4
+	VFMADD231PS X0, X3, X4
+	VMOVSD      X4, (CX)(BX*2)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip13:
+	TESTQ       $0x00000001, DX
+	JZ          skip14
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVSS      X4, (CX)
+	VMOVSS      (CX)(BX*1), X1
+	VFMADD231PS X0, X2, X1
+	VMOVSS      X1, (CX)(BX*1)
+	VMOVSS      (CX)(BX*2), X1
+	VFMADD231PS X0, X3, X1
+	VMOVSS      X1, (CX)(BX*2)
+
+skip14:
+	JMP rowsDone2
+
+tail9:
+	CMPQ         AX, $0x00000002
+	JL           tail15
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS 4(DX), Y2
+	VMULPS       Y0, Y2, Y2
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail17
+
+vector16:
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y3
+	VFMADD231PS Y0, Y1, Y3
+	VMOVUPS     Y3, (CX)
+	VMOVUPS     (CX)(BX*1), Y3
+	VFMADD231PS Y0, Y2, Y3
+	VMOVUPS     Y3, (CX)(BX*1)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JGE         vector16
+
+tail17:
+	TESTQ       $0x00000004, DX
+	JZ          skip18
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVUPS     X3, (CX)
+	VMOVUPS     (CX)(BX*1), X3
+	VFMADD231PS X0, X2, X3
+	VMOVUPS     X3, (CX)(BX*1)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip18:
+	TESTQ       $0x00000002, DX
+	JZ          skip19
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVSD      X3, (CX)
+	VMOVSD      (CX)(BX*1), X3
+	VFMADD231PS X0, X2, X3
+	VMOVSD      X3, (CX)(BX*1)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip19:
+	TESTQ       $0x00000001, DX
+	JZ          skip20
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVSS      X3, (CX)
+	VMOVSS      (CX)(BX*1), X1
+	VFMADD231PS X0, X2, X1
+	VMOVSS      X1, (CX)(BX*1)
+
+skip20:
+	JMP rowsDone2
+
+tail15:
+	CMPQ         AX, $0x00000001
+	JL           rowsDone2
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail22
+
+vector21:
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y2
+	VFMADD231PS Y0, Y1, Y2
+	VMOVUPS     Y2, (CX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x00000004, DX
+	JZ          skip23
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVUPS     X2, (CX)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip23:
+	TESTQ       $0x00000002, DX
+	JZ          skip24
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVSD      X2, (CX)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip24:
+	TESTQ       $0x00000001, DX
+	JZ          skip25
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVSS      X2, (CX)
+
+skip25:
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func trsvF64AVX2(n int, unit bool, a *float64, ars int, acs int, x *float64, incX int)
+// Requires: AVX, FMA3
+TEXT ·trsvF64AVX2(SB), $0-56
+	MOVQ n+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ x+40(FP), DX
+	MOVQ ars+24(FP), BX
+	SHLQ $0x03, BX
+	MOVQ acs+32(FP), SI
+	SHLQ $0x03, SI
+	MOVQ incX+48(FP), DI
+	SHLQ $0x03, DI
+	LEAQ (BX)(BX*2), R8
+	XORQ R9, R9
+	MOVQ DX, R10
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	MOVQ   CX, R11
+	MOVQ   DX, R12
+	VMOVSD (R12), X0
+	ADDQ   DI, R12
+	VMOVSD (R12), X1
+	ADDQ   DI, R12
+	VMOVSD (R12), X2
+	ADDQ   DI, R12
+	VMOVSD (R12), X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	MOVQ   R10, R12
+	MOVQ   R9, R13
+	SUBQ   $0x02, R13
+	JL     subtracted5
+
+known4:
+	VMOVSD       (R12), X8
+	VFNMADD231SD (R11), X8, X0
+	VFNMADD231SD (R11)(BX*1), X8, X1
+	VFNMADD231SD (R11)(BX*2), X8, X2
+	VFNMADD231SD (R11)(R8*1), X8, X3
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	VMOVSD       (R12), X8
+	VFNMADD231SD (R11), X8, X4
+	VFNMADD231SD (R11)(BX*1), X8, X5
+	VFNMADD231SD (R11)(BX*2), X8, X6
+	VFNMADD231SD (R11)(R8*1), X8, X7
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	SUBQ         $0x02, R13
+	JGE          known4
+
+subtracted5:
+	VADDSD X4, X0, X0
+	VADDSD X5, X1, X1
+	VADDSD X6, X2, X2
+	VADDSD X7, X3, X3
+	MOVB   unit+8(FP), R12
+	TESTB  R12, R12
+	JNZ    unit6
+	MOVQ   R11, R12
+	MOVQ   (R12), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX2<>+0(SB), X4
+	VDIVSD (R12), X4, X4
+	ADDQ   SI, R12
+	MOVQ   (R12)(BX*1), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX2<>+0(SB), X5
+	VDIVSD (R12)(BX*1), X5, X5
+	ADDQ   SI, R12
+	MOVQ   (R12)(BX*2), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX2<>+0(SB), X6
+	VDIVSD (R12)(BX*2), X6, X6
+	ADDQ   SI, R12
+	MOVQ   (R12)(R8*1), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX2<>+0(SB), X7
+	VDIVSD (R12)(R8*1), X7, X7
+	JMP    solve7
+
+unit6:
+	VMOVSD unitF64AVX2<>+0(SB), X4
+	VMOVSD unitF64AVX2<>+0(SB), X5
+	VMOVSD unitF64AVX2<>+0(SB), X6
+	VMOVSD unitF64AVX2<>+0(SB), X7
+
+solve7:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VMULSD       X4, X0, X0
+	VMOVSD       X0, (R11)
+	VFNMADD231SD (R12)(BX*1), X0, X1
+	VFNMADD231SD (R12)(BX*2), X0, X2
+	VFNMADD231SD (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X5, X1, X1
+	VMOVSD       X1, (R11)
+	VFNMADD231SD (R12)(BX*2), X1, X2
+	VFNMADD231SD (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X6, X2, X2
+	VMOVSD       X2, (R11)
+	VFNMADD231SD (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X7, X3, X3
+	VMOVSD       X3, (R11)
+	JMP          solved9
+
+slow8:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VDIVSD       (R12), X0, X0
+	VMOVSD       X0, (R11)
+	VFNMADD231SD (R12)(BX*1), X0, X1
+	VFNMADD231SD (R12)(BX*2), X0, X2
+	VFNMADD231SD (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(BX*1), X1, X1
+	VMOVSD       X1, (R11)
+	VFNMADD231SD (R12)(BX*2), X1, X2
+	VFNMADD231SD (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(BX*2), X2, X2
+	VMOVSD       X2, (R11)
+	VFNMADD231SD (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(R8*1), X3, X3
+	VMOVSD       X3, (R11)
+
+solved9:
+	LEAQ (CX)(BX*4), CX
+	LEAQ (DX)(DI*4), DX
+	ADDQ $0x04, R9
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail10
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	ADDQ   DI, CX
+	VMOVSD (CX), X1
+	ADDQ   DI, CX
+	VMOVSD (CX), X2
+	VXORPS X3, X3, X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted12
+
+known11:
+	VMOVSD       (CX), X6
+	VFNMADD231SD (AX), X6, X0
+	VFNMADD231SD (AX)(BX*1), X6, X1
+	VFNMADD231SD (AX)(BX*2), X6, X2
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X6
+	VFNMADD231SD (AX), X6, X3
+	VFNMADD231SD (AX)(BX*1), X6, X4
+	VFNMADD231SD (AX)(BX*2), X6, X5
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known11
+
+subtracted12:
+	VADDSD X3, X0, X0
+	VADDSD X4, X1, X1
+	VADDSD X5, X2, X2
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit13
+	MOVQ   AX, CX
+	MOVQ   (CX), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX2<>+0(SB), X3
+	VDIVSD (CX), X3, X3
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*1), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX2<>+0(SB), X4
+	VDIVSD (CX)(BX*1), X4, X4
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*2), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX2<>+0(SB), X5
+	VDIVSD (CX)(BX*2), X5, X5
+	JMP    solve14
+
+unit13:
+	VMOVSD unitF64AVX2<>+0(SB), X3
+	VMOVSD unitF64AVX2<>+0(SB), X4
+	VMOVSD unitF64AVX2<>+0(SB), X5
+
+solve14:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSD       X3, X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	VFNMADD231SD (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X4, X1, X1
+	VMOVSD       X1, (AX)
+	VFNMADD231SD (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X5, X2, X2
+	VMOVSD       X2, (AX)
+	JMP          solved16
+
+slow15:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSD       (CX), X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	VFNMADD231SD (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*1), X1, X1
+	VMOVSD       X1, (AX)
+	VFNMADD231SD (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*2), X2, X2
+	VMOVSD       X2, (AX)
+
+solved16:
+	JMP rowsDone2
+
+tail10:
+	CMPQ   AX, $0x00000002
+	JL     tail17
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	ADDQ   DI, CX
+	VMOVSD (CX), X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted19
+
+known18:
+	VMOVSD       (CX), X4
+	VFNMADD231SD (AX), X4, X0
+	VFNMADD231SD (AX)(BX*1), X4, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X4
+	VFNMADD231SD (AX), X4, X2
+	VFNMADD231SD (AX)(BX*1), X4, X3
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known18
+
+subtracted19:
+	VADDSD X2, X0, X0
+	VADDSD X3, X1, X1
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit20
+	MOVQ   AX, CX
+	MOVQ   (CX), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow22
+	VMOVSD unitF64AVX2<>+0(SB), X2
+	VDIVSD (CX), X2, X2
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*1), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX2<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow22
+	VMOVSD unitF64AVX2<>+0(SB), X3
+	VDIVSD (CX)(BX*1), X3, X3
+	JMP    solve21
+
+unit20:
+	VMOVSD unitF64AVX2<>+0(SB), X2
+	VMOVSD unitF64AVX2<>+0(SB), X3
+
+solve21:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSD       X2, X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X3, X1, X1
+	VMOVSD       X1, (AX)
+	JMP          solved23
+
+slow22:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSD       (CX), X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*1), X1, X1
+	VMOVSD       X1, (AX)
+
+solved23:
+	JMP rowsDone2
+
+tail17:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	VXORPS X1, X1, X1
+	MOVQ   R10, CX
+	MOVQ   R9, BX
+	SUBQ   $0x02, BX
+	JL     subtracted25
+
+known24:
+	VMOVSD       (CX), X2
+	VFNMADD231SD (AX), X2, X0
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X2
+	VFNMADD231SD (AX), X2, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, BX
+	JGE          known24
+
+subtracted25:
+	VADDSD X1, X0, X0
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit26
+	MOVQ   AX, CX
+	MOVQ   (CX), BX
+	ADDQ   BX, BX
+	SHRQ   $0x01, BX
+	SUBQ   from10000000000000F64AVX2<>+0(SB), BX
+	CMPQ   BX, within10000000000000F64AVX2<>+0(SB)
+	JCC    slow28
+	VMOVSD unitF64AVX2<>+0(SB), X1
+	VDIVSD (CX), X1, X1
+	JMP    solve27
+
+unit26:
+	VMOVSD unitF64AVX2<>+0(SB), X1
+
+solve27:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VMULSD X1, X0, X0
+	VMOVSD X0, (AX)
+	JMP    solved29
+
+slow28:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VDIVSD (CX), X0, X0
+	VMOVSD X0, (AX)
+
+solved29:
+rowsDone2:
+	RET
+
+// func trsvF32AVX2(n int, unit bool, a *float32, ars int, acs int, x *float32, incX int)
+// Requires: AVX, FMA3
+TEXT ·trsvF32AVX2(SB), $0-56
+	MOVQ n+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ x+40(FP), DX
+	MOVQ ars+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ acs+32(FP), SI
+	SHLQ $0x02, SI
+	MOVQ incX+48(FP), DI
+	SHLQ $0x02, DI
+	LEAQ (BX)(BX*2), R8
+	XORQ R9, R9
+	MOVQ DX, R10
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	MOVQ   CX, R11
+	MOVQ   DX, R12
+	VMOVSS (R12), X0
+	ADDQ   DI, R12
+	VMOVSS (R12), X1
+	ADDQ   DI, R12
+	VMOVSS (R12), X2
+	ADDQ   DI, R12
+	VMOVSS (R12), X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	MOVQ   R10, R12
+	MOVQ   R9, R13
+	SUBQ   $0x02, R13
+	JL     subtracted5
+
+known4:
+	VMOVSS       (R12), X8
+	VFNMADD231SS (R11), X8, X0
+	VFNMADD231SS (R11)(BX*1), X8, X1
+	VFNMADD231SS (R11)(BX*2), X8, X2
+	VFNMADD231SS (R11)(R8*1), X8, X3
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	VMOVSS       (R12), X8
+	VFNMADD231SS (R11), X8, X4
+	VFNMADD231SS (R11)(BX*1), X8, X5
+	VFNMADD231SS (R11)(BX*2), X8, X6
+	VFNMADD231SS (R11)(R8*1), X8, X7
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	SUBQ         $0x02, R13
+	JGE          known4
+
+subtracted5:
+	VADDSS X4, X0, X0
+	VADDSS X5, X1, X1
+	VADDSS X6, X2, X2
+	VADDSS X7, X3, X3
+	MOVB   unit+8(FP), R12
+	TESTB  R12, R12
+	JNZ    unit6
+	MOVQ   R11, R12
+	MOVL   (R12), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX2<>+0(SB), X4
+	VDIVSS (R12), X4, X4
+	ADDQ   SI, R12
+	MOVL   (R12)(BX*1), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX2<>+0(SB), X5
+	VDIVSS (R12)(BX*1), X5, X5
+	ADDQ   SI, R12
+	MOVL   (R12)(BX*2), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX2<>+0(SB), X6
+	VDIVSS (R12)(BX*2), X6, X6
+	ADDQ   SI, R12
+	MOVL   (R12)(R8*1), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX2<>+0(SB), X7
+	VDIVSS (R12)(R8*1), X7, X7
+	JMP    solve7
+
+unit6:
+	VMOVSS unitF32AVX2<>+0(SB), X4
+	VMOVSS unitF32AVX2<>+0(SB), X5
+	VMOVSS unitF32AVX2<>+0(SB), X6
+	VMOVSS unitF32AVX2<>+0(SB), X7
+
+solve7:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VMULSS       X4, X0, X0
+	VMOVSS       X0, (R11)
+	VFNMADD231SS (R12)(BX*1), X0, X1
+	VFNMADD231SS (R12)(BX*2), X0, X2
+	VFNMADD231SS (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X5, X1, X1
+	VMOVSS       X1, (R11)
+	VFNMADD231SS (R12)(BX*2), X1, X2
+	VFNMADD231SS (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X6, X2, X2
+	VMOVSS       X2, (R11)
+	VFNMADD231SS (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X7, X3, X3
+	VMOVSS       X3, (R11)
+	JMP          solved9
+
+slow8:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VDIVSS       (R12), X0, X0
+	VMOVSS       X0, (R11)
+	VFNMADD231SS (R12)(BX*1), X0, X1
+	VFNMADD231SS (R12)(BX*2), X0, X2
+	VFNMADD231SS (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(BX*1), X1, X1
+	VMOVSS       X1, (R11)
+	VFNMADD231SS (R12)(BX*2), X1, X2
+	VFNMADD231SS (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(BX*2), X2, X2
+	VMOVSS       X2, (R11)
+	VFNMADD231SS (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(R8*1), X3, X3
+	VMOVSS       X3, (R11)
+
+solved9:
+	LEAQ (CX)(BX*4), CX
+	LEAQ (DX)(DI*4), DX
+	ADDQ $0x04, R9
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail10
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	ADDQ   DI, CX
+	VMOVSS (CX), X1
+	ADDQ   DI, CX
+	VMOVSS (CX), X2
+	VXORPS X3, X3, X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted12
+
+known11:
+	VMOVSS       (CX), X6
+	VFNMADD231SS (AX), X6, X0
+	VFNMADD231SS (AX)(BX*1), X6, X1
+	VFNMADD231SS (AX)(BX*2), X6, X2
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X6
+	VFNMADD231SS (AX), X6, X3
+	VFNMADD231SS (AX)(BX*1), X6, X4
+	VFNMADD231SS (AX)(BX*2), X6, X5
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known11
+
+subtracted12:
+	VADDSS X3, X0, X0
+	VADDSS X4, X1, X1
+	VADDSS X5, X2, X2
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit13
+	MOVQ   AX, CX
+	MOVL   (CX), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX2<>+0(SB), X3
+	VDIVSS (CX), X3, X3
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*1), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX2<>+0(SB), X4
+	VDIVSS (CX)(BX*1), X4, X4
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*2), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX2<>+0(SB), X5
+	VDIVSS (CX)(BX*2), X5, X5
+	JMP    solve14
+
+unit13:
+	VMOVSS unitF32AVX2<>+0(SB), X3
+	VMOVSS unitF32AVX2<>+0(SB), X4
+	VMOVSS unitF32AVX2<>+0(SB), X5
+
+solve14:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSS       X3, X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	VFNMADD231SS (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X4, X1, X1
+	VMOVSS       X1, (AX)
+	VFNMADD231SS (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X5, X2, X2
+	VMOVSS       X2, (AX)
+	JMP          solved16
+
+slow15:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSS       (CX), X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	VFNMADD231SS (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*1), X1, X1
+	VMOVSS       X1, (AX)
+	VFNMADD231SS (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*2), X2, X2
+	VMOVSS       X2, (AX)
+
+solved16:
+	JMP rowsDone2
+
+tail10:
+	CMPQ   AX, $0x00000002
+	JL     tail17
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	ADDQ   DI, CX
+	VMOVSS (CX), X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted19
+
+known18:
+	VMOVSS       (CX), X4
+	VFNMADD231SS (AX), X4, X0
+	VFNMADD231SS (AX)(BX*1), X4, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X4
+	VFNMADD231SS (AX), X4, X2
+	VFNMADD231SS (AX)(BX*1), X4, X3
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known18
+
+subtracted19:
+	VADDSS X2, X0, X0
+	VADDSS X3, X1, X1
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit20
+	MOVQ   AX, CX
+	MOVL   (CX), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow22
+	VMOVSS unitF32AVX2<>+0(SB), X2
+	VDIVSS (CX), X2, X2
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*1), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow22
+	VMOVSS unitF32AVX2<>+0(SB), X3
+	VDIVSS (CX)(BX*1), X3, X3
+	JMP    solve21
+
+unit20:
+	VMOVSS unitF32AVX2<>+0(SB), X2
+	VMOVSS unitF32AVX2<>+0(SB), X3
+
+solve21:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSS       X2, X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X3, X1, X1
+	VMOVSS       X1, (AX)
+	JMP          solved23
+
+slow22:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSS       (CX), X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*1), X1, X1
+	VMOVSS       X1, (AX)
+
+solved23:
+	JMP rowsDone2
+
+tail17:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	VXORPS X1, X1, X1
+	MOVQ   R10, CX
+	MOVQ   R9, BX
+	SUBQ   $0x02, BX
+	JL     subtracted25
+
+known24:
+	VMOVSS       (CX), X2
+	VFNMADD231SS (AX), X2, X0
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X2
+	VFNMADD231SS (AX), X2, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, BX
+	JGE          known24
+
+subtracted25:
+	VADDSS X1, X0, X0
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit26
+	MOVQ   AX, CX
+	MOVL   (CX), BX
+	ANDL   $0x7fffffff, BX
+	SUBL   $0x00800000, BX
+	CMPL   BX, $0x7e000000
+	JCC    slow28
+	VMOVSS unitF32AVX2<>+0(SB), X1
+	VDIVSS (CX), X1, X1
+	JMP    solve27
+
+unit26:
+	VMOVSS unitF32AVX2<>+0(SB), X1
+
+solve27:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VMULSS X1, X0, X0
+	VMOVSS X0, (AX)
+	JMP    solved29
+
+slow28:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VDIVSS (CX), X0, X0
+	VMOVSS X0, (AX)
+
+solved29:
+rowsDone2:
+	RET
+
 // func peakF64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·peakF64AVX2(SB), $0-8

@@ -384,6 +384,46 @@ func stripBothF64AVX512(args *Strip[float64])
 //go:noescape
 func stripBothF32AVX512(args *Strip[float32])
 
+// gemvF64AVX512 is Kernels.Gemv.
+//
+//go:noescape
+func gemvF64AVX512(m, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+
+// gemvF32AVX512 is Kernels.Gemv.
+//
+//go:noescape
+func gemvF32AVX512(m, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+
+// gemvTF64AVX512 is Kernels.GemvT.
+//
+//go:noescape
+func gemvTF64AVX512(m, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+
+// gemvTF32AVX512 is Kernels.GemvT.
+//
+//go:noescape
+func gemvTF32AVX512(m, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+
+// gerF64AVX512 is Kernels.Ger.
+//
+//go:noescape
+func gerF64AVX512(m, n int, alpha float64, x, y, a *float64, lda int)
+
+// gerF32AVX512 is Kernels.Ger.
+//
+//go:noescape
+func gerF32AVX512(m, n int, alpha float32, x, y, a *float32, lda int)
+
+// trsvF64AVX512 is Kernels.Trsv.
+//
+//go:noescape
+func trsvF64AVX512(n int, unit bool, a *float64, ars, acs int, x *float64, incX int)
+
+// trsvF32AVX512 is Kernels.Trsv.
+//
+//go:noescape
+func trsvF32AVX512(n int, unit bool, a *float32, ars, acs int, x *float32, incX int)
+
 // peakF64AVX512 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //
 //go:noescape

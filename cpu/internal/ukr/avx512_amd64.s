@@ -25924,6 +25924,2315 @@ end3:
 	VZEROUPPER
 	RET
 
+// func gemvF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·gemvF64AVX512(SB), $0-64
+	MOVQ      m+0(FP), AX
+	MOVQ      a+24(FP), DX
+	MOVQ      y+56(FP), BX
+	MOVQ      lda+32(FP), SI
+	SHLQ      $0x03, SI
+	LEAQ      (SI)(SI*2), DI
+	MOVQ      n+8(FP), R8
+	ANDQ      $0x07, R8
+	MOVQ      R8, CX
+	MOVQ      $0x0000000000000001, R9
+	SHLQ      CL, R9
+	DECQ      R9
+	KMOVW     R9, K1
+	MOVQ      x+40(FP), CX
+	MOVQ      n+8(FP), R9
+	ANDQ      $-8, R9
+	VMOVUPD.Z (CX)(R9*8), K1, Z0
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	MOVQ   x+40(FP), R9
+	MOVQ   n+8(FP), R10
+	MOVQ   DX, CX
+	SUBQ   $0x08, R10
+	JL     tail5
+
+vector4:
+	VMOVUPD     (R9), Z5
+	VFMADD231PD (CX), Z5, Z1
+	VFMADD231PD (CX)(SI*1), Z5, Z2
+	VFMADD231PD (CX)(SI*2), Z5, Z3
+	VFMADD231PD (CX)(DI*1), Z5, Z4
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, R10
+	JGE         vector4
+
+tail5:
+	TESTQ       R8, R8
+	JZ          done6
+	VFMADD231PD (CX), Z0, K1, Z1
+	VFMADD231PD (CX)(SI*1), Z0, K1, Z2
+	VFMADD231PD (CX)(SI*2), Z0, K1, Z3
+	VFMADD231PD (CX)(DI*1), Z0, K1, Z4
+
+done6:
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPD        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y9
+	VADDPD        Y2, Y9, Y9
+	VEXTRACTF64X4 $0x01, Z3, Y10
+	VADDPD        Y3, Y10, Y10
+	VEXTRACTF64X4 $0x01, Z4, Y11
+	VADDPD        Y4, Y11, Y11
+	VHADDPD       Y9, Y5, Y5
+	VHADDPD       Y11, Y10, Y9
+	VPERM2F128    $0x21, Y9, Y5, Y10
+	VBLENDPD      $0x0c, Y9, Y5, Y5
+	VADDPD        Y10, Y5, Y5
+	VBROADCASTSD  alpha+16(FP), Y9
+	VMULPD        Y9, Y5, Y5
+	MOVQ          beta+48(FP), CX
+	SHLQ          $0x01, CX
+	JZ            overwrite7
+	VBROADCASTSD  beta+48(FP), Y9
+	VMOVUPD       (BX), Y10
+	VFMADD231PD   Y10, Y9, Y5
+
+overwrite7:
+	VMOVUPD Y5, (BX)
+	LEAQ    (DX)(SI*4), DX
+	ADDQ    $0x20, BX
+	SUBQ    $0x00000004, AX
+	JMP     rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail8
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x08, CX
+	JL     tail10
+
+vector9:
+	VMOVUPD     (AX), Z1
+	VFMADD231PD (DX), Z1, Z6
+	VFMADD231PD (DX)(SI*1), Z1, Z7
+	VFMADD231PD (DX)(SI*2), Z1, Z8
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x08, CX
+	JGE         vector9
+
+tail10:
+	TESTQ       R8, R8
+	JZ          done11
+	VFMADD231PD (DX), Z0, K1, Z6
+	VFMADD231PD (DX)(SI*1), Z0, K1, Z7
+	VFMADD231PD (DX)(SI*2), Z0, K1, Z8
+
+done11:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPD        Y6, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPD        Y7, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z8, Y2
+	VADDPD        Y8, Y2, Y2
+	VHADDPD       Y1, Y0, Y0
+	VHADDPD       Y2, Y2, Y1
+	VPERM2F128    $0x21, Y1, Y0, Y2
+	VBLENDPD      $0x0c, Y1, Y0, Y0
+	VADDPD        Y2, Y0, Y0
+	VBROADCASTSD  alpha+16(FP), Y1
+	VMULPD        Y1, Y0, Y0
+	MOVQ          beta+48(FP), AX
+	SHLQ          $0x01, AX
+	JZ            overwrite12
+	VBROADCASTSD  beta+48(FP), Y1
+	VMOVDQU       fourF64AVX512<>+8(SB), Y2
+	VMASKMOVPD    (BX), Y2, Y2
+	VFMADD231PD   Y2, Y1, Y0
+
+overwrite12:
+	VMOVUPD      X0, (BX)
+	VEXTRACTF128 $0x01, Y0, X0
+	VMOVSD       X0, 16(BX)
+	JMP          rowsDone2
+
+tail8:
+	CMPQ   AX, $0x00000002
+	JL     tail13
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x08, CX
+	JL     tail15
+
+vector14:
+	VMOVUPD     (AX), Z1
+	VFMADD231PD (DX), Z1, Z6
+	VFMADD231PD (DX)(SI*1), Z1, Z7
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x08, CX
+	JGE         vector14
+
+tail15:
+	TESTQ       R8, R8
+	JZ          done16
+	VFMADD231PD (DX), Z0, K1, Z6
+	VFMADD231PD (DX)(SI*1), Z0, K1, Z7
+
+done16:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPD        Y6, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPD        Y7, Y1, Y1
+	VHADDPD       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VMOVDDUP      alpha+16(FP), X0
+	VMULPD        X0, X1, X1
+	MOVQ          beta+48(FP), AX
+	SHLQ          $0x01, AX
+	JZ            overwrite17
+	VMOVDDUP      beta+48(FP), X0
+	VMOVDQU       fourF64AVX512<>+16(SB), X2
+	VMASKMOVPD    (BX), X2, X2
+	VFMADD231PD   X2, X0, X1
+
+overwrite17:
+	VMOVUPD X1, (BX)
+	JMP     rowsDone2
+
+tail13:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	VPXORQ Z6, Z6, Z6
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x08, CX
+	JL     tail19
+
+vector18:
+	VMOVUPD     (AX), Z1
+	VFMADD231PD (DX), Z1, Z6
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x08, CX
+	JGE         vector18
+
+tail19:
+	TESTQ       R8, R8
+	JZ          done20
+	VFMADD231PD (DX), Z0, K1, Z6
+
+done20:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPD        Y6, Y0, Y0
+	VHADDPD       Y0, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VMOVDDUP      alpha+16(FP), X0
+	VMULPD        X0, X1, X1
+	MOVQ          beta+48(FP), AX
+	SHLQ          $0x01, AX
+	JZ            overwrite21
+	VMOVDDUP      beta+48(FP), X0
+	VMOVDQU       fourF64AVX512<>+24(SB), X2
+	VMASKMOVPD    (BX), X2, X2
+	VFMADD231PD   X2, X0, X1
+
+overwrite21:
+	VMOVSD X1, (BX)
+
+rowsDone2:
+	VZEROUPPER
+	RET
+
+DATA fourF64AVX512<>+0(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX512<>+8(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX512<>+16(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX512<>+24(SB)/8, $0xffffffffffffffff
+DATA fourF64AVX512<>+32(SB)/8, $0x0000000000000000
+DATA fourF64AVX512<>+40(SB)/8, $0x0000000000000000
+DATA fourF64AVX512<>+48(SB)/8, $0x0000000000000000
+DATA fourF64AVX512<>+56(SB)/8, $0x0000000000000000
+GLOBL fourF64AVX512<>(SB), RODATA|NOPTR, $64
+
+// func gemvF32AVX512(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·gemvF32AVX512(SB), $0-64
+	MOVQ      m+0(FP), AX
+	MOVQ      a+24(FP), DX
+	MOVQ      y+56(FP), BX
+	MOVQ      lda+32(FP), SI
+	SHLQ      $0x02, SI
+	LEAQ      (SI)(SI*2), DI
+	MOVQ      n+8(FP), R8
+	ANDQ      $0x0f, R8
+	MOVQ      R8, CX
+	MOVQ      $0x0000000000000001, R9
+	SHLQ      CL, R9
+	DECQ      R9
+	KMOVW     R9, K1
+	MOVQ      x+40(FP), CX
+	MOVQ      n+8(FP), R9
+	ANDQ      $-16, R9
+	VMOVUPS.Z (CX)(R9*4), K1, Z0
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	MOVQ   x+40(FP), R9
+	MOVQ   n+8(FP), R10
+	MOVQ   DX, CX
+	SUBQ   $0x10, R10
+	JL     tail5
+
+vector4:
+	VMOVUPS     (R9), Z5
+	VFMADD231PS (CX), Z5, Z1
+	VFMADD231PS (CX)(SI*1), Z5, Z2
+	VFMADD231PS (CX)(SI*2), Z5, Z3
+	VFMADD231PS (CX)(DI*1), Z5, Z4
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, R10
+	JGE         vector4
+
+tail5:
+	TESTQ       R8, R8
+	JZ          done6
+	VFMADD231PS (CX), Z0, K1, Z1
+	VFMADD231PS (CX)(SI*1), Z0, K1, Z2
+	VFMADD231PS (CX)(SI*2), Z0, K1, Z3
+	VFMADD231PS (CX)(DI*1), Z0, K1, Z4
+
+done6:
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y9
+	VADDPS        Y2, Y9, Y9
+	VEXTRACTF64X4 $0x01, Z3, Y10
+	VADDPS        Y3, Y10, Y10
+	VEXTRACTF64X4 $0x01, Z4, Y11
+	VADDPS        Y4, Y11, Y11
+	VHADDPS       Y9, Y5, Y5
+	VHADDPS       Y11, Y10, Y9
+	VHADDPS       Y9, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X9
+	VADDPS        X5, X9, X9
+	VBROADCASTSS  alpha+16(FP), X5
+	VMULPS        X5, X9, X9
+	MOVL          beta+48(FP), CX
+	SHLL          $0x01, CX
+	JZ            overwrite7
+	VBROADCASTSS  beta+48(FP), X5
+	VMOVUPS       (BX), X10
+	VFMADD231PS   X10, X5, X9
+
+overwrite7:
+	VMOVUPS X9, (BX)
+	LEAQ    (DX)(SI*4), DX
+	ADDQ    $0x10, BX
+	SUBQ    $0x00000004, AX
+	JMP     rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail8
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x10, CX
+	JL     tail10
+
+vector9:
+	VMOVUPS     (AX), Z1
+	VFMADD231PS (DX), Z1, Z6
+	VFMADD231PS (DX)(SI*1), Z1, Z7
+	VFMADD231PS (DX)(SI*2), Z1, Z8
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x10, CX
+	JGE         vector9
+
+tail10:
+	TESTQ       R8, R8
+	JZ          done11
+	VFMADD231PS (DX), Z0, K1, Z6
+	VFMADD231PS (DX)(SI*1), Z0, K1, Z7
+	VFMADD231PS (DX)(SI*2), Z0, K1, Z8
+
+done11:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPS        Y6, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPS        Y7, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z8, Y2
+	VADDPS        Y8, Y2, Y2
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y2, Y2, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VBROADCASTSS  alpha+16(FP), X0
+	VMULPS        X0, X1, X1
+	MOVL          beta+48(FP), AX
+	SHLL          $0x01, AX
+	JZ            overwrite12
+	VBROADCASTSS  beta+48(FP), X0
+	VMOVDQU       fourF32AVX512<>+4(SB), X2
+	VMASKMOVPS    (BX), X2, X2
+	VFMADD231PS   X2, X0, X1
+
+overwrite12:
+	VMOVLPS    X1, (BX)
+	VEXTRACTPS $0x02, X1, 8(BX)
+	JMP        rowsDone2
+
+tail8:
+	CMPQ   AX, $0x00000002
+	JL     tail13
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x10, CX
+	JL     tail15
+
+vector14:
+	VMOVUPS     (AX), Z1
+	VFMADD231PS (DX), Z1, Z6
+	VFMADD231PS (DX)(SI*1), Z1, Z7
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x10, CX
+	JGE         vector14
+
+tail15:
+	TESTQ       R8, R8
+	JZ          done16
+	VFMADD231PS (DX), Z0, K1, Z6
+	VFMADD231PS (DX)(SI*1), Z0, K1, Z7
+
+done16:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPS        Y6, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPS        Y7, Y1, Y1
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VBROADCASTSS  alpha+16(FP), X0
+	VMULPS        X0, X1, X1
+	MOVL          beta+48(FP), AX
+	SHLL          $0x01, AX
+	JZ            overwrite17
+	VBROADCASTSS  beta+48(FP), X0
+	VMOVDQU       fourF32AVX512<>+8(SB), X2
+	VMASKMOVPS    (BX), X2, X2
+	VFMADD231PS   X2, X0, X1
+
+overwrite17:
+	VMOVLPS X1, (BX)
+	JMP     rowsDone2
+
+tail13:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	VPXORQ Z6, Z6, Z6
+	MOVQ   x+40(FP), AX
+	MOVQ   n+8(FP), CX
+	SUBQ   $0x10, CX
+	JL     tail19
+
+vector18:
+	VMOVUPS     (AX), Z1
+	VFMADD231PS (DX), Z1, Z6
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	SUBQ        $0x10, CX
+	JGE         vector18
+
+tail19:
+	TESTQ       R8, R8
+	JZ          done20
+	VFMADD231PS (DX), Z0, K1, Z6
+
+done20:
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPS        Y6, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VBROADCASTSS  alpha+16(FP), X0
+	VMULPS        X0, X1, X1
+	MOVL          beta+48(FP), AX
+	SHLL          $0x01, AX
+	JZ            overwrite21
+	VBROADCASTSS  beta+48(FP), X0
+	VMOVDQU       fourF32AVX512<>+12(SB), X2
+	VMASKMOVPS    (BX), X2, X2
+	VFMADD231PS   X2, X0, X1
+
+overwrite21:
+	VMOVSS X1, (BX)
+
+rowsDone2:
+	VZEROUPPER
+	RET
+
+DATA fourF32AVX512<>+0(SB)/4, $0xffffffff
+DATA fourF32AVX512<>+4(SB)/4, $0xffffffff
+DATA fourF32AVX512<>+8(SB)/4, $0xffffffff
+DATA fourF32AVX512<>+12(SB)/4, $0xffffffff
+DATA fourF32AVX512<>+16(SB)/4, $0x00000000
+DATA fourF32AVX512<>+20(SB)/4, $0x00000000
+DATA fourF32AVX512<>+24(SB)/4, $0x00000000
+DATA fourF32AVX512<>+28(SB)/4, $0x00000000
+GLOBL fourF32AVX512<>(SB), RODATA|NOPTR, $32
+
+// func gemvTF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·gemvTF64AVX512(SB), $0-64
+	MOVQ y+56(FP), AX
+	MOVQ n+8(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x03, BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ a+24(FP), DI
+
+panel1:
+	CMPQ    DX, $0x00000008
+	JLE     narrow2
+	MOVQ    DX, CX
+	MOVQ    $0x00000010, R8
+	CMPQ    CX, R8
+	CMOVQGT R8, CX
+	MOVQ    $0x0000000000000001, R8
+	SHLQ    CL, R8
+	DECQ    R8
+	KMOVW   R8, K1
+	SHRQ    $0x08, R8
+	KMOVW   R8, K2
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	VPXORQ  Z4, Z4, Z4
+	VPXORQ  Z5, Z5, Z5
+	VPXORQ  Z6, Z6, Z6
+	VPXORQ  Z7, Z7, Z7
+	MOVQ    x+40(FP), R8
+	MOVQ    m+0(FP), R9
+	MOVQ    DI, CX
+	SUBQ    $0x04, R9
+	JL      tail5
+
+four4:
+	VBROADCASTSD (R8), Z8
+	VFMADD231PD  (CX), Z8, K1, Z0
+	VFMADD231PD  64(CX), Z8, K2, Z1
+	VBROADCASTSD 8(R8), Z8
+	VFMADD231PD  (CX)(BX*1), Z8, K1, Z2
+	VFMADD231PD  64(CX)(BX*1), Z8, K2, Z3
+	VBROADCASTSD 16(R8), Z8
+	VFMADD231PD  (CX)(BX*2), Z8, K1, Z4
+	VFMADD231PD  64(CX)(BX*2), Z8, K2, Z5
+	VBROADCASTSD 24(R8), Z8
+	VFMADD231PD  (CX)(SI*1), Z8, K1, Z6
+	VFMADD231PD  64(CX)(SI*1), Z8, K2, Z7
+	LEAQ         (CX)(BX*4), CX
+	ADDQ         $0x20, R8
+	SUBQ         $0x04, R9
+	JGE          four4
+
+tail5:
+	CMPQ         R9, $-4
+	JLE          done6
+	VBROADCASTSD (R8), Z8
+	VFMADD231PD  (CX), Z8, K1, Z0
+	VFMADD231PD  64(CX), Z8, K2, Z1
+	CMPQ         R9, $-3
+	JLE          done6
+	VBROADCASTSD 8(R8), Z8
+	VFMADD231PD  (CX)(BX*1), Z8, K1, Z2
+	VFMADD231PD  64(CX)(BX*1), Z8, K2, Z3
+	CMPQ         R9, $-2
+	JLE          done6
+	VBROADCASTSD 16(R8), Z8
+	VFMADD231PD  (CX)(BX*2), Z8, K1, Z4
+	VFMADD231PD  64(CX)(BX*2), Z8, K2, Z5
+
+done6:
+	VBROADCASTSD alpha+16(FP), Z8
+	VADDPD       Z2, Z0, Z0
+	VADDPD       Z6, Z4, Z4
+	VADDPD       Z4, Z0, Z0
+	VMULPD       Z8, Z0, Z0
+	VADDPD       Z3, Z1, Z1
+	VADDPD       Z7, Z5, Z5
+	VADDPD       Z5, Z1, Z1
+	VMULPD       Z8, Z1, Z1
+	MOVQ         beta+48(FP), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite7
+	VBROADCASTSD beta+48(FP), Z8
+	VMOVUPD.Z    (AX), K1, Z13
+	VFMADD231PD  Z13, Z8, Z0
+	VMOVUPD.Z    64(AX), K2, Z13
+	VFMADD231PD  Z13, Z8, Z1
+
+overwrite7:
+	VMOVUPD Z0, K1, (AX)
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000010, DX
+	JG      panel1
+	JMP     end3
+
+narrow2:
+	MOVQ   DX, CX
+	MOVQ   $0x0000000000000001, DX
+	SHLQ   CL, DX
+	DECQ   DX
+	KMOVW  DX, K1
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	MOVQ   x+40(FP), CX
+	MOVQ   m+0(FP), DX
+	SUBQ   $0x04, DX
+	JL     tail9
+
+four8:
+	VBROADCASTSD (CX), Z0
+	VFMADD231PD  (DI), Z0, K1, Z9
+	VBROADCASTSD 8(CX), Z0
+	VFMADD231PD  (DI)(BX*1), Z0, K1, Z10
+	VBROADCASTSD 16(CX), Z0
+	VFMADD231PD  (DI)(BX*2), Z0, K1, Z11
+	VBROADCASTSD 24(CX), Z0
+	VFMADD231PD  (DI)(SI*1), Z0, K1, Z12
+	LEAQ         (DI)(BX*4), DI
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JGE          four8
+
+tail9:
+	CMPQ         DX, $-4
+	JLE          done10
+	VBROADCASTSD (CX), Z0
+	VFMADD231PD  (DI), Z0, K1, Z9
+	CMPQ         DX, $-3
+	JLE          done10
+	VBROADCASTSD 8(CX), Z0
+	VFMADD231PD  (DI)(BX*1), Z0, K1, Z10
+	CMPQ         DX, $-2
+	JLE          done10
+	VBROADCASTSD 16(CX), Z0
+	VFMADD231PD  (DI)(BX*2), Z0, K1, Z11
+
+done10:
+	VBROADCASTSD alpha+16(FP), Z0
+	VADDPD       Z10, Z9, Z9
+	VADDPD       Z12, Z11, Z11
+	VADDPD       Z11, Z9, Z9
+	VMULPD       Z0, Z9, Z9
+	MOVQ         beta+48(FP), CX
+	SHLQ         $0x01, CX
+	JZ           overwrite11
+	VBROADCASTSD beta+48(FP), Z0
+	VMOVUPD.Z    (AX), K1, Z1
+	VFMADD231PD  Z1, Z0, Z9
+
+overwrite11:
+	VMOVUPD Z9, K1, (AX)
+
+end3:
+	VZEROUPPER
+	RET
+
+// func gemvTF32AVX512(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·gemvTF32AVX512(SB), $0-64
+	MOVQ y+56(FP), AX
+	MOVQ n+8(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x02, BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ a+24(FP), DI
+
+panel1:
+	CMPQ    DX, $0x00000010
+	JLE     narrow2
+	MOVQ    DX, CX
+	MOVQ    $0x00000020, R8
+	CMPQ    CX, R8
+	CMOVQGT R8, CX
+	MOVQ    $0x0000000000000001, R8
+	SHLQ    CL, R8
+	DECQ    R8
+	KMOVW   R8, K1
+	SHRQ    $0x10, R8
+	KMOVW   R8, K2
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	VPXORQ  Z4, Z4, Z4
+	VPXORQ  Z5, Z5, Z5
+	VPXORQ  Z6, Z6, Z6
+	VPXORQ  Z7, Z7, Z7
+	MOVQ    x+40(FP), R8
+	MOVQ    m+0(FP), R9
+	MOVQ    DI, CX
+	SUBQ    $0x04, R9
+	JL      tail5
+
+four4:
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  (CX), Z8, K1, Z0
+	VFMADD231PS  64(CX), Z8, K2, Z1
+	VBROADCASTSS 4(R8), Z8
+	VFMADD231PS  (CX)(BX*1), Z8, K1, Z2
+	VFMADD231PS  64(CX)(BX*1), Z8, K2, Z3
+	VBROADCASTSS 8(R8), Z8
+	VFMADD231PS  (CX)(BX*2), Z8, K1, Z4
+	VFMADD231PS  64(CX)(BX*2), Z8, K2, Z5
+	VBROADCASTSS 12(R8), Z8
+	VFMADD231PS  (CX)(SI*1), Z8, K1, Z6
+	VFMADD231PS  64(CX)(SI*1), Z8, K2, Z7
+	LEAQ         (CX)(BX*4), CX
+	ADDQ         $0x10, R8
+	SUBQ         $0x04, R9
+	JGE          four4
+
+tail5:
+	CMPQ         R9, $-4
+	JLE          done6
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  (CX), Z8, K1, Z0
+	VFMADD231PS  64(CX), Z8, K2, Z1
+	CMPQ         R9, $-3
+	JLE          done6
+	VBROADCASTSS 4(R8), Z8
+	VFMADD231PS  (CX)(BX*1), Z8, K1, Z2
+	VFMADD231PS  64(CX)(BX*1), Z8, K2, Z3
+	CMPQ         R9, $-2
+	JLE          done6
+	VBROADCASTSS 8(R8), Z8
+	VFMADD231PS  (CX)(BX*2), Z8, K1, Z4
+	VFMADD231PS  64(CX)(BX*2), Z8, K2, Z5
+
+done6:
+	VBROADCASTSS alpha+16(FP), Z8
+	VADDPS       Z2, Z0, Z0
+	VADDPS       Z6, Z4, Z4
+	VADDPS       Z4, Z0, Z0
+	VMULPS       Z8, Z0, Z0
+	VADDPS       Z3, Z1, Z1
+	VADDPS       Z7, Z5, Z5
+	VADDPS       Z5, Z1, Z1
+	VMULPS       Z8, Z1, Z1
+	MOVL         beta+48(FP), CX
+	SHLL         $0x01, CX
+	JZ           overwrite7
+	VBROADCASTSS beta+48(FP), Z8
+	VMOVUPS.Z    (AX), K1, Z13
+	VFMADD231PS  Z13, Z8, Z0
+	VMOVUPS.Z    64(AX), K2, Z13
+	VFMADD231PS  Z13, Z8, Z1
+
+overwrite7:
+	VMOVUPS Z0, K1, (AX)
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000020, DX
+	JG      panel1
+	JMP     end3
+
+narrow2:
+	MOVQ   DX, CX
+	MOVQ   $0x0000000000000001, DX
+	SHLQ   CL, DX
+	DECQ   DX
+	KMOVW  DX, K1
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	MOVQ   x+40(FP), CX
+	MOVQ   m+0(FP), DX
+	SUBQ   $0x04, DX
+	JL     tail9
+
+four8:
+	VBROADCASTSS (CX), Z0
+	VFMADD231PS  (DI), Z0, K1, Z9
+	VBROADCASTSS 4(CX), Z0
+	VFMADD231PS  (DI)(BX*1), Z0, K1, Z10
+	VBROADCASTSS 8(CX), Z0
+	VFMADD231PS  (DI)(BX*2), Z0, K1, Z11
+	VBROADCASTSS 12(CX), Z0
+	VFMADD231PS  (DI)(SI*1), Z0, K1, Z12
+	LEAQ         (DI)(BX*4), DI
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, DX
+	JGE          four8
+
+tail9:
+	CMPQ         DX, $-4
+	JLE          done10
+	VBROADCASTSS (CX), Z0
+	VFMADD231PS  (DI), Z0, K1, Z9
+	CMPQ         DX, $-3
+	JLE          done10
+	VBROADCASTSS 4(CX), Z0
+	VFMADD231PS  (DI)(BX*1), Z0, K1, Z10
+	CMPQ         DX, $-2
+	JLE          done10
+	VBROADCASTSS 8(CX), Z0
+	VFMADD231PS  (DI)(BX*2), Z0, K1, Z11
+
+done10:
+	VBROADCASTSS alpha+16(FP), Z0
+	VADDPS       Z10, Z9, Z9
+	VADDPS       Z12, Z11, Z11
+	VADDPS       Z11, Z9, Z9
+	VMULPS       Z0, Z9, Z9
+	MOVL         beta+48(FP), CX
+	SHLL         $0x01, CX
+	JZ           overwrite11
+	VBROADCASTSS beta+48(FP), Z0
+	VMOVUPS.Z    (AX), K1, Z1
+	VFMADD231PS  Z1, Z0, Z9
+
+overwrite11:
+	VMOVUPS Z9, K1, (AX)
+
+end3:
+	VZEROUPPER
+	RET
+
+// func gerF64AVX512(m int, n int, alpha float64, x *float64, y *float64, a *float64, lda int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·gerF64AVX512(SB), $0-56
+	MOVQ         m+0(FP), AX
+	MOVQ         a+40(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         lda+48(FP), BX
+	SHLQ         $0x03, BX
+	LEAQ         (BX)(BX*2), SI
+	VBROADCASTSD alpha+16(FP), Z0
+
+rows1:
+	CMPQ         AX, $0x00000004
+	JL           tail3
+	VBROADCASTSD (DX), Z1
+	VMULPD       Z0, Z1, Z1
+	VBROADCASTSD 8(DX), Z2
+	VMULPD       Z0, Z2, Z2
+	VBROADCASTSD 16(DX), Z3
+	VMULPD       Z0, Z3, Z3
+	VBROADCASTSD 24(DX), Z4
+	VMULPD       Z0, Z4, Z4
+	MOVQ         y+32(FP), R8
+	MOVQ         n+8(FP), R9
+	MOVQ         CX, DI
+	SUBQ         $0x08, R9
+	JL           tail5
+
+vector4:
+	VMOVUPD     (R8), Z5
+	VMOVUPD     (DI), Z6
+	VFMADD231PD Z5, Z1, Z6
+	VMOVUPD     Z6, (DI)
+	VMOVUPD     (DI)(BX*1), Z6
+	VFMADD231PD Z5, Z2, Z6
+	VMOVUPD     Z6, (DI)(BX*1)
+	VMOVUPD     (DI)(BX*2), Z6
+	VFMADD231PD Z5, Z3, Z6
+	VMOVUPD     Z6, (DI)(BX*2)
+	VMOVUPD     (DI)(SI*1), Z6
+	VFMADD231PD Z5, Z4, Z6
+	VMOVUPD     Z6, (DI)(SI*1)
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, DI
+	SUBQ        $0x08, R9
+	JGE         vector4
+
+tail5:
+	TESTQ       $0x00000004, R9
+	JZ          skip6
+	VMOVUPD     (R8), Y5
+	VMOVUPD     (DI), Y6
+	VFMADD231PD Y5, Y1, Y6
+	VMOVUPD     Y6, (DI)
+	VMOVUPD     (DI)(BX*1), Y6
+	VFMADD231PD Y5, Y2, Y6
+	VMOVUPD     Y6, (DI)(BX*1)
+	VMOVUPD     (DI)(BX*2), Y6
+	VFMADD231PD Y5, Y3, Y6
+	VMOVUPD     Y6, (DI)(BX*2)
+	VMOVUPD     (DI)(SI*1), Y6
+	VFMADD231PD Y5, Y4, Y6
+	VMOVUPD     Y6, (DI)(SI*1)
+	ADDQ        $0x20, R8
+	ADDQ        $0x20, DI
+
+skip6:
+	TESTQ       $0x00000002, R9
+	JZ          skip7
+	VMOVUPD     (R8), X5
+	VMOVUPD     (DI), X6
+	VFMADD231PD X5, X1, X6
+	VMOVUPD     X6, (DI)
+	VMOVUPD     (DI)(BX*1), X6
+	VFMADD231PD X5, X2, X6
+	VMOVUPD     X6, (DI)(BX*1)
+	VMOVUPD     (DI)(BX*2), X6
+	VFMADD231PD X5, X3, X6
+	VMOVUPD     X6, (DI)(BX*2)
+	VMOVUPD     (DI)(SI*1), X6
+	VFMADD231PD X5, X4, X6
+	VMOVUPD     X6, (DI)(SI*1)
+	ADDQ        $0x10, R8
+	ADDQ        $0x10, DI
+
+skip7:
+	TESTQ       $0x00000001, R9
+	JZ          skip8
+	VMOVSD      (R8), X5
+	VMOVSD      (DI), X6
+	VFMADD231PD X5, X1, X6
+	VMOVSD      X6, (DI)
+	VMOVSD      (DI)(BX*1), X1
+	VFMADD231PD X5, X2, X1
+	VMOVSD      X1, (DI)(BX*1)
+	VMOVSD      (DI)(BX*2), X1
+	VFMADD231PD X5, X3, X1
+	VMOVSD      X1, (DI)(BX*2)
+	VMOVSD      (DI)(SI*1), X1
+	VFMADD231PD X5, X4, X1
+	VMOVSD      X1, (DI)(SI*1)
+
+skip8:
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x20, DX
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ         AX, $0x00000003
+	JL           tail9
+	VBROADCASTSD (DX), Z1
+	VMULPD       Z0, Z1, Z1
+	VBROADCASTSD 8(DX), Z2
+	VMULPD       Z0, Z2, Z2
+	VBROADCASTSD 16(DX), Z3
+	VMULPD       Z0, Z3, Z3
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail11
+
+vector10:
+	VMOVUPD     (AX), Z0
+	VMOVUPD     (CX), Z4
+	VFMADD231PD Z0, Z1, Z4
+	VMOVUPD     Z4, (CX)
+	VMOVUPD     (CX)(BX*1), Z4
+	VFMADD231PD Z0, Z2, Z4
+	VMOVUPD     Z4, (CX)(BX*1)
+	VMOVUPD     (CX)(BX*2), Z4
+	VFMADD231PD Z0, Z3, Z4
+	VMOVUPD     Z4, (CX)(BX*2)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, DX
+	JGE         vector10
+
+tail11:
+	TESTQ       $0x00000004, DX
+	JZ          skip12
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y4
+	VFMADD231PD Y0, Y1, Y4
+	VMOVUPD     Y4, (CX)
+	VMOVUPD     (CX)(BX*1), Y4
+	VFMADD231PD Y0, Y2, Y4
+	VMOVUPD     Y4, (CX)(BX*1)
+	VMOVUPD     (CX)(BX*2), Y4
+	VFMADD231PD Y0, Y3, Y4
+	VMOVUPD     Y4, (CX)(BX*2)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip12:
+	TESTQ       $0x00000002, DX
+	JZ          skip13
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X4
+	VFMADD231PD X0, X1, X4
+	VMOVUPD     X4, (CX)
+	VMOVUPD     (CX)(BX*1), X4
+	VFMADD231PD X0, X2, X4
+	VMOVUPD     X4, (CX)(BX*1)
+	VMOVUPD     (CX)(BX*2), X4
+	VFMADD231PD X0, X3, X4
+	VMOVUPD     X4, (CX)(BX*2)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip13:
+	TESTQ       $0x00000001, DX
+	JZ          skip14
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X4
+	VFMADD231PD X0, X1, X4
+	VMOVSD      X4, (CX)
+	VMOVSD      (CX)(BX*1), X1
+	VFMADD231PD X0, X2, X1
+	VMOVSD      X1, (CX)(BX*1)
+	VMOVSD      (CX)(BX*2), X1
+	VFMADD231PD X0, X3, X1
+	VMOVSD      X1, (CX)(BX*2)
+
+skip14:
+	JMP rowsDone2
+
+tail9:
+	CMPQ         AX, $0x00000002
+	JL           tail15
+	VBROADCASTSD (DX), Z1
+	VMULPD       Z0, Z1, Z1
+	VBROADCASTSD 8(DX), Z2
+	VMULPD       Z0, Z2, Z2
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail17
+
+vector16:
+	VMOVUPD     (AX), Z0
+	VMOVUPD     (CX), Z3
+	VFMADD231PD Z0, Z1, Z3
+	VMOVUPD     Z3, (CX)
+	VMOVUPD     (CX)(BX*1), Z3
+	VFMADD231PD Z0, Z2, Z3
+	VMOVUPD     Z3, (CX)(BX*1)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, DX
+	JGE         vector16
+
+tail17:
+	TESTQ       $0x00000004, DX
+	JZ          skip18
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y3
+	VFMADD231PD Y0, Y1, Y3
+	VMOVUPD     Y3, (CX)
+	VMOVUPD     (CX)(BX*1), Y3
+	VFMADD231PD Y0, Y2, Y3
+	VMOVUPD     Y3, (CX)(BX*1)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip18:
+	TESTQ       $0x00000002, DX
+	JZ          skip19
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X3
+	VFMADD231PD X0, X1, X3
+	VMOVUPD     X3, (CX)
+	VMOVUPD     (CX)(BX*1), X3
+	VFMADD231PD X0, X2, X3
+	VMOVUPD     X3, (CX)(BX*1)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip19:
+	TESTQ       $0x00000001, DX
+	JZ          skip20
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X3
+	VFMADD231PD X0, X1, X3
+	VMOVSD      X3, (CX)
+	VMOVSD      (CX)(BX*1), X1
+	VFMADD231PD X0, X2, X1
+	VMOVSD      X1, (CX)(BX*1)
+
+skip20:
+	JMP rowsDone2
+
+tail15:
+	CMPQ         AX, $0x00000001
+	JL           rowsDone2
+	VBROADCASTSD (DX), Z1
+	VMULPD       Z0, Z1, Z1
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x08, DX
+	JL           tail22
+
+vector21:
+	VMOVUPD     (AX), Z0
+	VMOVUPD     (CX), Z2
+	VFMADD231PD Z0, Z1, Z2
+	VMOVUPD     Z2, (CX)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, DX
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x00000004, DX
+	JZ          skip23
+	VMOVUPD     (AX), Y0
+	VMOVUPD     (CX), Y2
+	VFMADD231PD Y0, Y1, Y2
+	VMOVUPD     Y2, (CX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip23:
+	TESTQ       $0x00000002, DX
+	JZ          skip24
+	VMOVUPD     (AX), X0
+	VMOVUPD     (CX), X2
+	VFMADD231PD X0, X1, X2
+	VMOVUPD     X2, (CX)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip24:
+	TESTQ       $0x00000001, DX
+	JZ          skip25
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PD X0, X1, X2
+	VMOVSD      X2, (CX)
+
+skip25:
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func gerF32AVX512(m int, n int, alpha float32, x *float32, y *float32, a *float32, lda int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·gerF32AVX512(SB), $0-56
+	MOVQ         m+0(FP), AX
+	MOVQ         a+40(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         lda+48(FP), BX
+	SHLQ         $0x02, BX
+	LEAQ         (BX)(BX*2), SI
+	VBROADCASTSS alpha+16(FP), Z0
+
+rows1:
+	CMPQ         AX, $0x00000004
+	JL           tail3
+	VBROADCASTSS (DX), Z1
+	VMULPS       Z0, Z1, Z1
+	VBROADCASTSS 4(DX), Z2
+	VMULPS       Z0, Z2, Z2
+	VBROADCASTSS 8(DX), Z3
+	VMULPS       Z0, Z3, Z3
+	VBROADCASTSS 12(DX), Z4
+	VMULPS       Z0, Z4, Z4
+	MOVQ         y+32(FP), R8
+	MOVQ         n+8(FP), R9
+	MOVQ         CX, DI
+	SUBQ         $0x10, R9
+	JL           tail5
+
+vector4:
+	VMOVUPS     (R8), Z5
+	VMOVUPS     (DI), Z6
+	VFMADD231PS Z5, Z1, Z6
+	VMOVUPS     Z6, (DI)
+	VMOVUPS     (DI)(BX*1), Z6
+	VFMADD231PS Z5, Z2, Z6
+	VMOVUPS     Z6, (DI)(BX*1)
+	VMOVUPS     (DI)(BX*2), Z6
+	VFMADD231PS Z5, Z3, Z6
+	VMOVUPS     Z6, (DI)(BX*2)
+	VMOVUPS     (DI)(SI*1), Z6
+	VFMADD231PS Z5, Z4, Z6
+	VMOVUPS     Z6, (DI)(SI*1)
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R9
+	JGE         vector4
+
+tail5:
+	TESTQ       $0x00000008, R9
+	JZ          skip6
+	VMOVUPS     (R8), Y5
+	VMOVUPS     (DI), Y6
+	VFMADD231PS Y5, Y1, Y6
+	VMOVUPS     Y6, (DI)
+	VMOVUPS     (DI)(BX*1), Y6
+	VFMADD231PS Y5, Y2, Y6
+	VMOVUPS     Y6, (DI)(BX*1)
+	VMOVUPS     (DI)(BX*2), Y6
+	VFMADD231PS Y5, Y3, Y6
+	VMOVUPS     Y6, (DI)(BX*2)
+	VMOVUPS     (DI)(SI*1), Y6
+	VFMADD231PS Y5, Y4, Y6
+	VMOVUPS     Y6, (DI)(SI*1)
+	ADDQ        $0x20, R8
+	ADDQ        $0x20, DI
+
+skip6:
+	TESTQ       $0x00000004, R9
+	JZ          skip7
+	VMOVUPS     (R8), X5
+	VMOVUPS     (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVUPS     X6, (DI)
+	VMOVUPS     (DI)(BX*1), X6
+	VFMADD231PS X5, X2, X6
+	VMOVUPS     X6, (DI)(BX*1)
+	VMOVUPS     (DI)(BX*2), X6
+	VFMADD231PS X5, X3, X6
+	VMOVUPS     X6, (DI)(BX*2)
+	VMOVUPS     (DI)(SI*1), X6
+	VFMADD231PS X5, X4, X6
+	VMOVUPS     X6, (DI)(SI*1)
+	ADDQ        $0x10, R8
+	ADDQ        $0x10, DI
+
+skip7:
+	TESTQ       $0x00000002, R9
+	JZ          skip8
+	VMOVSD      (R8), X5
+	VMOVSD      (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVSD      X6, (DI)
+	VMOVSD      (DI)(BX*1), X6
+	VFMADD231PS X5, X2, X6
+	VMOVSD      X6, (DI)(BX*1)
+	VMOVSD      (DI)(BX*2), X6
+	VFMADD231PS X5, X3, X6
+	VMOVSD      X6, (DI)(BX*2)
+	VMOVSD      (DI)(SI*1), X6
+	VFMADD231PS X5, X4, X6
+	VMOVSD      X6, (DI)(SI*1)
+	ADDQ        $0x08, R8
+	ADDQ        $0x08, DI
+
+skip8:
+	TESTQ       $0x00000001, R9
+	JZ          skip9
+	VMOVSS      (R8), X5
+	VMOVSS      (DI), X6
+	VFMADD231PS X5, X1, X6
+	VMOVSS      X6, (DI)
+	VMOVSS      (DI)(BX*1), X1
+	VFMADD231PS X5, X2, X1
+	VMOVSS      X1, (DI)(BX*1)
+	VMOVSS      (DI)(BX*2), X1
+	VFMADD231PS X5, X3, X1
+	VMOVSS      X1, (DI)(BX*2)
+	VMOVSS      (DI)(SI*1), X1
+	VFMADD231PS X5, X4, X1
+	VMOVSS      X1, (DI)(SI*1)
+
+skip9:
+	LEAQ (CX)(BX*4), CX
+	ADDQ $0x10, DX
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ         AX, $0x00000003
+	JL           tail10
+	VBROADCASTSS (DX), Z1
+	VMULPS       Z0, Z1, Z1
+	VBROADCASTSS 4(DX), Z2
+	VMULPS       Z0, Z2, Z2
+	VBROADCASTSS 8(DX), Z3
+	VMULPS       Z0, Z3, Z3
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x10, DX
+	JL           tail12
+
+vector11:
+	VMOVUPS     (AX), Z0
+	VMOVUPS     (CX), Z4
+	VFMADD231PS Z0, Z1, Z4
+	VMOVUPS     Z4, (CX)
+	VMOVUPS     (CX)(BX*1), Z4
+	VFMADD231PS Z0, Z2, Z4
+	VMOVUPS     Z4, (CX)(BX*1)
+	VMOVUPS     (CX)(BX*2), Z4
+	VFMADD231PS Z0, Z3, Z4
+	VMOVUPS     Z4, (CX)(BX*2)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         vector11
+
+tail12:
+	TESTQ       $0x00000008, DX
+	JZ          skip13
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y4
+	VFMADD231PS Y0, Y1, Y4
+	VMOVUPS     Y4, (CX)
+	VMOVUPS     (CX)(BX*1), Y4
+	VFMADD231PS Y0, Y2, Y4
+	VMOVUPS     Y4, (CX)(BX*1)
+	VMOVUPS     (CX)(BX*2), Y4
+	VFMADD231PS Y0, Y3, Y4
+	VMOVUPS     Y4, (CX)(BX*2)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip13:
+	TESTQ       $0x00000004, DX
+	JZ          skip14
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVUPS     X4, (CX)
+	VMOVUPS     (CX)(BX*1), X4
+	VFMADD231PS X0, X2, X4
+	VMOVUPS     X4, (CX)(BX*1)
+	VMOVUPS     (CX)(BX*2), X4
+	VFMADD231PS X0, X3, X4
+	VMOVUPS     X4, (CX)(BX*2)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip14:
+	TESTQ       $0x00000002, DX
+	JZ          skip15
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVSD      X4, (CX)
+	VMOVSD      (CX)(BX*1), X4
+	VFMADD231PS X0, X2, X4
+	VMOVSD      X4, (CX)(BX*1)
+	VMOVSD      (CX)(BX*2), X4
+	VFMADD231PS X0, X3, X4
+	VMOVSD      X4, (CX)(BX*2)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip15:
+	TESTQ       $0x00000001, DX
+	JZ          skip16
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X4
+	VFMADD231PS X0, X1, X4
+	VMOVSS      X4, (CX)
+	VMOVSS      (CX)(BX*1), X1
+	VFMADD231PS X0, X2, X1
+	VMOVSS      X1, (CX)(BX*1)
+	VMOVSS      (CX)(BX*2), X1
+	VFMADD231PS X0, X3, X1
+	VMOVSS      X1, (CX)(BX*2)
+
+skip16:
+	JMP rowsDone2
+
+tail10:
+	CMPQ         AX, $0x00000002
+	JL           tail17
+	VBROADCASTSS (DX), Z1
+	VMULPS       Z0, Z1, Z1
+	VBROADCASTSS 4(DX), Z2
+	VMULPS       Z0, Z2, Z2
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x10, DX
+	JL           tail19
+
+vector18:
+	VMOVUPS     (AX), Z0
+	VMOVUPS     (CX), Z3
+	VFMADD231PS Z0, Z1, Z3
+	VMOVUPS     Z3, (CX)
+	VMOVUPS     (CX)(BX*1), Z3
+	VFMADD231PS Z0, Z2, Z3
+	VMOVUPS     Z3, (CX)(BX*1)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         vector18
+
+tail19:
+	TESTQ       $0x00000008, DX
+	JZ          skip20
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y3
+	VFMADD231PS Y0, Y1, Y3
+	VMOVUPS     Y3, (CX)
+	VMOVUPS     (CX)(BX*1), Y3
+	VFMADD231PS Y0, Y2, Y3
+	VMOVUPS     Y3, (CX)(BX*1)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip20:
+	TESTQ       $0x00000004, DX
+	JZ          skip21
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVUPS     X3, (CX)
+	VMOVUPS     (CX)(BX*1), X3
+	VFMADD231PS X0, X2, X3
+	VMOVUPS     X3, (CX)(BX*1)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip21:
+	TESTQ       $0x00000002, DX
+	JZ          skip22
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVSD      X3, (CX)
+	VMOVSD      (CX)(BX*1), X3
+	VFMADD231PS X0, X2, X3
+	VMOVSD      X3, (CX)(BX*1)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip22:
+	TESTQ       $0x00000001, DX
+	JZ          skip23
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X3
+	VFMADD231PS X0, X1, X3
+	VMOVSS      X3, (CX)
+	VMOVSS      (CX)(BX*1), X1
+	VFMADD231PS X0, X2, X1
+	VMOVSS      X1, (CX)(BX*1)
+
+skip23:
+	JMP rowsDone2
+
+tail17:
+	CMPQ         AX, $0x00000001
+	JL           rowsDone2
+	VBROADCASTSS (DX), Z1
+	VMULPS       Z0, Z1, Z1
+	MOVQ         y+32(FP), AX
+	MOVQ         n+8(FP), DX
+	SUBQ         $0x10, DX
+	JL           tail25
+
+vector24:
+	VMOVUPS     (AX), Z0
+	VMOVUPS     (CX), Z2
+	VFMADD231PS Z0, Z1, Z2
+	VMOVUPS     Z2, (CX)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         vector24
+
+tail25:
+	TESTQ       $0x00000008, DX
+	JZ          skip26
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y2
+	VFMADD231PS Y0, Y1, Y2
+	VMOVUPS     Y2, (CX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+
+skip26:
+	TESTQ       $0x00000004, DX
+	JZ          skip27
+	VMOVUPS     (AX), X0
+	VMOVUPS     (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVUPS     X2, (CX)
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+
+skip27:
+	TESTQ       $0x00000002, DX
+	JZ          skip28
+	VMOVSD      (AX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVSD      X2, (CX)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+
+skip28:
+	TESTQ       $0x00000001, DX
+	JZ          skip29
+	VMOVSS      (AX), X0
+	VMOVSS      (CX), X2
+	VFMADD231PS X0, X1, X2
+	VMOVSS      X2, (CX)
+
+skip29:
+rowsDone2:
+	VZEROUPPER
+	RET
+
+// func trsvF64AVX512(n int, unit bool, a *float64, ars int, acs int, x *float64, incX int)
+// Requires: AVX, FMA3
+TEXT ·trsvF64AVX512(SB), $0-56
+	MOVQ n+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ x+40(FP), DX
+	MOVQ ars+24(FP), BX
+	SHLQ $0x03, BX
+	MOVQ acs+32(FP), SI
+	SHLQ $0x03, SI
+	MOVQ incX+48(FP), DI
+	SHLQ $0x03, DI
+	LEAQ (BX)(BX*2), R8
+	XORQ R9, R9
+	MOVQ DX, R10
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	MOVQ   CX, R11
+	MOVQ   DX, R12
+	VMOVSD (R12), X0
+	ADDQ   DI, R12
+	VMOVSD (R12), X1
+	ADDQ   DI, R12
+	VMOVSD (R12), X2
+	ADDQ   DI, R12
+	VMOVSD (R12), X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	MOVQ   R10, R12
+	MOVQ   R9, R13
+	SUBQ   $0x02, R13
+	JL     subtracted5
+
+known4:
+	VMOVSD       (R12), X8
+	VFNMADD231SD (R11), X8, X0
+	VFNMADD231SD (R11)(BX*1), X8, X1
+	VFNMADD231SD (R11)(BX*2), X8, X2
+	VFNMADD231SD (R11)(R8*1), X8, X3
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	VMOVSD       (R12), X8
+	VFNMADD231SD (R11), X8, X4
+	VFNMADD231SD (R11)(BX*1), X8, X5
+	VFNMADD231SD (R11)(BX*2), X8, X6
+	VFNMADD231SD (R11)(R8*1), X8, X7
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	SUBQ         $0x02, R13
+	JGE          known4
+
+subtracted5:
+	VADDSD X4, X0, X0
+	VADDSD X5, X1, X1
+	VADDSD X6, X2, X2
+	VADDSD X7, X3, X3
+	MOVB   unit+8(FP), R12
+	TESTB  R12, R12
+	JNZ    unit6
+	MOVQ   R11, R12
+	MOVQ   (R12), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX512<>+0(SB), X4
+	VDIVSD (R12), X4, X4
+	ADDQ   SI, R12
+	MOVQ   (R12)(BX*1), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX512<>+0(SB), X5
+	VDIVSD (R12)(BX*1), X5, X5
+	ADDQ   SI, R12
+	MOVQ   (R12)(BX*2), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX512<>+0(SB), X6
+	VDIVSD (R12)(BX*2), X6, X6
+	ADDQ   SI, R12
+	MOVQ   (R12)(R8*1), R13
+	ADDQ   R13, R13
+	SHRQ   $0x01, R13
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R13
+	CMPQ   R13, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow8
+	VMOVSD unitF64AVX512<>+0(SB), X7
+	VDIVSD (R12)(R8*1), X7, X7
+	JMP    solve7
+
+unit6:
+	VMOVSD unitF64AVX512<>+0(SB), X4
+	VMOVSD unitF64AVX512<>+0(SB), X5
+	VMOVSD unitF64AVX512<>+0(SB), X6
+	VMOVSD unitF64AVX512<>+0(SB), X7
+
+solve7:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VMULSD       X4, X0, X0
+	VMOVSD       X0, (R11)
+	VFNMADD231SD (R12)(BX*1), X0, X1
+	VFNMADD231SD (R12)(BX*2), X0, X2
+	VFNMADD231SD (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X5, X1, X1
+	VMOVSD       X1, (R11)
+	VFNMADD231SD (R12)(BX*2), X1, X2
+	VFNMADD231SD (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X6, X2, X2
+	VMOVSD       X2, (R11)
+	VFNMADD231SD (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSD       X7, X3, X3
+	VMOVSD       X3, (R11)
+	JMP          solved9
+
+slow8:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VDIVSD       (R12), X0, X0
+	VMOVSD       X0, (R11)
+	VFNMADD231SD (R12)(BX*1), X0, X1
+	VFNMADD231SD (R12)(BX*2), X0, X2
+	VFNMADD231SD (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(BX*1), X1, X1
+	VMOVSD       X1, (R11)
+	VFNMADD231SD (R12)(BX*2), X1, X2
+	VFNMADD231SD (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(BX*2), X2, X2
+	VMOVSD       X2, (R11)
+	VFNMADD231SD (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSD       (R12)(R8*1), X3, X3
+	VMOVSD       X3, (R11)
+
+solved9:
+	LEAQ (CX)(BX*4), CX
+	LEAQ (DX)(DI*4), DX
+	ADDQ $0x04, R9
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail10
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	ADDQ   DI, CX
+	VMOVSD (CX), X1
+	ADDQ   DI, CX
+	VMOVSD (CX), X2
+	VXORPS X3, X3, X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted12
+
+known11:
+	VMOVSD       (CX), X6
+	VFNMADD231SD (AX), X6, X0
+	VFNMADD231SD (AX)(BX*1), X6, X1
+	VFNMADD231SD (AX)(BX*2), X6, X2
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X6
+	VFNMADD231SD (AX), X6, X3
+	VFNMADD231SD (AX)(BX*1), X6, X4
+	VFNMADD231SD (AX)(BX*2), X6, X5
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known11
+
+subtracted12:
+	VADDSD X3, X0, X0
+	VADDSD X4, X1, X1
+	VADDSD X5, X2, X2
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit13
+	MOVQ   AX, CX
+	MOVQ   (CX), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX512<>+0(SB), X3
+	VDIVSD (CX), X3, X3
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*1), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX512<>+0(SB), X4
+	VDIVSD (CX)(BX*1), X4, X4
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*2), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow15
+	VMOVSD unitF64AVX512<>+0(SB), X5
+	VDIVSD (CX)(BX*2), X5, X5
+	JMP    solve14
+
+unit13:
+	VMOVSD unitF64AVX512<>+0(SB), X3
+	VMOVSD unitF64AVX512<>+0(SB), X4
+	VMOVSD unitF64AVX512<>+0(SB), X5
+
+solve14:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSD       X3, X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	VFNMADD231SD (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X4, X1, X1
+	VMOVSD       X1, (AX)
+	VFNMADD231SD (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X5, X2, X2
+	VMOVSD       X2, (AX)
+	JMP          solved16
+
+slow15:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSD       (CX), X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	VFNMADD231SD (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*1), X1, X1
+	VMOVSD       X1, (AX)
+	VFNMADD231SD (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*2), X2, X2
+	VMOVSD       X2, (AX)
+
+solved16:
+	JMP rowsDone2
+
+tail10:
+	CMPQ   AX, $0x00000002
+	JL     tail17
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	ADDQ   DI, CX
+	VMOVSD (CX), X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted19
+
+known18:
+	VMOVSD       (CX), X4
+	VFNMADD231SD (AX), X4, X0
+	VFNMADD231SD (AX)(BX*1), X4, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X4
+	VFNMADD231SD (AX), X4, X2
+	VFNMADD231SD (AX)(BX*1), X4, X3
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known18
+
+subtracted19:
+	VADDSD X2, X0, X0
+	VADDSD X3, X1, X1
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit20
+	MOVQ   AX, CX
+	MOVQ   (CX), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow22
+	VMOVSD unitF64AVX512<>+0(SB), X2
+	VDIVSD (CX), X2, X2
+	ADDQ   SI, CX
+	MOVQ   (CX)(BX*1), R8
+	ADDQ   R8, R8
+	SHRQ   $0x01, R8
+	SUBQ   from10000000000000F64AVX512<>+0(SB), R8
+	CMPQ   R8, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow22
+	VMOVSD unitF64AVX512<>+0(SB), X3
+	VDIVSD (CX)(BX*1), X3, X3
+	JMP    solve21
+
+unit20:
+	VMOVSD unitF64AVX512<>+0(SB), X2
+	VMOVSD unitF64AVX512<>+0(SB), X3
+
+solve21:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSD       X2, X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSD       X3, X1, X1
+	VMOVSD       X1, (AX)
+	JMP          solved23
+
+slow22:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSD       (CX), X0, X0
+	VMOVSD       X0, (AX)
+	VFNMADD231SD (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSD       (CX)(BX*1), X1, X1
+	VMOVSD       X1, (AX)
+
+solved23:
+	JMP rowsDone2
+
+tail17:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSD (CX), X0
+	VXORPS X1, X1, X1
+	MOVQ   R10, CX
+	MOVQ   R9, BX
+	SUBQ   $0x02, BX
+	JL     subtracted25
+
+known24:
+	VMOVSD       (CX), X2
+	VFNMADD231SD (AX), X2, X0
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSD       (CX), X2
+	VFNMADD231SD (AX), X2, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, BX
+	JGE          known24
+
+subtracted25:
+	VADDSD X1, X0, X0
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit26
+	MOVQ   AX, CX
+	MOVQ   (CX), BX
+	ADDQ   BX, BX
+	SHRQ   $0x01, BX
+	SUBQ   from10000000000000F64AVX512<>+0(SB), BX
+	CMPQ   BX, within10000000000000F64AVX512<>+0(SB)
+	JCC    slow28
+	VMOVSD unitF64AVX512<>+0(SB), X1
+	VDIVSD (CX), X1, X1
+	JMP    solve27
+
+unit26:
+	VMOVSD unitF64AVX512<>+0(SB), X1
+
+solve27:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VMULSD X1, X0, X0
+	VMOVSD X0, (AX)
+	JMP    solved29
+
+slow28:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VDIVSD (CX), X0, X0
+	VMOVSD X0, (AX)
+
+solved29:
+rowsDone2:
+	RET
+
+// func trsvF32AVX512(n int, unit bool, a *float32, ars int, acs int, x *float32, incX int)
+// Requires: AVX, FMA3
+TEXT ·trsvF32AVX512(SB), $0-56
+	MOVQ n+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ x+40(FP), DX
+	MOVQ ars+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ acs+32(FP), SI
+	SHLQ $0x02, SI
+	MOVQ incX+48(FP), DI
+	SHLQ $0x02, DI
+	LEAQ (BX)(BX*2), R8
+	XORQ R9, R9
+	MOVQ DX, R10
+
+rows1:
+	CMPQ   AX, $0x00000004
+	JL     tail3
+	MOVQ   CX, R11
+	MOVQ   DX, R12
+	VMOVSS (R12), X0
+	ADDQ   DI, R12
+	VMOVSS (R12), X1
+	ADDQ   DI, R12
+	VMOVSS (R12), X2
+	ADDQ   DI, R12
+	VMOVSS (R12), X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+	MOVQ   R10, R12
+	MOVQ   R9, R13
+	SUBQ   $0x02, R13
+	JL     subtracted5
+
+known4:
+	VMOVSS       (R12), X8
+	VFNMADD231SS (R11), X8, X0
+	VFNMADD231SS (R11)(BX*1), X8, X1
+	VFNMADD231SS (R11)(BX*2), X8, X2
+	VFNMADD231SS (R11)(R8*1), X8, X3
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	VMOVSS       (R12), X8
+	VFNMADD231SS (R11), X8, X4
+	VFNMADD231SS (R11)(BX*1), X8, X5
+	VFNMADD231SS (R11)(BX*2), X8, X6
+	VFNMADD231SS (R11)(R8*1), X8, X7
+	ADDQ         DI, R12
+	ADDQ         SI, R11
+	SUBQ         $0x02, R13
+	JGE          known4
+
+subtracted5:
+	VADDSS X4, X0, X0
+	VADDSS X5, X1, X1
+	VADDSS X6, X2, X2
+	VADDSS X7, X3, X3
+	MOVB   unit+8(FP), R12
+	TESTB  R12, R12
+	JNZ    unit6
+	MOVQ   R11, R12
+	MOVL   (R12), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX512<>+0(SB), X4
+	VDIVSS (R12), X4, X4
+	ADDQ   SI, R12
+	MOVL   (R12)(BX*1), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX512<>+0(SB), X5
+	VDIVSS (R12)(BX*1), X5, X5
+	ADDQ   SI, R12
+	MOVL   (R12)(BX*2), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX512<>+0(SB), X6
+	VDIVSS (R12)(BX*2), X6, X6
+	ADDQ   SI, R12
+	MOVL   (R12)(R8*1), R13
+	ANDL   $0x7fffffff, R13
+	SUBL   $0x00800000, R13
+	CMPL   R13, $0x7e000000
+	JCC    slow8
+	VMOVSS unitF32AVX512<>+0(SB), X7
+	VDIVSS (R12)(R8*1), X7, X7
+	JMP    solve7
+
+unit6:
+	VMOVSS unitF32AVX512<>+0(SB), X4
+	VMOVSS unitF32AVX512<>+0(SB), X5
+	VMOVSS unitF32AVX512<>+0(SB), X6
+	VMOVSS unitF32AVX512<>+0(SB), X7
+
+solve7:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VMULSS       X4, X0, X0
+	VMOVSS       X0, (R11)
+	VFNMADD231SS (R12)(BX*1), X0, X1
+	VFNMADD231SS (R12)(BX*2), X0, X2
+	VFNMADD231SS (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X5, X1, X1
+	VMOVSS       X1, (R11)
+	VFNMADD231SS (R12)(BX*2), X1, X2
+	VFNMADD231SS (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X6, X2, X2
+	VMOVSS       X2, (R11)
+	VFNMADD231SS (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VMULSS       X7, X3, X3
+	VMOVSS       X3, (R11)
+	JMP          solved9
+
+slow8:
+	MOVQ         R11, R12
+	MOVQ         DX, R11
+	VDIVSS       (R12), X0, X0
+	VMOVSS       X0, (R11)
+	VFNMADD231SS (R12)(BX*1), X0, X1
+	VFNMADD231SS (R12)(BX*2), X0, X2
+	VFNMADD231SS (R12)(R8*1), X0, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(BX*1), X1, X1
+	VMOVSS       X1, (R11)
+	VFNMADD231SS (R12)(BX*2), X1, X2
+	VFNMADD231SS (R12)(R8*1), X1, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(BX*2), X2, X2
+	VMOVSS       X2, (R11)
+	VFNMADD231SS (R12)(R8*1), X2, X3
+	ADDQ         SI, R12
+	ADDQ         DI, R11
+	VDIVSS       (R12)(R8*1), X3, X3
+	VMOVSS       X3, (R11)
+
+solved9:
+	LEAQ (CX)(BX*4), CX
+	LEAQ (DX)(DI*4), DX
+	ADDQ $0x04, R9
+	SUBQ $0x00000004, AX
+	JMP  rows1
+
+tail3:
+	CMPQ   AX, $0x00000003
+	JL     tail10
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	ADDQ   DI, CX
+	VMOVSS (CX), X1
+	ADDQ   DI, CX
+	VMOVSS (CX), X2
+	VXORPS X3, X3, X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted12
+
+known11:
+	VMOVSS       (CX), X6
+	VFNMADD231SS (AX), X6, X0
+	VFNMADD231SS (AX)(BX*1), X6, X1
+	VFNMADD231SS (AX)(BX*2), X6, X2
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X6
+	VFNMADD231SS (AX), X6, X3
+	VFNMADD231SS (AX)(BX*1), X6, X4
+	VFNMADD231SS (AX)(BX*2), X6, X5
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known11
+
+subtracted12:
+	VADDSS X3, X0, X0
+	VADDSS X4, X1, X1
+	VADDSS X5, X2, X2
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit13
+	MOVQ   AX, CX
+	MOVL   (CX), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX512<>+0(SB), X3
+	VDIVSS (CX), X3, X3
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*1), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX512<>+0(SB), X4
+	VDIVSS (CX)(BX*1), X4, X4
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*2), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow15
+	VMOVSS unitF32AVX512<>+0(SB), X5
+	VDIVSS (CX)(BX*2), X5, X5
+	JMP    solve14
+
+unit13:
+	VMOVSS unitF32AVX512<>+0(SB), X3
+	VMOVSS unitF32AVX512<>+0(SB), X4
+	VMOVSS unitF32AVX512<>+0(SB), X5
+
+solve14:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSS       X3, X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	VFNMADD231SS (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X4, X1, X1
+	VMOVSS       X1, (AX)
+	VFNMADD231SS (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X5, X2, X2
+	VMOVSS       X2, (AX)
+	JMP          solved16
+
+slow15:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSS       (CX), X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	VFNMADD231SS (CX)(BX*2), X0, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*1), X1, X1
+	VMOVSS       X1, (AX)
+	VFNMADD231SS (CX)(BX*2), X1, X2
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*2), X2, X2
+	VMOVSS       X2, (AX)
+
+solved16:
+	JMP rowsDone2
+
+tail10:
+	CMPQ   AX, $0x00000002
+	JL     tail17
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	ADDQ   DI, CX
+	VMOVSS (CX), X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	MOVQ   R10, CX
+	MOVQ   R9, R8
+	SUBQ   $0x02, R8
+	JL     subtracted19
+
+known18:
+	VMOVSS       (CX), X4
+	VFNMADD231SS (AX), X4, X0
+	VFNMADD231SS (AX)(BX*1), X4, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X4
+	VFNMADD231SS (AX), X4, X2
+	VFNMADD231SS (AX)(BX*1), X4, X3
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, R8
+	JGE          known18
+
+subtracted19:
+	VADDSS X2, X0, X0
+	VADDSS X3, X1, X1
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit20
+	MOVQ   AX, CX
+	MOVL   (CX), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow22
+	VMOVSS unitF32AVX512<>+0(SB), X2
+	VDIVSS (CX), X2, X2
+	ADDQ   SI, CX
+	MOVL   (CX)(BX*1), R8
+	ANDL   $0x7fffffff, R8
+	SUBL   $0x00800000, R8
+	CMPL   R8, $0x7e000000
+	JCC    slow22
+	VMOVSS unitF32AVX512<>+0(SB), X3
+	VDIVSS (CX)(BX*1), X3, X3
+	JMP    solve21
+
+unit20:
+	VMOVSS unitF32AVX512<>+0(SB), X2
+	VMOVSS unitF32AVX512<>+0(SB), X3
+
+solve21:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VMULSS       X2, X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VMULSS       X3, X1, X1
+	VMOVSS       X1, (AX)
+	JMP          solved23
+
+slow22:
+	MOVQ         AX, CX
+	MOVQ         DX, AX
+	VDIVSS       (CX), X0, X0
+	VMOVSS       X0, (AX)
+	VFNMADD231SS (CX)(BX*1), X0, X1
+	ADDQ         SI, CX
+	ADDQ         DI, AX
+	VDIVSS       (CX)(BX*1), X1, X1
+	VMOVSS       X1, (AX)
+
+solved23:
+	JMP rowsDone2
+
+tail17:
+	CMPQ   AX, $0x00000001
+	JL     rowsDone2
+	MOVQ   CX, AX
+	MOVQ   DX, CX
+	VMOVSS (CX), X0
+	VXORPS X1, X1, X1
+	MOVQ   R10, CX
+	MOVQ   R9, BX
+	SUBQ   $0x02, BX
+	JL     subtracted25
+
+known24:
+	VMOVSS       (CX), X2
+	VFNMADD231SS (AX), X2, X0
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	VMOVSS       (CX), X2
+	VFNMADD231SS (AX), X2, X1
+	ADDQ         DI, CX
+	ADDQ         SI, AX
+	SUBQ         $0x02, BX
+	JGE          known24
+
+subtracted25:
+	VADDSS X1, X0, X0
+	MOVB   unit+8(FP), CL
+	TESTB  CL, CL
+	JNZ    unit26
+	MOVQ   AX, CX
+	MOVL   (CX), BX
+	ANDL   $0x7fffffff, BX
+	SUBL   $0x00800000, BX
+	CMPL   BX, $0x7e000000
+	JCC    slow28
+	VMOVSS unitF32AVX512<>+0(SB), X1
+	VDIVSS (CX), X1, X1
+	JMP    solve27
+
+unit26:
+	VMOVSS unitF32AVX512<>+0(SB), X1
+
+solve27:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VMULSS X1, X0, X0
+	VMOVSS X0, (AX)
+	JMP    solved29
+
+slow28:
+	MOVQ   AX, CX
+	MOVQ   DX, AX
+	VDIVSS (CX), X0, X0
+	VMOVSS X0, (AX)
+
+solved29:
+rowsDone2:
+	RET
+
 // func peakF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·peakF64AVX512(SB), $0-8

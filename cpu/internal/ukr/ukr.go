@@ -155,6 +155,17 @@ type Kernels[T Float] struct {
 	// rows z_r; DotAxpy4 is both.
 	Dot4, Axpy4, DotAxpy4 func(*Rows[T])
 
+	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is
+	// A ← A + α x yᵀ for an m × n matrix A in rows lda apart, m, n ≥ 1. With
+	// β = 0, y is not read. x, y and A do not overlap where one is written.
+	Gemv, GemvT func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)
+	Ger         func(m, n int, alpha T, x, y, a *T, lda int)
+
+	// Trsv is x ← L⁻¹ x for a small lower triangle: element (i, p) is ars·i + acs·p
+	// elements from a, and those of x are incX apart. Any distance may be negative.
+	// With unit the diagonal counts as ones.
+	Trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int)
+
 	// Strip is y_r ← y_r + Σ_i z_ri v_i. StripBoth is also s_i ← s_i + Σ_r z_ri x_r,
 	// for a tile beside the diagonal of a symmetric matrix, in one pass over it.
 	StripRows        int
@@ -232,6 +243,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
+		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T],
 		StripRows: genericStripRows, Strip: stripGeneric[T], StripBoth: stripBothGeneric[T],
 	}
 }

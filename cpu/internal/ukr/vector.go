@@ -1,0 +1,82 @@
+package ukr
+
+// The portable functions of level 2.
+
+func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
+	xs, to := at(x, 0, n), at(y, 0, m)
+	i := 0
+	for ; i+4 <= m; i += 4 {
+		row0, row1 := at(a, i*lda, n), at(a, (i+1)*lda, n)
+		row2, row3 := at(a, (i+2)*lda, n), at(a, (i+3)*lda, n)
+		var s0, s1, s2, s3 T
+		for j, v := range xs {
+			s0 += row0[j] * v
+			s1 += row1[j] * v
+			s2 += row2[j] * v
+			s3 += row3[j] * v
+		}
+		for r, s := range [4]T{s0, s1, s2, s3} {
+			accumulate(&to[i+r], alpha*s, beta)
+		}
+	}
+	for ; i < m; i++ {
+		row := at(a, i*lda, n)
+		var s T
+		for j, v := range xs {
+			s += row[j] * v
+		}
+		accumulate(&to[i], alpha*s, beta)
+	}
+}
+
+// accumulate is y ← v + β y.
+func accumulate[T Float](y *T, v, beta T) {
+	if beta != 0 {
+		v += beta * *y
+	}
+	*y = v
+}
+
+func gemvTGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
+	xs, to := at(x, 0, m), at(y, 0, n)
+	for j := range to {
+		if beta == 0 {
+			to[j] = 0
+		} else {
+			to[j] *= beta
+		}
+	}
+	i := 0
+	for ; i+4 <= m; i += 4 {
+		row0, row1 := at(a, i*lda, n), at(a, (i+1)*lda, n)
+		row2, row3 := at(a, (i+2)*lda, n), at(a, (i+3)*lda, n)
+		x0, x1, x2, x3 := alpha*xs[i], alpha*xs[i+1], alpha*xs[i+2], alpha*xs[i+3]
+		for j := range to {
+			to[j] += row0[j]*x0 + row1[j]*x1 + (row2[j]*x2 + row3[j]*x3)
+		}
+	}
+	for ; i < m; i++ {
+		addMultiple(to, alpha*xs[i], at(a, i*lda, n))
+	}
+}
+
+func gerGeneric[T Float](m, n int, alpha T, x, y, a *T, lda int) {
+	for i, v := range at(x, 0, m) {
+		addMultiple(at(a, i*lda, n), alpha*v, at(y, 0, n))
+	}
+}
+
+func trsvGeneric[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
+	element := func(i, p int) T { return at(a, i*ars+p*acs, 1)[0] }
+	for i := range n {
+		v := at(x, i*incX, 1)
+		var sum T
+		for p := range i {
+			sum += element(i, p) * at(x, p*incX, 1)[0]
+		}
+		v[0] -= sum
+		if !unit {
+			v[0] /= element(i, i)
+		}
+	}
+}

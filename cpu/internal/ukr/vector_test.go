@@ -1,0 +1,155 @@
+package ukr
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestLevel2 compares Gemv, GemvT, Ger and Trsv with their definitions, exactly: the data
+// are small integers. Every m and n around the vectors, padded rows, sentinels around
+// everything, and NaN in what β = 0 says is not read.
+func TestLevel2(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testLevel2(t, tier.F32) })
+	})
+}
+
+func testLevel2[T Float](t *testing.T, k Kernels[T]) {
+	const seed = 21
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for m := 1; m <= 13; m++ {
+		for n := 1; n <= 2*k.NR+3; n++ {
+			for _, beta := range []T{0, 1, -3} {
+				checkGemv(t, "gemv", k.Gemv, rng, m, n, false, beta)
+				checkGemv(t, "gemv of more rows", k.Gemv, rng, n, m, false, beta)
+				checkGemv(t, "gemvT", k.GemvT, rng, m, n, true, beta)
+				checkGemv(t, "gemvT of more rows", k.GemvT, rng, n, m, true, beta)
+			}
+			checkGer(t, k.Ger, rng, m, n)
+			checkTrsv(t, k.Trsv, rng, m)
+			checkTrsv(t, k.Trsv, rng, n)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T), rng *rand.Rand, m, n int, trans bool, beta T) {
+	t.Helper()
+	of := anyInteger[T](rng)
+	rows, cols := m, n
+	if trans {
+		rows, cols = n, m
+	}
+	a, x := newGuarded(rng, m, n, false, of), newGuarded(rng, 1, cols, false, of)
+	y := newGuarded(rng, 1, rows, false, func(i, j int) T {
+		if beta == 0 {
+			return T(math.NaN())
+		}
+		return of(i, j)
+	})
+	before, alpha := y.clone(), []T{1, -1, 2}[rng.IntN(3)]
+	gemv(m, n, alpha, a.at(0, 0), a.rs, x.at(0, 0), beta, y.at(0, 0))
+	y.same(t, what, before, Whole, func(_, i int) T {
+		var sum T
+		for j := range cols {
+			row, col := i, j
+			if trans {
+				row, col = j, i
+			}
+			sum += *a.at(row, col) * *x.at(0, j)
+		}
+		sum *= alpha
+		if beta != 0 {
+			sum += beta * *before.at(0, i)
+		}
+		return sum
+	})
+}
+
+func checkGer[T Float](t *testing.T, ger func(m, n int, alpha T, x, y, a *T, lda int), rng *rand.Rand, m, n int) {
+	t.Helper()
+	of := anyInteger[T](rng)
+	a, x, y := newGuarded(rng, m, n, false, of), newGuarded(rng, 1, m, false, of), newGuarded(rng, 1, n, false, of)
+	before, alpha := a.clone(), []T{1, -1, 2}[rng.IntN(3)]
+	ger(m, n, alpha, x.at(0, 0), y.at(0, 0), a.at(0, 0), a.rs)
+	a.same(t, "ger", before, Whole, func(i, j int) T { return *before.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
+}
+
+// checkTrsv solves with a triangle, as it lies or transposed, forwards or backwards,
+// from a vector whose solution is known. Some pivots have no normal inverse.
+func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int), rng *rand.Rand, n int) {
+	t.Helper()
+	unit, transposed, reverse := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
+	extreme := -1
+	if rng.IntN(2) == 0 {
+		extreme = rng.IntN(n)
+	}
+	tiny, huge := T(math.Ldexp(1, -1060)), T(math.Ldexp(1, 1023))
+	if tiny == 0 { // float32
+		tiny, huge = 0x1p-140, 0x1p127
+	}
+	row := func(i, j int) (int, int) {
+		if transposed {
+			i, j = j, i
+		}
+		if reverse {
+			i, j = n-1-i, n-1-j
+		}
+		return i, j
+	}
+	of := anyInteger[T](rng)
+	a := newGuarded(rng, n, n, false, of)
+	x, want := newGuarded(rng, 1, n, false, of), make([]T, n)
+	at := func(i int) *T {
+		if reverse {
+			i = n - 1 - i
+		}
+		return x.at(0, i)
+	}
+	for i := range n {
+		want[i] = *at(i)
+	}
+	for i := n - 1; i >= 0; i-- {
+		pivot := a.at(row(i, i))
+		*pivot = []T{1, -1, 2, -4}[rng.IntN(4)]
+		if i == extreme && !unit {
+			*pivot = []T{tiny, -huge}[rng.IntN(2)]
+			want[i] = []T{0, 1}[rng.IntN(2)]
+		}
+	}
+	for i := range n {
+		sum := want[i]
+		if !unit {
+			sum *= *a.at(row(i, i))
+		}
+		// A row of an extreme pivot has nothing beside it: the sum would not be exact.
+		for p := range i {
+			if i == extreme && !unit {
+				*a.at(row(i, p)) = 0
+			}
+			sum += *a.at(row(i, p)) * want[p]
+		}
+		*at(i) = sum
+	}
+	ars, acs, inc := a.rs, 1, 1
+	if transposed {
+		ars, acs = acs, ars
+	}
+	if reverse {
+		ars, acs, inc = -ars, -acs, -1
+	}
+	matrix, before := a.clone(), x.clone()
+	trsv(n, unit, a.at(row(0, 0)), ars, acs, at(0), inc)
+	x.same(t, "trsv", before, Whole, func(_, j int) T {
+		if reverse {
+			j = n - 1 - j
+		}
+		return want[j]
+	})
+	a.same(t, "trsv's triangle", matrix, Whole, func(i, j int) T { return *matrix.at(i, j) })
+}

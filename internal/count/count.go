@@ -1,0 +1,24 @@
+// Package count puts a number and a word into a sentence.
+package count
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Of returns n and the word that is counted, in the plural unless n is 1: "1 cell",
+// "2 cells", "0 classes", "3 entries".
+func Of(n int, word string) string { return strconv.Itoa(n) + " " + Word(n, word) }
+
+// Word returns the word for n of what it counts.
+func Word(n int, word string) string {
+	switch {
+	case n == 1:
+		return word
+	case strings.HasSuffix(word, "s") || strings.HasSuffix(word, "x"):
+		return word + "es"
+	case strings.HasSuffix(word, "y") && !strings.ContainsRune("aeiou", rune(word[max(len(word)-2, 0)])):
+		return word[:len(word)-1] + "ies"
+	}
+	return word + "s"
+}

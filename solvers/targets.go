@@ -1,0 +1,219 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// SolveEach is Solve with a λ of its own for each output, p.Lambda not being used:
+// column j of the solution is that of lambdas[j].
+//
+// Outputs with the same λ are solved for together, so that there is one
+// factorisation for each different λ; or, where par names no method, one
+// decomposition for all of them (Path) where that is less work and fits the
+// memory. A λ whose solution by it is above the tolerance is solved for on its own.
+//
+// Of the Result, Residual, Bytes, Rank and Jitter are the largest, Iters and
+// Seconds the sums over the parts, and Plan is the sum of the work and the most
+// memory of any part. Errors are those of Solve, and name λ where there are
+// several.
+func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
+	if len(lambdas) != p.Y.Cols {
+		return nil, fmt.Errorf("solvers: y has %s, but there are %s of lambda: one for each is needed", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
+	}
+	for j, l := range lambdas {
+		if !(l >= 0) || math.IsInf(l, 1) {
+			return nil, fmt.Errorf("solvers: lambda of column %d must be a finite number ≥ 0, got %v", j+1, l)
+		}
+	}
+	var different []float64
+	for _, l := range lambdas {
+		if !slices.Contains(different, l) {
+			different = append(different, l)
+		}
+	}
+	if len(different) <= 1 {
+		if len(different) == 1 {
+			p.Lambda = different[0]
+		}
+		return Solve(ctx, dev, p, par)
+	}
+	p.Lambda = different[0]
+	if err := p.checkShapes(); err != nil {
+		return nil, err
+	}
+	if par.Checkpoint.Dir != "" {
+		return nil, errors.New("solvers: a checkpoint holds the state of one lambda: give all outputs the same, or no checkpoint")
+	}
+	e := &each{ctx: ctx, dev: dev, p: p, lambdas: lambdas, different: different, par: par}
+	if err := e.solve(); err != nil {
+		return nil, err
+	}
+	return e.res, nil
+}
+
+// each is one SolveEach in progress.
+type each struct {
+	ctx                context.Context
+	dev                backend.Device
+	p                  Problem
+	lambdas, different []float64
+	par                Params
+	res                *Result
+	told               float64 // what of the progress the path has
+}
+
+func (e *each) solve() error {
+	start := time.Now()
+	e.res = &Result{Intercept: make([]float64, e.p.Y.Cols)}
+	left, err := e.byPath()
+	if err != nil {
+		return err
+	}
+	for i, l := range left {
+		share := (1 - e.told) / float64(len(left))
+		if err := e.one(l, e.told+float64(i)*share, share); err != nil {
+			return fmt.Errorf("%w (lambda %v)", err, l)
+		}
+	}
+	e.res.Seconds.Total = time.Since(start).Seconds()
+	return nil
+}
+
+// one solves for the outputs of one λ. Its progress goes from begin by share.
+func (e *each) one(lambda, begin, share float64) error {
+	var columns []int
+	for j, l := range e.lambdas {
+		if l == lambda {
+			columns = append(columns, j)
+		}
+	}
+	p, par := e.p, e.par
+	p.Lambda, p.Y = lambda, backend.NewHost[float64](e.p.Y.Rows, len(columns))
+	for i := range p.Y.Rows {
+		for to, from := range columns {
+			p.Y.Row(i)[to] = e.p.Y.Row(i)[from]
+		}
+	}
+	if e.par.Progress != nil {
+		par.Progress = func(q Progress) {
+			q.Fraction = min(begin+share*q.Fraction, 1)
+			e.par.Progress(q)
+		}
+	}
+	r, err := Solve(e.ctx, e.dev, p, par)
+	if err != nil {
+		return err
+	}
+	for to, j := range columns {
+		e.put(j, to, r.Alpha, r.Coef, r.Intercept)
+	}
+	e.add(r.Plan, r.Residual)
+	t := e.res
+	t.Method, t.Bytes, t.Rank, t.Jitter = r.Method, max(t.Bytes, r.Bytes), max(t.Rank, r.Rank), max(t.Jitter, r.Jitter)
+	t.Iters += r.Iters
+	t.Seconds.Gram += r.Seconds.Gram
+	t.Seconds.Factor += r.Seconds.Factor
+	t.Seconds.Solve += r.Seconds.Solve
+	if t.Fallback == "" {
+		t.Fallback = r.Fallback
+	}
+	for _, note := range r.Notes {
+		if !slices.Contains(t.Notes, note) {
+			t.Notes = append(t.Notes, note)
+		}
+	}
+	return nil
+}
+
+// put makes column from of a solution that of output j.
+func (e *each) put(j, from int, alpha, coef backend.Host[float64], intercept []float64) {
+	for _, part := range []struct {
+		to *backend.Host[float64]
+		h  backend.Host[float64]
+	}{{&e.res.Alpha, alpha}, {&e.res.Coef, coef}} {
+		if part.h.Rows == 0 {
+			continue
+		}
+		if part.to.Rows == 0 {
+			*part.to = backend.NewHost[float64](part.h.Rows, len(e.lambdas))
+		}
+		for i := range part.h.Rows {
+			part.to.Row(i)[j] = part.h.Row(i)[from]
+		}
+	}
+	e.res.Intercept[j] = intercept[from]
+}
+
+// add brings the plan and the residual up to date.
+func (e *each) add(plan Plan, residual float64) {
+	if plan.Bytes >= e.res.Plan.Bytes {
+		plan.Flops += e.res.Plan.Flops
+		e.res.Plan = plan
+	} else {
+		e.res.Plan.Flops += plan.Flops
+	}
+	e.res.Residual = larger(e.res.Residual, residual)
+}
+
+// byPath solves from one decomposition where that is less work than a
+// factorisation for each λ, and returns the λ that are left.
+func (e *each) byPath() (left []float64, err error) {
+	if e.par.Method != Auto {
+		return e.different, nil
+	}
+	if err := e.par.check(); err != nil {
+		return nil, err
+	}
+	par := PathParams{Lambdas: len(e.different), Memory: e.par.Memory, Progress: e.par.Progress}
+	plan, err := planPath(e.dev, e.p, par)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Method == PathCholesky || plan.fits(e.dev, e.par.Memory) != nil {
+		return e.different, nil
+	}
+	const share = 0.9 // the rest is for what it leaves
+	if e.par.Progress != nil {
+		par.Progress = func(q Progress) {
+			e.told = share * q.Fraction
+			e.par.Progress(Progress{Stage: q.Stage, Fraction: e.told})
+		}
+	}
+	path, err := NewPath(e.ctx, e.dev, e.p, par)
+	if err != nil {
+		return nil, err
+	}
+	defer path.Close()
+	points, err := path.At(e.ctx, e.different)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range points {
+		if at.Err != nil || !(at.Residual <= e.par.tol()) {
+			left = append(left, e.different[i])
+			continue
+		}
+		for j, l := range e.lambdas {
+			if l == at.Lambda {
+				e.put(j, j, at.Alpha, at.Coef, at.Intercept)
+			}
+		}
+		e.res.Residual = larger(e.res.Residual, at.Residual)
+	}
+	e.res.Method, e.res.Bytes = Method(plan.Method), path.Bytes()
+	e.res.Plan = Plan{Method: Method(plan.Method), Reason: plan.Reason, Bytes: plan.Bytes, Flops: plan.Flops}
+	if len(left) > 0 {
+		e.res.Fallback = fmt.Sprintf("the decomposition leaves a residual above %.2g where lambda is %v; solved for each of them", e.par.tol(), left)
+	} else if e.par.Progress != nil {
+		e.par.Progress(Progress{Stage: "path", Fraction: 1})
+	}
+	return left, nil
+}

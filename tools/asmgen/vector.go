@@ -1,0 +1,553 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The micro-kernels of level 2 take their arguments one by one: a product of a
+// matrix of order four and a vector takes no longer than an argument in memory
+// would take to prepare.
+
+// Go types of the functions; T is the element type.
+const (
+	gemvSignature = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
+	gerSignature  = "func(m, n int, alpha T, x, y, a *T, lda int)"
+	trsvSignature = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
+)
+
+// param loads a parameter.
+func (e *emitter) param(name string) reg.GPVirtual {
+	return e.Load(e.Param(name), e.GP64()).(reg.GPVirtual)
+}
+
+// stride loads a parameter that counts elements, in bytes.
+func (e *emitter) stride(name string) reg.GPVirtual {
+	r := e.param(name)
+	e.scale(r)
+	return r
+}
+
+// paramAt is where a parameter of the element type lies.
+func (e *emitter) paramAt(name string) operand.Mem {
+	p, err := e.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
+}
+
+// gemv emits y ← α A x + β y, four rows of A at a time. The end of x is loaded once:
+// y may lie behind it, and what is stored there would hold up loads under a mask.
+func (e *emitter) gemv() {
+	m, a, y, lda := e.param("m"), e.param("a"), e.param("y"), e.stride("lda")
+	rows := strides{rs: lda, rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
+	left := e.param("n") // elements of a row in its last vector, if they do not fill it
+	e.ANDQ(operand.U8(e.lanes()-1), left)
+	mask := e.columnMaskOf(left, 1)
+	last, end, full := e.vec(), e.param("x"), e.param("n")
+	e.ANDQ(operand.I8(-e.lanes()), full)
+	e.loadMasked(mask, 0, operand.Mem{Base: end, Index: full, Scale: uint8(e.size())}, last)
+	e.forRows(m, func(count int) {
+		acc := e.vecs(count)
+		for _, s := range acc {
+			e.zero(s)
+		}
+		p, x, n := e.GP64(), e.param("x"), e.param("n")
+		e.MOVQ(a, p)
+		vector, tail, done := e.label("vector"), e.label("tail"), e.label("done")
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JL(operand.LabelRef(tail))
+		e.Label(vector)
+		v := e.vec()
+		e.load(e.at(x, 0), v)
+		for r := range count {
+			e.fma(rows.row(p, r), v, acc[r])
+		}
+		e.ADDQ(operand.U8(e.tier.bytes), x)
+		e.ADDQ(operand.U8(e.tier.bytes), p)
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JGE(operand.LabelRef(vector))
+		e.Label(tail)
+		e.TESTQ(left, left)
+		e.JZ(operand.LabelRef(done))
+		for r := range count {
+			e.fmaMasked(mask, 0, rows.row(p, r), last, acc[r])
+		}
+		e.Label(done)
+		e.storeSums(e.sums(acc), y, count)
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: lda, Scale: 4}, a)
+			e.ADDQ(operand.U8(directRows*e.size()), y)
+		}
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// sums is the sums of the lanes of up to four vectors, side by side; what is beside
+// them is of no use.
+func (e *emitter) sums(v []reg.VecVirtual) reg.VecVirtual {
+	halves := make([]reg.VecVirtual, len(v))
+	for i, x := range v {
+		if halves[i] = x; e.tier.bytes == 64 {
+			halves[i] = e.folded(x)
+		}
+	}
+	first, second := halves[0], halves[len(halves)-1]
+	if len(v) > 2 {
+		first, second = e.pairs(halves[0], halves[1]), e.pairs(halves[2], halves[len(halves)-1])
+	}
+	if e.double() {
+		if len(v) > 2 {
+			crossed := e.YMM()
+			e.VPERM2F128(operand.U8(0x21), second, first, crossed)
+			e.VBLENDPD(operand.U8(0b1100), second, first, first)
+			e.VADDPD(crossed, first, first)
+			return first
+		}
+		return e.folded(e.pairs(first, second))
+	}
+	if len(v) <= 2 {
+		first = e.pairs(first, second)
+		second = first
+	}
+	return e.folded(e.pairs(first, second))
+}
+
+// folded is the sum of the halves of a vector.
+func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
+	if x.Size() == 64 {
+		upper := e.YMM()
+		e.VEXTRACTF64X4(operand.U8(1), x, upper)
+		e.add(upper, x.AsY(), upper)
+		return upper
+	}
+	upper := e.XMM()
+	e.VEXTRACTF128(operand.U8(1), x, upper)
+	e.add(upper, x.AsX(), upper)
+	return upper
+}
+
+// pairs is the sums of neighbours in a and b, by turns of 16 bytes.
+func (e *emitter) pairs(a, b reg.VecVirtual) reg.VecVirtual {
+	sums := e.YMM()
+	if e.double() {
+		e.VHADDPD(b, a, sums)
+	} else {
+		e.VHADDPS(b, a, sums)
+	}
+	return sums
+}
+
+// storeSums is y ← α s + β y for the first count ≤ 4 elements.
+func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
+	alpha, beta, old := e.short(int(s.Size())), e.short(int(s.Size())), e.short(int(s.Size()))
+	e.broadcast(e.paramAt("alpha"), alpha)
+	e.mul(s, alpha, s)
+	overwrite := e.label("overwrite")
+	e.jumpIfParamZero("beta", overwrite)
+	e.broadcast(e.paramAt("beta"), beta)
+	to := operand.Mem{Base: y}
+	if count == directRows {
+		e.load(to, old)
+	} else {
+		// Four times −1 and four times 0, entered so that count of the former are left.
+		table := e.constant("four", 2*directRows, func(i int) uint64 {
+			if i < directRows {
+				return 1<<64 - 1
+			}
+			return 0
+		})
+		mask := e.short(int(s.Size()))
+		e.VMOVDQU(table.Offset((directRows-count)*e.size()), mask)
+		if e.double() {
+			e.VMASKMOVPD(to, mask, old)
+		} else {
+			e.VMASKMOVPS(to, mask, old)
+		}
+	}
+	e.fma(old, beta, s)
+	e.Label(overwrite)
+	// Stores of single elements: masked ones take longer, and what is stored in parts
+	// is loaded late.
+	e.storeFirst(s, to, count)
+}
+
+// storeFirst stores the first count ≤ 4 elements of a short vector.
+func (e *emitter) storeFirst(s reg.VecVirtual, to operand.Mem, count int) {
+	if count == directRows {
+		e.store(s, to)
+		return
+	}
+	pair := s.AsX()
+	if e.double() {
+		switch count {
+		case 1:
+			e.VMOVSD(pair, to)
+		case 2:
+			e.VMOVUPD(pair, to)
+		case 3:
+			e.VMOVUPD(pair, to)
+			third := e.XMM()
+			e.VEXTRACTF128(operand.U8(1), s, third)
+			e.VMOVSD(third, to.Offset(16))
+		}
+		return
+	}
+	switch count {
+	case 1:
+		e.VMOVSS(pair, to)
+	case 2:
+		e.VMOVLPS(pair, to)
+	case 3:
+		e.VMOVLPS(pair, to)
+		e.VEXTRACTPS(operand.U8(2), pair, to.Offset(8))
+	}
+}
+
+// jumpIfParamZero jumps when a parameter of the element type is 0, of either sign.
+func (e *emitter) jumpIfParamZero(name, to string) {
+	bits := e.GP64()
+	if e.double() {
+		e.MOVQ(e.paramAt(name), bits)
+		e.SHLQ(operand.U8(1), bits)
+	} else {
+		e.MOVL(e.paramAt(name), bits.As32())
+		e.SHLL(operand.U8(1), bits.As32())
+	}
+	e.JZ(operand.LabelRef(to))
+}
+
+// gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have sums of their
+// own, so that none waits for the one before.
+func (e *emitter) gemvT() {
+	y, n, lda := e.param("y"), e.param("n"), e.stride("lda")
+	rows := strides{rs: lda, rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
+	panel := e.param("a")
+	e.forColumns(n, func(mask columnMask, nv int) {
+		acc := e.tileOf(directRows, nv)
+		for r := range acc {
+			for _, s := range acc[r] {
+				e.zero(s)
+			}
+		}
+		p, x, m := e.GP64(), e.param("x"), e.param("m")
+		e.MOVQ(panel, p)
+		add := func(r int) {
+			by := e.vec()
+			e.broadcast(e.at(x, r), by)
+			for v, s := range acc[r] {
+				at := rows.row(p, r)
+				at.Disp += v * e.tier.bytes
+				e.fmaMasked(mask, v, at, by, s)
+			}
+		}
+		four, tail, done := e.label("four"), e.label("tail"), e.label("done")
+		e.SUBQ(operand.U8(directRows), m)
+		e.JL(operand.LabelRef(tail))
+		e.Label(four)
+		for r := range directRows {
+			add(r)
+		}
+		e.LEAQ(operand.Mem{Base: p, Index: lda, Scale: 4}, p)
+		e.ADDQ(operand.U8(directRows*e.size()), x)
+		e.SUBQ(operand.U8(directRows), m)
+		e.JGE(operand.LabelRef(four))
+		e.Label(tail)
+		for r := range directRows - 1 {
+			e.CMPQ(m, operand.I8(r-directRows))
+			e.JLE(operand.LabelRef(done))
+			add(r)
+		}
+		e.Label(done)
+		alpha := e.vec()
+		e.broadcast(e.paramAt("alpha"), alpha)
+		for v := range nv {
+			e.add(acc[0][v], acc[1][v], acc[0][v])
+			e.add(acc[2][v], acc[3][v], acc[2][v])
+			e.add(acc[0][v], acc[2][v], acc[0][v])
+			e.mul(acc[0][v], alpha, acc[0][v])
+		}
+		overwrite := e.label("overwrite")
+		e.jumpIfParamZero("beta", overwrite)
+		beta := e.vec()
+		e.broadcast(e.paramAt("beta"), beta)
+		for v := range nv {
+			old := e.vec()
+			e.loadMasked(mask, v, e.at(y, v*e.lanes()), old)
+			e.fma(old, beta, acc[0][v])
+		}
+		e.Label(overwrite)
+		for v := range nv {
+			e.storeMasked(mask, v, acc[0][v], e.at(y, v*e.lanes()))
+		}
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
+		e.ADDQ(operand.U32(e.nr()*e.size()), y)
+	})
+}
+
+// ger emits A ← A + α x yᵀ, four rows at a time. The ends of rows are stored as
+// vectors of half the length, a quarter and so on: what lies behind a store under a
+// mask could not be loaded before the store is done, and there the next row lies.
+func (e *emitter) ger() {
+	m, a, x, lda := e.param("m"), e.param("a"), e.param("x"), e.stride("lda")
+	rows := strides{rs: lda, rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
+	alpha := e.vec()
+	e.broadcast(e.paramAt("alpha"), alpha)
+	e.forRows(m, func(count int) {
+		factors := e.vecs(count)
+		for r, f := range factors {
+			e.broadcast(e.at(x, r), f)
+			e.mul(f, alpha, f)
+		}
+		p, y, n := e.GP64(), e.param("y"), e.param("n")
+		e.MOVQ(a, p)
+		vector, tail := e.label("vector"), e.label("tail")
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JL(operand.LabelRef(tail))
+		e.Label(vector)
+		e.addParts(e.lanes(), y, factors, rows, p)
+		e.ADDQ(operand.U8(e.tier.bytes), y)
+		e.ADDQ(operand.U8(e.tier.bytes), p)
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JGE(operand.LabelRef(vector))
+		e.Label(tail)
+		// n is what is left less a vector, which leaves the lower bits.
+		for part := e.lanes() / 2; part > 0; part /= 2 {
+			skip := e.label("skip")
+			e.TESTQ(operand.U32(part), n)
+			e.JZ(operand.LabelRef(skip))
+			e.addParts(part, y, factors, rows, p)
+			if part > 1 {
+				e.ADDQ(operand.U8(part*e.size()), y)
+				e.ADDQ(operand.U8(part*e.size()), p)
+			}
+			e.Label(skip)
+		}
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: lda, Scale: 4}, a)
+			e.ADDQ(operand.U8(directRows*e.size()), x)
+		}
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// addParts is p_r ← p_r + a_r y for elements of rows of which a vector holds count
+// or more.
+func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
+	bytes := count * e.size()
+	move := e.move
+	switch bytes {
+	case 4:
+		move = func(from, to operand.Op) { e.VMOVSS(from, to) }
+	case 8:
+		move = func(from, to operand.Op) { e.VMOVSD(from, to) }
+	}
+	other := e.short(max(bytes, 16))
+	move(operand.Mem{Base: y}, other)
+	for r, by := range a {
+		switch other.Size() {
+		case 16:
+			by = by.AsX().(reg.VecVirtual)
+		case 32:
+			by = by.AsY().(reg.VecVirtual)
+		}
+		sum := e.short(max(bytes, 16))
+		move(rows.row(p, r), sum)
+		e.fma(other, by, sum)
+		move(sum, rows.row(p, r))
+	}
+}
+
+// trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: what
+// one unknown costs is the latency of a multiplication and an addition, and vectors
+// would not shorten that. The inverses of the diagonal are there before they are
+// needed.
+func (e *emitter) trsv() {
+	n, a, x := e.param("n"), e.param("a"), e.param("x")
+	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
+	rows := strides{rs: rs, rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: rs, Index: rs, Scale: 2}, rows.rs3)
+	done, top := e.GP64(), e.GP64() // the unknowns that are known, and the first of them
+	e.XORQ(done, done)
+	e.MOVQ(x, top)
+	e.forRows(n, func(count int) {
+		p := e.GP64()
+		e.MOVQ(a, p)
+		sums := e.scalars4(count)
+		at := e.GP64()
+		e.MOVQ(x, at)
+		for r, s := range sums {
+			e.loadScalar(operand.Mem{Base: at}, s)
+			if r+1 < count {
+				e.ADDQ(inc, at)
+			}
+		}
+		e.subtractKnown(sums, rows, p, cs, top, inc, done)
+		e.solveKnown(sums, rows, p, cs, x, inc)
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: rs, Scale: 4}, a)
+			e.LEAQ(operand.Mem{Base: x, Index: inc, Scale: 4}, x)
+			e.ADDQ(operand.U8(directRows), done)
+		}
+	})
+	e.RET()
+}
+
+// scalars4 is count registers for scalars.
+func (e *emitter) scalars4(count int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, count)
+	for i := range v {
+		v[i] = e.scalar()
+	}
+	return v
+}
+
+// subtractKnown takes the products of rows from p on with the known unknowns, a
+// multiple of four of them, from the sums, by turns in two sums for each row. It
+// leaves p at the column after them.
+func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
+	others := e.scalars4(len(sums))
+	for _, s := range others {
+		e.VXORPS(s, s, s)
+	}
+	known, left := e.GP64(), e.GP64()
+	loop, end := e.label("known"), e.label("subtracted")
+	e.MOVQ(top, known)
+	e.MOVQ(done, left)
+	e.SUBQ(operand.U8(2), left)
+	e.JL(operand.LabelRef(end))
+	e.Label(loop)
+	for _, to := range [][]reg.VecVirtual{sums, others} {
+		v := e.scalar()
+		e.loadScalar(operand.Mem{Base: known}, v)
+		for r, s := range to {
+			e.scalarFnma(rows.row(p, r), v, s)
+		}
+		e.ADDQ(inc, known)
+		e.ADDQ(cs, p)
+	}
+	e.SUBQ(operand.U8(2), left)
+	e.JGE(operand.LabelRef(loop))
+	e.Label(end)
+	for r, s := range sums {
+		e.scalarAdd(others[r], s)
+	}
+}
+
+// solveKnown solves the triangle that begins at p and stores the unknowns.
+func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc reg.GPVirtual) {
+	unit, solve, slow, end := e.label("unit"), e.label("solve"), e.label("slow"), e.label("solved")
+	inverses := e.scalars4(len(sums))
+	flag, at := e.GP8(), e.GP64()
+	e.Load(e.Param("unit"), flag)
+	e.TESTB(flag, flag)
+	e.JNZ(operand.LabelRef(unit))
+	e.MOVQ(p, at)
+	for r, inverse := range inverses {
+		e.jumpUnlessInvertible(rows.row(at, r), slow)
+		e.scalarInverse(rows.row(at, r), inverse)
+		if r+1 < len(inverses) {
+			e.ADDQ(cs, at)
+		}
+	}
+	e.JMP(operand.LabelRef(solve))
+	e.Label(unit)
+	for _, inverse := range inverses {
+		e.loadScalar(e.constant("unit", 1, func(int) uint64 { return e.bits(1) }), inverse)
+	}
+	e.Label(solve)
+	to := e.GP64()
+	column := func(r int, divide func(v reg.VecVirtual)) {
+		divide(sums[r])
+		e.storeScalar(sums[r], operand.Mem{Base: to})
+		for below := r + 1; below < len(sums); below++ {
+			e.scalarFnma(rows.row(at, below), sums[r], sums[below])
+		}
+		if r+1 < len(sums) {
+			e.ADDQ(cs, at)
+			e.ADDQ(inc, to)
+		}
+	}
+	e.MOVQ(p, at)
+	e.MOVQ(x, to)
+	for r := range sums {
+		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
+	}
+	e.JMP(operand.LabelRef(end))
+	e.Label(slow) // an inverse may be out of range
+	e.MOVQ(p, at)
+	e.MOVQ(x, to)
+	for r := range sums {
+		column(r, func(v reg.VecVirtual) { e.scalarDiv(rows.row(at, r), v) })
+	}
+	e.Label(end)
+}
+
+// jumpUnlessInvertible jumps unless a number and its inverse are normal.
+func (e *emitter) jumpUnlessInvertible(x operand.Mem, label string) {
+	from, to := e.normal()
+	bits := e.GP64()
+	if e.double() {
+		e.MOVQ(x, bits)
+		e.ADDQ(bits, bits) // without the sign
+		e.SHRQ(operand.U8(1), bits)
+		e.SUBQ(e.constant(fmt.Sprintf("from%x", from), 1, func(int) uint64 { return from }), bits)
+		e.CMPQ(bits, e.constant(fmt.Sprintf("within%x", from), 1, func(int) uint64 { return to - from }))
+	} else {
+		e.MOVL(x, bits.As32())
+		e.ANDL(operand.U32(1<<31-1), bits.As32())
+		e.SUBL(operand.U32(from), bits.As32())
+		e.CMPL(bits.As32(), operand.U32(to-from))
+	}
+	e.JCC(operand.LabelRef(label))
+}
+
+func (e *emitter) loadScalar(from operand.Mem, to reg.VecVirtual) {
+	if e.double() {
+		e.VMOVSD(from, to)
+		return
+	}
+	e.VMOVSS(from, to)
+}
+
+// scalarFnma is acc ← acc − a·b.
+func (e *emitter) scalarFnma(a operand.Mem, b, acc reg.VecVirtual) {
+	if e.double() {
+		e.VFNMADD231SD(a, b, acc)
+		return
+	}
+	e.VFNMADD231SS(a, b, acc)
+}
+
+func (e *emitter) scalarAdd(a, to reg.VecVirtual) {
+	if e.double() {
+		e.VADDSD(a, to, to)
+		return
+	}
+	e.VADDSS(a, to, to)
+}
+
+func (e *emitter) scalarMul(a, to reg.VecVirtual) {
+	if e.double() {
+		e.VMULSD(a, to, to)
+		return
+	}
+	e.VMULSS(a, to, to)
+}
+
+func (e *emitter) scalarDiv(by operand.Mem, to reg.VecVirtual) {
+	if e.double() {
+		e.VDIVSD(by, to, to)
+		return
+	}
+	e.VDIVSS(by, to, to)
+}
