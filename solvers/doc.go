@@ -36,6 +36,7 @@
 //
 //	cholesky.go  the factor, kept for more right-hand sides; samples come and go
 //	             (choleskyupdate.go)
+//	targets.go   a λ for each output
 //	path.go      many λ from one decomposition (band.go), with leave-one-out errors
 //	             and generalised cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives

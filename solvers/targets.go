@@ -67,7 +67,13 @@ type each struct {
 	lambdas, different []float64
 	par                Params
 	res                *Result
-	told               float64 // what of the progress the path has
+	told               float64 // of the progress
+}
+
+// tell reports a fraction of the whole, which rounding must not make fall.
+func (e *each) tell(stage string, fraction float64) {
+	e.told = max(e.told, min(fraction, 1))
+	e.par.Progress(Progress{Stage: stage, Fraction: e.told})
 }
 
 func (e *each) solve() error {
@@ -77,9 +83,10 @@ func (e *each) solve() error {
 	if err != nil {
 		return err
 	}
+	before := e.told
 	for i, l := range left {
-		share := (1 - e.told) / float64(len(left))
-		if err := e.one(l, e.told+float64(i)*share, share); err != nil {
+		from, to := float64(i)/float64(len(left)), float64(i+1)/float64(len(left))
+		if err := e.one(l, before+(1-before)*from, before+(1-before)*to); err != nil {
 			return fmt.Errorf("%w (lambda %v)", err, l)
 		}
 	}
@@ -87,8 +94,8 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs of one λ. Its progress goes from begin by share.
-func (e *each) one(lambda, begin, share float64) error {
+// one solves for the outputs of one λ. Its progress goes from one fraction to another.
+func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
 		if l == lambda {
@@ -98,22 +105,21 @@ func (e *each) one(lambda, begin, share float64) error {
 	p, par := e.p, e.par
 	p.Lambda, p.Y = lambda, backend.NewHost[float64](e.p.Y.Rows, len(columns))
 	for i := range p.Y.Rows {
-		for to, from := range columns {
-			p.Y.Row(i)[to] = e.p.Y.Row(i)[from]
+		for k, j := range columns {
+			p.Y.Row(i)[k] = e.p.Y.Row(i)[j]
 		}
 	}
 	if e.par.Progress != nil {
 		par.Progress = func(q Progress) {
-			q.Fraction = min(begin+share*q.Fraction, 1)
-			e.par.Progress(q)
+			e.tell(q.Stage, from+(to-from)*q.Fraction)
 		}
 	}
 	r, err := Solve(e.ctx, e.dev, p, par)
 	if err != nil {
 		return err
 	}
-	for to, j := range columns {
-		e.put(j, to, r.Alpha, r.Coef, r.Intercept)
+	for k, j := range columns {
+		e.put(j, k, r.Alpha, r.Coef, r.Intercept)
 	}
 	e.add(r.Plan, r.Residual)
 	t := e.res
@@ -182,10 +188,7 @@ func (e *each) byPath() (left []float64, err error) {
 	}
 	const share = 0.9 // the rest is for what it leaves
 	if e.par.Progress != nil {
-		par.Progress = func(q Progress) {
-			e.told = share * q.Fraction
-			e.par.Progress(Progress{Stage: q.Stage, Fraction: e.told})
-		}
+		par.Progress = func(q Progress) { e.tell(q.Stage, share*q.Fraction) }
 	}
 	path, err := NewPath(e.ctx, e.dev, e.p, par)
 	if err != nil {
@@ -213,7 +216,7 @@ func (e *each) byPath() (left []float64, err error) {
 	if len(left) > 0 {
 		e.res.Fallback = fmt.Sprintf("the decomposition leaves a residual above %.2g where lambda is %v; solved for each of them", e.par.tol(), left)
 	} else if e.par.Progress != nil {
-		e.par.Progress(Progress{Stage: "path", Fraction: 1})
+		e.tell("path", 1)
 	}
 	return left, nil
 }

@@ -304,6 +304,9 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 		if !ok {
 			text = p.Default
 		}
+		if _, several := given["lambdas"]; several && p.Name == "lambda" {
+			continue // each target has its own instead
+		}
 		if v, err := p.Parse(text); err == nil {
 			r.Parameters[p.Name] = text
 			if _, said := f.given[p.Name]; said || p.Name == "lambda" {

@@ -88,6 +88,36 @@ class TestKernelRidge(unittest.TestCase):
         bound = 4 * solution_bound(K, kernel_error("rbf", 1 / 3, 0, 0, X, X), 0.5 / 2, want.dual_coef_, np.linalg.norm(K, 2), len(X))
         self.assertLessEqual(np.abs(got.predict(X) - want.predict(X)).max(), bound)
 
+    def test_penalties(self):
+        """An alpha for each target: different ones, some equal, and an array of one."""
+        r = support.rng(self)
+        X, y = support.smooth(r, 90, 3)
+        Z = r.normal(size=(30, 3))
+        Y = np.column_stack([y, y**2, np.abs(y), y - 1])
+        cross = pairwise_kernels(Z, X, metric="rbf", gamma=1 / 3)
+        K = pairwise_kernels(X, metric="rbf", gamma=1 / 3)
+        for alpha, target in [([0.3, 2, 0.3, 10], Y), (np.array([0.5]), Y), (np.array([0.5]), y), (np.geomspace(0.1, 10, 4), Y)]:
+            for solver in ("auto", "dual", "cg"):
+                with self.subTest(alpha=alpha, solver=solver):
+                    want = KernelRidge(kernel="rbf", alpha=alpha).fit(X, target)
+                    got = mercer.MercerKernelRidge(kernel="rbf", alpha=alpha, solver=solver, tol=1e-12).fit(X, target)
+                    least = np.min(alpha)
+                    bound = solution_bound(K, kernel_error("rbf", 1 / 3, 0, 3, X, Z), least, want.dual_coef_, np.linalg.norm(cross, 2), len(Z))
+                    # What a residual of 1e-12 may leave.
+                    bound += np.linalg.norm(cross, 2) * 1e-12 * np.linalg.norm(target) / least
+                    f, h = got.predict(Z), want.predict(Z)
+                    self.assertEqual(f.shape, h.shape)
+                    self.assertLessEqual(np.abs(f - h).max(), bound)
+                    self.assertEqual(got.dual_coef_.shape, want.dual_coef_.shape)
+
+    def test_penalties_refused(self):
+        X, y = support.smooth(support.rng(self), 30, 2)
+        for model in (mercer.MercerKernelRidge, mercer.MercerRidge):
+            with self.assertRaisesRegex(ValueError, r"alpha has the shape \(2,\): it must be a number, or one for each target, of which there are 3"):
+                model(alpha=[1, 2]).fit(X, np.column_stack([y, y, y]))
+            with self.assertRaisesRegex(ValueError, "number 2: must be a finite number ≥ 0, got -1"):
+                model(alpha=[1, -1]).fit(X, np.column_stack([y, y]))
+
     def test_precomputed(self):
         r = support.rng(self)
         X, y = support.smooth(r, 70, 3)

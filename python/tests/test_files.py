@@ -72,6 +72,18 @@ class TestFiles(unittest.TestCase):
         # The median of an even number of values is a mean, rounded once or twice.
         np.testing.assert_allclose(loaded.predict(missing), loaded.predict(filled), rtol=64 * support.U)
 
+    def test_penalties(self):
+        """An alpha for each target is part of the file."""
+        Y = np.column_stack([self.y, 2 * self.y])
+        for kind in (mercer.MercerKernelRidge, mercer.MercerRidge):
+            fitted = kind(alpha=[0.5, 3]).fit(self.X, Y)
+            path = self.path("m.safetensors")
+            fitted.save(path)
+            loaded = mercer.load(path)
+            np.testing.assert_array_equal(loaded.alpha, [0.5, 3])
+            np.testing.assert_array_equal(loaded.predict(self.X), fitted.predict(self.X))
+            np.testing.assert_array_equal(loaded.fit(self.X, Y).predict(self.X), fitted.predict(self.X))
+
     def test_classes_from_the_command(self):
         table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.label)
         model = self.path("m.safetensors")

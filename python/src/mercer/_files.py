@@ -36,6 +36,8 @@ def load(path):
         estimator = MercerRegressor(method=learner)
     saved = model.info["parameters"]
     known = {"alpha": saved.get("lambda"), "kernel": saved.get("kernel"), "fit_intercept": saved.get("intercept")}
+    if "lambdas" in model.info["arrays"]:
+        known["alpha"] = model.array("lambdas")[0]
     names = estimator.get_params()
     estimator.set_params(**{name: value for name, value in known.items() if value is not None and name in names})
     return estimator._restore(model)

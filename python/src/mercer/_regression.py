@@ -30,6 +30,7 @@ class Regressor(RegressorMixin, Estimator):
         X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), multi_output=self._multioutput, y_numeric=True)
         self._flat = y.ndim == 1
         y = np.asarray(y, dtype=np.float64)
+        self._targets = 1 if self._flat else y.shape[1]
         return self._fit_model(X, y.reshape(len(y), -1), self._weights(sample_weight, X), targets=names)
 
     def predict(self, X):
@@ -50,12 +51,26 @@ class MultiRegressor(MultiOutputMixin, Regressor):
     _multioutput = True
 
 
+def penalties(alpha, targets):
+    """The parameters of the library for alpha: a number, or an array with one for
+    each of so many targets."""
+    if np.ndim(alpha) == 0:
+        return {"lambda": alpha}
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.size == 1:
+        return {"lambda": float(alpha.reshape(-1)[0])}
+    if alpha.shape != (targets,):
+        raise ValueError(f"alpha has the shape {alpha.shape}: it must be a number, or one for each target, of which there are {targets}")
+    return {"lambdas": ",".join(repr(float(a)) for a in alpha)}
+
+
 class MercerRidge(MultiRegressor):
     """Ridge regression: the minimum of ‖y − Xw − b‖² + alpha ‖w‖².
 
     Parameters
     ----------
-    alpha : float ≥ 0, default 1
+    alpha : float ≥ 0 or array (t,), default 1
+        An array has one for each target.
     fit_intercept : bool, default True
         Fit an unpenalised b.
     solver : "auto", "primal" or "dual"
@@ -85,7 +100,7 @@ class MercerRidge(MultiRegressor):
         return "ridge", "regression"
 
     def _parameters(self, X):
-        return {"lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver}
+        return {**penalties(self.alpha, self._targets), "intercept": self.fit_intercept, "solver": self.solver}
 
     @property
     def coef_(self):
@@ -107,7 +122,8 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
 
     Parameters
     ----------
-    alpha : float ≥ 0, default 1
+    alpha : float ≥ 0 or array (t,), default 1
+        An array has one for each target; those with the same share a factorisation.
     kernel : str or function, default "linear"
         linear, rbf, laplacian, poly, sigmoid, cosine, chi2 or precomputed, as in
         scikit-learn; the text of a kernel of Mercer, such as
@@ -159,8 +175,8 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
 
     def _parameters(self, X):
         return {
-            "kernel": self._kernel(X), "lambda": self.alpha, "intercept": self.fit_intercept, "solver": self.solver,
-            "tol": self.tol, "iterations": self.max_iter, "seed": self._seed(),
+            **penalties(self.alpha, self._targets), "kernel": self._kernel(X), "intercept": self.fit_intercept,
+            "solver": self.solver, "tol": self.tol, "iterations": self.max_iter, "seed": self._seed(),
         }
 
     @property

@@ -1,0 +1,79 @@
+package learners_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestLambdasAgainstScikitLearn: a penalty for each target, of kernel ridge and of
+// ridge, and what a model tells of them after it was saved.
+func TestLambdasAgainstScikitLearn(t *testing.T) {
+	x, one := table(t, true)
+	n, _ := x.Dims()
+	y := mat.NewDense(n, 3, nil)
+	for i := range n {
+		v := one.At(i, 0)
+		y.SetRow(i, []float64{v, 300 - 2*v, math.Sqrt(v)})
+	}
+	lambdas := []float64{0.5, 20, 0.5}
+	var want struct{ Kernel, Linear [][]float64 }
+	scikit(t, map[string]any{"x": rowsOf(x), "y": rowsOf(y), "alpha": lambdas}, `
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+out["kernel"] = KernelRidge(kernel="rbf", gamma=1/18, alpha=a["alpha"]).fit(a["x"], a["y"]).predict(a["x"])
+out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).predict(a["x"])
+`, &want)
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		k, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambdas: lambdas}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := learners.Ridge{Lambdas: lambdas}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			m    learners.Model
+			want [][]float64
+		}{{k, want.Kernel}, {r, want.Linear}} {
+			again, err := learners.Restore(c.m.State())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := again.(interface{ Lambdas() []float64 }).Lambdas(); !slices.Equal(got, lambdas) {
+				t.Errorf("%s: restored with %v", c.m.Learner(), got)
+			}
+			f, err := again.Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range lambdas {
+				size := mat.Norm(y.ColView(j), 2)
+				for i := range n {
+					// Conditions of at most 1 + n/0.5, and rounding of n terms in both.
+					near(t, c.m.Learner(), f.At(i, j), c.want[i][j], 8*float64(n)*0x1p-52*(1+float64(n)/0.5)*size)
+				}
+			}
+		}
+		s := k.State()
+		s.Arrays["lambdas"] = backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, -1, 1}}
+		if _, err := learners.Restore(s); err == nil || !strings.Contains(err.Error(), `array "lambdas": column 2 must be a finite number ≥ 0, got -1`) {
+			t.Errorf("got %v", err)
+		}
+		_, err = learners.KernelRidge{Lambdas: lambdas[:2]}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, but there are 2 values of lambda: one for each is needed" {
+			t.Errorf("got %v", err)
+		}
+		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Intercept: true, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err == nil || !strings.HasSuffix(err.Error(), "raise lambda, or use ridge") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
