@@ -17,8 +17,8 @@ import (
 //	blas32.Use(cpu.BLAS{})
 //
 // Mercer does level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for vectors in
-// one piece that are long enough, Gemv, Symv, Dot, Axpy and Nrm2, in both
-// precisions, on runtime.GOMAXPROCS(0) workers; everything else is gonum's.
+// one piece, Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on
+// runtime.GOMAXPROCS(0) workers; everything else is gonum's.
 // Arguments are checked as gonum checks them, with its panics. In what Mercer
 // does, NaN and Inf follow IEEE arithmetic: nothing is skipped because a factor
 // is zero; only alpha = 0 means that A and B are not read, and beta = 0 that C

@@ -8,18 +8,18 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Levels 2 and 1: vectors in one piece and long enough go to the SIMD loops,
-// shared by the workers where there is a matrix to read; the rest, and every
-// argument that is not right, goes to gonum.
+// Levels 2 and 1: vectors in one piece go to the micro-kernels, and are shared by the
+// workers above a size; the rest, and every argument that is not right, goes to gonum.
+// What is small goes straight to its kernel: there the way counts as much as the work.
 
-// worthVector is how many elements of a vector are worth leaving gonum's loops for
-// (one core of an AMD EPYC of family 25, November 2026).
-const worthVector = 256
-
-// How many elements of a matrix are worth the workers.
+// How many elements of a matrix or a vector are worth the workers, and how many of a
+// vector one takes at a time.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024
+
+	sharedVector = 1 << 18
+	vectorPiece  = 1 << 15
 )
 
 // ranges tells whether x and y are in one piece and reach to nx and ny elements.
@@ -56,19 +56,21 @@ func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, 
 }
 
 func (impl BLAS) Dger(m, n int, alpha float64, x []float64, incX int, y []float64, incY int, a []float64, lda int) {
-	if alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n) {
+	switch {
+	case alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F64.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
-		return
+	case !blasGer(impl.device().f64, m, n, alpha, x, incX, y, incY, a, lda):
+		impl.Implementation.Dger(m, n, alpha, x, incX, y, incY, a, lda)
 	}
-	impl.Implementation.Dger(m, n, alpha, x, incX, y, incY, a, lda)
 }
 
 func (impl BLAS) Sger(m, n int, alpha float32, x []float32, incX int, y []float32, incY int, a []float32, lda int) {
-	if alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n) {
+	switch {
+	case alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F32.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
-		return
+	case !blasGer(impl.device().f32, m, n, alpha, x, incX, y, incY, a, lda):
+		impl.Implementation.Sger(m, n, alpha, x, incX, y, incY, a, lda)
 	}
-	impl.Implementation.Sger(m, n, alpha, x, incX, y, incY, a, lda)
 }
 
 func (impl BLAS) Dsymv(ul blas.Uplo, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
@@ -116,39 +118,51 @@ func (impl BLAS) Strsv(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n int, a []
 }
 
 func (impl BLAS) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
-	if n >= worthVector && ranges(len(x), incX, n, len(y), incY, n) {
-		return blasDot(impl.device().f64, x[:n], y)
+	switch {
+	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
+		return impl.Implementation.Ddot(n, x, incX, y, incY)
+	case n < sharedVector:
+		return impl.tier().F64.Dot(n, &x[0], &y[0])
 	}
-	return impl.Implementation.Ddot(n, x, incX, y, incY)
+	return blasDot(impl.device().f64, x[:n], y)
 }
 
 func (impl BLAS) Sdot(n int, x []float32, incX int, y []float32, incY int) float32 {
-	if n >= worthVector && ranges(len(x), incX, n, len(y), incY, n) {
-		return blasDot(impl.device().f32, x[:n], y)
+	switch {
+	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
+		return impl.Implementation.Sdot(n, x, incX, y, incY)
+	case n < sharedVector:
+		return impl.tier().F32.Dot(n, &x[0], &y[0])
 	}
-	return impl.Implementation.Sdot(n, x, incX, y, incY)
+	return blasDot(impl.device().f32, x[:n], y)
 }
 
 func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
-	if n >= worthVector && alpha != 0 && ranges(len(x), incX, n, len(y), incY, n) {
+	switch {
+	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
+		impl.Implementation.Daxpy(n, alpha, x, incX, y, incY)
+	case n < sharedVector:
+		impl.tier().F64.Axpy(n, alpha, &x[0], &y[0])
+	default:
 		blasAxpy(impl.device().f64, alpha, x[:n], y)
-		return
 	}
-	impl.Implementation.Daxpy(n, alpha, x, incX, y, incY)
 }
 
 func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32, incY int) {
-	if n >= worthVector && alpha != 0 && ranges(len(x), incX, n, len(y), incY, n) {
+	switch {
+	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
+		impl.Implementation.Saxpy(n, alpha, x, incX, y, incY)
+	case n < sharedVector:
+		impl.tier().F32.Axpy(n, alpha, &x[0], &y[0])
+	default:
 		blasAxpy(impl.device().f32, alpha, x[:n], y)
-		return
 	}
-	impl.Implementation.Saxpy(n, alpha, x, incX, y, incY)
 }
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
-	if n >= worthVector && ranges(len(x), incX, n, len(x), incX, n) {
+	if n > 0 && incX == 1 && n <= len(x) {
 		// Far enough from the ends of the range, no square is lost.
-		if sq := blasDot(impl.device().f64, x[:n], x); sq > 0x1p-900 && sq < 0x1p1000 {
+		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
 		}
 	}
@@ -156,8 +170,8 @@ func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 }
 
 func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
-	if n >= worthVector && ranges(len(x), incX, n, len(x), incX, n) {
-		if sq := blasDot(impl.device().f32, x[:n], x); sq > 0x1p-80 && sq < 0x1p100 {
+	if n > 0 && incX == 1 && n <= len(x) {
+		if sq := impl.Sdot(n, x, 1, x, 1); sq > 0x1p-80 && sq < 0x1p100 {
 			return float32(math.Sqrt(float64(sq)))
 		}
 	}
@@ -175,6 +189,16 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 	}
 	q := &queue[T]{engine: e}
 	q.gemv(alpha, rowMajor(a, m, n, lda).op(transposed(tA)), rowMajor(x, cols, 1, 1), beta, rowMajor(y, rows, 1, 1))
+	return true
+}
+
+// blasGer does an update of any size and reports true, or leaves it to gonum.
+func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, y []T, incY int, a []T, lda int) bool {
+	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || !ranges(len(x), incX, m, len(y), incY, n) {
+		return false
+	}
+	q := &queue[T]{engine: e}
+	q.rows(m, n, func(lo, hi int) { e.ukr.Ger(hi-lo, n, alpha, &x[lo], &y[0], &a[lo*lda], lda) })
 	return true
 }
 
@@ -214,14 +238,25 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
 }
 
+// blasDot and blasAxpy are for vectors that are worth the workers. The pieces do not
+// depend on how many there are.
+
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
-	s := e.take()
-	defer e.give(s)
-	return e.dot(s, x, y)
+	q := &queue[T]{engine: e}
+	parts := make([]T, panels(len(x), vectorPiece))
+	q.pieces(len(x), vectorPiece, moved(2*len(x)), func(_ *scratch[T], i, count int) {
+		parts[i/vectorPiece] = e.dot(x[i:i+count], y[i:])
+	})
+	var sum T
+	for _, part := range parts {
+		sum += part
+	}
+	return sum
 }
 
 func blasAxpy[T backend.Float](e *engine[T], alpha T, x, y []T) {
-	s := e.take()
-	defer e.give(s)
-	e.axpy(s, alpha, x, y)
+	q := &queue[T]{engine: e}
+	q.pieces(len(x), vectorPiece, moved(3*len(x)), func(_ *scratch[T], i, count int) {
+		e.axpy(alpha, x[i:i+count], y[i:])
+	})
 }

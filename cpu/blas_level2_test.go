@@ -62,6 +62,14 @@ func TestLevel2(t *testing.T) {
 					want.Sgemv(trans, m, n, 2, a32, lda, x32, inc, float32(beta), wantY32, inc)
 					same("gemv", m, n, y, wantY, y32, wantY32)
 				}
+				x, y := integers(m*inc), integers(n*inc)
+				a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+				wantA, wantA32 := slices.Clone(a), slices.Clone(a32)
+				impl.Dger(m, n, -2, x, inc, y, inc, a, lda)
+				want.Dger(m, n, -2, x, inc, y, inc, wantA, lda)
+				impl.Sger(m, n, -2, x32, inc, y32, inc, a32, lda)
+				want.Sger(m, n, -2, x32, inc, y32, inc, wantA32, lda)
+				same("ger", m, n, a, wantA, a32, wantA32)
 			}
 			lda := m + rng.IntN(3)
 			a, x, y := integers(m*lda), integers(m), integers(m)
@@ -99,6 +107,98 @@ func TestLevel2(t *testing.T) {
 			impl.Daxpy(m, 0, x, 1, gotY, 1) // does not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
 			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
+		}
+	})
+}
+
+// TestTrsv solves exactly: from the product of a triangle of small integers, with
+// pivots that are powers of two, and a known vector. The other triangle, and the
+// diagonal of a unit one, is not read.
+func TestTrsv(t *testing.T) {
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		const seed = 29
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		impl := newBLAS(tier)
+		orders := []int{63, 64, 65, 96, 129, 255, 256, 257, 300, 513}
+		for n := 1; n <= 40; n++ {
+			orders = append(orders, n)
+		}
+		for _, n := range orders {
+			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
+				for _, trans := range []blas.Transpose{blas.NoTrans, blas.Trans, blas.ConjTrans} {
+					for _, d := range []blas.Diag{blas.Unit, blas.NonUnit} {
+						checkTrsv(t, impl, rng, ul, trans, d, n)
+					}
+				}
+			}
+		}
+	})
+}
+
+func checkTrsv(t *testing.T, impl BLAS, rng *rand.Rand, ul blas.Uplo, trans blas.Transpose, d blas.Diag, n int) {
+	t.Helper()
+	lda := n + rng.IntN(3)
+	a, want, b := make([]float64, n*lda), make([]float64, n), make([]float64, n)
+	for i := range want {
+		want[i] = float64(rng.IntN(9) - 4)
+	}
+	for i := range n {
+		for j := range n {
+			at, v := i*lda+j, float64(rng.IntN(9)-4)
+			switch {
+			case i == j && d == blas.Unit:
+				a[at], v = math.NaN(), 1
+			case i == j:
+				v = []float64{1, -2, 4}[rng.IntN(3)]
+				a[at] = v
+			case (ul == blas.Lower) != (j < i):
+				a[at] = math.NaN()
+				continue
+			default:
+				a[at] = v
+			}
+			row, col := swapIf(trans, i, j)
+			b[row] += v * want[col]
+		}
+	}
+	x, x32, a32 := slices.Clone(b), make([]float32, n), make([]float32, len(a))
+	for i, v := range b {
+		x32[i] = float32(v)
+	}
+	for i, v := range a {
+		a32[i] = float32(v)
+	}
+	impl.Dtrsv(ul, trans, d, n, a, lda, x, 1)
+	impl.Strsv(ul, trans, d, n, a32, lda, x32, 1)
+	for i, v := range want {
+		if x[i] != v || x32[i] != float32(v) {
+			t.Fatalf("Trsv %c %c %c: n=%d: element %d is %v and %v, want %v", ul, trans, d, n, i, x[i], x32[i], v)
+		}
+	}
+}
+
+// TestSharedVectors compares Dot, Axpy and Nrm2 of vectors that the workers share
+// with gonum's, exactly.
+func TestSharedVectors(t *testing.T) {
+	const n = sharedVector + 3*vectorPiece + 5
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		impl, want := newBLAS(tier), gonum.Implementation{}
+		x, y := make([]float64, n), make([]float64, n)
+		for i := range x {
+			x[i], y[i] = float64(i%7-3), float64(i%5-2)
+		}
+		if got, want := impl.Ddot(n, x, 1, y, 1), want.Ddot(n, x, 1, y, 1); got != want {
+			t.Errorf("Ddot: %v, want %v", got, want)
+		}
+		if got, want := impl.Dnrm2(n, x, 1), math.Sqrt(want.Ddot(n, x, 1, x, 1)); got != want {
+			t.Errorf("Dnrm2: %v, want %v", got, want)
+		}
+		wantY := slices.Clone(y)
+		impl.Daxpy(n, 3, x, 1, y, 1)
+		want.Daxpy(n, 3, x, 1, wantY, 1)
+		if !slices.Equal(y, wantY) {
+			t.Error("Daxpy differs from gonum")
 		}
 	})
 }

@@ -116,6 +116,9 @@ type routinesOf[T backend.Float] struct {
 	gemv func(t blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int)
 	symv func(ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int)
 	ger  func(m, n int, alpha T, x []T, incX int, y []T, incY int, a []T, lda int)
+	dot  func(n int, x []T, incX int, y []T, incY int) T
+	axpy func(n int, alpha T, x []T, incX int, y []T, incY int)
+	nrm2 func(n int, x []T, incX int) T
 	trsv func(ul blas.Uplo, t blas.Transpose, d blas.Diag, n int, a []T, lda int, x []T, incX int)
 }
 
@@ -123,6 +126,7 @@ func doubles(impl blas.Float64) routinesOf[float64] {
 	return routinesOf[float64]{
 		level3: level3[float64]{gemm: impl.Dgemm, symm: impl.Dsymm, syrk: impl.Dsyrk, syr2k: impl.Dsyr2k, trmm: impl.Dtrmm, trsm: impl.Dtrsm},
 		gemv:   impl.Dgemv, symv: impl.Dsymv, ger: impl.Dger, trsv: impl.Dtrsv,
+		dot: impl.Ddot, axpy: impl.Daxpy, nrm2: impl.Dnrm2,
 	}
 }
 
@@ -130,10 +134,11 @@ func singles(impl blas.Float32) routinesOf[float32] {
 	return routinesOf[float32]{
 		level3: level3[float32]{gemm: impl.Sgemm, symm: impl.Ssymm, syrk: impl.Ssyrk, syr2k: impl.Ssyr2k, trmm: impl.Strmm, trsm: impl.Strsm},
 		gemv:   impl.Sgemv, symv: impl.Ssymv, ger: impl.Sger, trsv: impl.Strsv,
+		dot: impl.Sdot, axpy: impl.Saxpy, nrm2: impl.Snrm2,
 	}
 }
 
-// levels is levels 3 and 2. Triangles are so near the identity that what is
+// levels is levels 3, 2 and 1. Triangles are so near the identity that what is
 // solved in place, again and again, keeps its size.
 func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
@@ -180,6 +185,9 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 		add(fmt.Sprintf("gemv%c", t), func(l routinesOf[T]) { l.gemv(t, n, n, 1, a, n, x, 1, 0, y, 1) })
 	}
 	add("ger", func(l routinesOf[T]) { l.ger(n, n, 1e-9, x, 1, y, 1, c, n) })
+	add("dot", func(l routinesOf[T]) { l.dot(n, x, 1, y, 1) })
+	add("axpy", func(l routinesOf[T]) { l.axpy(n, 1e-9, x, 1, y, 1) })
+	add("nrm2", func(l routinesOf[T]) { l.nrm2(n, x, 1) })
 	return list
 }
 

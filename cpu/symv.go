@@ -31,22 +31,18 @@ const thinRows = 32
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
 // dot is Σ x_i y_i.
-func (e *engine[T]) dot(s *scratch[T], x, y []T) T {
+func (e *engine[T]) dot(x, y []T) T {
 	if len(x) == 0 {
 		return 0
 	}
-	s.span = ukr.Span[T]{X: &x[0], Y: &y[0], N: len(x)}
-	e.ukr.Dot(&s.span)
-	return s.span.A
+	return e.ukr.Dot(len(x), &x[0], &y[0])
 }
 
 // axpy is y ← y + a·x.
-func (e *engine[T]) axpy(s *scratch[T], a T, x, y []T) {
-	if len(x) == 0 {
-		return
+func (e *engine[T]) axpy(a T, x, y []T) {
+	if len(x) > 0 {
+		e.ukr.Axpy(len(x), a, &x[0], &y[0])
 	}
-	s.span = ukr.Span[T]{X: &y[0], Y: &x[0], N: len(x), A: a}
-	e.ukr.Axpy(&s.span)
 }
 
 // columnsOf is copies of the columns of v, each in one piece.
@@ -197,7 +193,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 		return s.rows.B[:]
 	}
 	for r := range count {
-		s.rows.B[r] = e.dot(s, a.data[a.off+(i+r)*a.rs:][:a.cols], x)
+		s.rows.B[r] = e.dot(a.data[a.off+(i+r)*a.rs:][:a.cols], x)
 	}
 	return s.rows.B[:count]
 }
@@ -210,6 +206,6 @@ func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 		return
 	}
 	for r := i; r < i+count; r++ {
-		e.axpy(s, x[r], a.data[a.off+r*a.rs:][:a.cols], sum)
+		e.axpy(x[r], a.data[a.off+r*a.rs:][:a.cols], sum)
 	}
 }

@@ -392,41 +392,6 @@ func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, body fu
 	e.Label(end)
 }
 
-// dot emits A ← Σ x_i y_i, in four sums.
-func (e *emitter) dot() {
-	args := e.args()
-	x, y, n := e.field(args, offX), e.field(args, offY), e.field(args, offNum)
-	sums := e.vecs(4)
-	for _, s := range sums {
-		e.zero(s)
-	}
-	e.forElements(n, []reg.GPVirtual{x, y}, func(v int, load func(int, reg.VecVirtual), _ func(reg.VecVirtual, int)) {
-		a, b := e.vec(), e.vec()
-		load(0, a)
-		load(1, b)
-		e.fma(a, b, sums[v])
-	})
-	e.reduce(sums, operand.Mem{Base: args, Disp: offSA})
-	e.VZEROUPPER()
-	e.RET()
-}
-
-// axpy emits x ← x + A·y.
-func (e *emitter) axpy() {
-	args := e.args()
-	x, y, n := e.field(args, offX), e.field(args, offY), e.field(args, offNum)
-	a, _ := e.scalars(args)
-	e.forElements(n, []reg.GPVirtual{x, y}, func(_ int, load func(int, reg.VecVirtual), store func(reg.VecVirtual, int)) {
-		to, from := e.vec(), e.vec()
-		load(0, to)
-		load(1, from)
-		e.fma(from, a, to)
-		store(to, 0)
-	})
-	e.VZEROUPPER()
-	e.RET()
-}
-
 // dotAxpy emits B ← Σ z_i y_i and x ← x + A·z in one pass over z.
 func (e *emitter) dotAxpy() {
 	args := e.args()

@@ -7,12 +7,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The micro-kernels of level 2 take their arguments one by one: a product of a
+// The micro-kernels of levels 1 and 2 take their arguments one by one: a product of a
 // matrix of order four and a vector takes no longer than an argument in memory
 // would take to prepare.
 
 // Go types of the functions; T is the element type.
 const (
+	dotSignature  = "func(n int, x, y *T) T"
+	axpySignature = "func(n int, a T, x, y *T)"
 	gemvSignature = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
 	gerSignature  = "func(m, n int, alpha T, x, y, a *T, lda int)"
 	trsvSignature = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
@@ -37,6 +39,110 @@ func (e *emitter) paramAt(name string) operand.Mem {
 		panic(err)
 	}
 	return p.Addr
+}
+
+// dot emits Σ x_i y_i, in four sums. What is left is added on the way from vectors to
+// their halves.
+func (e *emitter) dot() {
+	n, x, y := e.param("n"), e.param("x"), e.param("y")
+	sums := e.vecs(4)
+	for _, s := range sums {
+		e.zero(s)
+	}
+	e.forVectorsOf(n, x, y, func(v int) {
+		a := e.vec()
+		e.load(e.at(x, v*e.lanes()), a)
+		e.fma(e.at(y, v*e.lanes()), a, sums[v])
+	})
+	e.add(sums[0], sums[1], sums[0])
+	e.add(sums[2], sums[3], sums[2])
+	e.add(sums[0], sums[2], sums[0])
+	sum := sums[0]
+	for part := e.lanes() / 2; part > 0; part /= 2 {
+		sum = e.halved(sum, part)
+		skip := e.label("skip")
+		e.TESTQ(operand.U32(part), n)
+		e.JZ(operand.LabelRef(skip))
+		a, b := e.short(int(sum.Size())), e.short(int(sum.Size()))
+		e.movePart(part, operand.Mem{Base: x}, a)
+		e.movePart(part, operand.Mem{Base: y}, b)
+		e.fma(a, b, sum)
+		if part > 1 {
+			e.ADDQ(operand.U8(part*e.size()), x)
+			e.ADDQ(operand.U8(part*e.size()), y)
+		}
+		e.Label(skip)
+	}
+	e.VZEROUPPER()
+	e.Store(sum.AsX(), e.ReturnIndex(0))
+	e.RET()
+}
+
+// halved is the sum of the halves of a vector of twice count elements.
+func (e *emitter) halved(x reg.VecVirtual, count int) reg.VecVirtual {
+	if count*e.size() >= 16 {
+		return e.folded(x)
+	}
+	upper := e.XMM()
+	switch {
+	case count*e.size() == 8:
+		e.VUNPCKHPD(x, x, upper)
+	default:
+		e.VMOVSHDUP(x, upper)
+	}
+	e.add(upper, x, upper)
+	return upper
+}
+
+// movePart loads or stores count elements; those beside them are zero when loaded.
+func (e *emitter) movePart(count int, from, to operand.Op) {
+	switch count * e.size() {
+	case 4:
+		e.VMOVSS(from, to)
+	case 8:
+		e.VMOVSD(from, to)
+	default:
+		e.move(from, to)
+	}
+}
+
+// forVectorsOf emits body for four vectors of x and y at a time and then for single
+// ones. It leaves x and y at what does not fill a vector, which the lower bits of n
+// count.
+func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int)) {
+	for _, count := range []int{4, 1} {
+		loop, end := e.label("vectors"), e.label("rest")
+		e.SUBQ(operand.I32(count*e.lanes()), n)
+		e.JL(operand.LabelRef(end))
+		e.Label(loop)
+		for v := range count {
+			body(v)
+		}
+		e.ADDQ(operand.I32(count*e.tier.bytes), x)
+		e.ADDQ(operand.I32(count*e.tier.bytes), y)
+		e.SUBQ(operand.I32(count*e.lanes()), n)
+		e.JGE(operand.LabelRef(loop))
+		e.Label(end)
+		if count > 1 {
+			e.ADDQ(operand.I32(count*e.lanes()), n)
+		}
+	}
+}
+
+// axpy emits y ← y + a x, the end in halves as in ger.
+func (e *emitter) axpy() {
+	n, x, y := e.param("n"), e.param("x"), e.param("y")
+	a := e.vec()
+	e.broadcast(e.paramAt("a"), a)
+	e.forVectorsOf(n, x, y, func(v int) {
+		sum := e.vec()
+		e.load(e.at(y, v*e.lanes()), sum)
+		e.fma(e.at(x, v*e.lanes()), a, sum)
+		e.store(sum, e.at(y, v*e.lanes()))
+	})
+	e.addRest(n, x, []reg.VecVirtual{a}, strides{}, y)
+	e.VZEROUPPER()
+	e.RET()
 }
 
 // gemv emits y ← α A x + β y, four rows of A at a time. The end of x is loaded once:
@@ -319,18 +425,7 @@ func (e *emitter) ger() {
 		e.SUBQ(operand.U8(e.lanes()), n)
 		e.JGE(operand.LabelRef(vector))
 		e.Label(tail)
-		// n is what is left less a vector, which leaves the lower bits.
-		for part := e.lanes() / 2; part > 0; part /= 2 {
-			skip := e.label("skip")
-			e.TESTQ(operand.U32(part), n)
-			e.JZ(operand.LabelRef(skip))
-			e.addParts(part, y, factors, rows, p)
-			if part > 1 {
-				e.ADDQ(operand.U8(part*e.size()), y)
-				e.ADDQ(operand.U8(part*e.size()), p)
-			}
-			e.Label(skip)
-		}
+		e.addRest(n, y, factors, rows, p)
 		if count == directRows {
 			e.LEAQ(operand.Mem{Base: a, Index: lda, Scale: 4}, a)
 			e.ADDQ(operand.U8(directRows*e.size()), x)
@@ -340,19 +435,28 @@ func (e *emitter) ger() {
 	e.RET()
 }
 
+// addRest is p_r ← p_r + a_r y for as many elements as the lower bits of n count, fewer
+// than a vector. It advances y and p.
+func (e *emitter) addRest(n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
+	for part := e.lanes() / 2; part > 0; part /= 2 {
+		skip := e.label("skip")
+		e.TESTQ(operand.U32(part), n)
+		e.JZ(operand.LabelRef(skip))
+		e.addParts(part, y, a, rows, p)
+		if part > 1 {
+			e.ADDQ(operand.U8(part*e.size()), y)
+			e.ADDQ(operand.U8(part*e.size()), p)
+		}
+		e.Label(skip)
+	}
+}
+
 // addParts is p_r ← p_r + a_r y for elements of rows of which a vector holds count
 // or more.
 func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
-	move := e.move
-	switch bytes {
-	case 4:
-		move = func(from, to operand.Op) { e.VMOVSS(from, to) }
-	case 8:
-		move = func(from, to operand.Op) { e.VMOVSD(from, to) }
-	}
 	other := e.short(max(bytes, 16))
-	move(operand.Mem{Base: y}, other)
+	e.movePart(count, operand.Mem{Base: y}, other)
 	for r, by := range a {
 		switch other.Size() {
 		case 16:
@@ -361,9 +465,9 @@ func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows s
 			by = by.AsY().(reg.VecVirtual)
 		}
 		sum := e.short(max(bytes, 16))
-		move(rows.row(p, r), sum)
+		e.movePart(count, rows.row(p, r), sum)
 		e.fma(other, by, sum)
-		move(sum, rows.row(p, r))
+		e.movePart(count, sum, rows.row(p, r))
 	}
 }
 

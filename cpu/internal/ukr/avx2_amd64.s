@@ -18771,276 +18771,6 @@ DATA decayMostF32AVX2<>+24(SB)/4, $0x43160000
 DATA decayMostF32AVX2<>+28(SB)/4, $0x43160000
 GLOBL decayMostF32AVX2<>(SB), RODATA|NOPTR, $32
 
-// func dotF64AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·dotF64AVX2(SB), $0-8
-	MOVQ   args+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   8(AX), DX
-	MOVQ   16(AX), BX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-
-many1:
-	CMPQ        BX, $0x00000010
-	JL          few2
-	VMOVUPD     (CX), Y4
-	VMOVUPD     (DX), Y5
-	VFMADD231PD Y4, Y5, Y0
-	VMOVUPD     32(CX), Y4
-	VMOVUPD     32(DX), Y5
-	VFMADD231PD Y4, Y5, Y1
-	VMOVUPD     64(CX), Y4
-	VMOVUPD     64(DX), Y5
-	VFMADD231PD Y4, Y5, Y2
-	VMOVUPD     96(CX), Y4
-	VMOVUPD     96(DX), Y5
-	VFMADD231PD Y4, Y5, Y3
-	ADDQ        $0x00000080, CX
-	ADDQ        $0x00000080, DX
-	SUBQ        $0x00000010, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000004
-	JL          tail4
-	VMOVUPD     (CX), Y4
-	VMOVUPD     (DX), Y5
-	VFMADD231PD Y4, Y5, Y0
-	ADDQ        $0x00000020, CX
-	ADDQ        $0x00000020, DX
-	SUBQ        $0x00000004, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	LEAQ        columnsF64AVX2<>+0(SB), SI
-	ADDQ        $0x00000040, SI
-	IMUL3Q      $0x00000008, BX, BX
-	SUBQ        BX, SI
-	VMOVDQU     (SI), Y4
-	VMOVDQU     32(SI), Y5
-	VMASKMOVPD  (CX), Y4, Y5
-	VMASKMOVPD  (DX), Y4, Y4
-	VFMADD231PD Y5, Y4, Y0
-
-end5:
-	VADDPD       Y1, Y0, Y0
-	VADDPD       Y3, Y2, Y2
-	VADDPD       Y2, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X1, X0, X1
-	VUNPCKHPD    X1, X1, X0
-	VADDSD       X0, X1, X1
-	VMOVSD       X1, 32(AX)
-	VZEROUPPER
-	RET
-
-// func dotF32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·dotF32AVX2(SB), $0-8
-	MOVQ   args+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   8(AX), DX
-	MOVQ   16(AX), BX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-
-many1:
-	CMPQ        BX, $0x00000020
-	JL          few2
-	VMOVUPS     (CX), Y4
-	VMOVUPS     (DX), Y5
-	VFMADD231PS Y4, Y5, Y0
-	VMOVUPS     32(CX), Y4
-	VMOVUPS     32(DX), Y5
-	VFMADD231PS Y4, Y5, Y1
-	VMOVUPS     64(CX), Y4
-	VMOVUPS     64(DX), Y5
-	VFMADD231PS Y4, Y5, Y2
-	VMOVUPS     96(CX), Y4
-	VMOVUPS     96(DX), Y5
-	VFMADD231PS Y4, Y5, Y3
-	ADDQ        $0x00000080, CX
-	ADDQ        $0x00000080, DX
-	SUBQ        $0x00000020, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000008
-	JL          tail4
-	VMOVUPS     (CX), Y4
-	VMOVUPS     (DX), Y5
-	VFMADD231PS Y4, Y5, Y0
-	ADDQ        $0x00000020, CX
-	ADDQ        $0x00000020, DX
-	SUBQ        $0x00000008, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	LEAQ        columnsF32AVX2<>+0(SB), SI
-	ADDQ        $0x00000040, SI
-	IMUL3Q      $0x00000004, BX, BX
-	SUBQ        BX, SI
-	VMOVDQU     (SI), Y4
-	VMOVDQU     32(SI), Y5
-	VMASKMOVPS  (CX), Y4, Y5
-	VMASKMOVPS  (DX), Y4, Y4
-	VFMADD231PS Y5, Y4, Y0
-
-end5:
-	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y2
-	VADDPS       Y2, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X1
-	VUNPCKHPD    X1, X1, X0
-	VADDPS       X0, X1, X1
-	VMOVSHDUP    X1, X0
-	VADDSS       X0, X1, X1
-	VMOVSS       X1, 32(AX)
-	VZEROUPPER
-	RET
-
-// func axpyF64AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·axpyF64AVX2(SB), $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	VBROADCASTSD 32(AX), Y0
-	VBROADCASTSD 40(AX), Y1
-
-many1:
-	CMPQ        BX, $0x00000010
-	JL          few2
-	VMOVUPD     (CX), Y1
-	VMOVUPD     (DX), Y2
-	VFMADD231PD Y2, Y0, Y1
-	VMOVUPD     Y1, (CX)
-	VMOVUPD     32(CX), Y1
-	VMOVUPD     32(DX), Y2
-	VFMADD231PD Y2, Y0, Y1
-	VMOVUPD     Y1, 32(CX)
-	VMOVUPD     64(CX), Y1
-	VMOVUPD     64(DX), Y2
-	VFMADD231PD Y2, Y0, Y1
-	VMOVUPD     Y1, 64(CX)
-	VMOVUPD     96(CX), Y1
-	VMOVUPD     96(DX), Y2
-	VFMADD231PD Y2, Y0, Y1
-	VMOVUPD     Y1, 96(CX)
-	ADDQ        $0x00000080, CX
-	ADDQ        $0x00000080, DX
-	SUBQ        $0x00000010, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000004
-	JL          tail4
-	VMOVUPD     (CX), Y1
-	VMOVUPD     (DX), Y2
-	VFMADD231PD Y2, Y0, Y1
-	VMOVUPD     Y1, (CX)
-	ADDQ        $0x00000020, CX
-	ADDQ        $0x00000020, DX
-	SUBQ        $0x00000004, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	LEAQ        columnsF64AVX2<>+0(SB), AX
-	ADDQ        $0x00000040, AX
-	IMUL3Q      $0x00000008, BX, BX
-	SUBQ        BX, AX
-	VMOVDQU     (AX), Y1
-	VMOVDQU     32(AX), Y2
-	VMASKMOVPD  (CX), Y1, Y2
-	VMASKMOVPD  (DX), Y1, Y3
-	VFMADD231PD Y3, Y0, Y2
-	VMASKMOVPD  Y2, Y1, (CX)
-
-end5:
-	VZEROUPPER
-	RET
-
-// func axpyF32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·axpyF32AVX2(SB), $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	VBROADCASTSS 32(AX), Y0
-	VBROADCASTSS 36(AX), Y1
-
-many1:
-	CMPQ        BX, $0x00000020
-	JL          few2
-	VMOVUPS     (CX), Y1
-	VMOVUPS     (DX), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS     Y1, (CX)
-	VMOVUPS     32(CX), Y1
-	VMOVUPS     32(DX), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS     Y1, 32(CX)
-	VMOVUPS     64(CX), Y1
-	VMOVUPS     64(DX), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS     Y1, 64(CX)
-	VMOVUPS     96(CX), Y1
-	VMOVUPS     96(DX), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS     Y1, 96(CX)
-	ADDQ        $0x00000080, CX
-	ADDQ        $0x00000080, DX
-	SUBQ        $0x00000020, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000008
-	JL          tail4
-	VMOVUPS     (CX), Y1
-	VMOVUPS     (DX), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS     Y1, (CX)
-	ADDQ        $0x00000020, CX
-	ADDQ        $0x00000020, DX
-	SUBQ        $0x00000008, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	LEAQ        columnsF32AVX2<>+0(SB), AX
-	ADDQ        $0x00000040, AX
-	IMUL3Q      $0x00000004, BX, BX
-	SUBQ        BX, AX
-	VMOVDQU     (AX), Y1
-	VMOVDQU     32(AX), Y2
-	VMASKMOVPS  (CX), Y1, Y2
-	VMASKMOVPS  (DX), Y1, Y3
-	VFMADD231PS Y3, Y0, Y2
-	VMASKMOVPS  Y2, Y1, (CX)
-
-end5:
-	VZEROUPPER
-	RET
-
 // func dotAxpyF64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·dotAxpyF64AVX2(SB), $0-8
@@ -20492,6 +20222,291 @@ end3:
 	VMOVUPS Y1, 32(R8)
 	VMOVUPS Y2, 64(R8)
 	VMOVUPS Y3, 96(R8)
+	VZEROUPPER
+	RET
+
+// func dotF64AVX2(n int, x *float64, y *float64) float64
+// Requires: AVX, FMA3, SSE2
+TEXT ·dotF64AVX2(SB), $0-32
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SUBQ   $+16, AX
+	JL     rest2
+
+vectors1:
+	VMOVUPD     (CX), Y4
+	VFMADD231PD (DX), Y4, Y0
+	VMOVUPD     32(CX), Y4
+	VFMADD231PD 32(DX), Y4, Y1
+	VMOVUPD     64(CX), Y4
+	VFMADD231PD 64(DX), Y4, Y2
+	VMOVUPD     96(CX), Y4
+	VFMADD231PD 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+16, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+16, AX
+	SUBQ $+4, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPD     (CX), Y4
+	VFMADD231PD (DX), Y4, Y0
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+4, AX
+	JGE         vectors3
+
+rest4:
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	TESTQ        $0x00000002, AX
+	JZ           skip5
+	VMOVUPD      (CX), X0
+	VMOVUPD      (DX), X2
+	VFMADD231PD  X0, X2, X1
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
+
+skip5:
+	VUNPCKHPD   X1, X1, X0
+	VADDPD      X1, X0, X0
+	TESTQ       $0x00000001, AX
+	JZ          skip6
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PD X1, X2, X0
+
+skip6:
+	VZEROUPPER
+	MOVSD X0, ret+24(FP)
+	RET
+
+// func dotF32AVX2(n int, x *float32, y *float32) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·dotF32AVX2(SB), $0-28
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SUBQ   $+32, AX
+	JL     rest2
+
+vectors1:
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (DX), Y4, Y0
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS 32(DX), Y4, Y1
+	VMOVUPS     64(CX), Y4
+	VFMADD231PS 64(DX), Y4, Y2
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+32, AX
+	SUBQ $+8, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (DX), Y4, Y0
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, AX
+	JGE         vectors3
+
+rest4:
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	TESTQ        $0x00000004, AX
+	JZ           skip5
+	VMOVUPS      (CX), X0
+	VMOVUPS      (DX), X2
+	VFMADD231PS  X0, X2, X1
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
+
+skip5:
+	VUNPCKHPD   X1, X1, X0
+	VADDPS      X1, X0, X0
+	TESTQ       $0x00000002, AX
+	JZ          skip6
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PS X1, X2, X0
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
+
+skip6:
+	VMOVSHDUP   X0, X1
+	VADDPS      X0, X1, X1
+	TESTQ       $0x00000001, AX
+	JZ          skip7
+	VMOVSS      (CX), X0
+	VMOVSS      (DX), X2
+	VFMADD231PS X0, X2, X1
+
+skip7:
+	VZEROUPPER
+	MOVSS X1, ret+24(FP)
+	RET
+
+// func axpyF64AVX2(n int, a float64, x *float64, y *float64)
+// Requires: AVX, FMA3
+TEXT ·axpyF64AVX2(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+	VBROADCASTSD a+8(FP), Y0
+	SUBQ         $+16, AX
+	JL           rest2
+
+vectors1:
+	VMOVUPD     (DX), Y1
+	VFMADD231PD (CX), Y0, Y1
+	VMOVUPD     Y1, (DX)
+	VMOVUPD     32(DX), Y1
+	VFMADD231PD 32(CX), Y0, Y1
+	VMOVUPD     Y1, 32(DX)
+	VMOVUPD     64(DX), Y1
+	VFMADD231PD 64(CX), Y0, Y1
+	VMOVUPD     Y1, 64(DX)
+	VMOVUPD     96(DX), Y1
+	VFMADD231PD 96(CX), Y0, Y1
+	VMOVUPD     Y1, 96(DX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+16, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+16, AX
+	SUBQ $+4, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPD     (DX), Y1
+	VFMADD231PD (CX), Y0, Y1
+	VMOVUPD     Y1, (DX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+4, AX
+	JGE         vectors3
+
+rest4:
+	TESTQ       $0x00000002, AX
+	JZ          skip5
+	VMOVUPD     (CX), X1
+	VMOVUPD     (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+
+skip5:
+	TESTQ       $0x00000001, AX
+	JZ          skip6
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVSD      X2, (DX)
+
+skip6:
+	VZEROUPPER
+	RET
+
+// func axpyF32AVX2(n int, a float32, x *float32, y *float32)
+// Requires: AVX, FMA3
+TEXT ·axpyF32AVX2(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+	VBROADCASTSS a+8(FP), Y0
+	SUBQ         $+32, AX
+	JL           rest2
+
+vectors1:
+	VMOVUPS     (DX), Y1
+	VFMADD231PS (CX), Y0, Y1
+	VMOVUPS     Y1, (DX)
+	VMOVUPS     32(DX), Y1
+	VFMADD231PS 32(CX), Y0, Y1
+	VMOVUPS     Y1, 32(DX)
+	VMOVUPS     64(DX), Y1
+	VFMADD231PS 64(CX), Y0, Y1
+	VMOVUPS     Y1, 64(DX)
+	VMOVUPS     96(DX), Y1
+	VFMADD231PS 96(CX), Y0, Y1
+	VMOVUPS     Y1, 96(DX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+32, AX
+	SUBQ $+8, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPS     (DX), Y1
+	VFMADD231PS (CX), Y0, Y1
+	VMOVUPS     Y1, (DX)
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, AX
+	JGE         vectors3
+
+rest4:
+	TESTQ       $0x00000004, AX
+	JZ          skip5
+	VMOVUPS     (CX), X1
+	VMOVUPS     (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+
+skip5:
+	TESTQ       $0x00000002, AX
+	JZ          skip6
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVSD      X2, (DX)
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
+
+skip6:
+	TESTQ       $0x00000001, AX
+	JZ          skip7
+	VMOVSS      (CX), X1
+	VMOVSS      (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVSS      X2, (DX)
+
+skip7:
 	VZEROUPPER
 	RET
 

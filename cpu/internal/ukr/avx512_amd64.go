@@ -304,26 +304,6 @@ func decayF64AVX512(args *Span[float64])
 //go:noescape
 func decayF32AVX512(args *Span[float32])
 
-// dotF64AVX512 is A ← Σ x_i y_i.
-//
-//go:noescape
-func dotF64AVX512(args *Span[float64])
-
-// dotF32AVX512 is A ← Σ x_i y_i.
-//
-//go:noescape
-func dotF32AVX512(args *Span[float32])
-
-// axpyF64AVX512 is x ← x + A·y.
-//
-//go:noescape
-func axpyF64AVX512(args *Span[float64])
-
-// axpyF32AVX512 is x ← x + A·y.
-//
-//go:noescape
-func axpyF32AVX512(args *Span[float32])
-
 // dotAxpyF64AVX512 is B ← Σ z_i y_i and x ← x + A·z.
 //
 //go:noescape
@@ -383,6 +363,26 @@ func stripBothF64AVX512(args *Strip[float64])
 //
 //go:noescape
 func stripBothF32AVX512(args *Strip[float32])
+
+// dotF64AVX512 is Kernels.Dot.
+//
+//go:noescape
+func dotF64AVX512(n int, x, y *float64) float64
+
+// dotF32AVX512 is Kernels.Dot.
+//
+//go:noescape
+func dotF32AVX512(n int, x, y *float32) float32
+
+// axpyF64AVX512 is Kernels.Axpy.
+//
+//go:noescape
+func axpyF64AVX512(n int, a float64, x, y *float64)
+
+// axpyF32AVX512 is Kernels.Axpy.
+//
+//go:noescape
+func axpyF32AVX512(n int, a float32, x, y *float32)
 
 // gemvF64AVX512 is Kernels.Gemv.
 //

@@ -23904,282 +23904,6 @@ end2:
 DATA decayMostF32AVX512<>+0(SB)/4, $0x43160000
 GLOBL decayMostF32AVX512<>(SB), RODATA|NOPTR, $4
 
-// func dotF64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·dotF64AVX512(SB), $0-8
-	MOVQ   args+0(FP), AX
-	MOVQ   (AX), DX
-	MOVQ   8(AX), BX
-	MOVQ   16(AX), CX
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-
-many1:
-	CMPQ        CX, $0x00000020
-	JL          few2
-	VMOVUPD     (DX), Z4
-	VMOVUPD     (BX), Z5
-	VFMADD231PD Z4, Z5, Z0
-	VMOVUPD     64(DX), Z4
-	VMOVUPD     64(BX), Z5
-	VFMADD231PD Z4, Z5, Z1
-	VMOVUPD     128(DX), Z4
-	VMOVUPD     128(BX), Z5
-	VFMADD231PD Z4, Z5, Z2
-	VMOVUPD     192(DX), Z4
-	VMOVUPD     192(BX), Z5
-	VFMADD231PD Z4, Z5, Z3
-	ADDQ        $0x00000100, DX
-	ADDQ        $0x00000100, BX
-	SUBQ        $0x00000020, CX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        CX, $0x00000008
-	JL          tail4
-	VMOVUPD     (DX), Z4
-	VMOVUPD     (BX), Z5
-	VFMADD231PD Z4, Z5, Z0
-	ADDQ        $0x00000040, DX
-	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000008, CX
-	JMP         one3
-
-tail4:
-	TESTQ       CX, CX
-	JLE         end5
-	MOVQ        $0x0000000000000001, SI
-	SHLQ        CL, SI
-	DECQ        SI
-	KMOVW       SI, K1
-	SHRQ        $0x08, SI
-	KMOVW       SI, K2
-	VMOVUPD.Z   (DX), K1, Z4
-	VMOVUPD.Z   (BX), K1, Z5
-	VFMADD231PD Z4, Z5, Z0
-
-end5:
-	VADDPD        Z1, Z0, Z0
-	VADDPD        Z3, Z2, Z2
-	VADDPD        Z2, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPD        X0, X1, X0
-	VUNPCKHPD     X0, X0, X1
-	VADDSD        X1, X0, X0
-	VMOVSD        X0, 32(AX)
-	VZEROUPPER
-	RET
-
-// func dotF32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·dotF32AVX512(SB), $0-8
-	MOVQ   args+0(FP), AX
-	MOVQ   (AX), DX
-	MOVQ   8(AX), BX
-	MOVQ   16(AX), CX
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-
-many1:
-	CMPQ        CX, $0x00000040
-	JL          few2
-	VMOVUPS     (DX), Z4
-	VMOVUPS     (BX), Z5
-	VFMADD231PS Z4, Z5, Z0
-	VMOVUPS     64(DX), Z4
-	VMOVUPS     64(BX), Z5
-	VFMADD231PS Z4, Z5, Z1
-	VMOVUPS     128(DX), Z4
-	VMOVUPS     128(BX), Z5
-	VFMADD231PS Z4, Z5, Z2
-	VMOVUPS     192(DX), Z4
-	VMOVUPS     192(BX), Z5
-	VFMADD231PS Z4, Z5, Z3
-	ADDQ        $0x00000100, DX
-	ADDQ        $0x00000100, BX
-	SUBQ        $0x00000040, CX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        CX, $0x00000010
-	JL          tail4
-	VMOVUPS     (DX), Z4
-	VMOVUPS     (BX), Z5
-	VFMADD231PS Z4, Z5, Z0
-	ADDQ        $0x00000040, DX
-	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000010, CX
-	JMP         one3
-
-tail4:
-	TESTQ       CX, CX
-	JLE         end5
-	MOVQ        $0x0000000000000001, SI
-	SHLQ        CL, SI
-	DECQ        SI
-	KMOVW       SI, K1
-	SHRQ        $0x10, SI
-	KMOVW       SI, K2
-	VMOVUPS.Z   (DX), K1, Z4
-	VMOVUPS.Z   (BX), K1, Z5
-	VFMADD231PS Z4, Z5, Z0
-
-end5:
-	VADDPS        Z1, Z0, Z0
-	VADDPS        Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VUNPCKHPD     X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, 32(AX)
-	VZEROUPPER
-	RET
-
-// func axpyF64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·axpyF64AVX512(SB), $0-8
-	MOVQ         args+0(FP), CX
-	MOVQ         (CX), AX
-	MOVQ         8(CX), DX
-	MOVQ         16(CX), BX
-	VBROADCASTSD 32(CX), Z0
-	VBROADCASTSD 40(CX), Z1
-
-many1:
-	CMPQ        BX, $0x00000020
-	JL          few2
-	VMOVUPD     (AX), Z1
-	VMOVUPD     (DX), Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, (AX)
-	VMOVUPD     64(AX), Z1
-	VMOVUPD     64(DX), Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, 64(AX)
-	VMOVUPD     128(AX), Z1
-	VMOVUPD     128(DX), Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, 128(AX)
-	VMOVUPD     192(AX), Z1
-	VMOVUPD     192(DX), Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, 192(AX)
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, DX
-	SUBQ        $0x00000020, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000008
-	JL          tail4
-	VMOVUPD     (AX), Z1
-	VMOVUPD     (DX), Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, (AX)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, DX
-	SUBQ        $0x00000008, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	MOVQ        BX, CX
-	MOVQ        $0x0000000000000001, BX
-	SHLQ        CL, BX
-	DECQ        BX
-	KMOVW       BX, K1
-	SHRQ        $0x08, BX
-	KMOVW       BX, K2
-	VMOVUPD.Z   (AX), K1, Z1
-	VMOVUPD.Z   (DX), K1, Z2
-	VFMADD231PD Z2, Z0, Z1
-	VMOVUPD     Z1, K1, (AX)
-
-end5:
-	VZEROUPPER
-	RET
-
-// func axpyF32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·axpyF32AVX512(SB), $0-8
-	MOVQ         args+0(FP), CX
-	MOVQ         (CX), AX
-	MOVQ         8(CX), DX
-	MOVQ         16(CX), BX
-	VBROADCASTSS 32(CX), Z0
-	VBROADCASTSS 36(CX), Z1
-
-many1:
-	CMPQ        BX, $0x00000040
-	JL          few2
-	VMOVUPS     (AX), Z1
-	VMOVUPS     (DX), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, (AX)
-	VMOVUPS     64(AX), Z1
-	VMOVUPS     64(DX), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, 64(AX)
-	VMOVUPS     128(AX), Z1
-	VMOVUPS     128(DX), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, 128(AX)
-	VMOVUPS     192(AX), Z1
-	VMOVUPS     192(DX), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, 192(AX)
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, DX
-	SUBQ        $0x00000040, BX
-	JMP         many1
-
-few2:
-one3:
-	CMPQ        BX, $0x00000010
-	JL          tail4
-	VMOVUPS     (AX), Z1
-	VMOVUPS     (DX), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, (AX)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, DX
-	SUBQ        $0x00000010, BX
-	JMP         one3
-
-tail4:
-	TESTQ       BX, BX
-	JLE         end5
-	MOVQ        BX, CX
-	MOVQ        $0x0000000000000001, BX
-	SHLQ        CL, BX
-	DECQ        BX
-	KMOVW       BX, K1
-	SHRQ        $0x10, BX
-	KMOVW       BX, K2
-	VMOVUPS.Z   (AX), K1, Z1
-	VMOVUPS.Z   (DX), K1, Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS     Z1, K1, (AX)
-
-end5:
-	VZEROUPPER
-	RET
-
 // func dotAxpyF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·dotAxpyF64AVX512(SB), $0-8
@@ -25921,6 +25645,333 @@ end3:
 	VMOVUPS Z5, 320(R9)
 	VMOVUPS Z6, 384(R9)
 	VMOVUPS Z7, 448(R9)
+	VZEROUPPER
+	RET
+
+// func dotF64AVX512(n int, x *float64, y *float64) float64
+// Requires: AVX, AVX512F, FMA3, SSE2
+TEXT ·dotF64AVX512(SB), $0-32
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	SUBQ   $+32, AX
+	JL     rest2
+
+vectors1:
+	VMOVUPD     (CX), Z4
+	VFMADD231PD (DX), Z4, Z0
+	VMOVUPD     64(CX), Z4
+	VFMADD231PD 64(DX), Z4, Z1
+	VMOVUPD     128(CX), Z4
+	VFMADD231PD 128(DX), Z4, Z2
+	VMOVUPD     192(CX), Z4
+	VFMADD231PD 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+32, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+32, AX
+	SUBQ $+8, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPD     (CX), Z4
+	VFMADD231PD (DX), Z4, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+8, AX
+	JGE         vectors3
+
+rest4:
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y0, Y1, Y1
+	TESTQ         $0x00000004, AX
+	JZ            skip5
+	VMOVUPD       (CX), Y0
+	VMOVUPD       (DX), Y2
+	VFMADD231PD   Y0, Y2, Y1
+	ADDQ          $0x20, CX
+	ADDQ          $0x20, DX
+
+skip5:
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	TESTQ        $0x00000002, AX
+	JZ           skip6
+	VMOVUPD      (CX), X1
+	VMOVUPD      (DX), X2
+	VFMADD231PD  X1, X2, X0
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
+
+skip6:
+	VUNPCKHPD   X0, X0, X1
+	VADDPD      X0, X1, X1
+	TESTQ       $0x00000001, AX
+	JZ          skip7
+	VMOVSD      (CX), X0
+	VMOVSD      (DX), X2
+	VFMADD231PD X0, X2, X1
+
+skip7:
+	VZEROUPPER
+	MOVSD X1, ret+24(FP)
+	RET
+
+// func dotF32AVX512(n int, x *float32, y *float32) float32
+// Requires: AVX, AVX512F, FMA3, SSE
+TEXT ·dotF32AVX512(SB), $0-28
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	SUBQ   $+64, AX
+	JL     rest2
+
+vectors1:
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	VMOVUPS     64(CX), Z4
+	VFMADD231PS 64(DX), Z4, Z1
+	VMOVUPS     128(CX), Z4
+	VFMADD231PS 128(DX), Z4, Z2
+	VMOVUPS     192(CX), Z4
+	VFMADD231PS 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+64, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+64, AX
+	SUBQ $+16, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, AX
+	JGE         vectors3
+
+rest4:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	TESTQ         $0x00000008, AX
+	JZ            skip5
+	VMOVUPS       (CX), Y0
+	VMOVUPS       (DX), Y2
+	VFMADD231PS   Y0, Y2, Y1
+	ADDQ          $0x20, CX
+	ADDQ          $0x20, DX
+
+skip5:
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	TESTQ        $0x00000004, AX
+	JZ           skip6
+	VMOVUPS      (CX), X1
+	VMOVUPS      (DX), X2
+	VFMADD231PS  X1, X2, X0
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
+
+skip6:
+	VUNPCKHPD   X0, X0, X1
+	VADDPS      X0, X1, X1
+	TESTQ       $0x00000002, AX
+	JZ          skip7
+	VMOVSD      (CX), X0
+	VMOVSD      (DX), X2
+	VFMADD231PS X0, X2, X1
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
+
+skip7:
+	VMOVSHDUP   X1, X0
+	VADDPS      X1, X0, X0
+	TESTQ       $0x00000001, AX
+	JZ          skip8
+	VMOVSS      (CX), X1
+	VMOVSS      (DX), X2
+	VFMADD231PS X1, X2, X0
+
+skip8:
+	VZEROUPPER
+	MOVSS X0, ret+24(FP)
+	RET
+
+// func axpyF64AVX512(n int, a float64, x *float64, y *float64)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·axpyF64AVX512(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+	VBROADCASTSD a+8(FP), Z0
+	SUBQ         $+32, AX
+	JL           rest2
+
+vectors1:
+	VMOVUPD     (DX), Z1
+	VFMADD231PD (CX), Z0, Z1
+	VMOVUPD     Z1, (DX)
+	VMOVUPD     64(DX), Z1
+	VFMADD231PD 64(CX), Z0, Z1
+	VMOVUPD     Z1, 64(DX)
+	VMOVUPD     128(DX), Z1
+	VFMADD231PD 128(CX), Z0, Z1
+	VMOVUPD     Z1, 128(DX)
+	VMOVUPD     192(DX), Z1
+	VFMADD231PD 192(CX), Z0, Z1
+	VMOVUPD     Z1, 192(DX)
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+32, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+32, AX
+	SUBQ $+8, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPD     (DX), Z1
+	VFMADD231PD (CX), Z0, Z1
+	VMOVUPD     Z1, (DX)
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+8, AX
+	JGE         vectors3
+
+rest4:
+	TESTQ       $0x00000004, AX
+	JZ          skip5
+	VMOVUPD     (CX), Y1
+	VMOVUPD     (DX), Y2
+	VFMADD231PD Y1, Y0, Y2
+	VMOVUPD     Y2, (DX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+
+skip5:
+	TESTQ       $0x00000002, AX
+	JZ          skip6
+	VMOVUPD     (CX), X1
+	VMOVUPD     (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+
+skip6:
+	TESTQ       $0x00000001, AX
+	JZ          skip7
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVSD      X2, (DX)
+
+skip7:
+	VZEROUPPER
+	RET
+
+// func axpyF32AVX512(n int, a float32, x *float32, y *float32)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·axpyF32AVX512(SB), $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         y+24(FP), DX
+	VBROADCASTSS a+8(FP), Z0
+	SUBQ         $+64, AX
+	JL           rest2
+
+vectors1:
+	VMOVUPS     (DX), Z1
+	VFMADD231PS (CX), Z0, Z1
+	VMOVUPS     Z1, (DX)
+	VMOVUPS     64(DX), Z1
+	VFMADD231PS 64(CX), Z0, Z1
+	VMOVUPS     Z1, 64(DX)
+	VMOVUPS     128(DX), Z1
+	VFMADD231PS 128(CX), Z0, Z1
+	VMOVUPS     Z1, 128(DX)
+	VMOVUPS     192(DX), Z1
+	VFMADD231PS 192(CX), Z0, Z1
+	VMOVUPS     Z1, 192(DX)
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+64, AX
+	JGE         vectors1
+
+rest2:
+	ADDQ $+64, AX
+	SUBQ $+16, AX
+	JL   rest4
+
+vectors3:
+	VMOVUPS     (DX), Z1
+	VFMADD231PS (CX), Z0, Z1
+	VMOVUPS     Z1, (DX)
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, AX
+	JGE         vectors3
+
+rest4:
+	TESTQ       $0x00000008, AX
+	JZ          skip5
+	VMOVUPS     (CX), Y1
+	VMOVUPS     (DX), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, (DX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+
+skip5:
+	TESTQ       $0x00000004, AX
+	JZ          skip6
+	VMOVUPS     (CX), X1
+	VMOVUPS     (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+
+skip6:
+	TESTQ       $0x00000002, AX
+	JZ          skip7
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVSD      X2, (DX)
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
+
+skip7:
+	TESTQ       $0x00000001, AX
+	JZ          skip8
+	VMOVSS      (CX), X1
+	VMOVSS      (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVSS      X2, (DX)
+
+skip8:
 	VZEROUPPER
 	RET
 

@@ -107,28 +107,6 @@ func decayGeneric[T Float](s *Span[T]) {
 	}
 }
 
-func dotGeneric[T Float](s *Span[T]) {
-	var s0, s1, s2, s3 T
-	x, y := s.x(), s.y()
-	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for i, v := range x {
-		s0 += v * y[i]
-	}
-	s.A = (s0 + s1) + (s2 + s3)
-}
-
-func axpyGeneric[T Float](s *Span[T]) {
-	x := s.x()
-	for i, v := range s.y() {
-		x[i] += s.A * v
-	}
-}
-
 func dotAxpyGeneric[T Float](s *Span[T]) {
 	x, y := s.x(), s.y()
 	var sum T

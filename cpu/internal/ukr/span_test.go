@@ -87,17 +87,16 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 			wantY[i] += 3 * y[i]
 			wantZ[i] += 3 * z[i]
 		}
-		s := &Span[T]{X: first(x), Y: first(y), N: n}
-		if k.Dot(s); s.A != xy {
-			t.Fatalf("dot: n=%d: %v, want %v", n, s.A, xy)
+		if got := k.Dot(n, first(x), first(y)); got != xy {
+			t.Fatalf("dot: n=%d: %v, want %v", n, got, xy)
 		}
 		got := slices.Clone(x)
-		k.Axpy(&Span[T]{X: first(got), Y: first(y), N: n, A: 3})
+		k.Axpy(n, 3, first(y), first(got))
 		if !slices.Equal(got, wantY) {
 			t.Fatalf("axpy: n=%d: %v, want %v", n, got, wantY)
 		}
 		got = slices.Clone(x)
-		s = &Span[T]{X: first(got), Y: first(y), Z: first(z), N: n, A: 3}
+		s := &Span[T]{X: first(got), Y: first(y), Z: first(z), N: n, A: 3}
 		if k.DotAxpy(s); s.B != zy || !slices.Equal(got, wantZ) {
 			t.Fatalf("dotAxpy: n=%d: %v and %v, want %v and %v", n, s.B, got, zy, wantZ)
 		}

@@ -147,9 +147,12 @@ type Kernels[T Float] struct {
 	// C ≥ 0: the Matérn kernels. An infinite x gives 0, a NaN stays one.
 	Decay func(*Span[T])
 
-	// Dot is A ← Σ x_i y_i; Axpy is x ← x + A·y; DotAxpy is B ← Σ z_i y_i and
-	// x ← x + A·z in one pass over z. Here N may be any number.
-	Dot, Axpy, DotAxpy func(*Span[T])
+	// Dot is Σ x_i y_i and Axpy is y ← y + a·x for n elements.
+	Dot  func(n int, x, y *T) T
+	Axpy func(n int, a T, x, y *T)
+	// DotAxpy is B ← Σ z_i y_i and x ← x + A·z in one pass over z. Here N may be any
+	// number.
+	DotAxpy func(*Span[T])
 
 	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for the four
 	// rows z_r; DotAxpy4 is both.

@@ -1,6 +1,23 @@
 package ukr
 
-// The portable functions of level 2.
+// The portable functions of levels 1 and 2.
+
+func dotGeneric[T Float](n int, first, second *T) T {
+	var s0, s1, s2, s3 T
+	x, y := at(first, 0, n), at(second, 0, n)
+	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+	}
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func axpyGeneric[T Float](n int, a T, x, y *T) { addMultiple(at(y, 0, n), a, at(x, 0, n)) }
 
 func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
 	xs, to := at(x, 0, n), at(y, 0, m)
