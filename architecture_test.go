@@ -32,28 +32,28 @@ type layer struct {
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	// Kernels over objects make Gram matrices, in the form that backend has.
-	{folder: "kernels/objects", ours: []string{"kernels", "backend"}},
+	{folder: "kernels/objects", ours: []string{"kernels", "backend", "internal/count"}},
 	{folder: "kernels/strings", ours: []string{"kernels", "backend"}},
 	{folder: "kernels/trees", ours: []string{"kernels", "backend"}},
-	{folder: "kernels/gram", ours: []string{"kernels", "backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "kernels", others: []string{"github.com/agnivade/levenshtein"}},
+	{folder: "kernels/gram", ours: []string{"kernels", "backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "kernels", ours: []string{"internal/count"}, others: []string{"github.com/agnivade/levenshtein"}},
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
-	{folder: "gonum", ours: []string{"backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "adjoint", ours: []string{"backend", "kernels"}},
+	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "adjoint", ours: []string{"backend", "kernels", "internal/count"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "atomicfile", "internal/count"}},
 	// klauspost/compress unpacks the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "atomicfile", others: []string{"github.com/google/renameio"}},
-	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile"}},
+	{folder: "modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "atomicfile", "internal/count"}},
 	// libmercer is a program, the C shared library; it alone imports C.
-	{folder: "libmercer", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "modelfile", "solvers"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "libmercer", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "modelfile", "solvers", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
 	// required is for tests alone.

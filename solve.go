@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -39,7 +40,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	}
 	n, t := f.Order(), hy.Cols
 	if hy.Rows != n {
-		return nil, fmt.Errorf("mercer: solve: y has %d rows, K is %d×%d", hy.Rows, n, n)
+		return nil, fmt.Errorf("mercer: solve: y has %s, K is %d×%d", count.Of(hy.Rows, "row"), n, n)
 	}
 	alpha, left := mat.NewDense(n, t, nil), mat.NewDense(n, t, nil)
 	target := mat.NewDense(hy.Rows, t, nil)

@@ -507,7 +507,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{adjoint.Gram(ctx, dev, gaussian, bad, host{}, out), "adjoint: gram: x: row 4, column 2 is +Inf"},
 		{adjoint.Gram(ctx, dev, gaussian, x, z, out), "adjoint: gram: dst is 5×5, k(X, Z) is 5×3"},
-		{adjoint.Gram(ctx, dev, gaussian, x, y, out), "adjoint: gram: z has 1 features, x has 2"},
+		{adjoint.Gram(ctx, dev, gaussian, x, y, out), "adjoint: gram: z has 1 feature, x has 2"},
 		{adjoint.Gram(ctx, nil, gaussian, x, host{}, out), "adjoint: gram: no device was given"},
 		{adjoint.Gram(ctx, dev, nil, x, host{}, out), "adjoint: gram: the kernel is nil"},
 		{adjoint.Gram(ctx, dev, kernels.ChiSquared{Gamma: 1}, x, host{}, out), "features must be finite numbers ≥ 0"},

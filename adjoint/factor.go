@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, zeros above its
@@ -108,7 +109,7 @@ func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 		return host{}, 0, named("gradient of a solve", err)
 	}
 	if u.Cols != alpha.Cols {
-		return host{}, 0, named("gradient of a solve", fmt.Errorf("u has %d columns, alpha has %d", u.Cols, alpha.Cols))
+		return host{}, 0, named("gradient of a solve", fmt.Errorf("u has %s, alpha has %d", count.Of(u.Cols, "column"), alpha.Cols))
 	}
 	n := alpha.Rows
 	byK = backend.NewHost[float64](n, n)

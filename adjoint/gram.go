@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -208,7 +209,7 @@ func (w Weights) check(n, m int) error {
 		}
 		return nil
 	case w.U.Cols != w.V.Cols:
-		return fmt.Errorf("u has %d columns, v has %d", w.U.Cols, w.V.Cols)
+		return fmt.Errorf("u has %s, v has %d", count.Of(w.U.Cols, "column"), w.V.Cols)
 	}
 	if err := checkRows("u", w.U, n, "x"); err != nil {
 		return err

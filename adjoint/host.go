@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -89,10 +90,10 @@ func (f buffer) up() error {
 // checkMatrix refuses what is not well formed, and NaN and Inf.
 func checkMatrix(name string, h host) error {
 	if h.Rows < 1 || h.Cols < 1 {
-		return fmt.Errorf("%s is empty: %d rows, %d columns", name, h.Rows, h.Cols)
+		return fmt.Errorf("%s is empty: %s, %s", name, count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
 	}
 	if h.Stride < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 || len(h.Data) < h.Cols {
-		return fmt.Errorf("%s: a %d×%d matrix with stride %d does not fit in %d elements", name, h.Rows, h.Cols, h.Stride, len(h.Data))
+		return fmt.Errorf("%s: a %d×%d matrix with stride %d does not fit in %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
@@ -110,7 +111,7 @@ func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 		return err
 	}
 	if x.Cols != d {
-		return fmt.Errorf("%s has %d features, x has %d", name, x.Cols, d)
+		return fmt.Errorf("%s has %s, x has %d", name, count.Of(x.Cols, "feature"), d)
 	}
 	if k == nil {
 		return fmt.Errorf("the kernel is nil")
@@ -126,7 +127,7 @@ func checkRows(name string, h host, rows int, of string) error {
 		return err
 	}
 	if h.Rows != rows {
-		return fmt.Errorf("%s has %d rows, %s has %d", name, h.Rows, of, rows)
+		return fmt.Errorf("%s has %s, %s has %d", name, count.Of(h.Rows, "row"), of, rows)
 	}
 	return nil
 }

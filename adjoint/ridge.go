@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -148,7 +149,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 		return nil, err
 	}
 	if byF.Cols != r.alpha.Cols {
-		return nil, fmt.Errorf("the gradient by f has %d columns, f has %d", byF.Cols, r.alpha.Cols)
+		return nil, fmt.Errorf("the gradient by f has %s, f has %d", count.Of(byF.Cols, "column"), r.alpha.Cols)
 	}
 	u := backend.NewHost[float64](r.x.Rows, byF.Cols)
 	if err := r.product(ctx, r.x, points, byF, u); err != nil {

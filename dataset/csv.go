@@ -12,6 +12,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // ReadCSV reads a table from a CSV file: UTF-8 with or without a byte order
@@ -161,7 +163,7 @@ func (t *Table) addLine(line int) error {
 // cellsFault is the error for a row with another number of cells than the
 // header.
 func (t *Table) cellsFault(line, n int) *Error {
-	e := t.fault("", fmt.Sprintf("has %d cells where the header has %d", n, len(t.columns)))
+	e := t.fault("", fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), len(t.columns)))
 	e.Line = line
 	return e
 }

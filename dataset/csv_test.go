@@ -107,7 +107,7 @@ func TestReadFaults(t *testing.T) {
 		{"control.csv", "a\rb\r1,2", `:1: the name "a\rb\r1" of column 1 has a control character in it`},
 		{"semicolons.csv", "a;b\n1;2\n", ":1: the columns seem to be separated by semicolons; commas are needed"},
 		{"tabs.csv", "a\tb\n1\t2\n", ":1: the columns seem to be separated by tabs; commas are needed"},
-		{"short.csv", "a,b\n1,2\n3\n", ":3: has 1 cells where the header has 2"},
+		{"short.csv", "a,b\n1,2\n3\n", ":3: has 1 cell where the header has 2"},
 		{"long.csv", "a,b\n\n\n1,2,3\n", ":4: has 3 cells where the header has 2"},
 		{"bare.csv", "a,b\n1,6\" pipe\n", `:2: broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`},
 		{"after.csv", "a,b\n1,\"x\"y\n", ":2: broken quoting: a quotation mark is not closed properly at byte 5 of the line"},

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // dtype is how a number is stored in a binary file.
@@ -135,9 +137,9 @@ func (t *Table) addTargets(name string, m cells, d int) {
 func checkShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:
-		return fmt.Sprintf("has %d rows; at most %d can be read", rows, math.MaxInt32)
+		return fmt.Sprintf("has %s; at most %d can be read", count.Of(rows, "row"), math.MaxInt32)
 	case columns > MaxFeatures:
-		return fmt.Sprintf("has %d numbers in a row; at most %d can be read", columns, MaxFeatures)
+		return fmt.Sprintf("has %s in a row; at most %d can be read", count.Of(columns, "number"), MaxFeatures)
 	case rows > 0 && columns == 0:
 		return "has no numbers in its rows"
 	}

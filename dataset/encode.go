@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A writer writes the features of one column.
@@ -45,7 +47,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 		return nil, t.noRows()
 	}
 	if t.rows > math.MaxInt/8/width || t.tooSparse(width) {
-		return nil, t.fault("", fmt.Sprintf("%d rows of %d features are too many to be written out, with the zeros", t.rows, width))
+		return nil, t.fault("", fmt.Sprintf("%s of %d features are too many to be written out, with the zeros", count.Of(t.rows, "row"), width))
 	}
 	data := make([]float64, t.rows*width)
 	sparse, writers := splitSparse(t, writers, width)

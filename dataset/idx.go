@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // An IDX file (LeCun, Cortes and Burges, the MNIST database) is, big endian: two
@@ -82,7 +84,7 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 // idxRows reads the next rows.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
-	data, err := in.take(rows*int64(width), fmt.Sprintf("%d rows", rows))
+	data, err := in.take(rows*int64(width), count.Of(rows, "row"))
 	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
@@ -108,10 +110,10 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 		return nil, err
 	}
 	if h.rank != 1 {
-		return nil, in.t.fault("", fmt.Sprintf("has %d dimensions; labels have one", h.rank))
+		return nil, in.t.fault("", fmt.Sprintf("has %s; labels have one", count.Of(h.rank, "dimension")))
 	}
 	if h.rows != int64(t.rows) {
-		return nil, in.t.fault("", fmt.Sprintf("has %d labels, %s has %d rows", h.rows, t.Source, t.rows))
+		return nil, in.t.fault("", fmt.Sprintf("has %s, %s has %s", count.Of(h.rows, "label"), t.Source, count.Of(t.rows, "row")))
 	}
 	m, err := in.idxRows(h, h.rows)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Classes returns the labels of the classes that the target names, as they
@@ -62,7 +64,7 @@ func labelsRule(kinds, rows int, texts, anyLabels bool) string {
 	if kinds > MaxCategories {
 		some, way = fmt.Sprintf("more than %d", MaxCategories), ""
 	}
-	return fmt.Sprintf("has %s different values in %d rows: too many to be classes; a target of numbers needs a learner for regression%s", some, rows, way)
+	return fmt.Sprintf("has %s different values in %s: too many to be classes; a target of numbers needs a learner for regression%s", some, count.Of(rows, "row"), way)
 }
 
 // spellings returns the different cells of a column that are not empty; it
@@ -215,7 +217,7 @@ func (e *Encoder) checkLabels() error {
 		return nil
 	}
 	if len(e.Outputs) != 1 {
-		return fmt.Errorf("dataset: encoder: has classes and %d targets, not one", len(e.Outputs))
+		return fmt.Errorf("dataset: encoder: has classes and %s, not one", count.Of(len(e.Outputs), "target"))
 	}
 	if len(e.Labels) == 0 || len(e.Labels) > MaxCategories {
 		return fmt.Errorf("dataset: encoder: must have 1 to %d classes, has %d", MaxCategories, len(e.Labels))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // An NPY file (numpy.lib.format, versions 1.0 to 3.0) is the text \x93NUMPY, two
@@ -112,7 +114,7 @@ func (h *npyHeader) parse(text string) error {
 		return errors.New("must be a descr, a fortran_order and a shape")
 	}
 	if h.fortran && h.rank > 2 {
-		return fmt.Errorf("has %d dimensions in Fortran order; save numpy.ascontiguousarray(a)", h.rank)
+		return fmt.Errorf("has %s in Fortran order; save numpy.ascontiguousarray(a)", count.Of(h.rank, "dimension"))
 	}
 	return h.element()
 }
@@ -165,7 +167,7 @@ func (h *npyHeader) element() error {
 			h.width *= 4
 		}
 		if h.rank > 1 {
-			return fmt.Errorf("has texts (%s) in %d dimensions; a column of texts has one", quote(d), h.rank)
+			return fmt.Errorf("has texts (%s) in %s; a column of texts has one", quote(d), count.Of(h.rank, "dimension"))
 		}
 		return nil
 	case d[1] == 'O':
@@ -208,7 +210,7 @@ func (p *literal) number() (int64, bool) {
 // npyCells reads all the numbers.
 func (in *input) npyCells(h npyHeader) (*packed, error) {
 	width := int64(h.width)
-	data, err := in.take(h.rows*h.columns*width, fmt.Sprintf("%d rows", h.rows))
+	data, err := in.take(h.rows*h.columns*width, count.Of(h.rows, "row"))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	if h.width == 0 && h.rows > 0 {
 		return in.t.fault(c.name, "holds texts of no length")
 	}
-	data, err := in.take(h.rows*int64(h.width), fmt.Sprintf("%d texts", h.rows))
+	data, err := in.take(h.rows*int64(h.width), count.Of(h.rows, "text"))
 	if err != nil {
 		return err
 	}

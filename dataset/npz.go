@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // readNPZ reads the features and the targets of a zip file of arrays, as
@@ -36,7 +38,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 		return nil, err
 	}
 	if x.rows != y.rows {
-		return nil, t.fault("", fmt.Sprintf("array %s has %d rows, array %s has %d", quote(arrayName(features)), x.rows, quote(arrayName(targets)), y.rows))
+		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(x.rows, "row"), quote(arrayName(targets)), y.rows))
 	}
 	return t, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A Parquet file (parquet.thrift, format 2.x) is PAR1, pages of values column by
@@ -252,7 +254,7 @@ func (p *parquetFile) check() error {
 		}
 	}
 	if len(names) > MaxFeatures {
-		return p.t.fault("", fmt.Sprintf("has %d columns; at most %d can be read", len(names), MaxFeatures))
+		return p.t.fault("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(names), "column"), MaxFeatures))
 	}
 	if err := p.t.setNames(names); err != nil {
 		return err
@@ -262,7 +264,7 @@ func (p *parquetFile) check() error {
 		g := &p.groups[i]
 		g.first = p.rows
 		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != len(p.columns) {
-			return p.t.fault("", fmt.Sprintf("row group %d claims %d rows in %d columns; at most %d rows in %d can be", i+1, g.rows, len(g.chunks), maxGroupRows, len(p.columns)))
+			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d can be", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, len(p.columns)))
 		}
 		if p.rows += g.rows; p.rows > math.MaxInt32 {
 			return p.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))

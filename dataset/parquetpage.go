@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // The kinds of pages.
@@ -118,7 +120,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.fault("cannot be read: " + err.Error())
 		}
 		if len(head) == 0 {
-			return d.fault(fmt.Sprintf("the pages end %d rows too soon", rows))
+			return d.fault(fmt.Sprintf("the pages end %s too soon", count.Of(rows, "row")))
 		}
 		m := &thrift{b: head}
 		h := readPageHeader(m)
@@ -158,7 +160,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, d.fault(fmt.Sprintf("a page is of the unknown kind %d", h.kind))
 	}
 	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
-		return 0, d.fault(fmt.Sprintf("a page claims %d values; %d rows are left, and at most %d can be read", h.values, rows, maxPageValues))
+		return 0, d.fault(fmt.Sprintf("a page claims %s; %d rows are left, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
 	}
 	var levels []byte
 	if h.kind == dataPageV2 {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // The encodings of values.
@@ -55,7 +57,7 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 			ok = ok && k < uint64(size)
 		}
 		if !ok {
-			return d.fault(fmt.Sprintf("a page counts past the %d values of its dictionary, or is damaged", size))
+			return d.fault(fmt.Sprintf("a page counts past the %s of its dictionary, or is damaged", count.Of(size, "value")))
 		}
 	}
 	if d.column.text() {

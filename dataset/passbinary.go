@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A packedPart is some rows of binary files: those of the features, and those
@@ -120,7 +122,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	}
 	if y != nil {
 		if y.h.rows != x.h.rows {
-			return in.t.fault("", fmt.Sprintf("has %d rows of features and %d of targets", x.h.rows, y.h.rows))
+			return in.t.fault("", fmt.Sprintf("has %s of features and %d of targets", count.Of(x.h.rows, "row"), y.h.rows))
 		}
 		for j := range y.h.columns {
 			name := target
@@ -230,7 +232,7 @@ func (s *Stream) labels(p *pass) (*array, error) {
 	p.done = append(p.done, in.close)
 	y, err := idxArray(in)
 	if err == nil && y.h.rank != 1 {
-		err = in.t.fault("", fmt.Sprintf("has %d dimensions; labels have one", y.h.rank))
+		err = in.t.fault("", fmt.Sprintf("has %s; labels have one", count.Of(y.h.rank, "dimension")))
 	}
 	return y, err
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A Stream is a table that stays in its file and is read in passes, a block of
@@ -105,7 +107,7 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	case e.Raw() != "":
 		return t.fault("", fmt.Sprintf("a column of %ss is not read in blocks; read the whole file", e.Raw()))
 	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
-		return fmt.Errorf("dataset: %d rows of %d features cannot be a block", rows, width)
+		return fmt.Errorf("dataset: %s of %d features cannot be a block", count.Of(rows, "row"), width)
 	}
 	p, err := s.begin(partLines(width))
 	if err != nil {
@@ -167,7 +169,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 		return err
 	}
 	if s.rows >= 0 && seen != s.rows {
-		return p.t.fault("", fmt.Sprintf("has changed since it was first read: it had %d rows, now %d", s.rows, seen))
+		return p.t.fault("", fmt.Sprintf("has changed since it was first read: it had %s, now %d", count.Of(s.rows, "row"), seen))
 	}
 	if seen == 0 {
 		return p.t.noRows()

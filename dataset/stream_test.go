@@ -322,7 +322,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a.csv", "x,x\n1,2\n", y, `:1: column "x": the name is used twice, for columns 1 and 2`},
 		{"a.csv", "x,z\n1,2\n", y, `: has no target column "y"; it has "x", "z"`},
 		{"a.csv", "y\n1\n", y, ": has no column besides the target; at least one feature is needed"},
-		{"a.csv", long + "1\n", y, ":300002: has 1 cells where the header has 2"},
+		{"a.csv", long + "1\n", y, ":300002: has 1 cell where the header has 2"},
 		{"a.csv", long + "1,a\n", y, `:300002: column "y": "a" is not a number, as a target must be`},
 		{"a.csv", long + "1,\n", y, `:300002: column "y": the cell is empty; a target needs a value: give it one or drop the row`},
 		{"a.csv", long + "inf,3\n", y, `:300002: column "x": "inf" is not a finite number`},

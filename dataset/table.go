@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A Table is a set of named columns of equal length. It is not changed once
@@ -66,7 +68,7 @@ func NewTable(source string, columns ...Column) (*Table, error) {
 			t.rows = in.len()
 		}
 		if in.len() != t.rows {
-			return nil, t.fault(in.name, fmt.Sprintf("has %d cells, column %s has %d", in.len(), quote(columns[0].name), t.rows))
+			return nil, t.fault(in.name, fmt.Sprintf("has %s, column %s has %d", count.Of(in.len(), "cell"), quote(columns[0].name), t.rows))
 		}
 		c := t.columns[i]
 		if !in.isText {

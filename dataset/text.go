@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"slices"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // few is how many different texts a column may have before it is asked whether
@@ -54,7 +56,7 @@ func textRule(kinds, numbers, present, rows int, example string) (rule string, o
 	case numbers > few && numbers > kinds/2:
 		return fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds), true
 	case kinds > MaxCategories, kinds > few && kinds > present/2:
-		return fmt.Sprintf("has %d different texts, such as %s, in %d rows: too many to be categories; drop the column", kinds, quote(example), rows), false
+		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), false
 	}
 	return "", false
 }

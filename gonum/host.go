@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Host returns m as a row-major matrix for package solvers and the backends.
@@ -23,7 +24,7 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	}
 	rows, cols := m.Dims()
 	if rows == 0 || cols == 0 {
-		return none, fmt.Errorf("%s is empty: %d rows, %d columns", name, rows, cols)
+		return none, fmt.Errorf("%s is empty: %s, %s", name, count.Of(rows, "row"), count.Of(cols, "column"))
 	}
 	if h, ok := shared(m); ok {
 		return h, nil
@@ -98,11 +99,11 @@ func transpose(dst, src backend.Host[float64]) {
 // fails when h is empty or does not fit in its memory.
 func Dense(h backend.Host[float64]) (*mat.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
-		return nil, fmt.Errorf("gonum: dense of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)
+		return nil, fmt.Errorf("gonum: dense of a matrix: it is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
 	}
 	needs := (h.Rows-1)*h.Stride + h.Cols
 	if h.Stride < h.Cols || len(h.Data) < needs {
-		return nil, fmt.Errorf("gonum: dense of a matrix: %d×%d with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
+		return nil, fmt.Errorf("gonum: dense of a matrix: %d×%d with stride %d does not fit in %s", h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
 	if h.Stride == h.Cols {
 		return mat.NewDense(h.Rows, h.Cols, h.Data[:needs]), nil

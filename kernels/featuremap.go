@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A FeatureMap is φ with k(x, z) = φ(x)ᵀφ(z): the coordinates of the feature
@@ -33,7 +35,7 @@ func NewFeatureMap(k Kernel, d int) (*FeatureMap, error) {
 		return nil, fmt.Errorf("kernels: feature map: the kernel is nil")
 	}
 	if d < 0 {
-		return nil, fmt.Errorf("kernels: feature map: a point has %d features", d)
+		return nil, fmt.Errorf("kernels: feature map: a point has %s", count.Of(d, "feature"))
 	}
 	if err := k.Check(d); err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func (f *FeatureMap) Dim() int { return f.m.dim() }
 // another length.
 func (f *FeatureMap) Apply(dst, x []float64) {
 	if len(dst) != f.Dim() || len(x) != f.features {
-		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %d elements, x %d; they must have %d and %d", len(dst), len(x), f.Dim(), f.features))
+		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %s, x %d; they must have %d and %d", count.Of(len(dst), "element"), len(x), f.Dim(), f.features))
 	}
 	f.m.apply(dst, x)
 }
@@ -69,8 +71,8 @@ func mapOf(k Kernel, d int) (mapping, error) {
 	case Linear:
 		return mapOf(Polynomial{Degree: 1}, d)
 	case Polynomial:
-		if count := monomials(k, d); count > mostFeatures {
-			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %d features", k, mostFeatures, d)
+		if n := monomials(k, d); n > mostFeatures {
+			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, mostFeatures, count.Of(d, "feature"))
 		}
 		// The squares of all coefficients sum up to (d+c)^p.
 		if float64(k.Degree)*math.Log(float64(d)+max(k.C, 1)) > math.Log(math.MaxFloat64) {
@@ -113,7 +115,7 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		return nil, fmt.Errorf("kernels: feature map: %v has no finite one", k)
 	}
 	if n := m.dim(); n > mostFeatures {
-		return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %d features", k, mostFeatures, d)
+		return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, mostFeatures, count.Of(d, "feature"))
 	}
 	return m, nil
 }

@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A Param is a continuous parameter of a kernel, which may be fitted.
@@ -38,7 +40,7 @@ func WithParams(k Kernel, values []float64) (Kernel, error) {
 		return nil, err
 	}
 	if n := len(k.params()); len(values) != n {
-		return nil, fmt.Errorf("kernels: %v has %d parameters, got %d values", k, n, len(values))
+		return nil, fmt.Errorf("kernels: %v has %s, got %s", k, count.Of(n, "parameter"), count.Of(len(values), "value"))
 	}
 	changed := k.with(values)
 	if err := changed.Check(-1); err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Precomputed is a kernel whose values were computed elsewhere: over strings or
@@ -85,7 +87,7 @@ func precomputedPoint(x []float64) error {
 // take the values of the lower triangle on both sides.
 func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	if n == 0 || len(gram) != n*n {
-		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %d objects has %d² values, got %d", n, n, len(gram))
+		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %s has %d² values, got %d", count.Of(n, "object"), n, len(gram))
 	}
 	if err := CheckGram(n, gram); err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {
-		return nil, fmt.Errorf("kernels: precomputed: %d objects against %d have %d values, got %d", n, m, n*m, len(cross))
+		return nil, fmt.Errorf("kernels: precomputed: %s against %d have %s, got %d", count.Of(n, "object"), m, count.Of(n*m, "value"), len(cross))
 	}
 	points := make([]float64, 0, n*(m+2))
 	for i, self := range diag {

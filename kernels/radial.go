@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Gaussian is k(x, z) = exp(−‖x−z‖² / 2σ²) with σ = Sigma > 0.
@@ -40,7 +42,7 @@ func (k Gaussian) Check(d int) error {
 		return fmt.Errorf("kernels: gaussian: the list of sigmas is empty")
 	}
 	if d >= 0 && len(k.Sigmas) != d {
-		return fmt.Errorf("kernels: gaussian: sigma has %d entries for %d features", len(k.Sigmas), d)
+		return fmt.Errorf("kernels: gaussian: sigma has %s for %s", count.Of(len(k.Sigmas), "entry"), count.Of(d, "feature"))
 	}
 	for i, s := range k.Sigmas {
 		if err := lengthScale("gaussian", fmt.Sprintf("entry %d of sigma", i+1), s); err != nil {

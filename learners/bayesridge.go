@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -265,7 +266,7 @@ func (e *spectrum) evidence(t *task, j int, n float64, l BayesRidge) (f evidence
 			break
 		}
 		if f.steps == l.MaxIter {
-			return f, fmt.Errorf("output %d has not settled after %d steps: the fitted values still move by %.2g of ‖y‖: raise tol or iterations", j+1, f.steps, math.Sqrt(change/total))
+			return f, fmt.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: raise tol or iterations", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
 		}
 		if f.steps%64 == 0 {
 			if err := t.at("solve", 0.9); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -72,7 +73,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 		return c, nil, errors.New("y is missing")
 	}
 	if y.Cols != 1 {
-		return c, nil, fmt.Errorf("y has %d columns; classes are told by one", y.Cols)
+		return c, nil, fmt.Errorf("y has %s; classes are told by one", count.Of(y.Cols, "column"))
 	}
 	for i := range y.Rows {
 		v := y.Row(i)[0]
@@ -197,7 +198,7 @@ func restoreClasses(s State) (c Classes, err error) {
 		return c, fmt.Errorf("parameter \"classes\": %w", err)
 	}
 	if len(c.Names) < 2 || len(c.Names) > MaxClasses {
-		return c, fmt.Errorf("parameter \"classes\" names %d classes, not 2 to %d", len(c.Names), MaxClasses)
+		return c, fmt.Errorf("parameter \"classes\" names %s, not 2 to %d", count.Of(len(c.Names), "class"), MaxClasses)
 	}
 	h, err := s.array("labels", 1, len(c.Names))
 	if err != nil {

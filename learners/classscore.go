@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -50,7 +51,7 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 	}
 	n, cols := y.Dims()
 	if cols != 1 {
-		return s, fmt.Errorf("y has %d columns; classes are told by one", cols)
+		return s, fmt.Errorf("y has %s; classes are told by one", count.Of(cols, "column"))
 	}
 	for _, m := range []struct {
 		name string

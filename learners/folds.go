@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -17,10 +18,10 @@ import (
 // parts.
 func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	if k < 2 || k > n {
-		return nil, fmt.Errorf("learners: folds: %d samples can be divided into 2 to %d parts, not into %d", n, n, k)
+		return nil, fmt.Errorf("learners: folds: %s can be divided into 2 to %d parts, not into %d", count.Of(n, "sample"), n, k)
 	}
 	if strata != nil && len(strata) != n {
-		return nil, fmt.Errorf("learners: folds: %d strata for %d samples", len(strata), n)
+		return nil, fmt.Errorf("learners: folds: %d strata for %s", len(strata), count.Of(n, "sample"))
 	}
 	r := rand.New(rand.NewPCG(seed, foldStream))
 	members := map[int][]int{}

@@ -128,7 +128,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelLogistic{Lambda: 1e-3, Tol: 1e-12, MaxIter: 1, Kernel: kernels.Gaussian{Sigma: 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err == nil || !strings.Contains(err.Error(), "did not converge within 1 Newton steps") {
+		if err == nil || !strings.Contains(err.Error(), "did not converge within 1 Newton step") {
 			t.Errorf("got %v", err)
 		}
 	})

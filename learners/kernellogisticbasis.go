@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -39,7 +40,7 @@ type slowError struct {
 }
 
 func (e *slowError) Error() string {
-	return fmt.Sprintf("did not converge within %d Newton steps: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", e.steps, e.residual, e.tol)
+	return fmt.Sprintf("did not converge within %s: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", count.Of(e.steps, "Newton step"), e.residual, e.tol)
 }
 
 // jointUnknowns is up to how many unknowns Newton's method is taken on all of the

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -264,7 +265,7 @@ func restoreKernelVote(s State) (Model, error) {
 		return nil, err
 	}
 	if m.y.Cols != classes.Len() {
-		return nil, fmt.Errorf("array \"targets\" has %d columns for %d classes", m.y.Cols, classes.Len())
+		return nil, fmt.Errorf("array \"targets\" has %s for %s", count.Of(m.y.Cols, "column"), count.Of(classes.Len(), "class"))
 	}
 	return &KernelVoteClassModel{m, classes}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -82,7 +83,7 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 		return nil, err
 	}
 	if l.Support > c.d {
-		return nil, fmt.Errorf("support is %d, but x has %d columns", l.Support, c.d)
+		return nil, fmt.Errorf("support is %d, but x has %s", l.Support, count.Of(c.d, "column"))
 	}
 	// Besides the products, the Gram matrix of the weights kept, and its columns.
 	t, err := newTask(ctx, dev, o, l0Name, c.n, func(n int) int64 {
@@ -225,7 +226,7 @@ func (h *threshold) minimise(j, limit int) (int, error) {
 			return step, nil
 		}
 	}
-	return limit, fmt.Errorf("the weights that are kept still change after %d steps: raise iterations, or lambda", limit)
+	return limit, fmt.Errorf("the weights that are kept still change after %s: raise iterations, or lambda", count.Of(limit, "step"))
 }
 
 // keep returns the places of u that survive, ascending. Of equals the first do.

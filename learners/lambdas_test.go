@@ -68,7 +68,7 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelRidge{Lambdas: lambdas[:2]}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, but there are 2 values of lambda: one for each is needed" {
+		if err == nil || err.Error() != "learners: kernel-ridge: solvers: y has 3 columns, lambda 2 values: one for each is needed" {
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Intercept: true, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // laplace is Laplace's log evidence of a relevance vector machine for two
@@ -327,5 +328,5 @@ func (p *laplace) maximise(tol float64, limit int) error {
 		p.trace = append(p.trace, p.value)
 	}
 	_, _, gain := choose(p.s, p.q, p.alpha, p.place, len(p.active), refused)
-	return fmt.Errorf("after %d steps the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", limit, gain, tol)
+	return fmt.Errorf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
 }

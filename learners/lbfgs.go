@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // lbfgsPairs is the number of steps that L-BFGS remembers.
@@ -67,7 +68,7 @@ func (l *logit) lbfgs(metric metric, tol float64, most int, at func(iter int, ga
 		}
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %d iterations: raise lambda, tol or iterations", most)
+	return theta, most, fmt.Errorf("did not converge within %s: raise lambda, tol or iterations", count.Of(most, "iteration"))
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and

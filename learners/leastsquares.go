@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -55,7 +56,11 @@ type RankError struct {
 
 func (e *RankError) Error() string {
 	if n := e.rows; e.Rank == n || e.centred && e.Rank == n-1 {
-		return fmt.Sprintf("x has rank %d of %d columns, because only %d rows take part: add rows, leave columns out, or use ridge", e.Rank, e.Columns, n)
+		takes := "rows take"
+		if n == 1 {
+			takes = "row takes"
+		}
+		return fmt.Sprintf("x has rank %d of %s, because only %d %s part: add rows, leave columns out, or use ridge", e.Rank, count.Of(e.Columns, "column"), n, takes)
 	}
 	const most = 8
 	var names []string

@@ -218,7 +218,7 @@ func TestLogisticSeparable(t *testing.T) {
 		near(t, string(solver), found[len(found)-1], found[0], 1e-5*found[0])
 	}
 	_, err = learners.Logistic{Solver: learners.LogisticLBFGS, Lambda: 1e-3, MaxIter: 1, Tol: 1e-15}.Fit(t.Context(), dev, x, y, learners.Options{})
-	if err == nil || !strings.Contains(err.Error(), "did not converge within 1 iterations") {
+	if err == nil || !strings.Contains(err.Error(), "did not converge within 1 iteration") {
 		t.Errorf("got %v", err)
 	}
 }

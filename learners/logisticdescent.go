@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // descend minimises F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
@@ -61,7 +62,7 @@ func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain floa
 		step = math.Sqrt(dot(moved, moved) / dot(gradient, gradient))
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %d iterations of gradient descent: take another solver, or raise lambda, tol or iterations", most)
+	return theta, most, fmt.Errorf("did not converge within %s of gradient descent: take another solver, or raise lambda, tol or iterations", count.Of(most, "iteration"))
 }
 
 // stochastic goes through the samples in a new random order in each of some

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // newton minimises F by Newton's method: iteratively reweighted least squares.
@@ -58,7 +59,7 @@ func (l *logit) newton(tol float64, most int, at func(iter int, gain float64) er
 			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise lambda", gain)
 		}
 	}
-	return theta, most, fmt.Errorf("did not converge within %d steps of Newton's method: raise iterations or lambda", most)
+	return theta, most, fmt.Errorf("did not converge within %s of Newton's method: raise iterations or lambda", count.Of(most, "step"))
 }
 
 // hessianBytes is what newtonStep takes on the device.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -82,7 +83,7 @@ func checkWeights(weights []float64, rows int) error {
 		return nil
 	}
 	if len(weights) != rows {
-		return fmt.Errorf("%d weights for %d rows", len(weights), rows)
+		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
 	}
 	sum := 0.0
 	for i, w := range weights {
@@ -110,7 +111,7 @@ func samples(x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
 		return hx, hy, err
 	}
 	if hx.Rows != hy.Rows {
-		return hx, hy, fmt.Errorf("x has %d rows, y has %d", hx.Rows, hy.Rows)
+		return hx, hy, fmt.Errorf("x has %s, y has %d", count.Of(hx.Rows, "row"), hy.Rows)
 	}
 	return hx, hy, nil
 }

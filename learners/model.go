@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -152,7 +153,7 @@ func (s State) array(name string, rows, cols int) (backend.Host[float64], error)
 	}
 	// Divided, because (Rows−1)·Stride of a foreign State may overflow.
 	if len(h.Data) < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 {
-		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %d elements", name, h.Rows, h.Cols, h.Stride, len(h.Data))
+		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
 	if i, j, ok := notFinite(h); ok {
 		return h, valueError(fmt.Sprintf("array %q", name), h, i, j)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -119,7 +120,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (h backend.Host[float
 		return h, err
 	}
 	if h.Cols != p.features {
-		return h, fmt.Errorf("x has %d columns, the model was fitted to %d", h.Cols, p.features)
+		return h, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(h.Cols, "column"), p.features)
 	}
 	return h, p.checkValues(h)
 }

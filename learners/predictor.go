@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -115,7 +116,7 @@ func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	features, outputs := p.Dims()
 	if len(x) != features || len(dst) != outputs {
-		return p.failed(fmt.Errorf("x has %d features and dst %d elements; the model has %d features and %d outputs", len(x), len(dst), features, outputs))
+		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
 	if p.ready && p.classes == nil {
 		h := backend.Host[float64]{Rows: 1, Cols: features, Stride: features, Data: x}

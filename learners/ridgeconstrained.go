@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -226,7 +227,7 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 		}
 		lambda = next
 	}
-	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %d steps: it lies between %v and %v", theta, secularSteps, low, high)
+	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
 }
 
 // norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -68,7 +69,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 		_, _, t := data.Dims()
 		switch {
 		case t != 1:
-			return nil, fmt.Errorf("learners: %s: y has %d columns; classes are told by one", name, t)
+			return nil, fmt.Errorf("learners: %s: y has %s; classes are told by one", name, count.Of(t, "column"))
 		case classes.Len() == 0:
 			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
 		case classes.Len() == 1:

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -125,7 +126,7 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	if hy.Cols != 1 {
-		return nil, fmt.Errorf("y has %d columns; rvm takes one target", hy.Cols)
+		return nil, fmt.Errorf("y has %s; rvm takes one target", count.Of(hy.Cols, "column"))
 	}
 	if l.Method == "" {
 		l.Method = Sequential

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // evidence is the log evidence of a relevance vector machine for regression, and
@@ -257,7 +258,7 @@ func (e *evidence) better() (float64, error) {
 
 // unfinished is the error when the steps were not enough.
 func (e *evidence) unfinished(limit int, gain, tol float64) error {
-	return fmt.Errorf("after %d steps the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", limit, gain, tol)
+	return fmt.Errorf("after %s the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximises the evidence by Tipping's steps from the model of all

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -251,7 +252,7 @@ func (s *smo) optimise() error {
 			if s.set.noC {
 				lower = ","
 			}
-			return fmt.Errorf("not optimal after %d steps: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", s.steps, gap, s.set.tol, lower)
+			return fmt.Errorf("not optimal after %s: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", count.Of(s.steps, "step"), gap, s.set.tol, lower)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -67,7 +68,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	if hy.Cols != 1 {
-		return nil, fmt.Errorf("y has %d columns; svr takes one target", hy.Cols)
+		return nil, fmt.Errorf("y has %s; svr takes one target", count.Of(hy.Cols, "column"))
 	}
 	if l.C == 0 {
 		l.C = 1

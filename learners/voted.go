@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -190,7 +191,7 @@ func restoreVoted(s State) (Model, error) {
 		}
 	}
 	if int(last) != m.centers.Rows-1 {
-		return nil, fmt.Errorf("array \"centers\" has %d rows, of which %v are used", m.centers.Rows, last+1)
+		return nil, fmt.Errorf("array \"centers\" has %s, of which %v are used", count.Of(m.centers.Rows, "row"), last+1)
 	}
 	if m.delta, err = s.array("delta", m.order.Cols, m.classes.Columns()); err != nil {
 		return nil, err

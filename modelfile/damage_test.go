@@ -176,7 +176,7 @@ func TestRefused(t *testing.T) {
 		{"another encoder", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}},{"name":"b","number":{"fill":0,"mean":0,"scale":1}}],"outputs":["y"]}`), arrays(1)),
 			"the encoder makes 2 features, the model takes 1"},
 		{"encoder without target", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}}],"outputs":[]}`), arrays(1)),
-			"the encoder makes 0 targets, the model has 1 outputs"},
+			"the encoder makes 0 targets, the model has 1 output"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.safetensors")

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -40,10 +41,10 @@ func (b Bundle) check() error {
 		return err
 	}
 	if n := len(b.Encoder.FeatureNames()); n != d && b.Objects == nil {
-		return fmt.Errorf("the encoder makes %d features, the model takes %d", n, d)
+		return fmt.Errorf("the encoder makes %s, the model takes %d", count.Of(n, "feature"), d)
 	}
 	if n := len(b.Encoder.TargetNames()); n != t && (n != 0 || !isNovelty(b.Model)) {
-		return fmt.Errorf("the encoder makes %d targets, the model has %d outputs", n, t)
+		return fmt.Errorf("the encoder makes %s, the model has %s", count.Of(n, "target"), count.Of(t, "output"))
 	}
 	return nil
 }

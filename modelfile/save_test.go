@@ -48,7 +48,7 @@ func TestSaveRefused(t *testing.T) {
 		{path, Bundle{Model: &learners.RidgeModel{}}, "not saved: the model is not fitted"},
 		{path, Bundle{Model: (*learners.KernelRidgeModel)(nil)}, "not saved: the model is not fitted"},
 		{path, Bundle{Model: good.Model, Encoder: &dataset.Encoder{}}, "not saved: dataset: encoder"},
-		{path, Bundle{Model: good.Model, Encoder: &wrong}, "not saved: the encoder makes 1 targets, the model has 2 outputs"},
+		{path, Bundle{Model: good.Model, Encoder: &wrong}, "not saved: the encoder makes 1 target, the model has 2 outputs"},
 		{folder, good, "is a directory"},
 		{filepath.Join(folder, "none", "m"), good, "no such file or directory"},
 		{filepath.Join(path, "m"), good, "no such file or directory"},

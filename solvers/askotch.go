@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Askotch solves (K + λW⁻¹)α = y by blocks of samples: sketch-and-project with
@@ -54,7 +55,7 @@ func askotchEstimate(z *sizes, par Params) (estimate, error) {
 		cost:    solve + epochs*kernelValue*float64(z.n)*float64(z.n),
 		stages:  []stage{{"solve", solve + z.residualFlops()}},
 		bytesOf: func(n int) int64 { return z.askotchBytes(par, n) },
-		note:    fmt.Sprintf("blocks of %d samples, %s", c.Block, text),
+		note:    fmt.Sprintf("blocks of %s, %s", count.Of(c.Block, "sample"), text),
 	}, nil
 }
 
@@ -286,10 +287,10 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 			d.saved, d.Lowest = began, number(total)
 		}
 		if d.Since > flat {
-			k.stopped = fmt.Sprintf("no progress in %d passes", flat)
+			k.stopped = fmt.Sprintf("no progress in %s", count.Of(flat, "pass"))
 		}
 		if k.w.res.Iters >= k.w.par.maxIter() {
-			k.stopped = fmt.Sprintf("the limit of %d iterations is reached", k.w.par.maxIter())
+			k.stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.w.par.maxIter(), "iteration"))
 		}
 		if k.stopped != "" {
 			return k.w.b.Upload(rhs, d.saved)

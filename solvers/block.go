@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // block is one solve for up to blockWidth columns.
@@ -48,15 +49,15 @@ func (k *block[T]) run(resumed *state) error {
 			k.kept = left
 		}
 		if k.since > k.patience {
-			k.stopped = fmt.Sprintf("no progress in %d iterations", k.patience)
+			k.stopped = fmt.Sprintf("no progress in %s", count.Of(k.patience, "iteration"))
 			break
 		}
 		if k.w.res.Iters >= k.w.par.maxIter() {
-			k.stopped = fmt.Sprintf("the limit of %d iterations is reached", k.w.par.maxIter())
+			k.stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.w.par.maxIter(), "iteration"))
 			break
 		}
 		if k.most > 0 && k.iter >= k.most {
-			k.stopped = fmt.Sprintf("no convergence within %d iterations", k.most)
+			k.stopped = fmt.Sprintf("no convergence within %s", count.Of(k.most, "iteration"))
 			break
 		}
 		if k.saver.due() {
@@ -374,7 +375,7 @@ func (k *block[T]) restore(st *state) error {
 
 // weak is an error that a more precise rung may not have.
 func (k *block[T]) weak(reason string) error {
-	return &insufficient{fmt.Errorf("solvers: %s: conjugate gradients in %s: %s after %d iterations: raise lambda or scale the features down", k.w.plan.Method, precisionOf[T](), reason, k.w.res.Iters)}
+	return &insufficient{fmt.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: raise lambda or scale the features down", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
 }
 
 // finish puts X where the right-hand sides were: the norms of conjugate gradients

@@ -3,6 +3,8 @@ package solvers
 import (
 	"fmt"
 	"sort"
+
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // BudgetError says that a Solve was refused because it would take more memory
@@ -41,7 +43,7 @@ func rows(n int) string {
 	if n == 1 {
 		return "1 row"
 	}
-	return fmt.Sprintf("%d rows", n)
+	return count.Of(n, "row")
 }
 
 // size writes a number of bytes for people.

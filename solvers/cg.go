@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of
@@ -107,7 +108,7 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*z.residualFlops()},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
-		note:    fmt.Sprintf("%s, rank %d, about %d iterations", o.text(), rank, its),
+		note:    fmt.Sprintf("%s, rank %d, about %s", o.text(), rank, count.Of(its, "iteration")),
 	}
 	return e
 }

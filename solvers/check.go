@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // checkShapes holds the rules that need no look at the samples.
@@ -20,15 +21,15 @@ func (p Problem) checkShapes() error {
 	}{{"x", p.X}, {"y", p.Y}} {
 		h := m.h
 		if h.Rows <= 0 || h.Cols <= 0 {
-			return fmt.Errorf("solvers: %s is empty: %d rows, %d columns", m.name, h.Rows, h.Cols)
+			return fmt.Errorf("solvers: %s is empty: %s, %s", m.name, count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))
 		}
 		if h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols {
-			return fmt.Errorf("solvers: %s: %d×%d with stride %d does not fit %d elements", m.name, h.Rows, h.Cols, h.Stride, len(h.Data))
+			return fmt.Errorf("solvers: %s: %d×%d with stride %d does not fit %s", m.name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 		}
 	}
 	n := p.X.Rows
 	if p.Y.Rows != n {
-		return fmt.Errorf("solvers: x has %d rows, y has %d", n, p.Y.Rows)
+		return fmt.Errorf("solvers: x has %s, y has %d", count.Of(n, "row"), p.Y.Rows)
 	}
 	if err := p.Kernel.Check(p.X.Cols); err != nil {
 		return fmt.Errorf("solvers: %w", err)
@@ -37,7 +38,7 @@ func (p Problem) checkShapes() error {
 		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", p.Lambda)
 	}
 	if p.Weights != nil && len(p.Weights) != n {
-		return fmt.Errorf("solvers: %d weights for %d rows", len(p.Weights), n)
+		return fmt.Errorf("solvers: %s for %s", count.Of(len(p.Weights), "weight"), count.Of(n, "row"))
 	}
 	return p.checkWeights()
 }

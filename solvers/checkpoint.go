@@ -18,6 +18,7 @@ import (
 
 	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Checkpoint says where and how often an iterative Solve saves its state, so
@@ -133,7 +134,7 @@ func openSaver(c Checkpoint, key string, res *Result) (*saver, error) {
 		return nil, fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 	}
 	res.Iters, res.Fallback = s.resumed.Iters, s.resumed.Fallback
-	res.Notes = append(res.Notes, fmt.Sprintf("went on from a checkpoint after %d iterations", s.resumed.Iters))
+	res.Notes = append(res.Notes, fmt.Sprintf("went on from a checkpoint after %s", count.Of(s.resumed.Iters, "iteration")))
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Append adds a sample to a factor of a matrix that was given: row holds the n+1
@@ -36,7 +37,7 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 		return fmt.Errorf("solvers: append: the factor is of a matrix that was given: Append takes its row")
 	}
 	if len(x) != f.points.Cols {
-		return fmt.Errorf("solvers: append: the sample has %d features, the others have %d", len(x), f.points.Cols)
+		return fmt.Errorf("solvers: append: the sample has %s, the others have %d", count.Of(len(x), "feature"), f.points.Cols)
 	}
 	point := rowHost(x)
 	if err := checkFinite(ctx, "x", point); err != nil {
@@ -91,7 +92,7 @@ func columnHost(v []float64) backend.Host[float64] {
 func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	n := f.n
 	if len(row) != n+1 {
-		return fmt.Errorf("solvers: append: the row has %d elements, the factor has order %d: %d are needed", len(row), n, n+1)
+		return fmt.Errorf("solvers: append: the row has %s, the factor has order %d: %d are needed", count.Of(len(row), "element"), n, n+1)
 	}
 	for j, v := range row {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

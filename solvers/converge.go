@@ -1,6 +1,10 @@
 package solvers
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mercer-go/mercer/internal/count"
+)
 
 // ConvergenceError says that a Solve did not reach the residual that was asked
 // for. Result is the best solution that it found, complete but for that.
@@ -19,7 +23,7 @@ type ConvergenceError struct {
 func (e *ConvergenceError) Error() string {
 	after := ""
 	if e.Iters > 0 {
-		after = fmt.Sprintf(" after %d iterations", e.Iters)
+		after = fmt.Sprintf(" after %s", count.Of(e.Iters, "iteration"))
 	}
 	advice := "raise lambda or the tolerance"
 	if e.Attainable > e.Tol {

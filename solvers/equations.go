@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
@@ -102,7 +103,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 		h    backend.Host[float64]
 	}{{"G", e.Gram}, {"z", e.Right}, {"S", e.Penalty}} {
 		if h := a.h; h.Rows > 0 && (h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols) {
-			return failEquations(fmt.Errorf("%s: %d×%d with stride %d does not fit %d elements", a.name, h.Rows, h.Cols, h.Stride, len(h.Data)))
+			return failEquations(fmt.Errorf("%s: %d×%d with stride %d does not fit %s", a.name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element")))
 		}
 	}
 	if err := checkFinite(ctx, "z", e.Right); err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, and what it leaves corrected in
@@ -117,7 +118,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 			block := add(conjugateBytes[float64](n, z.columns), elementBytes[float32](elements(n, c)))
 			return sum(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
-		note: fmt.Sprintf("%s, about %d iterations", o.text(), int(its)),
+		note: fmt.Sprintf("%s, about %s", o.text(), count.Of(int(its), "iteration")),
 	}
 	if o.stored() {
 		e.stages[0].flops *= 2

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -137,7 +138,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	choice := p.Choice
 	if c := p.Centers; c.Rows != 0 {
 		if c.Rows < 0 || c.Cols != d || c.Stride < c.Cols || len(c.Data) < (c.Rows-1)*c.Stride+c.Cols {
-			return Plan{}, fmt.Errorf("solvers: centers: %d×%d with stride %d and %d elements do not fit %d features", c.Rows, c.Cols, c.Stride, len(c.Data), d)
+			return Plan{}, fmt.Errorf("solvers: centers: %d×%d with stride %d and %d elements do not fit %s", c.Rows, c.Cols, c.Stride, len(c.Data), count.Of(d, "feature"))
 		}
 		if err := checkFinite(context.Background(), "centers", c); err != nil {
 			return Plan{}, err

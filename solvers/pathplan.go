@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // PathPlan says what a Path will do and take.
@@ -156,12 +157,12 @@ func choosePath(p Problem, n int, par PathParams) (PathMethod, string, error) {
 	case m != PathAuto:
 		return "", "", fmt.Errorf("solvers: path: no method is called %q: there are %q, %q and %q", m, PathBand, PathPrimal, PathCholesky)
 	case linear && d < n:
-		return PathPrimal, fmt.Sprintf("%d features are fewer than %d samples", d, n), nil
+		return PathPrimal, fmt.Sprintf("%d features are fewer than %s", d, count.Of(n, "sample")), nil
 	}
 	band := pathFlops(PathBand, n, d, t, l, par.LeaveOneOut, linear) / 0.6
 	cholesky := pathFlops(PathCholesky, n, d, t, l, par.LeaveOneOut, linear) / ratePotrf
 	if cholesky < band {
-		return PathCholesky, fmt.Sprintf("%d values of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", l, cholesky, band), nil
+		return PathCholesky, fmt.Sprintf("%s of λ: a Cholesky factor for each costs %.3g operations, a decomposition %.3g", count.Of(l, "value"), cholesky, band), nil
 	}
-	return PathBand, fmt.Sprintf("%d values of λ: a decomposition costs %.3g operations, a Cholesky factor for each %.3g", l, band, cholesky), nil
+	return PathBand, fmt.Sprintf("%s of λ: a decomposition costs %.3g operations, a Cholesky factor for each %.3g", count.Of(l, "value"), band, cholesky), nil
 }

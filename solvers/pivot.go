@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // A pivot of a Cholesky factorisation that should be 0 comes out as rounding of
@@ -109,7 +110,7 @@ func (w *work) primalPivot(err error, before []float64) error {
 	reason := "a combination of the columns before it"
 	switch {
 	case w.s.n < w.s.d:
-		reason = fmt.Sprintf("one too many for %d samples", w.s.n)
+		reason = fmt.Sprintf("one too many for %s", count.Of(w.s.n, "sample"))
 	case w.s.meanX != nil && j == 1:
 		reason = "constant"
 	case w.s.meanX != nil:

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Rows are samples that are read in passes, some at a time, so that they need
@@ -73,7 +74,7 @@ func checkRows(data Rows) error {
 		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
 	}
 	if n, d, t := data.Dims(); n <= 0 || d <= 0 || t <= 0 {
-		return fmt.Errorf("solvers: the samples are empty: %d rows, %d features, %d outputs", n, d, t)
+		return fmt.Errorf("solvers: the samples are empty: %s, %s, %s", count.Of(n, "row"), count.Of(d, "feature"), count.Of(t, "output"))
 	}
 	return nil
 }

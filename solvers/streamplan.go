@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // streamSizes are what a plan for a problem in passes depends on.
@@ -106,7 +107,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	largest := sort.Search(z.m, func(m int) bool { return need(best.method, m+1).bytes > available })
 	advice := "allow more memory, or use fewer features or outputs"
 	if largest > 0 {
-		advice = fmt.Sprintf("use at most %d of the %d functions or allow more memory", largest, z.m)
+		advice = fmt.Sprintf("use at most %d of the %s or allow more memory", largest, count.Of(z.m, "function"))
 	}
 	return plan, &BudgetError{Method: best.method, Rows: z.n, Needed: plan.Bytes, Available: available, Advice: advice}
 }

@@ -26,7 +26,7 @@ import (
 // several.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
-		return nil, fmt.Errorf("solvers: y has %s, but there are %s of lambda: one for each is needed", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
+		return nil, fmt.Errorf("solvers: y has %s, lambda %s: one for each is needed", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
 	}
 	for j, l := range lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {

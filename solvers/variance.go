@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -37,7 +38,7 @@ func Variance(ctx context.Context, dev backend.Device, p Problem, points backend
 
 func (p Problem) checkPoints(points backend.Host[float64]) error {
 	if points.Cols != p.X.Cols {
-		return fmt.Errorf("solvers: variance: points have %d columns, x has %d", points.Cols, p.X.Cols)
+		return fmt.Errorf("solvers: variance: points have %s, x has %d", count.Of(points.Cols, "column"), p.X.Cols)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -19,9 +20,9 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 			live = append(live, i)
 		}
 	}
-	count := s.par.Folds
-	if len(live) < count {
-		return nil, fmt.Errorf("tuning: %d folds of %d samples: use fewer folds", count, len(live))
+	parted := s.par.Folds
+	if len(live) < parted {
+		return nil, fmt.Errorf("tuning: %d folds of %s: use fewer folds", parted, count.Of(len(live), "sample"))
 	}
 	rng := rand.New(rand.NewPCG(s.par.Seed, 5))
 	rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
@@ -29,10 +30,10 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	for i, l := range s.par.Lambdas {
 		points[i].Lambda = l
 	}
-	weights, errors := make([]float64, count), make([][]Point, count)
-	tell := parts(count, j.inside)
-	err := Spread(j.devices, count, func(dev backend.Device, k int) (err error) {
-		first, end := k*len(live)/count, (k+1)*len(live)/count
+	weights, errors := make([]float64, parted), make([][]Point, parted)
+	tell := parts(parted, j.inside)
+	err := Spread(j.devices, parted, func(dev backend.Device, k int) (err error) {
+		first, end := k*len(live)/parted, (k+1)*len(live)/parted
 		held := live[first:end]
 		rest := append(append([]int(nil), live[:first]...), live[end:]...)
 		errors[k] = make([]Point, len(points))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
+	counted "github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -376,11 +376,6 @@ func (r fitReport) text() string {
 }
 
 // count is n and the word, in the plural where it belongs.
-func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(word, n) }
+func count(n int, word string) string { return counted.Of(n, word) }
 
-func plural(word string, n int) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
-}
+func plural(word string, n int) string { return counted.Word(n, word) }

@@ -8,10 +8,12 @@ import (
 
 // Of returns n and the word that is counted, in the plural unless n is 1: "1 cell",
 // "2 cells", "0 classes", "3 entries".
-func Of(n int, word string) string { return strconv.Itoa(n) + " " + Word(n, word) }
+func Of[N ~int | ~int32 | ~int64](n N, word string) string {
+	return strconv.FormatInt(int64(n), 10) + " " + Word(n, word)
+}
 
 // Word returns the word for n of what it counts.
-func Word(n int, word string) string {
+func Word[N ~int | ~int32 | ~int64](n N, word string) string {
 	switch {
 	case n == 1:
 		return word

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Eigen is K = U Λ Uᵀ: what Mercer's theorem says of a kernel, on a sample.
@@ -106,7 +107,7 @@ func (e *Eigen) Features() backend.Host[float64] {
 func (e *Eigen) Extend(cross backend.Host[float64]) (backend.Host[float64], error) {
 	n, r := len(e.Values), e.Rank()
 	if cross.Cols != n {
-		return backend.Host[float64]{}, fmt.Errorf("gram: extend: %d columns for a sample of %d points", cross.Cols, n)
+		return backend.Host[float64]{}, fmt.Errorf("gram: extend: %s for a sample of %s", count.Of(cross.Cols, "column"), count.Of(n, "point"))
 	}
 	out := backend.NewHost[float64](cross.Rows, r)
 	for i := range cross.Rows {

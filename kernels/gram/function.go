@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -54,7 +55,7 @@ func TrainingPoints(k backend.Host[float64]) (backend.Host[float64], error) {
 // values with the sample, one row for each, and with themselves.
 func OtherPoints(cross backend.Host[float64], diag []float64) (backend.Host[float64], error) {
 	if len(diag) != cross.Rows {
-		return backend.Host[float64]{}, fmt.Errorf("gram: precomputed: %d rows, %d values of points with themselves", cross.Rows, len(diag))
+		return backend.Host[float64]{}, fmt.Errorf("gram: precomputed: %s, %s of points with themselves", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
 	}
 	data := make([]float64, 0, cross.Rows*cross.Cols)
 	for i := range cross.Rows {

@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -39,7 +40,7 @@ func evaluate(ctx context.Context, dev backend.Device, k kernels.Kernel, x backe
 	}
 	if z != nil {
 		if z.Cols != x.Cols {
-			return none, fmt.Errorf("gram: x has %d columns, z %d", x.Cols, z.Cols)
+			return none, fmt.Errorf("gram: x has %s, z %d", count.Of(x.Cols, "column"), z.Cols)
 		}
 		if err := backend.CheckPoints(k, "gram: z", *z); err != nil {
 			return none, err
@@ -148,7 +149,7 @@ func Center(k backend.Host[float64]) (Centering, error) {
 // in place.
 func (c Centering) Cross(k backend.Host[float64]) error {
 	if k.Cols != len(c.Rows) || k.Cols == 0 {
-		return fmt.Errorf("gram: centre: %d columns for a sample of %d points", k.Cols, len(c.Rows))
+		return fmt.Errorf("gram: centre: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.Rows), "point"))
 	}
 	for i := range k.Rows {
 		row, mean := k.Row(i), 0.0

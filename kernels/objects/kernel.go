@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -61,7 +62,7 @@ func (o Options) fits(rows, cols int) error {
 		limit = free / 10 * 8
 	}
 	if need > limit {
-		return fmt.Errorf("%w: the kernel values of %d × %d objects, and points made of them, take %d bytes, there is room for %d", backend.ErrMemory, rows, cols, need, limit)
+		return fmt.Errorf("%w: the kernel values of %d × %s, and points made of them, take %d bytes, there is room for %d", backend.ErrMemory, rows, count.Of(cols, "object"), need, limit)
 	}
 	return nil
 }

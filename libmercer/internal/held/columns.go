@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -72,7 +73,7 @@ func plain(e *dataset.Encoder) bool {
 // encoder's inputs.
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	if x.Cols != len(e.Inputs) {
-		return nil, fmt.Errorf("libmercer: predict: x has %d columns, the table that the model was fitted to %d", x.Cols, len(e.Inputs))
+		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(e.Inputs))
 	}
 	columns := make([]dataset.Column, x.Cols)
 	for j, in := range e.Inputs {

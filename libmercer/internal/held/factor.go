@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -73,7 +74,7 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	defer f.mu.RUnlock()
 	h := y.host()
 	if n := f.factor.Order(); h.Rows != n || h.Cols == 0 || len(out) != n*h.Cols {
-		return 0, fmt.Errorf("libmercer: factor: y is %d×%d with room for %d numbers, the factor is of order %d", h.Rows, h.Cols, len(out), n)
+		return 0, fmt.Errorf("libmercer: factor: y is %d×%d with room for %s, the factor is of order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
 	}
 	if err := finite("y", h); err != nil {
 		return 0, err

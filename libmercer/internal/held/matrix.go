@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Matrix is a matrix in the caller's memory, of either precision: F64 unless
@@ -56,7 +57,7 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 func store(what string, dst []float64, src *mat.Dense) error {
 	rows, cols := src.Dims()
 	if len(dst) != rows*cols {
-		return fmt.Errorf("libmercer: %s: the result is %d×%d, and there is room for %d numbers", what, rows, cols, len(dst))
+		return fmt.Errorf("libmercer: %s: the result is %d×%d, and there is room for %s", what, rows, cols, count.Of(len(dst), "number"))
 	}
 	for i := range rows {
 		copy(dst[i*cols:], src.RawRowView(i))

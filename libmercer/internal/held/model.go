@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -156,7 +157,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 		return nil, fmt.Errorf("libmercer: predict: the model takes texts or trees, not numbers: use mercer predict")
 	case m.gram:
 		if features, _ := m.bundle.Model.Dims(); h.Cols != features-2 {
-			return nil, fmt.Errorf("libmercer: predict: x has %d columns of kernel values, the model was fitted to %d objects", h.Cols, features-2)
+			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
 		}
 		if wanted == Deviations {
 			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which values with the training objects do not tell")
