@@ -34,18 +34,10 @@ func (impl BLAS) Ssyrk(ul blas.Uplo, t blas.Transpose, n, k int, alpha float32, 
 }
 
 func (impl BLAS) Dsyr2k(ul blas.Uplo, t blas.Transpose, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
-	if t == blas.NoTrans && n <= gonumRank2 && k <= gonumRank2 {
-		impl.Implementation.Dsyr2k(ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-		return
-	}
 	blasSyr2k(impl.device().f64, ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
 func (impl BLAS) Ssyr2k(ul blas.Uplo, t blas.Transpose, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	if t == blas.NoTrans && n <= gonumRank2 && k <= gonumRank2 {
-		impl.Implementation.Ssyr2k(ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-		return
-	}
 	blasSyr2k(impl.device().f32, ul, t, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
@@ -179,6 +171,10 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 		return
 	}
 	if isSmall(n, n, k) {
+		if t == blas.NoTrans && n <= rank2Order {
+			e.ukr.Syr2k(ul == blas.Lower, n, k, alpha, &a[0], lda, &b[0], ldb, beta, &c[0], ldc)
+			return
+		}
 		e.directRank2(partOf(ul), t != blas.NoTrans, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}

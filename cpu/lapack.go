@@ -143,6 +143,9 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 
 func lapackPotrf[T backend.Float](e *engine[T], ul blas.Uplo, n int, a []T, lda int) bool {
 	lapackTriangle(ul, n, len(a), lda)
+	if n <= plainPotrfOrder {
+		return plainPotrf(ul == blas.Lower, n, a, lda)
+	}
 	v := rowMajor(a, n, n, lda)
 	if n <= potrfBase {
 		if ul == blas.Upper {

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
@@ -17,9 +19,9 @@ const (
 	aloneOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// gonumRank2: sums of products of rows up to here are left to gonum, since
+	// rank2Order: sums of products of so many rows are taken as dot products, since
 	// transposing takes longer.
-	gonumRank2 = 6
+	rank2Order = 32
 )
 
 // isSmall tells whether a product is one for the direct kernels.
@@ -112,6 +114,41 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 		e.turn(s, &x[0], n, m, m, &b[0], ldb)
 	}
 	e.give(s)
+}
+
+// plainPotrfOrder is the order up to which a matrix is factored in plain loops.
+const plainPotrfOrder = 7
+
+// plainPotrf factors a small triangle row by row of L, which are columns of U, and
+// tells whether all pivots were positive and finite; the first that is not stays on
+// the diagonal.
+func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
+	rs, cs := lda, 1
+	if !lower {
+		rs, cs = 1, lda
+	}
+	a = a[:(n-1)*lda+n]
+	var inverse [plainPotrfOrder]T
+	for i := range n {
+		pivot := a[i*(lda+1)]
+		for j := range i {
+			sum := a[i*rs+j*cs]
+			for p := range j {
+				sum -= a[i*rs+p*cs] * a[j*rs+p*cs]
+			}
+			sum *= inverse[j]
+			a[i*rs+j*cs] = sum
+			pivot -= sum * sum
+		}
+		if !(pivot > 0) || math.IsInf(float64(pivot), 1) {
+			a[i*(lda+1)] = pivot
+			return false
+		}
+		pivot = T(math.Sqrt(float64(pivot)))
+		a[i*(lda+1)] = pivot
+		inverse[i] = 1 / pivot
+	}
+	return true
 }
 
 // turn writes the transpose of an m × n matrix in rows lda apart to rows ldc

@@ -104,6 +104,7 @@ var routines = []routine{
 	{"gemvT", gemvSignature, "gemvT is Kernels.GemvT.", func(e *emitter) { e.gemvT() }},
 	{"ger", gerSignature, "ger is Kernels.Ger.", func(e *emitter) { e.ger() }},
 	{"trsv", trsvSignature, "trsv is Kernels.Trsv.", func(e *emitter) { e.trsv() }},
+	{"syr2k", syr2kSignature, "syr2k is Kernels.Syr2k.", func(e *emitter) { e.syr2k() }},
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 

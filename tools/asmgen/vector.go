@@ -13,11 +13,12 @@ import (
 
 // Go types of the functions; T is the element type.
 const (
-	dotSignature  = "func(n int, x, y *T) T"
-	axpySignature = "func(n int, a T, x, y *T)"
-	gemvSignature = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
-	gerSignature  = "func(m, n int, alpha T, x, y, a *T, lda int)"
-	trsvSignature = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
+	dotSignature   = "func(n int, x, y *T) T"
+	axpySignature  = "func(n int, a T, x, y *T)"
+	gemvSignature  = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
+	gerSignature   = "func(m, n int, alpha T, x, y, a *T, lda int)"
+	syr2kSignature = "func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)"
+	trsvSignature  = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
 )
 
 // param loads a parameter.
@@ -469,6 +470,141 @@ func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows s
 		e.fma(other, by, sum)
 		e.movePart(count, sum, rows.row(p, r))
 	}
+}
+
+// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four dot products at a time,
+// each of them of two pairs of rows.
+func (e *emitter) syr2k() {
+	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
+	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)
+	more := e.AllocLocal(8) // rows of A in the next row of C less those in this one
+	lower, begin, row := e.label("lower"), e.label("begin"), e.label("row")
+	e.MOVQ(e.param("c"), c)
+	ldc := e.stride("ldc")
+	flag, rows := e.GP8(), e.param("n")
+	count := e.AllocLocal(8)
+	e.MOVQ(rows, count)
+	e.Load(e.Param("lower"), flag)
+	e.TESTB(flag, flag)
+	e.JNZ(operand.LabelRef(lower))
+	// The next row begins a column later, and one row of A and B later.
+	e.MOVQ(rows, m)
+	e.MOVQ(operand.I32(-1), more)
+	e.ADDQ(operand.U8(e.size()), ldc)
+	for _, o := range operands {
+		e.MOVQ(o.rows.rs, o.later)
+	}
+	e.JMP(operand.LabelRef(begin))
+	e.Label(lower)
+	e.MOVQ(operand.I32(1), m)
+	e.MOVQ(operand.I32(1), more)
+	for _, o := range operands {
+		e.MOVQ(operand.I32(0), o.later)
+	}
+	e.Label(begin)
+	e.MOVQ(ldc, step)
+	left := e.param("k")
+	e.ANDQ(operand.U8(e.lanes()-1), left)
+	mask := e.columnMaskOf(left, 1)
+
+	e.Label(row)
+	y, rest := e.GP64(), e.GP64()
+	e.MOVQ(c, y)
+	e.MOVQ(m, rest)
+	for _, o := range operands {
+		e.copyLocal(o.first, o.block)
+	}
+	e.forRows(rest, func(count int) {
+		acc := e.vecs(count)
+		for _, s := range acc {
+			e.zero(s)
+		}
+		n := e.param("k")
+		var p, x [2]reg.GPVirtual
+		for i, o := range operands {
+			p[i], x[i] = e.GP64(), e.GP64()
+			e.MOVQ(o.block, p[i])
+			e.MOVQ(operands[1-i].row, x[i]) // of the other matrix
+		}
+		vector, tail, done := e.label("vector"), e.label("tail"), e.label("done")
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JL(operand.LabelRef(tail))
+		e.Label(vector)
+		for i, o := range operands {
+			v := e.vec()
+			e.load(e.at(x[i], 0), v)
+			for r, s := range acc {
+				e.fma(o.rows.row(p[i], r), v, s)
+			}
+			e.ADDQ(operand.U8(e.tier.bytes), x[i])
+			e.ADDQ(operand.U8(e.tier.bytes), p[i])
+		}
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JGE(operand.LabelRef(vector))
+		e.Label(tail)
+		e.TESTQ(operand.U32(e.lanes()-1), n)
+		e.JZ(operand.LabelRef(done))
+		for i, o := range operands {
+			v := e.vec()
+			e.loadMasked(mask, 0, e.at(x[i], 0), v)
+			for r, s := range acc {
+				e.fmaMasked(mask, 0, o.rows.row(p[i], r), v, s)
+			}
+		}
+		e.Label(done)
+		e.storeSums(e.sums(acc), y, count)
+		if count == directRows {
+			for _, o := range operands {
+				next := e.GP64()
+				e.MOVQ(o.block, next)
+				e.LEAQ(operand.Mem{Base: next, Index: o.rows.rs, Scale: 4}, next)
+				e.MOVQ(next, o.block)
+			}
+			e.ADDQ(operand.U8(directRows*e.size()), y)
+		}
+	})
+	for _, o := range operands {
+		e.ADDQ(o.rows.rs, o.row)
+		e.addLocal(o.later, o.first)
+	}
+	e.addLocal(step, c)
+	e.addLocal(more, m)
+	e.DECQ(count)
+	e.JNZ(operand.LabelRef(row))
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// A rank2Operand is one of the matrices of syr2k.
+type rank2Operand struct {
+	rows  strides
+	row   operand.Mem // the row that C's is the products with
+	first operand.Mem // the first of those that it is multiplied by
+	block operand.Mem // the first of four of them
+	later operand.Mem // how much later first is for the next row
+}
+
+func (e *emitter) rank2Operand(name string) rank2Operand {
+	o := rank2Operand{row: e.AllocLocal(8), first: e.AllocLocal(8), block: e.AllocLocal(8), later: e.AllocLocal(8)}
+	o.rows = strides{rs: e.stride("ld" + name), rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: o.rows.rs, Index: o.rows.rs, Scale: 2}, o.rows.rs3)
+	at := e.param(name)
+	e.MOVQ(at, o.row)
+	e.MOVQ(at, o.first)
+	return o
+}
+
+// copyLocal and addLocal are to ← from and to ← to + from in memory.
+func (e *emitter) copyLocal(from, to operand.Mem) {
+	r := e.GP64()
+	e.MOVQ(from, r)
+	e.MOVQ(r, to)
+}
+
+func (e *emitter) addLocal(from, to operand.Mem) {
+	r := e.GP64()
+	e.MOVQ(from, r)
+	e.ADDQ(r, to)
 }
 
 // trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: what

@@ -22707,6 +22707,673 @@ solved29:
 rowsDone2:
 	RET
 
+// func syr2kF64AVX2(lower bool, n int, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+// Requires: AVX, FMA3
+TEXT ·syr2kF64AVX2(SB), $104-88
+	MOVQ  lda+40(FP), AX
+	SHLQ  $0x03, AX
+	LEAQ  (AX)(AX*2), CX
+	MOVQ  a+32(FP), DX
+	MOVQ  DX, (SP)
+	MOVQ  DX, 8(SP)
+	MOVQ  ldb+56(FP), DX
+	SHLQ  $0x03, DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  b+48(FP), SI
+	MOVQ  SI, 32(SP)
+	MOVQ  SI, 40(SP)
+	MOVQ  c+72(FP), SI
+	MOVQ  SI, 72(SP)
+	MOVQ  ldc+80(FP), SI
+	SHLQ  $0x03, SI
+	MOVQ  n+8(FP), R8
+	MOVQ  R8, 96(SP)
+	MOVB  lower+0(FP), DI
+	TESTB DI, DI
+	JNZ   lower1
+	MOVQ  R8, 64(SP)
+	MOVQ  $-1, 88(SP)
+	ADDQ  $0x08, SI
+	MOVQ  AX, 24(SP)
+	MOVQ  DX, 56(SP)
+	JMP   begin2
+
+lower1:
+	MOVQ $+1, 64(SP)
+	MOVQ $+1, 88(SP)
+	MOVQ $+0, 24(SP)
+	MOVQ $+0, 56(SP)
+
+begin2:
+	MOVQ    SI, 80(SP)
+	MOVQ    k+16(FP), SI
+	ANDQ    $0x03, SI
+	LEAQ    columnsF64AVX2<>+0(SB), DI
+	ADDQ    $0x00000040, DI
+	IMUL3Q  $0x00000008, SI, SI
+	SUBQ    SI, DI
+	VMOVDQU (DI), Y0
+
+row3:
+	MOVQ 72(SP), SI
+	MOVQ 64(SP), DI
+	MOVQ 8(SP), R8
+	MOVQ R8, 16(SP)
+	MOVQ 40(SP), R8
+	MOVQ R8, 48(SP)
+
+rows4:
+	CMPQ   DI, $0x00000004
+	JL     tail6
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   k+16(FP), R8
+	MOVQ   16(SP), R9
+	MOVQ   32(SP), R10
+	MOVQ   48(SP), R11
+	MOVQ   (SP), R12
+	SUBQ   $0x04, R8
+	JL     tail8
+
+vector7:
+	VMOVUPD     (R10), Y5
+	VFMADD231PD (R9), Y5, Y1
+	VFMADD231PD (R9)(AX*1), Y5, Y2
+	VFMADD231PD (R9)(AX*2), Y5, Y3
+	VFMADD231PD (R9)(CX*1), Y5, Y4
+	ADDQ        $0x20, R10
+	ADDQ        $0x20, R9
+	VMOVUPD     (R12), Y5
+	VFMADD231PD (R11), Y5, Y1
+	VFMADD231PD (R11)(DX*1), Y5, Y2
+	VFMADD231PD (R11)(DX*2), Y5, Y3
+	VFMADD231PD (R11)(BX*1), Y5, Y4
+	ADDQ        $0x20, R12
+	ADDQ        $0x20, R11
+	SUBQ        $0x04, R8
+	JGE         vector7
+
+tail8:
+	TESTQ       $0x00000003, R8
+	JZ          done9
+	VMASKMOVPD  (R10), Y0, Y5
+	VMASKMOVPD  (R9), Y0, Y6
+	VFMADD231PD Y6, Y5, Y1
+	VMASKMOVPD  (R9)(AX*1), Y0, Y6
+	VFMADD231PD Y6, Y5, Y2
+	VMASKMOVPD  (R9)(AX*2), Y0, Y6
+	VFMADD231PD Y6, Y5, Y3
+	VMASKMOVPD  (R9)(CX*1), Y0, Y6
+	VFMADD231PD Y6, Y5, Y4
+	VMASKMOVPD  (R12), Y0, Y5
+	VMASKMOVPD  (R11), Y0, Y6
+	VFMADD231PD Y6, Y5, Y1
+	VMASKMOVPD  (R11)(DX*1), Y0, Y6
+	VFMADD231PD Y6, Y5, Y2
+	VMASKMOVPD  (R11)(DX*2), Y0, Y6
+	VFMADD231PD Y6, Y5, Y3
+	VMASKMOVPD  (R11)(BX*1), Y0, Y6
+	VFMADD231PD Y6, Y5, Y4
+
+done9:
+	VHADDPD      Y2, Y1, Y1
+	VHADDPD      Y4, Y3, Y2
+	VPERM2F128   $0x21, Y2, Y1, Y3
+	VBLENDPD     $0x0c, Y2, Y1, Y1
+	VADDPD       Y3, Y1, Y1
+	VBROADCASTSD alpha+24(FP), Y2
+	VMULPD       Y2, Y1, Y1
+	MOVQ         beta+64(FP), R8
+	SHLQ         $0x01, R8
+	JZ           overwrite10
+	VBROADCASTSD beta+64(FP), Y2
+	VMOVUPD      (SI), Y3
+	VFMADD231PD  Y3, Y2, Y1
+
+overwrite10:
+	VMOVUPD Y1, (SI)
+	MOVQ    16(SP), R8
+	LEAQ    (R8)(AX*4), R8
+	MOVQ    R8, 16(SP)
+	MOVQ    48(SP), R8
+	LEAQ    (R8)(DX*4), R8
+	MOVQ    R8, 48(SP)
+	ADDQ    $0x20, SI
+	SUBQ    $0x00000004, DI
+	JMP     rows4
+
+tail6:
+	CMPQ   DI, $0x00000003
+	JL     tail11
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x04, DI
+	JL     tail13
+
+vector12:
+	VMOVUPD     (R9), Y4
+	VFMADD231PD (R8), Y4, Y1
+	VFMADD231PD (R8)(AX*1), Y4, Y2
+	VFMADD231PD (R8)(AX*2), Y4, Y3
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y4
+	VFMADD231PD (R10), Y4, Y1
+	VFMADD231PD (R10)(DX*1), Y4, Y2
+	VFMADD231PD (R10)(DX*2), Y4, Y3
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x04, DI
+	JGE         vector12
+
+tail13:
+	TESTQ       $0x00000003, DI
+	JZ          done14
+	VMASKMOVPD  (R9), Y0, Y4
+	VMASKMOVPD  (R8), Y0, Y5
+	VFMADD231PD Y5, Y4, Y1
+	VMASKMOVPD  (R8)(AX*1), Y0, Y5
+	VFMADD231PD Y5, Y4, Y2
+	VMASKMOVPD  (R8)(AX*2), Y0, Y5
+	VFMADD231PD Y5, Y4, Y3
+	VMASKMOVPD  (R11), Y0, Y4
+	VMASKMOVPD  (R10), Y0, Y5
+	VFMADD231PD Y5, Y4, Y1
+	VMASKMOVPD  (R10)(DX*1), Y0, Y5
+	VFMADD231PD Y5, Y4, Y2
+	VMASKMOVPD  (R10)(DX*2), Y0, Y5
+	VFMADD231PD Y5, Y4, Y3
+
+done14:
+	VHADDPD      Y2, Y1, Y1
+	VHADDPD      Y3, Y3, Y2
+	VPERM2F128   $0x21, Y2, Y1, Y3
+	VBLENDPD     $0x0c, Y2, Y1, Y1
+	VADDPD       Y3, Y1, Y1
+	VBROADCASTSD alpha+24(FP), Y2
+	VMULPD       Y2, Y1, Y1
+	MOVQ         beta+64(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite15
+	VBROADCASTSD beta+64(FP), Y2
+	VMOVDQU      fourF64AVX2<>+8(SB), Y3
+	VMASKMOVPD   (SI), Y3, Y3
+	VFMADD231PD  Y3, Y2, Y1
+
+overwrite15:
+	VMOVUPD      X1, (SI)
+	VEXTRACTF128 $0x01, Y1, X1
+	VMOVSD       X1, 16(SI)
+	JMP          rowsDone5
+
+tail11:
+	CMPQ   DI, $0x00000002
+	JL     tail16
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x04, DI
+	JL     tail18
+
+vector17:
+	VMOVUPD     (R9), Y3
+	VFMADD231PD (R8), Y3, Y1
+	VFMADD231PD (R8)(AX*1), Y3, Y2
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y3
+	VFMADD231PD (R10), Y3, Y1
+	VFMADD231PD (R10)(DX*1), Y3, Y2
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x04, DI
+	JGE         vector17
+
+tail18:
+	TESTQ       $0x00000003, DI
+	JZ          done19
+	VMASKMOVPD  (R9), Y0, Y3
+	VMASKMOVPD  (R8), Y0, Y4
+	VFMADD231PD Y4, Y3, Y1
+	VMASKMOVPD  (R8)(AX*1), Y0, Y4
+	VFMADD231PD Y4, Y3, Y2
+	VMASKMOVPD  (R11), Y0, Y3
+	VMASKMOVPD  (R10), Y0, Y4
+	VFMADD231PD Y4, Y3, Y1
+	VMASKMOVPD  (R10)(DX*1), Y0, Y4
+	VFMADD231PD Y4, Y3, Y2
+
+done19:
+	VHADDPD      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPD       X1, X2, X2
+	VMOVDDUP     alpha+24(FP), X1
+	VMULPD       X1, X2, X2
+	MOVQ         beta+64(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite20
+	VMOVDDUP     beta+64(FP), X1
+	VMOVDQU      fourF64AVX2<>+16(SB), X3
+	VMASKMOVPD   (SI), X3, X3
+	VFMADD231PD  X3, X1, X2
+
+overwrite20:
+	VMOVUPD X2, (SI)
+	JMP     rowsDone5
+
+tail16:
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	VXORPS Y1, Y1, Y1
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x04, DI
+	JL     tail22
+
+vector21:
+	VMOVUPD     (R9), Y2
+	VFMADD231PD (R8), Y2, Y1
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y2
+	VFMADD231PD (R10), Y2, Y1
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x04, DI
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x00000003, DI
+	JZ          done23
+	VMASKMOVPD  (R9), Y0, Y2
+	VMASKMOVPD  (R8), Y0, Y3
+	VFMADD231PD Y3, Y2, Y1
+	VMASKMOVPD  (R11), Y0, Y2
+	VMASKMOVPD  (R10), Y0, Y3
+	VFMADD231PD Y3, Y2, Y1
+
+done23:
+	VHADDPD      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPD       X1, X2, X2
+	VMOVDDUP     alpha+24(FP), X1
+	VMULPD       X1, X2, X2
+	MOVQ         beta+64(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite24
+	VMOVDDUP     beta+64(FP), X1
+	VMOVDQU      fourF64AVX2<>+24(SB), X3
+	VMASKMOVPD   (SI), X3, X3
+	VFMADD231PD  X3, X1, X2
+
+overwrite24:
+	VMOVSD X2, (SI)
+
+rowsDone5:
+	ADDQ AX, (SP)
+	MOVQ 24(SP), SI
+	ADDQ SI, 8(SP)
+	ADDQ DX, 32(SP)
+	MOVQ 56(SP), SI
+	ADDQ SI, 40(SP)
+	MOVQ 80(SP), SI
+	ADDQ SI, 72(SP)
+	MOVQ 88(SP), SI
+	ADDQ SI, 64(SP)
+	DECQ 96(SP)
+	JNZ  row3
+	VZEROUPPER
+	RET
+
+// func syr2kF32AVX2(lower bool, n int, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+// Requires: AVX, FMA3
+TEXT ·syr2kF32AVX2(SB), $104-88
+	MOVQ  lda+40(FP), AX
+	SHLQ  $0x02, AX
+	LEAQ  (AX)(AX*2), CX
+	MOVQ  a+32(FP), DX
+	MOVQ  DX, (SP)
+	MOVQ  DX, 8(SP)
+	MOVQ  ldb+56(FP), DX
+	SHLQ  $0x02, DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  b+48(FP), SI
+	MOVQ  SI, 32(SP)
+	MOVQ  SI, 40(SP)
+	MOVQ  c+72(FP), SI
+	MOVQ  SI, 72(SP)
+	MOVQ  ldc+80(FP), SI
+	SHLQ  $0x02, SI
+	MOVQ  n+8(FP), R8
+	MOVQ  R8, 96(SP)
+	MOVB  lower+0(FP), DI
+	TESTB DI, DI
+	JNZ   lower1
+	MOVQ  R8, 64(SP)
+	MOVQ  $-1, 88(SP)
+	ADDQ  $0x04, SI
+	MOVQ  AX, 24(SP)
+	MOVQ  DX, 56(SP)
+	JMP   begin2
+
+lower1:
+	MOVQ $+1, 64(SP)
+	MOVQ $+1, 88(SP)
+	MOVQ $+0, 24(SP)
+	MOVQ $+0, 56(SP)
+
+begin2:
+	MOVQ    SI, 80(SP)
+	MOVQ    k+16(FP), SI
+	ANDQ    $0x07, SI
+	LEAQ    columnsF32AVX2<>+0(SB), DI
+	ADDQ    $0x00000040, DI
+	IMUL3Q  $0x00000004, SI, SI
+	SUBQ    SI, DI
+	VMOVDQU (DI), Y0
+
+row3:
+	MOVQ 72(SP), SI
+	MOVQ 64(SP), DI
+	MOVQ 8(SP), R8
+	MOVQ R8, 16(SP)
+	MOVQ 40(SP), R8
+	MOVQ R8, 48(SP)
+
+rows4:
+	CMPQ   DI, $0x00000004
+	JL     tail6
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   k+16(FP), R8
+	MOVQ   16(SP), R9
+	MOVQ   32(SP), R10
+	MOVQ   48(SP), R11
+	MOVQ   (SP), R12
+	SUBQ   $0x08, R8
+	JL     tail8
+
+vector7:
+	VMOVUPS     (R10), Y5
+	VFMADD231PS (R9), Y5, Y1
+	VFMADD231PS (R9)(AX*1), Y5, Y2
+	VFMADD231PS (R9)(AX*2), Y5, Y3
+	VFMADD231PS (R9)(CX*1), Y5, Y4
+	ADDQ        $0x20, R10
+	ADDQ        $0x20, R9
+	VMOVUPS     (R12), Y5
+	VFMADD231PS (R11), Y5, Y1
+	VFMADD231PS (R11)(DX*1), Y5, Y2
+	VFMADD231PS (R11)(DX*2), Y5, Y3
+	VFMADD231PS (R11)(BX*1), Y5, Y4
+	ADDQ        $0x20, R12
+	ADDQ        $0x20, R11
+	SUBQ        $0x08, R8
+	JGE         vector7
+
+tail8:
+	TESTQ       $0x00000007, R8
+	JZ          done9
+	VMASKMOVPS  (R10), Y0, Y5
+	VMASKMOVPS  (R9), Y0, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R9)(AX*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R9)(AX*2), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R9)(CX*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
+	VMASKMOVPS  (R12), Y0, Y5
+	VMASKMOVPS  (R11), Y0, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R11)(DX*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R11)(DX*2), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R11)(BX*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
+
+done9:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	VBROADCASTSS alpha+24(FP), X1
+	VMULPS       X1, X2, X2
+	MOVL         beta+64(FP), R8
+	SHLL         $0x01, R8
+	JZ           overwrite10
+	VBROADCASTSS beta+64(FP), X1
+	VMOVUPS      (SI), X3
+	VFMADD231PS  X3, X1, X2
+
+overwrite10:
+	VMOVUPS X2, (SI)
+	MOVQ    16(SP), R8
+	LEAQ    (R8)(AX*4), R8
+	MOVQ    R8, 16(SP)
+	MOVQ    48(SP), R8
+	LEAQ    (R8)(DX*4), R8
+	MOVQ    R8, 48(SP)
+	ADDQ    $0x10, SI
+	SUBQ    $0x00000004, DI
+	JMP     rows4
+
+tail6:
+	CMPQ   DI, $0x00000003
+	JL     tail11
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail13
+
+vector12:
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (R8), Y4, Y1
+	VFMADD231PS (R8)(AX*1), Y4, Y2
+	VFMADD231PS (R8)(AX*2), Y4, Y3
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y4
+	VFMADD231PS (R10), Y4, Y1
+	VFMADD231PS (R10)(DX*1), Y4, Y2
+	VFMADD231PS (R10)(DX*2), Y4, Y3
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x08, DI
+	JGE         vector12
+
+tail13:
+	TESTQ       $0x00000007, DI
+	JZ          done14
+	VMASKMOVPS  (R9), Y0, Y4
+	VMASKMOVPS  (R8), Y0, Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMASKMOVPS  (R8)(AX*1), Y0, Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMASKMOVPS  (R8)(AX*2), Y0, Y5
+	VFMADD231PS Y5, Y4, Y3
+	VMASKMOVPS  (R11), Y0, Y4
+	VMASKMOVPS  (R10), Y0, Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMASKMOVPS  (R10)(DX*1), Y0, Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMASKMOVPS  (R10)(DX*2), Y0, Y5
+	VFMADD231PS Y5, Y4, Y3
+
+done14:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y3, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	VBROADCASTSS alpha+24(FP), X1
+	VMULPS       X1, X2, X2
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite15
+	VBROADCASTSS beta+64(FP), X1
+	VMOVDQU      fourF32AVX2<>+4(SB), X3
+	VMASKMOVPS   (SI), X3, X3
+	VFMADD231PS  X3, X1, X2
+
+overwrite15:
+	VMOVLPS    X2, (SI)
+	VEXTRACTPS $0x02, X2, 8(SI)
+	JMP        rowsDone5
+
+tail11:
+	CMPQ   DI, $0x00000002
+	JL     tail16
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail18
+
+vector17:
+	VMOVUPS     (R9), Y3
+	VFMADD231PS (R8), Y3, Y1
+	VFMADD231PS (R8)(AX*1), Y3, Y2
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y3
+	VFMADD231PS (R10), Y3, Y1
+	VFMADD231PS (R10)(DX*1), Y3, Y2
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x08, DI
+	JGE         vector17
+
+tail18:
+	TESTQ       $0x00000007, DI
+	JZ          done19
+	VMASKMOVPS  (R9), Y0, Y3
+	VMASKMOVPS  (R8), Y0, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VMASKMOVPS  (R8)(AX*1), Y0, Y4
+	VFMADD231PS Y4, Y3, Y2
+	VMASKMOVPS  (R11), Y0, Y3
+	VMASKMOVPS  (R10), Y0, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VMASKMOVPS  (R10)(DX*1), Y0, Y4
+	VFMADD231PS Y4, Y3, Y2
+
+done19:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	VBROADCASTSS alpha+24(FP), X1
+	VMULPS       X1, X2, X2
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite20
+	VBROADCASTSS beta+64(FP), X1
+	VMOVDQU      fourF32AVX2<>+8(SB), X3
+	VMASKMOVPS   (SI), X3, X3
+	VFMADD231PS  X3, X1, X2
+
+overwrite20:
+	VMOVLPS X2, (SI)
+	JMP     rowsDone5
+
+tail16:
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	VXORPS Y1, Y1, Y1
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail22
+
+vector21:
+	VMOVUPS     (R9), Y2
+	VFMADD231PS (R8), Y2, Y1
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y2
+	VFMADD231PS (R10), Y2, Y1
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x08, DI
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x00000007, DI
+	JZ          done23
+	VMASKMOVPS  (R9), Y0, Y2
+	VMASKMOVPS  (R8), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMASKMOVPS  (R11), Y0, Y2
+	VMASKMOVPS  (R10), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+
+done23:
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	VBROADCASTSS alpha+24(FP), X1
+	VMULPS       X1, X2, X2
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite24
+	VBROADCASTSS beta+64(FP), X1
+	VMOVDQU      fourF32AVX2<>+12(SB), X3
+	VMASKMOVPS   (SI), X3, X3
+	VFMADD231PS  X3, X1, X2
+
+overwrite24:
+	VMOVSS X2, (SI)
+
+rowsDone5:
+	ADDQ AX, (SP)
+	MOVQ 24(SP), SI
+	ADDQ SI, 8(SP)
+	ADDQ DX, 32(SP)
+	MOVQ 56(SP), SI
+	ADDQ SI, 40(SP)
+	MOVQ 80(SP), SI
+	ADDQ SI, 72(SP)
+	MOVQ 88(SP), SI
+	ADDQ SI, 64(SP)
+	DECQ 96(SP)
+	JNZ  row3
+	VZEROUPPER
+	RET
+
 // func peakF64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·peakF64AVX2(SB), $0-8

@@ -424,6 +424,16 @@ func trsvF64AVX512(n int, unit bool, a *float64, ars, acs int, x *float64, incX 
 //go:noescape
 func trsvF32AVX512(n int, unit bool, a *float32, ars, acs int, x *float32, incX int)
 
+// syr2kF64AVX512 is Kernels.Syr2k.
+//
+//go:noescape
+func syr2kF64AVX512(lower bool, n, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+
+// syr2kF32AVX512 is Kernels.Syr2k.
+//
+//go:noescape
+func syr2kF32AVX512(lower bool, n, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+
 // peakF64AVX512 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //
 //go:noescape

@@ -28284,6 +28284,671 @@ solved29:
 rowsDone2:
 	RET
 
+// func syr2kF64AVX512(lower bool, n int, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·syr2kF64AVX512(SB), $104-88
+	MOVQ  lda+40(FP), AX
+	SHLQ  $0x03, AX
+	LEAQ  (AX)(AX*2), DX
+	MOVQ  a+32(FP), CX
+	MOVQ  CX, (SP)
+	MOVQ  CX, 8(SP)
+	MOVQ  ldb+56(FP), BX
+	SHLQ  $0x03, BX
+	LEAQ  (BX)(BX*2), SI
+	MOVQ  b+48(FP), CX
+	MOVQ  CX, 32(SP)
+	MOVQ  CX, 40(SP)
+	MOVQ  c+72(FP), CX
+	MOVQ  CX, 72(SP)
+	MOVQ  ldc+80(FP), CX
+	SHLQ  $0x03, CX
+	MOVQ  n+8(FP), R8
+	MOVQ  R8, 96(SP)
+	MOVB  lower+0(FP), DI
+	TESTB DI, DI
+	JNZ   lower1
+	MOVQ  R8, 64(SP)
+	MOVQ  $-1, 88(SP)
+	ADDQ  $0x08, CX
+	MOVQ  AX, 24(SP)
+	MOVQ  BX, 56(SP)
+	JMP   begin2
+
+lower1:
+	MOVQ $+1, 64(SP)
+	MOVQ $+1, 88(SP)
+	MOVQ $+0, 24(SP)
+	MOVQ $+0, 56(SP)
+
+begin2:
+	MOVQ  CX, 80(SP)
+	MOVQ  k+16(FP), CX
+	ANDQ  $0x07, CX
+	MOVQ  $0x0000000000000001, DI
+	SHLQ  CL, DI
+	DECQ  DI
+	KMOVW DI, K1
+
+row3:
+	MOVQ 72(SP), CX
+	MOVQ 64(SP), DI
+	MOVQ 8(SP), R8
+	MOVQ R8, 16(SP)
+	MOVQ 40(SP), R8
+	MOVQ R8, 48(SP)
+
+rows4:
+	CMPQ   DI, $0x00000004
+	JL     tail6
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   k+16(FP), R8
+	MOVQ   16(SP), R9
+	MOVQ   32(SP), R10
+	MOVQ   48(SP), R11
+	MOVQ   (SP), R12
+	SUBQ   $0x08, R8
+	JL     tail8
+
+vector7:
+	VMOVUPD     (R10), Z4
+	VFMADD231PD (R9), Z4, Z0
+	VFMADD231PD (R9)(AX*1), Z4, Z1
+	VFMADD231PD (R9)(AX*2), Z4, Z2
+	VFMADD231PD (R9)(DX*1), Z4, Z3
+	ADDQ        $0x40, R10
+	ADDQ        $0x40, R9
+	VMOVUPD     (R12), Z4
+	VFMADD231PD (R11), Z4, Z0
+	VFMADD231PD (R11)(BX*1), Z4, Z1
+	VFMADD231PD (R11)(BX*2), Z4, Z2
+	VFMADD231PD (R11)(SI*1), Z4, Z3
+	ADDQ        $0x40, R12
+	ADDQ        $0x40, R11
+	SUBQ        $0x08, R8
+	JGE         vector7
+
+tail8:
+	TESTQ       $0x00000007, R8
+	JZ          done9
+	VMOVUPD.Z   (R10), K1, Z4
+	VFMADD231PD (R9), Z4, K1, Z0
+	VFMADD231PD (R9)(AX*1), Z4, K1, Z1
+	VFMADD231PD (R9)(AX*2), Z4, K1, Z2
+	VFMADD231PD (R9)(DX*1), Z4, K1, Z3
+	VMOVUPD.Z   (R12), K1, Z4
+	VFMADD231PD (R11), Z4, K1, Z0
+	VFMADD231PD (R11)(BX*1), Z4, K1, Z1
+	VFMADD231PD (R11)(BX*2), Z4, K1, Z2
+	VFMADD231PD (R11)(SI*1), Z4, K1, Z3
+
+done9:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPD        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y11
+	VADDPD        Y1, Y11, Y11
+	VEXTRACTF64X4 $0x01, Z2, Y12
+	VADDPD        Y2, Y12, Y12
+	VEXTRACTF64X4 $0x01, Z3, Y13
+	VADDPD        Y3, Y13, Y13
+	VHADDPD       Y11, Y4, Y4
+	VHADDPD       Y13, Y12, Y11
+	VPERM2F128    $0x21, Y11, Y4, Y12
+	VBLENDPD      $0x0c, Y11, Y4, Y4
+	VADDPD        Y12, Y4, Y4
+	VBROADCASTSD  alpha+24(FP), Y11
+	VMULPD        Y11, Y4, Y4
+	MOVQ          beta+64(FP), R8
+	SHLQ          $0x01, R8
+	JZ            overwrite10
+	VBROADCASTSD  beta+64(FP), Y11
+	VMOVUPD       (CX), Y12
+	VFMADD231PD   Y12, Y11, Y4
+
+overwrite10:
+	VMOVUPD Y4, (CX)
+	MOVQ    16(SP), R8
+	LEAQ    (R8)(AX*4), R8
+	MOVQ    R8, 16(SP)
+	MOVQ    48(SP), R8
+	LEAQ    (R8)(BX*4), R8
+	MOVQ    R8, 48(SP)
+	ADDQ    $0x20, CX
+	SUBQ    $0x00000004, DI
+	JMP     rows4
+
+tail6:
+	CMPQ   DI, $0x00000003
+	JL     tail11
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail13
+
+vector12:
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (R8), Z4, Z5
+	VFMADD231PD (R8)(AX*1), Z4, Z6
+	VFMADD231PD (R8)(AX*2), Z4, Z7
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPD     (R11), Z4
+	VFMADD231PD (R10), Z4, Z5
+	VFMADD231PD (R10)(BX*1), Z4, Z6
+	VFMADD231PD (R10)(BX*2), Z4, Z7
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x08, DI
+	JGE         vector12
+
+tail13:
+	TESTQ       $0x00000007, DI
+	JZ          done14
+	VMOVUPD.Z   (R9), K1, Z4
+	VFMADD231PD (R8), Z4, K1, Z5
+	VFMADD231PD (R8)(AX*1), Z4, K1, Z6
+	VFMADD231PD (R8)(AX*2), Z4, K1, Z7
+	VMOVUPD.Z   (R11), K1, Z4
+	VFMADD231PD (R10), Z4, K1, Z5
+	VFMADD231PD (R10)(BX*1), Z4, K1, Z6
+	VFMADD231PD (R10)(BX*2), Z4, K1, Z7
+
+done14:
+	VEXTRACTF64X4 $0x01, Z5, Y4
+	VADDPD        Y5, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z6, Y11
+	VADDPD        Y6, Y11, Y11
+	VEXTRACTF64X4 $0x01, Z7, Y12
+	VADDPD        Y7, Y12, Y12
+	VHADDPD       Y11, Y4, Y4
+	VHADDPD       Y12, Y12, Y11
+	VPERM2F128    $0x21, Y11, Y4, Y12
+	VBLENDPD      $0x0c, Y11, Y4, Y4
+	VADDPD        Y12, Y4, Y4
+	VBROADCASTSD  alpha+24(FP), Y11
+	VMULPD        Y11, Y4, Y4
+	MOVQ          beta+64(FP), DI
+	SHLQ          $0x01, DI
+	JZ            overwrite15
+	VBROADCASTSD  beta+64(FP), Y11
+	VMOVDQU       fourF64AVX512<>+8(SB), Y12
+	VMASKMOVPD    (CX), Y12, Y12
+	VFMADD231PD   Y12, Y11, Y4
+
+overwrite15:
+	VMOVUPD      X4, (CX)
+	VEXTRACTF128 $0x01, Y4, X4
+	VMOVSD       X4, 16(CX)
+	JMP          rowsDone5
+
+tail11:
+	CMPQ   DI, $0x00000002
+	JL     tail16
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail18
+
+vector17:
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (R8), Z4, Z8
+	VFMADD231PD (R8)(AX*1), Z4, Z9
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPD     (R11), Z4
+	VFMADD231PD (R10), Z4, Z8
+	VFMADD231PD (R10)(BX*1), Z4, Z9
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x08, DI
+	JGE         vector17
+
+tail18:
+	TESTQ       $0x00000007, DI
+	JZ          done19
+	VMOVUPD.Z   (R9), K1, Z4
+	VFMADD231PD (R8), Z4, K1, Z8
+	VFMADD231PD (R8)(AX*1), Z4, K1, Z9
+	VMOVUPD.Z   (R11), K1, Z4
+	VFMADD231PD (R10), Z4, K1, Z8
+	VFMADD231PD (R10)(BX*1), Z4, K1, Z9
+
+done19:
+	VEXTRACTF64X4 $0x01, Z8, Y4
+	VADDPD        Y8, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z9, Y11
+	VADDPD        Y9, Y11, Y11
+	VHADDPD       Y11, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPD        X4, X11, X11
+	VMOVDDUP      alpha+24(FP), X4
+	VMULPD        X4, X11, X11
+	MOVQ          beta+64(FP), DI
+	SHLQ          $0x01, DI
+	JZ            overwrite20
+	VMOVDDUP      beta+64(FP), X4
+	VMOVDQU       fourF64AVX512<>+16(SB), X12
+	VMASKMOVPD    (CX), X12, X12
+	VFMADD231PD   X12, X4, X11
+
+overwrite20:
+	VMOVUPD X11, (CX)
+	JMP     rowsDone5
+
+tail16:
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	VPXORQ Z10, Z10, Z10
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x08, DI
+	JL     tail22
+
+vector21:
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (R8), Z4, Z10
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPD     (R11), Z4
+	VFMADD231PD (R10), Z4, Z10
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x08, DI
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x00000007, DI
+	JZ          done23
+	VMOVUPD.Z   (R9), K1, Z4
+	VFMADD231PD (R8), Z4, K1, Z10
+	VMOVUPD.Z   (R11), K1, Z4
+	VFMADD231PD (R10), Z4, K1, Z10
+
+done23:
+	VEXTRACTF64X4 $0x01, Z10, Y4
+	VADDPD        Y10, Y4, Y4
+	VHADDPD       Y4, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPD        X4, X11, X11
+	VMOVDDUP      alpha+24(FP), X4
+	VMULPD        X4, X11, X11
+	MOVQ          beta+64(FP), DI
+	SHLQ          $0x01, DI
+	JZ            overwrite24
+	VMOVDDUP      beta+64(FP), X4
+	VMOVDQU       fourF64AVX512<>+24(SB), X12
+	VMASKMOVPD    (CX), X12, X12
+	VFMADD231PD   X12, X4, X11
+
+overwrite24:
+	VMOVSD X11, (CX)
+
+rowsDone5:
+	ADDQ AX, (SP)
+	MOVQ 24(SP), CX
+	ADDQ CX, 8(SP)
+	ADDQ BX, 32(SP)
+	MOVQ 56(SP), CX
+	ADDQ CX, 40(SP)
+	MOVQ 80(SP), CX
+	ADDQ CX, 72(SP)
+	MOVQ 88(SP), CX
+	ADDQ CX, 64(SP)
+	DECQ 96(SP)
+	JNZ  row3
+	VZEROUPPER
+	RET
+
+// func syr2kF32AVX512(lower bool, n int, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·syr2kF32AVX512(SB), $104-88
+	MOVQ  lda+40(FP), AX
+	SHLQ  $0x02, AX
+	LEAQ  (AX)(AX*2), DX
+	MOVQ  a+32(FP), CX
+	MOVQ  CX, (SP)
+	MOVQ  CX, 8(SP)
+	MOVQ  ldb+56(FP), BX
+	SHLQ  $0x02, BX
+	LEAQ  (BX)(BX*2), SI
+	MOVQ  b+48(FP), CX
+	MOVQ  CX, 32(SP)
+	MOVQ  CX, 40(SP)
+	MOVQ  c+72(FP), CX
+	MOVQ  CX, 72(SP)
+	MOVQ  ldc+80(FP), CX
+	SHLQ  $0x02, CX
+	MOVQ  n+8(FP), R8
+	MOVQ  R8, 96(SP)
+	MOVB  lower+0(FP), DI
+	TESTB DI, DI
+	JNZ   lower1
+	MOVQ  R8, 64(SP)
+	MOVQ  $-1, 88(SP)
+	ADDQ  $0x04, CX
+	MOVQ  AX, 24(SP)
+	MOVQ  BX, 56(SP)
+	JMP   begin2
+
+lower1:
+	MOVQ $+1, 64(SP)
+	MOVQ $+1, 88(SP)
+	MOVQ $+0, 24(SP)
+	MOVQ $+0, 56(SP)
+
+begin2:
+	MOVQ  CX, 80(SP)
+	MOVQ  k+16(FP), CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000000000000001, DI
+	SHLQ  CL, DI
+	DECQ  DI
+	KMOVW DI, K1
+
+row3:
+	MOVQ 72(SP), CX
+	MOVQ 64(SP), DI
+	MOVQ 8(SP), R8
+	MOVQ R8, 16(SP)
+	MOVQ 40(SP), R8
+	MOVQ R8, 48(SP)
+
+rows4:
+	CMPQ   DI, $0x00000004
+	JL     tail6
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   k+16(FP), R8
+	MOVQ   16(SP), R9
+	MOVQ   32(SP), R10
+	MOVQ   48(SP), R11
+	MOVQ   (SP), R12
+	SUBQ   $0x10, R8
+	JL     tail8
+
+vector7:
+	VMOVUPS     (R10), Z4
+	VFMADD231PS (R9), Z4, Z0
+	VFMADD231PS (R9)(AX*1), Z4, Z1
+	VFMADD231PS (R9)(AX*2), Z4, Z2
+	VFMADD231PS (R9)(DX*1), Z4, Z3
+	ADDQ        $0x40, R10
+	ADDQ        $0x40, R9
+	VMOVUPS     (R12), Z4
+	VFMADD231PS (R11), Z4, Z0
+	VFMADD231PS (R11)(BX*1), Z4, Z1
+	VFMADD231PS (R11)(BX*2), Z4, Z2
+	VFMADD231PS (R11)(SI*1), Z4, Z3
+	ADDQ        $0x40, R12
+	ADDQ        $0x40, R11
+	SUBQ        $0x10, R8
+	JGE         vector7
+
+tail8:
+	TESTQ       $0x0000000f, R8
+	JZ          done9
+	VMOVUPS.Z   (R10), K1, Z4
+	VFMADD231PS (R9), Z4, K1, Z0
+	VFMADD231PS (R9)(AX*1), Z4, K1, Z1
+	VFMADD231PS (R9)(AX*2), Z4, K1, Z2
+	VFMADD231PS (R9)(DX*1), Z4, K1, Z3
+	VMOVUPS.Z   (R12), K1, Z4
+	VFMADD231PS (R11), Z4, K1, Z0
+	VFMADD231PS (R11)(BX*1), Z4, K1, Z1
+	VFMADD231PS (R11)(BX*2), Z4, K1, Z2
+	VFMADD231PS (R11)(SI*1), Z4, K1, Z3
+
+done9:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y11
+	VADDPS        Y1, Y11, Y11
+	VEXTRACTF64X4 $0x01, Z2, Y12
+	VADDPS        Y2, Y12, Y12
+	VEXTRACTF64X4 $0x01, Z3, Y13
+	VADDPS        Y3, Y13, Y13
+	VHADDPS       Y11, Y4, Y4
+	VHADDPS       Y13, Y12, Y11
+	VHADDPS       Y11, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPS        X4, X11, X11
+	VBROADCASTSS  alpha+24(FP), X4
+	VMULPS        X4, X11, X11
+	MOVL          beta+64(FP), R8
+	SHLL          $0x01, R8
+	JZ            overwrite10
+	VBROADCASTSS  beta+64(FP), X4
+	VMOVUPS       (CX), X12
+	VFMADD231PS   X12, X4, X11
+
+overwrite10:
+	VMOVUPS X11, (CX)
+	MOVQ    16(SP), R8
+	LEAQ    (R8)(AX*4), R8
+	MOVQ    R8, 16(SP)
+	MOVQ    48(SP), R8
+	LEAQ    (R8)(BX*4), R8
+	MOVQ    R8, 48(SP)
+	ADDQ    $0x10, CX
+	SUBQ    $0x00000004, DI
+	JMP     rows4
+
+tail6:
+	CMPQ   DI, $0x00000003
+	JL     tail11
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x10, DI
+	JL     tail13
+
+vector12:
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (R8), Z4, Z5
+	VFMADD231PS (R8)(AX*1), Z4, Z6
+	VFMADD231PS (R8)(AX*2), Z4, Z7
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPS     (R11), Z4
+	VFMADD231PS (R10), Z4, Z5
+	VFMADD231PS (R10)(BX*1), Z4, Z6
+	VFMADD231PS (R10)(BX*2), Z4, Z7
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, DI
+	JGE         vector12
+
+tail13:
+	TESTQ       $0x0000000f, DI
+	JZ          done14
+	VMOVUPS.Z   (R9), K1, Z4
+	VFMADD231PS (R8), Z4, K1, Z5
+	VFMADD231PS (R8)(AX*1), Z4, K1, Z6
+	VFMADD231PS (R8)(AX*2), Z4, K1, Z7
+	VMOVUPS.Z   (R11), K1, Z4
+	VFMADD231PS (R10), Z4, K1, Z5
+	VFMADD231PS (R10)(BX*1), Z4, K1, Z6
+	VFMADD231PS (R10)(BX*2), Z4, K1, Z7
+
+done14:
+	VEXTRACTF64X4 $0x01, Z5, Y4
+	VADDPS        Y5, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z6, Y11
+	VADDPS        Y6, Y11, Y11
+	VEXTRACTF64X4 $0x01, Z7, Y12
+	VADDPS        Y7, Y12, Y12
+	VHADDPS       Y11, Y4, Y4
+	VHADDPS       Y12, Y12, Y11
+	VHADDPS       Y11, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPS        X4, X11, X11
+	VBROADCASTSS  alpha+24(FP), X4
+	VMULPS        X4, X11, X11
+	MOVL          beta+64(FP), DI
+	SHLL          $0x01, DI
+	JZ            overwrite15
+	VBROADCASTSS  beta+64(FP), X4
+	VMOVDQU       fourF32AVX512<>+4(SB), X12
+	VMASKMOVPS    (CX), X12, X12
+	VFMADD231PS   X12, X4, X11
+
+overwrite15:
+	VMOVLPS    X11, (CX)
+	VEXTRACTPS $0x02, X11, 8(CX)
+	JMP        rowsDone5
+
+tail11:
+	CMPQ   DI, $0x00000002
+	JL     tail16
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x10, DI
+	JL     tail18
+
+vector17:
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (R8), Z4, Z8
+	VFMADD231PS (R8)(AX*1), Z4, Z9
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPS     (R11), Z4
+	VFMADD231PS (R10), Z4, Z8
+	VFMADD231PS (R10)(BX*1), Z4, Z9
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, DI
+	JGE         vector17
+
+tail18:
+	TESTQ       $0x0000000f, DI
+	JZ          done19
+	VMOVUPS.Z   (R9), K1, Z4
+	VFMADD231PS (R8), Z4, K1, Z8
+	VFMADD231PS (R8)(AX*1), Z4, K1, Z9
+	VMOVUPS.Z   (R11), K1, Z4
+	VFMADD231PS (R10), Z4, K1, Z8
+	VFMADD231PS (R10)(BX*1), Z4, K1, Z9
+
+done19:
+	VEXTRACTF64X4 $0x01, Z8, Y4
+	VADDPS        Y8, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z9, Y11
+	VADDPS        Y9, Y11, Y11
+	VHADDPS       Y11, Y4, Y4
+	VHADDPS       Y4, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPS        X4, X11, X11
+	VBROADCASTSS  alpha+24(FP), X4
+	VMULPS        X4, X11, X11
+	MOVL          beta+64(FP), DI
+	SHLL          $0x01, DI
+	JZ            overwrite20
+	VBROADCASTSS  beta+64(FP), X4
+	VMOVDQU       fourF32AVX512<>+8(SB), X12
+	VMASKMOVPS    (CX), X12, X12
+	VFMADD231PS   X12, X4, X11
+
+overwrite20:
+	VMOVLPS X11, (CX)
+	JMP     rowsDone5
+
+tail16:
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	VPXORQ Z10, Z10, Z10
+	MOVQ   k+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	SUBQ   $0x10, DI
+	JL     tail22
+
+vector21:
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (R8), Z4, Z10
+	ADDQ        $0x40, R9
+	ADDQ        $0x40, R8
+	VMOVUPS     (R11), Z4
+	VFMADD231PS (R10), Z4, Z10
+	ADDQ        $0x40, R11
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, DI
+	JGE         vector21
+
+tail22:
+	TESTQ       $0x0000000f, DI
+	JZ          done23
+	VMOVUPS.Z   (R9), K1, Z4
+	VFMADD231PS (R8), Z4, K1, Z10
+	VMOVUPS.Z   (R11), K1, Z4
+	VFMADD231PS (R10), Z4, K1, Z10
+
+done23:
+	VEXTRACTF64X4 $0x01, Z10, Y4
+	VADDPS        Y10, Y4, Y4
+	VHADDPS       Y4, Y4, Y4
+	VHADDPS       Y4, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X11
+	VADDPS        X4, X11, X11
+	VBROADCASTSS  alpha+24(FP), X4
+	VMULPS        X4, X11, X11
+	MOVL          beta+64(FP), DI
+	SHLL          $0x01, DI
+	JZ            overwrite24
+	VBROADCASTSS  beta+64(FP), X4
+	VMOVDQU       fourF32AVX512<>+12(SB), X12
+	VMASKMOVPS    (CX), X12, X12
+	VFMADD231PS   X12, X4, X11
+
+overwrite24:
+	VMOVSS X11, (CX)
+
+rowsDone5:
+	ADDQ AX, (SP)
+	MOVQ 24(SP), CX
+	ADDQ CX, 8(SP)
+	ADDQ BX, 32(SP)
+	MOVQ 56(SP), CX
+	ADDQ CX, 40(SP)
+	MOVQ 80(SP), CX
+	ADDQ CX, 72(SP)
+	MOVQ 88(SP), CX
+	ADDQ CX, 64(SP)
+	DECQ 96(SP)
+	JNZ  row3
+	VZEROUPPER
+	RET
+
 // func peakF64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·peakF64AVX512(SB), $0-8

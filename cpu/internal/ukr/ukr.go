@@ -169,6 +169,11 @@ type Kernels[T Float] struct {
 	// With unit the diagonal counts as ones.
 	Trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int)
 
+	// Syr2k is C ← α (A Bᵀ + B Aᵀ) + β C on a triangle of C, n × n, with A and B
+	// n × k, of which rows lie in one piece, for a small n and k. With β = 0, C is not
+	// read.
+	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
+
 	// Strip is y_r ← y_r + Σ_i z_ri v_i. StripBoth is also s_i ← s_i + Σ_r z_ri x_r,
 	// for a tile beside the diagonal of a symmetric matrix, in one pass over it.
 	StripRows        int
@@ -246,7 +251,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
-		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T],
+		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
 		StripRows: genericStripRows, Strip: stripGeneric[T], StripBoth: stripBothGeneric[T],
 	}
 }

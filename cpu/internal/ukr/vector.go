@@ -97,3 +97,22 @@ func trsvGeneric[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) 
 		}
 	}
 }
+
+func syr2kGeneric[T Float](lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int) {
+	part := Upper
+	if lower {
+		part = Lower
+	}
+	for i := range n {
+		ai, bi := at(a, i*lda, k), at(b, i*ldb, k)
+		from, to := part.columns(i, n)
+		for j := from; j < to; j++ {
+			aj, bj := at(a, j*lda, k), at(b, j*ldb, k)
+			var sum T
+			for p, v := range ai {
+				sum += v*bj[p] + bi[p]*aj[p]
+			}
+			accumulate(&at(c, i*ldc+j, 1)[0], alpha*sum, beta)
+		}
+	}
+}

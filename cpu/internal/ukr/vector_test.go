@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLevel2 compares Gemv, GemvT, Ger and Trsv with their definitions, exactly: the data
+// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k with their definitions, exactly: the data
 // are small integers. Every m and n around the vectors, padded rows, sentinels around
 // everything, and NaN in what β = 0 says is not read.
 func TestLevel2(t *testing.T) {
@@ -30,6 +30,7 @@ func testLevel2[T Float](t *testing.T, k Kernels[T]) {
 			}
 			checkGer(t, k.Ger, rng, m, n)
 			checkTrsv(t, k.Trsv, rng, m)
+			checkSyr2k(t, k.Syr2k, rng, m, n)
 			checkTrsv(t, k.Trsv, rng, n)
 			if t.Failed() {
 				return
@@ -152,4 +153,34 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		return want[j]
 	})
 	a.same(t, "trsv's triangle", matrix, Whole, func(i, j int) T { return *matrix.at(i, j) })
+}
+
+func checkSyr2k[T Float](t *testing.T, syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int), rng *rand.Rand, n, k int) {
+	t.Helper()
+	of := anyInteger[T](rng)
+	lower, alpha, beta := rng.IntN(2) == 0, []T{1, -1, 2}[rng.IntN(3)], []T{0, 1, -3}[rng.IntN(3)]
+	a, b := newGuarded(rng, n, k, false, of), newGuarded(rng, n, k, false, of)
+	c := newGuarded(rng, n, n, false, func(i, j int) T {
+		if beta == 0 {
+			return T(math.NaN())
+		}
+		return of(i, j)
+	})
+	part := Upper
+	if lower {
+		part = Lower
+	}
+	before := c.clone()
+	syr2k(lower, n, k, alpha, a.at(0, 0), a.rs, b.at(0, 0), b.rs, beta, c.at(0, 0), c.rs)
+	c.same(t, "syr2k", before, part, func(i, j int) T {
+		var sum T
+		for p := range k {
+			sum += *a.at(i, p)**b.at(j, p) + *b.at(i, p)**a.at(j, p)
+		}
+		sum *= alpha
+		if beta != 0 {
+			sum += beta * *before.at(i, j)
+		}
+		return sum
+	})
 }
