@@ -10,7 +10,8 @@ import (
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of
 // K: O(n²) time for an iteration when K is stored, O(n²d) when it is not, and
-// then no memory that grows faster than n.
+// then no memory that grows faster than n. With a kernel a·xᵀz + c that is O(nd)
+// (affine.go).
 const CG Method = "cg"
 
 // cgChoice is how cg goes about a problem.
@@ -84,7 +85,7 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
 	k := float64(rank)
-	product, flops := z.gramMulCost(c, o.single()), backend.GramMulFlops(z.n, z.n, z.d, z.columns)
+	product, flops := z.productCost(c, o.single()), z.productFlops(z.columns)
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
 		product, flops = z.symmCost(c, o.single()), backend.SymmFlops(z.n, z.columns)
@@ -108,7 +109,7 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*z.residualFlops()},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
-		note:    fmt.Sprintf("%s, rank %d, about %s", o.text(), rank, count.Of(its, "iteration")),
+		note:    fmt.Sprintf("%s, rank %d, about %s", z.textOf(o), rank, count.Of(its, "iteration")),
 	}
 	return e
 }
@@ -167,7 +168,7 @@ func (w *work) cg() error {
 
 // conjugateRung is conjugate gradients with one way to keep K.
 func (w *work) conjugateRung(o Operator, rank int, x backend.Matrix[float64]) rung {
-	return rung{method: CG, text: "cg, " + o.text(), make: func() (inner, error) {
+	return rung{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
 		columns := w.s.t
 		if w.s.bordered() {
 			columns++

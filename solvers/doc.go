@@ -13,7 +13,7 @@
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in half storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
 //	outofcore.go  dual or mixed with the factor in the memory of the host, for a GPU
-//	cg.go       preconditioned block conjugate gradients, K stored or not
+//	cg.go       preconditioned block conjugate gradients, K stored or not (affine.go: X and Xᵀ)
 //	askotch.go  accelerated sketch-and-project by blocks of samples, K never stored
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
 //	methods.go  the list of methods; a new one is a file and a line there

@@ -98,7 +98,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 		// Refinement: its residuals are those of the loop around it.
 		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
 	}
-	product, flops, gram := z.gramMulCost(z.columns, false), backend.GramMulFlops(z.n, z.n, z.d, z.columns), 0.0
+	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
 	if o.stored() {
 		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
 	}
@@ -118,7 +118,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 			block := add(conjugateBytes[float64](n, z.columns), elementBytes[float32](elements(n, c)))
 			return sum(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
-		note: fmt.Sprintf("%s, about %s", o.text(), count.Of(int(its), "iteration")),
+		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(its), "iteration")),
 	}
 	if o.stored() {
 		e.stages[0].flops *= 2

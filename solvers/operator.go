@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
@@ -15,7 +16,7 @@ const (
 	OperatorAuto Operator = ""        // the fastest that fits and is precise enough
 	Stored64     Operator = "float64" // stored, in half storage where the backend has it
 	Stored32     Operator = "float32" // the same in float32, inside refinement in float64
-	Unstored64   Operator = "never64" // evaluated anew for every product
+	Unstored64   Operator = "never64" // evaluated anew for every product; of a·xᵀz + c, products with X and Xᵀ
 	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64
 )
 
@@ -62,15 +63,16 @@ type operator[T backend.Float] interface {
 // one in float32 X is there in both precisions while K is formed.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := elementBytes[float32](elements(n, z.d))
+	affine := affineElements(z.kernel, n, z.d, z.columns)
 	switch o {
 	case Stored64:
 		return symmetricBytes(z.dev.F64(), n)
 	case Stored32:
 		return add(single, symmetricBytes(z.dev.F32(), n))
 	case Unstored32:
-		return single
+		return add(single, elementBytes[float32](affine))
 	}
-	return 0
+	return bytes(affine)
 }
 
 // newOperator makes A from X, which is on the device in float64 and stays there.
@@ -99,7 +101,10 @@ type withPoints struct {
 	x   backend.Matrix[float32]
 }
 
-func (a *withPoints) Free() { a.mem.free(a.x) }
+func (a *withPoints) Free() {
+	a.operator.Free()
+	a.mem.free(a.x)
+}
 
 func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x backend.Matrix[T]) (operator[T], error) {
 	shift := make([]T, 0, 1)
@@ -107,6 +112,9 @@ func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x
 		shift = append(shift, T(v))
 	}
 	if !stored {
+		if f, ok := affineOf(w.s.Kernel); ok {
+			return newAffine(w, b, f, x)
+		}
 		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
 	}
 	a, err := newSymmetric(w.mem, b, w.s.n)
@@ -141,22 +149,21 @@ func (u *unstored[T]) Free() {}
 
 func (u *unstored[T]) apply(q, p, spare backend.Matrix[T]) error {
 	u.b.GramMul(q, u.kernel, u.x, u.x, p)
+	return addShifted(u.b, q, p, spare, u.shift)
+}
+
+// addShifted queues q ← q + D p for the diagonal D, of length 1 or n; spare is
+// overwritten.
+func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
 	_, c := p.Dims()
-	alpha := make([]T, c)
-	if len(u.shift) == 1 {
-		for j := range alpha {
-			alpha[j] = T(u.shift[0])
-		}
-		u.b.ColAxpy(alpha, p, q)
+	if len(d) == 1 {
+		b.ColAxpy(slices.Repeat([]T{T(d[0])}, c), p, q)
 		return nil
 	}
-	if err := scaleRows(u.b, spare, p, u.shift); err != nil {
+	if err := scaleRows(b, spare, p, d); err != nil {
 		return err
 	}
-	for j := range alpha {
-		alpha[j] = 1
-	}
-	u.b.ColAxpy(alpha, spare, q)
+	b.ColAxpy(slices.Repeat([]T{1}, c), spare, q)
 	return nil
 }
 

@@ -1,0 +1,157 @@
+package solvers_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/solvertest"
+)
+
+// affineKernels are a·xᵀz + c, in several words; the last two are not.
+var affineKernels = []kernels.Kernel{
+	kernels.Linear{},
+	kernels.Scaled{Weight: 0.3, Kernel: kernels.Linear{}},
+	kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 2}},
+	kernels.Product{kernels.Constant{Value: 2}, kernels.Sum{kernels.Constant{Value: 0.5}, kernels.Linear{}}, kernels.Constant{Value: 0.5}},
+	kernels.Polynomial{Degree: 1, C: 3},
+	kernels.Polynomial{Degree: 2, C: 1},
+	kernels.Product{kernels.Linear{}, kernels.Linear{}},
+}
+
+// TestCGOfLinearKernel: what is promised of every method, where products with K are
+// products with X and its transpose.
+func TestCGOfLinearKernel(t *testing.T) {
+	for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
+		t.Run(string(o), func(t *testing.T) {
+			if testing.Short() && o != solvers.Unstored64 {
+				t.Skip("-short: the other precision has the same code")
+			}
+			// α of a K of low rank is as large as y/λ, and its rounding leaves up to
+			// some 1e-13 of the residual.
+			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
+			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
+			if testing.Short() {
+				list = list[:1]
+			}
+			solvertest.Run(t, solvertest.Suite{Method: solvers.CG, Params: par, Kernels: list})
+		})
+	}
+}
+
+// TestAffineIsDual: conjugate gradients with any of those kernels find what the
+// factor of K finds.
+func TestAffineIsDual(t *testing.T) {
+	rng := pathRandom(t)
+	const n = 70
+	x, y := normals(rng, n, 4), normals(rng, n, 3)
+	for _, name := range pathDevices {
+		dev := open(t, name)
+		for _, k := range affineKernels {
+			for _, intercept := range []bool{false, true} {
+				for _, weights := range [][]float64{nil, weighted(n)} {
+					p := solvers.Problem{Kernel: k, X: x, Y: y, Weights: weights, Lambda: 0.5, Intercept: intercept}
+					want, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Dual})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
+						const tol = 1e-11
+						got, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Operator: o, Tol: tol, Preconditioner: "none"})
+						if err != nil {
+							t.Fatalf("%s %v %s: %v", name, k, o, err)
+						}
+						// ‖A⁻¹‖ ≤ 2.5/λ with weights up to 2.5, times the residuals of
+						// both, of y of norm √(3n) at most in size and twice that with b.
+						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
+						for i := range n {
+							for j := range 3 {
+								if d := math.Abs(got.Alpha.Row(i)[j] - want.Alpha.Row(i)[j]); !(d <= bound) {
+									t.Fatalf("%s %v %s intercept=%t weights=%t: alpha differs by %g, allowed %g", name, k, o, intercept, weights != nil, d, bound)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// counted counts operations in products with K that is evaluated and in Gemm.
+type counted struct {
+	backend.Device
+	gramMul, gemm atomic.Int64
+}
+
+func (d *counted) F64() backend.Backend[float64] { return &countedQueue{d.Device.F64(), d} }
+
+type countedQueue struct {
+	backend.Backend[float64]
+	dev *counted
+}
+
+func (q *countedQueue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {
+	return &countedQueue{q.Backend.With(ctx, done), q.dev}
+}
+
+func (q *countedQueue) GramMul(dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) {
+	n, d := x.Dims()
+	m, _ := z.Dims()
+	_, c := v.Dims()
+	q.dev.gramMul.Add(int64(backend.GramMulFlops(n, m, d, c)))
+	q.Backend.GramMul(dst, k, x, z, v)
+}
+
+func (q *countedQueue) Gemm(tA, tB backend.Trans, alpha float64, a, b backend.Matrix[float64], beta float64, c backend.Matrix[float64]) {
+	m, n := c.Dims()
+	rows, k := a.Dims()
+	if tA == backend.Transpose {
+		k = rows
+	}
+	q.dev.gemm.Add(int64(backend.GemmFlops(m, n, k)))
+	q.Backend.Gemm(tA, tB, alpha, a, b, beta, c)
+}
+
+// TestAffineOperations: an iteration with a linear kernel takes O(nd) operations;
+// with K evaluated for every product it would be O(n²d).
+func TestAffineOperations(t *testing.T) {
+	rng, inner := pathRandom(t), open(t, "cpu")
+	const n, d, outputs = 600, 10, 1
+	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
+	for _, c := range []struct {
+		k     kernels.Kernel
+		extra float64 // of the constant, for each iteration
+		looks float64 // residuals from the data, by a K that is evaluated
+	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
+		dev := &counted{Device: inner}
+		p.Kernel = c.k
+		res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Operator: solvers.Unstored64, Preconditioner: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A product in each iteration, one or two more in what replaces the residual
+		// or computes it, and what conjugate gradients do with n×1 blocks: below
+		// 20n operations each.
+		each := 4*n*d*outputs + c.extra + 20*n*outputs
+		most := float64(res.Iters+5) * each
+		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())
+		evaluated := float64(res.Iters) * backend.GramMulFlops(n, n, d, outputs)
+		t.Logf("%v: %d iterations, %.3g operations in products, %.3g in values of K; values for each product would be %.3g", c.k, res.Iters, gemm, gramMul, evaluated)
+		if res.Iters < 4 || gemm > most || gramMul > c.looks*backend.GramMulFlops(n, n, d, outputs) {
+			t.Errorf("%v: more than %.3g operations in products", c.k, most)
+		}
+	}
+	plan, err := solvers.MakePlan(inner, p, solvers.Params{Method: solvers.CG, Operator: solvers.Unstored64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "products with X and its transpose, rank"; !strings.Contains(plan.Reason, want) {
+		t.Errorf("reason %q does not say %q", plan.Reason, want)
+	}
+}
