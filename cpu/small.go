@@ -127,7 +127,6 @@ func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	if !lower {
 		rs, cs = 1, lda
 	}
-	a = a[:(n-1)*lda+n]
 	var inverse [plainPotrfOrder]T
 	for i := range n {
 		pivot := a[i*(lda+1)]
