@@ -159,7 +159,7 @@ func (f *columnLearner) tooMany(t *Table, rows int) error {
 // textFault returns what textRule finds, or nil.
 func (f *columnLearner) textFault(t *Table, kinds, numbers, present, rows int) error {
 	example := f.first[text]
-	rule, ofCell := textRule(kinds, numbers, present, rows, example.fault.Value)
+	rule, ofCell := textRule(commasOf(f.entries, f.counts), kinds, numbers, present, rows, example.fault.Value)
 	switch {
 	case ofCell:
 		return example.breaks(rule)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -116,7 +117,13 @@ func (t *Table) readNames(r *csv.Reader) error {
 	}
 	if err := t.setHeader(header); err != nil {
 		err.Line, _ = r.FieldPos(0)
+		if strings.HasSuffix(err.Rule, "is not valid UTF-8") {
+			err.Rule += "; save the file as UTF-8, if it is a table at all"
+		}
 		return err
+	}
+	if !slices.ContainsFunc(header, func(name string) bool { _, k := parseCell(name); return k != number }) {
+		t.note = "; the first line is taken for the names of the columns: put one above these numbers"
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestReadFaults(t *testing.T) {
 		{"open.csv", "a,b\n1,\"x\n2,y\n", ":2: broken quoting: a quotation mark is not closed properly by line 3"},
 		{"header.csv", "a,\"b\n1,2\n", ":1: broken quoting: a quotation mark is not closed properly by line 2"},
 		{"latin1.csv", "a,b\n1,M\xfcller\n", `:2: column "b": "M\xfcller" is not valid UTF-8; save the file as UTF-8`},
-		{"latin1header.csv", "a,\xfc\n1,2\n", `:1: the name "\xfc" of column 2 is not valid UTF-8`},
+		{"latin1header.csv", "a,\xfc\n1,2\n", `:1: the name "\xfc" of column 2 is not valid UTF-8; save the file as UTF-8, if it is a table at all`},
 		{"utf16.csv", "\xff\xfea\x00,\x00b\x00", ": is UTF-16; save it as UTF-8"},
 		{"plain.csv.gz", "a,b\n1,2\n", ": is named .gz but does not hold gzip data"},
 		{"cut.csv.gz", string(whole[:len(whole)-12]), ": the gzip data is cut short"},

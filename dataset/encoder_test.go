@@ -255,6 +255,9 @@ func TestLearnFaults(t *testing.T) {
 		{"text target", "a,y\n1,setosa\n", y, `:2: column "y": "setosa" is not a number, as a target must be`},
 		{"nan target", "a,y\n1,2\n1,nan\n", y, `:3: column "y": "nan" is not a finite number, as a target must be`},
 		{"no features", "y\n1\n", y, ": has no column besides the target; at least one feature is needed"},
+		{"no header", "1,2\n3,4\n", y, `: has no target column "y"; it has "1", "2"; the first line is taken for the names of the columns: put one above these numbers`},
+		{"thousands", "a,y\n\"1,000\",1\n\"12,345.6\",2\n7,3\n", y, `:2: column "a": "1,000" is a number with commas; write 1000000 and 3.14, not 1,000,000 and 3,14`},
+		{"decimal commas", "a,y\n" + manyCommas(30), y, `:2: column "a": "0,5" is a number with commas; write 1000000 and 3.14, not 1,000,000 and 3,14`},
 		{"no values", "a,y\n,1\nNA,2\n", y, `:0: column "a": has no values; drop the column`},
 		{"nan", "a,y\n1,1\nnan,2\n", y, `:3: column "a": "nan" is not a finite number`},
 		{"inf", "a,y\n1,1\n-inf,2\n", y, `:3: column "a": "-inf" is not a finite number`},
@@ -331,4 +334,13 @@ func TestNumbersAsCategories(t *testing.T) {
 	}
 	_, err := e.Features(read(t, "stay\n1\n"))
 	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
+}
+
+// manyCommas is n rows of different numbers with decimal commas, in quotation marks.
+func manyCommas(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "\"%d,5\",%d\n", i, i)
+	}
+	return b.String()
 }

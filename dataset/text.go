@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/mercer-go/mercer/internal/count"
@@ -16,7 +17,7 @@ const few = 20
 func (t *Table) learnText(c *column, counts []int, numbers int, r Rules) (*Input, error) {
 	x, present := learnCategories(c.entries, counts)
 	row := c.firstText()
-	if rule, ofCell := textRule(len(x.Categories), numbers, present, t.rows, c.cell(row)); ofCell {
+	if rule, ofCell := textRule(commasOf(c.entries, counts), len(x.Categories), numbers, present, t.rows, c.cell(row)); ofCell {
 		return nil, t.cellFault(c, row, c.cell(row), rule)
 	} else if rule != "" {
 		return nil, t.fault(c.name, rule)
@@ -48,14 +49,52 @@ func learnCategories(entries []entry, counts []int) (x *Text, present int) {
 	return x, present
 }
 
+// commas are what the commas in the texts of a column are.
+type commas int
+
+const (
+	otherCommas commas = iota // there are texts that are no numbers but for them
+	commaGroups               // 1,000 or 1,234,567.8 in each
+	commaPoint                // 3,14 in some
+)
+
+var (
+	withGroups = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
+	withPoint  = regexp.MustCompile(`^[-+]?[0-9]*,[0-9]+$`)
+)
+
+// commasOf tells what they are.
+func commasOf(entries []entry, counts []int) commas {
+	found := otherCommas
+	for code, e := range entries {
+		switch {
+		case counts[code] == 0 || e.kind != text:
+		case withGroups.MatchString(e.text):
+			found = max(found, commaGroups)
+		case withPoint.MatchString(e.text):
+			found = commaPoint
+		default:
+			return otherCommas
+		}
+	}
+	return found
+}
+
 // textRule returns what is wrong with a column of that many kinds of cells,
 // numbers of them numbers, or "". It is the fault of one cell, the example,
 // or of the column.
-func textRule(kinds, numbers, present, rows int, example string) (rule string, ofCell bool) {
+//
+// Groups of three digits are always refused; 1,2 may be a list of two, and is a
+// number where there are too many for categories.
+func textRule(c commas, kinds, numbers, present, rows int, example string) (rule string, ofCell bool) {
+	const comma = "is a number with commas; write 1000000 and 3.14, not 1,000,000 and 3,14"
+	tooMany := kinds > MaxCategories || kinds > few && kinds > present/2
 	switch {
+	case c == commaGroups, c == commaPoint && tooMany:
+		return comma, true
 	case numbers > few && numbers > kinds/2:
 		return fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds), true
-	case kinds > MaxCategories, kinds > few && kinds > present/2:
+	case tooMany:
 		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), false
 	}
 	return "", false

@@ -62,6 +62,9 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 			}
 		}
 	}
+	if len(distances) == 0 && len(rows) == 1 {
+		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
+	}
 	if len(distances) == 0 {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 	}

@@ -29,6 +29,9 @@ func (e *ConvergenceError) Error() string {
 	if e.Attainable > e.Tol {
 		advice = fmt.Sprintf("rounding alone may leave %.2g: raise lambda or the tolerance", e.Attainable)
 	}
+	if !(e.Residual < 1) && e.Attainable > 1 {
+		advice = "no digit is left beside values of the kernel that large: raise lambda, scale the features down or take another kernel"
+	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
 		e.Method, e.Residual, after, e.Tol, e.Reason, advice)
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 		return "interrupted", 1
 	}
 	text = oneLine(err)
+	if strings.Contains(text, "features must be finite numbers ≥ 0") && !slices.Contains(a.args, "--no-standardize") {
+		text += "; numbers of the table are standardised unless --no-standardize is given"
+	}
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
 	}
@@ -40,10 +45,11 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 // plain rewrites the library's messages for somebody at a terminal: the names
 // of its packages are of no use there, those of the flags are.
 var plain = strings.NewReplacer(
-	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ",
+	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ", ": tuning: ", ": ",
 	"raise lambda or the tolerance", "raise --lambda or --tol", "raise lambda", "raise --lambda", "raise it, or use ridge", "raise it, or use --learner ridge", "allow more memory", "raise --memory",
 	"raise tol or iterations", "raise --tol or --iterations", "raise iterations or lambda", "raise --iterations or --lambda", ", tol or iterations", ", --tol or --iterations", "raise iterations, or lambda", "raise --iterations, or --lambda",
 	", lower C,", ", lower --C,", "lower theta, or", "lower --theta, or", ", or use ridge", ", or use --learner ridge",
+	"use fewer folds", "lower --folds",
 	"if they are classes, say so", "if they are classes, say --task classification",
 	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
 )
@@ -85,12 +91,39 @@ func flagError(c *cobra.Command, err error) error {
 		return usagef("--%s: needs a value", without.GetSpecifiedName())
 	case errors.As(err, &invalid) && errors.As(err, &syntax):
 		kind := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number ≥ 0", "bool": "true or false",
-			"intSlice": "whole numbers such as 1,2,4"}
-		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, kind[invalid.GetFlag().Value.Type()], invalid.GetValue())
+			"intSlice": "whole numbers such as 1,2,4", "float64Slice": "numbers such as 0.1,1,10"}
+		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, cmp.Or(kind[invalid.GetFlag().Value.Type()], "another value"), invalid.GetValue())
 	case errors.As(err, &invalid):
 		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	return usageError{err}
+}
+
+// rootFlagError is flagError, but where the first word is no command that is said,
+// whatever flags it was to have.
+func (a *app) rootFlagError(c *cobra.Command, err error) error {
+	if !c.HasParent() && len(a.args) > 0 && !strings.HasPrefix(a.args[0], "-") {
+		if wrong := a.subcommand(c, a.args[:1]); wrong != nil {
+			return wrong
+		}
+	}
+	return flagError(c, err)
+}
+
+// helpCommand is cobra's, but refuses what is no command.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, _, err := root.Find(args)
+			if len(args) > 0 && (err != nil || c == root) {
+				return a.subcommand(root, args)
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
 }
 
 // subcommand rejects a first argument that is no subcommand.
@@ -105,12 +138,19 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; mercer --help lists the commands", args[0], didYouMean("", args[0], names))
 }
 
-// didYouMean is ", did you mean ...?" when a name is near.
+// didYouMean is ", did you mean ...?" when a name is near: a third of its letters or
+// two differ; or, where none is, when one has what was given in it.
 func didYouMean(prefix, got string, names []string) string {
-	best, distance := "", 1+(len(got)+1)/2
+	typed := strings.ToLower(got)
+	best, distance := "", min(max(2, len(typed)/3)+1, len(typed))
 	for _, name := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(got), name); d < distance {
+		if d := levenshtein.ComputeDistance(typed, name); d < distance {
 			best, distance = name, d
+		}
+	}
+	for _, name := range names {
+		if best == "" && len(typed) > 2 && strings.Contains(name, typed) {
+			best = name
 		}
 	}
 	if best == "" {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
@@ -50,6 +51,7 @@ type app struct {
 	quiet   bool
 	input   inputFlags
 
+	args    []string
 	started bool // the flags were right and the work has begun
 	writing sync.Mutex
 }
@@ -63,7 +65,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, args: args}
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		root.SetArgs(args)
@@ -129,7 +131,7 @@ rows (it is alpha in scikit-learn). Files are CSV with a header line, also
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(a.rootFlagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
 	flags.IntVar(&a.threads, "threads", 0, "threads to use (default: all)")
@@ -137,6 +139,7 @@ rows (it is alpha in scikit-learn). Files are CSV with a header line, also
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
 	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.tuneCommand(), a.cvCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand())
+	root.SetHelpCommand(a.helpCommand(root))
 	return root
 }
 
@@ -151,12 +154,30 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 // oneFile is the rule of the subcommands that read a table.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
+		if err := swallowed(c); err != nil {
+			return err
+		}
 		return usagef("%s needs one file (or - for standard input), got %s", c.Name(), count(len(args), "argument"))
 	}
 	if args[0] == "" {
 		return usagef("%s needs one file (or - for standard input): the name is empty", c.Name())
 	}
 	return nil
+}
+
+// swallowed is the error of a flag without its value, which has taken the next flag
+// for one; nil where there is none.
+func swallowed(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if p, ok := f.Value.(*parameterFlag); ok {
+			value = p.given[p.name]
+		}
+		if strings.HasPrefix(value, "--") && c.Flags().Lookup(strings.TrimPrefix(value, "--")) != nil && err == nil {
+			err = usagef("--%s: needs a value, and has %s for one", f.Name, value)
+		}
+	})
+	return err
 }
 
 // open opens the device that the flags ask for.

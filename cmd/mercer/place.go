@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/mercer-go/mercer/atomicfile"
 )
@@ -15,6 +17,9 @@ import (
 // none of the files that the same call reads; - is the standard input. It makes
 // a file in the folder and removes it.
 func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
+	if end := filepath.Ext(path); flag == "--plot" && slices.Contains([]string{".gif", ".jpg", ".jpeg", ".svg", ".pdf", ".bmp", ".webp"}, strings.ToLower(end)) {
+		return usagef("%s: pictures are PNG, not %s; give a name such as %s", flag, strings.ToUpper(end[1:]), strings.TrimSuffix(path, end)+".png")
+	}
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {

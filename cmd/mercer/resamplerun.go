@@ -84,7 +84,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	defer r.close()
 	n := r.all.Rows()
 	if folds > n {
-		return usagef("--folds: %s cannot be divided into %d parts", count(n, "row"), folds)
+		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
 	var strata []int
 	if stratify && r.task == learners.Classification {
