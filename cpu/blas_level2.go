@@ -121,6 +121,8 @@ func (impl BLAS) Ddot(n int, x []float64, incX int, y []float64, incY int) float
 	switch {
 	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		return impl.Implementation.Ddot(n, x, incX, y, incY)
+	case n < plainDotLength:
+		return plainDot(x[:n], y[:n])
 	case n < sharedVector:
 		return impl.tier().F64.Dot(n, &x[0], &y[0])
 	}
@@ -131,6 +133,8 @@ func (impl BLAS) Sdot(n int, x []float32, incX int, y []float32, incY int) float
 	switch {
 	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		return impl.Implementation.Sdot(n, x, incX, y, incY)
+	case n < plainDotLength:
+		return plainDot(x[:n], y[:n])
 	case n < sharedVector:
 		return impl.tier().F32.Dot(n, &x[0], &y[0])
 	}
@@ -141,6 +145,8 @@ func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64,
 	switch {
 	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		impl.Implementation.Daxpy(n, alpha, x, incX, y, incY)
+	case n < plainAxpyLength:
+		plainAxpy(alpha, x[:n], y[:n])
 	case n < sharedVector:
 		impl.tier().F64.Axpy(n, alpha, &x[0], &y[0])
 	default:
@@ -152,6 +158,8 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 	switch {
 	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		impl.Implementation.Saxpy(n, alpha, x, incX, y, incY)
+	case n < plainAxpyLength:
+		plainAxpy(alpha, x[:n], y[:n])
 	case n < sharedVector:
 		impl.tier().F32.Axpy(n, alpha, &x[0], &y[0])
 	default:

@@ -5,7 +5,38 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Products of small matrices and a vector, on the caller's goroutine.
+// Products of vectors and of small matrices and a vector, on the caller's goroutine.
+
+// From these lengths on the micro-kernels pay in a Dot and an Axpy.
+const (
+	plainDotLength  = 8
+	plainAxpyLength = 8
+)
+
+// plainDot is Σ x_i y_i.
+func plainDot[T backend.Float](x, y []T) T {
+	var s0, s1, s2, s3 T
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	y = y[:len(x)]
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// plainAxpy is y ← y + a·x.
+func plainAxpy[T backend.Float](a T, x, y []T) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += a * v
+	}
+}
 
 // smallSymv is y ← α A x + β y for a symmetric A of which one triangle is read.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {

@@ -17,7 +17,7 @@ const (
 	axpySignature  = "func(n int, a T, x, y *T)"
 	gemvSignature  = "func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)"
 	gerSignature   = "func(m, n int, alpha T, x, y, a *T, lda int)"
-	syr2kSignature = "func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)"
+	syr2kSignature = "func(lower bool, m, n int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)"
 	trsvSignature  = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
 )
 
@@ -33,7 +33,7 @@ func (e *emitter) stride(name string) reg.GPVirtual {
 	return r
 }
 
-// paramAt is where a parameter of the element type lies.
+// paramAt is where a parameter lies.
 func (e *emitter) paramAt(name string) operand.Mem {
 	p, err := e.Param(name).Resolve()
 	if err != nil {
@@ -42,57 +42,131 @@ func (e *emitter) paramAt(name string) operand.Mem {
 	return p.Addr
 }
 
-// dot emits Σ x_i y_i, in four sums. What is left is added on the way from vectors to
-// their halves.
+// dot emits Σ x_i y_i, in four sums.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	sums := e.vecs(4)
-	for _, s := range sums {
-		e.zero(s)
-	}
+	e.zero(sums[0])
 	e.forVectorsOf(n, x, y, func(v int) {
 		a := e.vec()
 		e.load(e.at(x, v*e.lanes()), a)
 		e.fma(e.at(y, v*e.lanes()), a, sums[v])
-	})
-	e.add(sums[0], sums[1], sums[0])
-	e.add(sums[2], sums[3], sums[2])
-	e.add(sums[0], sums[2], sums[0])
-	sum := sums[0]
-	for part := e.lanes() / 2; part > 0; part /= 2 {
-		sum = e.halved(sum, part)
-		skip := e.label("skip")
-		e.TESTQ(operand.U32(part), n)
-		e.JZ(operand.LabelRef(skip))
-		a, b := e.short(int(sum.Size())), e.short(int(sum.Size()))
-		e.movePart(part, operand.Mem{Base: x}, a)
-		e.movePart(part, operand.Mem{Base: y}, b)
-		e.fma(a, b, sum)
-		if part > 1 {
-			e.ADDQ(operand.U8(part*e.size()), x)
-			e.ADDQ(operand.U8(part*e.size()), y)
+	}, func() {
+		for _, s := range sums[1:] {
+			e.zero(s)
 		}
-		e.Label(skip)
-	}
+	}, func() {
+		e.add(sums[0], sums[1], sums[0])
+		e.add(sums[2], sums[3], sums[2])
+		e.add(sums[0], sums[2], sums[0])
+	})
+	sum := e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}})
 	e.VZEROUPPER()
-	e.Store(sum.AsX(), e.ReturnIndex(0))
+	e.Store(e.sideBySide(sum), e.ReturnIndex(0))
 	e.RET()
 }
 
-// halved is the sum of the halves of a vector of twice count elements.
-func (e *emitter) halved(x reg.VecVirtual, count int) reg.VecVirtual {
-	if count*e.size() >= 16 {
-		return e.folded(x)
+// A rowOperand is rows from p on, and the vector x that they are multiplied by.
+type rowOperand struct {
+	rows strides
+	p, x reg.GPVirtual
+}
+
+// addProducts adds to sums, vectors of which each belongs to a row, the products of
+// as many elements as the lower bits of n count, fewer than a vector: of vectors of
+// half the length, a quarter and so on, while the sums are folded. Where the
+// parameter n is less than a vector, several sums need not be there before. It loads
+// nothing beside the rows: what is stored there would hold it up.
+func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
+	for part := e.lanes() / 2; part > 0; part /= 2 {
+		if bytes := part * e.size(); bytes >= 16 {
+			if len(sums) == 1 {
+				sums = []reg.VecVirtual{e.folded(sums[0])}
+			} else {
+				sums = e.foldedUnlessFew(sums, 2*part)
+			}
+		}
+		skip := e.label("skip")
+		e.TESTQ(operand.U32(part), n)
+		e.JZ(operand.LabelRef(skip))
+		for _, o := range operands {
+			v := e.short(int(sums[0].Size()))
+			e.movePart(part, operand.Mem{Base: o.x}, v)
+			for r, s := range sums {
+				e.fmaPart(part, o.rows.row(o.p, r), v, s)
+			}
+			if part > 1 {
+				e.ADDQ(operand.U8(part*e.size()), o.x)
+				e.ADDQ(operand.U8(part*e.size()), o.p)
+			}
+		}
+		e.Label(skip)
 	}
-	upper := e.XMM()
-	switch {
-	case count*e.size() == 8:
-		e.VUNPCKHPD(x, x, upper)
+	return sums
+}
+
+// foldedUnlessFew is the sums of the halves, or zeros where there were fewer than
+// least elements in all and so nothing has been added yet.
+func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
+	few, end := e.label("few"), e.label("folded")
+	e.CMPQ(e.paramAt("n"), operand.U8(least))
+	e.JL(operand.LabelRef(few))
+	folded := make([]reg.VecVirtual, len(v))
+	for i, x := range v {
+		folded[i] = e.folded(x)
+	}
+	e.JMP(operand.LabelRef(end))
+	e.Label(few)
+	for _, x := range folded {
+		e.VXORPS(x, x, x)
+	}
+	e.Label(end)
+	return folded
+}
+
+// fmaPart is acc ← acc + a·b for count elements of memory; those of b beside them
+// are zero.
+func (e *emitter) fmaPart(count int, a operand.Mem, b, acc reg.VecVirtual) {
+	switch bytes := count * e.size(); {
+	case bytes >= 16:
+		e.fma(a, b, acc)
+	case bytes == 4:
+		e.VFMADD231SS(a, b, acc)
+	case e.double():
+		e.VFMADD231SD(a, b, acc)
 	default:
-		e.VMOVSHDUP(x, upper)
+		x := e.XMM()
+		e.VMOVSD(a, x)
+		e.fma(x, b, acc)
 	}
-	e.add(upper, x, upper)
-	return upper
+}
+
+// sideBySide is the sums of the lanes of up to four vectors of 16 bytes.
+func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
+	last := v[len(v)-1]
+	pairs := func(a, b reg.VecVirtual) reg.VecVirtual {
+		sums := e.XMM()
+		if e.double() {
+			e.VHADDPD(b, a, sums)
+		} else {
+			e.VHADDPS(b, a, sums)
+		}
+		return sums
+	}
+	first := pairs(v[0], v[min(1, len(v)-1)])
+	second := first
+	if len(v) > 2 {
+		second = pairs(v[2], last)
+	}
+	switch {
+	case !e.double():
+		return pairs(first, second)
+	case len(v) <= 2:
+		return first
+	}
+	sums := e.YMM()
+	e.VINSERTF128(operand.U8(1), second, first.AsY(), sums)
+	return sums
 }
 
 // movePart loads or stores count elements; those beside them are zero when loaded.
@@ -108,29 +182,40 @@ func (e *emitter) movePart(count int, from, to operand.Op) {
 }
 
 // forVectorsOf emits body for four vectors of x and y at a time and then for single
-// ones. It leaves x and y at what does not fill a vector, which the lower bits of n
-// count.
-func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int)) {
-	for _, count := range []int{4, 1} {
-		loop, end := e.label("vectors"), e.label("rest")
+// ones, of which v is 0. It leaves x and y at what does not fill a vector, which the
+// lower bits of n count. begin and end are emitted around the fours.
+func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int), begin, end func()) {
+	rest, single := e.label("rest"), e.label("single")
+	loop := func(count int) {
+		again := e.label("vectors")
 		e.SUBQ(operand.I32(count*e.lanes()), n)
-		e.JL(operand.LabelRef(end))
-		e.Label(loop)
+		e.Label(again)
 		for v := range count {
 			body(v)
 		}
 		e.ADDQ(operand.I32(count*e.tier.bytes), x)
 		e.ADDQ(operand.I32(count*e.tier.bytes), y)
 		e.SUBQ(operand.I32(count*e.lanes()), n)
-		e.JGE(operand.LabelRef(loop))
-		e.Label(end)
-		if count > 1 {
-			e.ADDQ(operand.I32(count*e.lanes()), n)
-		}
+		e.JGE(operand.LabelRef(again))
 	}
+	e.CMPQ(n, operand.I32(e.lanes()))
+	e.JL(operand.LabelRef(rest))
+	e.CMPQ(n, operand.I32(4*e.lanes()))
+	e.JL(operand.LabelRef(single))
+	begin()
+	loop(4)
+	end()
+	e.ADDQ(operand.I32(4*e.lanes()), n)
+	e.CMPQ(n, operand.I32(e.lanes()))
+	e.JL(operand.LabelRef(rest))
+	e.Label(single)
+	loop(1)
+	e.Label(rest)
 }
 
-// axpy emits y ← y + a x, the end in halves as in ger.
+// axpy emits y ← y + a x, the end in halves as in ger, but of 16 bytes at most: memory
+// of the heap is aligned to as much, and what lies across lines of the cache is late
+// for the next that adds to it.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
@@ -140,54 +225,22 @@ func (e *emitter) axpy() {
 		e.load(e.at(y, v*e.lanes()), sum)
 		e.fma(e.at(x, v*e.lanes()), a, sum)
 		e.store(sum, e.at(y, v*e.lanes()))
-	})
-	e.addRest(n, x, []reg.VecVirtual{a}, strides{}, y)
+	}, func() {}, func() {})
+	e.addRest(16, n, x, []reg.VecVirtual{a}, strides{}, y)
 	e.VZEROUPPER()
 	e.RET()
 }
 
-// gemv emits y ← α A x + β y, four rows of A at a time. The end of x is loaded once:
-// y may lie behind it, and what is stored there would hold up loads under a mask.
+// gemv emits y ← α A x + β y, four rows of A at a time.
 func (e *emitter) gemv() {
-	m, a, y, lda := e.param("m"), e.param("a"), e.param("y"), e.stride("lda")
-	rows := strides{rs: lda, rs3: e.GP64()}
-	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
-	left := e.param("n") // elements of a row in its last vector, if they do not fill it
-	e.ANDQ(operand.U8(e.lanes()-1), left)
-	mask := e.columnMaskOf(left, 1)
-	last, end, full := e.vec(), e.param("x"), e.param("n")
-	e.ANDQ(operand.I8(-e.lanes()), full)
-	e.loadMasked(mask, 0, operand.Mem{Base: end, Index: full, Scale: uint8(e.size())}, last)
+	m, a, y := e.param("m"), e.param("a"), e.param("y")
+	rows := e.rowStrides("lda")
 	e.forRows(m, func(count int) {
-		acc := e.vecs(count)
-		for _, s := range acc {
-			e.zero(s)
-		}
-		p, x, n := e.GP64(), e.param("x"), e.param("n")
+		n, p, x := e.param("n"), e.GP64(), e.param("x")
 		e.MOVQ(a, p)
-		vector, tail, done := e.label("vector"), e.label("tail"), e.label("done")
-		e.SUBQ(operand.U8(e.lanes()), n)
-		e.JL(operand.LabelRef(tail))
-		e.Label(vector)
-		v := e.vec()
-		e.load(e.at(x, 0), v)
-		for r := range count {
-			e.fma(rows.row(p, r), v, acc[r])
-		}
-		e.ADDQ(operand.U8(e.tier.bytes), x)
-		e.ADDQ(operand.U8(e.tier.bytes), p)
-		e.SUBQ(operand.U8(e.lanes()), n)
-		e.JGE(operand.LabelRef(vector))
-		e.Label(tail)
-		e.TESTQ(left, left)
-		e.JZ(operand.LabelRef(done))
-		for r := range count {
-			e.fmaMasked(mask, 0, rows.row(p, r), last, acc[r])
-		}
-		e.Label(done)
-		e.storeSums(e.sums(acc), y, count)
+		e.storeSums(e.products(count, n, []rowOperand{{rows, p, x}}), y, count)
 		if count == directRows {
-			e.LEAQ(operand.Mem{Base: a, Index: lda, Scale: 4}, a)
+			e.LEAQ(operand.Mem{Base: a, Index: rows.rs, Scale: 4}, a)
 			e.ADDQ(operand.U8(directRows*e.size()), y)
 		}
 	})
@@ -195,34 +248,37 @@ func (e *emitter) gemv() {
 	e.RET()
 }
 
-// sums is the sums of the lanes of up to four vectors, side by side; what is beside
-// them is of no use.
-func (e *emitter) sums(v []reg.VecVirtual) reg.VecVirtual {
-	halves := make([]reg.VecVirtual, len(v))
-	for i, x := range v {
-		if halves[i] = x; e.tier.bytes == 64 {
-			halves[i] = e.folded(x)
+// rowStrides is the strides of a matrix whose rows lie in one piece.
+func (e *emitter) rowStrides(name string) strides {
+	s := strides{rs: e.stride(name), rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
+	return s
+}
+
+// products is the sums of the products of rows of n elements and vectors, side by
+// side.
+func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
+	acc := e.vecs(count)
+	vector, end := e.label("vector"), e.label("rest")
+	for _, s := range acc {
+		e.zero(s)
+	}
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JL(operand.LabelRef(end))
+	e.Label(vector)
+	for _, o := range operands {
+		v := e.vec()
+		e.load(e.at(o.x, 0), v)
+		for r, s := range acc {
+			e.fma(o.rows.row(o.p, r), v, s)
 		}
+		e.ADDQ(operand.U8(e.tier.bytes), o.x)
+		e.ADDQ(operand.U8(e.tier.bytes), o.p)
 	}
-	first, second := halves[0], halves[len(halves)-1]
-	if len(v) > 2 {
-		first, second = e.pairs(halves[0], halves[1]), e.pairs(halves[2], halves[len(halves)-1])
-	}
-	if e.double() {
-		if len(v) > 2 {
-			crossed := e.YMM()
-			e.VPERM2F128(operand.U8(0x21), second, first, crossed)
-			e.VBLENDPD(operand.U8(0b1100), second, first, first)
-			e.VADDPD(crossed, first, first)
-			return first
-		}
-		return e.folded(e.pairs(first, second))
-	}
-	if len(v) <= 2 {
-		first = e.pairs(first, second)
-		second = first
-	}
-	return e.folded(e.pairs(first, second))
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JGE(operand.LabelRef(vector))
+	e.Label(end)
+	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
 // folded is the sum of the halves of a vector.
@@ -237,17 +293,6 @@ func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 	e.VEXTRACTF128(operand.U8(1), x, upper)
 	e.add(upper, x.AsX(), upper)
 	return upper
-}
-
-// pairs is the sums of neighbours in a and b, by turns of 16 bytes.
-func (e *emitter) pairs(a, b reg.VecVirtual) reg.VecVirtual {
-	sums := e.YMM()
-	if e.double() {
-		e.VHADDPD(b, a, sums)
-	} else {
-		e.VHADDPS(b, a, sums)
-	}
-	return sums
 }
 
 // storeSums is y ← α s + β y for the first count ≤ 4 elements.
@@ -332,9 +377,7 @@ func (e *emitter) jumpIfParamZero(name, to string) {
 // gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have sums of their
 // own, so that none waits for the one before.
 func (e *emitter) gemvT() {
-	y, n, lda := e.param("y"), e.param("n"), e.stride("lda")
-	rows := strides{rs: lda, rs3: e.GP64()}
-	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
+	y, n, rows := e.param("y"), e.param("n"), e.rowStrides("lda")
 	panel := e.param("a")
 	e.forColumns(n, func(mask columnMask, nv int) {
 		acc := e.tileOf(directRows, nv)
@@ -361,7 +404,7 @@ func (e *emitter) gemvT() {
 		for r := range directRows {
 			add(r)
 		}
-		e.LEAQ(operand.Mem{Base: p, Index: lda, Scale: 4}, p)
+		e.LEAQ(operand.Mem{Base: p, Index: rows.rs, Scale: 4}, p)
 		e.ADDQ(operand.U8(directRows*e.size()), x)
 		e.SUBQ(operand.U8(directRows), m)
 		e.JGE(operand.LabelRef(four))
@@ -403,9 +446,7 @@ func (e *emitter) gemvT() {
 // vectors of half the length, a quarter and so on: what lies behind a store under a
 // mask could not be loaded before the store is done, and there the next row lies.
 func (e *emitter) ger() {
-	m, a, x, lda := e.param("m"), e.param("a"), e.param("x"), e.stride("lda")
-	rows := strides{rs: lda, rs3: e.GP64()}
-	e.LEAQ(operand.Mem{Base: lda, Index: lda, Scale: 2}, rows.rs3)
+	m, a, x, rows := e.param("m"), e.param("a"), e.param("x"), e.rowStrides("lda")
 	alpha := e.vec()
 	e.broadcast(e.paramAt("alpha"), alpha)
 	e.forRows(m, func(count int) {
@@ -426,9 +467,9 @@ func (e *emitter) ger() {
 		e.SUBQ(operand.U8(e.lanes()), n)
 		e.JGE(operand.LabelRef(vector))
 		e.Label(tail)
-		e.addRest(n, y, factors, rows, p)
+		e.addRest(32, n, y, factors, rows, p)
 		if count == directRows {
-			e.LEAQ(operand.Mem{Base: a, Index: lda, Scale: 4}, a)
+			e.LEAQ(operand.Mem{Base: a, Index: rows.rs, Scale: 4}, a)
 			e.ADDQ(operand.U8(directRows*e.size()), x)
 		}
 	})
@@ -437,16 +478,19 @@ func (e *emitter) ger() {
 }
 
 // addRest is p_r ← p_r + a_r y for as many elements as the lower bits of n count, fewer
-// than a vector. It advances y and p.
-func (e *emitter) addRest(n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
+// than a vector, in pieces of at most so many bytes. It advances y and p.
+func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")
 		e.TESTQ(operand.U32(part), n)
 		e.JZ(operand.LabelRef(skip))
-		e.addParts(part, y, a, rows, p)
-		if part > 1 {
-			e.ADDQ(operand.U8(part*e.size()), y)
-			e.ADDQ(operand.U8(part*e.size()), p)
+		piece := min(part, most/e.size())
+		for done := 0; done < part; done += piece {
+			e.addParts(piece, y, a, rows, p)
+			if part > 1 {
+				e.ADDQ(operand.U8(piece*e.size()), y)
+				e.ADDQ(operand.U8(piece*e.size()), p)
+			}
 		}
 		e.Label(skip)
 	}
@@ -481,7 +525,7 @@ func (e *emitter) syr2k() {
 	lower, begin, row := e.label("lower"), e.label("begin"), e.label("row")
 	e.MOVQ(e.param("c"), c)
 	ldc := e.stride("ldc")
-	flag, rows := e.GP8(), e.param("n")
+	flag, rows := e.GP8(), e.param("m")
 	count := e.AllocLocal(8)
 	e.MOVQ(rows, count)
 	e.Load(e.Param("lower"), flag)
@@ -503,10 +547,6 @@ func (e *emitter) syr2k() {
 	}
 	e.Label(begin)
 	e.MOVQ(ldc, step)
-	left := e.param("k")
-	e.ANDQ(operand.U8(e.lanes()-1), left)
-	mask := e.columnMaskOf(left, 1)
-
 	e.Label(row)
 	y, rest := e.GP64(), e.GP64()
 	e.MOVQ(c, y)
@@ -515,44 +555,14 @@ func (e *emitter) syr2k() {
 		e.copyLocal(o.first, o.block)
 	}
 	e.forRows(rest, func(count int) {
-		acc := e.vecs(count)
-		for _, s := range acc {
-			e.zero(s)
-		}
-		n := e.param("k")
-		var p, x [2]reg.GPVirtual
+		n, products := e.param("n"), make([]rowOperand, len(operands))
 		for i, o := range operands {
-			p[i], x[i] = e.GP64(), e.GP64()
-			e.MOVQ(o.block, p[i])
-			e.MOVQ(operands[1-i].row, x[i]) // of the other matrix
+			p, x := e.GP64(), e.GP64()
+			e.MOVQ(o.block, p)
+			e.MOVQ(operands[1-i].row, x) // of the other matrix
+			products[i] = rowOperand{o.rows, p, x}
 		}
-		vector, tail, done := e.label("vector"), e.label("tail"), e.label("done")
-		e.SUBQ(operand.U8(e.lanes()), n)
-		e.JL(operand.LabelRef(tail))
-		e.Label(vector)
-		for i, o := range operands {
-			v := e.vec()
-			e.load(e.at(x[i], 0), v)
-			for r, s := range acc {
-				e.fma(o.rows.row(p[i], r), v, s)
-			}
-			e.ADDQ(operand.U8(e.tier.bytes), x[i])
-			e.ADDQ(operand.U8(e.tier.bytes), p[i])
-		}
-		e.SUBQ(operand.U8(e.lanes()), n)
-		e.JGE(operand.LabelRef(vector))
-		e.Label(tail)
-		e.TESTQ(operand.U32(e.lanes()-1), n)
-		e.JZ(operand.LabelRef(done))
-		for i, o := range operands {
-			v := e.vec()
-			e.loadMasked(mask, 0, e.at(x[i], 0), v)
-			for r, s := range acc {
-				e.fmaMasked(mask, 0, o.rows.row(p[i], r), v, s)
-			}
-		}
-		e.Label(done)
-		e.storeSums(e.sums(acc), y, count)
+		e.storeSums(e.products(count, n, products), y, count)
 		if count == directRows {
 			for _, o := range operands {
 				next := e.GP64()
@@ -586,8 +596,7 @@ type rank2Operand struct {
 
 func (e *emitter) rank2Operand(name string) rank2Operand {
 	o := rank2Operand{row: e.AllocLocal(8), first: e.AllocLocal(8), block: e.AllocLocal(8), later: e.AllocLocal(8)}
-	o.rows = strides{rs: e.stride("ld" + name), rs3: e.GP64()}
-	e.LEAQ(operand.Mem{Base: o.rows.rs, Index: o.rows.rs, Scale: 2}, o.rows.rs3)
+	o.rows = e.rowStrides("ld" + name)
 	at := e.param(name)
 	e.MOVQ(at, o.row)
 	e.MOVQ(at, o.first)

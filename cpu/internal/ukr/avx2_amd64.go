@@ -427,12 +427,12 @@ func trsvF32AVX2(n int, unit bool, a *float32, ars, acs int, x *float32, incX in
 // syr2kF64AVX2 is Kernels.Syr2k.
 //
 //go:noescape
-func syr2kF64AVX2(lower bool, n, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+func syr2kF64AVX2(lower bool, m, n int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
 
 // syr2kF32AVX2 is Kernels.Syr2k.
 //
 //go:noescape
-func syr2kF32AVX2(lower bool, n, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+func syr2kF32AVX2(lower bool, m, n int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
 
 // peakF64AVX2 is N times MR·NR multiply-adds in registers, for the ceiling of the machine.
 //

@@ -20232,13 +20232,16 @@ TEXT ·dotF64AVX2(SB), $0-32
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VXORPS Y0, Y0, Y0
+	CMPQ   AX, $+4
+	JL     rest1
+	CMPQ   AX, $+16
+	JL     single2
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+16, AX
-	JL     rest2
 
-vectors1:
+vectors3:
 	VMOVUPD     (CX), Y4
 	VFMADD231PD (DX), Y4, Y0
 	VMOVUPD     32(CX), Y4
@@ -20250,47 +20253,45 @@ vectors1:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+16, AX
-	JGE         vectors1
+	JGE         vectors3
+	VADDPD      Y1, Y0, Y0
+	VADDPD      Y3, Y2, Y2
+	VADDPD      Y2, Y0, Y0
+	ADDQ        $+16, AX
+	CMPQ        AX, $+4
+	JL          rest1
 
-rest2:
-	ADDQ $+16, AX
+single2:
 	SUBQ $+4, AX
-	JL   rest4
 
-vectors3:
-	VMOVUPD     (CX), Y4
-	VFMADD231PD (DX), Y4, Y0
+vectors4:
+	VMOVUPD     (CX), Y1
+	VFMADD231PD (DX), Y1, Y0
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+4, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
-	VADDPD       Y1, Y0, Y0
-	VADDPD       Y3, Y2, Y2
-	VADDPD       Y2, Y0, Y0
+rest1:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	TESTQ        $0x00000002, AX
 	JZ           skip5
-	VMOVUPD      (CX), X0
-	VMOVUPD      (DX), X2
-	VFMADD231PD  X0, X2, X1
-	ADDQ         $0x10, CX
+	VMOVUPD      (DX), X0
+	VFMADD231PD  (CX), X0, X1
 	ADDQ         $0x10, DX
+	ADDQ         $0x10, CX
 
 skip5:
-	VUNPCKHPD   X1, X1, X0
-	VADDPD      X1, X0, X0
 	TESTQ       $0x00000001, AX
 	JZ          skip6
-	VMOVSD      (CX), X1
-	VMOVSD      (DX), X2
-	VFMADD231PD X1, X2, X0
+	VMOVSD      (DX), X0
+	VFMADD231SD (CX), X0, X1
 
 skip6:
 	VZEROUPPER
-	MOVSD X0, ret+24(FP)
+	VHADDPD X1, X1, X0
+	MOVSD   X0, ret+24(FP)
 	RET
 
 // func dotF32AVX2(n int, x *float32, y *float32) float32
@@ -20300,13 +20301,16 @@ TEXT ·dotF32AVX2(SB), $0-28
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VXORPS Y0, Y0, Y0
+	CMPQ   AX, $+8
+	JL     rest1
+	CMPQ   AX, $+32
+	JL     single2
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+32, AX
-	JL     rest2
 
-vectors1:
+vectors3:
 	VMOVUPS     (CX), Y4
 	VFMADD231PS (DX), Y4, Y0
 	VMOVUPS     32(CX), Y4
@@ -20318,58 +20322,55 @@ vectors1:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+32, AX
-	JGE         vectors1
+	JGE         vectors3
+	VADDPS      Y1, Y0, Y0
+	VADDPS      Y3, Y2, Y2
+	VADDPS      Y2, Y0, Y0
+	ADDQ        $+32, AX
+	CMPQ        AX, $+8
+	JL          rest1
 
-rest2:
-	ADDQ $+32, AX
+single2:
 	SUBQ $+8, AX
-	JL   rest4
 
-vectors3:
-	VMOVUPS     (CX), Y4
-	VFMADD231PS (DX), Y4, Y0
+vectors4:
+	VMOVUPS     (CX), Y1
+	VFMADD231PS (DX), Y1, Y0
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+8, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
-	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y2
-	VADDPS       Y2, Y0, Y0
+rest1:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	TESTQ        $0x00000004, AX
 	JZ           skip5
-	VMOVUPS      (CX), X0
-	VMOVUPS      (DX), X2
-	VFMADD231PS  X0, X2, X1
-	ADDQ         $0x10, CX
+	VMOVUPS      (DX), X0
+	VFMADD231PS  (CX), X0, X1
 	ADDQ         $0x10, DX
+	ADDQ         $0x10, CX
 
 skip5:
-	VUNPCKHPD   X1, X1, X0
-	VADDPS      X1, X0, X0
 	TESTQ       $0x00000002, AX
 	JZ          skip6
-	VMOVSD      (CX), X1
-	VMOVSD      (DX), X2
-	VFMADD231PS X1, X2, X0
-	ADDQ        $0x08, CX
+	VMOVSD      (DX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PS X2, X0, X1
 	ADDQ        $0x08, DX
+	ADDQ        $0x08, CX
 
 skip6:
-	VMOVSHDUP   X0, X1
-	VADDPS      X0, X1, X1
 	TESTQ       $0x00000001, AX
 	JZ          skip7
-	VMOVSS      (CX), X0
-	VMOVSS      (DX), X2
-	VFMADD231PS X0, X2, X1
+	VMOVSS      (DX), X0
+	VFMADD231SS (CX), X0, X1
 
 skip7:
 	VZEROUPPER
-	MOVSS X1, ret+24(FP)
+	VHADDPS X1, X1, X0
+	VHADDPS X0, X0, X0
+	MOVSS   X0, ret+24(FP)
 	RET
 
 // func axpyF64AVX2(n int, a float64, x *float64, y *float64)
@@ -20379,10 +20380,13 @@ TEXT ·axpyF64AVX2(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Y0
+	CMPQ         AX, $+4
+	JL           rest1
+	CMPQ         AX, $+16
+	JL           single2
 	SUBQ         $+16, AX
-	JL           rest2
 
-vectors1:
+vectors3:
 	VMOVUPD     (DX), Y1
 	VFMADD231PD (CX), Y0, Y1
 	VMOVUPD     Y1, (DX)
@@ -20398,23 +20402,24 @@ vectors1:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+16, AX
-	JGE         vectors1
+	JGE         vectors3
+	ADDQ        $+16, AX
+	CMPQ        AX, $+4
+	JL          rest1
 
-rest2:
-	ADDQ $+16, AX
+single2:
 	SUBQ $+4, AX
-	JL   rest4
 
-vectors3:
+vectors4:
 	VMOVUPD     (DX), Y1
 	VFMADD231PD (CX), Y0, Y1
 	VMOVUPD     Y1, (DX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+4, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
+rest1:
 	TESTQ       $0x00000002, AX
 	JZ          skip5
 	VMOVUPD     (CX), X1
@@ -20443,10 +20448,13 @@ TEXT ·axpyF32AVX2(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Y0
+	CMPQ         AX, $+8
+	JL           rest1
+	CMPQ         AX, $+32
+	JL           single2
 	SUBQ         $+32, AX
-	JL           rest2
 
-vectors1:
+vectors3:
 	VMOVUPS     (DX), Y1
 	VFMADD231PS (CX), Y0, Y1
 	VMOVUPS     Y1, (DX)
@@ -20462,23 +20470,24 @@ vectors1:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+32, AX
-	JGE         vectors1
+	JGE         vectors3
+	ADDQ        $+32, AX
+	CMPQ        AX, $+8
+	JL          rest1
 
-rest2:
-	ADDQ $+32, AX
+single2:
 	SUBQ $+8, AX
-	JL   rest4
 
-vectors3:
+vectors4:
 	VMOVUPS     (DX), Y1
 	VFMADD231PS (CX), Y0, Y1
 	VMOVUPS     Y1, (DX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+8, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
+rest1:
 	TESTQ       $0x00000004, AX
 	JZ          skip5
 	VMOVUPS     (CX), X1
@@ -20513,78 +20522,91 @@ skip7:
 // func gemvF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, FMA3
 TEXT ·gemvF64AVX2(SB), $0-64
-	MOVQ       m+0(FP), AX
-	MOVQ       a+24(FP), CX
-	MOVQ       y+56(FP), DX
-	MOVQ       lda+32(FP), BX
-	SHLQ       $0x03, BX
-	LEAQ       (BX)(BX*2), SI
-	MOVQ       n+8(FP), DI
-	ANDQ       $0x03, DI
-	LEAQ       columnsF64AVX2<>+0(SB), R8
-	ADDQ       $0x00000040, R8
-	MOVQ       DI, R9
-	IMUL3Q     $0x00000008, R9, R9
-	SUBQ       R9, R8
-	VMOVDQU    (R8), Y0
-	MOVQ       x+40(FP), R8
-	MOVQ       n+8(FP), R9
-	ANDQ       $-4, R9
-	VMASKMOVPD (R8)(R9*8), Y0, Y1
+	MOVQ m+0(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ y+56(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x03, BX
+	LEAQ (BX)(BX*2), SI
 
 rows1:
 	CMPQ   AX, $0x00000004
 	JL     tail3
+	MOVQ   n+8(FP), DI
+	MOVQ   x+40(FP), R9
+	MOVQ   CX, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	MOVQ   x+40(FP), R9
-	MOVQ   n+8(FP), R10
-	MOVQ   CX, R8
-	SUBQ   $0x04, R10
-	JL     tail5
+	SUBQ   $0x04, DI
+	JL     rest5
 
 vector4:
-	VMOVUPD     (R9), Y6
-	VFMADD231PD (R8), Y6, Y2
-	VFMADD231PD (R8)(BX*1), Y6, Y3
-	VFMADD231PD (R8)(BX*2), Y6, Y4
-	VFMADD231PD (R8)(SI*1), Y6, Y5
+	VMOVUPD     (R9), Y4
+	VFMADD231PD (R8), Y4, Y0
+	VFMADD231PD (R8)(BX*1), Y4, Y1
+	VFMADD231PD (R8)(BX*2), Y4, Y2
+	VFMADD231PD (R8)(SI*1), Y4, Y3
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
-	SUBQ        $0x04, R10
+	SUBQ        $0x04, DI
 	JGE         vector4
 
-tail5:
-	TESTQ       DI, DI
-	JZ          done6
-	VMASKMOVPD  (R8), Y0, Y6
-	VFMADD231PD Y6, Y1, Y2
-	VMASKMOVPD  (R8)(BX*1), Y0, Y6
-	VFMADD231PD Y6, Y1, Y3
-	VMASKMOVPD  (R8)(BX*2), Y0, Y6
-	VFMADD231PD Y6, Y1, Y4
-	VMASKMOVPD  (R8)(SI*1), Y0, Y6
-	VFMADD231PD Y6, Y1, Y5
+rest5:
+	CMPQ         n+8(FP), $0x04
+	JL           few6
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPD       X0, X4, X4
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X2, X1, X1
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPD       X3, X2, X2
+	JMP          folded7
 
-done6:
-	VHADDPD      Y3, Y2, Y2
-	VHADDPD      Y5, Y4, Y3
-	VPERM2F128   $0x21, Y3, Y2, Y4
-	VBLENDPD     $0x0c, Y3, Y2, Y2
-	VADDPD       Y4, Y2, Y2
-	VBROADCASTSD alpha+16(FP), Y3
-	VMULPD       Y3, Y2, Y2
-	MOVQ         beta+48(FP), R8
-	SHLQ         $0x01, R8
-	JZ           overwrite7
-	VBROADCASTSD beta+48(FP), Y3
-	VMOVUPD      (DX), Y4
-	VFMADD231PD  Y4, Y3, Y2
+few6:
+	VXORPS X4, X4, X4
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
 
-overwrite7:
-	VMOVUPD Y2, (DX)
+folded7:
+	TESTQ       $0x00000002, DI
+	JZ          skip8
+	VMOVUPD     (R9), X3
+	VFMADD231PD (R8), X3, X4
+	VFMADD231PD (R8)(BX*1), X3, X0
+	VFMADD231PD (R8)(BX*2), X3, X1
+	VFMADD231PD (R8)(SI*1), X3, X2
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+
+skip8:
+	TESTQ       $0x00000001, DI
+	JZ          skip9
+	VMOVSD      (R9), X3
+	VFMADD231SD (R8), X3, X4
+	VFMADD231SD (R8)(BX*1), X3, X0
+	VFMADD231SD (R8)(BX*2), X3, X1
+	VFMADD231SD (R8)(SI*1), X3, X2
+
+skip9:
+	VHADDPD      X0, X4, X5
+	VHADDPD      X2, X1, X0
+	VINSERTF128  $0x01, X0, Y5, Y0
+	VBROADCASTSD alpha+16(FP), Y1
+	VMULPD       Y1, Y0, Y0
+	MOVQ         beta+48(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite10
+	VBROADCASTSD beta+48(FP), Y1
+	VMOVUPD      (DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+
+overwrite10:
+	VMOVUPD Y0, (DX)
 	LEAQ    (CX)(BX*4), CX
 	ADDQ    $0x20, DX
 	SUBQ    $0x00000004, AX
@@ -20592,141 +20614,190 @@ overwrite7:
 
 tail3:
 	CMPQ   AX, $0x00000003
-	JL     tail8
+	JL     tail11
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), SI
-	SUBQ   $0x04, SI
-	JL     tail10
+	SUBQ   $0x04, AX
+	JL     rest13
 
-vector9:
-	VMOVUPD     (AX), Y5
-	VFMADD231PD (CX), Y5, Y2
-	VFMADD231PD (CX)(BX*1), Y5, Y3
-	VFMADD231PD (CX)(BX*2), Y5, Y4
-	ADDQ        $0x20, AX
+vector12:
+	VMOVUPD     (SI), Y3
+	VFMADD231PD (CX), Y3, Y0
+	VFMADD231PD (CX)(BX*1), Y3, Y1
+	VFMADD231PD (CX)(BX*2), Y3, Y2
+	ADDQ        $0x20, SI
 	ADDQ        $0x20, CX
-	SUBQ        $0x04, SI
-	JGE         vector9
+	SUBQ        $0x04, AX
+	JGE         vector12
 
-tail10:
-	TESTQ       DI, DI
-	JZ          done11
-	VMASKMOVPD  (CX), Y0, Y5
-	VFMADD231PD Y5, Y1, Y2
-	VMASKMOVPD  (CX)(BX*1), Y0, Y5
-	VFMADD231PD Y5, Y1, Y3
-	VMASKMOVPD  (CX)(BX*2), Y0, Y0
-	VFMADD231PD Y0, Y1, Y4
+rest13:
+	CMPQ         n+8(FP), $0x04
+	JL           few14
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPD       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X2, X1, X1
+	JMP          folded15
 
-done11:
-	VHADDPD      Y3, Y2, Y0
-	VHADDPD      Y4, Y4, Y1
-	VPERM2F128   $0x21, Y1, Y0, Y2
-	VBLENDPD     $0x0c, Y1, Y0, Y0
-	VADDPD       Y2, Y0, Y0
+few14:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded15:
+	TESTQ       $0x00000002, AX
+	JZ          skip16
+	VMOVUPD     (SI), X2
+	VFMADD231PD (CX), X2, X3
+	VFMADD231PD (CX)(BX*1), X2, X0
+	VFMADD231PD (CX)(BX*2), X2, X1
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip16:
+	TESTQ       $0x00000001, AX
+	JZ          skip17
+	VMOVSD      (SI), X2
+	VFMADD231SD (CX), X2, X3
+	VFMADD231SD (CX)(BX*1), X2, X0
+	VFMADD231SD (CX)(BX*2), X2, X1
+
+skip17:
+	VHADDPD      X0, X3, X5
+	VHADDPD      X1, X1, X0
+	VINSERTF128  $0x01, X0, Y5, Y0
 	VBROADCASTSD alpha+16(FP), Y1
 	VMULPD       Y1, Y0, Y0
 	MOVQ         beta+48(FP), AX
 	SHLQ         $0x01, AX
-	JZ           overwrite12
+	JZ           overwrite18
 	VBROADCASTSD beta+48(FP), Y1
 	VMOVDQU      fourF64AVX2<>+8(SB), Y2
 	VMASKMOVPD   (DX), Y2, Y2
 	VFMADD231PD  Y2, Y1, Y0
 
-overwrite12:
+overwrite18:
 	VMOVUPD      X0, (DX)
 	VEXTRACTF128 $0x01, Y0, X0
 	VMOVSD       X0, 16(DX)
 	JMP          rowsDone2
 
-tail8:
+tail11:
 	CMPQ   AX, $0x00000002
-	JL     tail13
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), SI
-	SUBQ   $0x04, SI
-	JL     tail15
+	JL     tail19
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x04, AX
+	JL     rest21
 
-vector14:
-	VMOVUPD     (AX), Y4
-	VFMADD231PD (CX), Y4, Y2
-	VFMADD231PD (CX)(BX*1), Y4, Y3
-	ADDQ        $0x20, AX
+vector20:
+	VMOVUPD     (SI), Y2
+	VFMADD231PD (CX), Y2, Y0
+	VFMADD231PD (CX)(BX*1), Y2, Y1
+	ADDQ        $0x20, SI
 	ADDQ        $0x20, CX
-	SUBQ        $0x04, SI
-	JGE         vector14
+	SUBQ        $0x04, AX
+	JGE         vector20
 
-tail15:
-	TESTQ       DI, DI
-	JZ          done16
-	VMASKMOVPD  (CX), Y0, Y4
-	VFMADD231PD Y4, Y1, Y2
-	VMASKMOVPD  (CX)(BX*1), Y0, Y0
-	VFMADD231PD Y0, Y1, Y3
+rest21:
+	CMPQ         n+8(FP), $0x04
+	JL           few22
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPD       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	JMP          folded23
 
-done16:
-	VHADDPD      Y3, Y2, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X0, X1, X1
-	VMOVDDUP     alpha+16(FP), X0
-	VMULPD       X0, X1, X1
-	MOVQ         beta+48(FP), AX
-	SHLQ         $0x01, AX
-	JZ           overwrite17
-	VMOVDDUP     beta+48(FP), X0
-	VMOVDQU      fourF64AVX2<>+16(SB), X2
-	VMASKMOVPD   (DX), X2, X2
-	VFMADD231PD  X2, X0, X1
+few22:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
 
-overwrite17:
-	VMOVUPD X1, (DX)
+folded23:
+	TESTQ       $0x00000002, AX
+	JZ          skip24
+	VMOVUPD     (SI), X1
+	VFMADD231PD (CX), X1, X2
+	VFMADD231PD (CX)(BX*1), X1, X0
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip24:
+	TESTQ       $0x00000001, AX
+	JZ          skip25
+	VMOVSD      (SI), X1
+	VFMADD231SD (CX), X1, X2
+	VFMADD231SD (CX)(BX*1), X1, X0
+
+skip25:
+	VHADDPD     X0, X2, X0
+	VMOVDDUP    alpha+16(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+48(FP), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite26
+	VMOVDDUP    beta+48(FP), X1
+	VMOVDQU     fourF64AVX2<>+16(SB), X2
+	VMASKMOVPD  (DX), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite26:
+	VMOVUPD X0, (DX)
 	JMP     rowsDone2
 
-tail13:
+tail19:
 	CMPQ   AX, $0x00000001
 	JL     rowsDone2
-	VXORPS Y2, Y2, Y2
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), BX
-	SUBQ   $0x04, BX
-	JL     tail19
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), BX
+	VXORPS Y0, Y0, Y0
+	SUBQ   $0x04, AX
+	JL     rest28
 
-vector18:
-	VMOVUPD     (AX), Y3
-	VFMADD231PD (CX), Y3, Y2
-	ADDQ        $0x20, AX
+vector27:
+	VMOVUPD     (BX), Y1
+	VFMADD231PD (CX), Y1, Y0
+	ADDQ        $0x20, BX
 	ADDQ        $0x20, CX
-	SUBQ        $0x04, BX
-	JGE         vector18
+	SUBQ        $0x04, AX
+	JGE         vector27
 
-tail19:
-	TESTQ       DI, DI
-	JZ          done20
-	VMASKMOVPD  (CX), Y0, Y0
-	VFMADD231PD Y0, Y1, Y2
-
-done20:
-	VHADDPD      Y2, Y2, Y0
+rest28:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
-	VMOVDDUP     alpha+16(FP), X0
-	VMULPD       X0, X1, X1
-	MOVQ         beta+48(FP), AX
-	SHLQ         $0x01, AX
-	JZ           overwrite21
-	VMOVDDUP     beta+48(FP), X0
-	VMOVDQU      fourF64AVX2<>+24(SB), X2
-	VMASKMOVPD   (DX), X2, X2
-	VFMADD231PD  X2, X0, X1
+	TESTQ        $0x00000002, AX
+	JZ           skip29
+	VMOVUPD      (BX), X0
+	VFMADD231PD  (CX), X0, X1
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, CX
 
-overwrite21:
-	VMOVSD X1, (DX)
+skip29:
+	TESTQ       $0x00000001, AX
+	JZ          skip30
+	VMOVSD      (BX), X0
+	VFMADD231SD (CX), X0, X1
+
+skip30:
+	VHADDPD     X1, X1, X0
+	VMOVDDUP    alpha+16(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+48(FP), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite31
+	VMOVDDUP    beta+48(FP), X1
+	VMOVDQU     fourF64AVX2<>+24(SB), X2
+	VMASKMOVPD  (DX), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite31:
+	VMOVSD X0, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -20735,78 +20806,106 @@ rowsDone2:
 // func gemvF32AVX2(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
 // Requires: AVX, FMA3
 TEXT ·gemvF32AVX2(SB), $0-64
-	MOVQ       m+0(FP), AX
-	MOVQ       a+24(FP), CX
-	MOVQ       y+56(FP), DX
-	MOVQ       lda+32(FP), BX
-	SHLQ       $0x02, BX
-	LEAQ       (BX)(BX*2), SI
-	MOVQ       n+8(FP), DI
-	ANDQ       $0x07, DI
-	LEAQ       columnsF32AVX2<>+0(SB), R8
-	ADDQ       $0x00000040, R8
-	MOVQ       DI, R9
-	IMUL3Q     $0x00000004, R9, R9
-	SUBQ       R9, R8
-	VMOVDQU    (R8), Y0
-	MOVQ       x+40(FP), R8
-	MOVQ       n+8(FP), R9
-	ANDQ       $-8, R9
-	VMASKMOVPS (R8)(R9*4), Y0, Y1
+	MOVQ m+0(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ y+56(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x02, BX
+	LEAQ (BX)(BX*2), SI
 
 rows1:
 	CMPQ   AX, $0x00000004
 	JL     tail3
+	MOVQ   n+8(FP), DI
+	MOVQ   x+40(FP), R9
+	MOVQ   CX, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	MOVQ   x+40(FP), R9
-	MOVQ   n+8(FP), R10
-	MOVQ   CX, R8
-	SUBQ   $0x08, R10
-	JL     tail5
+	SUBQ   $0x08, DI
+	JL     rest5
 
 vector4:
-	VMOVUPS     (R9), Y6
-	VFMADD231PS (R8), Y6, Y2
-	VFMADD231PS (R8)(BX*1), Y6, Y3
-	VFMADD231PS (R8)(BX*2), Y6, Y4
-	VFMADD231PS (R8)(SI*1), Y6, Y5
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (R8), Y4, Y0
+	VFMADD231PS (R8)(BX*1), Y4, Y1
+	VFMADD231PS (R8)(BX*2), Y4, Y2
+	VFMADD231PS (R8)(SI*1), Y4, Y3
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
-	SUBQ        $0x08, R10
+	SUBQ        $0x08, DI
 	JGE         vector4
 
-tail5:
-	TESTQ       DI, DI
-	JZ          done6
-	VMASKMOVPS  (R8), Y0, Y6
-	VFMADD231PS Y6, Y1, Y2
-	VMASKMOVPS  (R8)(BX*1), Y0, Y6
-	VFMADD231PS Y6, Y1, Y3
-	VMASKMOVPS  (R8)(BX*2), Y0, Y6
-	VFMADD231PS Y6, Y1, Y4
-	VMASKMOVPS  (R8)(SI*1), Y0, Y6
-	VFMADD231PS Y6, Y1, Y5
+rest5:
+	CMPQ         n+8(FP), $0x08
+	JL           few6
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X0, X4, X4
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X2, X1, X1
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPS       X3, X2, X2
+	JMP          folded7
 
-done6:
-	VHADDPS      Y3, Y2, Y2
-	VHADDPS      Y5, Y4, Y3
-	VHADDPS      Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X2, X3, X3
-	VBROADCASTSS alpha+16(FP), X2
-	VMULPS       X2, X3, X3
-	MOVL         beta+48(FP), R8
-	SHLL         $0x01, R8
-	JZ           overwrite7
-	VBROADCASTSS beta+48(FP), X2
-	VMOVUPS      (DX), X4
-	VFMADD231PS  X4, X2, X3
+few6:
+	VXORPS X4, X4, X4
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
 
-overwrite7:
-	VMOVUPS X3, (DX)
+folded7:
+	TESTQ       $0x00000004, DI
+	JZ          skip8
+	VMOVUPS     (R9), X3
+	VFMADD231PS (R8), X3, X4
+	VFMADD231PS (R8)(BX*1), X3, X0
+	VFMADD231PS (R8)(BX*2), X3, X1
+	VFMADD231PS (R8)(SI*1), X3, X2
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+
+skip8:
+	TESTQ       $0x00000002, DI
+	JZ          skip9
+	VMOVSD      (R9), X3
+	VMOVSD      (R8), X5
+	VFMADD231PS X5, X3, X4
+	VMOVSD      (R8)(BX*1), X5
+	VFMADD231PS X5, X3, X0
+	VMOVSD      (R8)(BX*2), X5
+	VFMADD231PS X5, X3, X1
+	VMOVSD      (R8)(SI*1), X5
+	VFMADD231PS X5, X3, X2
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+
+skip9:
+	TESTQ       $0x00000001, DI
+	JZ          skip10
+	VMOVSS      (R9), X3
+	VFMADD231SS (R8), X3, X4
+	VFMADD231SS (R8)(BX*1), X3, X0
+	VFMADD231SS (R8)(BX*2), X3, X1
+	VFMADD231SS (R8)(SI*1), X3, X2
+
+skip10:
+	VHADDPS      X0, X4, X0
+	VHADDPS      X2, X1, X1
+	VHADDPS      X1, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
+	MOVL         beta+48(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite11
+	VBROADCASTSS beta+48(FP), X1
+	VMOVUPS      (DX), X2
+	VFMADD231PS  X2, X1, X0
+
+overwrite11:
+	VMOVUPS X0, (DX)
 	LEAQ    (CX)(BX*4), CX
 	ADDQ    $0x10, DX
 	SUBQ    $0x00000004, AX
@@ -20814,142 +20913,224 @@ overwrite7:
 
 tail3:
 	CMPQ   AX, $0x00000003
-	JL     tail8
+	JL     tail12
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), SI
-	SUBQ   $0x08, SI
-	JL     tail10
+	SUBQ   $0x08, AX
+	JL     rest14
 
-vector9:
-	VMOVUPS     (AX), Y5
-	VFMADD231PS (CX), Y5, Y2
-	VFMADD231PS (CX)(BX*1), Y5, Y3
-	VFMADD231PS (CX)(BX*2), Y5, Y4
-	ADDQ        $0x20, AX
+vector13:
+	VMOVUPS     (SI), Y3
+	VFMADD231PS (CX), Y3, Y0
+	VFMADD231PS (CX)(BX*1), Y3, Y1
+	VFMADD231PS (CX)(BX*2), Y3, Y2
+	ADDQ        $0x20, SI
 	ADDQ        $0x20, CX
-	SUBQ        $0x08, SI
-	JGE         vector9
+	SUBQ        $0x08, AX
+	JGE         vector13
 
-tail10:
-	TESTQ       DI, DI
-	JZ          done11
-	VMASKMOVPS  (CX), Y0, Y5
-	VFMADD231PS Y5, Y1, Y2
-	VMASKMOVPS  (CX)(BX*1), Y0, Y5
-	VFMADD231PS Y5, Y1, Y3
-	VMASKMOVPS  (CX)(BX*2), Y0, Y0
-	VFMADD231PS Y0, Y1, Y4
+rest14:
+	CMPQ         n+8(FP), $0x08
+	JL           few15
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPS       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X2, X1, X1
+	JMP          folded16
 
-done11:
-	VHADDPS      Y3, Y2, Y0
-	VHADDPS      Y4, Y4, Y1
-	VHADDPS      Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X0, X1, X1
-	VBROADCASTSS alpha+16(FP), X0
-	VMULPS       X0, X1, X1
+few15:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded16:
+	TESTQ       $0x00000004, AX
+	JZ          skip17
+	VMOVUPS     (SI), X2
+	VFMADD231PS (CX), X2, X3
+	VFMADD231PS (CX)(BX*1), X2, X0
+	VFMADD231PS (CX)(BX*2), X2, X1
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip17:
+	TESTQ       $0x00000002, AX
+	JZ          skip18
+	VMOVSD      (SI), X2
+	VMOVSD      (CX), X4
+	VFMADD231PS X4, X2, X3
+	VMOVSD      (CX)(BX*1), X4
+	VFMADD231PS X4, X2, X0
+	VMOVSD      (CX)(BX*2), X4
+	VFMADD231PS X4, X2, X1
+	ADDQ        $0x08, SI
+	ADDQ        $0x08, CX
+
+skip18:
+	TESTQ       $0x00000001, AX
+	JZ          skip19
+	VMOVSS      (SI), X2
+	VFMADD231SS (CX), X2, X3
+	VFMADD231SS (CX)(BX*1), X2, X0
+	VFMADD231SS (CX)(BX*2), X2, X1
+
+skip19:
+	VHADDPS      X0, X3, X0
+	VHADDPS      X1, X1, X1
+	VHADDPS      X1, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
 	MOVL         beta+48(FP), AX
 	SHLL         $0x01, AX
-	JZ           overwrite12
-	VBROADCASTSS beta+48(FP), X0
+	JZ           overwrite20
+	VBROADCASTSS beta+48(FP), X1
 	VMOVDQU      fourF32AVX2<>+4(SB), X2
 	VMASKMOVPS   (DX), X2, X2
-	VFMADD231PS  X2, X0, X1
+	VFMADD231PS  X2, X1, X0
 
-overwrite12:
-	VMOVLPS    X1, (DX)
-	VEXTRACTPS $0x02, X1, 8(DX)
+overwrite20:
+	VMOVLPS    X0, (DX)
+	VEXTRACTPS $0x02, X0, 8(DX)
 	JMP        rowsDone2
 
-tail8:
+tail12:
 	CMPQ   AX, $0x00000002
-	JL     tail13
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), SI
-	SUBQ   $0x08, SI
-	JL     tail15
+	JL     tail21
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x08, AX
+	JL     rest23
 
-vector14:
-	VMOVUPS     (AX), Y4
-	VFMADD231PS (CX), Y4, Y2
-	VFMADD231PS (CX)(BX*1), Y4, Y3
-	ADDQ        $0x20, AX
+vector22:
+	VMOVUPS     (SI), Y2
+	VFMADD231PS (CX), Y2, Y0
+	VFMADD231PS (CX)(BX*1), Y2, Y1
+	ADDQ        $0x20, SI
 	ADDQ        $0x20, CX
-	SUBQ        $0x08, SI
-	JGE         vector14
+	SUBQ        $0x08, AX
+	JGE         vector22
 
-tail15:
-	TESTQ       DI, DI
-	JZ          done16
-	VMASKMOVPS  (CX), Y0, Y4
-	VFMADD231PS Y4, Y1, Y2
-	VMASKMOVPS  (CX)(BX*1), Y0, Y0
-	VFMADD231PS Y0, Y1, Y3
+rest23:
+	CMPQ         n+8(FP), $0x08
+	JL           few24
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	JMP          folded25
 
-done16:
-	VHADDPS      Y3, Y2, Y0
-	VHADDPS      Y0, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X0, X1, X1
-	VBROADCASTSS alpha+16(FP), X0
-	VMULPS       X0, X1, X1
+few24:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
+
+folded25:
+	TESTQ       $0x00000004, AX
+	JZ          skip26
+	VMOVUPS     (SI), X1
+	VFMADD231PS (CX), X1, X2
+	VFMADD231PS (CX)(BX*1), X1, X0
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip26:
+	TESTQ       $0x00000002, AX
+	JZ          skip27
+	VMOVSD      (SI), X1
+	VMOVSD      (CX), X3
+	VFMADD231PS X3, X1, X2
+	VMOVSD      (CX)(BX*1), X3
+	VFMADD231PS X3, X1, X0
+	ADDQ        $0x08, SI
+	ADDQ        $0x08, CX
+
+skip27:
+	TESTQ       $0x00000001, AX
+	JZ          skip28
+	VMOVSS      (SI), X1
+	VFMADD231SS (CX), X1, X2
+	VFMADD231SS (CX)(BX*1), X1, X0
+
+skip28:
+	VHADDPS      X0, X2, X0
+	VHADDPS      X0, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
 	MOVL         beta+48(FP), AX
 	SHLL         $0x01, AX
-	JZ           overwrite17
-	VBROADCASTSS beta+48(FP), X0
+	JZ           overwrite29
+	VBROADCASTSS beta+48(FP), X1
 	VMOVDQU      fourF32AVX2<>+8(SB), X2
 	VMASKMOVPS   (DX), X2, X2
-	VFMADD231PS  X2, X0, X1
+	VFMADD231PS  X2, X1, X0
 
-overwrite17:
-	VMOVLPS X1, (DX)
+overwrite29:
+	VMOVLPS X0, (DX)
 	JMP     rowsDone2
 
-tail13:
+tail21:
 	CMPQ   AX, $0x00000001
 	JL     rowsDone2
-	VXORPS Y2, Y2, Y2
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), BX
-	SUBQ   $0x08, BX
-	JL     tail19
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), BX
+	VXORPS Y0, Y0, Y0
+	SUBQ   $0x08, AX
+	JL     rest31
 
-vector18:
-	VMOVUPS     (AX), Y3
-	VFMADD231PS (CX), Y3, Y2
-	ADDQ        $0x20, AX
+vector30:
+	VMOVUPS     (BX), Y1
+	VFMADD231PS (CX), Y1, Y0
+	ADDQ        $0x20, BX
 	ADDQ        $0x20, CX
-	SUBQ        $0x08, BX
-	JGE         vector18
+	SUBQ        $0x08, AX
+	JGE         vector30
 
-tail19:
-	TESTQ       DI, DI
-	JZ          done20
-	VMASKMOVPS  (CX), Y0, Y0
-	VFMADD231PS Y0, Y1, Y2
-
-done20:
-	VHADDPS      Y2, Y2, Y0
-	VHADDPS      Y0, Y0, Y0
+rest31:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
-	VBROADCASTSS alpha+16(FP), X0
-	VMULPS       X0, X1, X1
+	TESTQ        $0x00000004, AX
+	JZ           skip32
+	VMOVUPS      (BX), X0
+	VFMADD231PS  (CX), X0, X1
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, CX
+
+skip32:
+	TESTQ       $0x00000002, AX
+	JZ          skip33
+	VMOVSD      (BX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PS X2, X0, X1
+	ADDQ        $0x08, BX
+	ADDQ        $0x08, CX
+
+skip33:
+	TESTQ       $0x00000001, AX
+	JZ          skip34
+	VMOVSS      (BX), X0
+	VFMADD231SS (CX), X0, X1
+
+skip34:
+	VHADDPS      X1, X1, X0
+	VHADDPS      X0, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
 	MOVL         beta+48(FP), AX
 	SHLL         $0x01, AX
-	JZ           overwrite21
-	VBROADCASTSS beta+48(FP), X0
+	JZ           overwrite35
+	VBROADCASTSS beta+48(FP), X1
 	VMOVDQU      fourF32AVX2<>+12(SB), X2
 	VMASKMOVPS   (DX), X2, X2
-	VFMADD231PS  X2, X0, X1
+	VFMADD231PS  X2, X1, X0
 
-overwrite21:
-	VMOVSS X1, (DX)
+overwrite35:
+	VMOVSS X0, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -22707,7 +22888,7 @@ solved29:
 rowsDone2:
 	RET
 
-// func syr2kF64AVX2(lower bool, n int, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+// func syr2kF64AVX2(lower bool, m int, n int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
 // Requires: AVX, FMA3
 TEXT ·syr2kF64AVX2(SB), $104-88
 	MOVQ  lda+40(FP), AX
@@ -22726,7 +22907,7 @@ TEXT ·syr2kF64AVX2(SB), $104-88
 	MOVQ  SI, 72(SP)
 	MOVQ  ldc+80(FP), SI
 	SHLQ  $0x03, SI
-	MOVQ  n+8(FP), R8
+	MOVQ  m+8(FP), R8
 	MOVQ  R8, 96(SP)
 	MOVB  lower+0(FP), DI
 	TESTB DI, DI
@@ -22745,14 +22926,7 @@ lower1:
 	MOVQ $+0, 56(SP)
 
 begin2:
-	MOVQ    SI, 80(SP)
-	MOVQ    k+16(FP), SI
-	ANDQ    $0x03, SI
-	LEAQ    columnsF64AVX2<>+0(SB), DI
-	ADDQ    $0x00000040, DI
-	IMUL3Q  $0x00000008, SI, SI
-	SUBQ    SI, DI
-	VMOVDQU (DI), Y0
+	MOVQ SI, 80(SP)
 
 row3:
 	MOVQ 72(SP), SI
@@ -22765,75 +22939,102 @@ row3:
 rows4:
 	CMPQ   DI, $0x00000004
 	JL     tail6
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	MOVQ   k+16(FP), R8
+	MOVQ   n+16(FP), R8
 	MOVQ   16(SP), R9
 	MOVQ   32(SP), R10
 	MOVQ   48(SP), R11
 	MOVQ   (SP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 	SUBQ   $0x04, R8
-	JL     tail8
+	JL     rest8
 
 vector7:
-	VMOVUPD     (R10), Y5
-	VFMADD231PD (R9), Y5, Y1
-	VFMADD231PD (R9)(AX*1), Y5, Y2
-	VFMADD231PD (R9)(AX*2), Y5, Y3
-	VFMADD231PD (R9)(CX*1), Y5, Y4
+	VMOVUPD     (R10), Y4
+	VFMADD231PD (R9), Y4, Y0
+	VFMADD231PD (R9)(AX*1), Y4, Y1
+	VFMADD231PD (R9)(AX*2), Y4, Y2
+	VFMADD231PD (R9)(CX*1), Y4, Y3
 	ADDQ        $0x20, R10
 	ADDQ        $0x20, R9
-	VMOVUPD     (R12), Y5
-	VFMADD231PD (R11), Y5, Y1
-	VFMADD231PD (R11)(DX*1), Y5, Y2
-	VFMADD231PD (R11)(DX*2), Y5, Y3
-	VFMADD231PD (R11)(BX*1), Y5, Y4
+	VMOVUPD     (R12), Y4
+	VFMADD231PD (R11), Y4, Y0
+	VFMADD231PD (R11)(DX*1), Y4, Y1
+	VFMADD231PD (R11)(DX*2), Y4, Y2
+	VFMADD231PD (R11)(BX*1), Y4, Y3
 	ADDQ        $0x20, R12
 	ADDQ        $0x20, R11
 	SUBQ        $0x04, R8
 	JGE         vector7
 
-tail8:
-	TESTQ       $0x00000003, R8
-	JZ          done9
-	VMASKMOVPD  (R10), Y0, Y5
-	VMASKMOVPD  (R9), Y0, Y6
-	VFMADD231PD Y6, Y5, Y1
-	VMASKMOVPD  (R9)(AX*1), Y0, Y6
-	VFMADD231PD Y6, Y5, Y2
-	VMASKMOVPD  (R9)(AX*2), Y0, Y6
-	VFMADD231PD Y6, Y5, Y3
-	VMASKMOVPD  (R9)(CX*1), Y0, Y6
-	VFMADD231PD Y6, Y5, Y4
-	VMASKMOVPD  (R12), Y0, Y5
-	VMASKMOVPD  (R11), Y0, Y6
-	VFMADD231PD Y6, Y5, Y1
-	VMASKMOVPD  (R11)(DX*1), Y0, Y6
-	VFMADD231PD Y6, Y5, Y2
-	VMASKMOVPD  (R11)(DX*2), Y0, Y6
-	VFMADD231PD Y6, Y5, Y3
-	VMASKMOVPD  (R11)(BX*1), Y0, Y6
-	VFMADD231PD Y6, Y5, Y4
+rest8:
+	CMPQ         n+16(FP), $0x04
+	JL           few9
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPD       X0, X4, X4
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X2, X1, X1
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPD       X3, X2, X2
+	JMP          folded10
 
-done9:
-	VHADDPD      Y2, Y1, Y1
-	VHADDPD      Y4, Y3, Y2
-	VPERM2F128   $0x21, Y2, Y1, Y3
-	VBLENDPD     $0x0c, Y2, Y1, Y1
-	VADDPD       Y3, Y1, Y1
-	VBROADCASTSD alpha+24(FP), Y2
-	VMULPD       Y2, Y1, Y1
+few9:
+	VXORPS X4, X4, X4
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+
+folded10:
+	TESTQ       $0x00000002, R8
+	JZ          skip11
+	VMOVUPD     (R10), X3
+	VFMADD231PD (R9), X3, X4
+	VFMADD231PD (R9)(AX*1), X3, X0
+	VFMADD231PD (R9)(AX*2), X3, X1
+	VFMADD231PD (R9)(CX*1), X3, X2
+	ADDQ        $0x10, R10
+	ADDQ        $0x10, R9
+	VMOVUPD     (R12), X3
+	VFMADD231PD (R11), X3, X4
+	VFMADD231PD (R11)(DX*1), X3, X0
+	VFMADD231PD (R11)(DX*2), X3, X1
+	VFMADD231PD (R11)(BX*1), X3, X2
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R11
+
+skip11:
+	TESTQ       $0x00000001, R8
+	JZ          skip12
+	VMOVSD      (R10), X3
+	VFMADD231SD (R9), X3, X4
+	VFMADD231SD (R9)(AX*1), X3, X0
+	VFMADD231SD (R9)(AX*2), X3, X1
+	VFMADD231SD (R9)(CX*1), X3, X2
+	VMOVSD      (R12), X3
+	VFMADD231SD (R11), X3, X4
+	VFMADD231SD (R11)(DX*1), X3, X0
+	VFMADD231SD (R11)(DX*2), X3, X1
+	VFMADD231SD (R11)(BX*1), X3, X2
+
+skip12:
+	VHADDPD      X0, X4, X5
+	VHADDPD      X2, X1, X0
+	VINSERTF128  $0x01, X0, Y5, Y0
+	VBROADCASTSD alpha+24(FP), Y1
+	VMULPD       Y1, Y0, Y0
 	MOVQ         beta+64(FP), R8
 	SHLQ         $0x01, R8
-	JZ           overwrite10
-	VBROADCASTSD beta+64(FP), Y2
-	VMOVUPD      (SI), Y3
-	VFMADD231PD  Y3, Y2, Y1
+	JZ           overwrite13
+	VBROADCASTSD beta+64(FP), Y1
+	VMOVUPD      (SI), Y2
+	VFMADD231PD  Y2, Y1, Y0
 
-overwrite10:
-	VMOVUPD Y1, (SI)
+overwrite13:
+	VMOVUPD Y0, (SI)
 	MOVQ    16(SP), R8
 	LEAQ    (R8)(AX*4), R8
 	MOVQ    R8, 16(SP)
@@ -22846,183 +23047,238 @@ overwrite10:
 
 tail6:
 	CMPQ   DI, $0x00000003
-	JL     tail11
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   k+16(FP), DI
+	JL     tail14
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
-	SUBQ   $0x04, DI
-	JL     tail13
-
-vector12:
-	VMOVUPD     (R9), Y4
-	VFMADD231PD (R8), Y4, Y1
-	VFMADD231PD (R8)(AX*1), Y4, Y2
-	VFMADD231PD (R8)(AX*2), Y4, Y3
-	ADDQ        $0x20, R9
-	ADDQ        $0x20, R8
-	VMOVUPD     (R11), Y4
-	VFMADD231PD (R10), Y4, Y1
-	VFMADD231PD (R10)(DX*1), Y4, Y2
-	VFMADD231PD (R10)(DX*2), Y4, Y3
-	ADDQ        $0x20, R11
-	ADDQ        $0x20, R10
-	SUBQ        $0x04, DI
-	JGE         vector12
-
-tail13:
-	TESTQ       $0x00000003, DI
-	JZ          done14
-	VMASKMOVPD  (R9), Y0, Y4
-	VMASKMOVPD  (R8), Y0, Y5
-	VFMADD231PD Y5, Y4, Y1
-	VMASKMOVPD  (R8)(AX*1), Y0, Y5
-	VFMADD231PD Y5, Y4, Y2
-	VMASKMOVPD  (R8)(AX*2), Y0, Y5
-	VFMADD231PD Y5, Y4, Y3
-	VMASKMOVPD  (R11), Y0, Y4
-	VMASKMOVPD  (R10), Y0, Y5
-	VFMADD231PD Y5, Y4, Y1
-	VMASKMOVPD  (R10)(DX*1), Y0, Y5
-	VFMADD231PD Y5, Y4, Y2
-	VMASKMOVPD  (R10)(DX*2), Y0, Y5
-	VFMADD231PD Y5, Y4, Y3
-
-done14:
-	VHADDPD      Y2, Y1, Y1
-	VHADDPD      Y3, Y3, Y2
-	VPERM2F128   $0x21, Y2, Y1, Y3
-	VBLENDPD     $0x0c, Y2, Y1, Y1
-	VADDPD       Y3, Y1, Y1
-	VBROADCASTSD alpha+24(FP), Y2
-	VMULPD       Y2, Y1, Y1
-	MOVQ         beta+64(FP), DI
-	SHLQ         $0x01, DI
-	JZ           overwrite15
-	VBROADCASTSD beta+64(FP), Y2
-	VMOVDQU      fourF64AVX2<>+8(SB), Y3
-	VMASKMOVPD   (SI), Y3, Y3
-	VFMADD231PD  Y3, Y2, Y1
-
-overwrite15:
-	VMOVUPD      X1, (SI)
-	VEXTRACTF128 $0x01, Y1, X1
-	VMOVSD       X1, 16(SI)
-	JMP          rowsDone5
-
-tail11:
-	CMPQ   DI, $0x00000002
-	JL     tail16
+	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   k+16(FP), DI
-	MOVQ   16(SP), R8
-	MOVQ   32(SP), R9
-	MOVQ   48(SP), R10
-	MOVQ   (SP), R11
 	SUBQ   $0x04, DI
-	JL     tail18
+	JL     rest16
 
-vector17:
+vector15:
 	VMOVUPD     (R9), Y3
-	VFMADD231PD (R8), Y3, Y1
-	VFMADD231PD (R8)(AX*1), Y3, Y2
+	VFMADD231PD (R8), Y3, Y0
+	VFMADD231PD (R8)(AX*1), Y3, Y1
+	VFMADD231PD (R8)(AX*2), Y3, Y2
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
 	VMOVUPD     (R11), Y3
-	VFMADD231PD (R10), Y3, Y1
-	VFMADD231PD (R10)(DX*1), Y3, Y2
+	VFMADD231PD (R10), Y3, Y0
+	VFMADD231PD (R10)(DX*1), Y3, Y1
+	VFMADD231PD (R10)(DX*2), Y3, Y2
 	ADDQ        $0x20, R11
 	ADDQ        $0x20, R10
 	SUBQ        $0x04, DI
-	JGE         vector17
+	JGE         vector15
 
-tail18:
-	TESTQ       $0x00000003, DI
-	JZ          done19
-	VMASKMOVPD  (R9), Y0, Y3
-	VMASKMOVPD  (R8), Y0, Y4
-	VFMADD231PD Y4, Y3, Y1
-	VMASKMOVPD  (R8)(AX*1), Y0, Y4
-	VFMADD231PD Y4, Y3, Y2
-	VMASKMOVPD  (R11), Y0, Y3
-	VMASKMOVPD  (R10), Y0, Y4
-	VFMADD231PD Y4, Y3, Y1
-	VMASKMOVPD  (R10)(DX*1), Y0, Y4
-	VFMADD231PD Y4, Y3, Y2
+rest16:
+	CMPQ         n+16(FP), $0x04
+	JL           few17
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPD       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X2, X1, X1
+	JMP          folded18
 
-done19:
-	VHADDPD      Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPD       X1, X2, X2
-	VMOVDDUP     alpha+24(FP), X1
-	VMULPD       X1, X2, X2
+few17:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded18:
+	TESTQ       $0x00000002, DI
+	JZ          skip19
+	VMOVUPD     (R9), X2
+	VFMADD231PD (R8), X2, X3
+	VFMADD231PD (R8)(AX*1), X2, X0
+	VFMADD231PD (R8)(AX*2), X2, X1
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPD     (R11), X2
+	VFMADD231PD (R10), X2, X3
+	VFMADD231PD (R10)(DX*1), X2, X0
+	VFMADD231PD (R10)(DX*2), X2, X1
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip19:
+	TESTQ       $0x00000001, DI
+	JZ          skip20
+	VMOVSD      (R9), X2
+	VFMADD231SD (R8), X2, X3
+	VFMADD231SD (R8)(AX*1), X2, X0
+	VFMADD231SD (R8)(AX*2), X2, X1
+	VMOVSD      (R11), X2
+	VFMADD231SD (R10), X2, X3
+	VFMADD231SD (R10)(DX*1), X2, X0
+	VFMADD231SD (R10)(DX*2), X2, X1
+
+skip20:
+	VHADDPD      X0, X3, X5
+	VHADDPD      X1, X1, X0
+	VINSERTF128  $0x01, X0, Y5, Y0
+	VBROADCASTSD alpha+24(FP), Y1
+	VMULPD       Y1, Y0, Y0
 	MOVQ         beta+64(FP), DI
 	SHLQ         $0x01, DI
-	JZ           overwrite20
-	VMOVDDUP     beta+64(FP), X1
-	VMOVDQU      fourF64AVX2<>+16(SB), X3
-	VMASKMOVPD   (SI), X3, X3
-	VFMADD231PD  X3, X1, X2
+	JZ           overwrite21
+	VBROADCASTSD beta+64(FP), Y1
+	VMOVDQU      fourF64AVX2<>+8(SB), Y2
+	VMASKMOVPD   (SI), Y2, Y2
+	VFMADD231PD  Y2, Y1, Y0
 
-overwrite20:
-	VMOVUPD X2, (SI)
-	JMP     rowsDone5
+overwrite21:
+	VMOVUPD      X0, (SI)
+	VEXTRACTF128 $0x01, Y0, X0
+	VMOVSD       X0, 16(SI)
+	JMP          rowsDone5
 
-tail16:
-	CMPQ   DI, $0x00000001
-	JL     rowsDone5
-	VXORPS Y1, Y1, Y1
-	MOVQ   k+16(FP), DI
+tail14:
+	CMPQ   DI, $0x00000002
+	JL     tail22
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	SUBQ   $0x04, DI
-	JL     tail22
+	JL     rest24
 
-vector21:
+vector23:
 	VMOVUPD     (R9), Y2
-	VFMADD231PD (R8), Y2, Y1
+	VFMADD231PD (R8), Y2, Y0
+	VFMADD231PD (R8)(AX*1), Y2, Y1
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
 	VMOVUPD     (R11), Y2
-	VFMADD231PD (R10), Y2, Y1
+	VFMADD231PD (R10), Y2, Y0
+	VFMADD231PD (R10)(DX*1), Y2, Y1
 	ADDQ        $0x20, R11
 	ADDQ        $0x20, R10
 	SUBQ        $0x04, DI
-	JGE         vector21
+	JGE         vector23
+
+rest24:
+	CMPQ         n+16(FP), $0x04
+	JL           few25
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPD       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	JMP          folded26
+
+few25:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
+
+folded26:
+	TESTQ       $0x00000002, DI
+	JZ          skip27
+	VMOVUPD     (R9), X1
+	VFMADD231PD (R8), X1, X2
+	VFMADD231PD (R8)(AX*1), X1, X0
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPD     (R11), X1
+	VFMADD231PD (R10), X1, X2
+	VFMADD231PD (R10)(DX*1), X1, X0
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip27:
+	TESTQ       $0x00000001, DI
+	JZ          skip28
+	VMOVSD      (R9), X1
+	VFMADD231SD (R8), X1, X2
+	VFMADD231SD (R8)(AX*1), X1, X0
+	VMOVSD      (R11), X1
+	VFMADD231SD (R10), X1, X2
+	VFMADD231SD (R10)(DX*1), X1, X0
+
+skip28:
+	VHADDPD     X0, X2, X0
+	VMOVDDUP    alpha+24(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+64(FP), DI
+	SHLQ        $0x01, DI
+	JZ          overwrite29
+	VMOVDDUP    beta+64(FP), X1
+	VMOVDQU     fourF64AVX2<>+16(SB), X2
+	VMASKMOVPD  (SI), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite29:
+	VMOVUPD X0, (SI)
+	JMP     rowsDone5
 
 tail22:
-	TESTQ       $0x00000003, DI
-	JZ          done23
-	VMASKMOVPD  (R9), Y0, Y2
-	VMASKMOVPD  (R8), Y0, Y3
-	VFMADD231PD Y3, Y2, Y1
-	VMASKMOVPD  (R11), Y0, Y2
-	VMASKMOVPD  (R10), Y0, Y3
-	VFMADD231PD Y3, Y2, Y1
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	MOVQ   n+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	VXORPS Y0, Y0, Y0
+	SUBQ   $0x04, DI
+	JL     rest31
 
-done23:
-	VHADDPD      Y1, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPD       X1, X2, X2
-	VMOVDDUP     alpha+24(FP), X1
-	VMULPD       X1, X2, X2
-	MOVQ         beta+64(FP), DI
-	SHLQ         $0x01, DI
-	JZ           overwrite24
-	VMOVDDUP     beta+64(FP), X1
-	VMOVDQU      fourF64AVX2<>+24(SB), X3
-	VMASKMOVPD   (SI), X3, X3
-	VFMADD231PD  X3, X1, X2
+vector30:
+	VMOVUPD     (R9), Y1
+	VFMADD231PD (R8), Y1, Y0
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y1
+	VFMADD231PD (R10), Y1, Y0
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x04, DI
+	JGE         vector30
 
-overwrite24:
-	VMOVSD X2, (SI)
+rest31:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	TESTQ        $0x00000002, DI
+	JZ           skip32
+	VMOVUPD      (R9), X0
+	VFMADD231PD  (R8), X0, X1
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R8
+	VMOVUPD      (R11), X0
+	VFMADD231PD  (R10), X0, X1
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R10
+
+skip32:
+	TESTQ       $0x00000001, DI
+	JZ          skip33
+	VMOVSD      (R9), X0
+	VFMADD231SD (R8), X0, X1
+	VMOVSD      (R11), X0
+	VFMADD231SD (R10), X0, X1
+
+skip33:
+	VHADDPD     X1, X1, X0
+	VMOVDDUP    alpha+24(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+64(FP), DI
+	SHLQ        $0x01, DI
+	JZ          overwrite34
+	VMOVDDUP    beta+64(FP), X1
+	VMOVDQU     fourF64AVX2<>+24(SB), X2
+	VMASKMOVPD  (SI), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite34:
+	VMOVSD X0, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
@@ -23040,7 +23296,7 @@ rowsDone5:
 	VZEROUPPER
 	RET
 
-// func syr2kF32AVX2(lower bool, n int, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+// func syr2kF32AVX2(lower bool, m int, n int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
 // Requires: AVX, FMA3
 TEXT ·syr2kF32AVX2(SB), $104-88
 	MOVQ  lda+40(FP), AX
@@ -23059,7 +23315,7 @@ TEXT ·syr2kF32AVX2(SB), $104-88
 	MOVQ  SI, 72(SP)
 	MOVQ  ldc+80(FP), SI
 	SHLQ  $0x02, SI
-	MOVQ  n+8(FP), R8
+	MOVQ  m+8(FP), R8
 	MOVQ  R8, 96(SP)
 	MOVB  lower+0(FP), DI
 	TESTB DI, DI
@@ -23078,14 +23334,7 @@ lower1:
 	MOVQ $+0, 56(SP)
 
 begin2:
-	MOVQ    SI, 80(SP)
-	MOVQ    k+16(FP), SI
-	ANDQ    $0x07, SI
-	LEAQ    columnsF32AVX2<>+0(SB), DI
-	ADDQ    $0x00000040, DI
-	IMUL3Q  $0x00000004, SI, SI
-	SUBQ    SI, DI
-	VMOVDQU (DI), Y0
+	MOVQ SI, 80(SP)
 
 row3:
 	MOVQ 72(SP), SI
@@ -23098,75 +23347,128 @@ row3:
 rows4:
 	CMPQ   DI, $0x00000004
 	JL     tail6
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	MOVQ   k+16(FP), R8
+	MOVQ   n+16(FP), R8
 	MOVQ   16(SP), R9
 	MOVQ   32(SP), R10
 	MOVQ   48(SP), R11
 	MOVQ   (SP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 	SUBQ   $0x08, R8
-	JL     tail8
+	JL     rest8
 
 vector7:
-	VMOVUPS     (R10), Y5
-	VFMADD231PS (R9), Y5, Y1
-	VFMADD231PS (R9)(AX*1), Y5, Y2
-	VFMADD231PS (R9)(AX*2), Y5, Y3
-	VFMADD231PS (R9)(CX*1), Y5, Y4
+	VMOVUPS     (R10), Y4
+	VFMADD231PS (R9), Y4, Y0
+	VFMADD231PS (R9)(AX*1), Y4, Y1
+	VFMADD231PS (R9)(AX*2), Y4, Y2
+	VFMADD231PS (R9)(CX*1), Y4, Y3
 	ADDQ        $0x20, R10
 	ADDQ        $0x20, R9
-	VMOVUPS     (R12), Y5
-	VFMADD231PS (R11), Y5, Y1
-	VFMADD231PS (R11)(DX*1), Y5, Y2
-	VFMADD231PS (R11)(DX*2), Y5, Y3
-	VFMADD231PS (R11)(BX*1), Y5, Y4
+	VMOVUPS     (R12), Y4
+	VFMADD231PS (R11), Y4, Y0
+	VFMADD231PS (R11)(DX*1), Y4, Y1
+	VFMADD231PS (R11)(DX*2), Y4, Y2
+	VFMADD231PS (R11)(BX*1), Y4, Y3
 	ADDQ        $0x20, R12
 	ADDQ        $0x20, R11
 	SUBQ        $0x08, R8
 	JGE         vector7
 
-tail8:
-	TESTQ       $0x00000007, R8
-	JZ          done9
-	VMASKMOVPS  (R10), Y0, Y5
-	VMASKMOVPS  (R9), Y0, Y6
-	VFMADD231PS Y6, Y5, Y1
-	VMASKMOVPS  (R9)(AX*1), Y0, Y6
-	VFMADD231PS Y6, Y5, Y2
-	VMASKMOVPS  (R9)(AX*2), Y0, Y6
-	VFMADD231PS Y6, Y5, Y3
-	VMASKMOVPS  (R9)(CX*1), Y0, Y6
-	VFMADD231PS Y6, Y5, Y4
-	VMASKMOVPS  (R12), Y0, Y5
-	VMASKMOVPS  (R11), Y0, Y6
-	VFMADD231PS Y6, Y5, Y1
-	VMASKMOVPS  (R11)(DX*1), Y0, Y6
-	VFMADD231PS Y6, Y5, Y2
-	VMASKMOVPS  (R11)(DX*2), Y0, Y6
-	VFMADD231PS Y6, Y5, Y3
-	VMASKMOVPS  (R11)(BX*1), Y0, Y6
-	VFMADD231PS Y6, Y5, Y4
+rest8:
+	CMPQ         n+16(FP), $0x08
+	JL           few9
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X0, X4, X4
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X2, X1, X1
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPS       X3, X2, X2
+	JMP          folded10
 
-done9:
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y4, Y3, Y2
-	VHADDPS      Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X1, X2, X2
+few9:
+	VXORPS X4, X4, X4
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+
+folded10:
+	TESTQ       $0x00000004, R8
+	JZ          skip11
+	VMOVUPS     (R10), X3
+	VFMADD231PS (R9), X3, X4
+	VFMADD231PS (R9)(AX*1), X3, X0
+	VFMADD231PS (R9)(AX*2), X3, X1
+	VFMADD231PS (R9)(CX*1), X3, X2
+	ADDQ        $0x10, R10
+	ADDQ        $0x10, R9
+	VMOVUPS     (R12), X3
+	VFMADD231PS (R11), X3, X4
+	VFMADD231PS (R11)(DX*1), X3, X0
+	VFMADD231PS (R11)(DX*2), X3, X1
+	VFMADD231PS (R11)(BX*1), X3, X2
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R11
+
+skip11:
+	TESTQ       $0x00000002, R8
+	JZ          skip12
+	VMOVSD      (R10), X3
+	VMOVSD      (R9), X5
+	VFMADD231PS X5, X3, X4
+	VMOVSD      (R9)(AX*1), X5
+	VFMADD231PS X5, X3, X0
+	VMOVSD      (R9)(AX*2), X5
+	VFMADD231PS X5, X3, X1
+	VMOVSD      (R9)(CX*1), X5
+	VFMADD231PS X5, X3, X2
+	ADDQ        $0x08, R10
+	ADDQ        $0x08, R9
+	VMOVSD      (R12), X3
+	VMOVSD      (R11), X5
+	VFMADD231PS X5, X3, X4
+	VMOVSD      (R11)(DX*1), X5
+	VFMADD231PS X5, X3, X0
+	VMOVSD      (R11)(DX*2), X5
+	VFMADD231PS X5, X3, X1
+	VMOVSD      (R11)(BX*1), X5
+	VFMADD231PS X5, X3, X2
+	ADDQ        $0x08, R12
+	ADDQ        $0x08, R11
+
+skip12:
+	TESTQ       $0x00000001, R8
+	JZ          skip13
+	VMOVSS      (R10), X3
+	VFMADD231SS (R9), X3, X4
+	VFMADD231SS (R9)(AX*1), X3, X0
+	VFMADD231SS (R9)(AX*2), X3, X1
+	VFMADD231SS (R9)(CX*1), X3, X2
+	VMOVSS      (R12), X3
+	VFMADD231SS (R11), X3, X4
+	VFMADD231SS (R11)(DX*1), X3, X0
+	VFMADD231SS (R11)(DX*2), X3, X1
+	VFMADD231SS (R11)(BX*1), X3, X2
+
+skip13:
+	VHADDPS      X0, X4, X0
+	VHADDPS      X2, X1, X1
+	VHADDPS      X1, X0, X0
 	VBROADCASTSS alpha+24(FP), X1
-	VMULPS       X1, X2, X2
+	VMULPS       X1, X0, X0
 	MOVL         beta+64(FP), R8
 	SHLL         $0x01, R8
-	JZ           overwrite10
+	JZ           overwrite14
 	VBROADCASTSS beta+64(FP), X1
-	VMOVUPS      (SI), X3
-	VFMADD231PS  X3, X1, X2
+	VMOVUPS      (SI), X2
+	VFMADD231PS  X2, X1, X0
 
-overwrite10:
-	VMOVUPS X2, (SI)
+overwrite14:
+	VMOVUPS X0, (SI)
 	MOVQ    16(SP), R8
 	LEAQ    (R8)(AX*4), R8
 	MOVQ    R8, 16(SP)
@@ -23179,184 +23481,293 @@ overwrite10:
 
 tail6:
 	CMPQ   DI, $0x00000003
-	JL     tail11
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   k+16(FP), DI
+	JL     tail15
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
-	SUBQ   $0x08, DI
-	JL     tail13
-
-vector12:
-	VMOVUPS     (R9), Y4
-	VFMADD231PS (R8), Y4, Y1
-	VFMADD231PS (R8)(AX*1), Y4, Y2
-	VFMADD231PS (R8)(AX*2), Y4, Y3
-	ADDQ        $0x20, R9
-	ADDQ        $0x20, R8
-	VMOVUPS     (R11), Y4
-	VFMADD231PS (R10), Y4, Y1
-	VFMADD231PS (R10)(DX*1), Y4, Y2
-	VFMADD231PS (R10)(DX*2), Y4, Y3
-	ADDQ        $0x20, R11
-	ADDQ        $0x20, R10
-	SUBQ        $0x08, DI
-	JGE         vector12
-
-tail13:
-	TESTQ       $0x00000007, DI
-	JZ          done14
-	VMASKMOVPS  (R9), Y0, Y4
-	VMASKMOVPS  (R8), Y0, Y5
-	VFMADD231PS Y5, Y4, Y1
-	VMASKMOVPS  (R8)(AX*1), Y0, Y5
-	VFMADD231PS Y5, Y4, Y2
-	VMASKMOVPS  (R8)(AX*2), Y0, Y5
-	VFMADD231PS Y5, Y4, Y3
-	VMASKMOVPS  (R11), Y0, Y4
-	VMASKMOVPS  (R10), Y0, Y5
-	VFMADD231PS Y5, Y4, Y1
-	VMASKMOVPS  (R10)(DX*1), Y0, Y5
-	VFMADD231PS Y5, Y4, Y2
-	VMASKMOVPS  (R10)(DX*2), Y0, Y5
-	VFMADD231PS Y5, Y4, Y3
-
-done14:
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y3, Y3, Y2
-	VHADDPS      Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X1, X2, X2
-	VBROADCASTSS alpha+24(FP), X1
-	VMULPS       X1, X2, X2
-	MOVL         beta+64(FP), DI
-	SHLL         $0x01, DI
-	JZ           overwrite15
-	VBROADCASTSS beta+64(FP), X1
-	VMOVDQU      fourF32AVX2<>+4(SB), X3
-	VMASKMOVPS   (SI), X3, X3
-	VFMADD231PS  X3, X1, X2
-
-overwrite15:
-	VMOVLPS    X2, (SI)
-	VEXTRACTPS $0x02, X2, 8(SI)
-	JMP        rowsDone5
-
-tail11:
-	CMPQ   DI, $0x00000002
-	JL     tail16
+	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   k+16(FP), DI
-	MOVQ   16(SP), R8
-	MOVQ   32(SP), R9
-	MOVQ   48(SP), R10
-	MOVQ   (SP), R11
 	SUBQ   $0x08, DI
-	JL     tail18
+	JL     rest17
 
-vector17:
+vector16:
 	VMOVUPS     (R9), Y3
-	VFMADD231PS (R8), Y3, Y1
-	VFMADD231PS (R8)(AX*1), Y3, Y2
+	VFMADD231PS (R8), Y3, Y0
+	VFMADD231PS (R8)(AX*1), Y3, Y1
+	VFMADD231PS (R8)(AX*2), Y3, Y2
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
 	VMOVUPS     (R11), Y3
-	VFMADD231PS (R10), Y3, Y1
-	VFMADD231PS (R10)(DX*1), Y3, Y2
+	VFMADD231PS (R10), Y3, Y0
+	VFMADD231PS (R10)(DX*1), Y3, Y1
+	VFMADD231PS (R10)(DX*2), Y3, Y2
 	ADDQ        $0x20, R11
 	ADDQ        $0x20, R10
 	SUBQ        $0x08, DI
-	JGE         vector17
+	JGE         vector16
 
-tail18:
-	TESTQ       $0x00000007, DI
-	JZ          done19
-	VMASKMOVPS  (R9), Y0, Y3
-	VMASKMOVPS  (R8), Y0, Y4
-	VFMADD231PS Y4, Y3, Y1
-	VMASKMOVPS  (R8)(AX*1), Y0, Y4
-	VFMADD231PS Y4, Y3, Y2
-	VMASKMOVPS  (R11), Y0, Y3
-	VMASKMOVPS  (R10), Y0, Y4
-	VFMADD231PS Y4, Y3, Y1
-	VMASKMOVPS  (R10)(DX*1), Y0, Y4
-	VFMADD231PS Y4, Y3, Y2
+rest17:
+	CMPQ         n+16(FP), $0x08
+	JL           few18
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPS       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X2, X1, X1
+	JMP          folded19
 
-done19:
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y1, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X1, X2, X2
+few18:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded19:
+	TESTQ       $0x00000004, DI
+	JZ          skip20
+	VMOVUPS     (R9), X2
+	VFMADD231PS (R8), X2, X3
+	VFMADD231PS (R8)(AX*1), X2, X0
+	VFMADD231PS (R8)(AX*2), X2, X1
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPS     (R11), X2
+	VFMADD231PS (R10), X2, X3
+	VFMADD231PS (R10)(DX*1), X2, X0
+	VFMADD231PS (R10)(DX*2), X2, X1
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip20:
+	TESTQ       $0x00000002, DI
+	JZ          skip21
+	VMOVSD      (R9), X2
+	VMOVSD      (R8), X4
+	VFMADD231PS X4, X2, X3
+	VMOVSD      (R8)(AX*1), X4
+	VFMADD231PS X4, X2, X0
+	VMOVSD      (R8)(AX*2), X4
+	VFMADD231PS X4, X2, X1
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X2
+	VMOVSD      (R10), X4
+	VFMADD231PS X4, X2, X3
+	VMOVSD      (R10)(DX*1), X4
+	VFMADD231PS X4, X2, X0
+	VMOVSD      (R10)(DX*2), X4
+	VFMADD231PS X4, X2, X1
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip21:
+	TESTQ       $0x00000001, DI
+	JZ          skip22
+	VMOVSS      (R9), X2
+	VFMADD231SS (R8), X2, X3
+	VFMADD231SS (R8)(AX*1), X2, X0
+	VFMADD231SS (R8)(AX*2), X2, X1
+	VMOVSS      (R11), X2
+	VFMADD231SS (R10), X2, X3
+	VFMADD231SS (R10)(DX*1), X2, X0
+	VFMADD231SS (R10)(DX*2), X2, X1
+
+skip22:
+	VHADDPS      X0, X3, X0
+	VHADDPS      X1, X1, X1
+	VHADDPS      X1, X0, X0
 	VBROADCASTSS alpha+24(FP), X1
-	VMULPS       X1, X2, X2
+	VMULPS       X1, X0, X0
 	MOVL         beta+64(FP), DI
 	SHLL         $0x01, DI
-	JZ           overwrite20
+	JZ           overwrite23
 	VBROADCASTSS beta+64(FP), X1
-	VMOVDQU      fourF32AVX2<>+8(SB), X3
-	VMASKMOVPS   (SI), X3, X3
-	VFMADD231PS  X3, X1, X2
+	VMOVDQU      fourF32AVX2<>+4(SB), X2
+	VMASKMOVPS   (SI), X2, X2
+	VFMADD231PS  X2, X1, X0
 
-overwrite20:
-	VMOVLPS X2, (SI)
-	JMP     rowsDone5
+overwrite23:
+	VMOVLPS    X0, (SI)
+	VEXTRACTPS $0x02, X0, 8(SI)
+	JMP        rowsDone5
 
-tail16:
-	CMPQ   DI, $0x00000001
-	JL     rowsDone5
-	VXORPS Y1, Y1, Y1
-	MOVQ   k+16(FP), DI
+tail15:
+	CMPQ   DI, $0x00000002
+	JL     tail24
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	SUBQ   $0x08, DI
-	JL     tail22
+	JL     rest26
 
-vector21:
+vector25:
 	VMOVUPS     (R9), Y2
-	VFMADD231PS (R8), Y2, Y1
+	VFMADD231PS (R8), Y2, Y0
+	VFMADD231PS (R8)(AX*1), Y2, Y1
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
 	VMOVUPS     (R11), Y2
-	VFMADD231PS (R10), Y2, Y1
+	VFMADD231PS (R10), Y2, Y0
+	VFMADD231PS (R10)(DX*1), Y2, Y1
 	ADDQ        $0x20, R11
 	ADDQ        $0x20, R10
 	SUBQ        $0x08, DI
-	JGE         vector21
+	JGE         vector25
 
-tail22:
-	TESTQ       $0x00000007, DI
-	JZ          done23
-	VMASKMOVPS  (R9), Y0, Y2
-	VMASKMOVPS  (R8), Y0, Y3
-	VFMADD231PS Y3, Y2, Y1
-	VMASKMOVPS  (R11), Y0, Y2
-	VMASKMOVPS  (R10), Y0, Y3
-	VFMADD231PS Y3, Y2, Y1
+rest26:
+	CMPQ         n+16(FP), $0x08
+	JL           few27
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	JMP          folded28
 
-done23:
-	VHADDPS      Y1, Y1, Y1
-	VHADDPS      Y1, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X1, X2, X2
+few27:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
+
+folded28:
+	TESTQ       $0x00000004, DI
+	JZ          skip29
+	VMOVUPS     (R9), X1
+	VFMADD231PS (R8), X1, X2
+	VFMADD231PS (R8)(AX*1), X1, X0
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPS     (R11), X1
+	VFMADD231PS (R10), X1, X2
+	VFMADD231PS (R10)(DX*1), X1, X0
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip29:
+	TESTQ       $0x00000002, DI
+	JZ          skip30
+	VMOVSD      (R9), X1
+	VMOVSD      (R8), X3
+	VFMADD231PS X3, X1, X2
+	VMOVSD      (R8)(AX*1), X3
+	VFMADD231PS X3, X1, X0
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X1
+	VMOVSD      (R10), X3
+	VFMADD231PS X3, X1, X2
+	VMOVSD      (R10)(DX*1), X3
+	VFMADD231PS X3, X1, X0
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip30:
+	TESTQ       $0x00000001, DI
+	JZ          skip31
+	VMOVSS      (R9), X1
+	VFMADD231SS (R8), X1, X2
+	VFMADD231SS (R8)(AX*1), X1, X0
+	VMOVSS      (R11), X1
+	VFMADD231SS (R10), X1, X2
+	VFMADD231SS (R10)(DX*1), X1, X0
+
+skip31:
+	VHADDPS      X0, X2, X0
+	VHADDPS      X0, X0, X0
 	VBROADCASTSS alpha+24(FP), X1
-	VMULPS       X1, X2, X2
+	VMULPS       X1, X0, X0
 	MOVL         beta+64(FP), DI
 	SHLL         $0x01, DI
-	JZ           overwrite24
+	JZ           overwrite32
 	VBROADCASTSS beta+64(FP), X1
-	VMOVDQU      fourF32AVX2<>+12(SB), X3
-	VMASKMOVPS   (SI), X3, X3
-	VFMADD231PS  X3, X1, X2
+	VMOVDQU      fourF32AVX2<>+8(SB), X2
+	VMASKMOVPS   (SI), X2, X2
+	VFMADD231PS  X2, X1, X0
 
-overwrite24:
-	VMOVSS X2, (SI)
+overwrite32:
+	VMOVLPS X0, (SI)
+	JMP     rowsDone5
+
+tail24:
+	CMPQ   DI, $0x00000001
+	JL     rowsDone5
+	MOVQ   n+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
+	VXORPS Y0, Y0, Y0
+	SUBQ   $0x08, DI
+	JL     rest34
+
+vector33:
+	VMOVUPS     (R9), Y1
+	VFMADD231PS (R8), Y1, Y0
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y1
+	VFMADD231PS (R10), Y1, Y0
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+	SUBQ        $0x08, DI
+	JGE         vector33
+
+rest34:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	TESTQ        $0x00000004, DI
+	JZ           skip35
+	VMOVUPS      (R9), X0
+	VFMADD231PS  (R8), X0, X1
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R8
+	VMOVUPS      (R11), X0
+	VFMADD231PS  (R10), X0, X1
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R10
+
+skip35:
+	TESTQ       $0x00000002, DI
+	JZ          skip36
+	VMOVSD      (R9), X0
+	VMOVSD      (R8), X2
+	VFMADD231PS X2, X0, X1
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X0
+	VMOVSD      (R10), X2
+	VFMADD231PS X2, X0, X1
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip36:
+	TESTQ       $0x00000001, DI
+	JZ          skip37
+	VMOVSS      (R9), X0
+	VFMADD231SS (R8), X0, X1
+	VMOVSS      (R11), X0
+	VFMADD231SS (R10), X0, X1
+
+skip37:
+	VHADDPS      X1, X1, X0
+	VHADDPS      X0, X0, X0
+	VBROADCASTSS alpha+24(FP), X1
+	VMULPS       X1, X0, X0
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite38
+	VBROADCASTSS beta+64(FP), X1
+	VMOVDQU      fourF32AVX2<>+12(SB), X2
+	VMASKMOVPS   (SI), X2, X2
+	VFMADD231PS  X2, X1, X0
+
+overwrite38:
+	VMOVSS X0, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)

@@ -25655,13 +25655,16 @@ TEXT ·dotF64AVX512(SB), $0-32
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VPXORQ Z0, Z0, Z0
+	CMPQ   AX, $+8
+	JL     rest1
+	CMPQ   AX, $+32
+	JL     single2
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+32, AX
-	JL     rest2
 
-vectors1:
+vectors3:
 	VMOVUPD     (CX), Z4
 	VFMADD231PD (DX), Z4, Z0
 	VMOVUPD     64(CX), Z4
@@ -25673,58 +25676,55 @@ vectors1:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+32, AX
-	JGE         vectors1
+	JGE         vectors3
+	VADDPD      Z1, Z0, Z0
+	VADDPD      Z3, Z2, Z2
+	VADDPD      Z2, Z0, Z0
+	ADDQ        $+32, AX
+	CMPQ        AX, $+8
+	JL          rest1
 
-rest2:
-	ADDQ $+32, AX
+single2:
 	SUBQ $+8, AX
-	JL   rest4
 
-vectors3:
-	VMOVUPD     (CX), Z4
-	VFMADD231PD (DX), Z4, Z0
+vectors4:
+	VMOVUPD     (CX), Z1
+	VFMADD231PD (DX), Z1, Z0
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+8, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
-	VADDPD        Z1, Z0, Z0
-	VADDPD        Z3, Z2, Z2
-	VADDPD        Z2, Z0, Z0
+rest1:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	TESTQ         $0x00000004, AX
 	JZ            skip5
-	VMOVUPD       (CX), Y0
-	VMOVUPD       (DX), Y2
-	VFMADD231PD   Y0, Y2, Y1
-	ADDQ          $0x20, CX
+	VMOVUPD       (DX), Y0
+	VFMADD231PD   (CX), Y0, Y1
 	ADDQ          $0x20, DX
+	ADDQ          $0x20, CX
 
 skip5:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPD       X1, X0, X0
 	TESTQ        $0x00000002, AX
 	JZ           skip6
-	VMOVUPD      (CX), X1
-	VMOVUPD      (DX), X2
-	VFMADD231PD  X1, X2, X0
-	ADDQ         $0x10, CX
+	VMOVUPD      (DX), X1
+	VFMADD231PD  (CX), X1, X0
 	ADDQ         $0x10, DX
+	ADDQ         $0x10, CX
 
 skip6:
-	VUNPCKHPD   X0, X0, X1
-	VADDPD      X0, X1, X1
 	TESTQ       $0x00000001, AX
 	JZ          skip7
-	VMOVSD      (CX), X0
-	VMOVSD      (DX), X2
-	VFMADD231PD X0, X2, X1
+	VMOVSD      (DX), X1
+	VFMADD231SD (CX), X1, X0
 
 skip7:
 	VZEROUPPER
-	MOVSD X1, ret+24(FP)
+	VHADDPD X0, X0, X0
+	MOVSD   X0, ret+24(FP)
 	RET
 
 // func dotF32AVX512(n int, x *float32, y *float32) float32
@@ -25734,13 +25734,16 @@ TEXT ·dotF32AVX512(SB), $0-28
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VPXORQ Z0, Z0, Z0
+	CMPQ   AX, $+16
+	JL     rest1
+	CMPQ   AX, $+64
+	JL     single2
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+64, AX
-	JL     rest2
 
-vectors1:
+vectors3:
 	VMOVUPS     (CX), Z4
 	VFMADD231PS (DX), Z4, Z0
 	VMOVUPS     64(CX), Z4
@@ -25752,69 +25755,65 @@ vectors1:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+64, AX
-	JGE         vectors1
+	JGE         vectors3
+	VADDPS      Z1, Z0, Z0
+	VADDPS      Z3, Z2, Z2
+	VADDPS      Z2, Z0, Z0
+	ADDQ        $+64, AX
+	CMPQ        AX, $+16
+	JL          rest1
 
-rest2:
-	ADDQ $+64, AX
+single2:
 	SUBQ $+16, AX
-	JL   rest4
 
-vectors3:
-	VMOVUPS     (CX), Z4
-	VFMADD231PS (DX), Z4, Z0
+vectors4:
+	VMOVUPS     (CX), Z1
+	VFMADD231PS (DX), Z1, Z0
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+16, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
-	VADDPS        Z1, Z0, Z0
-	VADDPS        Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
+rest1:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	TESTQ         $0x00000008, AX
 	JZ            skip5
-	VMOVUPS       (CX), Y0
-	VMOVUPS       (DX), Y2
-	VFMADD231PS   Y0, Y2, Y1
-	ADDQ          $0x20, CX
+	VMOVUPS       (DX), Y0
+	VFMADD231PS   (CX), Y0, Y1
 	ADDQ          $0x20, DX
+	ADDQ          $0x20, CX
 
 skip5:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X1, X0, X0
 	TESTQ        $0x00000004, AX
 	JZ           skip6
-	VMOVUPS      (CX), X1
-	VMOVUPS      (DX), X2
-	VFMADD231PS  X1, X2, X0
-	ADDQ         $0x10, CX
+	VMOVUPS      (DX), X1
+	VFMADD231PS  (CX), X1, X0
 	ADDQ         $0x10, DX
+	ADDQ         $0x10, CX
 
 skip6:
-	VUNPCKHPD   X0, X0, X1
-	VADDPS      X0, X1, X1
 	TESTQ       $0x00000002, AX
 	JZ          skip7
-	VMOVSD      (CX), X0
-	VMOVSD      (DX), X2
-	VFMADD231PS X0, X2, X1
-	ADDQ        $0x08, CX
+	VMOVSD      (DX), X1
+	VMOVSD      (CX), X2
+	VFMADD231PS X2, X1, X0
 	ADDQ        $0x08, DX
+	ADDQ        $0x08, CX
 
 skip7:
-	VMOVSHDUP   X1, X0
-	VADDPS      X1, X0, X0
 	TESTQ       $0x00000001, AX
 	JZ          skip8
-	VMOVSS      (CX), X1
-	VMOVSS      (DX), X2
-	VFMADD231PS X1, X2, X0
+	VMOVSS      (DX), X1
+	VFMADD231SS (CX), X1, X0
 
 skip8:
 	VZEROUPPER
-	MOVSS X0, ret+24(FP)
+	VHADDPS X0, X0, X0
+	VHADDPS X0, X0, X0
+	MOVSS   X0, ret+24(FP)
 	RET
 
 // func axpyF64AVX512(n int, a float64, x *float64, y *float64)
@@ -25824,10 +25823,13 @@ TEXT ·axpyF64AVX512(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Z0
+	CMPQ         AX, $+8
+	JL           rest1
+	CMPQ         AX, $+32
+	JL           single2
 	SUBQ         $+32, AX
-	JL           rest2
 
-vectors1:
+vectors3:
 	VMOVUPD     (DX), Z1
 	VFMADD231PD (CX), Z0, Z1
 	VMOVUPD     Z1, (DX)
@@ -25843,31 +25845,38 @@ vectors1:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+32, AX
-	JGE         vectors1
+	JGE         vectors3
+	ADDQ        $+32, AX
+	CMPQ        AX, $+8
+	JL          rest1
 
-rest2:
-	ADDQ $+32, AX
+single2:
 	SUBQ $+8, AX
-	JL   rest4
 
-vectors3:
+vectors4:
 	VMOVUPD     (DX), Z1
 	VFMADD231PD (CX), Z0, Z1
 	VMOVUPD     Z1, (DX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+8, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
+rest1:
 	TESTQ       $0x00000004, AX
 	JZ          skip5
-	VMOVUPD     (CX), Y1
-	VMOVUPD     (DX), Y2
-	VFMADD231PD Y1, Y0, Y2
-	VMOVUPD     Y2, (DX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
+	VMOVUPD     (CX), X1
+	VMOVUPD     (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+	VMOVUPD     (CX), X1
+	VMOVUPD     (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
 
 skip5:
 	TESTQ       $0x00000002, AX
@@ -25898,10 +25907,13 @@ TEXT ·axpyF32AVX512(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Z0
+	CMPQ         AX, $+16
+	JL           rest1
+	CMPQ         AX, $+64
+	JL           single2
 	SUBQ         $+64, AX
-	JL           rest2
 
-vectors1:
+vectors3:
 	VMOVUPS     (DX), Z1
 	VFMADD231PS (CX), Z0, Z1
 	VMOVUPS     Z1, (DX)
@@ -25917,31 +25929,38 @@ vectors1:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+64, AX
-	JGE         vectors1
+	JGE         vectors3
+	ADDQ        $+64, AX
+	CMPQ        AX, $+16
+	JL          rest1
 
-rest2:
-	ADDQ $+64, AX
+single2:
 	SUBQ $+16, AX
-	JL   rest4
 
-vectors3:
+vectors4:
 	VMOVUPS     (DX), Z1
 	VFMADD231PS (CX), Z0, Z1
 	VMOVUPS     Z1, (DX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+16, AX
-	JGE         vectors3
+	JGE         vectors4
 
-rest4:
+rest1:
 	TESTQ       $0x00000008, AX
 	JZ          skip5
-	VMOVUPS     (CX), Y1
-	VMOVUPS     (DX), Y2
-	VFMADD231PS Y1, Y0, Y2
-	VMOVUPS     Y2, (DX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
+	VMOVUPS     (CX), X1
+	VMOVUPS     (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+	VMOVUPS     (CX), X1
+	VMOVUPS     (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, (DX)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
 
 skip5:
 	TESTQ       $0x00000004, AX
@@ -25978,229 +25997,370 @@ skip8:
 // func gemvF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·gemvF64AVX512(SB), $0-64
-	MOVQ      m+0(FP), AX
-	MOVQ      a+24(FP), DX
-	MOVQ      y+56(FP), BX
-	MOVQ      lda+32(FP), SI
-	SHLQ      $0x03, SI
-	LEAQ      (SI)(SI*2), DI
-	MOVQ      n+8(FP), R8
-	ANDQ      $0x07, R8
-	MOVQ      R8, CX
-	MOVQ      $0x0000000000000001, R9
-	SHLQ      CL, R9
-	DECQ      R9
-	KMOVW     R9, K1
-	MOVQ      x+40(FP), CX
-	MOVQ      n+8(FP), R9
-	ANDQ      $-8, R9
-	VMOVUPD.Z (CX)(R9*8), K1, Z0
+	MOVQ m+0(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ y+56(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x03, BX
+	LEAQ (BX)(BX*2), SI
 
 rows1:
 	CMPQ   AX, $0x00000004
 	JL     tail3
+	MOVQ   n+8(FP), DI
+	MOVQ   x+40(FP), R9
+	MOVQ   CX, R8
+	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	MOVQ   x+40(FP), R9
-	MOVQ   n+8(FP), R10
-	MOVQ   DX, CX
-	SUBQ   $0x08, R10
-	JL     tail5
+	SUBQ   $0x08, DI
+	JL     rest5
 
 vector4:
-	VMOVUPD     (R9), Z5
-	VFMADD231PD (CX), Z5, Z1
-	VFMADD231PD (CX)(SI*1), Z5, Z2
-	VFMADD231PD (CX)(SI*2), Z5, Z3
-	VFMADD231PD (CX)(DI*1), Z5, Z4
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (R8), Z4, Z0
+	VFMADD231PD (R8)(BX*1), Z4, Z1
+	VFMADD231PD (R8)(BX*2), Z4, Z2
+	VFMADD231PD (R8)(SI*1), Z4, Z3
 	ADDQ        $0x40, R9
-	ADDQ        $0x40, CX
-	SUBQ        $0x08, R10
+	ADDQ        $0x40, R8
+	SUBQ        $0x08, DI
 	JGE         vector4
 
-tail5:
-	TESTQ       R8, R8
-	JZ          done6
-	VFMADD231PD (CX), Z0, K1, Z1
-	VFMADD231PD (CX)(SI*1), Z0, K1, Z2
-	VFMADD231PD (CX)(SI*2), Z0, K1, Z3
-	VFMADD231PD (CX)(DI*1), Z0, K1, Z4
+rest5:
+	CMPQ          n+8(FP), $0x08
+	JL            few6
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPD        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y9
+	VADDPD        Y1, Y9, Y9
+	VEXTRACTF64X4 $0x01, Z2, Y10
+	VADDPD        Y2, Y10, Y10
+	VEXTRACTF64X4 $0x01, Z3, Y11
+	VADDPD        Y3, Y11, Y11
+	JMP           folded7
 
-done6:
-	VEXTRACTF64X4 $0x01, Z1, Y5
-	VADDPD        Y1, Y5, Y5
-	VEXTRACTF64X4 $0x01, Z2, Y9
-	VADDPD        Y2, Y9, Y9
-	VEXTRACTF64X4 $0x01, Z3, Y10
-	VADDPD        Y3, Y10, Y10
-	VEXTRACTF64X4 $0x01, Z4, Y11
-	VADDPD        Y4, Y11, Y11
-	VHADDPD       Y9, Y5, Y5
-	VHADDPD       Y11, Y10, Y9
-	VPERM2F128    $0x21, Y9, Y5, Y10
-	VBLENDPD      $0x0c, Y9, Y5, Y5
-	VADDPD        Y10, Y5, Y5
-	VBROADCASTSD  alpha+16(FP), Y9
-	VMULPD        Y9, Y5, Y5
-	MOVQ          beta+48(FP), CX
-	SHLQ          $0x01, CX
-	JZ            overwrite7
-	VBROADCASTSD  beta+48(FP), Y9
-	VMOVUPD       (BX), Y10
-	VFMADD231PD   Y10, Y9, Y5
+few6:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
 
-overwrite7:
-	VMOVUPD Y5, (BX)
-	LEAQ    (DX)(SI*4), DX
-	ADDQ    $0x20, BX
+folded7:
+	TESTQ       $0x00000004, DI
+	JZ          skip8
+	VMOVUPD     (R9), Y12
+	VFMADD231PD (R8), Y12, Y4
+	VFMADD231PD (R8)(BX*1), Y12, Y9
+	VFMADD231PD (R8)(BX*2), Y12, Y10
+	VFMADD231PD (R8)(SI*1), Y12, Y11
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+
+skip8:
+	CMPQ         n+8(FP), $0x04
+	JL           few9
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	VEXTRACTF128 $0x01, Y9, X4
+	VADDPD       X9, X4, X4
+	VEXTRACTF128 $0x01, Y10, X9
+	VADDPD       X10, X9, X9
+	VEXTRACTF128 $0x01, Y11, X10
+	VADDPD       X11, X10, X10
+	JMP          folded10
+
+few9:
+	VXORPS X5, X5, X5
+	VXORPS X4, X4, X4
+	VXORPS X9, X9, X9
+	VXORPS X10, X10, X10
+
+folded10:
+	TESTQ       $0x00000002, DI
+	JZ          skip11
+	VMOVUPD     (R9), X11
+	VFMADD231PD (R8), X11, X5
+	VFMADD231PD (R8)(BX*1), X11, X4
+	VFMADD231PD (R8)(BX*2), X11, X9
+	VFMADD231PD (R8)(SI*1), X11, X10
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+
+skip11:
+	TESTQ       $0x00000001, DI
+	JZ          skip12
+	VMOVSD      (R9), X11
+	VFMADD231SD (R8), X11, X5
+	VFMADD231SD (R8)(BX*1), X11, X4
+	VFMADD231SD (R8)(BX*2), X11, X9
+	VFMADD231SD (R8)(SI*1), X11, X10
+
+skip12:
+	VHADDPD      X4, X5, X5
+	VHADDPD      X10, X9, X4
+	VINSERTF128  $0x01, X4, Y5, Y4
+	VBROADCASTSD alpha+16(FP), Y9
+	VMULPD       Y9, Y4, Y4
+	MOVQ         beta+48(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite13
+	VBROADCASTSD beta+48(FP), Y9
+	VMOVUPD      (DX), Y10
+	VFMADD231PD  Y10, Y9, Y4
+
+overwrite13:
+	VMOVUPD Y4, (DX)
+	LEAQ    (CX)(BX*4), CX
+	ADDQ    $0x20, DX
 	SUBQ    $0x00000004, AX
 	JMP     rows1
 
 tail3:
 	CMPQ   AX, $0x00000003
-	JL     tail8
+	JL     tail14
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
 	VPXORQ Z6, Z6, Z6
 	VPXORQ Z7, Z7, Z7
 	VPXORQ Z8, Z8, Z8
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x08, CX
-	JL     tail10
+	SUBQ   $0x08, AX
+	JL     rest16
 
-vector9:
-	VMOVUPD     (AX), Z1
-	VFMADD231PD (DX), Z1, Z6
-	VFMADD231PD (DX)(SI*1), Z1, Z7
-	VFMADD231PD (DX)(SI*2), Z1, Z8
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x08, CX
-	JGE         vector9
+vector15:
+	VMOVUPD     (SI), Z0
+	VFMADD231PD (CX), Z0, Z6
+	VFMADD231PD (CX)(BX*1), Z0, Z7
+	VFMADD231PD (CX)(BX*2), Z0, Z8
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, AX
+	JGE         vector15
 
-tail10:
-	TESTQ       R8, R8
-	JZ          done11
-	VFMADD231PD (DX), Z0, K1, Z6
-	VFMADD231PD (DX)(SI*1), Z0, K1, Z7
-	VFMADD231PD (DX)(SI*2), Z0, K1, Z8
-
-done11:
+rest16:
+	CMPQ          n+8(FP), $0x08
+	JL            few17
 	VEXTRACTF64X4 $0x01, Z6, Y0
 	VADDPD        Y6, Y0, Y0
 	VEXTRACTF64X4 $0x01, Z7, Y1
 	VADDPD        Y7, Y1, Y1
 	VEXTRACTF64X4 $0x01, Z8, Y2
 	VADDPD        Y8, Y2, Y2
-	VHADDPD       Y1, Y0, Y0
-	VHADDPD       Y2, Y2, Y1
-	VPERM2F128    $0x21, Y1, Y0, Y2
-	VBLENDPD      $0x0c, Y1, Y0, Y0
-	VADDPD        Y2, Y0, Y0
-	VBROADCASTSD  alpha+16(FP), Y1
-	VMULPD        Y1, Y0, Y0
-	MOVQ          beta+48(FP), AX
-	SHLQ          $0x01, AX
-	JZ            overwrite12
-	VBROADCASTSD  beta+48(FP), Y1
-	VMOVDQU       fourF64AVX512<>+8(SB), Y2
-	VMASKMOVPD    (BX), Y2, Y2
-	VFMADD231PD   Y2, Y1, Y0
+	JMP           folded18
 
-overwrite12:
-	VMOVUPD      X0, (BX)
+few17:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+folded18:
+	TESTQ       $0x00000004, AX
+	JZ          skip19
+	VMOVUPD     (SI), Y3
+	VFMADD231PD (CX), Y3, Y0
+	VFMADD231PD (CX)(BX*1), Y3, Y1
+	VFMADD231PD (CX)(BX*2), Y3, Y2
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, CX
+
+skip19:
+	CMPQ         n+8(FP), $0x04
+	JL           few20
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPD       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X2, X1, X1
+	JMP          folded21
+
+few20:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded21:
+	TESTQ       $0x00000002, AX
+	JZ          skip22
+	VMOVUPD     (SI), X2
+	VFMADD231PD (CX), X2, X3
+	VFMADD231PD (CX)(BX*1), X2, X0
+	VFMADD231PD (CX)(BX*2), X2, X1
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip22:
+	TESTQ       $0x00000001, AX
+	JZ          skip23
+	VMOVSD      (SI), X2
+	VFMADD231SD (CX), X2, X3
+	VFMADD231SD (CX)(BX*1), X2, X0
+	VFMADD231SD (CX)(BX*2), X2, X1
+
+skip23:
+	VHADDPD      X0, X3, X5
+	VHADDPD      X1, X1, X0
+	VINSERTF128  $0x01, X0, Y5, Y0
+	VBROADCASTSD alpha+16(FP), Y1
+	VMULPD       Y1, Y0, Y0
+	MOVQ         beta+48(FP), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite24
+	VBROADCASTSD beta+48(FP), Y1
+	VMOVDQU      fourF64AVX512<>+8(SB), Y2
+	VMASKMOVPD   (DX), Y2, Y2
+	VFMADD231PD  Y2, Y1, Y0
+
+overwrite24:
+	VMOVUPD      X0, (DX)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, 16(BX)
+	VMOVSD       X0, 16(DX)
 	JMP          rowsDone2
 
-tail8:
+tail14:
 	CMPQ   AX, $0x00000002
-	JL     tail13
+	JL     tail25
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
 	VPXORQ Z6, Z6, Z6
 	VPXORQ Z7, Z7, Z7
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x08, CX
-	JL     tail15
+	SUBQ   $0x08, AX
+	JL     rest27
 
-vector14:
-	VMOVUPD     (AX), Z1
-	VFMADD231PD (DX), Z1, Z6
-	VFMADD231PD (DX)(SI*1), Z1, Z7
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x08, CX
-	JGE         vector14
+vector26:
+	VMOVUPD     (SI), Z0
+	VFMADD231PD (CX), Z0, Z6
+	VFMADD231PD (CX)(BX*1), Z0, Z7
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, AX
+	JGE         vector26
 
-tail15:
-	TESTQ       R8, R8
-	JZ          done16
-	VFMADD231PD (DX), Z0, K1, Z6
-	VFMADD231PD (DX)(SI*1), Z0, K1, Z7
-
-done16:
+rest27:
+	CMPQ          n+8(FP), $0x08
+	JL            few28
 	VEXTRACTF64X4 $0x01, Z6, Y0
 	VADDPD        Y6, Y0, Y0
 	VEXTRACTF64X4 $0x01, Z7, Y1
 	VADDPD        Y7, Y1, Y1
-	VHADDPD       Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPD        X0, X1, X1
-	VMOVDDUP      alpha+16(FP), X0
-	VMULPD        X0, X1, X1
-	MOVQ          beta+48(FP), AX
-	SHLQ          $0x01, AX
-	JZ            overwrite17
-	VMOVDDUP      beta+48(FP), X0
-	VMOVDQU       fourF64AVX512<>+16(SB), X2
-	VMASKMOVPD    (BX), X2, X2
-	VFMADD231PD   X2, X0, X1
+	JMP           folded29
 
-overwrite17:
-	VMOVUPD X1, (BX)
+few28:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+folded29:
+	TESTQ       $0x00000004, AX
+	JZ          skip30
+	VMOVUPD     (SI), Y2
+	VFMADD231PD (CX), Y2, Y0
+	VFMADD231PD (CX)(BX*1), Y2, Y1
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, CX
+
+skip30:
+	CMPQ         n+8(FP), $0x04
+	JL           few31
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPD       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	JMP          folded32
+
+few31:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
+
+folded32:
+	TESTQ       $0x00000002, AX
+	JZ          skip33
+	VMOVUPD     (SI), X1
+	VFMADD231PD (CX), X1, X2
+	VFMADD231PD (CX)(BX*1), X1, X0
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip33:
+	TESTQ       $0x00000001, AX
+	JZ          skip34
+	VMOVSD      (SI), X1
+	VFMADD231SD (CX), X1, X2
+	VFMADD231SD (CX)(BX*1), X1, X0
+
+skip34:
+	VHADDPD     X0, X2, X0
+	VMOVDDUP    alpha+16(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+48(FP), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite35
+	VMOVDDUP    beta+48(FP), X1
+	VMOVDQU     fourF64AVX512<>+16(SB), X2
+	VMASKMOVPD  (DX), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite35:
+	VMOVUPD X0, (DX)
 	JMP     rowsDone2
 
-tail13:
+tail25:
 	CMPQ   AX, $0x00000001
 	JL     rowsDone2
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), BX
 	VPXORQ Z6, Z6, Z6
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x08, CX
-	JL     tail19
+	SUBQ   $0x08, AX
+	JL     rest37
 
-vector18:
-	VMOVUPD     (AX), Z1
-	VFMADD231PD (DX), Z1, Z6
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x08, CX
-	JGE         vector18
+vector36:
+	VMOVUPD     (BX), Z0
+	VFMADD231PD (CX), Z0, Z6
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, AX
+	JGE         vector36
 
-tail19:
-	TESTQ       R8, R8
-	JZ          done20
-	VFMADD231PD (DX), Z0, K1, Z6
-
-done20:
+rest37:
 	VEXTRACTF64X4 $0x01, Z6, Y0
 	VADDPD        Y6, Y0, Y0
-	VHADDPD       Y0, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPD        X0, X1, X1
-	VMOVDDUP      alpha+16(FP), X0
-	VMULPD        X0, X1, X1
-	MOVQ          beta+48(FP), AX
-	SHLQ          $0x01, AX
-	JZ            overwrite21
-	VMOVDDUP      beta+48(FP), X0
-	VMOVDQU       fourF64AVX512<>+24(SB), X2
-	VMASKMOVPD    (BX), X2, X2
-	VFMADD231PD   X2, X0, X1
+	TESTQ         $0x00000004, AX
+	JZ            skip38
+	VMOVUPD       (BX), Y1
+	VFMADD231PD   (CX), Y1, Y0
+	ADDQ          $0x20, BX
+	ADDQ          $0x20, CX
 
-overwrite21:
-	VMOVSD X1, (BX)
+skip38:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	TESTQ        $0x00000002, AX
+	JZ           skip39
+	VMOVUPD      (BX), X0
+	VFMADD231PD  (CX), X0, X1
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, CX
+
+skip39:
+	TESTQ       $0x00000001, AX
+	JZ          skip40
+	VMOVSD      (BX), X0
+	VFMADD231SD (CX), X0, X1
+
+skip40:
+	VHADDPD     X1, X1, X0
+	VMOVDDUP    alpha+16(FP), X1
+	VMULPD      X1, X0, X0
+	MOVQ        beta+48(FP), AX
+	SHLQ        $0x01, AX
+	JZ          overwrite41
+	VMOVDDUP    beta+48(FP), X1
+	VMOVDQU     fourF64AVX512<>+24(SB), X2
+	VMASKMOVPD  (DX), X2, X2
+	VFMADD231PD X2, X1, X0
+
+overwrite41:
+	VMOVSD X0, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -26219,230 +26379,419 @@ GLOBL fourF64AVX512<>(SB), RODATA|NOPTR, $64
 // func gemvF32AVX512(m int, n int, alpha float32, a *float32, lda int, x *float32, beta float32, y *float32)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·gemvF32AVX512(SB), $0-64
-	MOVQ      m+0(FP), AX
-	MOVQ      a+24(FP), DX
-	MOVQ      y+56(FP), BX
-	MOVQ      lda+32(FP), SI
-	SHLQ      $0x02, SI
-	LEAQ      (SI)(SI*2), DI
-	MOVQ      n+8(FP), R8
-	ANDQ      $0x0f, R8
-	MOVQ      R8, CX
-	MOVQ      $0x0000000000000001, R9
-	SHLQ      CL, R9
-	DECQ      R9
-	KMOVW     R9, K1
-	MOVQ      x+40(FP), CX
-	MOVQ      n+8(FP), R9
-	ANDQ      $-16, R9
-	VMOVUPS.Z (CX)(R9*4), K1, Z0
+	MOVQ m+0(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ y+56(FP), DX
+	MOVQ lda+32(FP), BX
+	SHLQ $0x02, BX
+	LEAQ (BX)(BX*2), SI
 
 rows1:
 	CMPQ   AX, $0x00000004
 	JL     tail3
+	MOVQ   n+8(FP), DI
+	MOVQ   x+40(FP), R9
+	MOVQ   CX, R8
+	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	MOVQ   x+40(FP), R9
-	MOVQ   n+8(FP), R10
-	MOVQ   DX, CX
-	SUBQ   $0x10, R10
-	JL     tail5
+	SUBQ   $0x10, DI
+	JL     rest5
 
 vector4:
-	VMOVUPS     (R9), Z5
-	VFMADD231PS (CX), Z5, Z1
-	VFMADD231PS (CX)(SI*1), Z5, Z2
-	VFMADD231PS (CX)(SI*2), Z5, Z3
-	VFMADD231PS (CX)(DI*1), Z5, Z4
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (R8), Z4, Z0
+	VFMADD231PS (R8)(BX*1), Z4, Z1
+	VFMADD231PS (R8)(BX*2), Z4, Z2
+	VFMADD231PS (R8)(SI*1), Z4, Z3
 	ADDQ        $0x40, R9
-	ADDQ        $0x40, CX
-	SUBQ        $0x10, R10
+	ADDQ        $0x40, R8
+	SUBQ        $0x10, DI
 	JGE         vector4
 
-tail5:
-	TESTQ       R8, R8
-	JZ          done6
-	VFMADD231PS (CX), Z0, K1, Z1
-	VFMADD231PS (CX)(SI*1), Z0, K1, Z2
-	VFMADD231PS (CX)(SI*2), Z0, K1, Z3
-	VFMADD231PS (CX)(DI*1), Z0, K1, Z4
-
-done6:
-	VEXTRACTF64X4 $0x01, Z1, Y5
-	VADDPS        Y1, Y5, Y5
+rest5:
+	CMPQ          n+8(FP), $0x10
+	JL            few6
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y8
+	VADDPS        Y1, Y8, Y8
 	VEXTRACTF64X4 $0x01, Z2, Y9
 	VADDPS        Y2, Y9, Y9
 	VEXTRACTF64X4 $0x01, Z3, Y10
 	VADDPS        Y3, Y10, Y10
-	VEXTRACTF64X4 $0x01, Z4, Y11
-	VADDPS        Y4, Y11, Y11
-	VHADDPS       Y9, Y5, Y5
-	VHADDPS       Y11, Y10, Y9
-	VHADDPS       Y9, Y5, Y5
-	VEXTRACTF128  $0x01, Y5, X9
-	VADDPS        X5, X9, X9
-	VBROADCASTSS  alpha+16(FP), X5
-	VMULPS        X5, X9, X9
-	MOVL          beta+48(FP), CX
-	SHLL          $0x01, CX
-	JZ            overwrite7
-	VBROADCASTSS  beta+48(FP), X5
-	VMOVUPS       (BX), X10
-	VFMADD231PS   X10, X5, X9
+	JMP           folded7
 
-overwrite7:
-	VMOVUPS X9, (BX)
-	LEAQ    (DX)(SI*4), DX
-	ADDQ    $0x10, BX
+few6:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+
+folded7:
+	TESTQ       $0x00000008, DI
+	JZ          skip8
+	VMOVUPS     (R9), Y11
+	VFMADD231PS (R8), Y11, Y4
+	VFMADD231PS (R8)(BX*1), Y11, Y8
+	VFMADD231PS (R8)(BX*2), Y11, Y9
+	VFMADD231PS (R8)(SI*1), Y11, Y10
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+
+skip8:
+	CMPQ         n+8(FP), $0x08
+	JL           few9
+	VEXTRACTF128 $0x01, Y4, X11
+	VADDPS       X4, X11, X11
+	VEXTRACTF128 $0x01, Y8, X4
+	VADDPS       X8, X4, X4
+	VEXTRACTF128 $0x01, Y9, X8
+	VADDPS       X9, X8, X8
+	VEXTRACTF128 $0x01, Y10, X9
+	VADDPS       X10, X9, X9
+	JMP          folded10
+
+few9:
+	VXORPS X11, X11, X11
+	VXORPS X4, X4, X4
+	VXORPS X8, X8, X8
+	VXORPS X9, X9, X9
+
+folded10:
+	TESTQ       $0x00000004, DI
+	JZ          skip11
+	VMOVUPS     (R9), X10
+	VFMADD231PS (R8), X10, X11
+	VFMADD231PS (R8)(BX*1), X10, X4
+	VFMADD231PS (R8)(BX*2), X10, X8
+	VFMADD231PS (R8)(SI*1), X10, X9
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+
+skip11:
+	TESTQ       $0x00000002, DI
+	JZ          skip12
+	VMOVSD      (R9), X10
+	VMOVSD      (R8), X12
+	VFMADD231PS X12, X10, X11
+	VMOVSD      (R8)(BX*1), X12
+	VFMADD231PS X12, X10, X4
+	VMOVSD      (R8)(BX*2), X12
+	VFMADD231PS X12, X10, X8
+	VMOVSD      (R8)(SI*1), X12
+	VFMADD231PS X12, X10, X9
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+
+skip12:
+	TESTQ       $0x00000001, DI
+	JZ          skip13
+	VMOVSS      (R9), X10
+	VFMADD231SS (R8), X10, X11
+	VFMADD231SS (R8)(BX*1), X10, X4
+	VFMADD231SS (R8)(BX*2), X10, X8
+	VFMADD231SS (R8)(SI*1), X10, X9
+
+skip13:
+	VHADDPS      X4, X11, X4
+	VHADDPS      X9, X8, X8
+	VHADDPS      X8, X4, X4
+	VBROADCASTSS alpha+16(FP), X8
+	VMULPS       X8, X4, X4
+	MOVL         beta+48(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite14
+	VBROADCASTSS beta+48(FP), X8
+	VMOVUPS      (DX), X9
+	VFMADD231PS  X9, X8, X4
+
+overwrite14:
+	VMOVUPS X4, (DX)
+	LEAQ    (CX)(BX*4), CX
+	ADDQ    $0x10, DX
 	SUBQ    $0x00000004, AX
 	JMP     rows1
 
 tail3:
 	CMPQ   AX, $0x00000003
-	JL     tail8
+	JL     tail15
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VPXORQ Z5, Z5, Z5
 	VPXORQ Z6, Z6, Z6
 	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x10, CX
-	JL     tail10
+	SUBQ   $0x10, AX
+	JL     rest17
 
-vector9:
-	VMOVUPS     (AX), Z1
-	VFMADD231PS (DX), Z1, Z6
-	VFMADD231PS (DX)(SI*1), Z1, Z7
-	VFMADD231PS (DX)(SI*2), Z1, Z8
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x10, CX
-	JGE         vector9
+vector16:
+	VMOVUPS     (SI), Z0
+	VFMADD231PS (CX), Z0, Z5
+	VFMADD231PS (CX)(BX*1), Z0, Z6
+	VFMADD231PS (CX)(BX*2), Z0, Z7
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, AX
+	JGE         vector16
 
-tail10:
-	TESTQ       R8, R8
-	JZ          done11
-	VFMADD231PS (DX), Z0, K1, Z6
-	VFMADD231PS (DX)(SI*1), Z0, K1, Z7
-	VFMADD231PS (DX)(SI*2), Z0, K1, Z8
+rest17:
+	CMPQ          n+8(FP), $0x10
+	JL            few18
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPS        Y5, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VADDPS        Y6, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z7, Y2
+	VADDPS        Y7, Y2, Y2
+	JMP           folded19
 
-done11:
-	VEXTRACTF64X4 $0x01, Z6, Y0
-	VADDPS        Y6, Y0, Y0
-	VEXTRACTF64X4 $0x01, Z7, Y1
-	VADDPS        Y7, Y1, Y1
-	VEXTRACTF64X4 $0x01, Z8, Y2
-	VADDPS        Y8, Y2, Y2
-	VHADDPS       Y1, Y0, Y0
-	VHADDPS       Y2, Y2, Y1
-	VHADDPS       Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X0, X1, X1
-	VBROADCASTSS  alpha+16(FP), X0
-	VMULPS        X0, X1, X1
-	MOVL          beta+48(FP), AX
-	SHLL          $0x01, AX
-	JZ            overwrite12
-	VBROADCASTSS  beta+48(FP), X0
-	VMOVDQU       fourF32AVX512<>+4(SB), X2
-	VMASKMOVPS    (BX), X2, X2
-	VFMADD231PS   X2, X0, X1
+few18:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
-overwrite12:
-	VMOVLPS    X1, (BX)
-	VEXTRACTPS $0x02, X1, 8(BX)
+folded19:
+	TESTQ       $0x00000008, AX
+	JZ          skip20
+	VMOVUPS     (SI), Y3
+	VFMADD231PS (CX), Y3, Y0
+	VFMADD231PS (CX)(BX*1), Y3, Y1
+	VFMADD231PS (CX)(BX*2), Y3, Y2
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, CX
+
+skip20:
+	CMPQ         n+8(FP), $0x08
+	JL           few21
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPS       X0, X3, X3
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X2, X1, X1
+	JMP          folded22
+
+few21:
+	VXORPS X3, X3, X3
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+folded22:
+	TESTQ       $0x00000004, AX
+	JZ          skip23
+	VMOVUPS     (SI), X2
+	VFMADD231PS (CX), X2, X3
+	VFMADD231PS (CX)(BX*1), X2, X0
+	VFMADD231PS (CX)(BX*2), X2, X1
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip23:
+	TESTQ       $0x00000002, AX
+	JZ          skip24
+	VMOVSD      (SI), X2
+	VMOVSD      (CX), X4
+	VFMADD231PS X4, X2, X3
+	VMOVSD      (CX)(BX*1), X4
+	VFMADD231PS X4, X2, X0
+	VMOVSD      (CX)(BX*2), X4
+	VFMADD231PS X4, X2, X1
+	ADDQ        $0x08, SI
+	ADDQ        $0x08, CX
+
+skip24:
+	TESTQ       $0x00000001, AX
+	JZ          skip25
+	VMOVSS      (SI), X2
+	VFMADD231SS (CX), X2, X3
+	VFMADD231SS (CX)(BX*1), X2, X0
+	VFMADD231SS (CX)(BX*2), X2, X1
+
+skip25:
+	VHADDPS      X0, X3, X0
+	VHADDPS      X1, X1, X1
+	VHADDPS      X1, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite26
+	VBROADCASTSS beta+48(FP), X1
+	VMOVDQU      fourF32AVX512<>+4(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X1, X0
+
+overwrite26:
+	VMOVLPS    X0, (DX)
+	VEXTRACTPS $0x02, X0, 8(DX)
 	JMP        rowsDone2
 
-tail8:
-	CMPQ   AX, $0x00000002
-	JL     tail13
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x10, CX
-	JL     tail15
-
-vector14:
-	VMOVUPS     (AX), Z1
-	VFMADD231PS (DX), Z1, Z6
-	VFMADD231PS (DX)(SI*1), Z1, Z7
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x10, CX
-	JGE         vector14
-
 tail15:
-	TESTQ       R8, R8
-	JZ          done16
-	VFMADD231PS (DX), Z0, K1, Z6
-	VFMADD231PS (DX)(SI*1), Z0, K1, Z7
+	CMPQ   AX, $0x00000002
+	JL     tail27
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), SI
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	SUBQ   $0x10, AX
+	JL     rest29
 
-done16:
-	VEXTRACTF64X4 $0x01, Z6, Y0
-	VADDPS        Y6, Y0, Y0
-	VEXTRACTF64X4 $0x01, Z7, Y1
-	VADDPS        Y7, Y1, Y1
-	VHADDPS       Y1, Y0, Y0
-	VHADDPS       Y0, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X0, X1, X1
-	VBROADCASTSS  alpha+16(FP), X0
-	VMULPS        X0, X1, X1
-	MOVL          beta+48(FP), AX
-	SHLL          $0x01, AX
-	JZ            overwrite17
-	VBROADCASTSS  beta+48(FP), X0
-	VMOVDQU       fourF32AVX512<>+8(SB), X2
-	VMASKMOVPS    (BX), X2, X2
-	VFMADD231PS   X2, X0, X1
+vector28:
+	VMOVUPS     (SI), Z0
+	VFMADD231PS (CX), Z0, Z5
+	VFMADD231PS (CX)(BX*1), Z0, Z6
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, AX
+	JGE         vector28
 
-overwrite17:
-	VMOVLPS X1, (BX)
+rest29:
+	CMPQ          n+8(FP), $0x10
+	JL            few30
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPS        Y5, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VADDPS        Y6, Y1, Y1
+	JMP           folded31
+
+few30:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+folded31:
+	TESTQ       $0x00000008, AX
+	JZ          skip32
+	VMOVUPS     (SI), Y2
+	VFMADD231PS (CX), Y2, Y0
+	VFMADD231PS (CX)(BX*1), Y2, Y1
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, CX
+
+skip32:
+	CMPQ         n+8(FP), $0x08
+	JL           few33
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X0, X2, X2
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	JMP          folded34
+
+few33:
+	VXORPS X2, X2, X2
+	VXORPS X0, X0, X0
+
+folded34:
+	TESTQ       $0x00000004, AX
+	JZ          skip35
+	VMOVUPS     (SI), X1
+	VFMADD231PS (CX), X1, X2
+	VFMADD231PS (CX)(BX*1), X1, X0
+	ADDQ        $0x10, SI
+	ADDQ        $0x10, CX
+
+skip35:
+	TESTQ       $0x00000002, AX
+	JZ          skip36
+	VMOVSD      (SI), X1
+	VMOVSD      (CX), X3
+	VFMADD231PS X3, X1, X2
+	VMOVSD      (CX)(BX*1), X3
+	VFMADD231PS X3, X1, X0
+	ADDQ        $0x08, SI
+	ADDQ        $0x08, CX
+
+skip36:
+	TESTQ       $0x00000001, AX
+	JZ          skip37
+	VMOVSS      (SI), X1
+	VFMADD231SS (CX), X1, X2
+	VFMADD231SS (CX)(BX*1), X1, X0
+
+skip37:
+	VHADDPS      X0, X2, X0
+	VHADDPS      X0, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite38
+	VBROADCASTSS beta+48(FP), X1
+	VMOVDQU      fourF32AVX512<>+8(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X1, X0
+
+overwrite38:
+	VMOVLPS X0, (DX)
 	JMP     rowsDone2
 
-tail13:
+tail27:
 	CMPQ   AX, $0x00000001
 	JL     rowsDone2
-	VPXORQ Z6, Z6, Z6
-	MOVQ   x+40(FP), AX
-	MOVQ   n+8(FP), CX
-	SUBQ   $0x10, CX
-	JL     tail19
+	MOVQ   n+8(FP), AX
+	MOVQ   x+40(FP), BX
+	VPXORQ Z5, Z5, Z5
+	SUBQ   $0x10, AX
+	JL     rest40
 
-vector18:
-	VMOVUPS     (AX), Z1
-	VFMADD231PS (DX), Z1, Z6
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, DX
-	SUBQ        $0x10, CX
-	JGE         vector18
+vector39:
+	VMOVUPS     (BX), Z0
+	VFMADD231PS (CX), Z0, Z5
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, AX
+	JGE         vector39
 
-tail19:
-	TESTQ       R8, R8
-	JZ          done20
-	VFMADD231PS (DX), Z0, K1, Z6
+rest40:
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPS        Y5, Y0, Y0
+	TESTQ         $0x00000008, AX
+	JZ            skip41
+	VMOVUPS       (BX), Y1
+	VFMADD231PS   (CX), Y1, Y0
+	ADDQ          $0x20, BX
+	ADDQ          $0x20, CX
 
-done20:
-	VEXTRACTF64X4 $0x01, Z6, Y0
-	VADDPS        Y6, Y0, Y0
-	VHADDPS       Y0, Y0, Y0
-	VHADDPS       Y0, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X0, X1, X1
-	VBROADCASTSS  alpha+16(FP), X0
-	VMULPS        X0, X1, X1
-	MOVL          beta+48(FP), AX
-	SHLL          $0x01, AX
-	JZ            overwrite21
-	VBROADCASTSS  beta+48(FP), X0
-	VMOVDQU       fourF32AVX512<>+12(SB), X2
-	VMASKMOVPS    (BX), X2, X2
-	VFMADD231PS   X2, X0, X1
+skip41:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	TESTQ        $0x00000004, AX
+	JZ           skip42
+	VMOVUPS      (BX), X0
+	VFMADD231PS  (CX), X0, X1
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, CX
 
-overwrite21:
-	VMOVSS X1, (BX)
+skip42:
+	TESTQ       $0x00000002, AX
+	JZ          skip43
+	VMOVSD      (BX), X0
+	VMOVSD      (CX), X2
+	VFMADD231PS X2, X0, X1
+	ADDQ        $0x08, BX
+	ADDQ        $0x08, CX
+
+skip43:
+	TESTQ       $0x00000001, AX
+	JZ          skip44
+	VMOVSS      (BX), X0
+	VFMADD231SS (CX), X0, X1
+
+skip44:
+	VHADDPS      X1, X1, X0
+	VHADDPS      X0, X0, X0
+	VBROADCASTSS alpha+16(FP), X1
+	VMULPS       X1, X0, X0
+	MOVL         beta+48(FP), AX
+	SHLL         $0x01, AX
+	JZ           overwrite45
+	VBROADCASTSS beta+48(FP), X1
+	VMOVDQU      fourF32AVX512<>+12(SB), X2
+	VMASKMOVPS   (DX), X2, X2
+	VFMADD231PS  X2, X1, X0
+
+overwrite45:
+	VMOVSS X0, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -28284,35 +28633,35 @@ solved29:
 rowsDone2:
 	RET
 
-// func syr2kF64AVX512(lower bool, n int, k int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
+// func syr2kF64AVX512(lower bool, m int, n int, alpha float64, a *float64, lda int, b *float64, ldb int, beta float64, c *float64, ldc int)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·syr2kF64AVX512(SB), $104-88
 	MOVQ  lda+40(FP), AX
 	SHLQ  $0x03, AX
-	LEAQ  (AX)(AX*2), DX
-	MOVQ  a+32(FP), CX
-	MOVQ  CX, (SP)
-	MOVQ  CX, 8(SP)
-	MOVQ  ldb+56(FP), BX
-	SHLQ  $0x03, BX
-	LEAQ  (BX)(BX*2), SI
-	MOVQ  b+48(FP), CX
-	MOVQ  CX, 32(SP)
-	MOVQ  CX, 40(SP)
-	MOVQ  c+72(FP), CX
-	MOVQ  CX, 72(SP)
-	MOVQ  ldc+80(FP), CX
-	SHLQ  $0x03, CX
-	MOVQ  n+8(FP), R8
+	LEAQ  (AX)(AX*2), CX
+	MOVQ  a+32(FP), DX
+	MOVQ  DX, (SP)
+	MOVQ  DX, 8(SP)
+	MOVQ  ldb+56(FP), DX
+	SHLQ  $0x03, DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  b+48(FP), SI
+	MOVQ  SI, 32(SP)
+	MOVQ  SI, 40(SP)
+	MOVQ  c+72(FP), SI
+	MOVQ  SI, 72(SP)
+	MOVQ  ldc+80(FP), SI
+	SHLQ  $0x03, SI
+	MOVQ  m+8(FP), R8
 	MOVQ  R8, 96(SP)
 	MOVB  lower+0(FP), DI
 	TESTB DI, DI
 	JNZ   lower1
 	MOVQ  R8, 64(SP)
 	MOVQ  $-1, 88(SP)
-	ADDQ  $0x08, CX
+	ADDQ  $0x08, SI
 	MOVQ  AX, 24(SP)
-	MOVQ  BX, 56(SP)
+	MOVQ  DX, 56(SP)
 	JMP   begin2
 
 lower1:
@@ -28322,16 +28671,10 @@ lower1:
 	MOVQ $+0, 56(SP)
 
 begin2:
-	MOVQ  CX, 80(SP)
-	MOVQ  k+16(FP), CX
-	ANDQ  $0x07, CX
-	MOVQ  $0x0000000000000001, DI
-	SHLQ  CL, DI
-	DECQ  DI
-	KMOVW DI, K1
+	MOVQ SI, 80(SP)
 
 row3:
-	MOVQ 72(SP), CX
+	MOVQ 72(SP), SI
 	MOVQ 64(SP), DI
 	MOVQ 8(SP), R8
 	MOVQ R8, 16(SP)
@@ -28341,310 +28684,502 @@ row3:
 rows4:
 	CMPQ   DI, $0x00000004
 	JL     tail6
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	MOVQ   k+16(FP), R8
+	MOVQ   n+16(FP), R8
 	MOVQ   16(SP), R9
 	MOVQ   32(SP), R10
 	MOVQ   48(SP), R11
 	MOVQ   (SP), R12
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
 	SUBQ   $0x08, R8
-	JL     tail8
+	JL     rest8
 
 vector7:
 	VMOVUPD     (R10), Z4
 	VFMADD231PD (R9), Z4, Z0
 	VFMADD231PD (R9)(AX*1), Z4, Z1
 	VFMADD231PD (R9)(AX*2), Z4, Z2
-	VFMADD231PD (R9)(DX*1), Z4, Z3
+	VFMADD231PD (R9)(CX*1), Z4, Z3
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R9
 	VMOVUPD     (R12), Z4
 	VFMADD231PD (R11), Z4, Z0
-	VFMADD231PD (R11)(BX*1), Z4, Z1
-	VFMADD231PD (R11)(BX*2), Z4, Z2
-	VFMADD231PD (R11)(SI*1), Z4, Z3
+	VFMADD231PD (R11)(DX*1), Z4, Z1
+	VFMADD231PD (R11)(DX*2), Z4, Z2
+	VFMADD231PD (R11)(BX*1), Z4, Z3
 	ADDQ        $0x40, R12
 	ADDQ        $0x40, R11
 	SUBQ        $0x08, R8
 	JGE         vector7
 
-tail8:
-	TESTQ       $0x00000007, R8
-	JZ          done9
-	VMOVUPD.Z   (R10), K1, Z4
-	VFMADD231PD (R9), Z4, K1, Z0
-	VFMADD231PD (R9)(AX*1), Z4, K1, Z1
-	VFMADD231PD (R9)(AX*2), Z4, K1, Z2
-	VFMADD231PD (R9)(DX*1), Z4, K1, Z3
-	VMOVUPD.Z   (R12), K1, Z4
-	VFMADD231PD (R11), Z4, K1, Z0
-	VFMADD231PD (R11)(BX*1), Z4, K1, Z1
-	VFMADD231PD (R11)(BX*2), Z4, K1, Z2
-	VFMADD231PD (R11)(SI*1), Z4, K1, Z3
-
-done9:
+rest8:
+	CMPQ          n+16(FP), $0x08
+	JL            few9
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPD        Y0, Y4, Y4
-	VEXTRACTF64X4 $0x01, Z1, Y11
-	VADDPD        Y1, Y11, Y11
-	VEXTRACTF64X4 $0x01, Z2, Y12
-	VADDPD        Y2, Y12, Y12
-	VEXTRACTF64X4 $0x01, Z3, Y13
-	VADDPD        Y3, Y13, Y13
-	VHADDPD       Y11, Y4, Y4
-	VHADDPD       Y13, Y12, Y11
-	VPERM2F128    $0x21, Y11, Y4, Y12
-	VBLENDPD      $0x0c, Y11, Y4, Y4
-	VADDPD        Y12, Y4, Y4
-	VBROADCASTSD  alpha+24(FP), Y11
-	VMULPD        Y11, Y4, Y4
-	MOVQ          beta+64(FP), R8
-	SHLQ          $0x01, R8
-	JZ            overwrite10
-	VBROADCASTSD  beta+64(FP), Y11
-	VMOVUPD       (CX), Y12
-	VFMADD231PD   Y12, Y11, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y12
+	VADDPD        Y1, Y12, Y12
+	VEXTRACTF64X4 $0x01, Z2, Y13
+	VADDPD        Y2, Y13, Y13
+	VEXTRACTF64X4 $0x01, Z3, Y14
+	VADDPD        Y3, Y14, Y14
+	JMP           folded10
 
-overwrite10:
-	VMOVUPD Y4, (CX)
+few9:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+
+folded10:
+	TESTQ       $0x00000004, R8
+	JZ          skip11
+	VMOVUPD     (R10), Y15
+	VFMADD231PD (R9), Y15, Y4
+	VFMADD231PD (R9)(AX*1), Y15, Y12
+	VFMADD231PD (R9)(AX*2), Y15, Y13
+	VFMADD231PD (R9)(CX*1), Y15, Y14
+	ADDQ        $0x20, R10
+	ADDQ        $0x20, R9
+	VMOVUPD     (R12), Y15
+	VFMADD231PD (R11), Y15, Y4
+	VFMADD231PD (R11)(DX*1), Y15, Y12
+	VFMADD231PD (R11)(DX*2), Y15, Y13
+	VFMADD231PD (R11)(BX*1), Y15, Y14
+	ADDQ        $0x20, R12
+	ADDQ        $0x20, R11
+
+skip11:
+	CMPQ         n+16(FP), $0x04
+	JL           few12
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	VEXTRACTF128 $0x01, Y12, X4
+	VADDPD       X12, X4, X4
+	VEXTRACTF128 $0x01, Y13, X12
+	VADDPD       X13, X12, X12
+	VEXTRACTF128 $0x01, Y14, X13
+	VADDPD       X14, X13, X13
+	JMP          folded13
+
+few12:
+	VXORPS X5, X5, X5
+	VXORPS X4, X4, X4
+	VXORPS X12, X12, X12
+	VXORPS X13, X13, X13
+
+folded13:
+	TESTQ       $0x00000002, R8
+	JZ          skip14
+	VMOVUPD     (R10), X14
+	VFMADD231PD (R9), X14, X5
+	VFMADD231PD (R9)(AX*1), X14, X4
+	VFMADD231PD (R9)(AX*2), X14, X12
+	VFMADD231PD (R9)(CX*1), X14, X13
+	ADDQ        $0x10, R10
+	ADDQ        $0x10, R9
+	VMOVUPD     (R12), X14
+	VFMADD231PD (R11), X14, X5
+	VFMADD231PD (R11)(DX*1), X14, X4
+	VFMADD231PD (R11)(DX*2), X14, X12
+	VFMADD231PD (R11)(BX*1), X14, X13
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R11
+
+skip14:
+	TESTQ       $0x00000001, R8
+	JZ          skip15
+	VMOVSD      (R10), X14
+	VFMADD231SD (R9), X14, X5
+	VFMADD231SD (R9)(AX*1), X14, X4
+	VFMADD231SD (R9)(AX*2), X14, X12
+	VFMADD231SD (R9)(CX*1), X14, X13
+	VMOVSD      (R12), X14
+	VFMADD231SD (R11), X14, X5
+	VFMADD231SD (R11)(DX*1), X14, X4
+	VFMADD231SD (R11)(DX*2), X14, X12
+	VFMADD231SD (R11)(BX*1), X14, X13
+
+skip15:
+	VHADDPD      X4, X5, X5
+	VHADDPD      X13, X12, X4
+	VINSERTF128  $0x01, X4, Y5, Y4
+	VBROADCASTSD alpha+24(FP), Y12
+	VMULPD       Y12, Y4, Y4
+	MOVQ         beta+64(FP), R8
+	SHLQ         $0x01, R8
+	JZ           overwrite16
+	VBROADCASTSD beta+64(FP), Y12
+	VMOVUPD      (SI), Y13
+	VFMADD231PD  Y13, Y12, Y4
+
+overwrite16:
+	VMOVUPD Y4, (SI)
 	MOVQ    16(SP), R8
 	LEAQ    (R8)(AX*4), R8
 	MOVQ    R8, 16(SP)
 	MOVQ    48(SP), R8
-	LEAQ    (R8)(BX*4), R8
+	LEAQ    (R8)(DX*4), R8
 	MOVQ    R8, 48(SP)
-	ADDQ    $0x20, CX
+	ADDQ    $0x20, SI
 	SUBQ    $0x00000004, DI
 	JMP     rows4
 
 tail6:
 	CMPQ   DI, $0x00000003
-	JL     tail11
-	VPXORQ Z5, Z5, Z5
+	JL     tail17
+	MOVQ   n+16(FP), DI
+	MOVQ   16(SP), R8
+	MOVQ   32(SP), R9
+	MOVQ   48(SP), R10
+	MOVQ   (SP), R11
 	VPXORQ Z6, Z6, Z6
 	VPXORQ Z7, Z7, Z7
-	MOVQ   k+16(FP), DI
-	MOVQ   16(SP), R8
-	MOVQ   32(SP), R9
-	MOVQ   48(SP), R10
-	MOVQ   (SP), R11
+	VPXORQ Z8, Z8, Z8
 	SUBQ   $0x08, DI
-	JL     tail13
+	JL     rest19
 
-vector12:
+vector18:
 	VMOVUPD     (R9), Z4
-	VFMADD231PD (R8), Z4, Z5
-	VFMADD231PD (R8)(AX*1), Z4, Z6
-	VFMADD231PD (R8)(AX*2), Z4, Z7
+	VFMADD231PD (R8), Z4, Z6
+	VFMADD231PD (R8)(AX*1), Z4, Z7
+	VFMADD231PD (R8)(AX*2), Z4, Z8
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R8
 	VMOVUPD     (R11), Z4
-	VFMADD231PD (R10), Z4, Z5
-	VFMADD231PD (R10)(BX*1), Z4, Z6
-	VFMADD231PD (R10)(BX*2), Z4, Z7
+	VFMADD231PD (R10), Z4, Z6
+	VFMADD231PD (R10)(DX*1), Z4, Z7
+	VFMADD231PD (R10)(DX*2), Z4, Z8
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x08, DI
-	JGE         vector12
+	JGE         vector18
 
-tail13:
-	TESTQ       $0x00000007, DI
-	JZ          done14
-	VMOVUPD.Z   (R9), K1, Z4
-	VFMADD231PD (R8), Z4, K1, Z5
-	VFMADD231PD (R8)(AX*1), Z4, K1, Z6
-	VFMADD231PD (R8)(AX*2), Z4, K1, Z7
-	VMOVUPD.Z   (R11), K1, Z4
-	VFMADD231PD (R10), Z4, K1, Z5
-	VFMADD231PD (R10)(BX*1), Z4, K1, Z6
-	VFMADD231PD (R10)(BX*2), Z4, K1, Z7
-
-done14:
-	VEXTRACTF64X4 $0x01, Z5, Y4
-	VADDPD        Y5, Y4, Y4
-	VEXTRACTF64X4 $0x01, Z6, Y11
-	VADDPD        Y6, Y11, Y11
+rest19:
+	CMPQ          n+16(FP), $0x08
+	JL            few20
+	VEXTRACTF64X4 $0x01, Z6, Y4
+	VADDPD        Y6, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z7, Y12
 	VADDPD        Y7, Y12, Y12
-	VHADDPD       Y11, Y4, Y4
-	VHADDPD       Y12, Y12, Y11
-	VPERM2F128    $0x21, Y11, Y4, Y12
-	VBLENDPD      $0x0c, Y11, Y4, Y4
-	VADDPD        Y12, Y4, Y4
-	VBROADCASTSD  alpha+24(FP), Y11
-	VMULPD        Y11, Y4, Y4
-	MOVQ          beta+64(FP), DI
-	SHLQ          $0x01, DI
-	JZ            overwrite15
-	VBROADCASTSD  beta+64(FP), Y11
-	VMOVDQU       fourF64AVX512<>+8(SB), Y12
-	VMASKMOVPD    (CX), Y12, Y12
-	VFMADD231PD   Y12, Y11, Y4
+	VEXTRACTF64X4 $0x01, Z8, Y13
+	VADDPD        Y8, Y13, Y13
+	JMP           folded21
 
-overwrite15:
-	VMOVUPD      X4, (CX)
+few20:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+
+folded21:
+	TESTQ       $0x00000004, DI
+	JZ          skip22
+	VMOVUPD     (R9), Y14
+	VFMADD231PD (R8), Y14, Y4
+	VFMADD231PD (R8)(AX*1), Y14, Y12
+	VFMADD231PD (R8)(AX*2), Y14, Y13
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y14
+	VFMADD231PD (R10), Y14, Y4
+	VFMADD231PD (R10)(DX*1), Y14, Y12
+	VFMADD231PD (R10)(DX*2), Y14, Y13
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+
+skip22:
+	CMPQ         n+16(FP), $0x04
+	JL           few23
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	VEXTRACTF128 $0x01, Y12, X4
+	VADDPD       X12, X4, X4
+	VEXTRACTF128 $0x01, Y13, X12
+	VADDPD       X13, X12, X12
+	JMP          folded24
+
+few23:
+	VXORPS X5, X5, X5
+	VXORPS X4, X4, X4
+	VXORPS X12, X12, X12
+
+folded24:
+	TESTQ       $0x00000002, DI
+	JZ          skip25
+	VMOVUPD     (R9), X13
+	VFMADD231PD (R8), X13, X5
+	VFMADD231PD (R8)(AX*1), X13, X4
+	VFMADD231PD (R8)(AX*2), X13, X12
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPD     (R11), X13
+	VFMADD231PD (R10), X13, X5
+	VFMADD231PD (R10)(DX*1), X13, X4
+	VFMADD231PD (R10)(DX*2), X13, X12
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip25:
+	TESTQ       $0x00000001, DI
+	JZ          skip26
+	VMOVSD      (R9), X13
+	VFMADD231SD (R8), X13, X5
+	VFMADD231SD (R8)(AX*1), X13, X4
+	VFMADD231SD (R8)(AX*2), X13, X12
+	VMOVSD      (R11), X13
+	VFMADD231SD (R10), X13, X5
+	VFMADD231SD (R10)(DX*1), X13, X4
+	VFMADD231SD (R10)(DX*2), X13, X12
+
+skip26:
+	VHADDPD      X4, X5, X5
+	VHADDPD      X12, X12, X4
+	VINSERTF128  $0x01, X4, Y5, Y4
+	VBROADCASTSD alpha+24(FP), Y12
+	VMULPD       Y12, Y4, Y4
+	MOVQ         beta+64(FP), DI
+	SHLQ         $0x01, DI
+	JZ           overwrite27
+	VBROADCASTSD beta+64(FP), Y12
+	VMOVDQU      fourF64AVX512<>+8(SB), Y13
+	VMASKMOVPD   (SI), Y13, Y13
+	VFMADD231PD  Y13, Y12, Y4
+
+overwrite27:
+	VMOVUPD      X4, (SI)
 	VEXTRACTF128 $0x01, Y4, X4
-	VMOVSD       X4, 16(CX)
+	VMOVSD       X4, 16(SI)
 	JMP          rowsDone5
 
-tail11:
+tail17:
 	CMPQ   DI, $0x00000002
-	JL     tail16
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	MOVQ   k+16(FP), DI
+	JL     tail28
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
 	SUBQ   $0x08, DI
-	JL     tail18
+	JL     rest30
 
-vector17:
+vector29:
 	VMOVUPD     (R9), Z4
-	VFMADD231PD (R8), Z4, Z8
-	VFMADD231PD (R8)(AX*1), Z4, Z9
+	VFMADD231PD (R8), Z4, Z9
+	VFMADD231PD (R8)(AX*1), Z4, Z10
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R8
 	VMOVUPD     (R11), Z4
-	VFMADD231PD (R10), Z4, Z8
-	VFMADD231PD (R10)(BX*1), Z4, Z9
+	VFMADD231PD (R10), Z4, Z9
+	VFMADD231PD (R10)(DX*1), Z4, Z10
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x08, DI
-	JGE         vector17
+	JGE         vector29
 
-tail18:
-	TESTQ       $0x00000007, DI
-	JZ          done19
-	VMOVUPD.Z   (R9), K1, Z4
-	VFMADD231PD (R8), Z4, K1, Z8
-	VFMADD231PD (R8)(AX*1), Z4, K1, Z9
-	VMOVUPD.Z   (R11), K1, Z4
-	VFMADD231PD (R10), Z4, K1, Z8
-	VFMADD231PD (R10)(BX*1), Z4, K1, Z9
+rest30:
+	CMPQ          n+16(FP), $0x08
+	JL            few31
+	VEXTRACTF64X4 $0x01, Z9, Y4
+	VADDPD        Y9, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z10, Y12
+	VADDPD        Y10, Y12, Y12
+	JMP           folded32
 
-done19:
-	VEXTRACTF64X4 $0x01, Z8, Y4
-	VADDPD        Y8, Y4, Y4
-	VEXTRACTF64X4 $0x01, Z9, Y11
-	VADDPD        Y9, Y11, Y11
-	VHADDPD       Y11, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPD        X4, X11, X11
-	VMOVDDUP      alpha+24(FP), X4
-	VMULPD        X4, X11, X11
-	MOVQ          beta+64(FP), DI
-	SHLQ          $0x01, DI
-	JZ            overwrite20
-	VMOVDDUP      beta+64(FP), X4
-	VMOVDQU       fourF64AVX512<>+16(SB), X12
-	VMASKMOVPD    (CX), X12, X12
-	VFMADD231PD   X12, X4, X11
+few31:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y12, Y12, Y12
 
-overwrite20:
-	VMOVUPD X11, (CX)
+folded32:
+	TESTQ       $0x00000004, DI
+	JZ          skip33
+	VMOVUPD     (R9), Y13
+	VFMADD231PD (R8), Y13, Y4
+	VFMADD231PD (R8)(AX*1), Y13, Y12
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPD     (R11), Y13
+	VFMADD231PD (R10), Y13, Y4
+	VFMADD231PD (R10)(DX*1), Y13, Y12
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+
+skip33:
+	CMPQ         n+16(FP), $0x04
+	JL           few34
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	VEXTRACTF128 $0x01, Y12, X4
+	VADDPD       X12, X4, X4
+	JMP          folded35
+
+few34:
+	VXORPS X5, X5, X5
+	VXORPS X4, X4, X4
+
+folded35:
+	TESTQ       $0x00000002, DI
+	JZ          skip36
+	VMOVUPD     (R9), X12
+	VFMADD231PD (R8), X12, X5
+	VFMADD231PD (R8)(AX*1), X12, X4
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPD     (R11), X12
+	VFMADD231PD (R10), X12, X5
+	VFMADD231PD (R10)(DX*1), X12, X4
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip36:
+	TESTQ       $0x00000001, DI
+	JZ          skip37
+	VMOVSD      (R9), X12
+	VFMADD231SD (R8), X12, X5
+	VFMADD231SD (R8)(AX*1), X12, X4
+	VMOVSD      (R11), X12
+	VFMADD231SD (R10), X12, X5
+	VFMADD231SD (R10)(DX*1), X12, X4
+
+skip37:
+	VHADDPD     X4, X5, X4
+	VMOVDDUP    alpha+24(FP), X5
+	VMULPD      X5, X4, X4
+	MOVQ        beta+64(FP), DI
+	SHLQ        $0x01, DI
+	JZ          overwrite38
+	VMOVDDUP    beta+64(FP), X5
+	VMOVDQU     fourF64AVX512<>+16(SB), X12
+	VMASKMOVPD  (SI), X12, X12
+	VFMADD231PD X12, X5, X4
+
+overwrite38:
+	VMOVUPD X4, (SI)
 	JMP     rowsDone5
 
-tail16:
+tail28:
 	CMPQ   DI, $0x00000001
 	JL     rowsDone5
-	VPXORQ Z10, Z10, Z10
-	MOVQ   k+16(FP), DI
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VPXORQ Z11, Z11, Z11
 	SUBQ   $0x08, DI
-	JL     tail22
+	JL     rest40
 
-vector21:
+vector39:
 	VMOVUPD     (R9), Z4
-	VFMADD231PD (R8), Z4, Z10
+	VFMADD231PD (R8), Z4, Z11
 	ADDQ        $0x40, R9
 	ADDQ        $0x40, R8
 	VMOVUPD     (R11), Z4
-	VFMADD231PD (R10), Z4, Z10
+	VFMADD231PD (R10), Z4, Z11
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x08, DI
-	JGE         vector21
+	JGE         vector39
 
-tail22:
-	TESTQ       $0x00000007, DI
-	JZ          done23
-	VMOVUPD.Z   (R9), K1, Z4
-	VFMADD231PD (R8), Z4, K1, Z10
-	VMOVUPD.Z   (R11), K1, Z4
-	VFMADD231PD (R10), Z4, K1, Z10
+rest40:
+	VEXTRACTF64X4 $0x01, Z11, Y4
+	VADDPD        Y11, Y4, Y4
+	TESTQ         $0x00000004, DI
+	JZ            skip41
+	VMOVUPD       (R9), Y12
+	VFMADD231PD   (R8), Y12, Y4
+	ADDQ          $0x20, R9
+	ADDQ          $0x20, R8
+	VMOVUPD       (R11), Y12
+	VFMADD231PD   (R10), Y12, Y4
+	ADDQ          $0x20, R11
+	ADDQ          $0x20, R10
 
-done23:
-	VEXTRACTF64X4 $0x01, Z10, Y4
-	VADDPD        Y10, Y4, Y4
-	VHADDPD       Y4, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPD        X4, X11, X11
-	VMOVDDUP      alpha+24(FP), X4
-	VMULPD        X4, X11, X11
-	MOVQ          beta+64(FP), DI
-	SHLQ          $0x01, DI
-	JZ            overwrite24
-	VMOVDDUP      beta+64(FP), X4
-	VMOVDQU       fourF64AVX512<>+24(SB), X12
-	VMASKMOVPD    (CX), X12, X12
-	VFMADD231PD   X12, X4, X11
+skip41:
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	TESTQ        $0x00000002, DI
+	JZ           skip42
+	VMOVUPD      (R9), X4
+	VFMADD231PD  (R8), X4, X5
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R8
+	VMOVUPD      (R11), X4
+	VFMADD231PD  (R10), X4, X5
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R10
 
-overwrite24:
-	VMOVSD X11, (CX)
+skip42:
+	TESTQ       $0x00000001, DI
+	JZ          skip43
+	VMOVSD      (R9), X4
+	VFMADD231SD (R8), X4, X5
+	VMOVSD      (R11), X4
+	VFMADD231SD (R10), X4, X5
+
+skip43:
+	VHADDPD     X5, X5, X4
+	VMOVDDUP    alpha+24(FP), X5
+	VMULPD      X5, X4, X4
+	MOVQ        beta+64(FP), DI
+	SHLQ        $0x01, DI
+	JZ          overwrite44
+	VMOVDDUP    beta+64(FP), X5
+	VMOVDQU     fourF64AVX512<>+24(SB), X12
+	VMASKMOVPD  (SI), X12, X12
+	VFMADD231PD X12, X5, X4
+
+overwrite44:
+	VMOVSD X4, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
-	MOVQ 24(SP), CX
-	ADDQ CX, 8(SP)
-	ADDQ BX, 32(SP)
-	MOVQ 56(SP), CX
-	ADDQ CX, 40(SP)
-	MOVQ 80(SP), CX
-	ADDQ CX, 72(SP)
-	MOVQ 88(SP), CX
-	ADDQ CX, 64(SP)
+	MOVQ 24(SP), SI
+	ADDQ SI, 8(SP)
+	ADDQ DX, 32(SP)
+	MOVQ 56(SP), SI
+	ADDQ SI, 40(SP)
+	MOVQ 80(SP), SI
+	ADDQ SI, 72(SP)
+	MOVQ 88(SP), SI
+	ADDQ SI, 64(SP)
 	DECQ 96(SP)
 	JNZ  row3
 	VZEROUPPER
 	RET
 
-// func syr2kF32AVX512(lower bool, n int, k int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
+// func syr2kF32AVX512(lower bool, m int, n int, alpha float32, a *float32, lda int, b *float32, ldb int, beta float32, c *float32, ldc int)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·syr2kF32AVX512(SB), $104-88
 	MOVQ  lda+40(FP), AX
 	SHLQ  $0x02, AX
-	LEAQ  (AX)(AX*2), DX
-	MOVQ  a+32(FP), CX
-	MOVQ  CX, (SP)
-	MOVQ  CX, 8(SP)
-	MOVQ  ldb+56(FP), BX
-	SHLQ  $0x02, BX
-	LEAQ  (BX)(BX*2), SI
-	MOVQ  b+48(FP), CX
-	MOVQ  CX, 32(SP)
-	MOVQ  CX, 40(SP)
-	MOVQ  c+72(FP), CX
-	MOVQ  CX, 72(SP)
-	MOVQ  ldc+80(FP), CX
-	SHLQ  $0x02, CX
-	MOVQ  n+8(FP), R8
+	LEAQ  (AX)(AX*2), CX
+	MOVQ  a+32(FP), DX
+	MOVQ  DX, (SP)
+	MOVQ  DX, 8(SP)
+	MOVQ  ldb+56(FP), DX
+	SHLQ  $0x02, DX
+	LEAQ  (DX)(DX*2), BX
+	MOVQ  b+48(FP), SI
+	MOVQ  SI, 32(SP)
+	MOVQ  SI, 40(SP)
+	MOVQ  c+72(FP), SI
+	MOVQ  SI, 72(SP)
+	MOVQ  ldc+80(FP), SI
+	SHLQ  $0x02, SI
+	MOVQ  m+8(FP), R8
 	MOVQ  R8, 96(SP)
 	MOVB  lower+0(FP), DI
 	TESTB DI, DI
 	JNZ   lower1
 	MOVQ  R8, 64(SP)
 	MOVQ  $-1, 88(SP)
-	ADDQ  $0x04, CX
+	ADDQ  $0x04, SI
 	MOVQ  AX, 24(SP)
-	MOVQ  BX, 56(SP)
+	MOVQ  DX, 56(SP)
 	JMP   begin2
 
 lower1:
@@ -28654,16 +29189,10 @@ lower1:
 	MOVQ $+0, 56(SP)
 
 begin2:
-	MOVQ  CX, 80(SP)
-	MOVQ  k+16(FP), CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000000000000001, DI
-	SHLQ  CL, DI
-	DECQ  DI
-	KMOVW DI, K1
+	MOVQ SI, 80(SP)
 
 row3:
-	MOVQ 72(SP), CX
+	MOVQ 72(SP), SI
 	MOVQ 64(SP), DI
 	MOVQ 8(SP), R8
 	MOVQ R8, 16(SP)
@@ -28673,51 +29202,39 @@ row3:
 rows4:
 	CMPQ   DI, $0x00000004
 	JL     tail6
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	MOVQ   k+16(FP), R8
+	MOVQ   n+16(FP), R8
 	MOVQ   16(SP), R9
 	MOVQ   32(SP), R10
 	MOVQ   48(SP), R11
 	MOVQ   (SP), R12
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
 	SUBQ   $0x10, R8
-	JL     tail8
+	JL     rest8
 
 vector7:
 	VMOVUPS     (R10), Z4
 	VFMADD231PS (R9), Z4, Z0
 	VFMADD231PS (R9)(AX*1), Z4, Z1
 	VFMADD231PS (R9)(AX*2), Z4, Z2
-	VFMADD231PS (R9)(DX*1), Z4, Z3
+	VFMADD231PS (R9)(CX*1), Z4, Z3
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R9
 	VMOVUPS     (R12), Z4
 	VFMADD231PS (R11), Z4, Z0
-	VFMADD231PS (R11)(BX*1), Z4, Z1
-	VFMADD231PS (R11)(BX*2), Z4, Z2
-	VFMADD231PS (R11)(SI*1), Z4, Z3
+	VFMADD231PS (R11)(DX*1), Z4, Z1
+	VFMADD231PS (R11)(DX*2), Z4, Z2
+	VFMADD231PS (R11)(BX*1), Z4, Z3
 	ADDQ        $0x40, R12
 	ADDQ        $0x40, R11
 	SUBQ        $0x10, R8
 	JGE         vector7
 
-tail8:
-	TESTQ       $0x0000000f, R8
-	JZ          done9
-	VMOVUPS.Z   (R10), K1, Z4
-	VFMADD231PS (R9), Z4, K1, Z0
-	VFMADD231PS (R9)(AX*1), Z4, K1, Z1
-	VFMADD231PS (R9)(AX*2), Z4, K1, Z2
-	VFMADD231PS (R9)(DX*1), Z4, K1, Z3
-	VMOVUPS.Z   (R12), K1, Z4
-	VFMADD231PS (R11), Z4, K1, Z0
-	VFMADD231PS (R11)(BX*1), Z4, K1, Z1
-	VFMADD231PS (R11)(BX*2), Z4, K1, Z2
-	VFMADD231PS (R11)(SI*1), Z4, K1, Z3
-
-done9:
+rest8:
+	CMPQ          n+16(FP), $0x10
+	JL            few9
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y0, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y11
@@ -28726,47 +29243,149 @@ done9:
 	VADDPS        Y2, Y12, Y12
 	VEXTRACTF64X4 $0x01, Z3, Y13
 	VADDPS        Y3, Y13, Y13
-	VHADDPS       Y11, Y4, Y4
-	VHADDPS       Y13, Y12, Y11
-	VHADDPS       Y11, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPS        X4, X11, X11
-	VBROADCASTSS  alpha+24(FP), X4
-	VMULPS        X4, X11, X11
-	MOVL          beta+64(FP), R8
-	SHLL          $0x01, R8
-	JZ            overwrite10
-	VBROADCASTSS  beta+64(FP), X4
-	VMOVUPS       (CX), X12
-	VFMADD231PS   X12, X4, X11
+	JMP           folded10
 
-overwrite10:
-	VMOVUPS X11, (CX)
+few9:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+
+folded10:
+	TESTQ       $0x00000008, R8
+	JZ          skip11
+	VMOVUPS     (R10), Y14
+	VFMADD231PS (R9), Y14, Y4
+	VFMADD231PS (R9)(AX*1), Y14, Y11
+	VFMADD231PS (R9)(AX*2), Y14, Y12
+	VFMADD231PS (R9)(CX*1), Y14, Y13
+	ADDQ        $0x20, R10
+	ADDQ        $0x20, R9
+	VMOVUPS     (R12), Y14
+	VFMADD231PS (R11), Y14, Y4
+	VFMADD231PS (R11)(DX*1), Y14, Y11
+	VFMADD231PS (R11)(DX*2), Y14, Y12
+	VFMADD231PS (R11)(BX*1), Y14, Y13
+	ADDQ        $0x20, R12
+	ADDQ        $0x20, R11
+
+skip11:
+	CMPQ         n+16(FP), $0x08
+	JL           few12
+	VEXTRACTF128 $0x01, Y4, X14
+	VADDPS       X4, X14, X14
+	VEXTRACTF128 $0x01, Y11, X4
+	VADDPS       X11, X4, X4
+	VEXTRACTF128 $0x01, Y12, X11
+	VADDPS       X12, X11, X11
+	VEXTRACTF128 $0x01, Y13, X12
+	VADDPS       X13, X12, X12
+	JMP          folded13
+
+few12:
+	VXORPS X14, X14, X14
+	VXORPS X4, X4, X4
+	VXORPS X11, X11, X11
+	VXORPS X12, X12, X12
+
+folded13:
+	TESTQ       $0x00000004, R8
+	JZ          skip14
+	VMOVUPS     (R10), X13
+	VFMADD231PS (R9), X13, X14
+	VFMADD231PS (R9)(AX*1), X13, X4
+	VFMADD231PS (R9)(AX*2), X13, X11
+	VFMADD231PS (R9)(CX*1), X13, X12
+	ADDQ        $0x10, R10
+	ADDQ        $0x10, R9
+	VMOVUPS     (R12), X13
+	VFMADD231PS (R11), X13, X14
+	VFMADD231PS (R11)(DX*1), X13, X4
+	VFMADD231PS (R11)(DX*2), X13, X11
+	VFMADD231PS (R11)(BX*1), X13, X12
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R11
+
+skip14:
+	TESTQ       $0x00000002, R8
+	JZ          skip15
+	VMOVSD      (R10), X13
+	VMOVSD      (R9), X15
+	VFMADD231PS X15, X13, X14
+	VMOVSD      (R9)(AX*1), X15
+	VFMADD231PS X15, X13, X4
+	VMOVSD      (R9)(AX*2), X15
+	VFMADD231PS X15, X13, X11
+	VMOVSD      (R9)(CX*1), X15
+	VFMADD231PS X15, X13, X12
+	ADDQ        $0x08, R10
+	ADDQ        $0x08, R9
+	VMOVSD      (R12), X13
+	VMOVSD      (R11), X15
+	VFMADD231PS X15, X13, X14
+	VMOVSD      (R11)(DX*1), X15
+	VFMADD231PS X15, X13, X4
+	VMOVSD      (R11)(DX*2), X15
+	VFMADD231PS X15, X13, X11
+	VMOVSD      (R11)(BX*1), X15
+	VFMADD231PS X15, X13, X12
+	ADDQ        $0x08, R12
+	ADDQ        $0x08, R11
+
+skip15:
+	TESTQ       $0x00000001, R8
+	JZ          skip16
+	VMOVSS      (R10), X13
+	VFMADD231SS (R9), X13, X14
+	VFMADD231SS (R9)(AX*1), X13, X4
+	VFMADD231SS (R9)(AX*2), X13, X11
+	VFMADD231SS (R9)(CX*1), X13, X12
+	VMOVSS      (R12), X13
+	VFMADD231SS (R11), X13, X14
+	VFMADD231SS (R11)(DX*1), X13, X4
+	VFMADD231SS (R11)(DX*2), X13, X11
+	VFMADD231SS (R11)(BX*1), X13, X12
+
+skip16:
+	VHADDPS      X4, X14, X4
+	VHADDPS      X12, X11, X11
+	VHADDPS      X11, X4, X4
+	VBROADCASTSS alpha+24(FP), X11
+	VMULPS       X11, X4, X4
+	MOVL         beta+64(FP), R8
+	SHLL         $0x01, R8
+	JZ           overwrite17
+	VBROADCASTSS beta+64(FP), X11
+	VMOVUPS      (SI), X12
+	VFMADD231PS  X12, X11, X4
+
+overwrite17:
+	VMOVUPS X4, (SI)
 	MOVQ    16(SP), R8
 	LEAQ    (R8)(AX*4), R8
 	MOVQ    R8, 16(SP)
 	MOVQ    48(SP), R8
-	LEAQ    (R8)(BX*4), R8
+	LEAQ    (R8)(DX*4), R8
 	MOVQ    R8, 48(SP)
-	ADDQ    $0x10, CX
+	ADDQ    $0x10, SI
 	SUBQ    $0x00000004, DI
 	JMP     rows4
 
 tail6:
 	CMPQ   DI, $0x00000003
-	JL     tail11
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	MOVQ   k+16(FP), DI
+	JL     tail18
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
 	SUBQ   $0x10, DI
-	JL     tail13
+	JL     rest20
 
-vector12:
+vector19:
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (R8), Z4, Z5
 	VFMADD231PS (R8)(AX*1), Z4, Z6
@@ -28775,66 +29394,144 @@ vector12:
 	ADDQ        $0x40, R8
 	VMOVUPS     (R11), Z4
 	VFMADD231PS (R10), Z4, Z5
-	VFMADD231PS (R10)(BX*1), Z4, Z6
-	VFMADD231PS (R10)(BX*2), Z4, Z7
+	VFMADD231PS (R10)(DX*1), Z4, Z6
+	VFMADD231PS (R10)(DX*2), Z4, Z7
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, DI
-	JGE         vector12
+	JGE         vector19
 
-tail13:
-	TESTQ       $0x0000000f, DI
-	JZ          done14
-	VMOVUPS.Z   (R9), K1, Z4
-	VFMADD231PS (R8), Z4, K1, Z5
-	VFMADD231PS (R8)(AX*1), Z4, K1, Z6
-	VFMADD231PS (R8)(AX*2), Z4, K1, Z7
-	VMOVUPS.Z   (R11), K1, Z4
-	VFMADD231PS (R10), Z4, K1, Z5
-	VFMADD231PS (R10)(BX*1), Z4, K1, Z6
-	VFMADD231PS (R10)(BX*2), Z4, K1, Z7
-
-done14:
+rest20:
+	CMPQ          n+16(FP), $0x10
+	JL            few21
 	VEXTRACTF64X4 $0x01, Z5, Y4
 	VADDPS        Y5, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z6, Y11
 	VADDPS        Y6, Y11, Y11
 	VEXTRACTF64X4 $0x01, Z7, Y12
 	VADDPS        Y7, Y12, Y12
-	VHADDPS       Y11, Y4, Y4
-	VHADDPS       Y12, Y12, Y11
-	VHADDPS       Y11, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPS        X4, X11, X11
-	VBROADCASTSS  alpha+24(FP), X4
-	VMULPS        X4, X11, X11
-	MOVL          beta+64(FP), DI
-	SHLL          $0x01, DI
-	JZ            overwrite15
-	VBROADCASTSS  beta+64(FP), X4
-	VMOVDQU       fourF32AVX512<>+4(SB), X12
-	VMASKMOVPS    (CX), X12, X12
-	VFMADD231PS   X12, X4, X11
+	JMP           folded22
 
-overwrite15:
-	VMOVLPS    X11, (CX)
-	VEXTRACTPS $0x02, X11, 8(CX)
+few21:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+
+folded22:
+	TESTQ       $0x00000008, DI
+	JZ          skip23
+	VMOVUPS     (R9), Y13
+	VFMADD231PS (R8), Y13, Y4
+	VFMADD231PS (R8)(AX*1), Y13, Y11
+	VFMADD231PS (R8)(AX*2), Y13, Y12
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y13
+	VFMADD231PS (R10), Y13, Y4
+	VFMADD231PS (R10)(DX*1), Y13, Y11
+	VFMADD231PS (R10)(DX*2), Y13, Y12
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+
+skip23:
+	CMPQ         n+16(FP), $0x08
+	JL           few24
+	VEXTRACTF128 $0x01, Y4, X13
+	VADDPS       X4, X13, X13
+	VEXTRACTF128 $0x01, Y11, X4
+	VADDPS       X11, X4, X4
+	VEXTRACTF128 $0x01, Y12, X11
+	VADDPS       X12, X11, X11
+	JMP          folded25
+
+few24:
+	VXORPS X13, X13, X13
+	VXORPS X4, X4, X4
+	VXORPS X11, X11, X11
+
+folded25:
+	TESTQ       $0x00000004, DI
+	JZ          skip26
+	VMOVUPS     (R9), X12
+	VFMADD231PS (R8), X12, X13
+	VFMADD231PS (R8)(AX*1), X12, X4
+	VFMADD231PS (R8)(AX*2), X12, X11
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPS     (R11), X12
+	VFMADD231PS (R10), X12, X13
+	VFMADD231PS (R10)(DX*1), X12, X4
+	VFMADD231PS (R10)(DX*2), X12, X11
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip26:
+	TESTQ       $0x00000002, DI
+	JZ          skip27
+	VMOVSD      (R9), X12
+	VMOVSD      (R8), X14
+	VFMADD231PS X14, X12, X13
+	VMOVSD      (R8)(AX*1), X14
+	VFMADD231PS X14, X12, X4
+	VMOVSD      (R8)(AX*2), X14
+	VFMADD231PS X14, X12, X11
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X12
+	VMOVSD      (R10), X14
+	VFMADD231PS X14, X12, X13
+	VMOVSD      (R10)(DX*1), X14
+	VFMADD231PS X14, X12, X4
+	VMOVSD      (R10)(DX*2), X14
+	VFMADD231PS X14, X12, X11
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip27:
+	TESTQ       $0x00000001, DI
+	JZ          skip28
+	VMOVSS      (R9), X12
+	VFMADD231SS (R8), X12, X13
+	VFMADD231SS (R8)(AX*1), X12, X4
+	VFMADD231SS (R8)(AX*2), X12, X11
+	VMOVSS      (R11), X12
+	VFMADD231SS (R10), X12, X13
+	VFMADD231SS (R10)(DX*1), X12, X4
+	VFMADD231SS (R10)(DX*2), X12, X11
+
+skip28:
+	VHADDPS      X4, X13, X4
+	VHADDPS      X11, X11, X11
+	VHADDPS      X11, X4, X4
+	VBROADCASTSS alpha+24(FP), X11
+	VMULPS       X11, X4, X4
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite29
+	VBROADCASTSS beta+64(FP), X11
+	VMOVDQU      fourF32AVX512<>+4(SB), X12
+	VMASKMOVPS   (SI), X12, X12
+	VFMADD231PS  X12, X11, X4
+
+overwrite29:
+	VMOVLPS    X4, (SI)
+	VEXTRACTPS $0x02, X4, 8(SI)
 	JMP        rowsDone5
 
-tail11:
+tail18:
 	CMPQ   DI, $0x00000002
-	JL     tail16
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	MOVQ   k+16(FP), DI
+	JL     tail30
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
 	SUBQ   $0x10, DI
-	JL     tail18
+	JL     rest32
 
-vector17:
+vector31:
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (R8), Z4, Z8
 	VFMADD231PS (R8)(AX*1), Z4, Z9
@@ -28842,58 +29539,124 @@ vector17:
 	ADDQ        $0x40, R8
 	VMOVUPS     (R11), Z4
 	VFMADD231PS (R10), Z4, Z8
-	VFMADD231PS (R10)(BX*1), Z4, Z9
+	VFMADD231PS (R10)(DX*1), Z4, Z9
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, DI
-	JGE         vector17
+	JGE         vector31
 
-tail18:
-	TESTQ       $0x0000000f, DI
-	JZ          done19
-	VMOVUPS.Z   (R9), K1, Z4
-	VFMADD231PS (R8), Z4, K1, Z8
-	VFMADD231PS (R8)(AX*1), Z4, K1, Z9
-	VMOVUPS.Z   (R11), K1, Z4
-	VFMADD231PS (R10), Z4, K1, Z8
-	VFMADD231PS (R10)(BX*1), Z4, K1, Z9
-
-done19:
+rest32:
+	CMPQ          n+16(FP), $0x10
+	JL            few33
 	VEXTRACTF64X4 $0x01, Z8, Y4
 	VADDPS        Y8, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z9, Y11
 	VADDPS        Y9, Y11, Y11
-	VHADDPS       Y11, Y4, Y4
-	VHADDPS       Y4, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPS        X4, X11, X11
-	VBROADCASTSS  alpha+24(FP), X4
-	VMULPS        X4, X11, X11
-	MOVL          beta+64(FP), DI
-	SHLL          $0x01, DI
-	JZ            overwrite20
-	VBROADCASTSS  beta+64(FP), X4
-	VMOVDQU       fourF32AVX512<>+8(SB), X12
-	VMASKMOVPS    (CX), X12, X12
-	VFMADD231PS   X12, X4, X11
+	JMP           folded34
 
-overwrite20:
-	VMOVLPS X11, (CX)
+few33:
+	VXORPS Y4, Y4, Y4
+	VXORPS Y11, Y11, Y11
+
+folded34:
+	TESTQ       $0x00000008, DI
+	JZ          skip35
+	VMOVUPS     (R9), Y12
+	VFMADD231PS (R8), Y12, Y4
+	VFMADD231PS (R8)(AX*1), Y12, Y11
+	ADDQ        $0x20, R9
+	ADDQ        $0x20, R8
+	VMOVUPS     (R11), Y12
+	VFMADD231PS (R10), Y12, Y4
+	VFMADD231PS (R10)(DX*1), Y12, Y11
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R10
+
+skip35:
+	CMPQ         n+16(FP), $0x08
+	JL           few36
+	VEXTRACTF128 $0x01, Y4, X12
+	VADDPS       X4, X12, X12
+	VEXTRACTF128 $0x01, Y11, X4
+	VADDPS       X11, X4, X4
+	JMP          folded37
+
+few36:
+	VXORPS X12, X12, X12
+	VXORPS X4, X4, X4
+
+folded37:
+	TESTQ       $0x00000004, DI
+	JZ          skip38
+	VMOVUPS     (R9), X11
+	VFMADD231PS (R8), X11, X12
+	VFMADD231PS (R8)(AX*1), X11, X4
+	ADDQ        $0x10, R9
+	ADDQ        $0x10, R8
+	VMOVUPS     (R11), X11
+	VFMADD231PS (R10), X11, X12
+	VFMADD231PS (R10)(DX*1), X11, X4
+	ADDQ        $0x10, R11
+	ADDQ        $0x10, R10
+
+skip38:
+	TESTQ       $0x00000002, DI
+	JZ          skip39
+	VMOVSD      (R9), X11
+	VMOVSD      (R8), X13
+	VFMADD231PS X13, X11, X12
+	VMOVSD      (R8)(AX*1), X13
+	VFMADD231PS X13, X11, X4
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X11
+	VMOVSD      (R10), X13
+	VFMADD231PS X13, X11, X12
+	VMOVSD      (R10)(DX*1), X13
+	VFMADD231PS X13, X11, X4
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip39:
+	TESTQ       $0x00000001, DI
+	JZ          skip40
+	VMOVSS      (R9), X11
+	VFMADD231SS (R8), X11, X12
+	VFMADD231SS (R8)(AX*1), X11, X4
+	VMOVSS      (R11), X11
+	VFMADD231SS (R10), X11, X12
+	VFMADD231SS (R10)(DX*1), X11, X4
+
+skip40:
+	VHADDPS      X4, X12, X4
+	VHADDPS      X4, X4, X4
+	VBROADCASTSS alpha+24(FP), X11
+	VMULPS       X11, X4, X4
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite41
+	VBROADCASTSS beta+64(FP), X11
+	VMOVDQU      fourF32AVX512<>+8(SB), X12
+	VMASKMOVPS   (SI), X12, X12
+	VFMADD231PS  X12, X11, X4
+
+overwrite41:
+	VMOVLPS X4, (SI)
 	JMP     rowsDone5
 
-tail16:
+tail30:
 	CMPQ   DI, $0x00000001
 	JL     rowsDone5
-	VPXORQ Z10, Z10, Z10
-	MOVQ   k+16(FP), DI
+	MOVQ   n+16(FP), DI
 	MOVQ   16(SP), R8
 	MOVQ   32(SP), R9
 	MOVQ   48(SP), R10
 	MOVQ   (SP), R11
+	VPXORQ Z10, Z10, Z10
 	SUBQ   $0x10, DI
-	JL     tail22
+	JL     rest43
 
-vector21:
+vector42:
 	VMOVUPS     (R9), Z4
 	VFMADD231PS (R8), Z4, Z10
 	ADDQ        $0x40, R9
@@ -28903,47 +29666,85 @@ vector21:
 	ADDQ        $0x40, R11
 	ADDQ        $0x40, R10
 	SUBQ        $0x10, DI
-	JGE         vector21
+	JGE         vector42
 
-tail22:
-	TESTQ       $0x0000000f, DI
-	JZ          done23
-	VMOVUPS.Z   (R9), K1, Z4
-	VFMADD231PS (R8), Z4, K1, Z10
-	VMOVUPS.Z   (R11), K1, Z4
-	VFMADD231PS (R10), Z4, K1, Z10
-
-done23:
+rest43:
 	VEXTRACTF64X4 $0x01, Z10, Y4
 	VADDPS        Y10, Y4, Y4
-	VHADDPS       Y4, Y4, Y4
-	VHADDPS       Y4, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X11
-	VADDPS        X4, X11, X11
-	VBROADCASTSS  alpha+24(FP), X4
-	VMULPS        X4, X11, X11
-	MOVL          beta+64(FP), DI
-	SHLL          $0x01, DI
-	JZ            overwrite24
-	VBROADCASTSS  beta+64(FP), X4
-	VMOVDQU       fourF32AVX512<>+12(SB), X12
-	VMASKMOVPS    (CX), X12, X12
-	VFMADD231PS   X12, X4, X11
+	TESTQ         $0x00000008, DI
+	JZ            skip44
+	VMOVUPS       (R9), Y11
+	VFMADD231PS   (R8), Y11, Y4
+	ADDQ          $0x20, R9
+	ADDQ          $0x20, R8
+	VMOVUPS       (R11), Y11
+	VFMADD231PS   (R10), Y11, Y4
+	ADDQ          $0x20, R11
+	ADDQ          $0x20, R10
 
-overwrite24:
-	VMOVSS X11, (CX)
+skip44:
+	VEXTRACTF128 $0x01, Y4, X11
+	VADDPS       X4, X11, X11
+	TESTQ        $0x00000004, DI
+	JZ           skip45
+	VMOVUPS      (R9), X4
+	VFMADD231PS  (R8), X4, X11
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R8
+	VMOVUPS      (R11), X4
+	VFMADD231PS  (R10), X4, X11
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R10
+
+skip45:
+	TESTQ       $0x00000002, DI
+	JZ          skip46
+	VMOVSD      (R9), X4
+	VMOVSD      (R8), X12
+	VFMADD231PS X12, X4, X11
+	ADDQ        $0x08, R9
+	ADDQ        $0x08, R8
+	VMOVSD      (R11), X4
+	VMOVSD      (R10), X12
+	VFMADD231PS X12, X4, X11
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R10
+
+skip46:
+	TESTQ       $0x00000001, DI
+	JZ          skip47
+	VMOVSS      (R9), X4
+	VFMADD231SS (R8), X4, X11
+	VMOVSS      (R11), X4
+	VFMADD231SS (R10), X4, X11
+
+skip47:
+	VHADDPS      X11, X11, X4
+	VHADDPS      X4, X4, X4
+	VBROADCASTSS alpha+24(FP), X11
+	VMULPS       X11, X4, X4
+	MOVL         beta+64(FP), DI
+	SHLL         $0x01, DI
+	JZ           overwrite48
+	VBROADCASTSS beta+64(FP), X11
+	VMOVDQU      fourF32AVX512<>+12(SB), X12
+	VMASKMOVPS   (SI), X12, X12
+	VFMADD231PS  X12, X11, X4
+
+overwrite48:
+	VMOVSS X4, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
-	MOVQ 24(SP), CX
-	ADDQ CX, 8(SP)
-	ADDQ BX, 32(SP)
-	MOVQ 56(SP), CX
-	ADDQ CX, 40(SP)
-	MOVQ 80(SP), CX
-	ADDQ CX, 72(SP)
-	MOVQ 88(SP), CX
-	ADDQ CX, 64(SP)
+	MOVQ 24(SP), SI
+	ADDQ SI, 8(SP)
+	ADDQ DX, 32(SP)
+	MOVQ 56(SP), SI
+	ADDQ SI, 40(SP)
+	MOVQ 80(SP), SI
+	ADDQ SI, 72(SP)
+	MOVQ 88(SP), SI
+	ADDQ SI, 64(SP)
 	DECQ 96(SP)
 	JNZ  row3
 	VZEROUPPER
