@@ -127,6 +127,10 @@ func TestKernelLogisticXOR(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "lambda must be a finite number > 0, got 0") {
 			t.Errorf("got %v", err)
 		}
+		_, err = learners.KernelLogistic{Kernel: kernels.Sigmoid{A: 1, C: -1}, Lambda: 1e-6}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err == nil || !strings.Contains(err.Error(), "K + λI is not positive definite") {
+			t.Errorf("a kernel that is not positive semidefinite: %v", err)
+		}
 		_, err = learners.KernelLogistic{Lambda: 1e-3, Tol: 1e-12, MaxIter: 1, Kernel: kernels.Gaussian{Sigma: 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err == nil || !strings.Contains(err.Error(), "did not converge within 1 Newton step") {
 			t.Errorf("got %v", err)

@@ -74,6 +74,9 @@ func tooSmall(err error) bool {
 // byBasis fits on the columns of F; cause is why not by α.
 func (m *kernelLogit) byBasis(index []int, tol float64, most int, cause error) (*KernelLogisticModel, error) {
 	t := m.t
+	if !m.k.IsPSD() { // it has no F
+		return nil, cause
+	}
 	k, err := solvers.PivotedCholesky(t.ctx, t.dev, m.k, m.x, m.memory)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,14 @@ func TestPivotedCholesky(t *testing.T) {
 		}
 		var budget *BudgetError
 		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, 1000); !errors.As(err, &budget) {
-			t.Errorf("with 1000 bytes: %v", err)
+			t.Fatalf("with 1000 bytes: %v", err)
+		}
+		_, before := dev.InUse()
+		if _, err := PivotedCholesky(t.Context(), dev, kernels.Gaussian{Sigma: 1}, x, budget.Needed); err != nil {
+			t.Error(err)
+		}
+		if _, peak := dev.InUse(); peak > max(before, budget.Needed) {
+			t.Errorf("took up to %d bytes, planned %d", peak, budget.Needed)
 		}
 	})
 }
