@@ -81,6 +81,8 @@ func (f *fitFlags) check() error {
 	switch {
 	case f.model == "":
 		return usagef("fit needs --model FILE: where to write the model, such as m.safetensors")
+	case isFile(f.checkpoint.Dir):
+		return fmt.Errorf("--checkpoint: %s is a file; the name of a folder is needed", f.checkpoint.Dir)
 	case f.checkpoint.Every <= 0:
 		return usagef("--checkpoint-every: must be > 0, got %v", f.checkpoint.Every)
 	case !(f.testFraction >= 0 && f.testFraction < 1):

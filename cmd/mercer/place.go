@@ -88,3 +88,9 @@ func sameName(a, b string) bool {
 	b, errB := filepath.Abs(b)
 	return errA == nil && errB == nil && a == b
 }
+
+// isFile tells whether there is a file of that name, and no folder.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}

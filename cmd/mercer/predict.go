@@ -99,10 +99,14 @@ func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Devi
 		return predictions{}, err
 	}
 	p := newPredictions(f, b, o)
-	if f.std {
-		err = a.addDeviations(ctx, dev, &p, b.Model.(learners.Uncertain), x)
+	if f.std { // of all rows at once: a model may have much to do before the first
+		var variance *mat.Dense
+		if variance, err = b.Model.(learners.Uncertain).Variance(ctx, dev, x); err != nil {
+			return p, err
+		}
+		p.addDeviations(variance)
 	}
-	return p, err
+	return p, nil
 }
 
 // defined refuses what the model does not know.
@@ -186,17 +190,11 @@ func (p *predictions) add(name string, cell func(i int) string) {
 	p.head, p.columns = append(p.head, name), append(p.columns, cell)
 }
 
-// addDeviations adds the standard deviations of new targets. All rows are asked
-// for at once: a model may have much to do before the first.
-func (a *app) addDeviations(ctx context.Context, dev backend.Device, p *predictions, m learners.Uncertain, x *mat.Dense) error {
-	std, err := m.Variance(ctx, dev, x)
-	if err != nil {
-		return err
-	}
-	std.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, std)
-	p.Std = rowsOf(std)
-	addNumbers(p.add, "std", p.Targets, std)
-	return nil
+// addDeviations adds the standard deviations of new targets.
+func (p *predictions) addDeviations(variance *mat.Dense) {
+	variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
+	p.Std = rowsOf(variance)
+	addNumbers(p.add, "std", p.Targets, variance)
 }
 
 func newPredictions(f predictFlags, b modelfile.Bundle, o outcome) predictions {

@@ -43,8 +43,9 @@ func (g *gathered) dense() *mat.Dense {
 }
 
 // streamOutcomes applies a model to a table that stays in its file. Without truth
-// the targets are not looked at and y is nil.
-func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool) (o outcome, y *mat.Dense, err error) {
+// the targets are not looked at and y is nil. each is told of the rows of a block, and
+// may be nil.
+func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x *mat.Dense) error) (o outcome, y *mat.Dense, err error) {
 	s, err := a.file(file).Open()
 	if err != nil {
 		return o, nil, err
@@ -68,6 +69,9 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 		decision.add(part.decision)
 		probabilities.add(part.proba)
 		targets.add(yPart)
+		if each != nil {
+			return each(x)
+		}
 		return nil
 	})
 	return outcome{values.dense(), decision.dense(), probabilities.dense()}, targets.dense(), err
@@ -77,7 +81,7 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string) (*score, error) {
 	m := asClassifier(b.Model)
 	b.Model = m
-	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true)
+	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +95,25 @@ func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfil
 
 // predictStream is what `mercer predict --stream` writes.
 func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, file string) (predictions, error) {
-	if _, ok := b.Model.(learners.Uncertain); f.std && ok {
-		return predictions{}, usagef("--std: deviations are found for all rows together; leave out --stream")
+	var variance gathered
+	var each func(x *mat.Dense) error
+	if m, ok := b.Model.(learners.Uncertain); f.std && ok {
+		each = func(x *mat.Dense) error {
+			part, err := m.Variance(ctx, dev, x)
+			if err != nil {
+				return err
+			}
+			variance.add(part)
+			return nil
+		}
 	}
-	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false)
+	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false, each)
 	if err != nil {
 		return predictions{}, err
 	}
-	return newPredictions(f, b, o), nil
+	p := newPredictions(f, b, o)
+	if each != nil {
+		p.addDeviations(variance.dense())
+	}
+	return p, nil
 }
