@@ -9,25 +9,17 @@ import (
 
 // From these lengths on the micro-kernels pay in a Dot and an Axpy.
 const (
-	plainDotLength  = 8
+	plainDotLength  = 13
 	plainAxpyLength = 8
 )
 
-// plainDot is Σ x_i y_i.
-func plainDot[T backend.Float](x, y []T) T {
-	var s0, s1, s2, s3 T
-	for len(x) >= 4 && len(y) >= 4 {
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-		x, y = x[4:], y[4:]
-	}
+// plainDot is Σ x_i y_i. The compiler inlines it.
+func plainDot[T backend.Float](x, y []T) (sum T) {
 	y = y[:len(x)]
 	for i, v := range x {
-		s0 += v * y[i]
+		sum += v * y[i]
 	}
-	return (s0 + s1) + (s2 + s3)
+	return sum
 }
 
 // plainAxpy is y ← y + a·x.

@@ -60,10 +60,21 @@ func (e *emitter) dot() {
 		e.add(sums[2], sums[3], sums[2])
 		e.add(sums[0], sums[2], sums[0])
 	})
-	sum := e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}})
-	e.VZEROUPPER()
-	e.Store(e.sideBySide(sum), e.ReturnIndex(0))
-	e.RET()
+	done := func(sum []reg.VecVirtual) {
+		e.VZEROUPPER()
+		e.Store(e.sideBySide(sum), e.ReturnIndex(0))
+		e.RET()
+	}
+	rest := e.label("rest")
+	e.TESTQ(operand.U32(e.lanes()-1), n)
+	e.JNZ(operand.LabelRef(rest))
+	folded := sums[0]
+	for folded.Size() > 16 {
+		folded = e.folded(folded)
+	}
+	done([]reg.VecVirtual{folded})
+	e.Label(rest)
+	done(e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}}))
 }
 
 // A rowOperand is rows from p on, and the vector x that they are multiplied by.
@@ -143,6 +154,17 @@ func (e *emitter) fmaPart(count int, a operand.Mem, b, acc reg.VecVirtual) {
 
 // sideBySide is the sums of the lanes of up to four vectors of 16 bytes.
 func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
+	if len(v) == 1 {
+		// Shuffles and additions take less than sums of neighbours do.
+		sum, other := v[0], e.XMM()
+		e.VUNPCKHPD(sum, sum, other)
+		e.add(other, sum, sum)
+		if !e.double() {
+			e.VMOVSHDUP(sum, other)
+			e.add(other, sum, sum)
+		}
+		return sum
+	}
 	last := v[len(v)-1]
 	pairs := func(a, b reg.VecVirtual) reg.VecVirtual {
 		sums := e.XMM()
@@ -153,7 +175,7 @@ func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 		}
 		return sums
 	}
-	first := pairs(v[0], v[min(1, len(v)-1)])
+	first := pairs(v[0], v[1])
 	second := first
 	if len(v) > 2 {
 		second = pairs(v[2], last)
@@ -226,7 +248,11 @@ func (e *emitter) axpy() {
 		e.fma(e.at(x, v*e.lanes()), a, sum)
 		e.store(sum, e.at(y, v*e.lanes()))
 	}, func() {}, func() {})
+	full := e.label("full")
+	e.TESTQ(operand.U32(e.lanes()-1), n)
+	e.JZ(operand.LabelRef(full))
 	e.addRest(16, n, x, []reg.VecVirtual{a}, strides{}, y)
+	e.Label(full)
 	e.VZEROUPPER()
 	e.RET()
 }
@@ -461,7 +487,7 @@ func (e *emitter) ger() {
 		e.SUBQ(operand.U8(e.lanes()), n)
 		e.JL(operand.LabelRef(tail))
 		e.Label(vector)
-		e.addParts(e.lanes(), y, factors, rows, p)
+		e.addParts(e.lanes(), 0, y, factors, rows, p)
 		e.ADDQ(operand.U8(e.tier.bytes), y)
 		e.ADDQ(operand.U8(e.tier.bytes), p)
 		e.SUBQ(operand.U8(e.lanes()), n)
@@ -486,22 +512,21 @@ func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows
 		e.JZ(operand.LabelRef(skip))
 		piece := min(part, most/e.size())
 		for done := 0; done < part; done += piece {
-			e.addParts(piece, y, a, rows, p)
-			if part > 1 {
-				e.ADDQ(operand.U8(piece*e.size()), y)
-				e.ADDQ(operand.U8(piece*e.size()), p)
-			}
+			e.addParts(piece, done, y, a, rows, p)
+		}
+		if part > 1 {
+			e.ADDQ(operand.U8(part*e.size()), y)
+			e.ADDQ(operand.U8(part*e.size()), p)
 		}
 		e.Label(skip)
 	}
 }
 
-// addParts is p_r ← p_r + a_r y for elements of rows of which a vector holds count
-// or more.
-func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
+// addParts is p_r ← p_r + a_r y for count elements from one on, at most a vector.
+func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
 	other := e.short(max(bytes, 16))
-	e.movePart(count, operand.Mem{Base: y}, other)
+	e.movePart(count, e.at(y, from), other)
 	for r, by := range a {
 		switch other.Size() {
 		case 16:
@@ -510,9 +535,10 @@ func (e *emitter) addParts(count int, y reg.Register, a []reg.VecVirtual, rows s
 			by = by.AsY().(reg.VecVirtual)
 		}
 		sum := e.short(max(bytes, 16))
-		e.movePart(count, rows.row(p, r), sum)
+		at := rows.row(p, r).Offset(from * e.size())
+		e.movePart(count, at, sum)
 		e.fma(other, by, sum)
-		e.movePart(count, sum, rows.row(p, r))
+		e.movePart(count, sum, at)
 	}
 }
 

@@ -20273,25 +20273,37 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ        $0x00000003, AX
+	JNZ          rest5
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VZEROUPPER
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X1, X0, X1
+	MOVSD        X1, ret+24(FP)
+	RET
+
+rest5:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	TESTQ        $0x00000002, AX
-	JZ           skip5
+	JZ           skip6
 	VMOVUPD      (DX), X0
 	VFMADD231PD  (CX), X0, X1
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, CX
 
-skip5:
+skip6:
 	TESTQ       $0x00000001, AX
-	JZ          skip6
+	JZ          skip7
 	VMOVSD      (DX), X0
 	VFMADD231SD (CX), X0, X1
 
-skip6:
+skip7:
 	VZEROUPPER
-	VHADDPD X1, X1, X0
-	MOVSD   X0, ret+24(FP)
+	VUNPCKHPD X1, X1, X0
+	VADDPD    X1, X0, X1
+	MOVSD     X1, ret+24(FP)
 	RET
 
 // func dotF32AVX2(n int, x *float32, y *float32) float32
@@ -20342,35 +20354,50 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ        $0x00000007, AX
+	JNZ          rest5
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VZEROUPPER
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X1, X0, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X1, X0, X1
+	MOVSS        X1, ret+24(FP)
+	RET
+
+rest5:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	TESTQ        $0x00000004, AX
-	JZ           skip5
+	JZ           skip6
 	VMOVUPS      (DX), X0
 	VFMADD231PS  (CX), X0, X1
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, CX
 
-skip5:
+skip6:
 	TESTQ       $0x00000002, AX
-	JZ          skip6
+	JZ          skip7
 	VMOVSD      (DX), X0
 	VMOVSD      (CX), X2
 	VFMADD231PS X2, X0, X1
 	ADDQ        $0x08, DX
 	ADDQ        $0x08, CX
 
-skip6:
+skip7:
 	TESTQ       $0x00000001, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSS      (DX), X0
 	VFMADD231SS (CX), X0, X1
 
-skip7:
+skip8:
 	VZEROUPPER
-	VHADDPS X1, X1, X0
-	VHADDPS X0, X0, X0
-	MOVSS   X0, ret+24(FP)
+	VUNPCKHPD X1, X1, X0
+	VADDPS    X1, X0, X1
+	VMOVSHDUP X1, X0
+	VADDPS    X1, X0, X1
+	MOVSS     X1, ret+24(FP)
 	RET
 
 // func axpyF64AVX2(n int, a float64, x *float64, y *float64)
@@ -20420,8 +20447,10 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ       $0x00000003, AX
+	JZ          full5
 	TESTQ       $0x00000002, AX
-	JZ          skip5
+	JZ          skip6
 	VMOVUPD     (CX), X1
 	VMOVUPD     (DX), X2
 	VFMADD231PD X1, X0, X2
@@ -20429,15 +20458,16 @@ rest1:
 	ADDQ        $0x10, CX
 	ADDQ        $0x10, DX
 
-skip5:
+skip6:
 	TESTQ       $0x00000001, AX
-	JZ          skip6
+	JZ          skip7
 	VMOVSD      (CX), X1
 	VMOVSD      (DX), X2
 	VFMADD231PD X1, X0, X2
 	VMOVSD      X2, (DX)
 
-skip6:
+skip7:
+full5:
 	VZEROUPPER
 	RET
 
@@ -20488,8 +20518,10 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ       $0x00000007, AX
+	JZ          full5
 	TESTQ       $0x00000004, AX
-	JZ          skip5
+	JZ          skip6
 	VMOVUPS     (CX), X1
 	VMOVUPS     (DX), X2
 	VFMADD231PS X1, X0, X2
@@ -20497,9 +20529,9 @@ rest1:
 	ADDQ        $0x10, CX
 	ADDQ        $0x10, DX
 
-skip5:
+skip6:
 	TESTQ       $0x00000002, AX
-	JZ          skip6
+	JZ          skip7
 	VMOVSD      (CX), X1
 	VMOVSD      (DX), X2
 	VFMADD231PS X1, X0, X2
@@ -20507,15 +20539,16 @@ skip5:
 	ADDQ        $0x08, CX
 	ADDQ        $0x08, DX
 
-skip6:
+skip7:
 	TESTQ       $0x00000001, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSS      (CX), X1
 	VMOVSS      (DX), X2
 	VFMADD231PS X1, X0, X2
 	VMOVSS      X2, (DX)
 
-skip7:
+skip8:
+full5:
 	VZEROUPPER
 	RET
 
@@ -20785,19 +20818,20 @@ skip29:
 	VFMADD231SD (CX), X0, X1
 
 skip30:
-	VHADDPD     X1, X1, X0
-	VMOVDDUP    alpha+16(FP), X1
-	VMULPD      X1, X0, X0
+	VUNPCKHPD   X1, X1, X0
+	VADDPD      X1, X0, X1
+	VMOVDDUP    alpha+16(FP), X0
+	VMULPD      X0, X1, X1
 	MOVQ        beta+48(FP), AX
 	SHLQ        $0x01, AX
 	JZ          overwrite31
-	VMOVDDUP    beta+48(FP), X1
+	VMOVDDUP    beta+48(FP), X0
 	VMOVDQU     fourF64AVX2<>+24(SB), X2
 	VMASKMOVPD  (DX), X2, X2
-	VFMADD231PD X2, X1, X0
+	VFMADD231PD X2, X0, X1
 
 overwrite31:
-	VMOVSD X0, (DX)
+	VMOVSD X1, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -21117,20 +21151,22 @@ skip33:
 	VFMADD231SS (CX), X0, X1
 
 skip34:
-	VHADDPS      X1, X1, X0
-	VHADDPS      X0, X0, X0
-	VBROADCASTSS alpha+16(FP), X1
-	VMULPS       X1, X0, X0
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X1, X0, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X1, X0, X1
+	VBROADCASTSS alpha+16(FP), X0
+	VMULPS       X0, X1, X1
 	MOVL         beta+48(FP), AX
 	SHLL         $0x01, AX
 	JZ           overwrite35
-	VBROADCASTSS beta+48(FP), X1
+	VBROADCASTSS beta+48(FP), X0
 	VMOVDQU      fourF32AVX2<>+12(SB), X2
 	VMASKMOVPS   (DX), X2, X2
-	VFMADD231PS  X2, X1, X0
+	VFMADD231PS  X2, X0, X1
 
 overwrite35:
-	VMOVSS X0, (DX)
+	VMOVSS X1, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -23266,19 +23302,20 @@ skip32:
 	VFMADD231SD (R10), X0, X1
 
 skip33:
-	VHADDPD     X1, X1, X0
-	VMOVDDUP    alpha+24(FP), X1
-	VMULPD      X1, X0, X0
+	VUNPCKHPD   X1, X1, X0
+	VADDPD      X1, X0, X1
+	VMOVDDUP    alpha+24(FP), X0
+	VMULPD      X0, X1, X1
 	MOVQ        beta+64(FP), DI
 	SHLQ        $0x01, DI
 	JZ          overwrite34
-	VMOVDDUP    beta+64(FP), X1
+	VMOVDDUP    beta+64(FP), X0
 	VMOVDQU     fourF64AVX2<>+24(SB), X2
 	VMASKMOVPD  (SI), X2, X2
-	VFMADD231PD X2, X1, X0
+	VFMADD231PD X2, X0, X1
 
 overwrite34:
-	VMOVSD X0, (SI)
+	VMOVSD X1, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
@@ -23754,20 +23791,22 @@ skip36:
 	VFMADD231SS (R10), X0, X1
 
 skip37:
-	VHADDPS      X1, X1, X0
-	VHADDPS      X0, X0, X0
-	VBROADCASTSS alpha+24(FP), X1
-	VMULPS       X1, X0, X0
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X1, X0, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X1, X0, X1
+	VBROADCASTSS alpha+24(FP), X0
+	VMULPS       X0, X1, X1
 	MOVL         beta+64(FP), DI
 	SHLL         $0x01, DI
 	JZ           overwrite38
-	VBROADCASTSS beta+64(FP), X1
+	VBROADCASTSS beta+64(FP), X0
 	VMOVDQU      fourF32AVX2<>+12(SB), X2
 	VMASKMOVPS   (SI), X2, X2
-	VFMADD231PS  X2, X1, X0
+	VFMADD231PS  X2, X0, X1
 
 overwrite38:
-	VMOVSS X0, (SI)
+	VMOVSS X1, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)

@@ -25696,35 +25696,49 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ         $0x00000007, AX
+	JNZ           rest5
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD     X0, X0, X1
+	VADDPD        X0, X1, X0
+	MOVSD         X0, ret+24(FP)
+	RET
+
+rest5:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	TESTQ         $0x00000004, AX
-	JZ            skip5
+	JZ            skip6
 	VMOVUPD       (DX), Y0
 	VFMADD231PD   (CX), Y0, Y1
 	ADDQ          $0x20, DX
 	ADDQ          $0x20, CX
 
-skip5:
+skip6:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPD       X1, X0, X0
 	TESTQ        $0x00000002, AX
-	JZ           skip6
+	JZ           skip7
 	VMOVUPD      (DX), X1
 	VFMADD231PD  (CX), X1, X0
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, CX
 
-skip6:
+skip7:
 	TESTQ       $0x00000001, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSD      (DX), X1
 	VFMADD231SD (CX), X1, X0
 
-skip7:
+skip8:
 	VZEROUPPER
-	VHADDPD X0, X0, X0
-	MOVSD   X0, ret+24(FP)
+	VUNPCKHPD X0, X0, X1
+	VADDPD    X0, X1, X0
+	MOVSD     X0, ret+24(FP)
 	RET
 
 // func dotF32AVX512(n int, x *float32, y *float32) float32
@@ -25775,45 +25789,62 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ         $0x0000000f, AX
+	JNZ           rest5
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD     X0, X0, X1
+	VADDPS        X0, X1, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X0, X1, X0
+	MOVSS         X0, ret+24(FP)
+	RET
+
+rest5:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	TESTQ         $0x00000008, AX
-	JZ            skip5
+	JZ            skip6
 	VMOVUPS       (DX), Y0
 	VFMADD231PS   (CX), Y0, Y1
 	ADDQ          $0x20, DX
 	ADDQ          $0x20, CX
 
-skip5:
+skip6:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X1, X0, X0
 	TESTQ        $0x00000004, AX
-	JZ           skip6
+	JZ           skip7
 	VMOVUPS      (DX), X1
 	VFMADD231PS  (CX), X1, X0
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, CX
 
-skip6:
+skip7:
 	TESTQ       $0x00000002, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSD      (DX), X1
 	VMOVSD      (CX), X2
 	VFMADD231PS X2, X1, X0
 	ADDQ        $0x08, DX
 	ADDQ        $0x08, CX
 
-skip7:
+skip8:
 	TESTQ       $0x00000001, AX
-	JZ          skip8
+	JZ          skip9
 	VMOVSS      (DX), X1
 	VFMADD231SS (CX), X1, X0
 
-skip8:
+skip9:
 	VZEROUPPER
-	VHADDPS X0, X0, X0
-	VHADDPS X0, X0, X0
-	MOVSS   X0, ret+24(FP)
+	VUNPCKHPD X0, X0, X1
+	VADDPS    X0, X1, X0
+	VMOVSHDUP X0, X1
+	VADDPS    X0, X1, X0
+	MOVSS     X0, ret+24(FP)
 	RET
 
 // func axpyF64AVX512(n int, a float64, x *float64, y *float64)
@@ -25863,40 +25894,41 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ       $0x00000007, AX
+	JZ          full5
 	TESTQ       $0x00000004, AX
-	JZ          skip5
-	VMOVUPD     (CX), X1
-	VMOVUPD     (DX), X2
-	VFMADD231PD X1, X0, X2
-	VMOVUPD     X2, (DX)
-	ADDQ        $0x10, CX
-	ADDQ        $0x10, DX
-	VMOVUPD     (CX), X1
-	VMOVUPD     (DX), X2
-	VFMADD231PD X1, X0, X2
-	VMOVUPD     X2, (DX)
-	ADDQ        $0x10, CX
-	ADDQ        $0x10, DX
-
-skip5:
-	TESTQ       $0x00000002, AX
 	JZ          skip6
 	VMOVUPD     (CX), X1
 	VMOVUPD     (DX), X2
 	VFMADD231PD X1, X0, X2
 	VMOVUPD     X2, (DX)
+	VMOVUPD     16(CX), X1
+	VMOVUPD     16(DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 16(DX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+
+skip6:
+	TESTQ       $0x00000002, AX
+	JZ          skip7
+	VMOVUPD     (CX), X1
+	VMOVUPD     (DX), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, (DX)
 	ADDQ        $0x10, CX
 	ADDQ        $0x10, DX
 
-skip6:
+skip7:
 	TESTQ       $0x00000001, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSD      (CX), X1
 	VMOVSD      (DX), X2
 	VFMADD231PD X1, X0, X2
 	VMOVSD      X2, (DX)
 
-skip7:
+skip8:
+full5:
 	VZEROUPPER
 	RET
 
@@ -25947,34 +25979,34 @@ vectors4:
 	JGE         vectors4
 
 rest1:
+	TESTQ       $0x0000000f, AX
+	JZ          full5
 	TESTQ       $0x00000008, AX
-	JZ          skip5
-	VMOVUPS     (CX), X1
-	VMOVUPS     (DX), X2
-	VFMADD231PS X1, X0, X2
-	VMOVUPS     X2, (DX)
-	ADDQ        $0x10, CX
-	ADDQ        $0x10, DX
-	VMOVUPS     (CX), X1
-	VMOVUPS     (DX), X2
-	VFMADD231PS X1, X0, X2
-	VMOVUPS     X2, (DX)
-	ADDQ        $0x10, CX
-	ADDQ        $0x10, DX
-
-skip5:
-	TESTQ       $0x00000004, AX
 	JZ          skip6
 	VMOVUPS     (CX), X1
 	VMOVUPS     (DX), X2
 	VFMADD231PS X1, X0, X2
 	VMOVUPS     X2, (DX)
+	VMOVUPS     16(CX), X1
+	VMOVUPS     16(DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, 16(DX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+
+skip6:
+	TESTQ       $0x00000004, AX
+	JZ          skip7
+	VMOVUPS     (CX), X1
+	VMOVUPS     (DX), X2
+	VFMADD231PS X1, X0, X2
+	VMOVUPS     X2, (DX)
 	ADDQ        $0x10, CX
 	ADDQ        $0x10, DX
 
-skip6:
+skip7:
 	TESTQ       $0x00000002, AX
-	JZ          skip7
+	JZ          skip8
 	VMOVSD      (CX), X1
 	VMOVSD      (DX), X2
 	VFMADD231PS X1, X0, X2
@@ -25982,15 +26014,16 @@ skip6:
 	ADDQ        $0x08, CX
 	ADDQ        $0x08, DX
 
-skip7:
+skip8:
 	TESTQ       $0x00000001, AX
-	JZ          skip8
+	JZ          skip9
 	VMOVSS      (CX), X1
 	VMOVSS      (DX), X2
 	VFMADD231PS X1, X0, X2
 	VMOVSS      X2, (DX)
 
-skip8:
+skip9:
+full5:
 	VZEROUPPER
 	RET
 
@@ -26348,19 +26381,20 @@ skip39:
 	VFMADD231SD (CX), X0, X1
 
 skip40:
-	VHADDPD     X1, X1, X0
-	VMOVDDUP    alpha+16(FP), X1
-	VMULPD      X1, X0, X0
+	VUNPCKHPD   X1, X1, X0
+	VADDPD      X1, X0, X1
+	VMOVDDUP    alpha+16(FP), X0
+	VMULPD      X0, X1, X1
 	MOVQ        beta+48(FP), AX
 	SHLQ        $0x01, AX
 	JZ          overwrite41
-	VMOVDDUP    beta+48(FP), X1
+	VMOVDDUP    beta+48(FP), X0
 	VMOVDQU     fourF64AVX512<>+24(SB), X2
 	VMASKMOVPD  (DX), X2, X2
-	VFMADD231PD X2, X1, X0
+	VFMADD231PD X2, X0, X1
 
 overwrite41:
-	VMOVSD X0, (DX)
+	VMOVSD X1, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -26778,20 +26812,22 @@ skip43:
 	VFMADD231SS (CX), X0, X1
 
 skip44:
-	VHADDPS      X1, X1, X0
-	VHADDPS      X0, X0, X0
-	VBROADCASTSS alpha+16(FP), X1
-	VMULPS       X1, X0, X0
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X1, X0, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X1, X0, X1
+	VBROADCASTSS alpha+16(FP), X0
+	VMULPS       X0, X1, X1
 	MOVL         beta+48(FP), AX
 	SHLL         $0x01, AX
 	JZ           overwrite45
-	VBROADCASTSS beta+48(FP), X1
+	VBROADCASTSS beta+48(FP), X0
 	VMOVDQU      fourF32AVX512<>+12(SB), X2
 	VMASKMOVPS   (DX), X2, X2
-	VFMADD231PS  X2, X1, X0
+	VFMADD231PS  X2, X0, X1
 
 overwrite45:
-	VMOVSS X0, (DX)
+	VMOVSS X1, (DX)
 
 rowsDone2:
 	VZEROUPPER
@@ -29121,19 +29157,20 @@ skip42:
 	VFMADD231SD (R10), X4, X5
 
 skip43:
-	VHADDPD     X5, X5, X4
-	VMOVDDUP    alpha+24(FP), X5
-	VMULPD      X5, X4, X4
+	VUNPCKHPD   X5, X5, X4
+	VADDPD      X5, X4, X5
+	VMOVDDUP    alpha+24(FP), X4
+	VMULPD      X4, X5, X5
 	MOVQ        beta+64(FP), DI
 	SHLQ        $0x01, DI
 	JZ          overwrite44
-	VMOVDDUP    beta+64(FP), X5
+	VMOVDDUP    beta+64(FP), X4
 	VMOVDQU     fourF64AVX512<>+24(SB), X12
 	VMASKMOVPD  (SI), X12, X12
-	VFMADD231PD X12, X5, X4
+	VFMADD231PD X12, X4, X5
 
 overwrite44:
-	VMOVSD X4, (SI)
+	VMOVSD X5, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
@@ -29719,20 +29756,22 @@ skip46:
 	VFMADD231SS (R10), X4, X11
 
 skip47:
-	VHADDPS      X11, X11, X4
-	VHADDPS      X4, X4, X4
-	VBROADCASTSS alpha+24(FP), X11
-	VMULPS       X11, X4, X4
+	VUNPCKHPD    X11, X11, X4
+	VADDPS       X11, X4, X11
+	VMOVSHDUP    X11, X4
+	VADDPS       X11, X4, X11
+	VBROADCASTSS alpha+24(FP), X4
+	VMULPS       X4, X11, X11
 	MOVL         beta+64(FP), DI
 	SHLL         $0x01, DI
 	JZ           overwrite48
-	VBROADCASTSS beta+64(FP), X11
+	VBROADCASTSS beta+64(FP), X4
 	VMOVDQU      fourF32AVX512<>+12(SB), X12
 	VMASKMOVPS   (SI), X12, X12
-	VFMADD231PS  X12, X11, X4
+	VFMADD231PS  X12, X4, X11
 
 overwrite48:
-	VMOVSS X4, (SI)
+	VMOVSS X11, (SI)
 
 rowsDone5:
 	ADDQ AX, (SP)
