@@ -181,7 +181,12 @@ func swallowed(c *cobra.Command) (err error) {
 }
 
 // open opens the device that the flags ask for.
-func (a *app) open() (backend.Device, error) { return a.openNamed(a.device) }
+func (a *app) open() (backend.Device, error) {
+	if strings.Contains(a.device, ",") {
+		return nil, usagef("--device: one device does this work, %q names several", a.device)
+	}
+	return a.openNamed(a.device)
+}
 
 func (a *app) openNamed(name string) (backend.Device, error) {
 	if a.threads < 0 {
