@@ -9,8 +9,8 @@ import (
 
 // From these lengths on the micro-kernels pay in a Dot and an Axpy.
 const (
-	plainDotLength  = 13
-	plainAxpyLength = 8
+	plainDotLength  = 12
+	plainAxpyLength = 7
 )
 
 // plainDot is Σ x_i y_i. The compiler inlines it.

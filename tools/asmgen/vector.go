@@ -47,7 +47,7 @@ func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	sums := e.vecs(4)
 	e.zero(sums[0])
-	e.forVectorsOf(n, x, y, func(v int) {
+	long := e.forVectorsOf(n, x, y, func(v int) {
 		a := e.vec()
 		e.load(e.at(x, v*e.lanes()), a)
 		e.fma(e.at(y, v*e.lanes()), a, sums[v])
@@ -65,16 +65,17 @@ func (e *emitter) dot() {
 		e.Store(e.sideBySide(sum), e.ReturnIndex(0))
 		e.RET()
 	}
-	rest := e.label("rest")
+	full := e.label("full")
 	e.TESTQ(operand.U32(e.lanes()-1), n)
-	e.JNZ(operand.LabelRef(rest))
+	e.JZ(operand.LabelRef(full))
+	done(e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}}))
+	e.Label(full)
 	folded := sums[0]
 	for folded.Size() > 16 {
 		folded = e.folded(folded)
 	}
 	done([]reg.VecVirtual{folded})
-	e.Label(rest)
-	done(e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}}))
+	long()
 }
 
 // A rowOperand is rows from p on, and the vector x that they are multiplied by.
@@ -203,14 +204,15 @@ func (e *emitter) movePart(count int, from, to operand.Op) {
 	}
 }
 
-// forVectorsOf emits body for four vectors of x and y at a time and then for single
-// ones, of which v is 0. It leaves x and y at what does not fill a vector, which the
-// lower bits of n count. begin and end are emitted around the fours.
-func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int), begin, end func()) {
-	rest, single := e.label("rest"), e.label("single")
+// forVectorsOf emits body for single vectors of x and y, of which v is 0. It leaves x
+// and y at what does not fill a vector, which the lower bits of n count. It returns
+// what emits the way of long vectors, four at a time between begin and end, which
+// goes on with single ones: it belongs behind the function's end, so that short
+// vectors pass no jumps.
+func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int), begin, end func()) (long func()) {
+	rest, single, many := e.label("rest"), e.label("single"), e.label("many")
 	loop := func(count int) {
 		again := e.label("vectors")
-		e.SUBQ(operand.I32(count*e.lanes()), n)
 		e.Label(again)
 		for v := range count {
 			body(v)
@@ -220,19 +222,22 @@ func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int), begin, e
 		e.SUBQ(operand.I32(count*e.lanes()), n)
 		e.JGE(operand.LabelRef(again))
 	}
-	e.CMPQ(n, operand.I32(e.lanes()))
-	e.JL(operand.LabelRef(rest))
 	e.CMPQ(n, operand.I32(4*e.lanes()))
-	e.JL(operand.LabelRef(single))
-	begin()
-	loop(4)
-	end()
-	e.ADDQ(operand.I32(4*e.lanes()), n)
-	e.CMPQ(n, operand.I32(e.lanes()))
-	e.JL(operand.LabelRef(rest))
+	e.JGE(operand.LabelRef(many))
 	e.Label(single)
+	e.SUBQ(operand.I32(e.lanes()), n)
+	e.JL(operand.LabelRef(rest))
 	loop(1)
 	e.Label(rest)
+	return func() {
+		e.Label(many)
+		begin()
+		e.SUBQ(operand.I32(4*e.lanes()), n)
+		loop(4)
+		end()
+		e.ADDQ(operand.I32(4*e.lanes()), n)
+		e.JMP(operand.LabelRef(single))
+	}
 }
 
 // axpy emits y ← y + a x, the end in halves as in ger, but of 16 bytes at most: memory
@@ -242,19 +247,22 @@ func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
 	e.broadcast(e.paramAt("a"), a)
-	e.forVectorsOf(n, x, y, func(v int) {
+	long := e.forVectorsOf(n, x, y, func(v int) {
 		sum := e.vec()
 		e.load(e.at(y, v*e.lanes()), sum)
 		e.fma(e.at(x, v*e.lanes()), a, sum)
 		e.store(sum, e.at(y, v*e.lanes()))
 	}, func() {}, func() {})
-	full := e.label("full")
+	rest := e.label("rest")
 	e.TESTQ(operand.U32(e.lanes()-1), n)
-	e.JZ(operand.LabelRef(full))
-	e.addRest(16, n, x, []reg.VecVirtual{a}, strides{}, y)
-	e.Label(full)
+	e.JNZ(operand.LabelRef(rest))
 	e.VZEROUPPER()
 	e.RET()
+	e.Label(rest)
+	e.addRest(16, n, x, []reg.VecVirtual{a}, strides{}, y)
+	e.VZEROUPPER()
+	e.RET()
+	long()
 }
 
 // gemv emits y ← α A x + β y, four rows of A at a time.

@@ -20232,37 +20232,12 @@ TEXT ·dotF64AVX2(SB), $0-32
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VXORPS Y0, Y0, Y0
-	CMPQ   AX, $+4
-	JL     rest1
 	CMPQ   AX, $+16
-	JL     single2
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	SUBQ   $+16, AX
-
-vectors3:
-	VMOVUPD     (CX), Y4
-	VFMADD231PD (DX), Y4, Y0
-	VMOVUPD     32(CX), Y4
-	VFMADD231PD 32(DX), Y4, Y1
-	VMOVUPD     64(CX), Y4
-	VFMADD231PD 64(DX), Y4, Y2
-	VMOVUPD     96(CX), Y4
-	VFMADD231PD 96(DX), Y4, Y3
-	ADDQ        $+128, CX
-	ADDQ        $+128, DX
-	SUBQ        $+16, AX
-	JGE         vectors3
-	VADDPD      Y1, Y0, Y0
-	VADDPD      Y3, Y2, Y2
-	VADDPD      Y2, Y0, Y0
-	ADDQ        $+16, AX
-	CMPQ        AX, $+4
-	JL          rest1
+	JGE    many3
 
 single2:
 	SUBQ $+4, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPD     (CX), Y1
@@ -20274,16 +20249,7 @@ vectors4:
 
 rest1:
 	TESTQ        $0x00000003, AX
-	JNZ          rest5
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X0, X1, X1
-	VZEROUPPER
-	VUNPCKHPD    X1, X1, X0
-	VADDPD       X1, X0, X1
-	MOVSD        X1, ret+24(FP)
-	RET
-
-rest5:
+	JZ           full5
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	TESTQ        $0x00000002, AX
@@ -20306,6 +20272,40 @@ skip7:
 	MOVSD     X1, ret+24(FP)
 	RET
 
+full5:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VZEROUPPER
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X1, X0, X1
+	MOVSD        X1, ret+24(FP)
+	RET
+
+many3:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SUBQ   $+16, AX
+
+vectors8:
+	VMOVUPD     (CX), Y4
+	VFMADD231PD (DX), Y4, Y0
+	VMOVUPD     32(CX), Y4
+	VFMADD231PD 32(DX), Y4, Y1
+	VMOVUPD     64(CX), Y4
+	VFMADD231PD 64(DX), Y4, Y2
+	VMOVUPD     96(CX), Y4
+	VFMADD231PD 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+16, AX
+	JGE         vectors8
+	VADDPD      Y1, Y0, Y0
+	VADDPD      Y3, Y2, Y2
+	VADDPD      Y2, Y0, Y0
+	ADDQ        $+16, AX
+	JMP         single2
+
 // func dotF32AVX2(n int, x *float32, y *float32) float32
 // Requires: AVX, FMA3, SSE
 TEXT ·dotF32AVX2(SB), $0-28
@@ -20313,37 +20313,12 @@ TEXT ·dotF32AVX2(SB), $0-28
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VXORPS Y0, Y0, Y0
-	CMPQ   AX, $+8
-	JL     rest1
 	CMPQ   AX, $+32
-	JL     single2
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	SUBQ   $+32, AX
-
-vectors3:
-	VMOVUPS     (CX), Y4
-	VFMADD231PS (DX), Y4, Y0
-	VMOVUPS     32(CX), Y4
-	VFMADD231PS 32(DX), Y4, Y1
-	VMOVUPS     64(CX), Y4
-	VFMADD231PS 64(DX), Y4, Y2
-	VMOVUPS     96(CX), Y4
-	VFMADD231PS 96(DX), Y4, Y3
-	ADDQ        $+128, CX
-	ADDQ        $+128, DX
-	SUBQ        $+32, AX
-	JGE         vectors3
-	VADDPS      Y1, Y0, Y0
-	VADDPS      Y3, Y2, Y2
-	VADDPS      Y2, Y0, Y0
-	ADDQ        $+32, AX
-	CMPQ        AX, $+8
-	JL          rest1
+	JGE    many3
 
 single2:
 	SUBQ $+8, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPS     (CX), Y1
@@ -20355,18 +20330,7 @@ vectors4:
 
 rest1:
 	TESTQ        $0x00000007, AX
-	JNZ          rest5
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X0, X1, X1
-	VZEROUPPER
-	VUNPCKHPD    X1, X1, X0
-	VADDPS       X1, X0, X1
-	VMOVSHDUP    X1, X0
-	VADDPS       X1, X0, X1
-	MOVSS        X1, ret+24(FP)
-	RET
-
-rest5:
+	JZ           full5
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	TESTQ        $0x00000004, AX
@@ -20400,6 +20364,42 @@ skip8:
 	MOVSS     X1, ret+24(FP)
 	RET
 
+full5:
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VZEROUPPER
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X1, X0, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X1, X0, X1
+	MOVSS        X1, ret+24(FP)
+	RET
+
+many3:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SUBQ   $+32, AX
+
+vectors9:
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (DX), Y4, Y0
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS 32(DX), Y4, Y1
+	VMOVUPS     64(CX), Y4
+	VFMADD231PS 64(DX), Y4, Y2
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JGE         vectors9
+	VADDPS      Y1, Y0, Y0
+	VADDPS      Y3, Y2, Y2
+	VADDPS      Y2, Y0, Y0
+	ADDQ        $+32, AX
+	JMP         single2
+
 // func axpyF64AVX2(n int, a float64, x *float64, y *float64)
 // Requires: AVX, FMA3
 TEXT ·axpyF64AVX2(SB), $0-32
@@ -20407,35 +20407,12 @@ TEXT ·axpyF64AVX2(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Y0
-	CMPQ         AX, $+4
-	JL           rest1
 	CMPQ         AX, $+16
-	JL           single2
-	SUBQ         $+16, AX
-
-vectors3:
-	VMOVUPD     (DX), Y1
-	VFMADD231PD (CX), Y0, Y1
-	VMOVUPD     Y1, (DX)
-	VMOVUPD     32(DX), Y1
-	VFMADD231PD 32(CX), Y0, Y1
-	VMOVUPD     Y1, 32(DX)
-	VMOVUPD     64(DX), Y1
-	VFMADD231PD 64(CX), Y0, Y1
-	VMOVUPD     Y1, 64(DX)
-	VMOVUPD     96(DX), Y1
-	VFMADD231PD 96(CX), Y0, Y1
-	VMOVUPD     Y1, 96(DX)
-	ADDQ        $+128, CX
-	ADDQ        $+128, DX
-	SUBQ        $+16, AX
-	JGE         vectors3
-	ADDQ        $+16, AX
-	CMPQ        AX, $+4
-	JL          rest1
+	JGE          many3
 
 single2:
 	SUBQ $+4, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPD     (DX), Y1
@@ -20447,8 +20424,12 @@ vectors4:
 	JGE         vectors4
 
 rest1:
-	TESTQ       $0x00000003, AX
-	JZ          full5
+	TESTQ $0x00000003, AX
+	JNZ   rest5
+	VZEROUPPER
+	RET
+
+rest5:
 	TESTQ       $0x00000002, AX
 	JZ          skip6
 	VMOVUPD     (CX), X1
@@ -20467,9 +20448,31 @@ skip6:
 	VMOVSD      X2, (DX)
 
 skip7:
-full5:
 	VZEROUPPER
 	RET
+
+many3:
+	SUBQ $+16, AX
+
+vectors8:
+	VMOVUPD     (DX), Y1
+	VFMADD231PD (CX), Y0, Y1
+	VMOVUPD     Y1, (DX)
+	VMOVUPD     32(DX), Y1
+	VFMADD231PD 32(CX), Y0, Y1
+	VMOVUPD     Y1, 32(DX)
+	VMOVUPD     64(DX), Y1
+	VFMADD231PD 64(CX), Y0, Y1
+	VMOVUPD     Y1, 64(DX)
+	VMOVUPD     96(DX), Y1
+	VFMADD231PD 96(CX), Y0, Y1
+	VMOVUPD     Y1, 96(DX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+16, AX
+	JGE         vectors8
+	ADDQ        $+16, AX
+	JMP         single2
 
 // func axpyF32AVX2(n int, a float32, x *float32, y *float32)
 // Requires: AVX, FMA3
@@ -20478,35 +20481,12 @@ TEXT ·axpyF32AVX2(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Y0
-	CMPQ         AX, $+8
-	JL           rest1
 	CMPQ         AX, $+32
-	JL           single2
-	SUBQ         $+32, AX
-
-vectors3:
-	VMOVUPS     (DX), Y1
-	VFMADD231PS (CX), Y0, Y1
-	VMOVUPS     Y1, (DX)
-	VMOVUPS     32(DX), Y1
-	VFMADD231PS 32(CX), Y0, Y1
-	VMOVUPS     Y1, 32(DX)
-	VMOVUPS     64(DX), Y1
-	VFMADD231PS 64(CX), Y0, Y1
-	VMOVUPS     Y1, 64(DX)
-	VMOVUPS     96(DX), Y1
-	VFMADD231PS 96(CX), Y0, Y1
-	VMOVUPS     Y1, 96(DX)
-	ADDQ        $+128, CX
-	ADDQ        $+128, DX
-	SUBQ        $+32, AX
-	JGE         vectors3
-	ADDQ        $+32, AX
-	CMPQ        AX, $+8
-	JL          rest1
+	JGE          many3
 
 single2:
 	SUBQ $+8, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPS     (DX), Y1
@@ -20518,8 +20498,12 @@ vectors4:
 	JGE         vectors4
 
 rest1:
-	TESTQ       $0x00000007, AX
-	JZ          full5
+	TESTQ $0x00000007, AX
+	JNZ   rest5
+	VZEROUPPER
+	RET
+
+rest5:
 	TESTQ       $0x00000004, AX
 	JZ          skip6
 	VMOVUPS     (CX), X1
@@ -20548,9 +20532,31 @@ skip7:
 	VMOVSS      X2, (DX)
 
 skip8:
-full5:
 	VZEROUPPER
 	RET
+
+many3:
+	SUBQ $+32, AX
+
+vectors9:
+	VMOVUPS     (DX), Y1
+	VFMADD231PS (CX), Y0, Y1
+	VMOVUPS     Y1, (DX)
+	VMOVUPS     32(DX), Y1
+	VFMADD231PS 32(CX), Y0, Y1
+	VMOVUPS     Y1, 32(DX)
+	VMOVUPS     64(DX), Y1
+	VFMADD231PS 64(CX), Y0, Y1
+	VMOVUPS     Y1, 64(DX)
+	VMOVUPS     96(DX), Y1
+	VFMADD231PS 96(CX), Y0, Y1
+	VMOVUPS     Y1, 96(DX)
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JGE         vectors9
+	ADDQ        $+32, AX
+	JMP         single2
 
 // func gemvF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, FMA3

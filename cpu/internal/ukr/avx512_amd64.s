@@ -25655,37 +25655,12 @@ TEXT ·dotF64AVX512(SB), $0-32
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VPXORQ Z0, Z0, Z0
-	CMPQ   AX, $+8
-	JL     rest1
 	CMPQ   AX, $+32
-	JL     single2
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	SUBQ   $+32, AX
-
-vectors3:
-	VMOVUPD     (CX), Z4
-	VFMADD231PD (DX), Z4, Z0
-	VMOVUPD     64(CX), Z4
-	VFMADD231PD 64(DX), Z4, Z1
-	VMOVUPD     128(CX), Z4
-	VFMADD231PD 128(DX), Z4, Z2
-	VMOVUPD     192(CX), Z4
-	VFMADD231PD 192(DX), Z4, Z3
-	ADDQ        $+256, CX
-	ADDQ        $+256, DX
-	SUBQ        $+32, AX
-	JGE         vectors3
-	VADDPD      Z1, Z0, Z0
-	VADDPD      Z3, Z2, Z2
-	VADDPD      Z2, Z0, Z0
-	ADDQ        $+32, AX
-	CMPQ        AX, $+8
-	JL          rest1
+	JGE    many3
 
 single2:
 	SUBQ $+8, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPD     (CX), Z1
@@ -25697,18 +25672,7 @@ vectors4:
 
 rest1:
 	TESTQ         $0x00000007, AX
-	JNZ           rest5
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y0, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPD        X1, X0, X0
-	VZEROUPPER
-	VUNPCKHPD     X0, X0, X1
-	VADDPD        X0, X1, X0
-	MOVSD         X0, ret+24(FP)
-	RET
-
-rest5:
+	JZ            full5
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	TESTQ         $0x00000004, AX
@@ -25741,6 +25705,42 @@ skip8:
 	MOVSD     X0, ret+24(FP)
 	RET
 
+full5:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD     X0, X0, X1
+	VADDPD        X0, X1, X0
+	MOVSD         X0, ret+24(FP)
+	RET
+
+many3:
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	SUBQ   $+32, AX
+
+vectors9:
+	VMOVUPD     (CX), Z4
+	VFMADD231PD (DX), Z4, Z0
+	VMOVUPD     64(CX), Z4
+	VFMADD231PD 64(DX), Z4, Z1
+	VMOVUPD     128(CX), Z4
+	VFMADD231PD 128(DX), Z4, Z2
+	VMOVUPD     192(CX), Z4
+	VFMADD231PD 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+32, AX
+	JGE         vectors9
+	VADDPD      Z1, Z0, Z0
+	VADDPD      Z3, Z2, Z2
+	VADDPD      Z2, Z0, Z0
+	ADDQ        $+32, AX
+	JMP         single2
+
 // func dotF32AVX512(n int, x *float32, y *float32) float32
 // Requires: AVX, AVX512F, FMA3, SSE
 TEXT ·dotF32AVX512(SB), $0-28
@@ -25748,37 +25748,12 @@ TEXT ·dotF32AVX512(SB), $0-28
 	MOVQ   x+8(FP), CX
 	MOVQ   y+16(FP), DX
 	VPXORQ Z0, Z0, Z0
-	CMPQ   AX, $+16
-	JL     rest1
 	CMPQ   AX, $+64
-	JL     single2
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	SUBQ   $+64, AX
-
-vectors3:
-	VMOVUPS     (CX), Z4
-	VFMADD231PS (DX), Z4, Z0
-	VMOVUPS     64(CX), Z4
-	VFMADD231PS 64(DX), Z4, Z1
-	VMOVUPS     128(CX), Z4
-	VFMADD231PS 128(DX), Z4, Z2
-	VMOVUPS     192(CX), Z4
-	VFMADD231PS 192(DX), Z4, Z3
-	ADDQ        $+256, CX
-	ADDQ        $+256, DX
-	SUBQ        $+64, AX
-	JGE         vectors3
-	VADDPS      Z1, Z0, Z0
-	VADDPS      Z3, Z2, Z2
-	VADDPS      Z2, Z0, Z0
-	ADDQ        $+64, AX
-	CMPQ        AX, $+16
-	JL          rest1
+	JGE    many3
 
 single2:
 	SUBQ $+16, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPS     (CX), Z1
@@ -25790,20 +25765,7 @@ vectors4:
 
 rest1:
 	TESTQ         $0x0000000f, AX
-	JNZ           rest5
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y0, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X1, X0, X0
-	VZEROUPPER
-	VUNPCKHPD     X0, X0, X1
-	VADDPS        X0, X1, X0
-	VMOVSHDUP     X0, X1
-	VADDPS        X0, X1, X0
-	MOVSS         X0, ret+24(FP)
-	RET
-
-rest5:
+	JZ            full5
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	TESTQ         $0x00000008, AX
@@ -25847,6 +25809,44 @@ skip9:
 	MOVSS     X0, ret+24(FP)
 	RET
 
+full5:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD     X0, X0, X1
+	VADDPS        X0, X1, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X0, X1, X0
+	MOVSS         X0, ret+24(FP)
+	RET
+
+many3:
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	SUBQ   $+64, AX
+
+vectors10:
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	VMOVUPS     64(CX), Z4
+	VFMADD231PS 64(DX), Z4, Z1
+	VMOVUPS     128(CX), Z4
+	VFMADD231PS 128(DX), Z4, Z2
+	VMOVUPS     192(CX), Z4
+	VFMADD231PS 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+64, AX
+	JGE         vectors10
+	VADDPS      Z1, Z0, Z0
+	VADDPS      Z3, Z2, Z2
+	VADDPS      Z2, Z0, Z0
+	ADDQ        $+64, AX
+	JMP         single2
+
 // func axpyF64AVX512(n int, a float64, x *float64, y *float64)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·axpyF64AVX512(SB), $0-32
@@ -25854,35 +25854,12 @@ TEXT ·axpyF64AVX512(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Z0
-	CMPQ         AX, $+8
-	JL           rest1
 	CMPQ         AX, $+32
-	JL           single2
-	SUBQ         $+32, AX
-
-vectors3:
-	VMOVUPD     (DX), Z1
-	VFMADD231PD (CX), Z0, Z1
-	VMOVUPD     Z1, (DX)
-	VMOVUPD     64(DX), Z1
-	VFMADD231PD 64(CX), Z0, Z1
-	VMOVUPD     Z1, 64(DX)
-	VMOVUPD     128(DX), Z1
-	VFMADD231PD 128(CX), Z0, Z1
-	VMOVUPD     Z1, 128(DX)
-	VMOVUPD     192(DX), Z1
-	VFMADD231PD 192(CX), Z0, Z1
-	VMOVUPD     Z1, 192(DX)
-	ADDQ        $+256, CX
-	ADDQ        $+256, DX
-	SUBQ        $+32, AX
-	JGE         vectors3
-	ADDQ        $+32, AX
-	CMPQ        AX, $+8
-	JL          rest1
+	JGE          many3
 
 single2:
 	SUBQ $+8, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPD     (DX), Z1
@@ -25894,8 +25871,12 @@ vectors4:
 	JGE         vectors4
 
 rest1:
-	TESTQ       $0x00000007, AX
-	JZ          full5
+	TESTQ $0x00000007, AX
+	JNZ   rest5
+	VZEROUPPER
+	RET
+
+rest5:
 	TESTQ       $0x00000004, AX
 	JZ          skip6
 	VMOVUPD     (CX), X1
@@ -25928,9 +25909,31 @@ skip7:
 	VMOVSD      X2, (DX)
 
 skip8:
-full5:
 	VZEROUPPER
 	RET
+
+many3:
+	SUBQ $+32, AX
+
+vectors9:
+	VMOVUPD     (DX), Z1
+	VFMADD231PD (CX), Z0, Z1
+	VMOVUPD     Z1, (DX)
+	VMOVUPD     64(DX), Z1
+	VFMADD231PD 64(CX), Z0, Z1
+	VMOVUPD     Z1, 64(DX)
+	VMOVUPD     128(DX), Z1
+	VFMADD231PD 128(CX), Z0, Z1
+	VMOVUPD     Z1, 128(DX)
+	VMOVUPD     192(DX), Z1
+	VFMADD231PD 192(CX), Z0, Z1
+	VMOVUPD     Z1, 192(DX)
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+32, AX
+	JGE         vectors9
+	ADDQ        $+32, AX
+	JMP         single2
 
 // func axpyF32AVX512(n int, a float32, x *float32, y *float32)
 // Requires: AVX, AVX512F, FMA3
@@ -25939,35 +25942,12 @@ TEXT ·axpyF32AVX512(SB), $0-32
 	MOVQ         x+16(FP), CX
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Z0
-	CMPQ         AX, $+16
-	JL           rest1
 	CMPQ         AX, $+64
-	JL           single2
-	SUBQ         $+64, AX
-
-vectors3:
-	VMOVUPS     (DX), Z1
-	VFMADD231PS (CX), Z0, Z1
-	VMOVUPS     Z1, (DX)
-	VMOVUPS     64(DX), Z1
-	VFMADD231PS 64(CX), Z0, Z1
-	VMOVUPS     Z1, 64(DX)
-	VMOVUPS     128(DX), Z1
-	VFMADD231PS 128(CX), Z0, Z1
-	VMOVUPS     Z1, 128(DX)
-	VMOVUPS     192(DX), Z1
-	VFMADD231PS 192(CX), Z0, Z1
-	VMOVUPS     Z1, 192(DX)
-	ADDQ        $+256, CX
-	ADDQ        $+256, DX
-	SUBQ        $+64, AX
-	JGE         vectors3
-	ADDQ        $+64, AX
-	CMPQ        AX, $+16
-	JL          rest1
+	JGE          many3
 
 single2:
 	SUBQ $+16, AX
+	JL   rest1
 
 vectors4:
 	VMOVUPS     (DX), Z1
@@ -25979,8 +25959,12 @@ vectors4:
 	JGE         vectors4
 
 rest1:
-	TESTQ       $0x0000000f, AX
-	JZ          full5
+	TESTQ $0x0000000f, AX
+	JNZ   rest5
+	VZEROUPPER
+	RET
+
+rest5:
 	TESTQ       $0x00000008, AX
 	JZ          skip6
 	VMOVUPS     (CX), X1
@@ -26023,9 +26007,31 @@ skip8:
 	VMOVSS      X2, (DX)
 
 skip9:
-full5:
 	VZEROUPPER
 	RET
+
+many3:
+	SUBQ $+64, AX
+
+vectors10:
+	VMOVUPS     (DX), Z1
+	VFMADD231PS (CX), Z0, Z1
+	VMOVUPS     Z1, (DX)
+	VMOVUPS     64(DX), Z1
+	VFMADD231PS 64(CX), Z0, Z1
+	VMOVUPS     Z1, 64(DX)
+	VMOVUPS     128(DX), Z1
+	VFMADD231PS 128(CX), Z0, Z1
+	VMOVUPS     Z1, 128(DX)
+	VMOVUPS     192(DX), Z1
+	VFMADD231PS 192(CX), Z0, Z1
+	VMOVUPS     Z1, 192(DX)
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+64, AX
+	JGE         vectors10
+	ADDQ        $+64, AX
+	JMP         single2
 
 // func gemvF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, AVX512F, FMA3
