@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -60,21 +62,46 @@ func (e *emitter) dot() {
 		e.add(sums[2], sums[3], sums[2])
 		e.add(sums[0], sums[2], sums[0])
 	})
-	done := func(sum []reg.VecVirtual) {
+	// The rest by halves of a vector, quarters and so on, with a way out after each.
+	exits := map[string]reg.VecVirtual{}
+	leave := func(part int, sum reg.VecVirtual) {
+		exit := e.label("exit")
+		exits[exit] = sum
+		e.TESTQ(operand.U32(part-1), n)
+		e.JZ(operand.LabelRef(exit))
+	}
+	done := func(sum reg.VecVirtual) {
+		for sum.Size() > 16 {
+			sum = e.folded(sum)
+		}
 		e.VZEROUPPER()
-		e.Store(e.sideBySide(sum), e.ReturnIndex(0))
+		e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
 		e.RET()
 	}
-	full := e.label("full")
-	e.TESTQ(operand.U32(e.lanes()-1), n)
-	e.JZ(operand.LabelRef(full))
-	done(e.addProducts(sums[:1], n, []rowOperand{{x: y, p: x}}))
-	e.Label(full)
-	folded := sums[0]
-	for folded.Size() > 16 {
-		folded = e.folded(folded)
+	sum := sums[0]
+	leave(e.lanes(), sum)
+	for part := e.lanes() / 2; part > 0; part /= 2 {
+		if part*e.size() >= 16 {
+			sum = e.folded(sum)
+		}
+		skip := e.label("skip")
+		e.TESTQ(operand.U32(part), n)
+		e.JZ(operand.LabelRef(skip))
+		v := e.short(int(sum.Size()))
+		e.movePart(part, operand.Mem{Base: x}, v)
+		e.fmaPart(part, operand.Mem{Base: y}, v, sum)
+		if part > 1 {
+			leave(part, sum)
+			e.ADDQ(operand.U8(part*e.size()), x)
+			e.ADDQ(operand.U8(part*e.size()), y)
+		}
+		e.Label(skip)
 	}
-	done([]reg.VecVirtual{folded})
+	done(sum)
+	for _, exit := range slices.Sorted(maps.Keys(exits)) {
+		e.Label(exit)
+		done(exits[exit])
+	}
 	long()
 }
 

@@ -20249,30 +20249,32 @@ vectors4:
 
 rest1:
 	TESTQ        $0x00000003, AX
-	JZ           full5
+	JZ           exit5
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	TESTQ        $0x00000002, AX
 	JZ           skip6
-	VMOVUPD      (DX), X0
-	VFMADD231PD  (CX), X0, X1
-	ADDQ         $0x10, DX
+	VMOVUPD      (CX), X0
+	VFMADD231PD  (DX), X0, X1
+	TESTQ        $0x00000001, AX
+	JZ           exit7
 	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
 
 skip6:
 	TESTQ       $0x00000001, AX
-	JZ          skip7
-	VMOVSD      (DX), X0
-	VFMADD231SD (CX), X0, X1
+	JZ          skip8
+	VMOVSD      (CX), X0
+	VFMADD231SD (DX), X0, X1
 
-skip7:
+skip8:
 	VZEROUPPER
 	VUNPCKHPD X1, X1, X0
 	VADDPD    X1, X0, X1
 	MOVSD     X1, ret+24(FP)
 	RET
 
-full5:
+exit5:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	VZEROUPPER
@@ -20281,13 +20283,20 @@ full5:
 	MOVSD        X1, ret+24(FP)
 	RET
 
+exit7:
+	VZEROUPPER
+	VUNPCKHPD X1, X1, X0
+	VADDPD    X1, X0, X1
+	MOVSD     X1, ret+24(FP)
+	RET
+
 many3:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+16, AX
 
-vectors8:
+vectors9:
 	VMOVUPD     (CX), Y4
 	VFMADD231PD (DX), Y4, Y0
 	VMOVUPD     32(CX), Y4
@@ -20299,7 +20308,7 @@ vectors8:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+16, AX
-	JGE         vectors8
+	JGE         vectors9
 	VADDPD      Y1, Y0, Y0
 	VADDPD      Y3, Y2, Y2
 	VADDPD      Y2, Y0, Y0
@@ -20330,32 +20339,36 @@ vectors4:
 
 rest1:
 	TESTQ        $0x00000007, AX
-	JZ           full5
+	JZ           exit5
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	TESTQ        $0x00000004, AX
 	JZ           skip6
-	VMOVUPS      (DX), X0
-	VFMADD231PS  (CX), X0, X1
-	ADDQ         $0x10, DX
+	VMOVUPS      (CX), X0
+	VFMADD231PS  (DX), X0, X1
+	TESTQ        $0x00000003, AX
+	JZ           exit7
 	ADDQ         $0x10, CX
+	ADDQ         $0x10, DX
 
 skip6:
 	TESTQ       $0x00000002, AX
-	JZ          skip7
-	VMOVSD      (DX), X0
-	VMOVSD      (CX), X2
-	VFMADD231PS X2, X0, X1
-	ADDQ        $0x08, DX
-	ADDQ        $0x08, CX
-
-skip7:
-	TESTQ       $0x00000001, AX
 	JZ          skip8
-	VMOVSS      (DX), X0
-	VFMADD231SS (CX), X0, X1
+	VMOVSD      (CX), X0
+	VMOVSD      (DX), X2
+	VFMADD231PS X2, X0, X1
+	TESTQ       $0x00000001, AX
+	JZ          exit9
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
 
 skip8:
+	TESTQ       $0x00000001, AX
+	JZ          skip10
+	VMOVSS      (CX), X0
+	VFMADD231SS (DX), X0, X1
+
+skip10:
 	VZEROUPPER
 	VUNPCKHPD X1, X1, X0
 	VADDPS    X1, X0, X1
@@ -20364,7 +20377,7 @@ skip8:
 	MOVSS     X1, ret+24(FP)
 	RET
 
-full5:
+exit5:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	VZEROUPPER
@@ -20375,13 +20388,31 @@ full5:
 	MOVSS        X1, ret+24(FP)
 	RET
 
+exit7:
+	VZEROUPPER
+	VUNPCKHPD X1, X1, X0
+	VADDPS    X1, X0, X1
+	VMOVSHDUP X1, X0
+	VADDPS    X1, X0, X1
+	MOVSS     X1, ret+24(FP)
+	RET
+
+exit9:
+	VZEROUPPER
+	VUNPCKHPD X1, X1, X0
+	VADDPS    X1, X0, X1
+	VMOVSHDUP X1, X0
+	VADDPS    X1, X0, X1
+	MOVSS     X1, ret+24(FP)
+	RET
+
 many3:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+32, AX
 
-vectors9:
+vectors11:
 	VMOVUPS     (CX), Y4
 	VFMADD231PS (DX), Y4, Y0
 	VMOVUPS     32(CX), Y4
@@ -20393,7 +20424,7 @@ vectors9:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+32, AX
-	JGE         vectors9
+	JGE         vectors11
 	VADDPS      Y1, Y0, Y0
 	VADDPS      Y3, Y2, Y2
 	VADDPS      Y2, Y0, Y0

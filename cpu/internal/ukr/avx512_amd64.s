@@ -25672,40 +25672,44 @@ vectors4:
 
 rest1:
 	TESTQ         $0x00000007, AX
-	JZ            full5
+	JZ            exit5
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	TESTQ         $0x00000004, AX
 	JZ            skip6
-	VMOVUPD       (DX), Y0
-	VFMADD231PD   (CX), Y0, Y1
-	ADDQ          $0x20, DX
+	VMOVUPD       (CX), Y0
+	VFMADD231PD   (DX), Y0, Y1
+	TESTQ         $0x00000003, AX
+	JZ            exit7
 	ADDQ          $0x20, CX
+	ADDQ          $0x20, DX
 
 skip6:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPD       X1, X0, X0
 	TESTQ        $0x00000002, AX
-	JZ           skip7
-	VMOVUPD      (DX), X1
-	VFMADD231PD  (CX), X1, X0
-	ADDQ         $0x10, DX
+	JZ           skip8
+	VMOVUPD      (CX), X1
+	VFMADD231PD  (DX), X1, X0
+	TESTQ        $0x00000001, AX
+	JZ           exit9
 	ADDQ         $0x10, CX
-
-skip7:
-	TESTQ       $0x00000001, AX
-	JZ          skip8
-	VMOVSD      (DX), X1
-	VFMADD231SD (CX), X1, X0
+	ADDQ         $0x10, DX
 
 skip8:
+	TESTQ       $0x00000001, AX
+	JZ          skip10
+	VMOVSD      (CX), X1
+	VFMADD231SD (DX), X1, X0
+
+skip10:
 	VZEROUPPER
 	VUNPCKHPD X0, X0, X1
 	VADDPD    X0, X1, X0
 	MOVSD     X0, ret+24(FP)
 	RET
 
-full5:
+exit5:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -25716,13 +25720,29 @@ full5:
 	MOVSD         X0, ret+24(FP)
 	RET
 
+exit7:
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X0, X1, X0
+	MOVSD        X0, ret+24(FP)
+	RET
+
+exit9:
+	VZEROUPPER
+	VUNPCKHPD X0, X0, X1
+	VADDPD    X0, X1, X0
+	MOVSD     X0, ret+24(FP)
+	RET
+
 many3:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+32, AX
 
-vectors9:
+vectors11:
 	VMOVUPD     (CX), Z4
 	VFMADD231PD (DX), Z4, Z0
 	VMOVUPD     64(CX), Z4
@@ -25734,7 +25754,7 @@ vectors9:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+32, AX
-	JGE         vectors9
+	JGE         vectors11
 	VADDPD      Z1, Z0, Z0
 	VADDPD      Z3, Z2, Z2
 	VADDPD      Z2, Z0, Z0
@@ -25765,42 +25785,48 @@ vectors4:
 
 rest1:
 	TESTQ         $0x0000000f, AX
-	JZ            full5
+	JZ            exit5
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	TESTQ         $0x00000008, AX
 	JZ            skip6
-	VMOVUPS       (DX), Y0
-	VFMADD231PS   (CX), Y0, Y1
-	ADDQ          $0x20, DX
+	VMOVUPS       (CX), Y0
+	VFMADD231PS   (DX), Y0, Y1
+	TESTQ         $0x00000007, AX
+	JZ            exit7
 	ADDQ          $0x20, CX
+	ADDQ          $0x20, DX
 
 skip6:
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X1, X0, X0
 	TESTQ        $0x00000004, AX
-	JZ           skip7
-	VMOVUPS      (DX), X1
-	VFMADD231PS  (CX), X1, X0
-	ADDQ         $0x10, DX
+	JZ           skip8
+	VMOVUPS      (CX), X1
+	VFMADD231PS  (DX), X1, X0
+	TESTQ        $0x00000003, AX
+	JZ           exit9
 	ADDQ         $0x10, CX
-
-skip7:
-	TESTQ       $0x00000002, AX
-	JZ          skip8
-	VMOVSD      (DX), X1
-	VMOVSD      (CX), X2
-	VFMADD231PS X2, X1, X0
-	ADDQ        $0x08, DX
-	ADDQ        $0x08, CX
+	ADDQ         $0x10, DX
 
 skip8:
+	TESTQ       $0x00000002, AX
+	JZ          skip10
+	VMOVSD      (CX), X1
+	VMOVSD      (DX), X2
+	VFMADD231PS X2, X1, X0
 	TESTQ       $0x00000001, AX
-	JZ          skip9
-	VMOVSS      (DX), X1
-	VFMADD231SS (CX), X1, X0
+	JZ          exit11
+	ADDQ        $0x08, CX
+	ADDQ        $0x08, DX
 
-skip9:
+skip10:
+	TESTQ       $0x00000001, AX
+	JZ          skip12
+	VMOVSS      (CX), X1
+	VFMADD231SS (DX), X1, X0
+
+skip12:
 	VZEROUPPER
 	VUNPCKHPD X0, X0, X1
 	VADDPS    X0, X1, X0
@@ -25809,7 +25835,16 @@ skip9:
 	MOVSS     X0, ret+24(FP)
 	RET
 
-full5:
+exit11:
+	VZEROUPPER
+	VUNPCKHPD X0, X0, X1
+	VADDPS    X0, X1, X0
+	VMOVSHDUP X0, X1
+	VADDPS    X0, X1, X0
+	MOVSS     X0, ret+24(FP)
+	RET
+
+exit5:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -25822,13 +25857,33 @@ full5:
 	MOVSS         X0, ret+24(FP)
 	RET
 
+exit7:
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VZEROUPPER
+	VUNPCKHPD    X0, X0, X1
+	VADDPS       X0, X1, X0
+	VMOVSHDUP    X0, X1
+	VADDPS       X0, X1, X0
+	MOVSS        X0, ret+24(FP)
+	RET
+
+exit9:
+	VZEROUPPER
+	VUNPCKHPD X0, X0, X1
+	VADDPS    X0, X1, X0
+	VMOVSHDUP X0, X1
+	VADDPS    X0, X1, X0
+	MOVSS     X0, ret+24(FP)
+	RET
+
 many3:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+64, AX
 
-vectors10:
+vectors13:
 	VMOVUPS     (CX), Z4
 	VFMADD231PS (DX), Z4, Z0
 	VMOVUPS     64(CX), Z4
@@ -25840,7 +25895,7 @@ vectors10:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+64, AX
-	JGE         vectors10
+	JGE         vectors13
 	VADDPS      Z1, Z0, Z0
 	VADDPS      Z3, Z2, Z2
 	VADDPS      Z2, Z0, Z0
