@@ -1,0 +1,349 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// gemv emits y ← α A x + β y, four rows of A at a time.
+func (e *emitter) gemv() {
+	m, a, y := e.param("m"), e.param("a"), e.param("y")
+	rows := e.rowStrides("lda")
+	e.forRows(m, func(count int) {
+		n, p, x := e.param("n"), e.GP64(), e.param("x")
+		e.MOVQ(a, p)
+		e.storeSums(e.products(count, n, []rowOperand{{rows, p, x}}), y, count)
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: rows.rs, Scale: 4}, a)
+			e.ADDQ(operand.U8(directRows*e.size()), y)
+		}
+	})
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// rowStrides is the strides of a matrix whose rows lie in one piece.
+func (e *emitter) rowStrides(name string) strides {
+	s := strides{rs: e.stride(name), rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
+	return s
+}
+
+// A rowOperand is rows from p on, and the vector x that they are multiplied by.
+type rowOperand struct {
+	rows strides
+	p, x reg.GPVirtual
+}
+
+// products is the sums of the products of rows of n elements and vectors, side by
+// side.
+func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
+	acc := e.vecs(count)
+	vector, end := e.label("vector"), e.label("rest")
+	for _, s := range acc {
+		e.zero(s)
+	}
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JL(operand.LabelRef(end))
+	e.Label(vector)
+	for _, o := range operands {
+		v := e.vec()
+		e.load(e.at(o.x, 0), v)
+		for r, s := range acc {
+			e.fma(o.rows.row(o.p, r), v, s)
+		}
+		e.ADDQ(operand.U8(e.tier.bytes), o.x)
+		e.ADDQ(operand.U8(e.tier.bytes), o.p)
+	}
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JGE(operand.LabelRef(vector))
+	e.Label(end)
+	return e.sideBySide(e.addProducts(acc, n, operands))
+}
+
+// addProducts adds to sums, vectors of which each belongs to a row, the products of
+// as many elements as the lower bits of n count, fewer than a vector: of vectors of
+// half the length, a quarter and so on, while the sums are folded. Where the
+// parameter n is less than a vector, several sums need not be there before. It loads
+// nothing beside the rows: what is stored there would hold it up.
+func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
+	for part := e.lanes() / 2; part > 0; part /= 2 {
+		if bytes := part * e.size(); bytes >= 16 {
+			if len(sums) == 1 {
+				sums = []reg.VecVirtual{e.folded(sums[0])}
+			} else {
+				sums = e.foldedUnlessFew(sums, 2*part)
+			}
+		}
+		skip := e.label("skip")
+		e.TESTQ(operand.U32(part), n)
+		e.JZ(operand.LabelRef(skip))
+		for _, o := range operands {
+			v := e.short(int(sums[0].Size()))
+			e.movePart(part, operand.Mem{Base: o.x}, v)
+			for r, s := range sums {
+				e.fmaPart(part, o.rows.row(o.p, r), v, s)
+			}
+			if part > 1 {
+				e.ADDQ(operand.U8(part*e.size()), o.x)
+				e.ADDQ(operand.U8(part*e.size()), o.p)
+			}
+		}
+		e.Label(skip)
+	}
+	return sums
+}
+
+// foldedUnlessFew is the sums of the halves, or zeros where there were fewer than
+// least elements in all and so nothing has been added yet.
+func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
+	few, end := e.label("few"), e.label("folded")
+	e.CMPQ(e.paramAt("n"), operand.U8(least))
+	e.JL(operand.LabelRef(few))
+	folded := make([]reg.VecVirtual, len(v))
+	for i, x := range v {
+		folded[i] = e.folded(x)
+	}
+	e.JMP(operand.LabelRef(end))
+	e.Label(few)
+	for _, x := range folded {
+		e.VXORPS(x, x, x)
+	}
+	e.Label(end)
+	return folded
+}
+
+// folded is the sum of the halves of a vector.
+func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
+	if x.Size() == 64 {
+		upper := e.YMM()
+		e.VEXTRACTF64X4(operand.U8(1), x, upper)
+		e.add(upper, x.AsY(), upper)
+		return upper
+	}
+	upper := e.XMM()
+	e.VEXTRACTF128(operand.U8(1), x, upper)
+	e.add(upper, x.AsX(), upper)
+	return upper
+}
+
+// sideBySide is the sums of the lanes of up to four vectors of 16 bytes.
+func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
+	if len(v) == 1 {
+		// Shuffles and additions take less than sums of neighbours do.
+		sum, other := v[0], e.XMM()
+		e.VUNPCKHPD(sum, sum, other)
+		e.add(other, sum, sum)
+		if !e.double() {
+			e.VMOVSHDUP(sum, other)
+			e.add(other, sum, sum)
+		}
+		return sum
+	}
+	last := v[len(v)-1]
+	pairs := func(a, b reg.VecVirtual) reg.VecVirtual {
+		sums := e.XMM()
+		if e.double() {
+			e.VHADDPD(b, a, sums)
+		} else {
+			e.VHADDPS(b, a, sums)
+		}
+		return sums
+	}
+	first := pairs(v[0], v[1])
+	second := first
+	if len(v) > 2 {
+		second = pairs(v[2], last)
+	}
+	switch {
+	case !e.double():
+		return pairs(first, second)
+	case len(v) <= 2:
+		return first
+	}
+	sums := e.YMM()
+	e.VINSERTF128(operand.U8(1), second, first.AsY(), sums)
+	return sums
+}
+
+// storeSums is y ← α s + β y for the first count ≤ 4 elements.
+func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
+	alpha, beta, old := e.short(int(s.Size())), e.short(int(s.Size())), e.short(int(s.Size()))
+	e.broadcast(e.paramAt("alpha"), alpha)
+	e.mul(s, alpha, s)
+	overwrite := e.label("overwrite")
+	e.jumpIfParamZero("beta", overwrite)
+	e.broadcast(e.paramAt("beta"), beta)
+	to := operand.Mem{Base: y}
+	if count == directRows {
+		e.load(to, old)
+	} else {
+		// Four times −1 and four times 0, entered so that count of the former are left.
+		table := e.constant("four", 2*directRows, func(i int) uint64 {
+			if i < directRows {
+				return 1<<64 - 1
+			}
+			return 0
+		})
+		mask := e.short(int(s.Size()))
+		e.VMOVDQU(table.Offset((directRows-count)*e.size()), mask)
+		if e.double() {
+			e.VMASKMOVPD(to, mask, old)
+		} else {
+			e.VMASKMOVPS(to, mask, old)
+		}
+	}
+	e.fma(old, beta, s)
+	e.Label(overwrite)
+	// Stores of single elements: masked ones take longer, and what is stored in parts
+	// is loaded late.
+	e.storeFirst(s, to, count)
+}
+
+// storeFirst stores the first count ≤ 4 elements of a short vector.
+func (e *emitter) storeFirst(s reg.VecVirtual, to operand.Mem, count int) {
+	if count == directRows {
+		e.store(s, to)
+		return
+	}
+	pair := s.AsX()
+	if e.double() {
+		switch count {
+		case 1:
+			e.VMOVSD(pair, to)
+		case 2:
+			e.VMOVUPD(pair, to)
+		case 3:
+			e.VMOVUPD(pair, to)
+			third := e.XMM()
+			e.VEXTRACTF128(operand.U8(1), s, third)
+			e.VMOVSD(third, to.Offset(16))
+		}
+		return
+	}
+	switch count {
+	case 1:
+		e.VMOVSS(pair, to)
+	case 2:
+		e.VMOVLPS(pair, to)
+	case 3:
+		e.VMOVLPS(pair, to)
+		e.VEXTRACTPS(operand.U8(2), pair, to.Offset(8))
+	}
+}
+
+// jumpIfParamZero jumps when a parameter of the element type is 0, of either sign.
+func (e *emitter) jumpIfParamZero(name, to string) {
+	bits := e.GP64()
+	if e.double() {
+		e.MOVQ(e.paramAt(name), bits)
+		e.SHLQ(operand.U8(1), bits)
+	} else {
+		e.MOVL(e.paramAt(name), bits.As32())
+		e.SHLL(operand.U8(1), bits.As32())
+	}
+	e.JZ(operand.LabelRef(to))
+}
+
+// gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have sums of their
+// own, so that none waits for the one before.
+func (e *emitter) gemvT() {
+	y, n, rows := e.param("y"), e.param("n"), e.rowStrides("lda")
+	panel := e.param("a")
+	e.forColumns(n, func(mask columnMask, nv int) {
+		acc := e.tileOf(directRows, nv)
+		for r := range acc {
+			for _, s := range acc[r] {
+				e.zero(s)
+			}
+		}
+		p, x, m := e.GP64(), e.param("x"), e.param("m")
+		e.MOVQ(panel, p)
+		add := func(r int) {
+			by := e.vec()
+			e.broadcast(e.at(x, r), by)
+			for v, s := range acc[r] {
+				at := rows.row(p, r)
+				at.Disp += v * e.tier.bytes
+				e.fmaMasked(mask, v, at, by, s)
+			}
+		}
+		four, tail, done := e.label("four"), e.label("tail"), e.label("done")
+		e.SUBQ(operand.U8(directRows), m)
+		e.JL(operand.LabelRef(tail))
+		e.Label(four)
+		for r := range directRows {
+			add(r)
+		}
+		e.LEAQ(operand.Mem{Base: p, Index: rows.rs, Scale: 4}, p)
+		e.ADDQ(operand.U8(directRows*e.size()), x)
+		e.SUBQ(operand.U8(directRows), m)
+		e.JGE(operand.LabelRef(four))
+		e.Label(tail)
+		for r := range directRows - 1 {
+			e.CMPQ(m, operand.I8(r-directRows))
+			e.JLE(operand.LabelRef(done))
+			add(r)
+		}
+		e.Label(done)
+		alpha := e.vec()
+		e.broadcast(e.paramAt("alpha"), alpha)
+		for v := range nv {
+			e.add(acc[0][v], acc[1][v], acc[0][v])
+			e.add(acc[2][v], acc[3][v], acc[2][v])
+			e.add(acc[0][v], acc[2][v], acc[0][v])
+			e.mul(acc[0][v], alpha, acc[0][v])
+		}
+		overwrite := e.label("overwrite")
+		e.jumpIfParamZero("beta", overwrite)
+		beta := e.vec()
+		e.broadcast(e.paramAt("beta"), beta)
+		for v := range nv {
+			old := e.vec()
+			e.loadMasked(mask, v, e.at(y, v*e.lanes()), old)
+			e.fma(old, beta, acc[0][v])
+		}
+		e.Label(overwrite)
+		for v := range nv {
+			e.storeMasked(mask, v, acc[0][v], e.at(y, v*e.lanes()))
+		}
+	}, func() {
+		e.ADDQ(operand.U32(e.nr()*e.size()), panel)
+		e.ADDQ(operand.U32(e.nr()*e.size()), y)
+	})
+}
+
+// ger emits A ← A + α x yᵀ, four rows at a time. The ends of rows are stored as
+// vectors of half the length, a quarter and so on: what lies behind a store under a
+// mask could not be loaded before the store is done, and there the next row lies.
+func (e *emitter) ger() {
+	m, a, x, rows := e.param("m"), e.param("a"), e.param("x"), e.rowStrides("lda")
+	alpha := e.vec()
+	e.broadcast(e.paramAt("alpha"), alpha)
+	e.forRows(m, func(count int) {
+		factors := e.vecs(count)
+		for r, f := range factors {
+			e.broadcast(e.at(x, r), f)
+			e.mul(f, alpha, f)
+		}
+		p, y, n := e.GP64(), e.param("y"), e.param("n")
+		e.MOVQ(a, p)
+		vector, tail := e.label("vector"), e.label("tail")
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JL(operand.LabelRef(tail))
+		e.Label(vector)
+		e.addParts(e.lanes(), 0, y, factors, rows, p)
+		e.ADDQ(operand.U8(e.tier.bytes), y)
+		e.ADDQ(operand.U8(e.tier.bytes), p)
+		e.SUBQ(operand.U8(e.lanes()), n)
+		e.JGE(operand.LabelRef(vector))
+		e.Label(tail)
+		e.addRest(32, n, y, factors, rows, p)
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: rows.rs, Scale: 4}, a)
+			e.ADDQ(operand.U8(directRows*e.size()), x)
+		}
+	})
+	e.VZEROUPPER()
+	e.RET()
+}

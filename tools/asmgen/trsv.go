@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// trsv emits x ← L⁻¹ x for a small lower triangle in scalars, four rows at a time: what
+// one unknown costs is the latency of a multiplication and an addition, and vectors
+// would not shorten that. The inverses of the diagonal are there before they are
+// needed.
+func (e *emitter) trsv() {
+	n, a, x := e.param("n"), e.param("a"), e.param("x")
+	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
+	rows := strides{rs: rs, rs3: e.GP64()}
+	e.LEAQ(operand.Mem{Base: rs, Index: rs, Scale: 2}, rows.rs3)
+	done, top := e.GP64(), e.GP64() // the unknowns that are known, and the first of them
+	e.XORQ(done, done)
+	e.MOVQ(x, top)
+	e.forRows(n, func(count int) {
+		p := e.GP64()
+		e.MOVQ(a, p)
+		sums := e.scalars4(count)
+		at := e.GP64()
+		e.MOVQ(x, at)
+		for r, s := range sums {
+			e.loadScalar(operand.Mem{Base: at}, s)
+			if r+1 < count {
+				e.ADDQ(inc, at)
+			}
+		}
+		e.subtractKnown(sums, rows, p, cs, top, inc, done)
+		e.solveKnown(sums, rows, p, cs, x, inc)
+		if count == directRows {
+			e.LEAQ(operand.Mem{Base: a, Index: rs, Scale: 4}, a)
+			e.LEAQ(operand.Mem{Base: x, Index: inc, Scale: 4}, x)
+			e.ADDQ(operand.U8(directRows), done)
+		}
+	})
+	e.RET()
+}
+
+// scalars4 is count registers for scalars.
+func (e *emitter) scalars4(count int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, count)
+	for i := range v {
+		v[i] = e.scalar()
+	}
+	return v
+}
+
+// subtractKnown takes the products of rows from p on with the known unknowns, a
+// multiple of four of them, from the sums, by turns in two sums for each row. It
+// leaves p at the column after them.
+func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
+	others := e.scalars4(len(sums))
+	for _, s := range others {
+		e.VXORPS(s, s, s)
+	}
+	known, left := e.GP64(), e.GP64()
+	loop, end := e.label("known"), e.label("subtracted")
+	e.MOVQ(top, known)
+	e.MOVQ(done, left)
+	e.SUBQ(operand.U8(2), left)
+	e.JL(operand.LabelRef(end))
+	e.Label(loop)
+	for _, to := range [][]reg.VecVirtual{sums, others} {
+		v := e.scalar()
+		e.loadScalar(operand.Mem{Base: known}, v)
+		for r, s := range to {
+			e.scalarFnma(rows.row(p, r), v, s)
+		}
+		e.ADDQ(inc, known)
+		e.ADDQ(cs, p)
+	}
+	e.SUBQ(operand.U8(2), left)
+	e.JGE(operand.LabelRef(loop))
+	e.Label(end)
+	for r, s := range sums {
+		e.scalarAdd(others[r], s)
+	}
+}
+
+// solveKnown solves the triangle that begins at p and stores the unknowns.
+func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc reg.GPVirtual) {
+	unit, solve, slow, end := e.label("unit"), e.label("solve"), e.label("slow"), e.label("solved")
+	inverses := e.scalars4(len(sums))
+	flag, at := e.GP8(), e.GP64()
+	e.Load(e.Param("unit"), flag)
+	e.TESTB(flag, flag)
+	e.JNZ(operand.LabelRef(unit))
+	e.MOVQ(p, at)
+	for r, inverse := range inverses {
+		e.jumpUnlessInvertible(rows.row(at, r), slow)
+		e.scalarInverse(rows.row(at, r), inverse)
+		if r+1 < len(inverses) {
+			e.ADDQ(cs, at)
+		}
+	}
+	e.JMP(operand.LabelRef(solve))
+	e.Label(unit)
+	for _, inverse := range inverses {
+		e.loadScalar(e.constant("unit", 1, func(int) uint64 { return e.bits(1) }), inverse)
+	}
+	e.Label(solve)
+	to := e.GP64()
+	column := func(r int, divide func(v reg.VecVirtual)) {
+		divide(sums[r])
+		e.storeScalar(sums[r], operand.Mem{Base: to})
+		for below := r + 1; below < len(sums); below++ {
+			e.scalarFnma(rows.row(at, below), sums[r], sums[below])
+		}
+		if r+1 < len(sums) {
+			e.ADDQ(cs, at)
+			e.ADDQ(inc, to)
+		}
+	}
+	e.MOVQ(p, at)
+	e.MOVQ(x, to)
+	for r := range sums {
+		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
+	}
+	e.JMP(operand.LabelRef(end))
+	e.Label(slow) // an inverse may be out of range
+	e.MOVQ(p, at)
+	e.MOVQ(x, to)
+	for r := range sums {
+		column(r, func(v reg.VecVirtual) { e.scalarDiv(rows.row(at, r), v) })
+	}
+	e.Label(end)
+}
+
+// jumpUnlessInvertible jumps unless a number and its inverse are normal.
+func (e *emitter) jumpUnlessInvertible(x operand.Mem, label string) {
+	from, to := e.normal()
+	bits := e.GP64()
+	if e.double() {
+		e.MOVQ(x, bits)
+		e.ADDQ(bits, bits) // without the sign
+		e.SHRQ(operand.U8(1), bits)
+		e.SUBQ(e.constant(fmt.Sprintf("from%x", from), 1, func(int) uint64 { return from }), bits)
+		e.CMPQ(bits, e.constant(fmt.Sprintf("within%x", from), 1, func(int) uint64 { return to - from }))
+	} else {
+		e.MOVL(x, bits.As32())
+		e.ANDL(operand.U32(1<<31-1), bits.As32())
+		e.SUBL(operand.U32(from), bits.As32())
+		e.CMPL(bits.As32(), operand.U32(to-from))
+	}
+	e.JCC(operand.LabelRef(label))
+}
+
+func (e *emitter) loadScalar(from operand.Mem, to reg.VecVirtual) {
+	if e.double() {
+		e.VMOVSD(from, to)
+		return
+	}
+	e.VMOVSS(from, to)
+}
+
+// scalarFnma is acc ← acc − a·b.
+func (e *emitter) scalarFnma(a operand.Mem, b, acc reg.VecVirtual) {
+	if e.double() {
+		e.VFNMADD231SD(a, b, acc)
+		return
+	}
+	e.VFNMADD231SS(a, b, acc)
+}
+
+func (e *emitter) scalarAdd(a, to reg.VecVirtual) {
+	if e.double() {
+		e.VADDSD(a, to, to)
+		return
+	}
+	e.VADDSS(a, to, to)
+}
+
+func (e *emitter) scalarMul(a, to reg.VecVirtual) {
+	if e.double() {
+		e.VMULSD(a, to, to)
+		return
+	}
+	e.VMULSS(a, to, to)
+}
+
+func (e *emitter) scalarDiv(by operand.Mem, to reg.VecVirtual) {
+	if e.double() {
+		e.VDIVSD(by, to, to)
+		return
+	}
+	e.VDIVSS(by, to, to)
+}
