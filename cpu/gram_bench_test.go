@@ -37,7 +37,7 @@ func BenchmarkGram(b *testing.B) {
 			for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: sigma}, kernels.Laplacian{Sigma: d}, kernels.Matern{Nu: 2.5, Sigma: sigma}} {
 				run(k.String(), 0, k)
 			}
-			for _, columns := range []int{1, 8} {
+			for _, columns := range []int{1, 8, 16} {
 				k := kernels.Gaussian{Sigma: sigma}
 				run(fmt.Sprintf("%v/columns=%d", k, columns), columns, k)
 			}

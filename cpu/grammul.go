@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
@@ -56,6 +58,20 @@ type partial[T backend.Float] struct {
 	rows    int
 	columns []T // one after the other
 	strips  strips[T]
+}
+
+// add adds rows lo … hi−1 of o.
+func (p partial[T]) add(e *engine[T], o partial[T], lo, hi int) {
+	if p.columns == nil {
+		for c := range p.strips.count() {
+			w := p.strips.width
+			e.axpy(1, o.strips.strip(c)[lo*w:hi*w], p.strips.strip(c)[lo*w:hi*w])
+		}
+		return
+	}
+	for c := range len(p.columns) / p.rows {
+		e.axpy(1, o.column(c)[lo:hi], p.column(c)[lo:hi])
+	}
 }
 
 func (g *gramMul[T]) newPartial(rows int) partial[T] {
@@ -140,13 +156,12 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 		})
 	})
 	g.q.rows(n, g.t*size, func(lo, hi int) {
+		for _, p := range part[1:] {
+			part[0].add(g.q.engine, p, lo, hi)
+		}
 		for i := lo; i < hi; i++ {
 			for c := range g.t {
-				var sum T
-				for _, p := range part {
-					sum += p.at(i, c)
-				}
-				*out.at(i, c) = sum
+				*out.at(i, c) = part[0].at(i, c)
 			}
 		}
 	})
@@ -166,14 +181,15 @@ func (g *gramMul[T]) squareSize() int {
 // values is a tile of the Gram matrix in scratch memory, rows in one piece.
 func (g *gramMul[T]) values(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int) view[T] {
 	width := panels(cols, g.q.engine.ukr.NR) * g.q.engine.ukr.NR
-	tile := view[T]{rows: rows, cols: width, rs: width, cs: 1}
+	stride := width + cacheLine/int(unsafe.Sizeof(*new(T))) // rows a power of two apart fall into few sets of the cache
+	tile := view[T]{rows: rows, cols: width, rs: stride, cs: 1}
 	if g.inPlace {
-		tile.data = s.grow(rows * width)
+		tile.data = s.grow(rows * stride)
 		g.direct(s, bx, bz, i0, j0, i, j, cols, tile)
 	} else {
-		tile.data = s.spare(rows * width)
+		tile.data = s.spare(rows * stride)
 		g.tile(s, bx, bz, i0, j0, i, j, rows, cols, whole, func(r, from int, values []T) {
-			copy(tile.data[r*width+from:], values)
+			copy(tile.data[r*stride+from:], values)
 		})
 	}
 	return tile.part(0, 0, rows, cols)

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
@@ -11,11 +13,20 @@ import (
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
+	kernels           *ukr.Strips[T]
 }
 
+// newStrips has one narrow strip where that holds the columns: half a vector costs
+// half the time.
 func (e *engine[T]) newStrips(rows, cols int) strips[T] {
-	w := e.ukr.NR / 2
-	return strips[T]{make([]T, rows*panels(cols, w)*w), rows, cols, w}
+	k := &e.ukr.Strips[len(e.ukr.Strips)-1]
+	for i := range e.ukr.Strips {
+		if e.ukr.Strips[i].Width >= cols {
+			k = &e.ukr.Strips[i]
+			break
+		}
+	}
+	return strips[T]{make([]T, rows*panels(cols, k.Width)*k.Width), rows, cols, k.Width, k}
 }
 
 // stripsOf is a copy of v.
@@ -37,47 +48,55 @@ func (p strips[T]) strip(c int) []T { return p.data[c*p.rows*p.width:][:p.rows*p
 
 func (p strips[T]) at(i, j int) T { return p.strip(j / p.width)[i*p.width+j%p.width] }
 
+// stripBytes is how much of a strip is gone through at a time: with its sums, and
+// the rows of the tile that pass by, it stays in the first-level cache.
+const stripBytes = 8 << 10
+
 // addStrips is Y ← Y + tile · V for rows i … of Y and rows j … of V, and, if
 // both, also Y ← Y + tileᵀ · V for rows j … of Y and rows i … of V.
 func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], both bool) {
-	rows, w := e.ukr.StripRows, v.width
-	f := e.ukr.Strip
+	rows, w := v.kernels.Rows, v.width
+	span := stripBytes / (w * int(unsafe.Sizeof(*new(T))))
+	f := v.kernels.Add
 	if both {
-		f = e.ukr.StripBoth
+		f = v.kernels.Both
 	}
 	// The last rows are done in scratch memory, with zeros below.
-	left := tile.rows % rows
+	whole := tile.rows / rows * rows
+	left := tile.rows - whole
 	corner := s.block[:2*rows*w]
 	x, sum := corner[:rows*w], corner[rows*w:]
 	for c := range v.count() {
 		vc, yc := v.strip(c), y.strip(c)
-		s.strip = ukr.Strip[T]{V: &vc[j*w], N: tile.cols, Ldz: tile.rs}
-		if both {
-			s.strip.Sum = &yc[j*w]
-		}
-		r := 0
-		for ; r+rows <= tile.rows; r += rows {
-			s.strip.Z, s.strip.Y = tile.at(r, 0), &yc[(i+r)*w]
+		for first := 0; first < tile.cols; first += span {
+			n := min(span, tile.cols-first)
+			s.strip = ukr.Strip[T]{V: &vc[(j+first)*w], N: n, Ldz: tile.rs}
 			if both {
-				s.strip.X = &vc[(i+r)*w]
+				s.strip.Sum = &yc[(j+first)*w]
 			}
+			for r := 0; r < whole; r += rows {
+				s.strip.Z, s.strip.Y = tile.at(r, first), &yc[(i+r)*w]
+				if both {
+					s.strip.X = &vc[(i+r)*w]
+				}
+				f(&s.strip)
+			}
+			if left == 0 {
+				continue
+			}
+			zeros := s.last(rows * n)
+			for k := range left {
+				copy(zeros[k*n:], tile.data[tile.off+(whole+k)*tile.rs+first*tile.cs:][:n])
+			}
+			clear(zeros[left*n:])
+			clear(corner)
+			if both {
+				copy(x, vc[(i+whole)*w:][:left*w])
+			}
+			copy(sum, yc[(i+whole)*w:][:left*w])
+			s.strip.Z, s.strip.X, s.strip.Y, s.strip.Ldz = &zeros[0], &x[0], &sum[0], n
 			f(&s.strip)
+			copy(yc[(i+whole)*w:][:left*w], sum)
 		}
-		if left == 0 {
-			continue
-		}
-		zeros := s.last(rows * tile.cols)
-		for k := range left {
-			copy(zeros[k*tile.cols:], tile.data[tile.off+(r+k)*tile.rs:][:tile.cols])
-		}
-		clear(zeros[left*tile.cols:])
-		clear(corner)
-		if both {
-			copy(x, vc[(i+r)*w:][:left*w])
-		}
-		copy(sum, yc[(i+r)*w:][:left*w])
-		s.strip.Z, s.strip.X, s.strip.Y, s.strip.Ldz = &zeros[0], &x[0], &sum[0], tile.cols
-		f(&s.strip)
-		copy(yc[(i+r)*w:][:left*w], sum)
 	}
 }

@@ -344,22 +344,22 @@ func dotAxpy4F64AVX2(args *Rows[float64])
 //go:noescape
 func dotAxpy4F32AVX2(args *Rows[float32])
 
-// stripF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Kernels.Strip.
+// stripF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
 //
 //go:noescape
 func stripF64AVX2(args *Strip[float64])
 
-// stripF32AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Kernels.Strip.
+// stripF32AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
 //
 //go:noescape
 func stripF32AVX2(args *Strip[float32])
 
-// stripBothF64AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Kernels.StripBoth.
+// stripBothF64AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
 //
 //go:noescape
 func stripBothF64AVX2(args *Strip[float64])
 
-// stripBothF32AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Kernels.StripBoth.
+// stripBothF32AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
 //
 //go:noescape
 func stripBothF32AVX2(args *Strip[float32])

@@ -1,26 +1,31 @@
 package ukr
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// TestStrips compares Strip and StripBoth with their definitions, exactly, for
+// TestStrips compares the functions on strips with their definitions, exactly, for
 // every length around the unrolled loop.
 func TestStrips(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
-		t.Run("float64", func(t *testing.T) { testStrips(t, tier.F64) })
-		t.Run("float32", func(t *testing.T) { testStrips(t, tier.F32) })
+		for _, k := range tier.F64.Strips {
+			t.Run(fmt.Sprintf("float64/width=%d", k.Width), func(t *testing.T) { testStrips(t, k) })
+		}
+		for _, k := range tier.F32.Strips {
+			t.Run(fmt.Sprintf("float32/width=%d", k.Width), func(t *testing.T) { testStrips(t, k) })
+		}
 	})
 }
 
-func testStrips[T Float](t *testing.T, k Kernels[T]) {
+func testStrips[T Float](t *testing.T, k Strips[T]) {
 	const seed = 41
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	rows, w := k.StripRows, k.NR/2
+	rows, w := k.Rows, k.Width
 	for n := range 14 {
 		ldz := n + rng.IntN(3)
 		z, v, sum := integers[T](rng, rows*ldz+1), integers[T](rng, n*w+1), integers[T](rng, n*w+1)
@@ -36,9 +41,9 @@ func testStrips[T Float](t *testing.T, k Kernels[T]) {
 			}
 		}
 		for _, both := range []bool{false, true} {
-			gotY, gotSum, f, want := slices.Clone(y), slices.Clone(sum), k.Strip, sum
+			gotY, gotSum, f, want := slices.Clone(y), slices.Clone(sum), k.Add, sum
 			if both {
-				f, want = k.StripBoth, wantSum
+				f, want = k.Both, wantSum
 			}
 			f(&Strip[T]{Z: first(z), V: first(v), Sum: first(gotSum), X: first(x), Y: first(gotY), N: n, Ldz: ldz})
 			if !slices.Equal(gotY, wantY) || !slices.Equal(gotSum, want) {

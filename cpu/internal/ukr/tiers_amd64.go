@@ -12,6 +12,7 @@ func avx512() *Tier {
 	t.Name = "avx512"
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
+		{"AVX2", cpu.X86.HasAVX2}, // narrow strips
 		{"FMA3", cpu.X86.HasFMA},
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
@@ -30,7 +31,10 @@ func avx512() *Tier {
 		Dot: dotF64AVX512, Axpy: axpyF64AVX512, DotAxpy: dotAxpyF64AVX512,
 		Dot4: dot4F64AVX512, Axpy4: axpy4F64AVX512, DotAxpy4: dotAxpy4F64AVX512, Peak: peakF64AVX512,
 		Gemv: gemvF64AVX512, GemvT: gemvTF64AVX512, Ger: gerF64AVX512, Trsv: trsvF64AVX512, Syr2k: syr2kF64AVX512,
-		StripRows: 8, Strip: stripF64AVX512, StripBoth: stripBothF64AVX512,
+		Strips: []Strips[float64]{
+			{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2},
+			{Width: 8, Rows: 8, Add: stripF64AVX512, Both: stripBothF64AVX512},
+		},
 	}
 	t.F32 = Kernels[float32]{
 		MR: 14, NR: 32,
@@ -47,7 +51,10 @@ func avx512() *Tier {
 		Dot: dotF32AVX512, Axpy: axpyF32AVX512, DotAxpy: dotAxpyF32AVX512,
 		Dot4: dot4F32AVX512, Axpy4: axpy4F32AVX512, DotAxpy4: dotAxpy4F32AVX512, Peak: peakF32AVX512,
 		Gemv: gemvF32AVX512, GemvT: gemvTF32AVX512, Ger: gerF32AVX512, Trsv: trsvF32AVX512, Syr2k: syr2kF32AVX512,
-		StripRows: 8, Strip: stripF32AVX512, StripBoth: stripBothF32AVX512,
+		Strips: []Strips[float32]{
+			{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2},
+			{Width: 16, Rows: 8, Add: stripF32AVX512, Both: stripBothF32AVX512},
+		},
 	}
 	return t
 }
@@ -75,7 +82,7 @@ func avx2() *Tier {
 		Dot: dotF64AVX2, Axpy: axpyF64AVX2, DotAxpy: dotAxpyF64AVX2,
 		Dot4: dot4F64AVX2, Axpy4: axpy4F64AVX2, DotAxpy4: dotAxpy4F64AVX2, Peak: peakF64AVX2,
 		Gemv: gemvF64AVX2, GemvT: gemvTF64AVX2, Ger: gerF64AVX2, Trsv: trsvF64AVX2, Syr2k: syr2kF64AVX2,
-		StripRows: 4, Strip: stripF64AVX2, StripBoth: stripBothF64AVX2,
+		Strips: []Strips[float64]{{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2}},
 	}
 	t.F32 = Kernels[float32]{
 		MR: 6, NR: 16,
@@ -92,7 +99,7 @@ func avx2() *Tier {
 		Dot: dotF32AVX2, Axpy: axpyF32AVX2, DotAxpy: dotAxpyF32AVX2,
 		Dot4: dot4F32AVX2, Axpy4: axpy4F32AVX2, DotAxpy4: dotAxpy4F32AVX2, Peak: peakF32AVX2,
 		Gemv: gemvF32AVX2, GemvT: gemvTF32AVX2, Ger: gerF32AVX2, Trsv: trsvF32AVX2, Syr2k: syr2kF32AVX2,
-		StripRows: 4, Strip: stripF32AVX2, StripBoth: stripBothF32AVX2,
+		Strips: []Strips[float32]{{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2}},
 	}
 	return t
 }

@@ -52,9 +52,9 @@ type Rows[T Float] struct {
 	A, B    [4]T
 }
 
-// Strip is the argument of the functions on R rows of a tile, R the tier's
-// StripRows: z_ri is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i
-// of NR/2 elements, X and Y are R of them. Y and Sum do not overlap.
+// Strip is the argument of the functions on R rows of a tile: z_ri is Z[r·Ldz+i]
+// for i < N. V and Sum are N vectors v_i and s_i as wide as the strip, X and Y are
+// R of them. Y and Sum do not overlap.
 //
 // The field order is known to tools/asmgen.
 type Strip[T Float] struct {
@@ -174,10 +174,9 @@ type Kernels[T Float] struct {
 	// read.
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
-	// Strip is y_r ← y_r + Σ_i z_ri v_i. StripBoth is also s_i ← s_i + Σ_r z_ri x_r,
-	// for a tile beside the diagonal of a symmetric matrix, in one pass over it.
-	StripRows        int
-	Strip, StripBoth func(*Strip[T])
+	// Strips work on strips of columns, the narrowest first; each is of use for more
+	// columns than the one before it has.
+	Strips []Strips[T]
 
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
@@ -195,6 +194,14 @@ type Packer[T Float] struct {
 	// Copy packs M ≥ 1 panels of K columns, Ldc elements apart; each column of
 	// all panels lies in one piece.
 	Copy func(*Tile[T])
+}
+
+// Strips is what works on strips of Width columns, with Rows rows of a tile.
+type Strips[T Float] struct {
+	Width, Rows int
+	// Add is y_r ← y_r + Σ_i z_ri v_i. Both is also s_i ← s_i + Σ_r z_ri x_r, for a
+	// tile beside the diagonal of a symmetric matrix, in one pass over it.
+	Add, Both func(*Strip[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
@@ -252,7 +259,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
-		StripRows: genericStripRows, Strip: stripGeneric[T], StripBoth: stripBothGeneric[T],
+		Strips: []Strips[T]{{Width: genericStripCols, Rows: genericStripRows, Add: stripGeneric[T], Both: stripBothGeneric[T]}},
 	}
 }
 
