@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/cpu/internal/ukr"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -221,21 +220,9 @@ func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T])
 	}
 	for c, column := range g.columns {
 		total := sum.column(c)
-		x, y := total[j:j+tile.cols], column[j:j+tile.cols]
-		for r := 0; r < tile.rows; r += 4 {
-			if tile.rows-r >= 4 {
-				s.rows = ukr.Rows[T]{Z: tile.at(r, 0), X: &x[0], Y: &y[0], N: tile.cols, Ldz: tile.rs, A: [4]T(column[i+r:])}
-				e.ukr.DotAxpy4(&s.rows)
-				for k, d := range s.rows.B {
-					total[i+r+k] += d
-				}
-				continue
-			}
-			for k := r; k < tile.rows; k++ {
-				s.span = ukr.Span[T]{X: &x[0], Y: &y[0], Z: tile.at(k, 0), N: tile.cols, A: column[i+k]}
-				e.ukr.DotAxpy(&s.span)
-				total[i+k] += s.span.B
-			}
+		for r := 0; r < tile.rows; r += 8 {
+			rows := tile.part(r, 0, min(8, tile.rows-r), tile.cols)
+			e.dotAxpys(s, rows, column[j:], total[j:], column[i+r:], total[i+r:])
 		}
 	}
 }

@@ -37,8 +37,8 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	sum := s.grow(n)
 	clear(sum)
 	v := rowMajor(a, n, n, lda)
-	for i := 0; i < n; i += 4 {
-		e.symvRows(s, ul, v, i, min(4, n-i), x, sum)
+	for i := 0; i < n; i += symvRowsAtOnce {
+		e.symvRows(s, ul, v, i, x, sum)
 	}
 	for i, v := range sum {
 		store(&y[i], alpha*v, beta)
@@ -47,7 +47,7 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 }
 
 // plainSymvOrder is where the micro-kernels begin to pay in a Symv.
-const plainSymvOrder = 64
+const plainSymvOrder = 76
 
 // plainSymv is smallSymv in plain loops, two rows at a time: y is read and written
 // once for both, and their sums do not wait for each other. An element beside the

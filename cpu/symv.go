@@ -9,8 +9,9 @@ import (
 
 // Products of a matrix and a few vectors run at the speed of the memory that
 // holds the matrix: each element is read once, and half of a symmetric matrix
-// not at all. Four rows are gone over together, so that the vectors, which may
-// be too long for the first-level cache, are read once for all four.
+// not at all. Four or eight rows are gone over together, so that the vectors, which
+// may be too long for the first-level cache, are read once for all of them, and more
+// lines of memory are under way at once.
 //
 // Which sums are added to each other, and in which order, follows from the
 // shape: rows are dealt to a fixed number of groups, each with sums of its own.
@@ -23,7 +24,7 @@ const thinColumns = 4
 // vectors' copies cost more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is how many rows a worker takes at a time, a multiple of 4.
+// thinRows is how many rows a worker takes at a time, a multiple of 8.
 const thinRows = 32
 
 // groups is the number of groups of rows for a matrix of n rows: enough for as
@@ -102,9 +103,9 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 		// Blocks of rows are dealt in turns, so that all groups have as much
 		// to read.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
-			for i := block; i < min(block+thinRows, n); i += 4 {
+			for i := block; i < min(block+thinRows, n); i += symvRowsAtOnce {
 				for j, xj := range x {
-					q.engine.symvRows(s, ul, a, i, min(4, n-i), xj, part.column(g, j))
+					q.engine.symvRows(s, ul, a, i, xj, part.column(g, j))
 				}
 			}
 		}
@@ -115,41 +116,54 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// symvRows adds to sum what the triangle's rows i … i+count−1, count ≤ 4, give
-// of A x: the elements beside the diagonal count for their row and for their
-// column.
-func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
+// symvRowsAtOnce is how many rows symvRows is for.
+const symvRowsAtOnce = 8
+
+// symvRows adds to sum what the triangle's rows from i on, as many as are gone
+// over at once, give of A x: the elements beside the diagonal count for their row
+// and for their column.
+func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i int, x, sum []T) {
+	end := min(i+symvRowsAtOnce, a.rows)
 	from, to := 0, min(i, a.cols)
 	if ul == backend.Upper {
-		from, to = i+count, a.cols
+		from, to = end, a.cols
 	}
 	if from < to {
-		if count == 4 {
-			s.rows = ukr.Rows[T]{Z: a.at(i, from), X: &sum[from], Y: &x[from], N: to - from, Ldz: a.rs, A: [4]T(x[i:])}
-			e.ukr.DotAxpy4(&s.rows)
-			for r, d := range s.rows.B {
-				sum[i+r] += d
-			}
-		} else {
-			for r := i; r < i+count; r++ {
-				s.span = ukr.Span[T]{X: &sum[from], Y: &x[from], Z: a.at(r, from), N: to - from, A: x[r]}
-				e.ukr.DotAxpy(&s.span)
-				sum[r] += s.span.B
-			}
-		}
+		e.dotAxpys(s, a.part(i, from, end-i, to-from), x[from:], sum[from:], x[i:], sum[i:])
 	}
-	for r := range count { // the corner on the diagonal
-		for k := range min(r+1, a.cols-i) {
-			row, col := i+r, i+k
-			v := *a.at(row, col)
-			if ul == backend.Upper {
-				v = *a.at(col, row)
-			}
-			sum[row] += v * x[col]
-			if row != col {
-				sum[col] += v * x[row]
-			}
+	for r := i; r < end; r++ { // the corner on the diagonal
+		row := a.data[a.off+r*a.rs:][:a.cols]
+		from, to := i, min(r, a.cols)
+		if ul == backend.Upper {
+			from, to = r+1, end
 		}
+		var d T
+		for k := from; k < to; k++ {
+			d += row[k] * x[k]
+			sum[k] += row[k] * x[r]
+		}
+		if r < a.cols {
+			d += row[r] * x[r]
+		}
+		sum[r] += d
+	}
+}
+
+// dotAxpys is t ← t + Z y and x ← x + Zᵀ a for the rows of z, at most eight, each
+// in one piece.
+func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
+	if z.rows == 8 {
+		s.rows = ukr.Rows[T]{Z: z.at(0, 0), X: &x[0], Y: &y[0], N: z.cols, Ldz: z.rs, A: [8]T(a)}
+		e.ukr.DotAxpy8(&s.rows)
+		for r, d := range s.rows.B {
+			t[r] += d
+		}
+		return
+	}
+	for r := range z.rows {
+		s.span = ukr.Span[T]{X: &x[0], Y: &y[0], Z: z.at(r, 0), N: z.cols, A: a[r]}
+		e.ukr.DotAxpy(&s.span)
+		t[r] += s.span.B
 	}
 }
 
@@ -190,7 +204,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 	if count == 4 {
 		s.rows = ukr.Rows[T]{Z: a.at(i, 0), Y: &x[0], N: a.cols, Ldz: a.rs}
 		e.ukr.Dot4(&s.rows)
-		return s.rows.B[:]
+		return s.rows.B[:4]
 	}
 	for r := range count {
 		s.rows.B[r] = e.dot(a.data[a.off+(i+r)*a.rs:][:a.cols], x)
@@ -201,7 +215,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 // axpys adds rows i … i+count−1 of a, count ≤ 4, each times its element of x.
 func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 	if count == 4 {
-		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [4]T(x[i:])}
+		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [8]T{x[i], x[i+1], x[i+2], x[i+3]}}
 		e.ukr.Axpy4(&s.rows)
 		return
 	}

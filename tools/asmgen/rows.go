@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -12,42 +14,68 @@ const (
 	offRowsY = 16
 	offRowsN = 24
 	offRowsL = 32 // int: elements from one row to the next
-	offRowsA = 40 // [4]T, and B follows
+	offRowsA = 40 // [8]T, and B follows
 )
 
-// rows emits, for four rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r
+// rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r
 // (axpy), or one of both, in one pass over the rows.
-func (e *emitter) rows(dot, axpy bool) {
+func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
-	n, ld := e.field(args, offRowsN), e.field(args, offRowsL)
-	e.scale(ld)
-	pointers := make([]reg.GPVirtual, 0, 6)
-	z := e.field(args, offRows)
-	pointers = append(pointers, z)
-	for r := 1; r < 4; r++ {
-		next := e.GP64()
-		e.LEAQ(operand.Mem{Base: pointers[r-1], Index: ld, Scale: 1}, next)
-		pointers = append(pointers, next)
+	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)
+	// Factors that find no room in the registers beside the sums and three
+	// vectors more are kept in memory.
+	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
+	var kept operand.Mem
+	if inMemory {
+		kept = e.AllocLocal(count * e.tier.bytes)
 	}
-	x, y := -1, -1
-	if axpy {
-		x = len(pointers)
-		pointers = append(pointers, e.field(args, offRowsX))
-	}
-	if dot {
-		y = len(pointers)
-		pointers = append(pointers, e.field(args, offRowsY))
-	}
-	factors, sums := e.vecs(4), e.vecs(4)
-	for r := range 4 {
+	for r := range count {
 		if axpy {
-			e.broadcast(operand.Mem{Base: args, Disp: offRowsA + r*e.size()}, factors[r])
+			f := e.vec()
+			e.broadcast(operand.Mem{Base: args, Disp: offRowsA + r*e.size()}, f)
+			factors[r] = f
+			if inMemory {
+				to := kept.Offset(r * e.tier.bytes)
+				e.store(f, to)
+				factors[r] = to
+			}
 		}
 		if dot {
+			sums[r] = e.vec()
 			e.zero(sums[r])
 		}
 	}
-	e.forElements(n, pointers, func(_ int, load func(int, reg.VecVirtual), store func(reg.VecVirtual, int)) {
+	n, ld := e.field(args, offRowsN), e.field(args, offRowsL)
+	e.scale(ld)
+	ld3 := e.GP64()
+	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
+	pointers := []reg.GPVirtual{e.field(args, offRows)}
+	for len(pointers) < count/4 {
+		next := e.GP64()
+		e.LEAQ(operand.Mem{Base: pointers[len(pointers)-1], Index: ld, Scale: 4}, next)
+		pointers = append(pointers, next)
+	}
+	row := func(r int) operand.Mem {
+		return [4]operand.Mem{
+			{Base: pointers[r/4]},
+			{Base: pointers[r/4], Index: ld, Scale: 1},
+			{Base: pointers[r/4], Index: ld, Scale: 2},
+			{Base: pointers[r/4], Index: ld3, Scale: 1},
+		}[r%4]
+	}
+	var x, y operand.Mem
+	advanced := slices.Clone(pointers)
+	for _, v := range []struct {
+		used  bool
+		field int
+		at    *operand.Mem
+	}{{axpy, offRowsX, &x}, {dot, offRowsY, &y}} {
+		if v.used {
+			p := e.field(args, v.field)
+			advanced, v.at.Base = append(advanced, p), p
+		}
+	}
+	e.forElements(n, advanced, 1, func(_ int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem)) {
 		to, other := e.vec(), e.vec()
 		if axpy {
 			load(x, to)
@@ -55,14 +83,14 @@ func (e *emitter) rows(dot, axpy bool) {
 		if dot {
 			load(y, other)
 		}
-		for r := range 4 {
-			row := e.vec()
-			load(r, row)
+		for r := range count {
+			v := e.vec()
+			load(row(r), v)
 			if dot {
-				e.fma(row, other, sums[r])
+				e.fma(v, other, sums[r])
 			}
 			if axpy {
-				e.fma(row, factors[r], to)
+				e.fma(factors[r], v, to)
 			}
 		}
 		if axpy {
@@ -70,8 +98,8 @@ func (e *emitter) rows(dot, axpy bool) {
 		}
 	})
 	if dot {
-		for r := range 4 {
-			e.reduceOne(sums[r], operand.Mem{Base: args, Disp: offRowsA + (4+r)*e.size()})
+		for r := range count {
+			e.reduceOne(sums[r], operand.Mem{Base: args, Disp: offRowsA + (8+r)*e.size()})
 		}
 	}
 	e.VZEROUPPER()

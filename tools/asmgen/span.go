@@ -354,16 +354,17 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	e.VSCALEFPS(n, x, x)
 }
 
-// forElements is forVectors for any number of elements: whole steps of four
+// forElements is forVectors for any number of elements: whole steps of unroll
 // vectors, then single vectors, then one partial vector under a mask of lanes.
-// body is given what loads and stores vector v at a pointer.
-func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, body func(v int, load func(p int, to reg.VecVirtual), store func(from reg.VecVirtual, p int))) {
-	const unroll = 4
+// body is given what loads and stores vector v of those that begin somewhere by
+// the pointers.
+func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {
+			at := v * e.lanes() * e.size()
 			body(v,
-				func(p int, to reg.VecVirtual) { e.load(e.at(pointers[p], v*e.lanes()), to) },
-				func(from reg.VecVirtual, p int) { e.store(from, e.at(pointers[p], v*e.lanes())) })
+				func(m operand.Mem, to reg.VecVirtual) { e.load(m.Offset(at), to) },
+				func(from reg.VecVirtual, m operand.Mem) { e.store(from, m.Offset(at)) })
 		}
 		for _, p := range pointers {
 			e.ADDQ(operand.U32(count*e.lanes()*e.size()), p)
@@ -371,12 +372,14 @@ func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, body fu
 		e.SUBQ(operand.U32(count*e.lanes()), n)
 	}
 	many, few, one, tail, end := e.label("many"), e.label("few"), e.label("one"), e.label("tail"), e.label("end")
-	e.Label(many)
-	e.CMPQ(n, operand.U32(unroll*e.lanes()))
-	e.JL(operand.LabelRef(few))
-	step(unroll)
-	e.JMP(operand.LabelRef(many))
-	e.Label(few)
+	if unroll > 1 {
+		e.Label(many)
+		e.CMPQ(n, operand.U32(unroll*e.lanes()))
+		e.JL(operand.LabelRef(few))
+		step(unroll)
+		e.JMP(operand.LabelRef(many))
+		e.Label(few)
+	}
 	e.Label(one)
 	e.CMPQ(n, operand.U32(e.lanes()))
 	e.JL(operand.LabelRef(tail))
@@ -387,8 +390,8 @@ func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, body fu
 	e.JLE(operand.LabelRef(end))
 	mask := e.columnMask(n)
 	body(0,
-		func(p int, to reg.VecVirtual) { e.loadMasked(mask, 0, e.at(pointers[p], 0), to) },
-		func(from reg.VecVirtual, p int) { e.storeMasked(mask, 0, from, e.at(pointers[p], 0)) })
+		func(m operand.Mem, to reg.VecVirtual) { e.loadMasked(mask, 0, m, to) },
+		func(from reg.VecVirtual, m operand.Mem) { e.storeMasked(mask, 0, from, m) })
 	e.Label(end)
 }
 
@@ -402,14 +405,14 @@ func (e *emitter) dotAxpy() {
 	for _, s := range sums {
 		e.zero(s)
 	}
-	e.forElements(n, []reg.GPVirtual{x, y, z}, func(v int, load func(int, reg.VecVirtual), store func(reg.VecVirtual, int)) {
+	e.forElements(n, []reg.GPVirtual{x, y, z}, 4, func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem)) {
 		to, other, row := e.vec(), e.vec(), e.vec()
-		load(0, to)
-		load(1, other)
-		load(2, row)
+		load(operand.Mem{Base: x}, to)
+		load(operand.Mem{Base: y}, other)
+		load(operand.Mem{Base: z}, row)
 		e.fma(row, other, sums[v])
 		e.fma(row, a, to)
-		store(to, 0)
+		store(to, operand.Mem{Base: x})
 	})
 	e.reduce(sums, operand.Mem{Base: args, Disp: offSA + e.size()})
 	e.VZEROUPPER()

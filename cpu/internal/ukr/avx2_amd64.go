@@ -334,15 +334,15 @@ func axpy4F64AVX2(args *Rows[float64])
 //go:noescape
 func axpy4F32AVX2(args *Rows[float32])
 
-// dotAxpy4F64AVX2 is dot4 and axpy4.
+// dotAxpy8F64AVX2 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.
 //
 //go:noescape
-func dotAxpy4F64AVX2(args *Rows[float64])
+func dotAxpy8F64AVX2(args *Rows[float64])
 
-// dotAxpy4F32AVX2 is dot4 and axpy4.
+// dotAxpy8F32AVX2 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.
 //
 //go:noescape
-func dotAxpy4F32AVX2(args *Rows[float32])
+func dotAxpy8F32AVX2(args *Rows[float32])
 
 // stripF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
 //

@@ -1,11 +1,22 @@
 package ukr
 
-// The portable functions on four rows.
+// The portable functions on rows.
 
 func (r *Rows[T]) row(i int) []T { return at(r.Z, i*r.Ldz, r.N) }
 
-func dot4Generic[T Float](r *Rows[T]) {
-	z0, z1, z2, z3 := r.row(0), r.row(1), r.row(2), r.row(3)
+func dot4Generic[T Float](r *Rows[T]) { r.dot4(0) }
+
+func axpy4Generic[T Float](r *Rows[T]) { r.axpy4(0) }
+
+func dotAxpy8Generic[T Float](r *Rows[T]) {
+	for first := 0; first < 8; first += 4 {
+		r.dot4(first)
+		r.axpy4(first)
+	}
+}
+
+func (r *Rows[T]) dot4(first int) {
+	z0, z1, z2, z3 := r.row(first), r.row(first+1), r.row(first+2), r.row(first+3)
 	var s0, s1, s2, s3 T
 	for i, y := range at(r.Y, 0, r.N) {
 		s0 += z0[i] * y
@@ -13,18 +24,14 @@ func dot4Generic[T Float](r *Rows[T]) {
 		s2 += z2[i] * y
 		s3 += z3[i] * y
 	}
-	r.B = [4]T{s0, s1, s2, s3}
+	*(*[4]T)(r.B[first:]) = [4]T{s0, s1, s2, s3}
 }
 
-func axpy4Generic[T Float](r *Rows[T]) {
-	z0, z1, z2, z3 := r.row(0), r.row(1), r.row(2), r.row(3)
+func (r *Rows[T]) axpy4(first int) {
+	z0, z1, z2, z3 := r.row(first), r.row(first+1), r.row(first+2), r.row(first+3)
+	a := [4]T(r.A[first:])
 	x := at(r.X, 0, r.N)
 	for i := range x {
-		x[i] += r.A[0]*z0[i] + r.A[1]*z1[i] + (r.A[2]*z2[i] + r.A[3]*z3[i])
+		x[i] += a[0]*z0[i] + a[1]*z1[i] + (a[2]*z2[i] + a[3]*z3[i])
 	}
-}
-
-func dotAxpy4Generic[T Float](r *Rows[T]) {
-	dot4Generic(r)
-	axpy4Generic(r)
 }

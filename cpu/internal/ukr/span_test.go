@@ -117,21 +117,22 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10*k.NR + 3 {
 		ldz := n + rng.IntN(4)
-		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, 4*ldz+1)
-		a := [4]T{1, -2, 3, 4}
-		var dots [4]T
-		sum := slices.Clone(x)
-		for r := range 4 {
-			for i := range n {
-				dots[r] += z[r*ldz+i] * y[i]
-				sum[i] += a[r] * z[r*ldz+i]
-			}
-		}
+		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, 8*ldz+1)
+		a := [8]T{1, -2, 3, 4, -1, 2, 5, -3}
 		for _, c := range []struct {
 			name      string
 			f         func(*Rows[T])
+			rows      int
 			dot, axpy bool
-		}{{"dot4", k.Dot4, true, false}, {"axpy4", k.Axpy4, false, true}, {"dotAxpy4", k.DotAxpy4, true, true}} {
+		}{{"dot4", k.Dot4, 4, true, false}, {"axpy4", k.Axpy4, 4, false, true}, {"dotAxpy8", k.DotAxpy8, 8, true, true}} {
+			var dots [8]T
+			sum := slices.Clone(x)
+			for r := range c.rows {
+				for i := range n {
+					dots[r] += z[r*ldz+i] * y[i]
+					sum[i] += a[r] * z[r*ldz+i]
+				}
+			}
 			got := slices.Clone(x)
 			arg := &Rows[T]{Z: first(z), X: first(got), Y: first(y), N: n, Ldz: ldz, A: a}
 			c.f(arg)

@@ -42,14 +42,14 @@ type Span[T Float] struct {
 	Z    *T
 }
 
-// Rows is the argument of the functions on four rows of N elements, Ldz apart,
-// which are read once. Any N is allowed.
+// Rows is the argument of the functions on four or eight rows of N elements, Ldz
+// apart, which are read once. Any N is allowed.
 //
 // The field order is known to tools/asmgen.
 type Rows[T Float] struct {
 	Z, X, Y *T
 	N, Ldz  int
-	A, B    [4]T
+	A, B    [8]T
 }
 
 // Strip is the argument of the functions on R rows of a tile: z_ri is Z[r·Ldz+i]
@@ -154,9 +154,9 @@ type Kernels[T Float] struct {
 	// number.
 	DotAxpy func(*Span[T])
 
-	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for the four
-	// rows z_r; DotAxpy4 is both.
-	Dot4, Axpy4, DotAxpy4 func(*Rows[T])
+	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for four rows z_r;
+	// DotAxpy8 is both for eight.
+	Dot4, Axpy4, DotAxpy8 func(*Rows[T])
 
 	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is
 	// A ← A + α x yᵀ for an m × n matrix A in rows lda apart, m, n ≥ 1. With
@@ -257,7 +257,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
-		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy4: dotAxpy4Generic[T], Peak: peakGeneric[T],
+		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], Peak: peakGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
 		Strips: []Strips[T]{{Width: genericStripCols, Rows: genericStripRows, Add: stripGeneric[T], Both: stripBothGeneric[T]}},
 	}
