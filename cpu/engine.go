@@ -87,6 +87,12 @@ func (e *engine[T]) shared(n int) ([]T, func()) {
 	return (*p)[:n], func() { e.big.Put(p) }
 }
 
+// A lender returns n elements with any contents, and what brings them back.
+type lender[T backend.Float] func(n int) ([]T, func())
+
+// kept lends memory that is never brought back.
+func kept[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
+
 // own is m as a matrix of this device; any other panics.
 func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
 	if own, ok := m.(*matrix[T]); ok && own.device == e.device {

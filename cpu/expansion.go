@@ -40,10 +40,10 @@ func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend
 	f.gram = q.newGram(k, own, own)
 	f.filled = slices.ContainsFunc(f.gram.stats, func(st statistic[T]) bool { return st.fill != nil })
 	for j := 0; j < m; j += f.gram.size {
-		block, _ := f.gram.pack(own, j, q.engine.packerB, func(n int) ([]T, func()) { return aligned[T](n), func() {} })
+		block, _ := f.gram.pack(own, j, q.engine.packerB, kept[T])
 		f.gram.kept = append(f.gram.kept, block)
 	}
-	f.multipliers = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1})
+	f.multipliers, _ = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1}, kept[T])
 	if err := q.wait(); err != nil {
 		f.Free()
 		return nil, err

@@ -17,7 +17,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	if n == 0 || m == 0 || t == 0 {
 		return
 	}
-	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, multipliers: q.engine.multipliersOf(mv.view())}
+	given, free := q.engine.multipliersOf(mv.view(), q.engine.shared)
+	defer free()
+	g := &gramMul[T]{gram: q.newGram(k, mx, mz), d: d, t: t, multipliers: given}
 	if mx.same(mz) && t <= symmetricColumns {
 		g.symmetric(out.view())
 	} else {
@@ -45,11 +47,13 @@ type multipliers[T backend.Float] struct {
 	strips  strips[T] // or else
 }
 
-func (e *engine[T]) multipliersOf(v view[T]) multipliers[T] {
+func (e *engine[T]) multipliersOf(v view[T], lend lender[T]) (multipliers[T], func()) {
 	if v.cols < stripsPay {
-		return multipliers[T]{columns: columnsOf(v)}
+		columns, free := columnsOf(v, lend)
+		return multipliers[T]{columns: columns}, free
 	}
-	return multipliers[T]{strips: e.stripsOf(v)}
+	strips, free := e.stripsOf(v, lend)
+	return multipliers[T]{strips: strips}, free
 }
 
 // partial is a matrix of sums that tiles are added to: columns, or strips.
@@ -73,11 +77,21 @@ func (p partial[T]) add(e *engine[T], o partial[T], lo, hi int) {
 	}
 }
 
-func (g *gramMul[T]) newPartial(rows int) partial[T] {
+// partialElements is how many elements sums of so many rows take.
+func (g *gramMul[T]) partialElements(rows int) int {
 	if g.columns != nil {
-		return partial[T]{rows: rows, columns: make([]T, rows*g.t)}
+		return rows * g.t
 	}
-	return partial[T]{rows: rows, strips: g.q.engine.newStrips(rows, g.t)}
+	return g.q.engine.stripElements(rows, g.t)
+}
+
+// zeros is sums in memory.
+func (g *gramMul[T]) zeros(memory []T, rows int) partial[T] {
+	clear(memory)
+	if g.columns != nil {
+		return partial[T]{rows: rows, columns: memory}
+	}
+	return partial[T]{rows: rows, strips: g.q.engine.stripsIn(memory, rows, g.t)}
 }
 
 func (p partial[T]) column(c int) []T { return p.columns[c*p.rows:][:p.rows] }
@@ -98,7 +112,9 @@ func (g *gramMul[T]) general(out view[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
 		g.q.pieces(rows, tm, flops, func(s *scratch[T], i, count int) {
-			sum := g.newPartial(count)
+			memory, free := g.q.engine.shared(g.partialElements(count))
+			defer free()
+			sum := g.zeros(memory, count)
 			for j := 0; j < cols && !g.q.stopped(); j += tn {
 				width := min(tn, cols-j)
 				tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
@@ -123,8 +139,14 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	tm := g.squareSize()
 	size := groups(n)
 	part := make([]partial[T], size)
-	for i := range part {
-		part[i] = g.newPartial(n)
+	elements := g.partialElements(n)
+	memory, free := g.q.engine.shared(size * elements)
+	defer free()
+	g.q.tasks(size, moved(len(memory)), func(_ *scratch[T], group int) {
+		part[group] = g.zeros(memory[group*elements:][:elements], n)
+	})
+	if g.q.stopped() {
+		return
 	}
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		if j0 > i0 {

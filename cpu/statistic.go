@@ -185,14 +185,14 @@ func center[T backend.Float](m *matrix[T]) []T {
 // pack packs the block of points that begins at first, in every way that the
 // statistics need, into memory that is allocated so. The second result gives it
 // back.
-func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], allocate func(n int) ([]T, func())) ([]points[T], func()) {
+func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], lend lender[T]) ([]points[T], func()) {
 	rows := min(g.size, m.rows-first)
 	w := packerFor(&scratch[T]{}).Width
 	out := make([]points[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
 		padded, d := panels(rows, w)*w, p.features(m.cols)
-		memory, free := allocate(padded * (d + 1))
+		memory, free := lend(padded * (d + 1))
 		frees = append(frees, free)
 		out[i] = points[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
 		if p.none {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -16,29 +17,41 @@ type strips[T backend.Float] struct {
 	kernels           *ukr.Strips[T]
 }
 
-// newStrips has one narrow strip where that holds the columns: half a vector costs
-// half the time.
-func (e *engine[T]) newStrips(rows, cols int) strips[T] {
-	k := &e.ukr.Strips[len(e.ukr.Strips)-1]
-	for i := range e.ukr.Strips {
-		if e.ukr.Strips[i].Width >= cols {
-			k = &e.ukr.Strips[i]
-			break
-		}
+// stripKernels works on one narrow strip where that holds the columns: half a
+// vector costs half the time.
+func (e *engine[T]) stripKernels(cols int) *ukr.Strips[T] {
+	all := e.ukr.Strips
+	i := slices.IndexFunc(all, func(k ukr.Strips[T]) bool { return k.Width >= cols })
+	if i < 0 {
+		i = len(all) - 1
 	}
-	return strips[T]{make([]T, rows*panels(cols, k.Width)*k.Width), rows, cols, k.Width, k}
+	return &all[i]
+}
+
+// stripElements is how many elements strips take.
+func (e *engine[T]) stripElements(rows, cols int) int {
+	w := e.stripKernels(cols).Width
+	return rows * panels(cols, w) * w
+}
+
+// stripsIn is strips in memory, with what stands there.
+func (e *engine[T]) stripsIn(memory []T, rows, cols int) strips[T] {
+	k := e.stripKernels(cols)
+	return strips[T]{memory, rows, cols, k.Width, k}
 }
 
 // stripsOf is a copy of v.
-func (e *engine[T]) stripsOf(v view[T]) strips[T] {
-	p := e.newStrips(v.rows, v.cols)
+func (e *engine[T]) stripsOf(v view[T], lend lender[T]) (strips[T], func()) {
+	memory, free := lend(e.stripElements(v.rows, v.cols))
+	p := e.stripsIn(memory, v.rows, v.cols)
+	clear(p.strip(p.count() - 1))
 	for j := range v.cols {
 		to := p.strip(j / p.width)[j%p.width:]
 		for i := range v.rows {
 			to[i*p.width] = *v.at(i, j)
 		}
 	}
-	return p
+	return p, free
 }
 
 func (p strips[T]) count() int { return panels(p.cols, p.width) }

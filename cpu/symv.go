@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"slices"
-
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
@@ -47,19 +45,20 @@ func (e *engine[T]) axpy(a T, x, y []T) {
 }
 
 // columnsOf is copies of the columns of v, each in one piece.
-func columnsOf[T backend.Float](v view[T]) [][]T {
+func columnsOf[T backend.Float](v view[T], lend lender[T]) ([][]T, func()) {
+	memory, free := lend(v.rows * v.cols)
 	cols := make([][]T, v.cols)
 	for j := range cols {
+		cols[j] = memory[j*v.rows:][:v.rows]
 		if v.rs == 1 && v.rows > 0 {
-			cols[j] = slices.Clone(v.data[v.off+j*v.cs:][:v.rows])
+			copy(cols[j], v.data[v.off+j*v.cs:])
 			continue
 		}
-		cols[j] = make([]T, v.rows)
 		for i := range cols[j] {
 			cols[j][i] = *v.at(i, j)
 		}
 	}
-	return cols
+	return cols, free
 }
 
 // sums holds the sums of the groups, column by column.
@@ -68,12 +67,19 @@ type sums[T backend.Float] struct {
 	rows, cols, size int // size is the number of groups
 }
 
-func newSums[T backend.Float](rows, cols, size int) sums[T] {
-	return sums[T]{make([]T, rows*cols*size), rows, cols, size}
+// newSums is sums with any contents: each group begins with clear. Memory that
+// the system has just given, page by page, would cost more than a product that
+// has it from the one before.
+func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
+	data, free := e.shared(rows * cols * size)
+	return sums[T]{data, rows, cols, size}, free
 }
 
 // column is group g's part of column j.
 func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.rows:][:p.rows] }
+
+// clear sets group g's part to zero.
+func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.rows:][:p.cols*p.rows]) }
 
 // addTo is C ← α·sums + β·C, group after group.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
@@ -97,9 +103,12 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 // right: A has zeros there.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size := a.rows, groups(a.rows)
-	x := columnsOf(b)
-	part := newSums[T](n, len(x), size)
+	x, freeX := columnsOf(b, q.engine.shared)
+	defer freeX()
+	part, free := q.engine.newSums(n, len(x), size)
+	defer free()
 	q.tasks(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
+		part.clear(g)
 		// Blocks of rows are dealt in turns, so that all groups have as much
 		// to read.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
@@ -170,7 +179,9 @@ func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 // gemv is C ← α A B + β C for a few columns, where the rows or the columns of
 // A lie in one piece.
 func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
-	e, x := q.engine, columnsOf(b)
+	e := q.engine
+	x, freeX := columnsOf(b, e.shared)
+	defer freeX()
 	flops := backend.GemmFlops(a.rows, len(x), a.cols)
 	if a.cs == 1 {
 		q.pieces(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
@@ -186,8 +197,10 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 		return
 	}
 	at, size := a.t(), groups(a.cols)
-	part := newSums[T](a.rows, len(x), size)
+	part, free := e.newSums(a.rows, len(x), size)
+	defer free()
 	q.tasks(size, flops, func(s *scratch[T], g int) {
+		part.clear(g)
 		first, last := g*at.rows/size, (g+1)*at.rows/size
 		for p := first; p < last && !q.stopped(); p += 4 {
 			for j, xj := range x {
