@@ -41,7 +41,7 @@ func TestLevel2(t *testing.T) {
 				t.Fatalf("%s: m=%d n=%d: differs from gonum", what, m, n)
 			}
 		}
-		for _, m := range []int{1, 3, 31, 64, 95, 96, 97, 130, 255, 256, 257, 300, 513, 900} {
+		for _, m := range []int{1, 3, 31, 64, 75, 76, 77, 83, 95, 96, 97, 130, 255, 256, 257, 300, 513, 900} {
 			for _, n := range []int{1, 2, 33, 100, 300, 514} {
 				lda, inc := n+rng.IntN(3), 1+rng.IntN(2)*rng.IntN(2)
 				a := integers(m * lda)

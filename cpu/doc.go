@@ -12,7 +12,7 @@
 //	loop 5   jc over the columns of C, NC at a time
 //	loop 4     pc over k, KC at a time            pack B: KC × NC, shared
 //	             tasks, taken by the workers as they come
-//	loop 3       ic over the rows, MC at a time   pack A: MC × KC, the worker's
+//	loop 3       ic over the rows, up to MC       pack A: MC × KC, the worker's
 //	loop 2         jr over the task's columns, NR at a time
 //	loop 1           ir over its rows, MR at a time       (in the micro-kernel)
 //	                   Σ over KC in registers
@@ -45,6 +45,7 @@
 //
 // # Results do not depend on the workers
 //
-// Which task computes an element, and in what order its sum runs, follows from
-// the shapes alone. Workers only choose who runs which task when.
+// In what order an element's sum runs follows from the shapes alone. How large a
+// task is may depend on the number of workers, but tasks begin at whole register
+// tiles, so that an element is always computed by the same instructions.
 package cpu

@@ -18,7 +18,8 @@ type engine[T backend.Float] struct {
 	block  blocking
 
 	idle sync.Pool // of *scratch[T]
-	big  sync.Pool // of *[]T: packed operands that the workers share
+	big  sync.Pool // of *[]T: packed operands and vectors that the workers share
+	sums sync.Pool // of *[]T: what symv, gemv and GramMul add up
 }
 
 func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches Caches) *engine[T] {
@@ -38,6 +39,7 @@ type scratch[T backend.Float] struct {
 	more   []T // likewise, for those who need two
 	third  []T
 	pairs  []T // likewise, for statistics taken pair by pair
+	total  []T // likewise, for the sums of a task
 }
 
 // take returns scratch memory for a worker, give brings it back.
@@ -76,15 +78,29 @@ func (s *scratch[T]) last(n int) []T {
 
 // shared returns n elements with any contents, for memory that the workers of
 // one operation share; the second result brings them back.
-func (e *engine[T]) shared(n int) ([]T, func()) {
-	p, ok := e.big.Get().(*[]T)
+func (e *engine[T]) shared(n int) ([]T, func()) { return lend[T](&e.big, n) }
+
+// sharedSums is shared for sums, of which the large ones are not to be had by
+// those who need little.
+func (e *engine[T]) sharedSums(n int) ([]T, func()) { return lend[T](&e.sums, n) }
+
+func lend[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
+	p, ok := pool.Get().(*[]T)
 	if !ok {
 		p = new([]T)
 	}
 	if len(*p) < n {
 		*p = aligned[T](n)
 	}
-	return (*p)[:n], func() { e.big.Put(p) }
+	return (*p)[:n], func() { pool.Put(p) }
+}
+
+// sums returns n elements of s.total with any contents.
+func (s *scratch[T]) sums(n int) []T {
+	if len(s.total) < n {
+		s.total = aligned[T](n)
+	}
+	return s.total[:n]
 }
 
 // A lender returns n elements with any contents, and what brings them back.

@@ -65,9 +65,6 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
 
 // product is C ← α A B + β C on a region of C, A with k columns, B given as its
 // transpose.
-//
-// With k ≤ KC and as many columns of C, C may be A or B: all of B, and all of a
-// task's rows of A, are packed before they are written.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
 	q.productBeside(nil, alpha, a, bt, k, beta, c, part)
 }

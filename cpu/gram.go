@@ -29,7 +29,7 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		cut := grid{m: rows, n: cols, mc: tm, tn: tn, cols: panels(cols, tn)}
+		cut := evenGrid(rows, cols, tm, tn)
 		q.tasks(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
 			i, j, rows, cols := cut.block(task)
 			elements := part.count(rows, cols, j0+j-i0-i)

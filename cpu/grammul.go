@@ -112,9 +112,7 @@ func (g *gramMul[T]) general(out view[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
 		g.q.pieces(rows, tm, flops, func(s *scratch[T], i, count int) {
-			memory, free := g.q.engine.shared(g.partialElements(count))
-			defer free()
-			sum := g.zeros(memory, count)
+			sum := g.zeros(s.sums(g.partialElements(count)), count)
 			for j := 0; j < cols && !g.q.stopped(); j += tn {
 				width := min(tn, cols-j)
 				tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
@@ -140,7 +138,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	size := groups(n)
 	part := make([]partial[T], size)
 	elements := g.partialElements(n)
-	memory, free := g.q.engine.shared(size * elements)
+	memory, free := g.q.engine.sharedSums(size * elements)
 	defer free()
 	g.q.tasks(size, moved(len(memory)), func(_ *scratch[T], group int) {
 		part[group] = g.zeros(memory[group*elements:][:elements], n)
@@ -242,8 +240,8 @@ func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T])
 	}
 	for c, column := range g.columns {
 		total := sum.column(c)
-		for r := 0; r < tile.rows; r += 8 {
-			rows := tile.part(r, 0, min(8, tile.rows-r), tile.cols)
+		for r := 0; r < tile.rows; r += rowsAtOnce {
+			rows := tile.part(r, 0, min(rowsAtOnce, tile.rows-r), tile.cols)
 			e.dotAxpys(s, rows, column[j:], total[j:], column[i+r:], total[i+r:])
 		}
 	}

@@ -73,13 +73,27 @@ func (r region) count(m, n, off int) int {
 // clamp is x brought into 0 … limit.
 func clamp(x, limit int) int { return max(0, min(x, limit)) }
 
-// grid is an m × n part of C cut into blocks of mc × tn, one for each task.
-type grid struct{ m, n, mc, tn, cols int }
+// grid is an m × n part of C cut into blocks of some rows × tn, one for each task.
+type grid struct {
+	starts []int // the first rows of the blocks
+	m, n   int
+	tn     int
+	cols   int // blocks side by side
+}
+
+// evenGrid has blocks of mc × tn.
+func evenGrid(m, n, mc, tn int) grid {
+	return cutRows(m, n, tn, func(int) int { return mc })
+}
 
 // newGrid cuts a part of C for a product. While the workers would have fewer
 // than four tasks each, the rows of a task are halved, which costs only that
 // packed B is read more often; then its columns, down to KC, for which A is
-// packed more often. In-place products need KC columns in one task.
+// packed more often. The last tasks are smaller and smaller, so that the workers
+// finish together.
+//
+// Blocks begin at whole register tiles: elements of tiles that are only partly
+// stored are rounded once more.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	few := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
@@ -89,12 +103,36 @@ func newGrid(m, n int, size blocking, threads int) grid {
 	for tn >= 2*size.kc && few() {
 		tn = panels(tn/2, size.nr) * size.nr
 	}
-	return grid{m: m, n: n, mc: mc, tn: tn, cols: panels(n, tn)}
+	if threads == 1 {
+		return evenGrid(m, n, mc, tn)
+	}
+	least := min(mc, panels(leastRows, size.mr)*size.mr)
+	return cutRows(m, n, tn, func(left int) int {
+		return min(mc, max(least, panels(left/(2*threads), size.mr)*size.mr))
+	})
 }
 
-func (g grid) tasks() int { return panels(g.m, g.mc) * g.cols }
+// leastRows is about how many rows the smallest task of a large product has: enough
+// that its part of packed B is not read for a few rows only.
+const leastRows = 48
+
+// cutRows is a grid whose blocks have as many rows as rows says of those that are left.
+func cutRows(m, n, tn int, rows func(left int) int) grid {
+	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
+	for i := 0; i < m; i += rows(m - i) {
+		g.starts = append(g.starts, i)
+	}
+	return g
+}
+
+func (g grid) tasks() int { return len(g.starts) * g.cols }
 
 func (g grid) block(task int) (i, j, rows, cols int) {
-	i, j = task/g.cols*g.mc, task%g.cols*g.tn
-	return i, j, min(g.mc, g.m-i), min(g.tn, g.n-j)
+	k := task / g.cols
+	i, j = g.starts[k], task%g.cols*g.tn
+	end := g.m
+	if k+1 < len(g.starts) {
+		end = g.starts[k+1]
+	}
+	return i, j, end - i, min(g.tn, g.n-j)
 }

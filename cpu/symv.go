@@ -22,8 +22,8 @@ const thinColumns = 4
 // vectors' copies cost more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is how many rows a worker takes at a time, a multiple of 8.
-const thinRows = 32
+// thinRows is how many rows a worker takes at a time.
+const thinRows = 4 * rowsAtOnce
 
 // groups is the number of groups of rows for a matrix of n rows: enough for as
 // many workers, few enough that their sums are small beside the matrix.
@@ -71,7 +71,7 @@ type sums[T backend.Float] struct {
 // the system has just given, page by page, would cost more than a product that
 // has it from the one before.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
-	data, free := e.shared(rows * cols * size)
+	data, free := e.sharedSums(rows * cols * size)
 	return sums[T]{data, rows, cols, size}, free
 }
 
@@ -112,7 +112,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 		// Blocks of rows are dealt in turns, so that all groups have as much
 		// to read.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
-			for i := block; i < min(block+thinRows, n); i += symvRowsAtOnce {
+			for i := block; i < min(block+thinRows, n); i += rowsAtOnce {
 				for j, xj := range x {
 					q.engine.symvRows(s, ul, a, i, xj, part.column(g, j))
 				}
@@ -125,14 +125,14 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// symvRowsAtOnce is how many rows symvRows is for.
-const symvRowsAtOnce = 8
+// rowsAtOnce is how many rows DotAxpy8 is for, and thus symvRows.
+const rowsAtOnce = 8
 
 // symvRows adds to sum what the triangle's rows from i on, as many as are gone
 // over at once, give of A x: the elements beside the diagonal count for their row
 // and for their column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i int, x, sum []T) {
-	end := min(i+symvRowsAtOnce, a.rows)
+	end := min(i+rowsAtOnce, a.rows)
 	from, to := 0, min(i, a.cols)
 	if ul == backend.Upper {
 		from, to = end, a.cols
@@ -158,10 +158,10 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i int, x
 	}
 }
 
-// dotAxpys is t ← t + Z y and x ← x + Zᵀ a for the rows of z, at most eight, each
-// in one piece.
+// dotAxpys is t ← t + Z y and x ← x + Zᵀ a for the rows of z, at most rowsAtOnce,
+// each in one piece.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
-	if z.rows == 8 {
+	if z.rows == rowsAtOnce {
 		s.rows = ukr.Rows[T]{Z: z.at(0, 0), X: &x[0], Y: &y[0], N: z.cols, Ldz: z.rs, A: [8]T(a)}
 		e.ukr.DotAxpy8(&s.rows)
 		for r, d := range s.rows.B {

@@ -63,7 +63,7 @@ func TestSolveEach(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
-			if told != 1 || string(got.Method) != test.method || !(got.Residual <= 1e-8) || got.Plan.Bytes <= 0 || got.Bytes > got.Plan.Bytes {
+			if told != 1 || string(got.Method) != test.method || !(got.Residual <= 1e-11) || got.Plan.Bytes <= 0 || got.Bytes > got.Plan.Bytes {
 				t.Errorf("%s %s: progress to %v, method %s, residual %g, plan %d, bytes %d", name, test.name, told, got.Method, got.Residual, got.Plan.Bytes, got.Bytes)
 			}
 			for j, lambda := range test.lambdas {

@@ -351,9 +351,7 @@ func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host 
 // in four on points far from the origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
-	multiply := func(d int, k kernels.Kernel, n, m, t int) {
-		calls++
-		same := calls%2 == 0
+	compare := func(d int, k kernels.Kernel, n, m, t int, same bool) {
 		if same {
 			m = n
 		}
@@ -384,6 +382,10 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		}
 		r.within(what, got, want, r.gramMulBound(what, k, x, z, v))
 	}
+	multiply := func(d int, k kernels.Kernel, n, m, t int) {
+		calls++
+		compare(d, k, n, m, t, calls%2 == 0)
+	}
 	for _, d := range featureCounts {
 		for _, k := range everyKernel(d) {
 			if !r.some() {
@@ -395,6 +397,9 @@ func testGramMul[T backend.Float](r *rig[T]) {
 	for range r.fewer(16) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
+	}
+	for _, t := range []int{2, 5, 16} { // several groups of rows, strips of several vectors
+		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
 	for _, long := range []int{1025, 2049} {
 		multiply(3, kernels.Gaussian{Sigma: 2}, long, 5, 2)

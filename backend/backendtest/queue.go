@@ -71,6 +71,22 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 			b.GramMul(result, k, points, others, v)
 			return nil
 		}},
+		{"GramMul symmetric", backend.GramMulFlops(n, n, d, t), func(b backend.Backend[T]) error {
+			b.GramMul(result, k, points, points, v)
+			return nil
+		}},
+		{"Symm of a few columns", backend.SymmFlops(n, t), func(b backend.Backend[T]) error {
+			b.Symm(low, 1, square, v, 0, result)
+			return nil
+		}},
+		{"Gemm of a few columns", backend.GemmFlops(n, t, n), func(b backend.Backend[T]) error {
+			b.Gemm(no, no, 1, square, v, 0, result)
+			return nil
+		}},
+		{"Gemm of a few columns, transposed", backend.GemmFlops(n, t, n), func(b backend.Backend[T]) error {
+			b.Gemm(yes, no, 1, square, v, 0, result)
+			return nil
+		}},
 	}
 	halves, releaseHalves := r.halfJobs(n, eye, points, v, result, k)
 	return append(list, halves...), func() {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -16,6 +14,27 @@ const (
 	offRowsL = 32 // int: elements from one row to the next
 	offRowsA = 40 // [8]T, and B follows
 )
+
+// rowsOf returns pointers, one for every four of count rows that begin at first and
+// are ld bytes apart, and where the rows begin by them.
+func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPVirtual, row func(r int) operand.Mem) {
+	ld3 := e.GP64()
+	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
+	bases := []reg.GPVirtual{first}
+	for len(bases) < count/4 {
+		next := e.GP64()
+		e.LEAQ(operand.Mem{Base: bases[len(bases)-1], Index: ld, Scale: 4}, next)
+		bases = append(bases, next)
+	}
+	return bases, func(r int) operand.Mem {
+		return [4]operand.Mem{
+			{Base: bases[r/4]},
+			{Base: bases[r/4], Index: ld, Scale: 1},
+			{Base: bases[r/4], Index: ld, Scale: 2},
+			{Base: bases[r/4], Index: ld3, Scale: 1},
+		}[r%4]
+	}
+}
 
 // rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r
 // (axpy), or one of both, in one pass over the rows.
@@ -47,24 +66,8 @@ func (e *emitter) rows(count int, dot, axpy bool) {
 	}
 	n, ld := e.field(args, offRowsN), e.field(args, offRowsL)
 	e.scale(ld)
-	ld3 := e.GP64()
-	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
-	pointers := []reg.GPVirtual{e.field(args, offRows)}
-	for len(pointers) < count/4 {
-		next := e.GP64()
-		e.LEAQ(operand.Mem{Base: pointers[len(pointers)-1], Index: ld, Scale: 4}, next)
-		pointers = append(pointers, next)
-	}
-	row := func(r int) operand.Mem {
-		return [4]operand.Mem{
-			{Base: pointers[r/4]},
-			{Base: pointers[r/4], Index: ld, Scale: 1},
-			{Base: pointers[r/4], Index: ld, Scale: 2},
-			{Base: pointers[r/4], Index: ld3, Scale: 1},
-		}[r%4]
-	}
+	advanced, row := e.rowsOf(e.field(args, offRows), ld, count)
 	var x, y operand.Mem
-	advanced := slices.Clone(pointers)
 	for _, v := range []struct {
 		used  bool
 		field int

@@ -32,26 +32,7 @@ func (e *emitter) strip(both bool) {
 	rows, width := e.stripRows(), e.tier.bytes
 	n, ld := e.field(args, offStripN), e.field(args, offStripL)
 	e.scale(ld)
-	ld3 := e.GP64()
-	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
-	bases := []reg.GPVirtual{e.field(args, offStripZ)}
-	for len(bases) < rows/4 {
-		next := e.GP64()
-		e.LEAQ(operand.Mem{Base: bases[len(bases)-1], Index: ld, Scale: 4}, next)
-		bases = append(bases, next)
-	}
-	z := func(r, i int) operand.Mem {
-		m := operand.Mem{Base: bases[r/4], Disp: i * e.size()}
-		switch r % 4 {
-		case 1:
-			m.Index, m.Scale = ld, 1
-		case 2:
-			m.Index, m.Scale = ld, 2
-		case 3:
-			m.Index, m.Scale = ld3, 1
-		}
-		return m
-	}
+	bases, z := e.rowsOf(e.field(args, offStripZ), ld, rows)
 	v := e.field(args, offStripV)
 	y, acc, x := e.field(args, offStripY), e.vecs(rows), make([]reg.VecVirtual, rows)
 	var sum reg.GPVirtual
@@ -77,7 +58,7 @@ func (e *emitter) strip(both bool) {
 			}
 			for r := range acc {
 				b := e.vec()
-				e.broadcast(z(r, i), b)
+				e.broadcast(z(r).Offset(i*e.size()), b)
 				e.fma(b, vi, acc[r])
 				switch {
 				case both && r == 1:

@@ -13,6 +13,21 @@ import (
 // processor has. MMX+ is its word for PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
+// TestNarrowerTier: the avx512 tier calls functions of the avx2 one.
+func TestNarrowerTier(t *testing.T) {
+	tiers := map[string][]string{}
+	for _, tier := range Tiers() {
+		for _, f := range tier.Features {
+			tiers[tier.Name] = append(tiers[tier.Name], f.Name)
+		}
+	}
+	for _, name := range tiers["avx2"] {
+		if !slices.Contains(tiers["avx512"], name) {
+			t.Errorf("avx512 does not ask for %s, which avx2 does", name)
+		}
+	}
+}
+
 // TestFeatures reads what each assembly function needs, as its "Requires" line
 // says, and holds it against the features that its tier asks the processor
 // for: a function that needs more would be run where it is an illegal

@@ -103,7 +103,7 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestRows compares the functions on four rows with their definitions, exactly.
+// TestRows compares the functions on four and on eight rows with their definitions, exactly.
 func TestRows(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testRows(t, tier.F64) })

@@ -12,7 +12,7 @@ func avx512() *Tier {
 	t.Name = "avx512"
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
-		{"AVX2", cpu.X86.HasAVX2}, // narrow strips
+		{"AVX2", cpu.X86.HasAVX2}, // functions of the avx2 tier serve for narrow strips
 		{"FMA3", cpu.X86.HasFMA},
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}

@@ -43,7 +43,7 @@ type Span[T Float] struct {
 }
 
 // Rows is the argument of the functions on four or eight rows of N elements, Ldz
-// apart, which are read once. Any N is allowed.
+// apart, which are read once. Any N is allowed. Those on four use half of A and B.
 //
 // The field order is known to tools/asmgen.
 type Rows[T Float] struct {
@@ -52,9 +52,9 @@ type Rows[T Float] struct {
 	A, B    [8]T
 }
 
-// Strip is the argument of the functions on R rows of a tile: z_ri is Z[r·Ldz+i]
-// for i < N. V and Sum are N vectors v_i and s_i as wide as the strip, X and Y are
-// R of them. Y and Sum do not overlap.
+// Strip is the argument of the functions of Strips, on R = Rows rows of a tile: z_ri
+// is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i of Width elements, X
+// and Y are R of them. Y and Sum do not overlap.
 //
 // The field order is known to tools/asmgen.
 type Strip[T Float] struct {
