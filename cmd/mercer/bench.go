@@ -35,9 +35,11 @@ type benchOutput struct {
 	quick   bool
 	repeats int
 	out     string
+	given   *pflag.FlagSet // what the call says
 }
 
 func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
+	o.given = flags
 	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 4)")
 	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
 	flags.StringVar(&o.out, "out", "", "write a page with pictures, one HTML `FILE`")
@@ -48,7 +50,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	if err := a.checkMemory(); err != nil {
 		return err
 	}
-	if o.repeats < 0 {
+	if o.given.Changed("repeats") && o.repeats < 1 {
 		return usagef("--repeats: must be ≥ 1, got %d", o.repeats)
 	}
 	if o.out == "" {
