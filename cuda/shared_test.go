@@ -178,3 +178,63 @@ func TestSharedErrors(t *testing.T) {
 		}
 	})
 }
+
+// TestFreeBesideOthers: memory of the host is given back while others have work in
+// the same context, and not while a copy needs it.
+func TestFreeBesideOthers(t *testing.T) {
+	need(t)
+	inContext(t, func(api *driver.API) {
+		const bytes = 1 << 12
+		p, err := api.MemAlloc(bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var streams [2]driver.Stream // of two one is late
+		for i := range streams {
+			if streams[i], err = api.NewStream(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dev, err := backend.Open("cuda/0", backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := dev.F64().(*queue[float64]).NewHostHalf(100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range streams {
+			if err := api.Clear(p, bytes, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.Free()
+		if err := errors.Join(dev.Sync(), dev.Close()); err != nil {
+			t.Error(err)
+		}
+
+		locked, err := api.AllocHost(bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range streams {
+			row := driver.Copy2D{Src: driver.Place{Host: locked, Pitch: bytes}, Dst: driver.Place{Device: p, Pitch: bytes}, Width: bytes, Height: 1}
+			if err := api.Copy(row, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if simulated != "" {
+			if err := api.FreeHost(locked); err == nil {
+				t.Fatal("the simulated driver frees memory that a copy needs")
+			}
+		}
+		for _, s := range streams {
+			if err := errors.Join(api.Wait(s), api.DestroyStream(s)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(api.FreeHost(locked), api.MemFree(p)); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -46,9 +46,11 @@ std::map<std::string, sim::Kernel> &registry()
 std::mutex mu;
 bool initialised;
 const size_t total = size_t(3) << 30;
+struct Stream;
 struct Allocation {
 	void *base;
 	size_t mapped, bytes;
+	std::map<Stream *, uint64_t> copies; // the last in each stream that needs it
 };
 
 // Gpu is a device with its primary context, whose address is the handle. What was
@@ -71,15 +73,18 @@ struct Stream {
 	uint64_t queued = 0, done = 0;
 	bool early = false;
 
-	void add(std::function<void()> f)
+	// add queues a piece of work and returns its place.
+	uint64_t add(std::function<void()> f)
 	{
+		uint64_t place;
 		{
 			std::lock_guard<std::mutex> lock(mu);
 			work.push_back(std::move(f));
-			queued++;
+			place = ++queued;
 		}
 		if (early)
 			drain();
+		return place;
 	}
 
 	// reach does the first n pieces of work.
@@ -103,10 +108,11 @@ struct Stream {
 
 	void drain() { reach(UINT64_MAX); }
 
-	bool idle()
+	// reached tells whether the first n pieces of work have been done.
+	bool reached(uint64_t n)
 	{
 		std::lock_guard<std::mutex> lock(mu);
-		return done == queued;
+		return done >= n;
 	}
 };
 
@@ -378,13 +384,13 @@ EXPORT CUresult cuMemAllocHost_v2(void **p, size_t bytes)
 EXPORT CUresult cuMemFreeHost(void *p)
 {
 	NEED_CONTEXT
-	for (Stream *s : streams(context))
-		if (!s->idle())
-			return INVALID_VALUE; // a copy may need it
 	std::lock_guard<std::mutex> lock(mu);
 	auto it = host.find(reinterpret_cast<uintptr_t>(p));
 	if (it == host.end())
 		return INVALID_VALUE;
+	for (auto [stream, place] : it->second.copies)
+		if (!stream->reached(place))
+			return INVALID_VALUE; // a copy needs it
 	munmap(it->second.base, it->second.mapped);
 	host.erase(it);
 	return SUCCESS;
@@ -421,10 +427,15 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 	if (!inside(c->srcType == 1 ? host : context->device, from, fromBytes) || !inside(c->dstType == 1 ? host : context->device, to, toBytes))
 		return INVALID_VALUE;
 	lock.unlock();
-	static_cast<Stream *>(stream)->add([from, to, c = *c] {
+	Stream *s = static_cast<Stream *>(stream);
+	uint64_t place = s->add([from, to, c = *c] {
 		for (size_t i = 0; i < c.height; i++)
 			memcpy(reinterpret_cast<char *>(to) + i * c.dstPitch, reinterpret_cast<const char *>(from) + i * c.srcPitch, c.width);
 	});
+	lock.lock();
+	for (auto [type, p] : {std::pair(c->srcType, from), std::pair(c->dstType, to)})
+		if (type == 1)
+			std::prev(host.upper_bound(p))->second.copies[s] = place;
 	return SUCCESS;
 }
 
