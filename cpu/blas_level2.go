@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 // Levels 2 and 1: vectors in one piece go to the micro-kernels, and are shared by the
@@ -121,8 +122,8 @@ func (impl BLAS) Ddot(n int, x []float64, incX int, y []float64, incY int) float
 	switch {
 	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		return impl.Implementation.Ddot(n, x, incX, y, incY)
-	case n < plainDotLength:
-		return plainDot(x[:n], y[:n])
+	case n <= ukr.ShortBytes/8 && impl.tier().Short:
+		return ukr.ShortDotF64(n, &x[0], &y[0])
 	case n < sharedVector:
 		return impl.tier().F64.Dot(n, &x[0], &y[0])
 	}
@@ -133,8 +134,8 @@ func (impl BLAS) Sdot(n int, x []float32, incX int, y []float32, incY int) float
 	switch {
 	case n <= 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		return impl.Implementation.Sdot(n, x, incX, y, incY)
-	case n < plainDotLength:
-		return plainDot(x[:n], y[:n])
+	case n <= ukr.ShortBytes/4 && impl.tier().Short:
+		return ukr.ShortDotF32(n, &x[0], &y[0])
 	case n < sharedVector:
 		return impl.tier().F32.Dot(n, &x[0], &y[0])
 	}
@@ -145,8 +146,8 @@ func (impl BLAS) Daxpy(n int, alpha float64, x []float64, incX int, y []float64,
 	switch {
 	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		impl.Implementation.Daxpy(n, alpha, x, incX, y, incY)
-	case n < plainAxpyLength:
-		plainAxpy(alpha, x[:n], y[:n])
+	case n <= ukr.ShortBytes/8 && impl.tier().Short:
+		ukr.ShortAxpyF64(n, alpha, &x[0], &y[0])
 	case n < sharedVector:
 		impl.tier().F64.Axpy(n, alpha, &x[0], &y[0])
 	default:
@@ -158,8 +159,8 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 	switch {
 	case n <= 0 || alpha == 0 || !ranges(len(x), incX, n, len(y), incY, n):
 		impl.Implementation.Saxpy(n, alpha, x, incX, y, incY)
-	case n < plainAxpyLength:
-		plainAxpy(alpha, x[:n], y[:n])
+	case n <= ukr.ShortBytes/4 && impl.tier().Short:
+		ukr.ShortAxpyF32(n, alpha, &x[0], &y[0])
 	case n < sharedVector:
 		impl.tier().F32.Axpy(n, alpha, &x[0], &y[0])
 	default:
@@ -168,7 +169,7 @@ func (impl BLAS) Saxpy(n int, alpha float32, x []float32, incX int, y []float32,
 }
 
 func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
-	if n > 0 && incX == 1 && n <= len(x) {
+	if n > 1 && incX == 1 && n <= len(x) {
 		// Far enough from the ends of the range, no square is lost.
 		if sq := impl.Ddot(n, x, 1, x, 1); sq > 0x1p-900 && sq < 0x1p1000 {
 			return math.Sqrt(sq)
@@ -178,7 +179,7 @@ func (impl BLAS) Dnrm2(n int, x []float64, incX int) float64 {
 }
 
 func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
-	if n > 0 && incX == 1 && n <= len(x) {
+	if n > 1 && incX == 1 && n <= len(x) {
 		if sq := impl.Sdot(n, x, 1, x, 1); sq > 0x1p-80 && sq < 0x1p100 {
 			return float32(math.Sqrt(float64(sq)))
 		}

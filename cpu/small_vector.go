@@ -7,29 +7,6 @@ import (
 
 // Products of vectors and of small matrices and a vector, on the caller's goroutine.
 
-// From these lengths on the micro-kernels pay in a Dot and an Axpy.
-const (
-	plainDotLength  = 12
-	plainAxpyLength = 7
-)
-
-// plainDot is Σ x_i y_i. The compiler inlines it.
-func plainDot[T backend.Float](x, y []T) (sum T) {
-	y = y[:len(x)]
-	for i, v := range x {
-		sum += v * y[i]
-	}
-	return sum
-}
-
-// plainAxpy is y ← y + a·x.
-func plainAxpy[T backend.Float](a T, x, y []T) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += a * v
-	}
-}
-
 // smallSymv is y ← α A x + β y for a symmetric A of which one triangle is read.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -43,101 +40,83 @@ func (e *emitter) paramAt(name string) operand.Mem {
 	return p.Addr
 }
 
-// dot emits Σ x_i y_i, in four sums.
+// dot emits Σ x_i y_i. What does not fill a vector is added up first, from the end and
+// from single elements to half a vector, in the lower lanes of the sum of the vectors:
+// so the lanes are added to each other once.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
+	before := func(p reg.Register, count int) operand.Mem {
+		return operand.Mem{Base: p, Index: n, Scale: uint8(e.size()), Disp: -count * e.size()}
+	}
 	sums := e.vecs(4)
 	e.zero(sums[0])
-	long := e.forVectorsOf(n, x, y, func(v int) {
-		a := e.vec()
-		e.load(e.at(x, v*e.lanes()), a)
-		e.fma(e.at(y, v*e.lanes()), a, sums[v])
-	}, func() {
-		for _, s := range sums[1:] {
-			e.zero(s)
-		}
-	}, func() {
-		e.add(sums[0], sums[1], sums[0])
-		e.add(sums[2], sums[3], sums[2])
-		e.add(sums[0], sums[2], sums[0])
-	})
-	// The rest by halves of a vector, quarters and so on, with a way out after each.
-	exits := map[string]reg.VecVirtual{}
-	leave := func(part int, sum reg.VecVirtual) {
-		exit := e.label("exit")
-		exits[exit] = sum
-		e.TESTQ(operand.U32(part-1), n)
-		e.JZ(operand.LabelRef(exit))
-	}
-	done := func(sum reg.VecVirtual) {
-		for sum.Size() > 16 {
-			sum = e.folded(sum)
-		}
-		e.VZEROUPPER()
-		e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
-		e.RET()
-	}
-	sum := sums[0]
-	leave(e.lanes(), sum)
-	for part := e.lanes() / 2; part > 0; part /= 2 {
-		if part*e.size() >= 16 {
-			sum = e.folded(sum)
-		}
+	vectors, single, many, lanes := e.label("vectors"), e.label("single"), e.label("many"), e.label("lanes")
+	e.TESTB(operand.U8(e.lanes()-1), n.As8())
+	e.JZ(operand.LabelRef(vectors))
+	for part := 1; part < e.lanes(); part *= 2 {
 		skip := e.label("skip")
-		e.TESTQ(operand.U32(part), n)
+		e.TESTB(operand.U8(part), n.As8())
 		e.JZ(operand.LabelRef(skip))
-		v := e.short(int(sum.Size()))
-		e.movePart(part, operand.Mem{Base: x}, v)
-		e.fmaPart(part, operand.Mem{Base: y}, v, sum)
-		if part > 1 {
-			leave(part, sum)
-			e.ADDQ(operand.U8(part*e.size()), x)
-			e.ADDQ(operand.U8(part*e.size()), y)
-		}
+		v := e.short(max(part*e.size(), 16))
+		e.movePart(part, before(x, part), v)
+		e.fmaPart(part, before(y, part), v, ofSize(sums[0], v.Size()))
+		e.SUBQ(operand.U8(part), n)
 		e.Label(skip)
 	}
-	done(sum)
-	for _, exit := range slices.Sorted(maps.Keys(exits)) {
-		e.Label(exit)
-		done(exits[exit])
-	}
-	long()
-}
-
-// forVectorsOf emits body for single vectors of x and y, of which v is 0. It leaves x
-// and y at what does not fill a vector, which the lower bits of n count. It returns
-// what emits the way of long vectors, four at a time between begin and end, which
-// goes on with single ones: it belongs behind the function's end, so that short
-// vectors pass no jumps.
-func (e *emitter) forVectorsOf(n, x, y reg.GPVirtual, body func(v int), begin, end func()) (long func()) {
-	rest, single, many := e.label("rest"), e.label("single"), e.label("many")
-	loop := func(count int) {
-		again := e.label("vectors")
-		e.Label(again)
-		for v := range count {
-			body(v)
-		}
-		e.ADDQ(operand.I32(count*e.tier.bytes), x)
-		e.ADDQ(operand.I32(count*e.tier.bytes), y)
-		e.SUBQ(operand.I32(count*e.lanes()), n)
-		e.JGE(operand.LabelRef(again))
-	}
+	e.Label(vectors)
 	e.CMPQ(n, operand.I32(4*e.lanes()))
 	e.JGE(operand.LabelRef(many))
 	e.Label(single)
-	e.SUBQ(operand.I32(e.lanes()), n)
-	e.JL(operand.LabelRef(rest))
-	loop(1)
-	e.Label(rest)
-	return func() {
-		e.Label(many)
-		begin()
-		e.SUBQ(operand.I32(4*e.lanes()), n)
-		loop(4)
-		end()
-		e.ADDQ(operand.I32(4*e.lanes()), n)
-		e.JMP(operand.LabelRef(single))
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JL(operand.LabelRef(lanes))
+	again := e.label("again")
+	e.Label(again)
+	v := e.vec()
+	e.load(before(x, 0), v)
+	e.fma(before(y, 0), v, sums[0])
+	e.SUBQ(operand.U8(e.lanes()), n)
+	e.JGE(operand.LabelRef(again))
+	e.Label(lanes)
+	sum := sums[0]
+	for sum.Size() > 16 {
+		sum = e.folded(sum)
 	}
+	e.VZEROUPPER()
+	e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
+	e.RET()
+
+	e.Label(many) // behind the end, so that short vectors pass no jumps
+	for _, s := range sums[1:] {
+		e.zero(s)
+	}
+	e.SUBQ(operand.I32(4*e.lanes()), n)
+	four := e.label("four")
+	e.Label(four)
+	for i, s := range sums {
+		v := e.vec()
+		e.load(e.at(x, i*e.lanes()), v)
+		e.fma(e.at(y, i*e.lanes()), v, s)
+	}
+	e.ADDQ(operand.I32(4*e.tier.bytes), x)
+	e.ADDQ(operand.I32(4*e.tier.bytes), y)
+	e.SUBQ(operand.I32(4*e.lanes()), n)
+	e.JGE(operand.LabelRef(four))
+	e.add(sums[0], sums[1], sums[0])
+	e.add(sums[2], sums[3], sums[2])
+	e.add(sums[0], sums[2], sums[0])
+	e.ADDQ(operand.I32(4*e.lanes()), n)
+	e.JMP(operand.LabelRef(single))
+}
+
+// ofSize is the lower bytes of a vector.
+func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
+	switch bytes {
+	case 16:
+		return v.AsX().(reg.VecVirtual)
+	case 32:
+		return v.AsY().(reg.VecVirtual)
+	}
+	return v
 }
 
 // axpy emits y ← y + a x, the end in halves as in ger, but of 16 bytes at most: memory
@@ -147,13 +126,28 @@ func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
 	e.broadcast(e.paramAt("a"), a)
-	long := e.forVectorsOf(n, x, y, func(v int) {
-		sum := e.vec()
-		e.load(e.at(y, v*e.lanes()), sum)
-		e.fma(e.at(x, v*e.lanes()), a, sum)
-		e.store(sum, e.at(y, v*e.lanes()))
-	}, func() {}, func() {})
-	rest := e.label("rest")
+	loop := func(count int) {
+		again := e.label("vectors")
+		e.Label(again)
+		for v := range count {
+			sum := e.vec()
+			e.load(e.at(y, v*e.lanes()), sum)
+			e.fma(e.at(x, v*e.lanes()), a, sum)
+			e.store(sum, e.at(y, v*e.lanes()))
+		}
+		e.ADDQ(operand.I32(count*e.tier.bytes), x)
+		e.ADDQ(operand.I32(count*e.tier.bytes), y)
+		e.SUBQ(operand.I32(count*e.lanes()), n)
+		e.JGE(operand.LabelRef(again))
+	}
+	single, many, tail, rest := e.label("single"), e.label("many"), e.label("tail"), e.label("rest")
+	e.CMPQ(n, operand.I32(4*e.lanes()))
+	e.JGE(operand.LabelRef(many))
+	e.Label(single)
+	e.SUBQ(operand.I32(e.lanes()), n)
+	e.JL(operand.LabelRef(tail))
+	loop(1)
+	e.Label(tail) // the lower bits of n count what does not fill a vector
 	e.TESTQ(operand.U32(e.lanes()-1), n)
 	e.JNZ(operand.LabelRef(rest))
 	e.VZEROUPPER()
@@ -162,7 +156,12 @@ func (e *emitter) axpy() {
 	e.addRest(16, n, x, []reg.VecVirtual{a}, strides{}, y)
 	e.VZEROUPPER()
 	e.RET()
-	long()
+
+	e.Label(many) // behind the end, so that short vectors pass no jumps
+	e.SUBQ(operand.I32(4*e.lanes()), n)
+	loop(4)
+	e.ADDQ(operand.I32(4*e.lanes()), n)
+	e.JMP(operand.LabelRef(single))
 }
 
 // addRest is p_r ← p_r + a_r y for as many elements as the lower bits of n count, fewer
@@ -190,12 +189,7 @@ func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, 
 	other := e.short(max(bytes, 16))
 	e.movePart(count, e.at(y, from), other)
 	for r, by := range a {
-		switch other.Size() {
-		case 16:
-			by = by.AsX().(reg.VecVirtual)
-		case 32:
-			by = by.AsY().(reg.VecVirtual)
-		}
+		by = ofSize(by, other.Size())
 		sum := e.short(max(bytes, 16))
 		at := rows.row(p, r).Offset(from * e.size())
 		e.movePart(count, at, sum)

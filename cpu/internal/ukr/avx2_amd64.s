@@ -19984,53 +19984,41 @@ end3:
 // func dotF64AVX2(n int, x *float64, y *float64) float64
 // Requires: AVX, FMA3, SSE2
 TEXT ·dotF64AVX2(SB), $0-32
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   y+16(FP), DX
-	VXORPS Y0, Y0, Y0
-	CMPQ   AX, $+16
-	JGE    many3
+	MOVQ        n+0(FP), AX
+	MOVQ        x+8(FP), CX
+	MOVQ        y+16(FP), DX
+	VXORPS      Y0, Y0, Y0
+	TESTB       $0x03, AL
+	JZ          vectors1
+	TESTB       $0x01, AL
+	JZ          skip5
+	VMOVSD      -8(CX)(AX*8), X1
+	VFMADD231SD -8(DX)(AX*8), X1, X0
+	SUBQ        $0x01, AX
 
-single2:
-	SUBQ $+4, AX
-	JL   rest1
-
-vectors4:
-	VMOVUPD     (CX), Y1
-	VFMADD231PD (DX), Y1, Y0
-	ADDQ        $+32, CX
-	ADDQ        $+32, DX
-	SUBQ        $+4, AX
-	JGE         vectors4
-
-rest1:
-	TESTQ        $0x00000003, AX
-	JZ           exit5
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X0, X1, X1
-	TESTQ        $0x00000002, AX
-	JZ           skip6
-	VMOVUPD      (CX), X0
-	VFMADD231PD  (DX), X0, X1
-	TESTQ        $0x00000001, AX
-	JZ           exit7
-	ADDQ         $0x10, CX
-	ADDQ         $0x10, DX
+skip5:
+	TESTB       $0x02, AL
+	JZ          skip6
+	VMOVUPD     -16(CX)(AX*8), X1
+	VFMADD231PD -16(DX)(AX*8), X1, X0
+	SUBQ        $0x02, AX
 
 skip6:
-	TESTQ       $0x00000001, AX
-	JZ          skip8
-	VMOVSD      (CX), X0
-	VFMADD231SD (DX), X0, X1
+vectors1:
+	CMPQ AX, $+16
+	JGE  many3
 
-skip8:
-	VZEROUPPER
-	VUNPCKHPD X1, X1, X0
-	VADDPD    X1, X0, X1
-	MOVSD     X1, ret+24(FP)
-	RET
+single2:
+	SUBQ $0x04, AX
+	JL   lanes4
 
-exit5:
+again7:
+	VMOVUPD     (CX)(AX*8), Y1
+	VFMADD231PD (DX)(AX*8), Y1, Y0
+	SUBQ        $0x04, AX
+	JGE         again7
+
+lanes4:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPD       X0, X1, X1
 	VZEROUPPER
@@ -20039,20 +20027,13 @@ exit5:
 	MOVSD        X1, ret+24(FP)
 	RET
 
-exit7:
-	VZEROUPPER
-	VUNPCKHPD X1, X1, X0
-	VADDPD    X1, X0, X1
-	MOVSD     X1, ret+24(FP)
-	RET
-
 many3:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+16, AX
 
-vectors9:
+four8:
 	VMOVUPD     (CX), Y4
 	VFMADD231PD (DX), Y4, Y0
 	VMOVUPD     32(CX), Y4
@@ -20064,7 +20045,7 @@ vectors9:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+16, AX
-	JGE         vectors9
+	JGE         four8
 	VADDPD      Y1, Y0, Y0
 	VADDPD      Y3, Y2, Y2
 	VADDPD      Y2, Y0, Y0
@@ -20074,66 +20055,49 @@ vectors9:
 // func dotF32AVX2(n int, x *float32, y *float32) float32
 // Requires: AVX, FMA3, SSE
 TEXT ·dotF32AVX2(SB), $0-28
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   y+16(FP), DX
-	VXORPS Y0, Y0, Y0
-	CMPQ   AX, $+32
-	JGE    many3
+	MOVQ        n+0(FP), AX
+	MOVQ        x+8(FP), CX
+	MOVQ        y+16(FP), DX
+	VXORPS      Y0, Y0, Y0
+	TESTB       $0x07, AL
+	JZ          vectors1
+	TESTB       $0x01, AL
+	JZ          skip5
+	VMOVSS      -4(CX)(AX*4), X1
+	VFMADD231SS -4(DX)(AX*4), X1, X0
+	SUBQ        $0x01, AX
 
-single2:
-	SUBQ $+8, AX
-	JL   rest1
-
-vectors4:
-	VMOVUPS     (CX), Y1
-	VFMADD231PS (DX), Y1, Y0
-	ADDQ        $+32, CX
-	ADDQ        $+32, DX
-	SUBQ        $+8, AX
-	JGE         vectors4
-
-rest1:
-	TESTQ        $0x00000007, AX
-	JZ           exit5
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X0, X1, X1
-	TESTQ        $0x00000004, AX
-	JZ           skip6
-	VMOVUPS      (CX), X0
-	VFMADD231PS  (DX), X0, X1
-	TESTQ        $0x00000003, AX
-	JZ           exit7
-	ADDQ         $0x10, CX
-	ADDQ         $0x10, DX
+skip5:
+	TESTB       $0x02, AL
+	JZ          skip6
+	VMOVSD      -8(CX)(AX*4), X1
+	VMOVSD      -8(DX)(AX*4), X2
+	VFMADD231PS X2, X1, X0
+	SUBQ        $0x02, AX
 
 skip6:
-	TESTQ       $0x00000002, AX
-	JZ          skip8
-	VMOVSD      (CX), X0
-	VMOVSD      (DX), X2
-	VFMADD231PS X2, X0, X1
-	TESTQ       $0x00000001, AX
-	JZ          exit9
-	ADDQ        $0x08, CX
-	ADDQ        $0x08, DX
+	TESTB       $0x04, AL
+	JZ          skip7
+	VMOVUPS     -16(CX)(AX*4), X1
+	VFMADD231PS -16(DX)(AX*4), X1, X0
+	SUBQ        $0x04, AX
 
-skip8:
-	TESTQ       $0x00000001, AX
-	JZ          skip10
-	VMOVSS      (CX), X0
-	VFMADD231SS (DX), X0, X1
+skip7:
+vectors1:
+	CMPQ AX, $+32
+	JGE  many3
 
-skip10:
-	VZEROUPPER
-	VUNPCKHPD X1, X1, X0
-	VADDPS    X1, X0, X1
-	VMOVSHDUP X1, X0
-	VADDPS    X1, X0, X1
-	MOVSS     X1, ret+24(FP)
-	RET
+single2:
+	SUBQ $0x08, AX
+	JL   lanes4
 
-exit5:
+again8:
+	VMOVUPS     (CX)(AX*4), Y1
+	VFMADD231PS (DX)(AX*4), Y1, Y0
+	SUBQ        $0x08, AX
+	JGE         again8
+
+lanes4:
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	VZEROUPPER
@@ -20144,31 +20108,13 @@ exit5:
 	MOVSS        X1, ret+24(FP)
 	RET
 
-exit7:
-	VZEROUPPER
-	VUNPCKHPD X1, X1, X0
-	VADDPS    X1, X0, X1
-	VMOVSHDUP X1, X0
-	VADDPS    X1, X0, X1
-	MOVSS     X1, ret+24(FP)
-	RET
-
-exit9:
-	VZEROUPPER
-	VUNPCKHPD X1, X1, X0
-	VADDPS    X1, X0, X1
-	VMOVSHDUP X1, X0
-	VADDPS    X1, X0, X1
-	MOVSS     X1, ret+24(FP)
-	RET
-
 many3:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ   $+32, AX
 
-vectors11:
+four9:
 	VMOVUPS     (CX), Y4
 	VFMADD231PS (DX), Y4, Y0
 	VMOVUPS     32(CX), Y4
@@ -20180,7 +20126,7 @@ vectors11:
 	ADDQ        $+128, CX
 	ADDQ        $+128, DX
 	SUBQ        $+32, AX
-	JGE         vectors11
+	JGE         four9
 	VADDPS      Y1, Y0, Y0
 	VADDPS      Y3, Y2, Y2
 	VADDPS      Y2, Y0, Y0
@@ -20195,28 +20141,28 @@ TEXT ·axpyF64AVX2(SB), $0-32
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Y0
 	CMPQ         AX, $+16
-	JGE          many3
+	JGE          many2
 
-single2:
+single1:
 	SUBQ $+4, AX
-	JL   rest1
+	JL   tail3
 
-vectors4:
+vectors5:
 	VMOVUPD     (DX), Y1
 	VFMADD231PD (CX), Y0, Y1
 	VMOVUPD     Y1, (DX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+4, AX
-	JGE         vectors4
+	JGE         vectors5
 
-rest1:
+tail3:
 	TESTQ $0x00000003, AX
-	JNZ   rest5
+	JNZ   rest4
 	VZEROUPPER
 	RET
 
-rest5:
+rest4:
 	TESTQ       $0x00000002, AX
 	JZ          skip6
 	VMOVUPD     (CX), X1
@@ -20238,7 +20184,7 @@ skip7:
 	VZEROUPPER
 	RET
 
-many3:
+many2:
 	SUBQ $+16, AX
 
 vectors8:
@@ -20259,7 +20205,7 @@ vectors8:
 	SUBQ        $+16, AX
 	JGE         vectors8
 	ADDQ        $+16, AX
-	JMP         single2
+	JMP         single1
 
 // func axpyF32AVX2(n int, a float32, x *float32, y *float32)
 // Requires: AVX, FMA3
@@ -20269,28 +20215,28 @@ TEXT ·axpyF32AVX2(SB), $0-32
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Y0
 	CMPQ         AX, $+32
-	JGE          many3
+	JGE          many2
 
-single2:
+single1:
 	SUBQ $+8, AX
-	JL   rest1
+	JL   tail3
 
-vectors4:
+vectors5:
 	VMOVUPS     (DX), Y1
 	VFMADD231PS (CX), Y0, Y1
 	VMOVUPS     Y1, (DX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, DX
 	SUBQ        $+8, AX
-	JGE         vectors4
+	JGE         vectors5
 
-rest1:
+tail3:
 	TESTQ $0x00000007, AX
-	JNZ   rest5
+	JNZ   rest4
 	VZEROUPPER
 	RET
 
-rest5:
+rest4:
 	TESTQ       $0x00000004, AX
 	JZ          skip6
 	VMOVUPS     (CX), X1
@@ -20322,7 +20268,7 @@ skip8:
 	VZEROUPPER
 	RET
 
-many3:
+many2:
 	SUBQ $+32, AX
 
 vectors9:
@@ -20343,7 +20289,7 @@ vectors9:
 	SUBQ        $+32, AX
 	JGE         vectors9
 	ADDQ        $+32, AX
-	JMP         single2
+	JMP         single1
 
 // func gemvF64AVX2(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, FMA3

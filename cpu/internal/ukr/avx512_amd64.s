@@ -25405,65 +25405,48 @@ end3:
 // func dotF64AVX512(n int, x *float64, y *float64) float64
 // Requires: AVX, AVX512F, FMA3, SSE2
 TEXT ·dotF64AVX512(SB), $0-32
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   y+16(FP), DX
-	VPXORQ Z0, Z0, Z0
-	CMPQ   AX, $+32
-	JGE    many3
+	MOVQ        n+0(FP), AX
+	MOVQ        x+8(FP), CX
+	MOVQ        y+16(FP), DX
+	VPXORQ      Z0, Z0, Z0
+	TESTB       $0x07, AL
+	JZ          vectors1
+	TESTB       $0x01, AL
+	JZ          skip5
+	VMOVSD      -8(CX)(AX*8), X4
+	VFMADD231SD -8(DX)(AX*8), X4, X0
+	SUBQ        $0x01, AX
 
-single2:
-	SUBQ $+8, AX
-	JL   rest1
-
-vectors4:
-	VMOVUPD     (CX), Z1
-	VFMADD231PD (DX), Z1, Z0
-	ADDQ        $+64, CX
-	ADDQ        $+64, DX
-	SUBQ        $+8, AX
-	JGE         vectors4
-
-rest1:
-	TESTQ         $0x00000007, AX
-	JZ            exit5
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y0, Y1, Y1
-	TESTQ         $0x00000004, AX
-	JZ            skip6
-	VMOVUPD       (CX), Y0
-	VFMADD231PD   (DX), Y0, Y1
-	TESTQ         $0x00000003, AX
-	JZ            exit7
-	ADDQ          $0x20, CX
-	ADDQ          $0x20, DX
+skip5:
+	TESTB       $0x02, AL
+	JZ          skip6
+	VMOVUPD     -16(CX)(AX*8), X4
+	VFMADD231PD -16(DX)(AX*8), X4, X0
+	SUBQ        $0x02, AX
 
 skip6:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPD       X1, X0, X0
-	TESTQ        $0x00000002, AX
-	JZ           skip8
-	VMOVUPD      (CX), X1
-	VFMADD231PD  (DX), X1, X0
-	TESTQ        $0x00000001, AX
-	JZ           exit9
-	ADDQ         $0x10, CX
-	ADDQ         $0x10, DX
+	TESTB       $0x04, AL
+	JZ          skip7
+	VMOVUPD     -32(CX)(AX*8), Y4
+	VFMADD231PD -32(DX)(AX*8), Y4, Y0
+	SUBQ        $0x04, AX
 
-skip8:
-	TESTQ       $0x00000001, AX
-	JZ          skip10
-	VMOVSD      (CX), X1
-	VFMADD231SD (DX), X1, X0
+skip7:
+vectors1:
+	CMPQ AX, $+32
+	JGE  many3
 
-skip10:
-	VZEROUPPER
-	VUNPCKHPD X0, X0, X1
-	VADDPD    X0, X1, X0
-	MOVSD     X0, ret+24(FP)
-	RET
+single2:
+	SUBQ $0x08, AX
+	JL   lanes4
 
-exit5:
+again8:
+	VMOVUPD     (CX)(AX*8), Z1
+	VFMADD231PD (DX)(AX*8), Z1, Z0
+	SUBQ        $0x08, AX
+	JGE         again8
+
+lanes4:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -25474,29 +25457,13 @@ exit5:
 	MOVSD         X0, ret+24(FP)
 	RET
 
-exit7:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPD       X1, X0, X0
-	VZEROUPPER
-	VUNPCKHPD    X0, X0, X1
-	VADDPD       X0, X1, X0
-	MOVSD        X0, ret+24(FP)
-	RET
-
-exit9:
-	VZEROUPPER
-	VUNPCKHPD X0, X0, X1
-	VADDPD    X0, X1, X0
-	MOVSD     X0, ret+24(FP)
-	RET
-
 many3:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+32, AX
 
-vectors11:
+four9:
 	VMOVUPD     (CX), Z4
 	VFMADD231PD (DX), Z4, Z0
 	VMOVUPD     64(CX), Z4
@@ -25508,7 +25475,7 @@ vectors11:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+32, AX
-	JGE         vectors11
+	JGE         four9
 	VADDPD      Z1, Z0, Z0
 	VADDPD      Z3, Z2, Z2
 	VADDPD      Z2, Z0, Z0
@@ -25518,87 +25485,56 @@ vectors11:
 // func dotF32AVX512(n int, x *float32, y *float32) float32
 // Requires: AVX, AVX512F, FMA3, SSE
 TEXT ·dotF32AVX512(SB), $0-28
-	MOVQ   n+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   y+16(FP), DX
-	VPXORQ Z0, Z0, Z0
-	CMPQ   AX, $+64
-	JGE    many3
+	MOVQ        n+0(FP), AX
+	MOVQ        x+8(FP), CX
+	MOVQ        y+16(FP), DX
+	VPXORQ      Z0, Z0, Z0
+	TESTB       $0x0f, AL
+	JZ          vectors1
+	TESTB       $0x01, AL
+	JZ          skip5
+	VMOVSS      -4(CX)(AX*4), X4
+	VFMADD231SS -4(DX)(AX*4), X4, X0
+	SUBQ        $0x01, AX
 
-single2:
-	SUBQ $+16, AX
-	JL   rest1
-
-vectors4:
-	VMOVUPS     (CX), Z1
-	VFMADD231PS (DX), Z1, Z0
-	ADDQ        $+64, CX
-	ADDQ        $+64, DX
-	SUBQ        $+16, AX
-	JGE         vectors4
-
-rest1:
-	TESTQ         $0x0000000f, AX
-	JZ            exit5
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y0, Y1, Y1
-	TESTQ         $0x00000008, AX
-	JZ            skip6
-	VMOVUPS       (CX), Y0
-	VFMADD231PS   (DX), Y0, Y1
-	TESTQ         $0x00000007, AX
-	JZ            exit7
-	ADDQ          $0x20, CX
-	ADDQ          $0x20, DX
+skip5:
+	TESTB       $0x02, AL
+	JZ          skip6
+	VMOVSD      -8(CX)(AX*4), X4
+	VMOVSD      -8(DX)(AX*4), X5
+	VFMADD231PS X5, X4, X0
+	SUBQ        $0x02, AX
 
 skip6:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X1, X0, X0
-	TESTQ        $0x00000004, AX
-	JZ           skip8
-	VMOVUPS      (CX), X1
-	VFMADD231PS  (DX), X1, X0
-	TESTQ        $0x00000003, AX
-	JZ           exit9
-	ADDQ         $0x10, CX
-	ADDQ         $0x10, DX
+	TESTB       $0x04, AL
+	JZ          skip7
+	VMOVUPS     -16(CX)(AX*4), X4
+	VFMADD231PS -16(DX)(AX*4), X4, X0
+	SUBQ        $0x04, AX
+
+skip7:
+	TESTB       $0x08, AL
+	JZ          skip8
+	VMOVUPS     -32(CX)(AX*4), Y4
+	VFMADD231PS -32(DX)(AX*4), Y4, Y0
+	SUBQ        $0x08, AX
 
 skip8:
-	TESTQ       $0x00000002, AX
-	JZ          skip10
-	VMOVSD      (CX), X1
-	VMOVSD      (DX), X2
-	VFMADD231PS X2, X1, X0
-	TESTQ       $0x00000001, AX
-	JZ          exit11
-	ADDQ        $0x08, CX
-	ADDQ        $0x08, DX
+vectors1:
+	CMPQ AX, $+64
+	JGE  many3
 
-skip10:
-	TESTQ       $0x00000001, AX
-	JZ          skip12
-	VMOVSS      (CX), X1
-	VFMADD231SS (DX), X1, X0
+single2:
+	SUBQ $0x10, AX
+	JL   lanes4
 
-skip12:
-	VZEROUPPER
-	VUNPCKHPD X0, X0, X1
-	VADDPS    X0, X1, X0
-	VMOVSHDUP X0, X1
-	VADDPS    X0, X1, X0
-	MOVSS     X0, ret+24(FP)
-	RET
+again9:
+	VMOVUPS     (CX)(AX*4), Z1
+	VFMADD231PS (DX)(AX*4), Z1, Z0
+	SUBQ        $0x10, AX
+	JGE         again9
 
-exit11:
-	VZEROUPPER
-	VUNPCKHPD X0, X0, X1
-	VADDPS    X0, X1, X0
-	VMOVSHDUP X0, X1
-	VADDPS    X0, X1, X0
-	MOVSS     X0, ret+24(FP)
-	RET
-
-exit5:
+lanes4:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -25611,33 +25547,13 @@ exit5:
 	MOVSS         X0, ret+24(FP)
 	RET
 
-exit7:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X1, X0, X0
-	VZEROUPPER
-	VUNPCKHPD    X0, X0, X1
-	VADDPS       X0, X1, X0
-	VMOVSHDUP    X0, X1
-	VADDPS       X0, X1, X0
-	MOVSS        X0, ret+24(FP)
-	RET
-
-exit9:
-	VZEROUPPER
-	VUNPCKHPD X0, X0, X1
-	VADDPS    X0, X1, X0
-	VMOVSHDUP X0, X1
-	VADDPS    X0, X1, X0
-	MOVSS     X0, ret+24(FP)
-	RET
-
 many3:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
 	SUBQ   $+64, AX
 
-vectors13:
+four10:
 	VMOVUPS     (CX), Z4
 	VFMADD231PS (DX), Z4, Z0
 	VMOVUPS     64(CX), Z4
@@ -25649,7 +25565,7 @@ vectors13:
 	ADDQ        $+256, CX
 	ADDQ        $+256, DX
 	SUBQ        $+64, AX
-	JGE         vectors13
+	JGE         four10
 	VADDPS      Z1, Z0, Z0
 	VADDPS      Z3, Z2, Z2
 	VADDPS      Z2, Z0, Z0
@@ -25664,28 +25580,28 @@ TEXT ·axpyF64AVX512(SB), $0-32
 	MOVQ         y+24(FP), DX
 	VBROADCASTSD a+8(FP), Z0
 	CMPQ         AX, $+32
-	JGE          many3
+	JGE          many2
 
-single2:
+single1:
 	SUBQ $+8, AX
-	JL   rest1
+	JL   tail3
 
-vectors4:
+vectors5:
 	VMOVUPD     (DX), Z1
 	VFMADD231PD (CX), Z0, Z1
 	VMOVUPD     Z1, (DX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+8, AX
-	JGE         vectors4
+	JGE         vectors5
 
-rest1:
+tail3:
 	TESTQ $0x00000007, AX
-	JNZ   rest5
+	JNZ   rest4
 	VZEROUPPER
 	RET
 
-rest5:
+rest4:
 	TESTQ       $0x00000004, AX
 	JZ          skip6
 	VMOVUPD     (CX), X1
@@ -25721,7 +25637,7 @@ skip8:
 	VZEROUPPER
 	RET
 
-many3:
+many2:
 	SUBQ $+32, AX
 
 vectors9:
@@ -25742,7 +25658,7 @@ vectors9:
 	SUBQ        $+32, AX
 	JGE         vectors9
 	ADDQ        $+32, AX
-	JMP         single2
+	JMP         single1
 
 // func axpyF32AVX512(n int, a float32, x *float32, y *float32)
 // Requires: AVX, AVX512F, FMA3
@@ -25752,28 +25668,28 @@ TEXT ·axpyF32AVX512(SB), $0-32
 	MOVQ         y+24(FP), DX
 	VBROADCASTSS a+8(FP), Z0
 	CMPQ         AX, $+64
-	JGE          many3
+	JGE          many2
 
-single2:
+single1:
 	SUBQ $+16, AX
-	JL   rest1
+	JL   tail3
 
-vectors4:
+vectors5:
 	VMOVUPS     (DX), Z1
 	VFMADD231PS (CX), Z0, Z1
 	VMOVUPS     Z1, (DX)
 	ADDQ        $+64, CX
 	ADDQ        $+64, DX
 	SUBQ        $+16, AX
-	JGE         vectors4
+	JGE         vectors5
 
-rest1:
+tail3:
 	TESTQ $0x0000000f, AX
-	JNZ   rest5
+	JNZ   rest4
 	VZEROUPPER
 	RET
 
-rest5:
+rest4:
 	TESTQ       $0x00000008, AX
 	JZ          skip6
 	VMOVUPS     (CX), X1
@@ -25819,7 +25735,7 @@ skip9:
 	VZEROUPPER
 	RET
 
-many3:
+many2:
 	SUBQ $+64, AX
 
 vectors10:
@@ -25840,7 +25756,7 @@ vectors10:
 	SUBQ        $+64, AX
 	JGE         vectors10
 	ADDQ        $+64, AX
-	JMP         single2
+	JMP         single1
 
 // func gemvF64AVX512(m int, n int, alpha float64, a *float64, lda int, x *float64, beta float64, y *float64)
 // Requires: AVX, AVX512F, FMA3

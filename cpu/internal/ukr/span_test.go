@@ -69,6 +69,12 @@ func TestVectors(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testVectors(t, tier.F32) })
+		if tier.Short {
+			tier.F64.Dot, tier.F64.Axpy = ShortDotF64, ShortAxpyF64
+			tier.F32.Dot, tier.F32.Axpy = ShortDotF32, ShortAxpyF32
+			t.Run("short/float64", func(t *testing.T) { testVectors(t, tier.F64) })
+			t.Run("short/float32", func(t *testing.T) { testVectors(t, tier.F32) })
+		}
 	})
 }
 
@@ -77,26 +83,29 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10*k.NR + 3 {
-		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, n+1)
-		x[n], y[n], z[n] = sentinel, T(math.NaN()), T(math.NaN()) // what lies behind is not touched
+		// What lies before and behind is not touched.
+		x, y, z := integers[T](rng, n+2), integers[T](rng, n+2), integers[T](rng, n+2)
+		for _, end := range []int{0, n + 1} {
+			x[end], y[end], z[end] = sentinel, T(math.NaN()), T(math.NaN())
+		}
 		var xy, zy T
 		wantY, wantZ := slices.Clone(x), slices.Clone(x)
-		for i := range n {
+		for i := 1; i <= n; i++ {
 			xy += x[i] * y[i]
 			zy += z[i] * y[i]
 			wantY[i] += 3 * y[i]
 			wantZ[i] += 3 * z[i]
 		}
-		if got := k.Dot(n, first(x), first(y)); got != xy {
+		if got := k.Dot(n, &x[1], &y[1]); got != xy {
 			t.Fatalf("dot: n=%d: %v, want %v", n, got, xy)
 		}
 		got := slices.Clone(x)
-		k.Axpy(n, 3, first(y), first(got))
+		k.Axpy(n, 3, &y[1], &got[1])
 		if !slices.Equal(got, wantY) {
 			t.Fatalf("axpy: n=%d: %v, want %v", n, got, wantY)
 		}
 		got = slices.Clone(x)
-		s := &Span[T]{X: first(got), Y: first(y), Z: first(z), N: n, A: 3}
+		s := &Span[T]{X: &got[1], Y: &y[1], Z: &z[1], N: n, A: 3}
 		if k.DotAxpy(s); s.B != zy || !slices.Equal(got, wantZ) {
 			t.Fatalf("dotAxpy: n=%d: %v and %v, want %v and %v", n, s.B, got, zy, wantZ)
 		}

@@ -10,6 +10,7 @@ func assembled() []*Tier { return []*Tier{avx512(), avx2()} }
 func avx512() *Tier {
 	t := generic()
 	t.Name = "avx512"
+	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
 		{"AVX2", cpu.X86.HasAVX2}, // functions of the avx2 tier serve for narrow strips
@@ -62,6 +63,7 @@ func avx512() *Tier {
 func avx2() *Tier {
 	t := generic()
 	t.Name = "avx2"
+	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
 		{"AVX2", cpu.X86.HasAVX2},

@@ -4,3 +4,10 @@ package ukr
 
 // assembled lists the tiers in assembly: none here.
 func assembled() []*Tier { return nil }
+
+// ShortDotF64 and its like are Kernels.Dot and Axpy, called by name.
+
+func ShortDotF64(n int, x, y *float64) float64     { return dotGeneric(n, x, y) }
+func ShortDotF32(n int, x, y *float32) float32     { return dotGeneric(n, x, y) }
+func ShortAxpyF64(n int, a float64, x, y *float64) { axpyGeneric(n, a, x, y) }
+func ShortAxpyF32(n int, a float32, x, y *float32) { axpyGeneric(n, a, x, y) }

@@ -214,6 +214,7 @@ type Feature struct {
 type Tier struct {
 	Name     string
 	Features []Feature
+	Short    bool // ShortDotF64 and its like need no more than this tier
 	F32      Kernels[float32]
 	F64      Kernels[float64]
 }
@@ -230,7 +231,14 @@ func (t *Tier) Missing() string {
 
 // Tiers lists the tiers that were compiled in, the fastest first and the
 // generic one last.
-func Tiers() []*Tier { return append(assembled(), generic()) }
+func Tiers() []*Tier {
+	tiers, portable := assembled(), generic()
+	portable.Short = len(tiers) == 0
+	return append(tiers, portable)
+}
+
+// ShortBytes is how long a vector for ShortDotF64 and its like may be.
+const ShortBytes = 1024
 
 // generic is the tier in portable Go.
 func generic() *Tier {
