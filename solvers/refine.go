@@ -66,7 +66,8 @@ type refinement struct {
 	x        backend.Matrix[float64] // n×d
 	rhs, fit backend.Matrix[float64] // n×columns, n×t
 	coef     backend.Matrix[float64] // d×t, Xᵀα of a linear kernel; nil of others
-	alpha, z backend.Host[float64]   // n×t, n×1; z is empty before the first solve
+	alpha    backend.Host[float64]   // n×t
+	z        backend.Host[float64]   // n×1: A⁻¹1 of an intercept, empty as long as it is unknown
 	b        []float64               // intercept of the centred targets
 	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
 	y        []float64               // norms of the outputs, centred with an intercept
@@ -179,6 +180,14 @@ func (f *refinement) begin(columns int) {
 		f.residual = larger(f.residual, ratio(f.left[j], f.y[j]))
 	}
 	f.best.residual = math.Inf(1)
+	if s.Intercept && !s.bordered() && s.Lambda > 0 {
+		// XᵀW1 = 0 of centred samples: A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
+		// leaves 1ᵀα at −1ᵀWr/λ.
+		f.z = backend.NewHost[float64](s.n, 1)
+		for i := range s.n {
+			f.z.Data[i] = s.weightOf(i) / s.Lambda
+		}
+	}
 }
 
 // climb makes an inner solver and refines until the tolerance is met or a
@@ -309,11 +318,11 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add is α ← α + D − δb·z, b ← b + δb.
+// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
-	if s.bordered() {
+	if f.z.Data != nil {
 		total := 0.0
 		for i := range s.n {
 			total += f.z.Data[i]
