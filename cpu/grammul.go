@@ -240,9 +240,6 @@ func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T])
 	}
 	for c, column := range g.columns {
 		total := sum.column(c)
-		for r := 0; r < tile.rows; r += rowsAtOnce {
-			rows := tile.part(r, 0, min(rowsAtOnce, tile.rows-r), tile.cols)
-			e.dotAxpys(s, rows, column[j:], total[j:], column[i+r:], total[i+r:])
-		}
+		e.dotAxpys(s, tile, column[j:], total[j:], column[i:], total[i:])
 	}
 }

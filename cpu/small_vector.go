@@ -14,8 +14,8 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	sum := s.grow(n)
 	clear(sum)
 	v := rowMajor(a, n, n, lda)
-	for i := 0; i < n; i += rowsAtOnce {
-		e.symvRows(s, ul, v, i, x, sum)
+	for i, count := 0, rowsAtOnce[T](lda); i < n; i += count {
+		e.symvRows(s, ul, v, i, count, x, sum)
 	}
 	for i, v := range sum {
 		store(&y[i], alpha*v, beta)
@@ -23,10 +23,10 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	e.give(s)
 }
 
-// plainSymvOrder is where the micro-kernels begin to pay in a Symv (n = 72: 1.42 µs
-// against 1.13 in plain loops, n = 76: 1.11 against 1.27; AMD EPYC of family 25,
-// November 2026).
-const plainSymvOrder = 76
+// plainSymvOrder is where the micro-kernels begin to pay in a Symv (n = 48: no
+// difference, n = 60: 0.67 µs against 0.79 in plain loops, 40: 0.44 against 0.38; AMD
+// EPYC of family 25, November 2026).
+const plainSymvOrder = 52
 
 // plainSymv is smallSymv in plain loops, two rows at a time: y is read and written
 // once for both, and their sums do not wait for each other. An element beside the

@@ -1,13 +1,15 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
 // Products of a matrix and a few vectors run at the speed of the memory that
 // holds the matrix: each element is read once, and half of a symmetric matrix
-// not at all. Four or eight rows are gone over together, so that the vectors, which
+// not at all. Four rows or more are gone over together, so that the vectors, which
 // may be too long for the first-level cache, are read once for all of them, and more
 // lines of memory are under way at once.
 //
@@ -22,8 +24,8 @@ const thinColumns = 4
 // vectors' copies cost more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is how many rows a worker takes at a time.
-const thinRows = 4 * rowsAtOnce
+// thinRows is how many rows a worker takes at a time: a multiple of rowsAtOnce.
+const thinRows = 48
 
 // groups is the number of groups of rows for a matrix of n rows: enough for as
 // many workers, few enough that their sums are small beside the matrix.
@@ -65,21 +67,24 @@ func columnsOf[T backend.Float](v view[T], lend lender[T]) ([][]T, func()) {
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
+	stride           int // from one column to the next: each begins with a cache line
 }
 
 // newSums is sums with any contents: each group begins with clear. Memory that
 // the system has just given, page by page, would cost more than a product that
 // has it from the one before.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
-	data, free := e.sharedSums(rows * cols * size)
-	return sums[T]{data, rows, cols, size}, free
+	line := cacheLine / int(unsafe.Sizeof(T(0)))
+	stride := panels(rows, line) * line
+	data, free := e.sharedSums(stride * cols * size)
+	return sums[T]{data, rows, cols, size, stride}, free
 }
 
 // column is group g's part of column j.
-func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.rows:][:p.rows] }
+func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p.rows] }
 
 // clear sets group g's part to zero.
-func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.rows:][:p.cols*p.rows]) }
+func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.stride:][:p.cols*p.stride]) }
 
 // addTo is C ← α·sums + β·C, group after group.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
@@ -102,7 +107,7 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 // in one piece, and a few columns. A lower triangle may lack columns on the
 // right: A has zeros there.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
-	n, size := a.rows, groups(a.rows)
+	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
 	defer freeX()
 	part, free := q.engine.newSums(n, len(x), size)
@@ -112,9 +117,9 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 		// Blocks of rows are dealt in turns, so that all groups have as much
 		// to read.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
-			for i := block; i < min(block+thinRows, n); i += rowsAtOnce {
+			for i := block; i < min(block+thinRows, n); i += count {
 				for j, xj := range x {
-					q.engine.symvRows(s, ul, a, i, xj, part.column(g, j))
+					q.engine.symvRows(s, ul, a, i, count, xj, part.column(g, j))
 				}
 			}
 		}
@@ -125,22 +130,41 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// rowsAtOnce is how many rows DotAxpy8 is for, and thus symvRows.
-const rowsAtOnce = 8
+// rowsAtOnce is how many rows of a triangle, ld elements apart, are gone over at
+// once: twelve, or eight where all begin in the same set of the first-level cache and
+// more of them would drive each other out.
+func rowsAtOnce[T backend.Float](ld int) int {
+	const sets = 64 * cacheLine // bytes
+	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
+		return 8
+	}
+	return ukr.MostRows
+}
 
-// symvRows adds to sum what the triangle's rows from i on, as many as are gone
-// over at once, give of A x: the elements beside the diagonal count for their row
-// and for their column.
-func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i int, x, sum []T) {
-	end := min(i+rowsAtOnce, a.rows)
+// symvRows adds to sum what rows i … i+count−1 of a triangle give of A x: the elements
+// beside the diagonal count for their row and for their column.
+func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
+	end := min(i+count, a.rows)
 	from, to := 0, min(i, a.cols)
 	if ul == backend.Upper {
 		from, to = end, a.cols
 	}
-	if from < to {
-		e.dotAxpys(s, a.part(i, from, end-i, to-from), x[from:], sum[from:], x[i:], sum[i:])
+	beside := func(from, to int) {
+		if from < to {
+			e.dotAxpys(s, a.part(i, from, end-i, to-from), x[from:], sum[from:], x[i:], sum[i:])
+		}
 	}
-	for r := i; r < end; r++ { // the corner on the diagonal
+	if line := cacheLine / int(unsafe.Sizeof(T(0))); to-from > 1024 {
+		next := panels(from, line) * line // where x and sum are at a cache line
+		beside(from, next)
+		from = next
+	}
+	beside(from, to)
+	if end <= a.cols { // the corner on the diagonal
+		plainSymv(ul == backend.Lower, 1, a.data[a.off+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])
+		return
+	}
+	for r := i; r < end; r++ {
 		row := a.data[a.off+r*a.rs:][:a.cols]
 		from, to := i, min(r, a.cols)
 		if ul == backend.Upper {
@@ -158,21 +182,33 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i int, x
 	}
 }
 
-// dotAxpys is t ← t + Z y and x ← x + Zᵀ a for the rows of z, at most rowsAtOnce,
-// each in one piece.
+// dotAxpys is t ← t + Z y and x ← x + Zᵀ a, the rows of z each in one piece.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
-	if z.rows == rowsAtOnce {
-		s.rows = ukr.Rows[T]{Z: z.at(0, 0), X: &x[0], Y: &y[0], N: z.cols, Ldz: z.rs, A: [8]T(a)}
-		e.ukr.DotAxpy8(&s.rows)
-		for r, d := range s.rows.B {
-			t[r] += d
+	most := rowsAtOnce[T](z.rs)
+	for r := 0; r < z.rows; {
+		s.rows = ukr.Rows[T]{Z: z.at(r, 0), X: &x[0], Y: &y[0], N: z.cols, Ldz: z.rs}
+		copy(s.rows.A[:], a[r:z.rows])
+		count := min(most, z.rows-r)
+		switch {
+		case count == ukr.MostRows:
+			e.ukr.DotAxpy12(&s.rows)
+		case count >= 8:
+			count = 8
+			e.ukr.DotAxpy8(&s.rows)
+		case count >= 4:
+			count = 4
+			e.ukr.Dot4(&s.rows)
+			e.ukr.Axpy4(&s.rows)
+		default:
+			count = 1
+			s.span = ukr.Span[T]{X: &x[0], Y: &y[0], Z: s.rows.Z, N: z.cols, A: a[r]}
+			e.ukr.DotAxpy(&s.span)
+			s.rows.B[0] = s.span.B
 		}
-		return
-	}
-	for r := range z.rows {
-		s.span = ukr.Span[T]{X: &x[0], Y: &y[0], Z: z.at(r, 0), N: z.cols, A: a[r]}
-		e.ukr.DotAxpy(&s.span)
-		t[r] += s.span.B
+		for k, d := range s.rows.B[:count] {
+			t[r+k] += d
+		}
+		r += count
 	}
 }
 
@@ -228,7 +264,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 // axpys adds rows i … i+count−1 of a, count ≤ 4, each times its element of x.
 func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 	if count == 4 {
-		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [8]T{x[i], x[i+1], x[i+2], x[i+3]}}
+		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [ukr.MostRows]T{x[i], x[i+1], x[i+2], x[i+3]}}
 		e.ukr.Axpy4(&s.rows)
 		return
 	}

@@ -12,8 +12,11 @@ const (
 	offRowsY = 16
 	offRowsN = 24
 	offRowsL = 32 // int: elements from one row to the next
-	offRowsA = 40 // [8]T, and B follows
+	offRowsA = 40 // [mostRows]T, and B follows
 )
+
+// mostRows is ukr.MostRows.
+const mostRows = 12
 
 // rowsOf returns pointers, one for every four of count rows that begin at first and
 // are ld bytes apart, and where the rows begin by them.
@@ -102,7 +105,7 @@ func (e *emitter) rows(count int, dot, axpy bool) {
 	})
 	if dot {
 		for r := range count {
-			e.reduceOne(sums[r], operand.Mem{Base: args, Disp: offRowsA + (8+r)*e.size()})
+			e.reduceOne(sums[r], operand.Mem{Base: args, Disp: offRowsA + (mostRows+r)*e.size()})
 		}
 	}
 	e.VZEROUPPER()

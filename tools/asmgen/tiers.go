@@ -96,6 +96,7 @@ var routines = []routine{
 	{"dot4", "Rows", "dot4 is B_r ← Σ_i z_ri y_i.", func(e *emitter) { e.rows(4, true, false) }},
 	{"axpy4", "Rows", "axpy4 is x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(4, false, true) }},
 	{"dotAxpy8", "Rows", "dotAxpy8 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(8, true, true) }},
+	{"dotAxpy12", "Rows", "dotAxpy12 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(12, true, true) }},
 	{"strip", "Strip", "strip is y_r ← y_r + Σ_i z_ri v_i; see Strips.", func(e *emitter) { e.strip(false) }},
 	{"stripBoth", "Strip", "stripBoth is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.", func(e *emitter) { e.strip(true) }},
 	{"dot", dotSignature, "dot is Kernels.Dot.", func(e *emitter) { e.dot() }},

@@ -344,6 +344,16 @@ func dotAxpy8F64AVX2(args *Rows[float64])
 //go:noescape
 func dotAxpy8F32AVX2(args *Rows[float32])
 
+// dotAxpy12F64AVX2 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.
+//
+//go:noescape
+func dotAxpy12F64AVX2(args *Rows[float64])
+
+// dotAxpy12F32AVX2 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.
+//
+//go:noescape
+func dotAxpy12F32AVX2(args *Rows[float32])
+
 // stripF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
 //
 //go:noescape

@@ -8,8 +8,12 @@ func dot4Generic[T Float](r *Rows[T]) { r.dot4(0) }
 
 func axpy4Generic[T Float](r *Rows[T]) { r.axpy4(0) }
 
-func dotAxpy8Generic[T Float](r *Rows[T]) {
-	for first := 0; first < 8; first += 4 {
+func dotAxpy8Generic[T Float](r *Rows[T]) { r.dotAxpy(8) }
+
+func dotAxpy12Generic[T Float](r *Rows[T]) { r.dotAxpy(12) }
+
+func (r *Rows[T]) dotAxpy(count int) {
+	for first := 0; first < count; first += 4 {
 		r.dot4(first)
 		r.axpy4(first)
 	}

@@ -112,7 +112,7 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestRows compares the functions on four and on eight rows with their definitions, exactly.
+// TestRows compares the functions on rows with their definitions, exactly.
 func TestRows(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testRows(t, tier.F64) })
@@ -126,15 +126,15 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10*k.NR + 3 {
 		ldz := n + rng.IntN(4)
-		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, 8*ldz+1)
-		a := [8]T{1, -2, 3, 4, -1, 2, 5, -3}
+		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, MostRows*ldz+1)
+		a := [MostRows]T{1, -2, 3, 4, -1, 2, 5, -3, 2, 1, -4, 3}
 		for _, c := range []struct {
 			name      string
 			f         func(*Rows[T])
 			rows      int
 			dot, axpy bool
-		}{{"dot4", k.Dot4, 4, true, false}, {"axpy4", k.Axpy4, 4, false, true}, {"dotAxpy8", k.DotAxpy8, 8, true, true}} {
-			var dots [8]T
+		}{{"dot4", k.Dot4, 4, true, false}, {"axpy4", k.Axpy4, 4, false, true}, {"dotAxpy8", k.DotAxpy8, 8, true, true}, {"dotAxpy12", k.DotAxpy12, 12, true, true}} {
+			var dots [MostRows]T
 			sum := slices.Clone(x)
 			for r := range c.rows {
 				for i := range n {

@@ -30,7 +30,7 @@ func avx512() *Tier {
 		Sin: reducing(16, sinF64AVX512, sinGeneric[float64]), Cos: reducing(16, cosF64AVX512, cosGeneric[float64]),
 		Distance: distanceF64AVX512, DistanceExp: distanceExpF64AVX512, DistanceExpTo: distanceExpToF64AVX512, Decay: decayF64AVX512,
 		Dot: dotF64AVX512, Axpy: axpyF64AVX512, DotAxpy: dotAxpyF64AVX512,
-		Dot4: dot4F64AVX512, Axpy4: axpy4F64AVX512, DotAxpy8: dotAxpy8F64AVX512, Peak: peakF64AVX512,
+		Dot4: dot4F64AVX512, Axpy4: axpy4F64AVX512, DotAxpy8: dotAxpy8F64AVX512, DotAxpy12: dotAxpy12F64AVX512, Peak: peakF64AVX512,
 		Gemv: gemvF64AVX512, GemvT: gemvTF64AVX512, Ger: gerF64AVX512, Trsv: trsvF64AVX512, Syr2k: syr2kF64AVX512,
 		Strips: []Strips[float64]{
 			{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2},
@@ -50,7 +50,7 @@ func avx512() *Tier {
 		Sin: reducing(32, sinF32AVX512, sinGeneric[float32]), Cos: reducing(32, cosF32AVX512, cosGeneric[float32]),
 		Distance: distanceF32AVX512, DistanceExp: distanceExpF32AVX512, DistanceExpTo: distanceExpToF32AVX512, Decay: decayF32AVX512,
 		Dot: dotF32AVX512, Axpy: axpyF32AVX512, DotAxpy: dotAxpyF32AVX512,
-		Dot4: dot4F32AVX512, Axpy4: axpy4F32AVX512, DotAxpy8: dotAxpy8F32AVX512, Peak: peakF32AVX512,
+		Dot4: dot4F32AVX512, Axpy4: axpy4F32AVX512, DotAxpy8: dotAxpy8F32AVX512, DotAxpy12: dotAxpy12F32AVX512, Peak: peakF32AVX512,
 		Gemv: gemvF32AVX512, GemvT: gemvTF32AVX512, Ger: gerF32AVX512, Trsv: trsvF32AVX512, Syr2k: syr2kF32AVX512,
 		Strips: []Strips[float32]{
 			{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2},
@@ -82,7 +82,7 @@ func avx2() *Tier {
 		Sin: reducing(8, sinF64AVX2, sinGeneric[float64]), Cos: reducing(8, cosF64AVX2, cosGeneric[float64]),
 		Distance: distanceF64AVX2, DistanceExp: distanceExpF64AVX2, DistanceExpTo: distanceExpToF64AVX2, Decay: decayF64AVX2,
 		Dot: dotF64AVX2, Axpy: axpyF64AVX2, DotAxpy: dotAxpyF64AVX2,
-		Dot4: dot4F64AVX2, Axpy4: axpy4F64AVX2, DotAxpy8: dotAxpy8F64AVX2, Peak: peakF64AVX2,
+		Dot4: dot4F64AVX2, Axpy4: axpy4F64AVX2, DotAxpy8: dotAxpy8F64AVX2, DotAxpy12: dotAxpy12F64AVX2, Peak: peakF64AVX2,
 		Gemv: gemvF64AVX2, GemvT: gemvTF64AVX2, Ger: gerF64AVX2, Trsv: trsvF64AVX2, Syr2k: syr2kF64AVX2,
 		Strips: []Strips[float64]{{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2}},
 	}
@@ -99,7 +99,7 @@ func avx2() *Tier {
 		Sin: reducing(16, sinF32AVX2, sinGeneric[float32]), Cos: reducing(16, cosF32AVX2, cosGeneric[float32]),
 		Distance: distanceF32AVX2, DistanceExp: distanceExpF32AVX2, DistanceExpTo: distanceExpToF32AVX2, Decay: decayF32AVX2,
 		Dot: dotF32AVX2, Axpy: axpyF32AVX2, DotAxpy: dotAxpyF32AVX2,
-		Dot4: dot4F32AVX2, Axpy4: axpy4F32AVX2, DotAxpy8: dotAxpy8F32AVX2, Peak: peakF32AVX2,
+		Dot4: dot4F32AVX2, Axpy4: axpy4F32AVX2, DotAxpy8: dotAxpy8F32AVX2, DotAxpy12: dotAxpy12F32AVX2, Peak: peakF32AVX2,
 		Gemv: gemvF32AVX2, GemvT: gemvTF32AVX2, Ger: gerF32AVX2, Trsv: trsvF32AVX2, Syr2k: syr2kF32AVX2,
 		Strips: []Strips[float32]{{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2}},
 	}

@@ -42,14 +42,17 @@ type Span[T Float] struct {
 	Z    *T
 }
 
-// Rows is the argument of the functions on four or eight rows of N elements, Ldz
-// apart, which are read once. Any N is allowed. Those on four use half of A and B.
+// MostRows is the largest number of rows that a function is for.
+const MostRows = 12
+
+// Rows is the argument of the functions on rows of N elements, Ldz apart, which are
+// read once. Any N is allowed. A function uses as much of A and B as it is for.
 //
 // The field order is known to tools/asmgen.
 type Rows[T Float] struct {
 	Z, X, Y *T
 	N, Ldz  int
-	A, B    [8]T
+	A, B    [MostRows]T
 }
 
 // Strip is the argument of the functions of Strips, on R = Rows rows of a tile: z_ri
@@ -155,8 +158,8 @@ type Kernels[T Float] struct {
 	DotAxpy func(*Span[T])
 
 	// Dot4 is B_r ← Σ_i z_ri y_i and Axpy4 is x ← x + Σ_r A_r z_r for four rows z_r;
-	// DotAxpy8 is both for eight.
-	Dot4, Axpy4, DotAxpy8 func(*Rows[T])
+	// DotAxpy8 and DotAxpy12 are both, for eight and for twelve.
+	Dot4, Axpy4, DotAxpy8, DotAxpy12 func(*Rows[T])
 
 	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is
 	// A ← A + α x yᵀ for an m × n matrix A in rows lda apart, m, n ≥ 1. With
@@ -265,7 +268,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
-		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], Peak: peakGeneric[T],
+		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], DotAxpy12: dotAxpy12Generic[T], Peak: peakGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
 		Strips: []Strips[T]{{Width: genericStripCols, Rows: genericStripRows, Add: stripGeneric[T], Both: stripBothGeneric[T]}},
 	}
