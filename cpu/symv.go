@@ -92,9 +92,7 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 		for j := range p.cols {
 			sum := p.column(0, j)[lo:hi]
 			for g := 1; g < p.size; g++ {
-				for i, v := range p.column(g, j)[lo:hi] {
-					sum[i] += v
-				}
+				q.engine.axpy(1, p.column(g, j)[lo:hi], sum)
 			}
 			for i, v := range sum {
 				store(c.at(lo+i, j), alpha*v, beta)
@@ -185,8 +183,9 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count
 // dotAxpys is t ← t + Z y and x ← x + Zᵀ a, the rows of z each in one piece.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	most := rowsAtOnce[T](z.rs)
+	s.rows.X, s.rows.Y, s.rows.N, s.rows.Ldz = &x[0], &y[0], z.cols, z.rs
 	for r := 0; r < z.rows; {
-		s.rows = ukr.Rows[T]{Z: z.at(r, 0), X: &x[0], Y: &y[0], N: z.cols, Ldz: z.rs}
+		s.rows.Z = z.at(r, 0)
 		copy(s.rows.A[:], a[r:z.rows])
 		count := min(most, z.rows-r)
 		switch {
