@@ -41,7 +41,7 @@ func TestLevel2(t *testing.T) {
 				t.Fatalf("%s: m=%d n=%d: differs from gonum", what, m, n)
 			}
 		}
-		for _, m := range []int{1, 3, 31, 64, 75, 76, 77, 83, 95, 96, 97, 130, 255, 256, 257, 300, 513, 900} {
+		for _, m := range []int{1, 3, 31, 51, 52, 53, 64, 83, 95, 96, 97, 127, 128, 129, 130, 255, 256, 257, 300, 513, 900} {
 			for _, n := range []int{1, 2, 33, 100, 300, 514} {
 				lda, inc := n+rng.IntN(3), 1+rng.IntN(2)*rng.IntN(2)
 				a := integers(m * lda)
@@ -107,6 +107,42 @@ func TestLevel2(t *testing.T) {
 			impl.Daxpy(m, 0, x, 1, gotY, 1) // does not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
 			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
+		}
+	})
+}
+
+// TestSymvRows compares Symv with gonum's, exactly, around the numbers of rows that
+// are gone over at once, with rows that all begin in one set of the first-level cache,
+// and where a row is long enough to begin at a cache line and to be shared.
+func TestSymvRows(t *testing.T) {
+	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+		const seed = 37
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		impl, want := newBLAS(tier), gonum.Implementation{}
+		for _, n := range []int{plainSymvOrder, plainSymvOrder + 5, 61, 83, 100, 131, 1043, 1100} {
+			for _, lda := range []int{n, n + 3, (n + 1023) &^ 1023} {
+				a, x, y := make([]float64, n*lda), make([]float64, n), make([]float64, n)
+				a32, x32, y32 := make([]float32, n*lda), make([]float32, n), make([]float32, n)
+				for i := range a {
+					a[i] = float64(rng.IntN(9) - 4)
+					a32[i] = float32(a[i])
+				}
+				for i := range x {
+					x[i], y[i] = float64(rng.IntN(9)-4), float64(rng.IntN(9)-4)
+					x32[i], y32[i] = float32(x[i]), float32(y[i])
+				}
+				for _, ul := range bothUplo {
+					got, got32, wanted, wanted32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
+					impl.Dsymv(ul, n, 2, a, lda, x, 1, -1, got, 1)
+					impl.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, got32, 1)
+					want.Dsymv(ul, n, 2, a, lda, x, 1, -1, wanted, 1)
+					want.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, wanted32, 1)
+					if !slices.Equal(got, wanted) || !slices.Equal(got32, wanted32) {
+						t.Fatalf("symv(%c): n=%d lda=%d: differs from gonum", ul, n, lda)
+					}
+				}
+			}
 		}
 	})
 }

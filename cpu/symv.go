@@ -14,7 +14,8 @@ import (
 // lines of memory are under way at once.
 //
 // Which sums are added to each other, and in which order, follows from the
-// shape: rows are dealt to a fixed number of groups, each with sums of its own.
+// shape and the distance of the rows: rows are dealt to a fixed number of groups,
+// each with sums of its own.
 
 // thinColumns is up to how many columns a product is done this way. With more,
 // packing the matrix costs less than going through it again.
@@ -24,7 +25,7 @@ const thinColumns = 4
 // vectors' copies cost more (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is how many rows a worker takes at a time: a multiple of rowsAtOnce.
+// thinRows is how many rows a worker takes at a time: a multiple of both numbers of rowsAtOnce.
 const thinRows = 48
 
 // groups is the number of groups of rows for a matrix of n rows: enough for as
@@ -153,7 +154,7 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count
 		}
 	}
 	if line := cacheLine / int(unsafe.Sizeof(T(0))); to-from > 1024 {
-		next := panels(from, line) * line // where x and sum are at a cache line
+		next := panels(from, line) * line // where sum is at a cache line
 		beside(from, next)
 		from = next
 	}

@@ -1,11 +1,13 @@
 package solvers_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -222,5 +224,25 @@ func TestAutomatic(t *testing.T) {
 				t.Errorf("%d bytes of %d", plan.Bytes, test.memory)
 			}
 		})
+	}
+}
+
+// TestMixedOfNothing: where K and λ are 0 in float32, no jitter helps, and the search
+// for one ends.
+func TestMixedOfNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p := solvers.Problem{
+		Kernel: kernels.Linear{}, X: backend.NewHost[float64](5, 2), Y: backend.Host[float64]{Rows: 5, Cols: 1, Stride: 1, Data: []float64{1, 2, 3, 4, 5}}, Lambda: 1e-50,
+	}
+	res, err := solvers.Solve(ctx, open(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
+	if ctx.Err() != nil {
+		t.Fatal("does not end")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Fallback == "" || res.Alpha.Data[4] != 5e50 {
+		t.Errorf("α = %v, fallback %q", res.Alpha.Data, res.Fallback)
 	}
 }

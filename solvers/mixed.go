@@ -260,7 +260,7 @@ func (w *work) factor32(rough bool) (symmetric[float32], error) {
 		first := unit * math.Sqrt(float64(s.n)) * most
 		delta = max(10*delta, first)
 		// With δ far above λ the factor says nothing about the small eigenvalues.
-		if !(delta <= 1e4*first && delta <= 1e4*s.Lambda) {
+		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.mem.free(a)
 			return nil, &insufficient{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}

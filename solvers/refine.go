@@ -157,7 +157,10 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 
 // restore takes up the state of a checkpoint.
 func (f *refinement) restore(st *state) {
-	f.alpha, f.best.alpha, f.z = st.alpha, st.best, st.z
+	f.alpha, f.best.alpha = st.alpha, st.best
+	if st.z.Data != nil {
+		f.z = st.z
+	}
 	f.b, f.best.b, f.left = st.B, st.BestB, st.Left
 	f.residual, f.best.residual = float64(st.Residual), float64(st.Best)
 }
@@ -180,12 +183,16 @@ func (f *refinement) begin(columns int) {
 		f.residual = larger(f.residual, ratio(f.left[j], f.y[j]))
 	}
 	f.best.residual = math.Inf(1)
-	if s.Intercept && !s.bordered() && s.Lambda > 0 {
+	if s.Intercept && !s.bordered() {
 		// XᵀW1 = 0 of centred samples: A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
 		// leaves 1ᵀα at −1ᵀWr/λ.
-		f.z = backend.NewHost[float64](s.n, 1)
+		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {
-			f.z.Data[i] = s.weightOf(i) / s.Lambda
+			z.Data[i] = s.weightOf(i) / s.Lambda
+			total += z.Data[i]
+		}
+		if !math.IsInf(total, 1) { // of a λ near the least number
+			f.z = z
 		}
 	}
 }
@@ -318,7 +325,7 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0.
+// add is α ← α + D − δb·z, b ← b + δb, after which 1ᵀα = 0 where there is a z.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)

@@ -240,7 +240,7 @@ func Tiers() []*Tier {
 	return append(tiers, portable)
 }
 
-// ShortBytes is how long a vector for ShortDotF64 and its like may be.
+// ShortBytes is how long a vector may be for ShortDotF64 and its like to pay.
 const ShortBytes = 1024
 
 // generic is the tier in portable Go.

@@ -434,8 +434,10 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 	});
 	lock.lock();
 	for (auto [type, p] : {std::pair(c->srcType, from), std::pair(c->dstType, to)})
-		if (type == 1)
-			std::prev(host.upper_bound(p))->second.copies[s] = place;
+		if (type == 1) {
+			uint64_t &last = std::prev(host.upper_bound(p))->second.copies[s];
+			last = std::max(last, place);
+		}
 	return SUCCESS;
 }
 
