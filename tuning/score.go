@@ -16,8 +16,12 @@ func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if s.par.Criterion == KFold {
 		return s.folds(p, j)
 	}
+	tries := len(s.par.Lambdas)
+	if s.narrow {
+		tries += closer
+	}
 	path, err := solvers.NewPath(s.ctx, j.devices[0], p, solvers.PathParams{
-		Lambdas: len(s.par.Lambdas) + closer, LeaveOneOut: s.par.Criterion == LeaveOneOut,
+		Lambdas: tries, LeaveOneOut: s.par.Criterion == LeaveOneOut,
 		Memory: s.par.Memory, Progress: j.inside,
 	})
 	if err != nil {
@@ -25,8 +29,8 @@ func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	}
 	defer path.Close()
 	points, err := s.at(path, s.par.Lambdas)
-	if err != nil {
-		return nil, err
+	if err != nil || !s.narrow {
+		return points, err
 	}
 	more, err := s.at(path, between(points))
 	if err != nil {

@@ -43,17 +43,19 @@ type Params struct {
 	Criterion Criterion // "": LeaveOneOut
 	Strategy  Strategy  // "": Grid
 	// Vary names the parameters that vary, as kernels.Params does; nil: the
-	// length scales.
+	// length scales; empty: none. Gradient varies all, and refuses a list.
 	Vary []string
 	// Reach is how many times larger or smaller than at the start they may
-	// become; 0: 30. Gradient has a reach of its own.
+	// become; 0: 30. Gradient refuses it, having a reach of its own.
 	Reach float64
-	Steps int // kernels that are tried; 0: 15, with Bayes 10 and 10 more for each parameter
-	// Lambdas are tried with each kernel, and then some more around the best
-	// (not with KFold); nil: from 1e-8 to 1e3 times the mean of k(x, x), two a
-	// decade.
+	// Steps is the number of kernels that are tried; 0: 15, with Bayes 10 and 10
+	// more for each parameter. Gradient refuses it.
+	Steps int
+	// Lambdas are tried with each kernel, and no others; nil: from 1e-8 to 1e3 times
+	// the mean of k(x, x), two a decade, and then, except with KFold, some more
+	// around the best. Gradient refuses them.
 	Lambdas  []float64
-	Folds    int    // of KFold; 0: 5
+	Folds    int    // of KFold, others refuse it; 0: 5
 	Seed     uint64 // of folds and of random starts
 	Memory   int64  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress)
@@ -117,12 +119,13 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 	if err != nil {
 		return nil, err
 	}
+	narrow := par.Lambdas == nil && par.Criterion != KFold
 	if par.Lambdas == nil {
 		if par.Lambdas, err = usual(p); err != nil {
 			return nil, err
 		}
 	}
-	s := &search{ctx: ctx, dev: dev, p: p, par: par, space: space, res: &Result{Params: par}}
+	s := &search{ctx: ctx, dev: dev, p: p, par: par, narrow: narrow, space: space, res: &Result{Params: par, Vary: []string{}}}
 	for _, i := range space.vary {
 		s.res.Vary = append(s.res.Vary, space.params[i].Name)
 	}
@@ -168,8 +171,16 @@ func (par Params) complete() (Params, error) {
 	if !slices.Contains(Strategies, string(par.Strategy)) {
 		return par, fmt.Errorf("tuning: there is no strategy %q: there are %v", par.Strategy, Strategies)
 	}
-	if par.Strategy == Gradient && par.Criterion != Evidence {
-		return par, fmt.Errorf("tuning: the strategy gradient is for the criterion evidence, not %s", par.Criterion)
+	if par.Strategy == Gradient {
+		switch {
+		case par.Criterion != Evidence:
+			return par, fmt.Errorf("tuning: the strategy gradient is for the criterion evidence, not %s", par.Criterion)
+		case par.Vary != nil || par.Reach != 0 || par.Steps != 0 || par.Lambdas != nil:
+			return par, errors.New("tuning: the strategy gradient varies all parameters and lambda by derivatives: leave out Vary, Reach, Steps and Lambdas")
+		}
+	}
+	if par.Folds != 0 && par.Criterion != KFold {
+		return par, fmt.Errorf("tuning: folds are for the criterion kfold, not %s", par.Criterion)
 	}
 	if par.Reach == 0 {
 		par.Reach = 30
@@ -221,13 +232,14 @@ func usual(p solvers.Problem) ([]float64, error) {
 
 // search is one Search.
 type search struct {
-	ctx   context.Context
-	dev   backend.Device
-	p     solvers.Problem
-	par   Params
-	space *space
-	res   *Result
-	last  error // of a kernel that was passed over
+	ctx    context.Context
+	dev    backend.Device
+	p      solvers.Problem
+	par    Params
+	space  *space
+	res    *Result
+	narrow bool  // try more λ around the best
+	last   error // of a kernel that was passed over
 
 	planned, made int // trials
 	told          float64

@@ -69,8 +69,12 @@ func TestSearchFinds(t *testing.T) {
 					p := wave(t, 80, 1)
 					told := 0.0
 					dev := device(t, name)
+					steps := 9
+					if strategy == tuning.Gradient {
+						steps = 0
+					}
 					res, err := tuning.Search(context.Background(), dev, p, tuning.Params{
-						Criterion: criterion, Strategy: strategy, Steps: 9, Seed: 1,
+						Criterion: criterion, Strategy: strategy, Steps: steps, Seed: 1,
 						Progress: func(q solvers.Progress) {
 							if q.Fraction < told || q.Fraction > 1 {
 								t.Errorf("progress from %v to %v", told, q.Fraction)
@@ -159,6 +163,48 @@ func TestKFoldScore(t *testing.T) {
 			if want := sum / total; math.Abs(at.Score-want) > 1e-9*want {
 				t.Errorf("%v λ=%g: score %v, want %v", k, at.Lambda, at.Score, want)
 			}
+		}
+	}
+}
+
+// Where a list of λ is given no other λ is tried, whatever the criterion: the grid is
+// that of scikit-learn's GridSearchCV, and the best λ is one of the list.
+func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
+	given := []float64{10, 0.001, 0.1, 0.1}
+	for _, par := range []tuning.Params{
+		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV}, {Criterion: tuning.KFold},
+		{Criterion: tuning.Evidence}, {Strategy: tuning.Golden}, {Strategy: tuning.Bayes},
+	} {
+		par.Steps, par.Lambdas = 3, given
+		res, err := tuning.Search(context.Background(), device(t, "cpu"), wave(t, 40, 1), par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trial := range res.Trials {
+			var tried []float64
+			for _, at := range trial.Points {
+				tried = append(tried, at.Lambda)
+			}
+			if want := []float64{0.001, 0.1, 10}; !slices.Equal(tried, want) {
+				t.Errorf("%s by %s tried %v, want %v", res.Params.Strategy, res.Params.Criterion, tried, want)
+			}
+		}
+		if !slices.Contains(given, res.Lambda()) {
+			t.Errorf("%s by %s chose %v of %v", res.Params.Strategy, res.Params.Criterion, res.Lambda(), given)
+		}
+	}
+}
+
+// An empty list of names lets nothing vary, nil the length scales.
+func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
+	p := wave(t, 40, 1)
+	for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes} {
+		res, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Strategy: strategy, Vary: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Trials) != 1 || len(res.Vary) != 0 || res.Kernel().String() != p.Kernel.String() {
+			t.Errorf("%s: %d trials, %v vary, the best is %v", strategy, len(res.Trials), res.Vary, res.Kernel())
 		}
 	}
 }
@@ -255,6 +301,9 @@ func TestSearchRefuses(t *testing.T) {
 		{p, tuning.Params{Criterion: "aic"}, `there is no criterion "aic"`},
 		{p, tuning.Params{Strategy: "luck"}, `there is no strategy "luck"`},
 		{p, tuning.Params{Strategy: tuning.Gradient}, "the strategy gradient is for the criterion evidence, not loo"},
+		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Lambdas: []float64{1}}, "leave out Vary, Reach, Steps and Lambdas"},
+		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Vary: []string{"sigma"}}, "leave out Vary, Reach, Steps and Lambdas"},
+		{p, tuning.Params{Folds: 3}, "folds are for the criterion kfold, not loo"},
 		{p, tuning.Params{Reach: 0.5}, "the reach must be a finite number > 1, got 0.5"},
 		{p, tuning.Params{Steps: -1}, "steps must be ≥ 0"},
 		{p, tuning.Params{Lambdas: []float64{1, math.NaN()}}, "lambda 2 must be a finite number ≥ 0"},

@@ -18,16 +18,16 @@ type space struct {
 	reach  float64
 }
 
-// newSpace lets the named parameters vary. Without names they are the length
+// newSpace lets the named parameters vary. Where names is nil they are the length
 // scales, or, when there is none, all that are positive.
 func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	s := &space{kernel: k, params: kernels.Params(k), reach: reach}
 	for i, p := range s.params {
-		if p.Log && p.Value > 0 && (slices.Contains(names, p.Name) || len(names) == 0 && isLength(p.Name)) {
+		if p.Log && p.Value > 0 && (slices.Contains(names, p.Name) || names == nil && isLength(p.Name)) {
 			s.vary = append(s.vary, i)
 		}
 	}
-	if len(names) == 0 && len(s.vary) == 0 {
+	if names == nil && len(s.vary) == 0 {
 		for i, p := range s.params {
 			if p.Log && p.Value > 0 {
 				s.vary = append(s.vary, i)

@@ -33,6 +33,7 @@ type tuneFlags struct {
 	missing, model, plot string
 	seed                 uint64
 	devices              []backend.Device // beside the first one
+	given                func(flag string) bool
 }
 
 // The learners that a kernel and a λ make.
@@ -74,6 +75,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),
 	}
 	flags := c.Flags()
+	f.given = flags.Changed
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
@@ -81,10 +83,10 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, where no kernel is given")
 	flags.StringVar(&f.by, "by", tuning.Criteria[0], "what to judge by: "+strings.Join(tuning.Criteria, ", "))
 	flags.StringVar(&f.search, "search", "", "how to search: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
-	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary (default: the length scales)")
+	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
 	flags.Float64Var(&f.reach, "reach", 30, "how many times larger or smaller than at the start they may become")
 	flags.IntVar(&f.steps, "steps", 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter)")
-	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
+	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
 	flags.IntVar(&f.folds, "folds", 5, "folds of kfold")
 	flags.IntVar(&f.rows, "rows", tuneRows, "rows to search with, chosen at random; 0: all")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
@@ -98,6 +100,28 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	f.objects.add(flags)
 	a.input.add(flags)
 	return c
+}
+
+// checkUnused refuses flags that have no effect on this search.
+func (f *tuneFlags) checkUnused(list []candidate) error {
+	for _, c := range []struct {
+		unused bool
+		flags  []string
+		why    string
+	}{
+		{f.search == string(tuning.Gradient), []string{"vary", "reach", "steps", "lambdas"}, "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes"},
+		{f.by != string(tuning.KFold), []string{"folds"}, "is for --by kfold"},
+		{f.objects.flag() != "", []string{"vary", "reach", "steps"}, "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel"},
+		{!slices.ContainsFunc(list, candidate.varies) || f.given("vary") && len(f.vary) == 0, []string{"reach", "steps"}, "no parameter of the kernel varies"},
+		{f.model == "" && f.testFraction == 0, []string{"learner"}, "without --model or --test-fraction nothing is fitted"},
+	} {
+		for _, flag := range c.flags {
+			if c.unused && f.given(flag) {
+				return usagef("--%s: %s", flag, c.why)
+			}
+		}
+	}
+	return nil
 }
 
 // check sets the defaults and returns the first flag that is wrong.
@@ -139,8 +163,6 @@ func (f *tuneFlags) check() error {
 		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.ard && len(f.kernels) > 0:
 		return usagef("--ard: is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead")
-	case f.objects.flag() != "" && len(f.vary) > 0:
-		return usagef("--vary: the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel")
 	case f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
@@ -151,6 +173,9 @@ func (f *tuneFlags) check() error {
 		return usagef("--steps and --rows: must be ≥ 0, got %d and %d", f.steps, f.rows)
 	case f.folds < 2:
 		return usagef("--folds: must be ≥ 2, got %d", f.folds)
+	}
+	if err := f.checkUnused(list); err != nil {
+		return err
 	}
 	for _, l := range f.lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {

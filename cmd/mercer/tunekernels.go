@@ -24,6 +24,20 @@ func (c candidate) linear() bool {
 	return linear
 }
 
+// varies tells whether a search can vary a parameter.
+func (c candidate) varies() bool { return c.kernel == nil || len(varying(c.kernel)) > 0 }
+
+// varying names the parameters that can vary by a factor.
+func varying(k kernels.Kernel) []string {
+	var names []string
+	for _, p := range kernels.Params(k) {
+		if p.Log && p.Value > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // tuned is what the search from a candidate found.
 type tuned struct {
 	candidate
@@ -86,12 +100,7 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 // checkVary refuses names of parameters that the kernel does not have, or that
 // cannot vary by a factor.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
-	var names []string
-	for _, p := range kernels.Params(k) {
-		if p.Log && p.Value > 0 {
-			names = append(names, p.Name)
-		}
-	}
+	names := varying(k)
 	for _, name := range f.vary {
 		if !slices.Contains(names, name) {
 			return usagef("--vary: %v has no parameter %q that can vary%s; there are: %s", k, name, didYouMean("", name, names), strings.Join(names, ", "))

@@ -215,10 +215,17 @@ func (f *tuneFlags) sample(y *mat.Dense) []int {
 const tuneStream = 0x74756e65 // "tune"
 
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
-	return tuning.Params{
-		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary, Reach: f.reach,
-		Steps: f.steps, Lambdas: f.lambdas, Folds: f.folds, Seed: f.seed, Progress: report, Devices: f.devices,
+	par := tuning.Params{
+		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary,
+		Steps: f.steps, Lambdas: f.lambdas, Seed: f.seed, Progress: report, Devices: f.devices,
 	}
+	if par.Strategy != tuning.Gradient {
+		par.Reach = f.reach
+	}
+	if par.Criterion == tuning.KFold {
+		par.Folds = f.folds
+	}
+	return par
 }
 
 // problem is what is searched for; for evidence the targets are centred.
