@@ -20,7 +20,7 @@ func init() {
 			"Rosenblatt (1958), The perceptron; Cristianini and Shawe-Taylor (2000), table 2.1"},
 		"averaged-perceptron": {"the perceptron's w and b averaged over all steps",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm; Collins (2002)"},
-		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k), where w_k survived c_k steps of the perceptron",
+		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k starts at 1 and gains 1 for each sample classified correctly",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
 		register(Description{
@@ -71,7 +71,7 @@ type PerceptronKind string
 const (
 	LastPerceptron     PerceptronKind = ""         // the last one: Rosenblatt's
 	AveragedPerceptron PerceptronKind = "averaged" // their average over all steps, also those without a mistake
-	VotedPerceptron    PerceptronKind = "voted"    // all, each with a vote for each step that it survived
+	VotedPerceptron    PerceptronKind = "voted"    // all, each with a vote and one more for each sample that it classified correctly
 )
 
 var perceptronKinds = map[string]PerceptronKind{

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
@@ -35,7 +36,7 @@ func TestPerceptron(t *testing.T) {
 }
 
 // rosenblatt is the perceptron as the books have it: one sample after another.
-// It returns w, its average over all steps, and each hypothesis with its steps;
+// It returns w, its average over all steps, and each hypothesis with its votes;
 // the bias is the last row of w.
 func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
@@ -76,10 +77,11 @@ func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *ma
 				add(best, -1)
 				wrong = true
 			}
-			votes[len(votes)-1]++
-			if wrong {
+			if wrong { // Freund and Schapire (1999), figure 1
 				mistakes++
-				all, votes = append(all, mat.DenseCopyOf(w)), append(votes, 0)
+				all, votes = append(all, mat.DenseCopyOf(w)), append(votes, 1)
+			} else {
+				votes[len(votes)-1]++
 			}
 			steps++
 			average.Add(average, w)
@@ -197,6 +199,40 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
 		}
 	}
+}
+
+// TestVotesOfTwoPoints: figure 1 of Freund and Schapire (1999) by hand. On x = 1
+// of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0 is wrong at
+// once and has no vote; w_1 = 1 starts with a vote and gets one for −1. With a
+// third sample, 1 of class −1, w_1 has 2 votes and w_2 = 0, which comes last, 1:
+// decision values (2 sgn(x) − 1)/3, since sgn(0) = −1.
+func TestVotesOfTwoPoints(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		x := mat.NewDense(3, 1, []float64{1, -1, 1})
+		y := mat.NewDense(3, 1, []float64{1, -1, -1})
+		for n, want := range map[int][]float64{2: {1, -1}, 3: {1.0 / 3, -1, 1.0 / 3}} {
+			for name, fit := range map[string]func(x, y mat.Matrix) (learners.Classifier, error){
+				"linear": func(x, y mat.Matrix) (learners.Classifier, error) {
+					return learners.Perceptron{Kind: learners.VotedPerceptron, NoBias: true, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+				},
+				"kernel": func(x, y mat.Matrix) (learners.Classifier, error) {
+					return learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: learners.VotedPerceptron, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+				},
+			} {
+				m, err := fit(x.Slice(0, n, 0, 1), y.Slice(0, n, 0, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, err := m.Decision(t.Context(), dev, x.Slice(0, n, 0, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, v := range want {
+					near(t, name, f.At(i, 0), v, 4*0x1p-52) // sums of at most three fractions
+				}
+			}
+		}
+	})
 }
 
 // fact returns a figure of a fit.

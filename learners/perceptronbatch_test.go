@@ -14,6 +14,8 @@ import (
 // it: the w (with b in the last row) that judges after each sample.
 type hypotheses struct {
 	after    []*mat.Dense // w that holds after sample t was judged
+	judge    []*mat.Dense // w that judged sample t
+	right    []bool       // whether it did so correctly
 	mistakes int
 }
 
@@ -48,7 +50,7 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 					}
 					f[c] += w.At(d, c)
 				}
-				label := int(y.At(i, 0))
+				label, mistakes := int(y.At(i, 0)), h.mistakes
 				if cols == 1 {
 					if sign := 2*float64(label) - 1; (f[0] > 0) != (sign > 0) {
 						add(0, sign*step)
@@ -59,11 +61,14 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 					add(best, -step)
 					h.mistakes++
 				}
+				h.judge, h.right = append(h.judge, w), append(h.right, h.mistakes == mistakes)
 				if i < to-1 {
 					h.after = append(h.after, w)
 				}
 			}
-			w = next
+			if slices.Contains(h.right[len(h.right)-(to-from):], false) {
+				w = next
+			}
 			h.after = append(h.after, w)
 		}
 		if h.mistakes == before {
@@ -83,30 +88,39 @@ func (h hypotheses) average() *mat.Dense {
 	return sum
 }
 
-// votes are those of one sample: each sample that was judged is a vote of the w
-// that judged it, the first 0.
+// votes are those of one sample: a vote of the w that judged it for each sample
+// that was classified correctly, and one for each new w.
 func (h hypotheses) votes(x []float64) []float64 {
 	d, cols := h.after[0].Dims()
-	votes := make([]float64, cols)
-	for t := range h.after {
+	votes, total := make([]float64, cols), 0.0
+	vote := func(w *mat.Dense) {
 		f := make([]float64, cols)
-		if t > 0 {
-			for c := range f {
-				for p, v := range x {
-					f[c] += h.after[t-1].At(p, c) * v
-				}
-				f[c] += h.after[t-1].At(d-1, c)
+		for c := range f {
+			for p, v := range x {
+				f[c] += w.At(p, c) * v
 			}
+			f[c] += w.At(d-1, c)
 		}
-		part := 1 / float64(len(h.after))
+		total++
 		switch {
 		case cols > 1:
-			votes[slices.Index(f, slices.Max(f))] += part
+			votes[slices.Index(f, slices.Max(f))]++
 		case f[0] > 0:
-			votes[0] += part
+			votes[0]++
 		default:
-			votes[0] -= part
+			votes[0]--
 		}
+	}
+	for t, w := range h.after {
+		if h.right[t] {
+			vote(h.judge[t])
+		}
+		if w != h.judge[t] {
+			vote(w)
+		}
+	}
+	for c := range votes {
+		votes[c] /= total
 	}
 	return votes
 }

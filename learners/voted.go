@@ -14,10 +14,11 @@ import (
 )
 
 // VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis k
-// is the sum of the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c), and has
-// as many votes as steps that it survived; f_0 = 0 has those before the first
-// mistake. The decision values are the votes: of two classes those for the
-// second less those for the first, of more those for each, as parts of all.
+// is the sum of the first k changes, f_k = Σ_{j≤k} δ_j (k(x_j, ·) + c). It has
+// one vote, and one more for each sample that it classified correctly in
+// training; f_0 = 0 has only the latter (Freund and Schapire 1999, figure 1). The
+// decision values are the votes: of two classes those for the second less those
+// for the first, of more those for each, as fractions of all.
 //
 // Predicting costs the kernel values with the samples that were mistaken, and a
 // running sum over all mistakes.
@@ -52,16 +53,22 @@ func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mi
 	}
 	count := len(run.changes)
 	m.order, m.delta, m.votes = backend.NewHost[float64](1, count), backend.NewHost[float64](count, run.outputs()), backend.NewHost[float64](1, count+1)
-	last := 0
-	for k, c := range run.changes {
-		m.order.Data[k] = float64(place[c.sample])
-		copy(m.delta.Row(k), c.delta)
-		// After step s of this change s+1−last steps were judged by the
-		// hypothesis before it, the mistaken one among them.
-		m.votes.Data[k] = float64(c.step + 1 - last)
-		last = c.step + 1
+	// All changes of a batch have one step: hypotheses between them classified
+	// nothing and have no vote. The one before them classified the samples of the
+	// steps from `from` on, except those that changed it.
+	from, initial := 0, 0.0
+	for k := 0; k < count; {
+		batch := k
+		for ; k < count && run.changes[k].step == run.changes[batch].step; k++ {
+			c := run.changes[k]
+			m.order.Data[k] = float64(place[c.sample])
+			copy(m.delta.Row(k), c.delta)
+		}
+		next := run.changes[batch].step + 1
+		m.votes.Data[batch] = initial + float64(next-from-(k-batch))
+		from, initial = next, 1
 	}
-	m.votes.Data[count] = float64(run.steps - last)
+	m.votes.Data[count] = initial + float64(run.steps-from)
 	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support", len(rows)})
 	return m
 }
