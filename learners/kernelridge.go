@@ -110,8 +110,8 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		k = kernels.Gaussian{Sigma: sigma}
 	}
 	par := l.Solver
-	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto {
-		par.Method = solvers.Dual // the primal one gives no α
+	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
+		par.Method = solvers.Dual // the primal one gives no α; it is not among those that write checkpoints
 	}
 	par.Memory, par.Progress, par.Seed, par.Checkpoint, par.Costs = o.Memory, o.Progress, l.Seed, o.Checkpoint, o.Costs
 	res, err := solveEach(ctx, dev, solvers.Problem{

@@ -54,9 +54,16 @@ func valueError(name string, h backend.Host[float64], i, j int) error {
 	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, j+1, h.Row(i)[j])
 }
 
+// errNoCheckpoint is the error of learners that write none.
+var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
+
 // checked is samples for learners that do not end in a solver: it also refuses
-// NaN, Inf, wrong weights and a missing device. y may be nil for Novelty.
+// NaN, Inf, wrong weights, a checkpoint and a missing device. y may be nil for
+// Novelty.
 func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+	if o.Checkpoint.Dir != "" {
+		return hx, hy, errNoCheckpoint
+	}
 	if y == nil {
 		hx, err = gonum.Host("x", x)
 	} else {

@@ -23,7 +23,7 @@ type Options struct {
 	Costs    solvers.Costs          // measured on this machine, by which a solver is chosen; zero: built-in
 
 	// Checkpoint lets a fit by an iterative solver go on where an earlier one
-	// was ended; learners that have none ignore it.
+	// was ended; learners that write none refuse it (Description.Checkpoints).
 	Checkpoint solvers.Checkpoint
 }
 

@@ -69,6 +69,9 @@ type RidgeModel struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RidgeModel, error) {
 	hx, hy, err := samples(x, y)
+	if err == nil && o.Checkpoint.Dir != "" {
+		err = errNoCheckpoint
+	}
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}

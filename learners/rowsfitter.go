@@ -18,7 +18,7 @@ type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows,
 // ReadsRows tells whether MakeRows makes the learner.
 func (d Description) ReadsRows() bool { return d.rows != nil }
 
-// Checkpoints tells whether the learner heeds Options.Checkpoint.
+// Checkpoints reports whether the learner takes Options.Checkpoint.
 func (d Description) Checkpoints() bool { return d.checkpoints }
 
 // MakeRows is Make for samples that are read in passes; few learners can. For

@@ -30,6 +30,9 @@ import (
 // folder serves many problems. It is replaced as a whole, carries a checksum, and
 // is removed once the problem is solved. When its context is done a Solve saves
 // its state once more, where it is whole.
+//
+// Dual, Primal, OutOfCore and Normal write none: with a checkpoint they are
+// refused, and Auto chooses among the others.
 type Checkpoint struct {
 	Dir   string        // made where it is missing; "": none is written or read
 	Every time.Duration // between two; 0 is 30 seconds

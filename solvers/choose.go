@@ -17,40 +17,57 @@ func (z *sizes) soluble(m Method) error {
 
 // choose returns the method, what it would do, and why it was taken.
 func choose(z *sizes, par Params) (method, estimate, string, error) {
-	if par.Method != Auto {
-		m, err := lookUp(par.Method)
-		if err != nil {
-			return m, estimate{}, "", err
-		}
-		e, err := m.estimate(z, par)
-		return m, e, "asked for", err
-	}
-	if z.linear && z.p.Lambda == 0 {
-		name, why := Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
+	name, why := par.Method, "asked for"
+	if name == Auto && z.linear && z.p.Lambda == 0 {
+		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
 			name, why = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
 		}
-		m, err := lookUp(name)
-		if err != nil {
-			return m, estimate{}, "", err
-		}
-		e, err := m.estimate(z, par)
-		return m, e, why, err
 	}
-	return cheapest(z, par)
+	if name == Auto {
+		return cheapest(z, par)
+	}
+	m, err := lookUp(name)
+	if err != nil {
+		return m, estimate{}, "", err
+	}
+	if par.Checkpoint.Dir != "" && !m.saves {
+		return m, estimate{}, "", noCheckpoint(name, Mixed, CG, Askotch)
+	}
+	e, err := m.estimate(z, par)
+	return m, e, why, err
+}
+
+// noCheckpoint is the error of a checkpoint that a method does not write.
+func noCheckpoint(m Method, others ...Method) error {
+	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
+}
+
+// alternatives lists methods as "a, b or c".
+func alternatives(list []Method) string {
+	text := string(list[0])
+	for i, m := range list[1:] {
+		if i == len(list)-2 {
+			text += " or " + string(m)
+		} else {
+			text += ", " + string(m)
+		}
+	}
+	return text
 }
 
 // smallCost is a fifth of a second or so.
 const smallCost = 2e10
 
 // cheapest takes the method of the least modelled time among those that fit the
-// memory, or of the least memory when none does.
+// memory, or of the least memory when none does. With a checkpoint only methods
+// that write one are taken.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string
 	var all []error
 	fits := false
 	for _, m := range methods {
-		if m.only {
+		if m.only || par.Checkpoint.Dir != "" && !m.saves {
 			continue
 		}
 		if m.iterates && fits && chosen.cost < smallCost {
@@ -84,6 +101,8 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		return best, chosen, "", errors.Join(all...)
 	}
 	switch {
+	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
+		why = "writes checkpoints, and takes little time"
 	case len(list)+len(large) == 1:
 		why = "a direct method is the fastest for few rows"
 	case !fits:

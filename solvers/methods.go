@@ -22,6 +22,8 @@ type method struct {
 	only bool
 	// iterates says that the estimate looks at the spectrum of K.
 	iterates bool
+	// saves says that the method writes checkpoints.
+	saves bool
 }
 
 // methods lists the ways to solve a Problem, the default for small ones first.
@@ -32,10 +34,10 @@ func init() {
 	methods = []method{
 		{name: Dual, estimate: dualEstimate, solve: (*work).dual},
 		{name: Primal, estimate: primalEstimate, solve: (*work).primal},
-		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true},
+		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true, saves: true},
 		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
-		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true},
-		{name: Askotch, estimate: askotchEstimate, solve: (*work).askotch, only: true},
+		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true, saves: true},
+		{name: Askotch, estimate: askotchEstimate, solve: (*work).askotch, only: true, saves: true},
 	}
 }
 

@@ -88,6 +88,10 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
 	best, reason := normal, "asked for"
 	switch {
+	case par.Method == Normal && par.Checkpoint.Dir != "":
+		return Plan{}, noCheckpoint(Normal, Falkon)
+	case par.Method == Auto && par.Checkpoint.Dir != "":
+		best, reason = falkon, "the method that writes checkpoints"
 	case par.Method == Falkon:
 		best = falkon
 	case par.Method == Auto:

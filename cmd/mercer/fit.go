@@ -29,6 +29,8 @@ type fitFlags struct {
 	objects      objectFlags
 }
 
+const checkpointEvery = 30 * time.Second
+
 func (a *app) fitCommand() *cobra.Command {
 	var f fitFlags
 	c := &cobra.Command{
@@ -64,8 +66,17 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 	f.objects.add(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
-	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", 30*time.Second, "`TIME` between two checkpoints")
+	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
+	describe := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		d, _ := learners.Find(f.learner)
+		for _, name := range []string{"checkpoint", "checkpoint-every"} {
+			c.Flags().Lookup(name).Hidden = !d.Checkpoints()
+		}
+		c.Flags().Lookup("stream").Hidden = !d.ReadsRows()
+		describe(c, args)
+	})
 	c.Flags().BoolVar(&f.stream, "stream", false, "leave the table in its file and read it in passes, for one larger than the memory: "+strings.Join(streamLearners(), ", "))
 	return c
 }
@@ -85,6 +96,8 @@ func (f *fitFlags) check() error {
 		return fmt.Errorf("--checkpoint: %s is a file; the name of a folder is needed", f.checkpoint.Dir)
 	case f.checkpoint.Every <= 0:
 		return usagef("--checkpoint-every: must be > 0, got %v", f.checkpoint.Every)
+	case f.checkpoint.Every != checkpointEvery && f.checkpoint.Dir == "":
+		return usagef("--checkpoint-every: needs --checkpoint FOLDER")
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case f.testFraction > 0 && len(f.targets) == 0:
@@ -119,6 +132,7 @@ type fitReport struct {
 	Reason      string            `json:"reason,omitempty"`     // why this solver
 	Iterations  int               `json:"iterations,omitempty"` // of an iterative solver
 	Fallback    string            `json:"fallback,omitempty"`   // why it did not go as planned
+	Notes       []string          `json:"notes,omitempty"`      // such as that it resumed from a checkpoint
 	MemoryBytes int64             `json:"memory_bytes,omitempty"`
 	process.Used
 	Facts   map[string]any `json:"facts,omitempty"`
@@ -277,7 +291,7 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 	if k, ok := m.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved()
 		r.Solver, r.Residual, r.MemoryBytes = string(s.Method), &s.Residual, s.Bytes
-		r.Reason, r.Iterations, r.Fallback = s.Plan.Reason, s.Iters, s.Fallback
+		r.Reason, r.Iterations, r.Fallback, r.Notes = s.Plan.Reason, s.Iters, s.Fallback, s.Notes
 		r.Seconds = fitSeconds{Gram: s.Seconds.Gram, Factor: s.Seconds.Factor, Solve: s.Seconds.Solve}
 	}
 	if k, ok := m.(learners.Teller); ok {
@@ -354,6 +368,9 @@ func (r fitReport) text() string {
 		add("chosen", "%s", r.Reason)
 		if r.Fallback != "" {
 			add("changed", "%s", r.Fallback)
+		}
+		for _, note := range r.Notes {
+			add("note", "%s", note)
 		}
 		add("memory", "%s", humanBytes(r.MemoryBytes))
 	}

@@ -64,7 +64,9 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	read := time.Since(start)
 
 	p := a.newProgress()
-	m, err := learn(ctx, dev, rows, f.options(enc, p))
+	options := f.options(enc, p)
+	options.Checkpoint = f.checkpoint
+	m, err := learn(ctx, dev, rows, options)
 	p.close()
 	if err != nil {
 		return err

@@ -160,6 +160,10 @@ func testOptions(c *cell) {
 	if last != 1 {
 		c.Errorf("progress ended at %v", last)
 	}
+	if d, err := learners.Find(c.Learner); err == nil && !d.Checkpoints() {
+		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Checkpoint: solvers.Checkpoint{Dir: c.TempDir()}})
+		c.refused(err, "checkpoint: the learner writes none")
+	}
 }
 
 func testCancelled(c *cell) {
