@@ -246,7 +246,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 	if err != nil {
 		return err
 	}
-	r.Model = f.model
+	r.Model, a.stdout.besides = f.model, true
 	r.Seconds.Total = time.Since(start).Seconds()
 	r.Used = process.Read()
 	if a.json {

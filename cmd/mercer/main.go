@@ -41,8 +41,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 // app is one call of the command: its streams, the flags that all subcommands
 // share, and the lock that keeps an interrupt from cutting a write in two.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdin  io.Reader
+	stdout standardOutput
+	stderr io.Writer
 
 	device  string
 	threads int
@@ -65,11 +66,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, args: args}
+	a := &app{stdin: stdin, stdout: standardOutput{Writer: stdout}, stderr: stderr, args: args}
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		root.SetArgs(args)
-		return root.ExecuteContext(ctx)
+		if err := root.ExecuteContext(ctx); err != nil {
+			return err
+		}
+		a.started = true // help that cannot be written is no wrong use
+		return a.stdout.close()
 	})
 	if err == nil {
 		return 0
@@ -129,7 +134,7 @@ rows (it is alpha in scikit-learn). Files are CSV with a header line, also
 		SilenceUsage:  true,
 	}
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	root.SetOut(&a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(a.rootFlagError)
 	flags := root.PersistentFlags()

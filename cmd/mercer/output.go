@@ -70,7 +70,7 @@ func (a *app) printJSON(ctx context.Context, v any) error {
 // print writes all of the standard output at once.
 func (a *app) print(ctx context.Context, text string) error {
 	return a.commit(ctx, func() error {
-		if _, err := io.WriteString(a.stdout, text); err != nil {
+		if _, err := io.WriteString(&a.stdout, text); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 		return nil

@@ -98,15 +98,13 @@ func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Devi
 	if err != nil {
 		return predictions{}, err
 	}
-	p := newPredictions(f, b, o)
+	var variance *mat.Dense
 	if f.std { // of all rows at once: a model may have much to do before the first
-		var variance *mat.Dense
 		if variance, err = b.Model.(learners.Uncertain).Variance(ctx, dev, x); err != nil {
-			return p, err
+			return predictions{}, err
 		}
-		p.addDeviations(variance)
 	}
-	return p, nil
+	return newPredictions(f, b, o, variance)
 }
 
 // defined refuses what the model does not know.
@@ -190,22 +188,24 @@ func (p *predictions) add(name string, cell func(i int) string) {
 	p.head, p.columns = append(p.head, name), append(p.columns, cell)
 }
 
-// addDeviations adds the standard deviations of new targets.
-func (p *predictions) addDeviations(variance *mat.Dense) {
-	variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
-	p.Std = rowsOf(variance)
-	addNumbers(p.add, "std", p.Targets, variance)
-}
-
-func newPredictions(f predictFlags, b modelfile.Bundle, o outcome) predictions {
+// newPredictions makes the table of an outcome; variance is that of new targets, or nil.
+func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat.Dense) (predictions, error) {
 	n, _ := o.values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
+	if err := o.check(); err != nil {
+		return p, err
+	}
 	add := p.add
 	k, ok := b.Model.(learners.Classifier)
 	if !ok {
 		p.Predictions = rowsOf(o.values)
 		addNumbers(add, "prediction", p.Targets, o.values)
-		return p
+		if variance != nil {
+			variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
+			p.Std = rowsOf(variance)
+			addNumbers(add, "std", p.Targets, variance)
+		}
+		return p, finite("the standard deviation", variance)
 	}
 	classes := k.Classes()
 	p.Classes = classes.Names
@@ -223,7 +223,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o outcome) predictions {
 		p.Decision = rowsOf(o.decision)
 		addNumbers(add, "decision", classes.Names, o.decision)
 	}
-	return p
+	return p, nil
 }
 
 // addNumbers adds the columns of m; several are told apart by names.

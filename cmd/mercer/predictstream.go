@@ -111,9 +111,5 @@ func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Dev
 	if err != nil {
 		return predictions{}, err
 	}
-	p := newPredictions(f, b, o)
-	if each != nil {
-		p.addDeviations(variance.dense())
-	}
-	return p, nil
+	return newPredictions(f, b, o, variance.dense())
 }

@@ -57,6 +57,35 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 	return o, err
 }
 
+// check refuses values that are not finite.
+func (o outcome) check() error {
+	for _, part := range []struct {
+		what   string
+		values *mat.Dense
+	}{{"the prediction", o.values}, {"the decision value", o.decision}, {"a probability", o.proba}} {
+		if err := finite(part.what, part.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finite is the fault of the first row with a value that is not finite; m may be nil.
+func finite(what string, m *mat.Dense) error {
+	if m == nil {
+		return nil
+	}
+	n, _ := m.Dims()
+	for i := range n {
+		for _, v := range m.RawRowView(i) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row too far from those that it was fitted to", what, i+1, v)
+			}
+		}
+	}
+	return nil
+}
+
 // scoreOf applies a model to encoded rows and compares with their targets. names
 // are those of the classes.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x, truth *mat.Dense) (*score, error) {
@@ -74,6 +103,9 @@ func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model,
 }
 
 func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome) (*score, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	k, ok := m.(learners.Classifier)
 	if !ok {
 		s, err := learners.ScoreRegression(truth, o.values)

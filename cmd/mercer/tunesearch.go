@@ -120,7 +120,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			if err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) }); err != nil {
 				return err
 			}
-			r.Learner, r.Model = b.Model.Learner(), f.model
+			r.Learner, r.Model, a.stdout.besides = b.Model.Learner(), f.model, true
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()

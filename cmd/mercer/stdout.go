@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// standardOutput is where results are written. It remembers the first failure, for
+// writers that drop it, such as that of the help texts.
+type standardOutput struct {
+	io.Writer
+	besides bool // the result is in a file, and what is written here tells of it
+	err     error
+}
+
+// errClosed is the fault of `mercer predict >&-`.
+var errClosed = errors.New("is closed (or the null device opened for reading and writing), so that the result would be lost")
+
+func (o *standardOutput) Write(p []byte) (int, error) {
+	if o.err == nil && !o.besides && isClosed(o.Writer) {
+		o.err = errClosed
+	}
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.Writer.Write(p)
+	o.err = err
+	return n, err
+}
+
+// close returns the first failure; one that a file system reports only when the file
+// is closed is a failure too.
+func (o *standardOutput) close() error {
+	if c, ok := o.Writer.(io.Closer); ok && o.err == nil {
+		o.err = c.Close()
+	}
+	if o.err != nil {
+		return fmt.Errorf("standard output: %w", o.err)
+	}
+	return nil
+}
