@@ -22,24 +22,24 @@ build: ## build the command, ./bin/mercer
 
 .PHONY: libmercer
 libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o bin/libmercer.so ./libmercer
-	cp libmercer/mercer.h bin/mercer.h
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o bin/libmercer.so ./bindings/c
+	cp bindings/c/mercer.h bin/mercer.h
 	rm bin/libmercer.h
 
 .PHONY: libmercer-test
 libmercer-test: libmercer ## run the C program that tests the C shared library
-	CGO_ENABLED=1 $(GO) vet ./libmercer
-	CGO_ENABLED=1 $(GO) test ./libmercer
-	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check libmercer/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
+	CGO_ENABLED=1 $(GO) vet ./bindings/c
+	CGO_ENABLED=1 $(GO) test ./bindings/c
+	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check bindings/c/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
 	./bin/libmercer-check
 
 .PHONY: python-test
 python-test: build libmercer-test ## test the C library and the Python package with scikit-learn (skips where that is absent)
-	$(PYTHON) -m unittest discover --buffer -s python/tests -t python
+	$(PYTHON) -m unittest discover --buffer -s bindings/python/tests -t bindings/python
 
 .PHONY: python-bench
 python-bench: build libmercer ## time fits through Python beside those of the command
-	$(PYTHON) python/bench_fit.py
+	$(PYTHON) bindings/python/bench_fit.py
 
 .PHONY: demo
 demo: build ## build, then fit and check models on the bundled data (writes ./demo)
@@ -61,14 +61,14 @@ modules-test: ## vet and test the modules with large dependencies: gorgonia, bea
 
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./atomicfile ./backend ./dataset ./modelfile ./solvers ./tuning
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./internal/atomicfile ./backend ./dataset ./learners/modelfile ./solvers ./learners/tuning
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run $(CONCURRENT) ./cpu ./cuda
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '//(Goroutines|Predictor|Cancelled)$$' ./learners
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
 
 .PHONY: purego
 purego: ## run the short tests without any assembly
-	$(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./tuning
+	$(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./learners/tuning
 
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user

@@ -20,18 +20,18 @@
 //   - cpu: the blocked, multi-threaded backend, with micro-kernels for
 //     AVX-512 and AVX2 and in portable Go.
 //   - solvers: (K + λI)α = y, by the dual or by the primal.
-//   - adjoint: gradients through Gram matrices, solves and kernel ridge, for
+//   - solvers/adjoint: gradients through Gram matrices, solves and kernel ridge, for
 //     programs that differentiate; gorgonia, a module of its own, has them as nodes
 //     of Gorgonia's graphs.
 //   - gonum: gonum's matrices without a copy, and mat.Cholesky on a device.
 //   - learners: Ridge and KernelRidge on gonum matrices.
-//   - tuning: a search for the kernel's parameters and λ.
+//   - learners/tuning: a search for the kernel's parameters and λ.
 //   - dataset: files of tables in six formats, whole or in passes, and the encoding
 //     learnt from them.
-//   - atomicfile: files that are whole or not there.
-//   - modelfile: saving and loading of fitted models.
+//   - internal/atomicfile: files that are whole or not there.
+//   - learners/modelfile: saving and loading of fitted models.
 //   - cmd/mercer: the command.
-//   - libmercer: the C shared library, the only package that imports C; python has
+//   - bindings/c: the C shared library, the only package that imports C; bindings/python has
 //     scikit-learn estimators over it.
 //
 // # Where to begin

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // Options are what every call takes besides its data; the zero value is right

@@ -3,8 +3,8 @@ package gorgonia
 import (
 	"fmt"
 
-	"github.com/mercer-go/mercer/adjoint"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/adjoint"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mercer-go/mercer/adjoint"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/adjoint"
 	G "gorgonia.org/gorgonia"
 )
 

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/mercer-go/mercer/adjoint"
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/adjoint"
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )

@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/atomicfile"
 	"github.com/mercer-go/mercer/internal/count"
 )
 

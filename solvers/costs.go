@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
 // Costs are the constants of the cost model for what the primal and the dual

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/beam/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // Report is what is written beside the model, as JSON.

@@ -76,7 +76,7 @@ func TestMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, root+"/README.md", root+"/python/README.md", root+"/CONTRIBUTING.md") {
+	for _, page := range append(pages, root+"/README.md", root+"/bindings/python/README.md", root+"/CONTRIBUTING.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

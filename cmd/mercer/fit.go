@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -17,7 +17,7 @@ import (
 	_ "github.com/mercer-go/mercer/kernels/strings" // registers its kernels
 	_ "github.com/mercer-go/mercer/kernels/trees"   // registers its kernels
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/mercer-go/mercer/atomicfile"
+	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
 // size is a flag in bytes: 8GB, 512MiB or a plain number.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mercer-go/mercer/atomicfile"
+	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
 // checkOutput fails before the work does: path must be a place for a file, and

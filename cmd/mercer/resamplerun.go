@@ -8,8 +8,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/tuning"
 )
 
 // openDevices opens the devices that share the models, and finds what is known of

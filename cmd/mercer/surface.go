@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/tuning"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
 
 // surface draws scores over λ and over what the kernel's parameters were

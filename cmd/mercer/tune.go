@@ -10,7 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/tuning"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
 
 // tuneRows is how many rows a search looks at where --rows says nothing else: the

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/tuning"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
 
 // candidate is a kernel that the search begins at.

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/tuning"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
 
 // tuneReport is what `mercer tune` prints.

@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/modelfile"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
-	"github.com/mercer-go/mercer/tuning"
 )
 
 // tuneData is the table that is searched with and fitted to.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mercer-go/mercer/atomicfile"
 	"github.com/mercer-go/mercer/bench/markdown"
+	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
 func main() {

@@ -1,0 +1,28 @@
+//go:build cgo
+
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/mercer-go/mercer/bindings/c/internal/handles"
+)
+
+// TestGuard: errors and panics become a status; neither passes.
+func TestGuard(t *testing.T) {
+	for _, test := range []struct {
+		f    func() error
+		want handles.Status
+	}{
+		{func() error { return nil }, handles.OK},
+		{func() error { return errors.New("a fault") }, handles.Invalid},
+		{func() error { panic("a defect") }, handles.Panic},
+		{func() error { var none []int; _ = none[len(none)]; return nil }, handles.Panic},
+		{func() error { var none *handles.Model; return none.Free() }, handles.Panic},
+	} {
+		if got := handles.Status(guard(test.f)); got != test.want {
+			t.Errorf("status %d, want %d", got, test.want)
+		}
+	}
+}

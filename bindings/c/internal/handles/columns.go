@@ -1,0 +1,94 @@
+package handles
+
+import (
+	"fmt"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// encoderOf returns the encoder of a model that was fitted to plain numbers, so
+// that the command can apply it to tables: features x1, x2, … and the target y
+// (targets y1, y2, …) as the command calls the columns of NPY files, unless l
+// names them. It is nil where the names are such as no table can have.
+func encoderOf(l Learner, m learners.Model) *dataset.Encoder {
+	d, t := m.Dims()
+	e := &dataset.Encoder{RefuseMissing: true}
+	for j := range d {
+		name := "x" + strconv.Itoa(j+1)
+		if len(l.Features) == d {
+			name = l.Features[j]
+		}
+		e.Inputs = append(e.Inputs, dataset.Input{Name: name, Number: &dataset.Number{Scale: 1}})
+	}
+	if !novelty(m) {
+		for j := range t {
+			name := "y"
+			switch {
+			case len(l.Targets) == t:
+				name = l.Targets[j]
+			case t > 1:
+				name += strconv.Itoa(j + 1)
+			}
+			e.Outputs = append(e.Outputs, name)
+		}
+	}
+	if k, ok := m.(learners.Classifier); ok {
+		e.Labels = k.Classes().Names
+		if l.Classes != nil { // the numbers of classes are places in this list
+			e.Labels = l.Classes
+		}
+	}
+	if e.Check() != nil {
+		return nil
+	}
+	return e
+}
+
+func novelty(m learners.Model) bool {
+	d, err := learners.Find(m.Learner())
+	return err == nil && d.Does(learners.Novelty)
+}
+
+// plain tells whether an encoder leaves numbers as they are, so that a matrix
+// need not go through it.
+func plain(e *dataset.Encoder) bool {
+	if !e.RefuseMissing {
+		return false
+	}
+	for _, in := range e.Inputs {
+		if in.Number == nil || in.Number.Mean != 0 || in.Number.Scale != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// encoded returns the features of raw columns of numbers, in the order of the
+// encoder's inputs.
+func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
+	if x.Cols != len(e.Inputs) {
+		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(e.Inputs))
+	}
+	columns := make([]dataset.Column, x.Cols)
+	for j, in := range e.Inputs {
+		if in.Number == nil {
+			return nil, fmt.Errorf("libmercer: predict: the model takes texts in column %q, which a matrix of numbers does not have: use mercer predict", in.Name)
+		}
+		values := make([]float64, x.Rows)
+		for i := range values {
+			values[i] = x.Row(i)[j]
+		}
+		columns[j] = dataset.Numbers(in.Name, values)
+	}
+	t, err := dataset.NewTable("x", columns...)
+	if err != nil {
+		return nil, err
+	}
+	return e.Features(t)
+}

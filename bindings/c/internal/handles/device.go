@@ -1,0 +1,60 @@
+package handles
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Device is an open device.
+type Device struct {
+	*lease
+	dev backend.Device
+}
+
+// Open opens the device of that name; "" is the best there is. threads and
+// memory are 0 for the defaults of backend.Config.
+func Open(name string, threads int, memory int64) (*Device, error) {
+	dev, err := backend.Open(name, backend.Config{Threads: threads, Memory: memory})
+	if err != nil {
+		return nil, err
+	}
+	return &Device{newLease(func() { dev.Close() }), dev}, nil
+}
+
+// Default returns the device that is used where none is named: Open("", 0, 0),
+// opened by the first call that succeeds and never closed.
+func Default() (*Device, error) {
+	standard.Lock()
+	defer standard.Unlock()
+	if standard.device == nil {
+		d, err := Open("", 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		standard.device = d
+	}
+	return standard.device, nil
+}
+
+var standard struct {
+	sync.Mutex
+	device *Device
+}
+
+// Free closes the device when the last work on it is over. Factors made on it
+// keep it open.
+func (d *Device) Free() error { return d.end() }
+
+// use runs f on the device.
+func (d *Device) use(ctx context.Context, f func(dev backend.Device) error) error {
+	if err := d.take(); err != nil {
+		return err
+	}
+	defer d.drop()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return f(d.dev)
+}

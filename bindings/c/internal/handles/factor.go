@@ -1,0 +1,178 @@
+package handles
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Factor is the Cholesky factor of K + λI in float64, kept on the device for many
+// right-hand sides: n²/2 elements where the device has half storage, n² elsewhere,
+// and a copy of the points or of the given K. Samples can be added and taken out.
+type Factor struct {
+	*lease
+	device *Device
+	kernel kernels.Kernel // nil: K was given
+	lambda float64
+	factor *solvers.Cholesky
+
+	mu   sync.RWMutex // for writing while factor and gram change
+	gram given
+}
+
+// NewFactor factors K + λI, with K as in Solve: O(n²d + n³). A matrix that is not
+// positive definite to working precision is an error that matches
+// backend.ErrNotPosDef.
+func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x Matrix) (*Factor, error) {
+	f := &Factor{device: d, lambda: lambda}
+	var err error
+	if kernel == "" {
+		f.gram, err = newGiven(x.host())
+	} else {
+		f.kernel, err = kernels.Parse(kernel)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := d.take(); err != nil { // until the factor is freed
+		return nil, err
+	}
+	if f.kernel == nil {
+		f.factor, err = solvers.NewCholesky(ctx, d.dev, f.gram.n, f.gram.copyRow, lambda)
+	} else {
+		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, x.host(), lambda)
+	}
+	if err != nil {
+		d.drop()
+		return nil, err
+	}
+	f.lease = newLease(func() {
+		f.factor.Close()
+		d.drop()
+	})
+	return f, nil
+}
+
+// Free gives the memory back when the last Solve is over.
+func (f *Factor) Free() error { return f.end() }
+
+// Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. Where residual is
+// asked for, it also returns ‖(K + λI)α − y‖/‖y‖, the largest over the columns,
+// for which a kernel is evaluated anew.
+func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bool) (float64, error) {
+	if err := f.take(); err != nil {
+		return 0, err
+	}
+	defer f.drop()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	h := y.host()
+	if n := f.factor.Order(); h.Rows != n || h.Cols == 0 || len(out) != n*h.Cols {
+		return 0, fmt.Errorf("libmercer: factor: y is %d×%d with room for %s, the factor is of order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
+	}
+	if err := finite("y", h); err != nil {
+		return 0, err
+	}
+	alpha := backend.Host[float64]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols, Data: out}
+	if err := f.factor.Solve(ctx, alpha, h); err != nil || !residual {
+		return 0, err
+	}
+	return f.residual(f.device.dev.F64().With(ctx, nil), alpha, h)
+}
+
+// Append adds a sample: a point of d numbers where there is a kernel, else the
+// n+1 elements of its row of K, the last with itself. O(nd + n²).
+func (f *Factor) Append(ctx context.Context, values []float64) error {
+	if err := f.take(); err != nil {
+		return err
+	}
+	defer f.drop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kernel != nil {
+		return f.factor.AppendPoint(ctx, values)
+	}
+	err := f.factor.Append(ctx, values)
+	if err == nil {
+		f.gram.append(values)
+	}
+	return err
+}
+
+// Remove takes sample i, from 0, out; those behind it move up. O(n²).
+func (f *Factor) Remove(ctx context.Context, i int) error {
+	if err := f.take(); err != nil {
+		return err
+	}
+	defer f.drop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.factor.Remove(ctx, i)
+	if err == nil && f.kernel == nil {
+		f.gram.remove(i)
+	}
+	return err
+}
+
+// residual returns the largest ‖Ka + λa − y‖/‖y‖ of a column, 0/0 being 0.
+func (f *Factor) residual(b backend.Backend[float64], alpha, y backend.Host[float64]) (float64, error) {
+	base := f.device.dev.F64()
+	a, err := backend.Place(base, alpha)
+	if err != nil {
+		return 0, err
+	}
+	defer a.Free()
+	x := f.gram.host()
+	if f.kernel != nil {
+		x = f.factor.Points()
+	}
+	points, err := backend.Place(base, x)
+	if err != nil {
+		return 0, err
+	}
+	defer points.Free()
+	r, err := b.New(y.Rows, 2*y.Cols)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Free()
+	left, want := r.View(0, 0, y.Rows, y.Cols), r.View(0, y.Cols, y.Rows, y.Cols)
+	if f.kernel != nil {
+		b.GramMul(left, f.kernel, points, points, a)
+	} else {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, a, 0, left)
+	}
+	b.ColAxpy(repeated(f.lambda, y.Cols), a, left)
+	if err := b.Upload(want, y); err != nil {
+		return 0, err
+	}
+	b.ColAxpy(repeated(-1, y.Cols), want, left)
+	off, size := make([]float64, y.Cols), make([]float64, y.Cols)
+	if err := b.ColDot(off, left, left); err != nil {
+		return 0, err
+	}
+	if err := b.ColDot(size, want, want); err != nil {
+		return 0, err
+	}
+	worst := 0.0
+	for j, s := range off {
+		if s > 0 {
+			worst = max(worst, math.Sqrt(s/size[j]))
+		}
+	}
+	return worst, nil
+}
+
+func repeated(v float64, n int) []float64 {
+	s := make([]float64, n)
+	for j := range s {
+		s[j] = v
+	}
+	return s
+}

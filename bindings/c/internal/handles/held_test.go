@@ -1,0 +1,513 @@
+package handles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+func open(t *testing.T, name string) *Device {
+	t.Helper()
+	d, err := Open(name, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Free() })
+	return d
+}
+
+// samples returns n points of d numbers and a smooth function of them.
+func samples(t *testing.T, n, d int) (x, y backend.Host[float64]) {
+	t.Helper()
+	const seed = 7
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = backend.NewHost[float64](n, d), backend.NewHost[float64](n, 1)
+	for i := range n {
+		for j := range d {
+			x.Row(i)[j] = r.NormFloat64()
+			y.Row(i)[0] += math.Sin(float64(j+1) * x.Row(i)[j])
+		}
+	}
+	return x, y
+}
+
+func gram(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] {
+	g := backend.NewHost[float64](x.Rows, z.Rows)
+	for i := range x.Rows {
+		for j := range z.Rows {
+			g.Row(i)[j] = kernels.Eval(k, x.Row(i), z.Row(j))
+		}
+	}
+	return g
+}
+
+func wide(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
+
+// TestFactor: a factor solves with every device and both ways to give K, and what
+// it says of the residual is so.
+func TestFactor(t *testing.T) {
+	const n, outputs, lambda = 70, 3, 0.5
+	ctx := context.Background()
+	x, _ := samples(t, n, 4)
+	k := kernels.Gaussian{Sigma: 2}
+	g := gram(k, x, x)
+	y := backend.NewHost[float64](n, outputs)
+	for i := range y.Data {
+		y.Data[i] = math.Cos(float64(i))
+	}
+	a := denseOf(g)
+	shifted := mat.DenseCopyOf(a)
+	for i := range n {
+		shifted.Set(i, i, shifted.At(i, i)+lambda)
+	}
+	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem
+	// 10.4), ‖A‖ ≤ n + λ; another n·2⁻⁴⁰ is for exponentials and distances that
+	// two ways of computing them round differently (kerneltest holds each value
+	// to less).
+	bound := func(alpha, y *mat.Dense) float64 {
+		u := 0x1p-53
+		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)
+	}
+	for _, device := range []string{"ref", "cpu", "cpu/generic"} {
+		d := open(t, device)
+		for _, given := range []bool{false, true} {
+			text, points := k.String(), wide(x)
+			if given {
+				text, points = "", wide(g)
+			}
+			f, err := NewFactor(ctx, d, text, lambda, points)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alpha := make([]float64, n*outputs)
+			said, err := f.Solve(ctx, wide(y), alpha, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range outputs {
+				column := mat.NewDense(n, 1, nil)
+				want := mat.NewDense(n, 1, nil)
+				for i := range n {
+					column.Set(i, 0, alpha[i*outputs+j])
+					want.Set(i, 0, y.Row(i)[j])
+				}
+				var r mat.Dense
+				r.Mul(shifted, column)
+				r.Sub(&r, want)
+				if got := mat.Norm(&r, 2) / mat.Norm(want, 2); got > bound(column, want) || said > bound(column, want) {
+					t.Errorf("%s, given %t: column %d: residual %g, said to be %g, bound %g", device, given, j, got, said, bound(column, want))
+				}
+			}
+			changed(t, f, text == "", g, x, y, alpha, bound)
+			if err := f.Free(); err != nil {
+				t.Error(err)
+			}
+			if _, err := f.Solve(ctx, wide(y), alpha, false); !errors.Is(err, ErrFreed) {
+				t.Errorf("after Free: %v", err)
+			}
+		}
+		if now, _ := d.dev.InUse(); now != 0 {
+			t.Errorf("%s: %d bytes are still in use", device, now)
+		}
+	}
+}
+
+// changed takes samples out of a factor and puts them back behind the others, and
+// requires the same solution in the new order, to the rounding of three factors.
+func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
+	t.Helper()
+	ctx := context.Background()
+	n, outputs := y.Rows, y.Cols
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for _, out := range []int{0, n / 2, n - 1} {
+		if err := f.Remove(ctx, out); err != nil {
+			t.Fatal(err)
+		}
+		sample := order[out]
+		order = append(slices.Delete(order, out, out+1), sample)
+		values := x.Row(sample)
+		if given {
+			values = make([]float64, n)
+			for j, other := range order {
+				values[j] = g.Row(sample)[other]
+			}
+		}
+		if err := f.Append(ctx, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved, want := backend.NewHost[float64](n, outputs), mat.NewDense(n, outputs, nil)
+	for i, sample := range order {
+		copy(moved.Row(i), y.Row(sample))
+		want.SetRow(i, alpha[sample*outputs:(sample+1)*outputs])
+	}
+	got := mat.NewDense(n, outputs, nil)
+	residual, err := f.Solve(ctx, wide(moved), got.RawMatrix().Data, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := 4 * bound(want, denseOf(moved))
+	if residual > limit {
+		t.Errorf("given %t: residual %g after changes, bound %g", given, residual, limit)
+	}
+	var d mat.Dense
+	d.Sub(got, want)
+	// ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖ with λ = ½.
+	if off := mat.Norm(&d, 2); off > 2*2*limit*mat.Norm(denseOf(moved), 2) {
+		t.Errorf("given %t: the solution moved by %g", given, off)
+	}
+}
+
+// TestDeviceStaysOpen: a device that was freed serves the factors made on it.
+func TestDeviceStaysOpen(t *testing.T) {
+	d, err := Open("ref", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := samples(t, 5, 2)
+	f, err := NewFactor(context.Background(), d, "linear()", 1, wide(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Free(); !errors.Is(err, ErrFreed) {
+		t.Errorf("second Free: %v", err)
+	}
+	if _, err := f.Solve(context.Background(), wide(y), make([]float64, 5), false); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewFactor(context.Background(), d, "linear()", 1, wide(x)); !errors.Is(err, ErrFreed) {
+		t.Errorf("new factor: %v", err)
+	}
+	if err := f.Free(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFewRows: predictions for few rows, for which the model is made ready on the
+// device, are those for many to rounding; the memory goes with the model.
+func TestFewRows(t *testing.T) {
+	ctx := context.Background()
+	x, y := samples(t, 60, 3)
+	for _, device := range []string{"ref", "cpu", "cpu/generic"} {
+		d := open(t, device)
+		for _, l := range []Learner{
+			{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}},
+			{Name: "ridge"}, {Name: "kernel-knn"},
+		} {
+			m, err := Fit(ctx, d, l, wide(x), wide(y), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, few := make([]float64, 60), make([]float64, 60)
+			if err := m.Predict(ctx, d, Values, wide(x), all); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < 60; i += fewRows {
+				end := min(i+fewRows, 60)
+				if err := m.Predict(ctx, d, Values, wide(x.View(i, 0, end-i, 3)), few[i:end]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Both sum 60 products of α with values in [0, 1], whose own rounding
+			// is below 2⁻⁴⁰ (as in TestFactor): α has norm ‖y‖/λ at most, λ = 1.
+			// A linear model sums 3 products.
+			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
+			for i := range all {
+				if math.Abs(all[i]-few[i]) > bound {
+					t.Errorf("%s, %s: row %d: %g and %g differ by more than %g", device, l.Name, i+1, all[i], few[i], bound)
+				}
+			}
+			if err := m.Free(); err != nil {
+				t.Error(err)
+			}
+			if now, _ := d.dev.InUse(); now != 0 {
+				t.Errorf("%s, %s: %d bytes are still in use", device, l.Name, now)
+			}
+		}
+	}
+}
+
+// TestPrecomputed: kernel values give the predictions of the kernel, to the
+// rounding of two ways to evaluate it.
+func TestPrecomputed(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, "cpu")
+	x, y := samples(t, 40, 3)
+	z, _ := samples(t, 13, 3)
+	k := kernels.Gaussian{Sigma: 1}
+	const lambda = 0.1
+	fit := func(parameters []string, x Matrix) *Model {
+		t.Helper()
+		m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: append(parameters, "lambda=0.1")}, x, wide(y), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	byKernel, byValues := fit([]string{"kernel=" + k.String()}, wide(x)), fit([]string{"kernel=precomputed()"}, wide(gram(k, x, x)))
+	f, g := make([]float64, 13), make([]float64, 13)
+	if err := byKernel.Predict(ctx, d, Values, wide(z), f); err != nil {
+		t.Fatal(err)
+	}
+	if err := byValues.Predict(ctx, d, Values, wide(gram(k, z, x)), g); err != nil {
+		t.Fatal(err)
+	}
+	// Kernel values in [0, 1] off by 2⁻⁴⁰ (as in TestFactor) move α by at most
+	// n·2⁻⁴⁰‖α‖/λ, ‖α‖ ≤ ‖y‖/λ, and f by √n times that.
+	norm := mat.Norm(denseOf(y), 2)
+	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
+	for i := range f {
+		if math.Abs(f[i]-g[i]) > bound {
+			t.Errorf("row %d: %g and %g differ by more than %g", i+1, f[i], g[i], bound)
+		}
+	}
+	if err := byValues.Predict(ctx, d, Values, wide(z), g); err == nil || !strings.Contains(err.Error(), "3 columns of kernel values, the model was fitted to 40 objects") {
+		t.Errorf("points instead of values: %v", err)
+	}
+	data, err := byValues.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := FromBytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := make([]float64, 13)
+	if err := again.Predict(ctx, d, Values, wide(gram(k, z, x)), h); err != nil || !slices.Equal(g, h) {
+		t.Errorf("bytes change predictions, %v", err)
+	}
+}
+
+// TestTableModel: a model that was fitted to a table predicts raw rows as the
+// table's encoder makes them, missing values included; texts are refused.
+func TestTableModel(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, "ref")
+	csv := "a,kind,b,y\n1,u,10,1\n2,v,30,2\n4,u,20,5\n8,v,50,7\n"
+	for _, withTexts := range []bool{false, true} {
+		table, err := dataset.ReadCSV("-", strings.NewReader(csv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !withTexts {
+			table, err = dataset.NewTable("-", dataset.Numbers("a", []float64{1, 2, 4, 8}), dataset.Numbers("b", []float64{10, 30, 20, 50}), dataset.Numbers("y", []float64{1, 2, 5, 7}))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := e.Features(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := e.Targets(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitted, err := learners.Ridge{Lambda: 1}.Fit(ctx, d.dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		if err := modelfile.Save(path, modelfile.Bundle{Model: fitted, Encoder: e}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := backend.Host[float64]{Rows: 2, Cols: 2, Stride: 2, Data: []float64{4, 20, math.NaN(), 50}}
+		got := make([]float64, 2)
+		err = m.Predict(ctx, d, Values, wide(raw), got)
+		if withTexts {
+			if err == nil || !strings.Contains(err.Error(), "the table that the model was fitted to 3") {
+				t.Errorf("two of three columns: %v", err)
+			}
+			three := backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, 2, 3}}
+			if err := m.Predict(ctx, d, Values, wide(three), got[:1]); err == nil || !strings.Contains(err.Error(), `texts in column "kind"`) {
+				t.Errorf("texts: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled, err := dataset.NewTable("-", dataset.Numbers("a", []float64{4, math.NaN()}), dataset.Numbers("b", []float64{20, 50}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := e.Features(filled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := fitted.Predict(ctx, d.dev, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want.RawMatrix().Data) {
+			t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
+		}
+		var told facts
+		text, err := m.Tell()
+		if err != nil || json.Unmarshal([]byte(text), &told) != nil || !told.Raw || !told.Missing || !slices.Equal(told.Names, []string{"a", "b"}) {
+			t.Errorf("told %s, %v", text, err)
+		}
+	}
+}
+
+// TestColumns: what is fitted here gets an encoder that leaves numbers alone, with
+// the names that were given.
+func TestColumns(t *testing.T) {
+	ctx := context.Background()
+	d := open(t, "ref")
+	x, _ := samples(t, 12, 2)
+	y := backend.NewHost[float64](12, 1)
+	for i := range 12 {
+		y.Data[i] = float64(i % 3)
+	}
+	for _, test := range []struct {
+		l             Learner
+		names, labels []string
+	}{
+		{Learner{Name: "kernel-ridge"}, []string{"x1", "x2", "y"}, nil},
+		{Learner{Name: "kernel-ridge", Features: []string{"a", "b"}, Targets: []string{"c"}}, []string{"a", "b", "c"}, nil},
+		{Learner{Name: "kernel-ridge", Task: learners.Classification}, []string{"x1", "x2", "y"}, []string{"0", "1", "2"}},
+		{Learner{Name: "svc", Classes: []string{"p", "q", "r"}}, []string{"x1", "x2", "y"}, []string{"p", "q", "r"}},
+		{Learner{Name: "one-class-svm"}, []string{"x1", "x2"}, nil},
+		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // no table has these
+	} {
+		m, err := Fit(ctx, d, test.l, wide(x), wide(y), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := m.bundle.Encoder
+		if test.names == nil {
+			if e != nil {
+				t.Errorf("%+v: has an encoder", test.l)
+			}
+			continue
+		}
+		if !plain(e) || !slices.Equal(append(e.FeatureNames(), e.TargetNames()...), test.names) || !slices.Equal(e.Classes(), test.labels) {
+			t.Errorf("%+v: columns %v %v, classes %v", test.l, e.FeatureNames(), e.TargetNames(), e.Classes())
+		}
+		if err := m.Save(filepath.Join(t.TempDir(), "m")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrCancelled)
+	d := open(t, "ref")
+	x, y := samples(t, 4, 2)
+	_, cancelled := Fit(ctx, d, Learner{Name: "ridge"}, wide(x), wide(y), nil)
+	_, unknown := Fit(context.Background(), d, Learner{Name: "abacus"}, wide(x), wide(y), nil)
+	_, form := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda"}}, wide(x), wide(y), nil)
+	_, twice := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda=1", "lambda=2"}}, wide(x), wide(y), nil)
+	_, away := Open("abacus", 0, 0)
+	for _, test := range []struct {
+		err  error
+		want Status
+	}{
+		{nil, OK}, {cancelled, Cancelled}, {unknown, Invalid}, {form, Invalid}, {twice, Invalid}, {away, Unavailable},
+		{&solvers.BudgetError{}, Memory}, {&backend.MemoryError{}, Memory}, {&backend.PivotError{}, NotPositiveDefinite}, {&solvers.ConvergenceError{}, NotConverged},
+	} {
+		if got := StatusOf(test.err); got != test.want || (test.err == nil) != (test.want == OK) {
+			t.Errorf("%v: status %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+// TestFloats: a matrix of float32 is that of its values in float64.
+func TestFloats(t *testing.T) {
+	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
+	h := Matrix{F32: narrow}.host()
+	if !slices.Equal(h.Data, []float64{1, float64(float32(0.1)), 3, 4}) {
+		t.Errorf("got %v", h.Data)
+	}
+}
+
+// TestTogether: a model and a factor serve several goroutines while they are
+// freed: each call succeeds with the same numbers, or says that they were freed.
+func TestTogether(t *testing.T) {
+	ctx := context.Background()
+	d, err := Open("cpu/generic", 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := samples(t, 30, 2)
+	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}}, wide(x), wide(y), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFactor(ctx, d, "gaussian(sigma=1)", 1, wide(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, solved := make([]float64, 30), make([]float64, 30)
+	if err := m.Predict(ctx, d, Values, wide(x), want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Solve(ctx, wide(y), solved, false); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var freed atomic.Int32
+	for range 4 {
+		group.Go(func() {
+			got := make([]float64, 30)
+			for range 200 {
+				err := m.Predict(ctx, d, Values, wide(x), got)
+				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, want) {
+					t.Errorf("predict: %v", err)
+				}
+				_, err = f.Solve(ctx, wide(y), got, false)
+				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solved) {
+					t.Errorf("solve: %v", err)
+				}
+				if _, err := m.Tell(); err != nil && !errors.Is(err, ErrFreed) {
+					t.Errorf("tell: %v", err)
+				}
+			}
+			for _, free := range []func() error{d.Free, m.Free, f.Free} {
+				if free() == nil {
+					freed.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if freed.Load() != 3 {
+		t.Errorf("%d of 3 were freed once", freed.Load())
+	}
+}

@@ -1,0 +1,79 @@
+package handles
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Matrix is a matrix in the caller's memory, of either precision: F64 unless
+// F32 has rows. It is only read.
+type Matrix struct {
+	F64 backend.Host[float64]
+	F32 backend.Host[float32]
+}
+
+// Dims returns the rows and columns.
+func (m Matrix) Dims() (rows, cols int) {
+	if m.F32.Rows > 0 {
+		return m.F32.Rows, m.F32.Cols
+	}
+	return m.F64.Rows, m.F64.Cols
+}
+
+// host returns m in float64: itself, or one copy of float32 elements, since all
+// fits and predictions are in float64.
+func (m Matrix) host() backend.Host[float64] {
+	if m.F32.Rows == 0 {
+		return m.F64
+	}
+	h := backend.NewHost[float64](m.F32.Rows, m.F32.Cols)
+	for i := range h.Rows {
+		wide := h.Row(i)
+		for j, v := range m.F32.Row(i) {
+			wide[j] = float64(v)
+		}
+	}
+	return h
+}
+
+// dense returns m as learners take it, without a copy of float64 elements.
+func (m Matrix) dense() mat.Matrix { return denseOf(m.host()) }
+
+func denseOf(h backend.Host[float64]) *mat.Dense {
+	d := &mat.Dense{}
+	if h.Rows > 0 && h.Cols > 0 {
+		d.SetRawMatrix(blas64.General{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: h.Data})
+	}
+	return d
+}
+
+// store writes the rows of src to dst, one after the other.
+func store(what string, dst []float64, src *mat.Dense) error {
+	rows, cols := src.Dims()
+	if len(dst) != rows*cols {
+		return fmt.Errorf("libmercer: %s: the result is %d×%d, and there is room for %s", what, rows, cols, count.Of(len(dst), "number"))
+	}
+	for i := range rows {
+		copy(dst[i*cols:], src.RawRowView(i))
+	}
+	return nil
+}
+
+// finite returns an error that names the first element that is no number to
+// work with.
+func finite(name string, h backend.Host[float64]) error {
+	for i := range h.Rows {
+		for j, v := range h.Row(i) {
+			if math.IsNaN(v - v) {
+				return fmt.Errorf("libmercer: %s: row %d, column %d is %v", name, i+1, j+1, v)
+			}
+		}
+	}
+	return nil
+}

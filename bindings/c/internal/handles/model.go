@@ -1,0 +1,262 @@
+package handles
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Learner says what to fit.
+type Learner struct {
+	Name       string        // such as "kernel-ridge"
+	Task       learners.Task // "": the learner's first
+	Parameters []string      // "name=value" each
+	Weights    []float64     // of the rows; nil: all 1
+	Classes    []string      // y holds places in this list; nil: labels
+	Features   []string      // names of the columns of x; nil: x1, x2, …
+	Targets    []string      // names of the columns of y; nil: y, or y1, y2, …
+	Memory     int64         // bytes that the fit may take on the device; 0: all that it has free
+}
+
+// Model is a fitted model.
+type Model struct {
+	*lease
+	bundle  modelfile.Bundle
+	gram    bool    // fitted to a precomputed kernel
+	encodes bool    // Predict applies the encoder
+	device  string  // it was fitted on; "" for a loaded one
+	seconds float64 // that the fit took
+	ready   ready
+}
+
+// Fit fits the n×d matrix x to the n×t matrix y, which has no rows for learners
+// of novelty. With the kernel precomputed() x is the n×n matrix of its values.
+// progress may be nil.
+func Fit(ctx context.Context, d *Device, l Learner, x, y Matrix, progress func(solvers.Progress)) (*Model, error) {
+	var m *Model
+	err := d.use(ctx, func(dev backend.Device) (err error) {
+		m, err = fit(ctx, dev, l, x, y, progress)
+		return err
+	})
+	return m, err
+}
+
+func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progress func(solvers.Progress)) (*Model, error) {
+	given, err := l.given()
+	if err != nil {
+		return nil, err
+	}
+	d, err := learners.Find(l.Name)
+	if err != nil {
+		return nil, err
+	}
+	learn, err := d.Make(l.Task, given)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	hx := x.host()
+	if isPrecomputed(given["kernel"]) {
+		if hx, err = trainingPoints(hx); err != nil {
+			return nil, err
+		}
+	}
+	var targets mat.Matrix
+	if rows, _ := y.Dims(); rows > 0 {
+		targets = y.dense()
+	}
+	o := learners.Options{Weights: slices.Clone(l.Weights), Classes: l.Classes, Memory: l.Memory, Progress: progress}
+	fitted, err := learn(ctx, dev, denseOf(hx), targets, o)
+	if err != nil {
+		return nil, err
+	}
+	b := modelfile.Bundle{Model: fitted}
+	if !fittedToGram(fitted) { // whose points are in no table
+		b.Encoder = encoderOf(l, fitted)
+	}
+	m := newModel(b)
+	m.device, m.seconds = dev.Info().Device, time.Since(start).Seconds()
+	return m, nil
+}
+
+// given returns the parameters by their names.
+func (l Learner) given() (map[string]string, error) {
+	given := map[string]string{}
+	for _, p := range l.Parameters {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return nil, fmt.Errorf("libmercer: fit: parameter %q is not of the form name=value", p)
+		}
+		if _, twice := given[name]; twice {
+			return nil, fmt.Errorf("libmercer: fit: parameter %s is given twice", name)
+		}
+		given[name] = value
+	}
+	return given, nil
+}
+
+func newModel(b modelfile.Bundle) *Model {
+	m := &Model{bundle: b, gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder)}
+	m.lease = newLease(m.ready.close)
+	return m
+}
+
+// Free lets no further use of the model begin. Devices that it was used on for
+// few rows at once stay open until then.
+func (m *Model) Free() error { return m.end() }
+
+// Wanted names what Predict is to return.
+type Wanted int
+
+const (
+	Values        Wanted = iota // targets, or the numbers that stand for the classes: n×t
+	Decision                    // n×1 for two classes, n×K for more
+	Probabilities               // n×K
+	Deviations                  // standard deviations of new targets, noise included: n×t
+)
+
+// Predict writes what is wanted for the rows of x to out. x has the columns that
+// the model was fitted to; for one that was fitted to a table, the columns of
+// numbers of that table, as they stood there; for one of a precomputed kernel,
+// the values with all training objects.
+func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
+	if err := m.take(); err != nil {
+		return err
+	}
+	defer m.drop()
+	return d.use(ctx, func(backend.Device) error {
+		points, err := m.points(wanted, x)
+		if err != nil {
+			return err
+		}
+		f, err := m.values(ctx, d, wanted, points)
+		if err != nil {
+			return err
+		}
+		return store("predict", out, f)
+	})
+}
+
+// points returns x as the model takes it.
+func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
+	h := x.host()
+	switch {
+	case m.bundle.Objects != nil:
+		return nil, fmt.Errorf("libmercer: predict: the model takes texts or trees, not numbers: use mercer predict")
+	case m.gram:
+		if features, _ := m.bundle.Model.Dims(); h.Cols != features-2 {
+			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
+		}
+		if wanted == Deviations {
+			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which values with the training objects do not tell")
+		}
+		return otherPoints(h)
+	case m.encodes:
+		return encoded(m.bundle.Encoder, h)
+	}
+	return denseOf(h), nil
+}
+
+// values is apply, by way of a predictor where that is quicker.
+func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
+	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
+		if p := m.ready.predictor(d, m.bundle.Model); p != nil {
+			return p.Predict(ctx, x)
+		}
+	}
+	return m.apply(ctx, d.dev, wanted, x)
+}
+
+func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
+	lacks := func(what string) error {
+		return fmt.Errorf("libmercer: predict: a model of %s has no %s", m.bundle.Model.Learner(), what)
+	}
+	switch model := m.bundle.Model; wanted {
+	case Values:
+		return model.Predict(ctx, dev, x)
+	case Decision:
+		if k, ok := model.(learners.Classifier); ok {
+			return k.Decision(ctx, dev, x)
+		}
+		return nil, lacks("decision values")
+	case Probabilities:
+		if k, ok := model.(learners.Prober); ok {
+			return k.Proba(ctx, dev, x)
+		}
+		return nil, lacks("probabilities")
+	case Deviations:
+		k, ok := model.(learners.Uncertain)
+		if !ok {
+			return nil, lacks("standard deviations")
+		}
+		f, err := k.Variance(ctx, dev, x)
+		if err == nil {
+			f.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, f)
+		}
+		return f, err
+	}
+	return nil, fmt.Errorf("libmercer: predict: there is no kind of prediction %d", wanted)
+}
+
+// Array copies an array of the model's state to out.
+func (m *Model) Array(name string, out []float64) error {
+	if err := m.take(); err != nil {
+		return err
+	}
+	defer m.drop()
+	h, ok := m.bundle.Model.State().Arrays[name]
+	if !ok {
+		return fmt.Errorf("libmercer: a model of %s has no array %q", m.bundle.Model.Learner(), name)
+	}
+	return store("array "+name, out, denseOf(h))
+}
+
+// Save writes the model to a file, as modelfile.Save does.
+func (m *Model) Save(path string) error {
+	if err := m.take(); err != nil {
+		return err
+	}
+	defer m.drop()
+	return modelfile.Save(path, m.bundle)
+}
+
+// Load reads a file that Save or the command has written.
+func Load(path string) (*Model, error) {
+	b, err := modelfile.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return newModel(b), nil
+}
+
+// Bytes returns the bytes of the file that Save makes.
+func (m *Model) Bytes() ([]byte, error) {
+	if err := m.take(); err != nil {
+		return nil, err
+	}
+	defer m.drop()
+	var b bytes.Buffer
+	err := modelfile.Write(&b, m.bundle)
+	return b.Bytes(), err
+}
+
+// FromBytes is Load for what Bytes returned. It keeps no part of data.
+func FromBytes(data []byte) (*Model, error) {
+	b, err := modelfile.Read(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return newModel(b), nil
+}

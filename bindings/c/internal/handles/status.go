@@ -1,0 +1,49 @@
+package handles
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// Status is the kind of an error, as a C program sees it.
+type Status int
+
+// The kinds; mercer.h says what they mean.
+const (
+	OK Status = iota
+	Invalid
+	Cancelled
+	Memory
+	NotPositiveDefinite
+	NotConverged
+	Unavailable
+	Panic
+)
+
+// ErrCancelled is the cause of contexts that end because the caller said so.
+var ErrCancelled = errors.New("cancelled by the caller")
+
+// StatusOf returns the kind of an error. What is of no other kind is about the
+// arguments or the data.
+func StatusOf(err error) Status {
+	var budget *solvers.BudgetError
+	var convergence *solvers.ConvergenceError
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, ErrCancelled), errors.Is(err, context.Canceled):
+		return Cancelled
+	case errors.As(err, &budget), errors.Is(err, backend.ErrMemory):
+		return Memory
+	case errors.Is(err, backend.ErrNotPosDef):
+		return NotPositiveDefinite
+	case errors.As(err, &convergence):
+		return NotConverged
+	case errors.Is(err, backend.ErrUnavailable):
+		return Unavailable
+	}
+	return Invalid
+}

@@ -1,0 +1,181 @@
+package handles
+
+import (
+	"encoding/json"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// About tells in JSON of the library: version, devices, learners and kernels.
+func About() (string, error) {
+	type device struct {
+		Device    string `json:"device"`
+		Processor string `json:"processor"`
+		Chosen    bool   `json:"chosen"`
+		Reason    string `json:"reason,omitempty"` // why it cannot be used
+	}
+	about := struct {
+		Version  string                 `json:"version"`
+		Go       string                 `json:"go"`
+		Devices  []device               `json:"devices"`
+		Learners []learners.Description `json:"learners"`
+		Kernels  []kernels.Description  `json:"kernels"`
+	}{Version: "unknown", Go: runtime.Version(), Learners: learners.Catalogue(), Kernels: kernels.Catalogue()}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		about.Version = info.Main.Version
+	}
+	for _, s := range backend.Report() {
+		d := device{Device: s.Device, Processor: s.Info.Processor, Chosen: s.Chosen}
+		if s.Err != nil {
+			d.Reason = s.Err.Error()
+		}
+		about.Devices = append(about.Devices, d)
+	}
+	return text(about)
+}
+
+// Tell tells in JSON what the device is.
+func (d *Device) Tell() (string, error) {
+	if err := d.take(); err != nil {
+		return "", err
+	}
+	defer d.drop()
+	i := d.dev.Info()
+	return text(map[string]any{
+		"device": i.Device, "processor": i.Processor, "instruction": i.Instruction, "threads": i.Threads, "memory": i.Memory,
+	})
+}
+
+// Tell tells in JSON what the factor is of.
+func (f *Factor) Tell() (string, error) {
+	if err := f.take(); err != nil {
+		return "", err
+	}
+	defer f.drop()
+	kernel := ""
+	if f.kernel != nil {
+		kernel = f.kernel.String()
+	}
+	return text(map[string]any{
+		"order": f.factor.Order(), "kernel": kernel, "lambda": f.lambda, "device": f.device.dev.Info().Device,
+	})
+}
+
+// facts are what Model.Tell tells.
+type facts struct {
+	Learner    string            `json:"learner"`
+	Task       learners.Task     `json:"task"`
+	Features   int               `json:"features"` // columns of x in Predict
+	Outputs    int               `json:"outputs"`
+	Names      []string          `json:"names,omitempty"`   // of the columns of x
+	Targets    []string          `json:"targets,omitempty"` // names of the outputs
+	Raw        bool              `json:"raw"`               // Predict encodes x by the rules of a table
+	Missing    bool              `json:"missing"`           // Predict takes NaN for a missing value
+	Classes    []string          `json:"classes,omitempty"`
+	Labels     []float64         `json:"labels,omitempty"` // what Predict returns for each class
+	Knows      []string          `json:"knows"`            // "decision", "probabilities", "deviations"
+	Parameters map[string]any    `json:"parameters"`
+	Arrays     map[string][2]int `json:"arrays"`
+
+	// Of a model that was fitted in this process.
+	Device   string         `json:"device,omitempty"`
+	Solver   string         `json:"solver,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+	Residual *float64       `json:"residual,omitempty"`
+	Iters    int            `json:"iterations,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`
+	Bytes    int64          `json:"memory_bytes,omitempty"`
+	Seconds  float64        `json:"seconds,omitempty"` // of the whole fit
+	Facts    map[string]any `json:"facts,omitempty"`
+}
+
+// Tell tells in JSON what the model is and how it was fitted.
+func (m *Model) Tell() (string, error) {
+	if err := m.take(); err != nil {
+		return "", err
+	}
+	defer m.drop()
+	model, state := m.bundle.Model, m.bundle.Model.State()
+	f := facts{
+		Learner: model.Learner(), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
+		Knows: []string{}, Device: m.device, Seconds: m.seconds,
+	}
+	f.Features, f.Outputs = model.Dims()
+	for name, h := range state.Arrays {
+		f.Arrays[name] = [2]int{h.Rows, h.Cols}
+	}
+	if novelty(model) {
+		f.Task = learners.Novelty
+	}
+	f.columns(m)
+	f.abilities(model)
+	f.fitted(model)
+	return text(f)
+}
+
+// columns tells of the columns of x.
+func (f *facts) columns(m *Model) {
+	if m.gram {
+		f.Features -= 2
+	}
+	e := m.bundle.Encoder
+	if e == nil {
+		return
+	}
+	f.Targets = e.TargetNames()
+	f.Raw, f.Missing = m.encodes, !e.RefuseMissing
+	f.Features = len(e.Inputs)
+	for _, in := range e.Inputs {
+		f.Names = append(f.Names, in.Name)
+	}
+}
+
+// abilities tells what else than Predict the model can do.
+func (f *facts) abilities(model learners.Model) {
+	if k, ok := model.(learners.Classifier); ok {
+		c := k.Classes()
+		f.Task, f.Classes, f.Labels = learners.Classification, c.Names, c.Labels
+		f.Knows = append(f.Knows, "decision")
+	}
+	if _, ok := model.(learners.Prober); ok {
+		f.Knows = append(f.Knows, "probabilities")
+	}
+	if _, ok := model.(learners.Uncertain); ok {
+		f.Knows = append(f.Knows, "deviations")
+	}
+}
+
+// fitted tells of the fit.
+func (f *facts) fitted(model learners.Model) {
+	if k, ok := model.(learners.Solved); ok && k.Solved() != nil {
+		s := k.Solved()
+		f.Solver, f.Reason, f.Bytes, f.Iters = string(s.Method), s.Plan.Reason, s.Bytes, s.Iters
+		f.Notes = s.Notes
+		if s.Fallback != "" {
+			f.Notes = append([]string{s.Fallback}, s.Notes...)
+		}
+		if !math.IsNaN(s.Residual - s.Residual) {
+			f.Residual = &s.Residual
+		}
+	}
+	if k, ok := model.(learners.Teller); ok {
+		f.Facts = map[string]any{}
+		for _, fact := range k.Facts() {
+			if v, ok := fact.Value.(float64); ok && math.IsNaN(v-v) {
+				continue // JSON has no word for it
+			}
+			f.Facts[strings.ReplaceAll(fact.Name, " ", "_")] = fact.Value
+		}
+	}
+}
+
+func text(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}

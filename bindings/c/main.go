@@ -1,0 +1,222 @@
+// Command libmercer is the C shared library libmercer.so: `make libmercer`.
+// mercer.h describes it. This package only translates between C and package
+// held: every exported function turns its arguments into Go values that share
+// their memory, and an error or a panic into a status with a text.
+package main
+
+/*
+#include <stdlib.h>
+#include "mercer.h"
+#include "last_error.h"
+
+// The types of the header with const, for which cgo has no word: with them the
+// compiler holds the exported functions to the header's declarations.
+typedef const char text;
+typedef const void bytes;
+typedef const mercer_matrix matrix;
+typedef const mercer_learner learner;
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime/cgo"
+	"strings"
+	"unsafe"
+
+	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
+	"github.com/mercer-go/mercer/bindings/c/internal/handles"
+	_ "github.com/mercer-go/mercer/cpu"  // registers the devices "cpu/..."
+	_ "github.com/mercer-go/mercer/cuda" // registers the devices "cuda/..."
+)
+
+func main() {} // a shared library needs one, and never calls it
+
+// guard runs f and returns its status, keeping its text for mercer_last_error.
+// No panic passes it.
+func guard(f func() error) (status C.int) {
+	defer func() {
+		if r := recover(); r != nil {
+			status = fail(handles.Panic, fmt.Sprintf("libmercer: a defect in the library: %v", r))
+		}
+	}()
+	if err := f(); err != nil {
+		return fail(handles.StatusOf(err), err.Error())
+	}
+	return C.int(handles.OK)
+}
+
+func fail(status handles.Status, text string) C.int {
+	text = strings.Join(strings.Fields(text), " ") // one line
+	c := C.CString(text)
+	defer C.free(unsafe.Pointer(c))
+	C.mercer_set_error(c, C.size_t(len(text)))
+	return C.int(status)
+}
+
+// object returns what a handle stands for.
+func object(h C.mercer_handle) (v any, err error) {
+	defer func() {
+		if recover() != nil { // cgo.Handle panics for a number that it does not know
+			err = fmt.Errorf("libmercer: %d is not a handle, or has been freed", uint64(h))
+		}
+	}()
+	return cgo.Handle(h).Value(), nil
+}
+
+// as returns what a handle stands for where that is a T.
+func as[T any](h C.mercer_handle, what string) (t T, err error) {
+	v, err := object(h)
+	if err != nil {
+		return t, err
+	}
+	t, ok := v.(T)
+	if !ok {
+		return t, fmt.Errorf("libmercer: the handle %d is not that of a %s", uint64(h), what)
+	}
+	return t, nil
+}
+
+func device(h C.mercer_handle) (*handles.Device, error) {
+	if h == 0 {
+		return handles.Default()
+	}
+	return as[*handles.Device](h, "device")
+}
+
+// give stores a handle of v for the caller.
+func give(to *C.mercer_handle, v any) { *to = C.mercer_handle(cgo.NewHandle(v)) }
+
+// place returns an error for a result that has no place.
+func place(what string, there bool) error {
+	if there {
+		return nil
+	}
+	return errors.New("libmercer: " + what + " is NULL: there must be a place for the result")
+}
+
+// teller is everything that a handle may stand for.
+type teller interface {
+	Tell() (string, error)
+	Free() error
+}
+
+//export mercer_free
+func mercer_free(h C.mercer_handle) C.int {
+	return guard(func() error {
+		if h == 0 {
+			return nil
+		}
+		v, err := as[teller](h, "device, model or factor")
+		if err != nil {
+			return err
+		}
+		if err := v.Free(); err != nil {
+			return err
+		}
+		cgo.Handle(h).Delete()
+		return nil
+	})
+}
+
+//export mercer_tell
+func mercer_tell(h C.mercer_handle, json **C.char) C.int {
+	return guard(func() error {
+		if err := place("json", json != nil); err != nil {
+			return err
+		}
+		tell := handles.About
+		if h != 0 {
+			v, err := as[teller](h, "device, model or factor")
+			if err != nil {
+				return err
+			}
+			tell = v.Tell
+		}
+		s, err := tell()
+		if err == nil {
+			*json = C.CString(s)
+		}
+		return err
+	})
+}
+
+//export mercer_release
+func mercer_release(given unsafe.Pointer) { C.free(given) }
+
+//export mercer_open
+func mercer_open(name *C.text, threads C.int, memory C.int64_t, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		if err := place("device", to != nil); err != nil {
+			return err
+		}
+		d, err := handles.Open(textOf(name), int(threads), int64(memory))
+		if err == nil {
+			give(to, d)
+		}
+		return err
+	})
+}
+
+//export mercer_save
+func mercer_save(model C.mercer_handle, path *C.text) C.int {
+	return guard(func() error {
+		m, err := as[*handles.Model](model, "model")
+		if err != nil {
+			return err
+		}
+		return m.Save(textOf(path))
+	})
+}
+
+//export mercer_load
+func mercer_load(path *C.text, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		if err := place("model", to != nil); err != nil {
+			return err
+		}
+		m, err := handles.Load(textOf(path))
+		if err == nil {
+			give(to, m)
+		}
+		return err
+	})
+}
+
+//export mercer_dump
+func mercer_dump(model C.mercer_handle, bytes *unsafe.Pointer, size *C.size_t) C.int {
+	return guard(func() error {
+		if err := place("bytes or size", bytes != nil && size != nil); err != nil {
+			return err
+		}
+		m, err := as[*handles.Model](model, "model")
+		if err != nil {
+			return err
+		}
+		b, err := m.Bytes()
+		if err != nil {
+			return err
+		}
+		*bytes, *size = C.CBytes(b), C.size_t(len(b))
+		return nil
+	})
+}
+
+//export mercer_parse
+func mercer_parse(data *C.bytes, size C.size_t, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		if err := place("model", to != nil); err != nil {
+			return err
+		}
+		b, err := slice[byte]("bytes", unsafe.Pointer(data), int64(size))
+		if err != nil {
+			return err
+		}
+		m, err := handles.FromBytes(b)
+		if err == nil {
+			give(to, m)
+		}
+		return err
+	})
+}

@@ -1,0 +1,84 @@
+package main
+
+// #include "mercer.h"
+import "C"
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/bindings/c/internal/handles"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// poll is the time between two looks at mercer_watch.cancel.
+const poll = 10 * time.Millisecond
+
+// eye is a mercer_watch during one call: the context that ends when cancel is
+// set, and the progress that is written.
+type eye struct {
+	ctx    context.Context
+	report func(solvers.Progress) // nil without a watch
+	close  func()                 // after it the watch is not looked at any more
+}
+
+func watch(w *C.mercer_watch) eye {
+	if w == nil {
+		return eye{context.Background(), nil, func() {}}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	flag := (*int32)(unsafe.Pointer(&w.cancel))
+	done := make(chan struct{})
+	var mu sync.Mutex // held while the watch is written
+	closed := false
+	report := func(p solvers.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if closed {
+			return
+		}
+		atomic.StoreInt32((*int32)(unsafe.Pointer(&w.permille)), int32(1000*p.Fraction))
+		atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&w.stage)), stageText(p.Stage))
+	}
+	var polling sync.WaitGroup
+	polling.Go(func() {
+		tick := time.NewTicker(poll)
+		defer tick.Stop()
+		for atomic.LoadInt32(flag) == 0 {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+		cancel(handles.ErrCancelled)
+	})
+	return eye{ctx, report, func() {
+		close(done)
+		polling.Wait()
+		cancel(nil)
+		mu.Lock()
+		closed = true
+		mu.Unlock()
+	}}
+}
+
+// stageText returns a stage as a C text that is never freed; there are few.
+func stageText(stage string) unsafe.Pointer {
+	stages.Lock()
+	defer stages.Unlock()
+	p, ok := stages.texts[stage]
+	if !ok {
+		p = unsafe.Pointer(C.CString(stage))
+		stages.texts[stage] = p
+	}
+	return p
+}
+
+var stages = struct {
+	sync.Mutex
+	texts map[string]unsafe.Pointer
+}{texts: map[string]unsafe.Pointer{}}

@@ -1,0 +1,205 @@
+package main
+
+/*
+#include "mercer.h"
+
+typedef const char text;
+typedef const double numbers;
+typedef const mercer_matrix matrix;
+typedef const mercer_learner learner;
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/bindings/c/internal/handles"
+	"github.com/mercer-go/mercer/learners"
+)
+
+//export mercer_fit
+func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		if err := place("model", to != nil); err != nil {
+			return err
+		}
+		if l == nil {
+			return errors.New("libmercer: learner is NULL")
+		}
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		my, err := matrixOf("y", y, true)
+		if err != nil {
+			return err
+		}
+		what := handles.Learner{
+			Name: textOf((*C.text)(l.name)), Task: learners.Task(textOf((*C.text)(l.task))), Parameters: textsOf(l.parameters),
+			Classes: textsOf(l.classes), Features: textsOf(l.features), Targets: textsOf(l.targets), Memory: int64(l.memory),
+		}
+		if l.weights != nil {
+			rows, _ := mx.Dims()
+			if what.Weights, err = slice[float64]("weights", unsafe.Pointer(l.weights), int64(rows)); err != nil {
+				return err
+			}
+		}
+		eye := watch(w)
+		defer eye.close()
+		m, err := handles.Fit(eye.ctx, d, what, mx, my, eye.report)
+		if err == nil {
+			give(to, m)
+		}
+		return err
+	})
+}
+
+//export mercer_predict
+func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		m, err := as[*handles.Model](model, "model")
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		to, err := slice[float64]("out", unsafe.Pointer(out), int64(size))
+		if err != nil {
+			return err
+		}
+		eye := watch(w)
+		defer eye.close()
+		return m.Predict(eye.ctx, d, handles.Wanted(wanted), mx, to)
+	})
+}
+
+//export mercer_array
+func mercer_array(model C.mercer_handle, name *C.text, out *C.double, size C.size_t) C.int {
+	return guard(func() error {
+		m, err := as[*handles.Model](model, "model")
+		if err != nil {
+			return err
+		}
+		to, err := slice[float64]("out", unsafe.Pointer(out), int64(size))
+		if err != nil {
+			return err
+		}
+		return m.Array(textOf(name), to)
+	})
+}
+
+//export mercer_solve
+func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.matrix, a *C.double, size C.size_t, residual *C.double, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		my, err := matrixOf("y", y, false)
+		if err != nil {
+			return err
+		}
+		to, err := slice[float64]("a", unsafe.Pointer(a), int64(size))
+		if err != nil {
+			return err
+		}
+		eye := watch(w)
+		defer eye.close()
+		left, err := handles.Solve(eye.ctx, d, textOf(kernel), float64(lambda), mx, my, to, eye.report)
+		if err == nil && residual != nil {
+			*residual = C.double(left)
+		}
+		return err
+	})
+}
+
+//export mercer_factor
+func mercer_factor(dev C.mercer_handle, kernel *C.text, lambda C.double, x *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
+	return guard(func() error {
+		if err := place("factor", to != nil); err != nil {
+			return err
+		}
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		eye := watch(w)
+		defer eye.close()
+		f, err := handles.NewFactor(eye.ctx, d, textOf(kernel), float64(lambda), mx)
+		if err == nil {
+			give(to, f)
+		}
+		return err
+	})
+}
+
+//export mercer_factor_solve
+func mercer_factor_solve(factor C.mercer_handle, y *C.matrix, a *C.double, size C.size_t, residual *C.double, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		f, err := as[*handles.Factor](factor, "factor")
+		if err != nil {
+			return err
+		}
+		my, err := matrixOf("y", y, false)
+		if err != nil {
+			return err
+		}
+		to, err := slice[float64]("a", unsafe.Pointer(a), int64(size))
+		if err != nil {
+			return err
+		}
+		eye := watch(w)
+		defer eye.close()
+		left, err := f.Solve(eye.ctx, my, to, residual != nil)
+		if err == nil && residual != nil {
+			*residual = C.double(left)
+		}
+		return err
+	})
+}
+
+//export mercer_factor_append
+func mercer_factor_append(factor C.mercer_handle, values *C.numbers, size C.size_t) C.int {
+	return guard(func() error {
+		f, err := as[*handles.Factor](factor, "factor")
+		if err != nil {
+			return err
+		}
+		v, err := slice[float64]("values", unsafe.Pointer(values), int64(size))
+		if err != nil {
+			return err
+		}
+		return f.Append(context.Background(), v)
+	})
+}
+
+//export mercer_factor_remove
+func mercer_factor_remove(factor C.mercer_handle, i C.int64_t) C.int {
+	return guard(func() error {
+		f, err := as[*handles.Factor](factor, "factor")
+		if err != nil {
+			return err
+		}
+		return f.Remove(context.Background(), int(i))
+	})
+}

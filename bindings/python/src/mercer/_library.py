@@ -1,0 +1,180 @@
+"""The shared library through ctypes: mercer.h in Python."""
+
+import ctypes
+import os
+import threading
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+import numpy as np
+
+from ._errors import MercerError, exception
+
+ABI = 1
+Handle = c_size_t  # uintptr_t
+
+
+class Matrix(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("rows", c_int64), ("cols", c_int64), ("stride", c_int64), ("type", c_int32)]
+
+
+class Watch(ctypes.Structure):
+    _fields_ = [("cancel", c_int32), ("permille", c_int32), ("stage", c_char_p)]
+
+
+class Learner(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("task", c_char_p),
+        ("parameters", POINTER(c_char_p)),
+        ("weights", POINTER(c_double)),
+        ("classes", POINTER(c_char_p)),
+        ("features", POINTER(c_char_p)),
+        ("targets", POINTER(c_char_p)),
+        ("memory", c_int64),
+    ]
+
+
+_P = POINTER
+_PROTOTYPES = {
+    "mercer_free": [Handle],
+    "mercer_tell": [Handle, _P(c_void_p)],
+    "mercer_open": [c_char_p, c_int, c_int64, _P(Handle)],
+    "mercer_fit": [Handle, _P(Learner), _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
+    "mercer_array": [Handle, c_char_p, c_void_p, c_size_t],
+    "mercer_save": [Handle, c_char_p],
+    "mercer_load": [c_char_p, _P(Handle)],
+    "mercer_dump": [Handle, _P(c_void_p), _P(c_size_t)],
+    "mercer_parse": [c_char_p, c_size_t, _P(Handle)],
+    "mercer_solve": [Handle, c_char_p, c_double, _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
+    "mercer_factor": [Handle, c_char_p, c_double, _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_factor_append": [Handle, c_void_p, c_size_t],
+    "mercer_factor_remove": [Handle, c_int64],
+    "mercer_factor_solve": [Handle, _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
+}
+
+_lock = threading.Lock()
+_loaded = None  # the library, and the process that loaded it
+
+
+def _path():
+    """The file of the library."""
+    named = os.environ.get("MERCER_LIBRARY")
+    if named:
+        return named
+    here = os.path.dirname(os.path.abspath(__file__))
+    for path in (os.path.join(here, "libmercer.so"), os.path.join(here, "..", "..", "..", "..", "bin", "libmercer.so")):
+        if os.path.isfile(path):
+            return os.path.normpath(path)
+    raise ImportError("mercer: there is no libmercer.so: build it with `make libmercer`, or name it in MERCER_LIBRARY")
+
+
+def _load():
+    path = _path()
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as err:
+        raise ImportError(f"mercer: {path} cannot be loaded: {err}") from err
+    if lib.mercer_abi() != ABI:
+        raise ImportError(f"mercer: {path} has the interface {lib.mercer_abi()}, this package needs {ABI}: build the library anew")
+    for name, types in _PROTOTYPES.items():
+        function = getattr(lib, name)
+        function.argtypes, function.restype = types, c_int
+    lib.mercer_last_error.argtypes, lib.mercer_last_error.restype = [], c_char_p
+    lib.mercer_release.argtypes, lib.mercer_release.restype = [c_void_p], None
+    return lib
+
+
+def library():
+    """The library, loaded when it is first asked for."""
+    global _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = _load(), os.getpid()
+    lib, process = _loaded
+    if process != os.getpid():
+        raise MercerError("mercer: the library was loaded before this process was forked, and its threads are not here: use joblib's processes or multiprocessing's spawn")
+    return lib
+
+
+def usable():
+    """Whether the library was loaded by this very process."""
+    return _loaded is not None and _loaded[1] == os.getpid()
+
+
+def call(name, *arguments):
+    """Calls a function that returns a status, on this thread."""
+    lib = library()
+    status = getattr(lib, name)(*arguments)
+    if status:
+        # The text is that of this thread's last failure.
+        raise exception(status, lib.mercer_last_error().decode("utf-8", "replace"))
+
+
+def free(handle):
+    """Frees a handle; a forked child leaves that to its parent."""
+    if usable():
+        library().mercer_free(handle)
+
+
+def taken(pointer, size=None):
+    """The bytes that the library gave away."""
+    try:
+        return ctypes.string_at(pointer.value, -1 if size is None else size)
+    finally:
+        library().mercer_release(pointer)
+
+
+def tell(handle):
+    """The JSON text about what a handle stands for."""
+    text = c_void_p()
+    call("mercer_tell", handle, byref(text))
+    return taken(text).decode("utf-8")
+
+
+def texts(values):
+    """A list of texts that ends with NULL; NULL for None."""
+    if values is None:
+        return None
+    return (c_char_p * (len(values) + 1))(*[str(v).encode("utf-8") for v in values], None)
+
+
+def matrix(array):
+    """A Matrix that shares the memory of a 2-D array where that holds floats whose
+    rows are contiguous, and of a copy elsewhere. It keeps that memory alive."""
+    a = np.asarray(array)
+    if a.ndim != 2:
+        raise ValueError(f"mercer: expected a matrix, got an array of {a.ndim} dimensions")
+    if a.dtype not in (np.float64, np.float32) or not a.dtype.isnative or not a.flags.aligned:
+        a = np.ascontiguousarray(a, dtype=np.float64)
+    rows, cols = a.shape
+    size = a.itemsize
+    packed = cols <= 1 or a.strides[1] == size
+    spaced = rows <= 1 or (a.strides[0] % size == 0 and a.strides[0] >= cols * size)
+    if not (packed and spaced):
+        a = np.ascontiguousarray(a)
+    stride = a.strides[0] // size if rows > 1 else max(cols, 1)
+    m = Matrix(a.ctypes.data, rows, cols, stride, 0 if a.dtype == np.float64 else 1)
+    m.array = a
+    return m
+
+
+_devices = {}
+
+
+def device(name=None, threads=None):
+    """The handle of a device, opened once for each name and number of threads."""
+    if name is None and threads is None:
+        return 0
+    key = name or "", threads or 0
+    with _lock:
+        found = _devices.get((os.getpid(), key))
+    if found is None:
+        handle = Handle()
+        call("mercer_open", key[0].encode("utf-8"), key[1], 0, byref(handle))
+        with _lock:
+            found = _devices.setdefault((os.getpid(), key), handle.value)
+        if found != handle.value:
+            free(handle.value)
+    return found

@@ -1,0 +1,115 @@
+package modelfile
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/atomicfile"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Save writes b to path. The file appears, or is replaced, as a whole: it is
+// written under another name in the same folder, forced to the disk and
+// renamed (package atomicfile: links are followed). On an error there is no new
+// file and an old one is as it was. A model that Load would refuse is not saved.
+func Save(path string, b Bundle) error {
+	if err := save(path, b); err != nil {
+		return pathError(path, err)
+	}
+	return nil
+}
+
+func save(path string, b Bundle) error {
+	p, err := prepare(b)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, p.write)
+}
+
+// Write writes the bytes of the file that Save would make. A model that Read
+// would refuse is not written.
+func Write(w io.Writer, b Bundle) error {
+	p, err := prepare(b)
+	if err == nil {
+		err = p.write(w)
+	}
+	if err != nil {
+		return fmt.Errorf("modelfile: write: %w", err)
+	}
+	return nil
+}
+
+// prepared is a bundle that is known to be readable, ready to be written.
+type prepared struct {
+	head   []byte
+	list   []tensor
+	arrays map[string]backend.Host[float64]
+}
+
+func prepare(b Bundle) (*prepared, error) {
+	if b.Model == nil {
+		return nil, errors.New("not saved: there is no model")
+	}
+	state := b.Model.State()
+	var points []string
+	if b.Objects != nil {
+		state.Arrays, points = b.Objects.trim(state.Arrays)
+	}
+	metadata, err := encode(state, b, points)
+	if err != nil {
+		return nil, fmt.Errorf("not saved: %w", err)
+	}
+	list := layout(state.Arrays)
+	sum := newChecksum(metadata, list)
+	if err := writeArrays(sum, list, state.Arrays); err != nil {
+		return nil, err
+	}
+	metadata["sha256"] = hex.EncodeToString(sum.Sum(nil))
+	head, err := marshalHeader(metadata, list)
+	if err != nil {
+		return nil, fmt.Errorf("not saved: %w", err)
+	}
+	return &prepared{head, list, state.Arrays}, nil
+}
+
+func (p *prepared) write(w io.Writer) error {
+	if _, err := w.Write(p.head); err != nil {
+		return err
+	}
+	return writeArrays(w, p.list, p.arrays)
+}
+
+// encode returns the metadata but for the checksum, and makes sure that they
+// can be read back. points are the arrays that Objects.trim has shortened.
+func encode(state learners.State, b Bundle, points []string) (map[string]string, error) {
+	if d, _ := b.Model.Dims(); d == 0 {
+		return nil, errors.New("the model is not fitted")
+	}
+	model, err := marshal(state.Params)
+	if err != nil {
+		return nil, err
+	}
+	metadata := map[string]string{
+		"format":  format,
+		"version": strconv.Itoa(version),
+		"learner": state.Learner,
+		"model":   model,
+	}
+	if b.Encoder != nil {
+		if metadata["encoder"], err = marshal(b.Encoder); err != nil {
+			return nil, err
+		}
+	}
+	if b.Objects != nil {
+		if metadata["objects"], err = marshal(savedObjects{*b.Objects, points}); err != nil {
+			return nil, err
+		}
+	}
+	_, err = decode(learners.State{Learner: state.Learner, Arrays: state.Arrays}, metadata)
+	return metadata, err
+}

@@ -1,0 +1,328 @@
+package tuning_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/backend/ref"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// wave is y = sin(2 x₁) + noise of deviation 0.2 with as many features as asked
+// for, of which the others have no effect.
+func wave(t *testing.T, n, d int) solvers.Problem {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 3))
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 3}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1)}
+	for i := range n {
+		row := p.X.Row(i)
+		for j := range row {
+			row[j] = 4*rng.Float64() - 2
+		}
+		p.Y.Data[i] = math.Sin(2*row[0]) + 0.2*rng.NormFloat64()
+	}
+	return p
+}
+
+func device(t *testing.T, name string) backend.Device {
+	t.Helper()
+	dev, err := backend.Open(name, backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if now, _ := dev.InUse(); now != 0 {
+			t.Errorf("%d bytes are left on the device", now)
+		}
+		dev.Close()
+	})
+	return dev
+}
+
+// Every criterion finds a kernel that leaves little more than the noise, by
+// every strategy, on every device, and says the same score as whoever computes
+// it for the kernel and the λ found.
+func TestSearchFinds(t *testing.T) {
+	for _, name := range []string{"cpu", "ref"} {
+		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
+			for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes, tuning.Gradient} {
+				if strategy == tuning.Gradient && criterion != tuning.Evidence {
+					continue
+				}
+				if name == "ref" && (testing.Short() || strategy != tuning.Grid) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", name, criterion, strategy), func(t *testing.T) {
+					p := wave(t, 80, 1)
+					told := 0.0
+					dev := device(t, name)
+					steps := 9
+					if strategy == tuning.Gradient {
+						steps = 0
+					}
+					res, err := tuning.Search(context.Background(), dev, p, tuning.Params{
+						Criterion: criterion, Strategy: strategy, Steps: steps, Seed: 1,
+						Progress: func(q solvers.Progress) {
+							if q.Fraction < told || q.Fraction > 1 {
+								t.Errorf("progress from %v to %v", told, q.Fraction)
+							}
+							told = q.Fraction
+						},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if told != 1 {
+						t.Errorf("progress ends with %v", told)
+					}
+					if strategy != tuning.Gradient && len(res.Trials) != 9 || !slices.Equal(res.Vary, []string{"sigma"}) {
+						t.Errorf("%d trials of %v", len(res.Trials), res.Vary)
+					}
+					for _, trial := range res.Trials {
+						if trial.Score() < res.Score() {
+							t.Errorf("trial %v has the score %v, the best %v", trial.Kernel, trial.Score(), res.Score())
+						}
+						for i, at := range trial.Points {
+							if at.Score < trial.Score() || i > 0 && at.Lambda <= trial.Points[i-1].Lambda {
+								t.Errorf("the points of %v are not in order, or not worse than the best", trial.Kernel)
+							}
+						}
+					}
+					// 80 samples leave the error of sin(2x) far below the noise.
+					q := p
+					q.Kernel = res.Kernel()
+					points, err := solvers.SolvePath(context.Background(), dev, q, []float64{res.Lambda()}, solvers.PathParams{Method: solvers.PathCholesky, LeaveOneOut: true})
+					if err != nil || points[0].Err != nil {
+						t.Fatal(err, points)
+					}
+					if e := math.Sqrt(points[0].LOO[0]); e > 0.33 {
+						t.Errorf("%v with λ = %v leaves an error of %v", res.Kernel(), res.Lambda(), e)
+					}
+					want := map[tuning.Criterion]float64{
+						tuning.LeaveOneOut: points[0].LOO[0], tuning.GCV: points[0].GCV[0], tuning.Evidence: -points[0].Evidence / 80,
+					}[criterion]
+					// Condition of at most 80/1e-8 times rounding, of another method.
+					if criterion != tuning.KFold && math.Abs(want-res.Score()) > 1e-5*math.Abs(want) {
+						t.Errorf("score %v, computed by itself %v", res.Score(), want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Folds in earnest: a fit to the others, by another solver, for each.
+func TestKFoldScore(t *testing.T) {
+	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, kernels.Linear{}} {
+		p := wave(t, 43, 2)
+		p.Kernel, p.Intercept = k, true
+		p.Weights = make([]float64, 43)
+		for i := range p.Weights {
+			p.Weights[i] = float64(i%3) + 0.5
+		}
+		p.Weights[7] = 0
+		dev := device(t, "cpu")
+		lambdas := []float64{0.01, 0.1, 1}
+		res, err := tuning.Search(context.Background(), dev, p, tuning.Params{Criterion: tuning.KFold, Folds: 42, Steps: 1, Lambdas: lambdas})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range res.Trials[0].Points { // as many folds as samples: one each
+			sum, total := 0.0, 0.0
+			for r := range p.X.Rows {
+				if p.Weights[r] == 0 {
+					continue
+				}
+				q := p
+				q.Lambda, q.Weights = lambdas[i], slices.Clone(p.Weights)
+				q.Weights[r] = 0
+				s, err := solvers.Solve(context.Background(), dev, q, solvers.Params{Method: solvers.Dual})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := p.Y.Row(r)[0] - s.Intercept[0]
+				for j := range p.X.Rows {
+					e -= s.Alpha.Row(j)[0] * kernels.Eval(k, p.X.Row(j), p.X.Row(r))
+				}
+				sum, total = sum+p.Weights[r]*e*e, total+p.Weights[r]
+			}
+			// Condition of some 10,000 times rounding.
+			if want := sum / total; math.Abs(at.Score-want) > 1e-9*want {
+				t.Errorf("%v λ=%g: score %v, want %v", k, at.Lambda, at.Score, want)
+			}
+		}
+	}
+}
+
+// Where a list of λ is given no other λ is tried, whatever the criterion: the grid is
+// that of scikit-learn's GridSearchCV, and the best λ is one of the list.
+func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
+	given := []float64{10, 0.001, 0.1, 0.1}
+	for _, par := range []tuning.Params{
+		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV}, {Criterion: tuning.KFold},
+		{Criterion: tuning.Evidence}, {Strategy: tuning.Golden}, {Strategy: tuning.Bayes},
+	} {
+		par.Steps, par.Lambdas = 3, given
+		res, err := tuning.Search(context.Background(), device(t, "cpu"), wave(t, 40, 1), par)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trial := range res.Trials {
+			var tried []float64
+			for _, at := range trial.Points {
+				tried = append(tried, at.Lambda)
+			}
+			if want := []float64{0.001, 0.1, 10}; !slices.Equal(tried, want) {
+				t.Errorf("%s by %s tried %v, want %v", res.Params.Strategy, res.Params.Criterion, tried, want)
+			}
+		}
+		if !slices.Contains(given, res.Lambda()) {
+			t.Errorf("%s by %s chose %v of %v", res.Params.Strategy, res.Params.Criterion, res.Lambda(), given)
+		}
+	}
+}
+
+// An empty list of names lets nothing vary, nil the length scales.
+func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
+	p := wave(t, 40, 1)
+	for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes} {
+		res, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Strategy: strategy, Vary: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Trials) != 1 || len(res.Vary) != 0 || res.Kernel().String() != p.Kernel.String() {
+			t.Errorf("%s: %d trials, %v vary, the best is %v", strategy, len(res.Trials), res.Vary, res.Kernel())
+		}
+	}
+}
+
+// Features without effect get long scales where each has its own.
+func TestBayesTellsFeaturesApart(t *testing.T) {
+	p := wave(t, 120, 3)
+	p.Kernel = kernels.Gaussian{Sigmas: []float64{2, 2, 2}}
+	res, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Strategy: tuning.Bayes, Steps: 30, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := res.Kernel().(kernels.Gaussian).Sigmas
+	if len(res.Vary) != 3 || min(s[1], s[2]) < 2*s[0] || math.Sqrt(res.Score()) > 0.35 {
+		t.Errorf("found %v with an error of %v, varying %v", s, math.Sqrt(res.Score()), res.Vary)
+	}
+	common, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Steps: 15})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if common.Score() < res.Score() {
+		t.Errorf("one factor for all: %v; one each: %v", common.Score(), res.Score())
+	}
+}
+
+// The same search gives the same bits, whatever the workers.
+func TestSearchRepeats(t *testing.T) {
+	p := wave(t, 60, 2)
+	for _, par := range []tuning.Params{{Strategy: tuning.Bayes, Steps: 8}, {Criterion: tuning.KFold, Steps: 3}} {
+		var first *tuning.Result
+		for _, threads := range []int{1, 2} {
+			dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			res, err := tuning.Search(context.Background(), dev, p, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = res
+			}
+			if res.Kernel().String() != first.Kernel().String() || res.Lambda() != first.Lambda() || res.Score() != first.Score() {
+				t.Errorf("%v: %v, λ %v and %v, λ %v", par, first.Kernel(), first.Lambda(), res.Kernel(), res.Lambda())
+			}
+		}
+	}
+}
+
+// A kernel without length scales: its other parameters vary, or none.
+func TestSearchOtherKernels(t *testing.T) {
+	p := wave(t, 50, 2)
+	for _, c := range []struct {
+		text string
+		vary []string
+		want string
+	}{
+		{"linear()", nil, "[]"},
+		{"polynomial(degree=3,c=1)", nil, "[c]"},
+		{"2*gaussian(sigma=1) + 0.5", nil, "[1.sigma]"},
+		{"2*gaussian(sigma=1) + 0.5", []string{"2.value", "1.sigma"}, "[1.sigma 2.value]"},
+		{"matern52(sigma=2)", nil, "[sigma]"},
+	} {
+		k, err := kernels.Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Kernel = k
+		res, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Steps: 3, Vary: c.vary})
+		if err != nil {
+			t.Fatalf("%s: %v", c.text, err)
+		}
+		if got := fmt.Sprint(res.Vary); got != c.want {
+			t.Errorf("%s: %s vary, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestSearchRefuses(t *testing.T) {
+	p := wave(t, 30, 1)
+	none, bordered, hopeless := p, p, p
+	none.Kernel = nil
+	bordered.Intercept = true
+	hopeless.Kernel = kernels.Gaussian{Sigma: 1e6}
+	dev := device(t, "cpu")
+	for _, c := range []struct {
+		p    solvers.Problem
+		par  tuning.Params
+		want string
+	}{
+		{none, tuning.Params{}, "the kernel is missing"},
+		{bordered, tuning.Params{Criterion: tuning.Evidence}, "an intercept has no prior"},
+		{p, tuning.Params{Criterion: "aic"}, `there is no criterion "aic"`},
+		{p, tuning.Params{Strategy: "luck"}, `there is no strategy "luck"`},
+		{p, tuning.Params{Strategy: tuning.Gradient}, "the strategy gradient is for the criterion evidence, not loo"},
+		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Lambdas: []float64{1}}, "leave out Vary, Reach, Steps and Lambdas"},
+		{p, tuning.Params{Criterion: tuning.Evidence, Strategy: tuning.Gradient, Vary: []string{"sigma"}}, "leave out Vary, Reach, Steps and Lambdas"},
+		{p, tuning.Params{Folds: 3}, "folds are for the criterion kfold, not loo"},
+		{p, tuning.Params{Reach: 0.5}, "the reach must be a finite number > 1, got 0.5"},
+		{p, tuning.Params{Steps: -1}, "steps must be ≥ 0"},
+		{p, tuning.Params{Lambdas: []float64{1, math.NaN()}}, "lambda 2 must be a finite number ≥ 0"},
+		{p, tuning.Params{Lambdas: []float64{}}, "the list of lambdas is empty"},
+		{p, tuning.Params{Vary: []string{"gamma"}}, `"gamma" is no parameter of gaussian(sigma=3) that can vary; there are: sigma`},
+		{p, tuning.Params{Criterion: tuning.KFold, Folds: 31}, "31 folds of 30 samples"},
+		{p, tuning.Params{Memory: 100}, "100 B may be used"},
+		{hopeless, tuning.Params{Lambdas: []float64{1e-30}, Steps: 2}, "raise lambda"},
+	} {
+		if _, err := tuning.Search(context.Background(), dev, c.p, c.par); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	stop := errors.New("enough")
+	for _, par := range []tuning.Params{{}, {Criterion: tuning.KFold}, {Strategy: tuning.Bayes}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient}} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		par.Progress = func(q solvers.Progress) { cancel(stop) }
+		if _, err := tuning.Search(ctx, dev, p, par); !errors.Is(err, stop) {
+			t.Errorf("%v: cancelled: %v", par.Strategy, err)
+		}
+	}
+}
