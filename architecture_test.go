@@ -47,8 +47,8 @@ var layers = []layer{
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count"}},
-	// klauspost/compress unpacks the pages of Parquet files.
-	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress"}},
+	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
+	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},

@@ -15,11 +15,16 @@ import (
 
 // A Parquet file (parquet.thrift, format 2.x) is PAR1, pages of values column by
 // column for each group of rows, the metadata, their length of 4 bytes, and
-// PAR1. It is read here, and not by a library, for what a table needs is little,
-// and because the libraries take memory by what headers say before they look
-// whether it is there, and panic on pages that are damaged. Read are flat columns
-// of all types but INT96 and byte arrays that are not texts or decimals, of all
-// encodings, and the codecs UNCOMPRESSED, SNAPPY, GZIP, ZSTD and LZ4_RAW.
+// PAR1. Read are flat columns of all types but INT96 and byte arrays that are
+// neither texts nor decimals, of all encodings, and the codecs UNCOMPRESSED, SNAPPY,
+// GZIP, BROTLI, ZSTD and LZ4_RAW.
+//
+// It is read here and not by github.com/parquet-go/parquet-go, whose v0.32.0 fails
+// TestParquetDamage in ways that a caller cannot recover from: with byte 391 of
+// arrow-lz4raw-v1-plain.parquet inverted its LZ4 decoder doubles a buffer until the
+// process is out of memory, and with byte 12880 of arrow-brotli.parquet inverted it
+// allocates 4 GiB for the footer of a file of 13 kB. It also panics on damaged pages,
+// which could be recovered.
 
 // parquetFile is an open file and what its footer says.
 type parquetFile struct {
@@ -74,8 +79,11 @@ const (
 	optional = 1
 	listed   = 2
 
-	maxFooter    = 1 << 28
-	maxGroupRows = 1 << 26
+	maxFooter = 1 << 28
+	// Decimals of other programs have 38 digits (16 bytes) or 76 (32 bytes) at most.
+	maxScale        = 100
+	maxDecimalBytes = 64
+	maxGroupRows    = 1 << 26
 )
 
 // openParquet reads the footer.
@@ -295,20 +303,26 @@ func (c *parquetColumn) check() string {
 		return "holds lists; only flat columns can be read"
 	case c.physical == parquetInt96:
 		return "is of type INT96, a time of old; write it as TIMESTAMP or as a number"
-	case c.physical == parquetFixed && c.half && c.width == 2, c.physical == parquetBytes && !c.decimal:
-		return ""
-	case c.physical == parquetFixed, c.physical == parquetBytes:
-		return "holds byte arrays that are neither texts nor numbers; write them as a number"
 	case c.physical < 0 || c.physical > parquetFixed:
 		return fmt.Sprintf("is of the unknown type %d", c.physical)
-	case c.decimal && (c.scale < 0 || c.scale > 22):
-		return fmt.Sprintf("is a decimal of the scale %d", c.scale)
+	case c.decimal && (c.scale < 0 || c.scale > maxScale):
+		return fmt.Sprintf("is a decimal of the scale %d; at most %d can be read", c.scale, maxScale)
+	case c.decimal && c.physical == parquetFixed && (c.width < 1 || c.width > maxDecimalBytes):
+		return fmt.Sprintf("is a decimal of %s; at most %d can be read", count.Of(c.width, "byte"), maxDecimalBytes)
+	case c.physical == parquetFixed && !c.decimal && !(c.half && c.width == 2):
+		return "holds byte arrays that are neither texts nor numbers; write them as a number"
 	}
 	return ""
 }
 
-// text tells whether the column holds texts.
-func (c *parquetColumn) text() bool { return c.physical == parquetBytes }
+// text reports whether the column holds texts.
+func (c *parquetColumn) text() bool { return c.physical == parquetBytes && !c.decimal }
+
+// bytes reports whether the values are byte arrays: texts, or decimals of any
+// number of digits.
+func (c *parquetColumn) bytes() bool {
+	return c.physical == parquetBytes || c.physical == parquetFixed && c.decimal
+}
 
 // kind is how a number is stored in a page of plain values.
 func (c *parquetColumn) kind() dtype {

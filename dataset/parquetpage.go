@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
@@ -230,6 +231,8 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 			return nil, damaged("gzip")
 		}
 		return d.inflate(z, size, "gzip")
+	case 4:
+		return d.inflate(brotli.NewReader(bytes.NewReader(body)), size, "brotli")
 	case 6:
 		if d.zstd == nil {
 			var err error
@@ -248,12 +251,14 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 		}
 		return out, nil
 	}
-	names := []string{3: "LZO", 4: "brotli", 5: "LZ4 of Hadoop"}
-	name := fmt.Sprint(d.codec)
-	if d.codec > 0 && d.codec < int64(len(names)) {
-		name = names[d.codec]
+	name := fmt.Sprintf("codec %d", d.codec)
+	switch d.codec {
+	case 3:
+		name = "LZO"
+	case 5:
+		name = "LZ4 of Hadoop"
 	}
-	return nil, d.fault("is compressed by " + name + ", which is not read; write the file with snappy, gzip, zstd or LZ4_RAW")
+	return nil, d.fault("is compressed by " + name + ", which is not read; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
 // inflate reads the unpacked bytes, taking memory as they come.

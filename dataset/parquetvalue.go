@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/big"
+	"strconv"
 
 	"github.com/mercer-go/mercer/internal/count"
 )
@@ -29,10 +31,14 @@ func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 		return d.fault("has two dictionaries")
 	}
 	var ok bool
-	if d.column.text() {
-		d.texts, ok = plainTexts(body, int(h.values))
+	if d.column.bytes() {
+		d.texts, ok = d.plainBytes(body, int(h.values))
 	} else {
 		d.numbers, ok = d.plainNumbers(body, int(h.values))
+	}
+	if ok && d.column.decimal && d.column.bytes() {
+		d.numbers, ok = d.column.decimals(d.texts)
+		d.texts = nil
 	}
 	if !ok {
 		return d.fault("a dictionary is damaged")
@@ -68,20 +74,11 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 
 func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint64, present []bool) error {
 	var texts [][]byte
-	ok := true
-	switch encoding {
-	case encPlainDictionary, encRLEDictionary:
-	case encPlain:
-		texts, ok = plainTexts(body, n)
-	case encDeltaLength:
-		texts, _, ok = deltaTexts(body, n)
-	case encDeltaBytes:
-		texts, ok = prefixedTexts(body, n)
-	default:
-		return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
-	}
-	if !ok {
-		return d.fault("the texts of a page are damaged")
+	if places == nil && n > 0 {
+		var err error
+		if texts, err = d.byteArrays(encoding, body, n); err != nil {
+			return err
+		}
 	}
 	at := 0
 	next := func() (text []byte) {
@@ -105,6 +102,71 @@ func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint6
 	return nil
 }
 
+// byteArrays reads the n values of a page without a dictionary.
+func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]byte, err error) {
+	ok := false
+	switch {
+	case encoding == encPlain:
+		values, ok = d.plainBytes(body, n)
+	case encoding == encDeltaLength && d.column.physical == parquetBytes:
+		values, _, ok = deltaTexts(body, n)
+	case encoding == encDeltaBytes:
+		values, ok = prefixedTexts(body, n)
+	case encoding == encSplit && d.column.physical == parquetFixed:
+		values, ok = fixedBytes(joined(body, n, d.column.width), n, d.column.width)
+	default:
+		return nil, d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+	}
+	if !ok {
+		return nil, d.fault("the texts of a page are damaged")
+	}
+	return values, nil
+}
+
+// plainBytes reads byte arrays one after the other.
+func (d *pageReader) plainBytes(b []byte, n int) ([][]byte, bool) {
+	if d.column.physical == parquetFixed {
+		return fixedBytes(b, n, d.column.width)
+	}
+	return plainTexts(b, n)
+}
+
+// fixedBytes cuts b into n parts of equal width.
+func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
+	if n > len(b)/width {
+		return nil, false
+	}
+	values := make([][]byte, n)
+	for i := range values {
+		values[i] = b[i*width : (i+1)*width]
+	}
+	return values, true
+}
+
+// decimals are the numbers of byte arrays: integers in two's complement, big endian,
+// over a power of ten. Each is rounded once.
+func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
+	numbers := make([]float64, len(values))
+	var v, power big.Int
+	for i, b := range values {
+		if len(b) > maxDecimalBytes {
+			return nil, false
+		}
+		v.SetBytes(b)
+		if len(b) > 0 && b[0] >= 0x80 {
+			v.Sub(&v, power.Lsh(big.NewInt(1), uint(8*len(b))))
+		}
+		numbers[i] = decimalOf(v.String(), c.scale)
+	}
+	return numbers, true
+}
+
+// decimalOf is an integer over a power of ten, rounded once.
+func decimalOf(digits string, scale int64) float64 {
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // in range: of 64 bytes and scale 100 at most
+	return v
+}
+
 func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uint64, present []bool) error {
 	var values []float64
 	ok := true
@@ -114,6 +176,12 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 		for i, k := range places {
 			values[i] = d.numbers[k]
 		}
+	case d.column.bytes():
+		list, err := d.byteArrays(encoding, body, n)
+		if err != nil {
+			return err
+		}
+		values, ok = d.column.decimals(list)
 	case encoding == encPlain:
 		values, ok = d.plainNumbers(body, n)
 	case encoding == encSplit && d.column.physical != parquetBoolean:
@@ -159,6 +227,8 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 func (d *pageReader) integer(v int64) float64 {
 	x := float64(v)
 	switch {
+	case d.column.decimal && (v > 1<<53 || v < -1<<53):
+		return decimalOf(strconv.FormatInt(v, 10), d.column.scale)
 	case d.column.physical == parquetInt32 && d.column.unsigned:
 		x = float64(uint32(v))
 	case d.column.physical == parquetInt32:
@@ -169,12 +239,15 @@ func (d *pageReader) integer(v int64) float64 {
 	return d.scaled(x)
 }
 
-// scaled is a decimal without its scale.
+// scaled is a decimal without its scale; v is an integer up to 2⁵³.
 func (d *pageReader) scaled(v float64) float64 {
-	if d.column.decimal {
+	switch {
+	case !d.column.decimal:
+		return v
+	case d.column.scale < int64(len(powersOfTen)):
 		return v / powersOfTen[d.column.scale]
 	}
-	return v
+	return decimalOf(strconv.FormatFloat(v, 'f', -1, 64), d.column.scale)
 }
 
 // plainNumbers reads numbers one after the other.
@@ -196,6 +269,10 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	m := packed{data: b, kind: kind, byRow: kind.size()}
 	values := make([]float64, n)
 	for i := range values {
+		if d.column.decimal && kind == i64 {
+			values[i] = d.integer(int64(binary.LittleEndian.Uint64(b[8*i:])))
+			continue
+		}
 		values[i] = d.scaled(m.number(i, 0))
 	}
 	return values, true
@@ -204,16 +281,22 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 // splitNumbers reads the first bytes of all numbers, then the second, and so on.
 func (d *pageReader) splitNumbers(b []byte, n int) ([]float64, bool) {
 	size := d.column.kind().size()
+	return d.plainNumbers(joined(b, n, size), n)
+}
+
+// joined are n values of that many bytes whose first bytes come first in b, then
+// the second, and so on; it is empty when b is too short.
+func joined(b []byte, n, size int) []byte {
 	if n > len(b)/size {
-		return nil, false
+		return nil
 	}
-	joined := make([]byte, n*size)
+	out := make([]byte, n*size)
 	for k := range size {
 		for i := range n {
-			joined[i*size+k] = b[k*n+i]
+			out[i*size+k] = b[k*n+i]
 		}
 	}
-	return d.plainNumbers(joined, n)
+	return out
 }
 
 // plainTexts reads texts with their lengths, of 4 bytes, before them.
