@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/format"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mmcloughlin/avo/build"
@@ -109,6 +111,40 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
+// table is the Go text of the tier's Kernels in precision p. Routines that are
+// fields by their own names come from routines; the rest has another form.
+func (t tier) table(p precision) string {
+	suffix := p.name + t.name
+	mr, nr := t.mr, t.nv*t.bytes/p.bytes
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nfunc kernels%s() Kernels[%[2]s] {\n\treturn Kernels[%[2]s]{\n\tMR: %[3]d, NR: %[4]d,\n", suffix, p.typ, mr, nr)
+	for _, side := range []struct {
+		name  string
+		width int
+	}{{"A", mr}, {"B", nr}} {
+		fmt.Fprintf(&b, "\tPack%[1]s: Packer[%[2]s]{Width: %[3]d, Transpose: transpose%[1]s%[4]s, Copy: copy%[1]s%[4]s},\n", side.name, p.typ, side.width, suffix)
+	}
+	for _, r := range routines {
+		field := strings.ToUpper(r.name[:1]) + r.name[1:]
+		switch r.name {
+		case "copyA", "copyB", "transposeA", "transposeB", "strip", "stripBoth":
+		case "sin", "cos":
+			fmt.Fprintf(&b, "\t%s: reducing(%d, %s%s, %sGeneric[%s]),\n", field, nr, r.name, suffix, r.name, p.typ)
+		default:
+			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
+		}
+	}
+	// A strip is one vector wide; narrower ones are those of the smaller tiers.
+	b.WriteString("\tStrips: []Strips[" + p.typ + "]{\n")
+	for _, s := range slices.Backward(tiers) {
+		if s.bytes <= t.bytes {
+			fmt.Fprintf(&b, "\t\t{Width: %d, Rows: %d, Add: strip%[3]s, Both: stripBoth%[3]s},\n", s.bytes/p.bytes, s.stripRows(), p.name+s.name)
+		}
+	}
+	b.WriteString("\t},\n}\n}\n")
+	return b.String()
+}
+
 // generate returns the text of every generated file by its name.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -143,7 +179,12 @@ func generate() (map[string][]byte, error) {
 		}
 		base := strings.ToLower(t.name) + "_amd64"
 		files[base+".s"] = text
-		files[base+".go"] = stubs.Bytes()
+		for _, p := range precisions {
+			stubs.WriteString(t.table(p))
+		}
+		if files[base+".go"], err = format.Source(stubs.Bytes()); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
 	}
 	return files, nil
 }
