@@ -52,7 +52,8 @@ var layers = []layer{
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio"}},
+	// x/sys locks temporary files, so that those of killed processes are known.
+	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "learners/modelfile", "solvers", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.

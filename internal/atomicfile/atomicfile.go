@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // mode is that of a new file, less the umask.
@@ -17,7 +18,8 @@ const mode = 0o666
 // mode. A symbolic link is followed: the file that it names is replaced or made,
 // not the link. On an error there is no new file and an old one is as it was,
 // unless the error says that the file was written; it is an *fs.PathError with
-// path as it was given.
+// path as it was given. What earlier calls for the same path left behind, of a
+// process that was killed, is removed.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -70,7 +72,27 @@ func create(path string) (pending, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file")
 	}
+	removeOrphans(path)
 	return begin(path)
+}
+
+// digits is the smallest length of the random number in the name of a temporary file
+// that is taken for one: of 63 bits, one in 90,000 is shorter.
+const digits = 15
+
+// removeOrphans removes the temporary files for path that nobody writes any more.
+func removeOrphans(path string) {
+	dir, name := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return // making a file there will say why
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), "."+name)
+		if ok && len(number) >= digits && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
+			removeOrphan(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // pending is a file that is to replace another.

@@ -7,16 +7,83 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
+
+// lockedFile is a pending file with a lock that ends with the process, so that others
+// can see whether somebody still writes it.
+type lockedFile struct {
+	*renameio.PendingFile
+	lock *os.File
+}
 
 // begin makes the file that is to be at path. renameio would otherwise try the
 // system's folder for temporary files.
 func begin(path string) (pending, error) {
-	return renameio.NewPendingFile(path,
-		renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithExistingPermissions())
+	for {
+		f, err := renameio.NewPendingFile(path,
+			renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithExistingPermissions())
+		if err != nil {
+			return nil, err
+		}
+		locked := &lockedFile{f, lock(f.File)}
+		made, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, locked.Cleanup())
+		}
+		if there, err := os.Lstat(f.Name()); err == nil && os.SameFile(made, there) {
+			return locked, nil
+		}
+		locked.release() // another process took it for an orphan before it was locked
+		_ = f.Close()
+	}
+}
+
+func (f *lockedFile) CloseAtomicallyReplace() error {
+	defer f.release()
+	return f.PendingFile.CloseAtomicallyReplace()
+}
+
+func (f *lockedFile) Cleanup() error {
+	defer f.release()
+	return f.PendingFile.Cleanup()
+}
+
+func (f *lockedFile) release() {
+	if f.lock != nil {
+		_ = f.lock.Close()
+	}
+	f.lock = nil
+}
+
+// lock locks an open file until what it returns is closed, which may be after the file
+// is; nil where files cannot be locked.
+func lock(f *os.File) *os.File {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	held := os.NewFile(uintptr(fd), f.Name())
+	if err := flock(fd, true); err != nil {
+		_ = held.Close()
+		return nil
+	}
+	return held
+}
+
+// removeOrphan removes a file that begin made for a process that no longer runs: one
+// that nobody has locked.
+func removeOrphan(name string) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if flock(fd, false) == nil {
+		_ = os.Remove(name)
+	}
 }
 
 // syncFolder forces the new name to the disk, where folders can be forced.
@@ -26,7 +93,7 @@ func syncFolder(folder string) error {
 		return fmt.Errorf("was written, but its folder cannot be opened to force it to the disk: %w", reason(err))
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("was written, but its folder could not be forced to the disk: %w", reason(err))
 	}
 	return nil

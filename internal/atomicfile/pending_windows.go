@@ -1,8 +1,10 @@
 package atomicfile
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // pendingFile is a file that os.Rename, which replaces on Windows too, brings to
@@ -16,7 +18,7 @@ type pendingFile struct {
 
 // begin makes the file that is to be at path.
 func begin(path string) (pending, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+strconv.FormatInt(rand.Int64(), 10)), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +46,10 @@ func (f *pendingFile) Cleanup() error {
 	_ = f.Close()
 	return os.Remove(f.Name())
 }
+
+// removeOrphan removes a file that begin made for a process that no longer runs:
+// Windows does not remove one that is open.
+func removeOrphan(name string) { _ = os.Remove(name) }
 
 // syncFolder has nothing to do: Windows does not force folders to the disk.
 func syncFolder(string) error { return nil }
