@@ -46,18 +46,20 @@ var layers = []layer{
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/planned"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
-	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/planned"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "learners/modelfile", "solvers", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
+	// planned carries the plans of solvers to the caller of a fit.
+	{folder: "internal/planned"},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	{folder: "testdata"},

@@ -24,10 +24,17 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 
 func (m *matrix[T]) Free() {
 	m.device.memory.give(m.bytes)
+	if m.bytes >= discarded {
+		discard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(m.data))), m.bytes))
+	}
 	if m.bytes > 0 {
 		m.bytes, m.data = 0, nil
 	}
 }
+
+// discarded is the least size in bytes of a matrix whose memory Free returns to
+// the system itself: a call of the system for less would cost more than it gives.
+const discarded = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
 	return backend.Host[T]{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unsafe"
 )
 
 // adviseHuge asks for huge pages under memory that has not been touched yet.
@@ -17,6 +18,19 @@ import (
 func adviseHuge(memory []byte) {
 	const hugePages = 14 // MADV_HUGEPAGE
 	_ = syscall.Madvise(memory, hugePages)
+}
+
+// discard returns the pages that lie within memory to the system at once; they
+// read as zeros afterwards. The collector, which frees the addresses later, lets
+// the heap grow to twice what is live: without this the matrices that a solver
+// has freed would count as resident until then.
+func discard(memory []byte) {
+	page := uintptr(os.Getpagesize())
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
+	skip := -first & (page - 1)
+	if size := uintptr(len(memory)); size >= skip+page {
+		_ = syscall.Madvise(memory[skip:skip+(size-skip)&^(page-1)], syscall.MADV_DONTNEED)
+	}
 }
 
 // reportedCaches reads the sizes of the first processor's caches.

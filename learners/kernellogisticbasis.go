@@ -87,7 +87,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int, cause error) (
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
 	// What the model of second order promises falls as the square of the gradient.
 	l := Logistic{Lambda: m.lambda, Solver: LogisticNewton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
-	if err := budget(t.dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
+	if err := budget(t.ctx, t.dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
 		return nil, err
 	}
 	f, err := newLogit(t, k.F, index, m.weights, columns, false, m.lambda, m.intercept)

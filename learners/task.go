@@ -22,7 +22,7 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := budget(dev, o, learner, rows, bytes); err != nil {
+	if err := budget(ctx, dev, o, learner, rows, bytes); err != nil {
 		return nil, err
 	}
 	return &task{ctx: ctx, dev: dev, b: dev.F64().With(ctx, nil), meter: newMeter(o), told: -1}, nil

@@ -1,17 +1,19 @@
 package learners
 
 import (
+	"context"
 	"math"
 	"sort"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/planned"
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// budget returns a *solvers.BudgetError when the learner's matrices take more
+// budget reports the plan, or returns a *solvers.BudgetError when the learner's matrices take more
 // than o.Memory or than the device has free. bytes is what it takes for a number
 // of rows, and never falls as rows are added.
-func budget(dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) error {
+func budget(ctx context.Context, dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) error {
 	now, _ := dev.InUse()
 	available := max(dev.Info().Memory-now, 0)
 	if o.Memory > 0 {
@@ -19,6 +21,7 @@ func budget(dev backend.Device, o Options, learner string, rows int, bytes func(
 	}
 	needed := bytes(rows)
 	if needed <= available {
+		planned.Report(ctx, now+needed)
 		return nil
 	}
 	largest := sort.Search(rows, func(n int) bool { return bytes(n+1) > available })

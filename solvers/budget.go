@@ -1,10 +1,13 @@
 package solvers
 
 import (
+	"context"
 	"fmt"
 	"sort"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/planned"
 )
 
 // BudgetError says that a Solve was refused because it would take more memory
@@ -58,9 +61,11 @@ func size(n int64) string {
 	return fmt.Sprintf("%.4g %ciB", v, "KMGTPE"[i])
 }
 
-// fits returns a *BudgetError when the plan takes more than it may.
-func (p Plan) fits() error {
+// fits reports the plan, or returns a *BudgetError when it takes more than it may.
+func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	if p.Bytes <= p.available {
+		now, _ := dev.InUse()
+		planned.Report(ctx, add(now, p.Bytes))
 		return nil
 	}
 	// The bytes never fall as rows are added.

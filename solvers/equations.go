@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/planned"
 )
 
 // Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
@@ -125,6 +126,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	if need > available {
 		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or allow more memory"}
 	}
+	planned.Report(ctx, add(now, need))
 	return nil
 }
 

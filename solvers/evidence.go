@@ -95,7 +95,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	}
 	s := newSamples(p)
 	plan := covariancePlan(dev, what, s, 1, more)
-	if err := plan.fits(dev, limit); err != nil {
+	if err := plan.fits(ctx, dev, limit); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(ctx); err != nil {

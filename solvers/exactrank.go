@@ -54,7 +54,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if limit > 0 {
 		plan.available = min(plan.available, limit)
 	}
-	if err := plan.fits(); err != nil {
+	if err := plan.fits(ctx, dev); err != nil {
 		return none, err
 	}
 	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }

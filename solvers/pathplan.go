@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -32,13 +33,13 @@ func bandWidth(loo bool) int {
 
 // fits returns a *BudgetError when the plan takes more than the limit (0: no
 // limit of its own) or than the device has free.
-func (p PathPlan) fits(dev backend.Device, limit int64) error {
+func (p PathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
 	now, _ := dev.InUse()
 	free := max(dev.Info().Memory-now, 0)
 	if limit > 0 {
 		free = min(free, limit)
 	}
-	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: free}.fits()
+	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: free}.fits(ctx, dev)
 }
 
 // PlanPath returns the plan of NewPath without doing any work.

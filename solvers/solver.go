@@ -122,7 +122,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
-	if err := plan.fits(); err != nil {
+	if err := plan.fits(ctx, dev); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/planned"
 )
 
 // streamRun is one SolveNystrom or SolveFourier in progress: what they share.
@@ -92,6 +93,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 	r := &streamRun{ctx: ctx, par: par, plan: plan, progress: newProgress(par.Progress, plan), res: &Result{Method: plan.Method, Plan: plan}}
 	r.b = dev.F64().With(ctx, r.progress.done)
 	r.mem = newMemory(dev, r.b)
+	planned.Report(ctx, add(r.mem.before, plan.Bytes))
 	return r
 }
 

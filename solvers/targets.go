@@ -183,7 +183,7 @@ func (e *each) byPath() (left []float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Method == PathCholesky || plan.fits(e.dev, e.par.Memory) != nil {
+	if plan.Method == PathCholesky || plan.fits(e.ctx, e.dev, e.par.Memory) != nil {
 		return e.different, nil
 	}
 	const share = 0.9 // the rest is for what it leaves

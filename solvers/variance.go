@@ -89,7 +89,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 		squares = 1
 	}
 	plan := covariancePlan(dev, "variance", s, squares, func(n, d, _ int) int64 { return elements(n+d, rows) })
-	if err := plan.fits(dev, limit); err != nil {
+	if err := plan.fits(ctx, dev, limit); err != nil {
 		return nil, err
 	}
 	b := dev.F64().With(ctx, nil)

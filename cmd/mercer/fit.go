@@ -134,6 +134,7 @@ type fitReport struct {
 	Fallback    string            `json:"fallback,omitempty"`   // why it did not go as planned
 	Notes       []string          `json:"notes,omitempty"`      // such as that it resumed from a checkpoint
 	MemoryBytes int64             `json:"memory_bytes,omitempty"`
+	Planned     int64             `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
 	Facts   map[string]any `json:"facts,omitempty"`
 	Seconds fitSeconds     `json:"seconds"`
@@ -171,6 +172,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return a.fitStream(ctx, &f, dev, file, start)
 	}
 
+	memory := a.newBudget(dev)
 	all, err := a.table(file)
 	if err != nil {
 		return err
@@ -188,6 +190,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	enc, err := dataset.Learn(train, f.objects.rules(f.rules(task)))
 	if err != nil {
+		return err
+	}
+	if err := memory.encoding(all, enc); err != nil {
 		return err
 	}
 	b := modelfile.Bundle{Encoder: enc}
@@ -219,13 +224,14 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	p := a.newProgress()
 	options := f.options(enc, p)
 	options.Checkpoint, options.Costs = f.checkpoint, costs
-	m, err := learn(ctx, dev, x, y, options)
+	m, err := learn(memory.fitting(ctx, &options), dev, x, y, options)
 	p.close()
 	if err != nil {
 		return err
 	}
 	r := newFitReport(m, dev)
 	r.setParameters(&f.learnerFlags, task)
+	r.Planned = memory.total()
 	if test != nil {
 		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest); err != nil {
 			return err

@@ -62,6 +62,7 @@ const grace = 80 * time.Millisecond
 
 // run is the whole command; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	limitGarbageOnce()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -140,7 +141,7 @@ rows (it is alpha in scikit-learn). Files are CSV with a header line, also
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
 	flags.IntVar(&a.threads, "threads", 0, "threads to use (default: all)")
-	flags.Var(&a.memory, "memory", "most memory for matrices, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
+	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
 	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.tuneCommand(), a.cvCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand())

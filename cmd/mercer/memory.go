@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Between two collections the heap of the command grows by spareBytes, or by
+// 1/spareShare of what is live where that is more. The default of Go is all that
+// is live, by which a fit would take twice its plan. What is live is for the
+// largest part in arrays without pointers, which a collection does not read, so
+// that more collections cost little.
+const (
+	spareBytes = 4 << 20
+	spareShare = 20
+)
+
+// limitGarbage sets the collector to that, now and after each collection.
+func limitGarbage() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	debug.SetGCPercent(max(100/spareShare, int(100*spareBytes/max(live[0].Value.Uint64(), spareBytes/10))))
+	type object struct{ self *object }
+	o := new(object) // garbage at once: its finalizer runs after the next collection
+	runtime.SetFinalizer(o, func(*object) { limitGarbage() })
+}
+
+var limitGarbageOnce = sync.OnceFunc(limitGarbage)
+
+// A budget is what the data of one call and all that is made of it may take
+// together, --memory or 80 % of what the process may use, and what is planned of
+// it. The program itself is beside it.
+type budget struct {
+	program  int64 // bytes of the process before there were data
+	heap     int64 // of them live in the heap
+	limit    int64
+	ofDevice bool // matrices of the device are in the memory of the host
+
+	mu      sync.Mutex
+	planned int64
+}
+
+// newBudget is to be called before data are read.
+func (a *app) newBudget(dev backend.Device) *budget {
+	b := &budget{heap: liveBytes(), limit: int64(a.memory)}
+	if resident, ok := process.Status("VmRSS:"); ok {
+		b.program = int64(resident)
+	}
+	_, b.ofDevice = dev.F64().(backend.Wrapper[float64])
+	if free, known := backend.HostMemory(); b.limit == 0 && known {
+		b.limit = free / 10 * 8
+	} else if b.limit == 0 {
+		b.limit = dev.Info().Memory
+	}
+	return b
+}
+
+// liveBytes is what is live in the heap. What is not is returned to the system.
+func liveBytes() int64 {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// held is what the data take now.
+func (b *budget) held() int64 { return max(liveBytes()-b.heap, 0) }
+
+// note raises the plan of the whole call to bytes at a time.
+func (b *budget) note(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.planned = max(b.planned, bytes)
+}
+
+// encoding plans the matrices of a table that is in memory.
+func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder) error {
+	held, n := b.held(), int64(t.Rows())
+	width := int64(len(e.Outputs))
+	if e.Raw() == "" {
+		width += int64(len(e.FeatureNames()))
+	}
+	if need := held + 8*n*width; need > b.limit {
+		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit))
+	}
+	b.note(held + 8*n*width)
+	return nil
+}
+
+// fitting limits a fit to what the data have left, and notes what it plans.
+func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
+	held := b.held()
+	b.note(held)
+	if b.ofDevice {
+		o.Memory = max(b.limit-held, 1)
+	}
+	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
+}
+
+// total is the plan of the whole process.
+func (b *budget) total() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.program + b.planned
+}

@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/process"
+)
+
+// TestFreeReturnsMemoryToTheSystem: a freed matrix is no longer resident, although
+// the collector has not run.
+func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	resident := func() float64 {
+		v, ok := process.Status("VmRSS:")
+		if !ok {
+			t.Fatal("/proc/self/status has no VmRSS")
+		}
+		return v
+	}
+	const rows, cols = 1 << 10, 8 << 10
+	const size = 8 * rows * cols
+	b := dev.F64()
+	m, err := b.New(rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := m.View(0, 0, rows, cols)
+	row := backend.NewHost[float64](1, cols)
+	for i := range row.Data {
+		row.Data[i] = 1
+	}
+	for i := range rows {
+		if err := b.Upload(m.View(i, 0, 1, cols), row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := resident()
+	m.Free()
+	after := resident()
+	t.Logf("%.0f bytes resident before Free, %.0f after, of a matrix of %d", before, after, size)
+	// What else the process touches meanwhile is far below a huge page.
+	if freed := before - after; freed < size-2*hugePage {
+		t.Errorf("Free returned %.0f bytes of a matrix of %d", freed, size)
+	}
+	runtime.KeepAlive(view)
+}
