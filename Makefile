@@ -52,7 +52,7 @@ test: ## run every test, generated code included
 
 # What the race detector and an emulator make slow is run for what they can find:
 # goroutines that share, and arithmetic that is compiled otherwise.
-CONCURRENT := 'Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Half)|Concurrently|GOMAXPROCS|Workers|Goroutines'
+CONCURRENT := 'Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines'
 
 .PHONY: modules-test
 modules-test: ## vet and test the modules with large dependencies: gorgonia, beam
@@ -73,7 +73,7 @@ purego: ## run the short tests without any assembly
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
 	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Half|Expansion|NaN)|Blocking' ./cpu
+	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly, and the figures in the pages, anew

@@ -38,16 +38,16 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free: room for a square one of float64 of order %d, of order %d in half storage",
-		e.Device, e.Asked, e.Free, e.Order(), e.HalfOrder())
+	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was asked for, %d bytes are free: room for a square one of float64 of order %d, of order %d in packed storage",
+		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
 }
 
 // Order is the largest order of a square matrix of float64 that would fit.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// HalfOrder is that of a symmetric one in half storage, about: n²/2 elements and
+// PackedOrder is that of a symmetric one in packed storage, about: n²/2 elements and
 // what rows are padded with.
-func (e *MemoryError) HalfOrder() int {
+func (e *MemoryError) PackedOrder() int {
 	const padding = 16 // elements of a row
 	b := 0.5 + padding
 	return int(math.Sqrt(b*b+float64(max(e.Free, 0)/8)*2) - b)

@@ -129,7 +129,7 @@ func directContender(ctx context.Context, d backend.Device, s *synthetic, x, y b
 	}
 }
 
-// direct solves (K + λI)α = y by Cholesky in one precision, in half storage where
+// direct solves (K + λI)α = y by Cholesky in one precision, in packed storage where
 // the device has it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
@@ -146,19 +146,19 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	if err := q.Upload(b, y); err != nil {
 		return alpha, err
 	}
-	if h, ok := q.(backend.HalfBackend[T]); ok {
-		a, err := h.NewHalf(x.Rows)
+	if h, ok := q.(backend.PackedBackend[T]); ok {
+		a, err := h.NewPacked(x.Rows)
 		if err != nil {
 			return alpha, err
 		}
 		defer a.Free()
-		h.GramHalf(a, k, mx)
-		h.AddDiagHalf([]T{lambda}, a)
-		if err := h.PotrfHalf(a); err != nil {
+		h.GramPacked(a, k, mx)
+		h.AddDiagPacked([]T{lambda}, a)
+		if err := h.PotrfPacked(a); err != nil {
 			return alpha, err
 		}
-		h.TrsmHalf(backend.NoTrans, a, b)
-		h.TrsmHalf(backend.Transpose, a, b)
+		h.TrsmPacked(backend.NoTrans, a, b)
+		h.TrsmPacked(backend.Transpose, a, b)
 		return alpha, q.Download(alpha, b)
 	}
 	a, err := q.New(x.Rows, x.Rows)

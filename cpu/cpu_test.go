@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 		if tier.Name == "generic" {
 			large = 600 // still several blocks in every direction
 		}
-		backendtest.Suite{RequireHalf: true, LargeN: large, Open: func(t testing.TB, c backend.Config) backend.Device {
+		backendtest.Suite{RequirePacked: true, LargeN: large, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := backend.Open("cpu/"+tier.Name, c)
 			if err != nil {
 				t.Fatal(err)

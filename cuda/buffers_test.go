@@ -16,12 +16,12 @@ func TestSmallBuffers(t *testing.T) {
 	stage, bytes, most := stageBytes, ringBytes, ringMost
 	stageBytes, ringBytes, ringMost = 160, 512, 256
 	defer func() { stageBytes, ringBytes, ringMost = stage, bytes, most }()
-	concerned := regexp.MustCompile("Transfer|ColAxpy|AddDiag|GramKernels|HalfDiagonal|HalfMemory|HalfExact")
+	concerned := regexp.MustCompile("Transfer|ColAxpy|AddDiag|GramKernels|PackedDiagonal|PackedMemory|PackedExact")
 	if testing.Short() {
-		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|HalfDiagonal|HalfMemory")
+		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|PackedDiagonal|PackedMemory")
 	}
 	backendtest.Suite{
-		LargeN: 200, RequireHalf: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
+		LargeN: 200, RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
 		Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := openAt(cudatest.DriverOnly, c)
 			if err != nil {

@@ -81,8 +81,8 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 // device function's, and there are no workers for Threads.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
-	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm|Trsm|Potrf|Half(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
-	cudatest.WithSolver: regexp.MustCompile("Potrf|Half(Exact|Failure|Leading|Large)|Progress|Cancel"),
+	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),
+	cudatest.WithSolver: regexp.MustCompile("Potrf|Packed(Exact|Failure|Leading|Large)|Progress|Cancel"),
 }
 
 func TestConformance(t *testing.T) {
@@ -102,7 +102,7 @@ func TestConformance(t *testing.T) {
 			leave := func(test string) bool {
 				return test == "Threads" || test == "GemmExact" && testing.Short() || !concerned[cudatest.Level(level)].MatchString(test)
 			}
-			backendtest.Suite{LargeN: 200, RequireHalf: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
+			backendtest.Suite{LargeN: 200, RequirePacked: true, Leave: leave, Open: func(t testing.TB, c backend.Config) backend.Device {
 				dev, err := openAt(cudatest.Level(level), c)
 				if err != nil {
 					t.Fatal(err)

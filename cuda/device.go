@@ -38,7 +38,7 @@ type device struct {
 	spare     spare
 	window    window
 	info      driver.DevicePtr // where factorisations say how they went
-	rough     bool             // products of float32 are in TF32 now
+	reduced   bool             // products of float32 are in TF32 now
 
 	mu     sync.Mutex // guards dead and stores
 	dead   error      // a failure after which the context is of no use

@@ -5,7 +5,7 @@
 // Levels:
 //
 //	driver     the device functions of folder ptx do everything
-//	+ cuBLAS   products and triangular solves go there; rough factorisations
+//	+ cuBLAS   products and triangular solves go there; reduced-precision factorisations
 //	+ cuSOLVER the triangles on the diagonal of a Cholesky factorisation go there
 //
 // How a call goes:
@@ -17,8 +17,8 @@
 //	check.go     the small system that a device must solve to be opened
 //	memory.go    allocation; transfer.go copies by way of page-locked buffers
 //	product.go   products; dense.go what is done element by element
-//	trsm.go      triangular solves; potrf.go Cholesky; rough.go that with TF32
-//	half.go      symmetric matrices in half storage; hosthalf.go those that are in
+//	trsm.go      triangular solves; potrf.go Cholesky; tf32.go that with TF32
+//	packed.go      symmetric matrices in packed storage; hostpacked.go those that are in
 //	             the memory of the host
 //	gram.go      Gram matrices and K·V; program.go passes the kernel
 //

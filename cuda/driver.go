@@ -151,7 +151,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 }
 
 // single is the operations a second in float32 that the processors can do, double
-// those in float64, tensor cores included, and rough those of products that round
+// those in float64, tensor cores included, and reduced those of products that round
 // to TF32; by NVIDIA's tables, for the capabilities that they name.
 func (p properties) single() float64 {
 	cores := 128.0
@@ -169,7 +169,7 @@ func (p properties) double() float64 {
 	return rate
 }
 
-func (p properties) rough() float64 {
+func (p properties) reduced() float64 {
 	switch {
 	case p.major == 8 && p.minor == 0: // 512 multiply-adds a clock and processor
 		return 8 * p.single()

@@ -52,8 +52,8 @@ func contains(s string, parts ...string) bool {
 	return false
 }
 
-// halfWorkload does what is done with halves, on the device and on the host.
-func halfWorkload(dev backend.Device) error {
+// packedWorkload does what is done with packed matrices, on the device and on the host.
+func packedWorkload(dev backend.Device) error {
 	b := dev.F64().(*queue[float64])
 	const n = 60
 	h := backend.NewHost[float64](n, 2)
@@ -79,25 +79,25 @@ func halfWorkload(dev backend.Device) error {
 	if err := b.PotrfKeep(square); err != nil {
 		return err
 	}
-	for _, make := range []func(int) (backend.Half[float64], error){b.NewHalf, b.NewHostHalf} {
+	for _, make := range []func(int) (backend.Packed[float64], error){b.NewPacked, b.NewHostPacked} {
 		a, err := make(n)
 		if err != nil {
 			return err
 		}
 		defer a.Free()
-		b.GramHalf(a, k, x)
-		b.AddDiagHalf([]float64{2}, a)
-		if err := b.PotrfHalf(a); err != nil {
+		b.GramPacked(a, k, x)
+		b.AddDiagPacked([]float64{2}, a)
+		if err := b.PotrfPacked(a); err != nil {
 			return err
 		}
-		b.TrsmHalf(backend.Transpose, a, x)
+		b.TrsmPacked(backend.Transpose, a, x)
 		low := backend.NewHost[float64](2, n)
-		if err := errors.Join(b.Sync(), b.DiagHalf(zeros(n), a), b.DownloadHalf(low, a, n-2), b.UploadHalf(a, n-2, low)); err != nil {
+		if err := errors.Join(b.Sync(), b.DiagPacked(zeros(n), a), b.DownloadPacked(low, a, n-2), b.UploadPacked(a, n-2, low)); err != nil {
 			return err
 		}
 	}
 	r := dev.F32().(*queue[float32])
-	a, err := r.NewHalf(n)
+	a, err := r.NewPacked(n)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func halfWorkload(dev backend.Device) error {
 	for i := range ones {
 		ones[i] = 1
 	}
-	r.AddDiagHalf(ones, a)
-	if err := r.PotrfHalfRough(a); err != nil {
+	r.AddDiagPacked(ones, a)
+	if err := r.PotrfPackedReduced(a); err != nil {
 		return err
 	}
 	return b.Download(h, x)
@@ -131,11 +131,11 @@ func TestFaults(t *testing.T) {
 		counts []string // parts of the names of the calls that fail
 	}{
 		{"all", workload, 999, []string{""}},
-		{"halves", halfWorkload, 999, []string{""}},
+		{"packed matrices", packedWorkload, 999, []string{""}},
 		{"memory", workload, driver.OutOfMemory, []string{"Alloc"}},
-		{"memory of halves", halfWorkload, driver.OutOfMemory, []string{"Alloc"}},
+		{"memory of packed matrices", packedWorkload, driver.OutOfMemory, []string{"Alloc"}},
 		{"lost", workload, lost, works},
-		{"lost with halves", halfWorkload, lost, works},
+		{"lost with packed matrices", packedWorkload, lost, works},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for n := 1; ; n++ {

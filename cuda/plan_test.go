@@ -78,10 +78,10 @@ func TestPlanOutOfCore(t *testing.T) {
 	if !errors.As(err, &e) {
 		t.Fatalf("%d rows: %v", n, err)
 	}
-	b := dev.F32().(backend.HostHalfBackend[float32])
-	_, needed := b.HostHalfBytes(n)
-	_, fits := b.HostHalfBytes(e.Largest)
-	_, more := b.HostHalfBytes(e.Largest + 1)
+	b := dev.F32().(backend.HostPackedBackend[float32])
+	_, needed := b.HostPackedBytes(n)
+	_, fits := b.HostPackedBytes(e.Largest)
+	_, more := b.HostPackedBytes(e.Largest + 1)
 	if !e.Host || e.Needed != needed || fits > e.Available || more <= e.Available || e.Rows != n {
 		t.Errorf("%+v: %v", *e, err)
 	}

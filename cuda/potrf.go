@@ -22,9 +22,9 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 // potrf halves the triangle until it is one for cuSOLVER, or without that a block:
 // so no step is long, and most of the work is in products.
 //
-// It waits: it factors a triangle, with rough products or without, and returns
+// It waits: it factors a triangle, in reduced precision or in full, and returns
 // a *backend.PivotError at a bad pivot.
-func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], rough bool) error {
+func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], reduced bool) error {
 	if a.rows == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], rough bool) error {
 	if err := d.api.Clear(d.info, infoBytes, d.stream); err != nil {
 		return err
 	}
-	f := &factoring[T]{q: q, ul: ul, rough: rough && d.libraries.Blas != nil}
+	f := &factoring[T]{q: q, ul: ul, reduced: reduced && d.libraries.Blas != nil}
 	if a.rows >= cuts.solver {
 		f.solver, f.most = d.libraries.Solver, f.order()
 	}
@@ -45,12 +45,12 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], rough bool) error {
 
 // factoring is one Cholesky factorisation.
 type factoring[T backend.Float] struct {
-	q      *queue[T]
-	ul     backend.Uplo
-	rough  bool
-	solver *driver.Solver // nil: not for this one
-	most   int            // the largest order that the solver is given
-	noted  bool           // blocks may have noted a bad pivot
+	q       *queue[T]
+	ul      backend.Uplo
+	reduced bool
+	solver  *driver.Solver // nil: not for this one
+	most    int            // the largest order that the solver is given
+	noted   bool           // blocks may have noted a bad pivot
 
 	copied, work driver.DevicePtr // of the solver
 	workBytes    int64
@@ -61,8 +61,8 @@ type factoring[T backend.Float] struct {
 func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
-	case f.rough:
-		most = cuts.rough
+	case f.reduced:
+		most = cuts.reduced
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}
@@ -123,18 +123,18 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	}
 	if f.ul == backend.Lower {
 		a21 := a.window(n1, 0, n-n1, n1)
-		if err := q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, f.rough); err != nil {
+		if err := q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, f.reduced); err != nil {
 			return err
 		}
-		if err := q.syrk(backend.Lower, backend.NoTrans, -1, a21, 1, a22, f.rough); err != nil {
+		if err := q.syrk(backend.Lower, backend.NoTrans, -1, a21, 1, a22, f.reduced); err != nil {
 			return err
 		}
 	} else {
 		a12 := a.window(0, n1, n1, n-n1)
-		if err := q.trsm(backend.Left, backend.Upper, backend.Transpose, 1, a11, a12, f.rough); err != nil {
+		if err := q.trsm(backend.Left, backend.Upper, backend.Transpose, 1, a11, a12, f.reduced); err != nil {
 			return err
 		}
-		if err := q.syrk(backend.Upper, backend.Transpose, -1, a12, 1, a22, f.rough); err != nil {
+		if err := q.syrk(backend.Upper, backend.Transpose, -1, a12, 1, a22, f.reduced); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Products, by cuBLAS where it is and by the device functions elsewhere. With
-// rough they may round the factors of float32 products to TF32, 10 bits, which
+// reduced they may round the factors of float32 products to TF32, 10 bits, which
 // the tensor cores multiply several times as fast; only factorisations that
 // precondition ask for that.
 
@@ -18,12 +18,12 @@ func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], b
 	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, false) })
 }
 
-func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], rough bool) error {
+func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], reduced bool) error {
 	bl := q.engine.device.libraries.Blas
 	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 || a.view().op(tA).cols == 0 {
 		return q.product(alpha, a.view().op(tA), b.view().op(tB), beta, c.view(), whole, whole)
 	}
-	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, rough)
+	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, reduced)
 }
 
 // cuts are the sizes at which work for the libraries is cut. Tests make them
@@ -39,16 +39,16 @@ var cuts = struct {
 	// read is the least number of elements of a matrix that is multiplied by few columns
 	// in two launches instead of one.
 	read int
-	// rough is the order of the blocks that a rough factorisation does in full
+	// reduced is the order of the blocks that a reduced-precision factorisation does in full
 	// float32: small, since their part of the work is not the fast one, and large
 	// enough for the products between them.
-	rough int
+	reduced int
 	// solver is the least order of a triangle that cuSOLVER factors. It is faster
 	// on the triangle that is the lower one of its columns (1.4 to 2.2 times,
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, rough: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
@@ -91,7 +91,7 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 }
 
 // blasGemm is C ← α op(A) op(B) + β C by the library; no dimension is 0.
-func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], rough bool) error {
+func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], reduced bool) error {
 	k := a.view().op(tA).cols
 	if c.cols == 1 {
 		return q.blasGemv(bl, tA, alpha, a, b.view().op(tB), beta, c)
@@ -104,7 +104,7 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 			width := min(cols, c.cols-j)
 			right := b.view().op(tB).part(0, j, k, width).ptr
 			err := q.step(backend.GemmFlops(count, width, k), func() error {
-				if err := q.engine.device.math(rough); err != nil {
+				if err := q.engine.device.math(reduced); err != nil {
 					return err
 				}
 				return driver.Gemm(bl, opOf(tB), opOf(tA), width, count, k, alpha, right, b.stride, left, a.stride, beta, c.at(i, j), c.stride)
@@ -146,13 +146,13 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 }
 
 // math lets products of float32 round their factors to TF32, or not.
-func (d *device) math(rough bool) error {
-	if d.rough == rough {
+func (d *device) math(reduced bool) error {
+	if d.reduced == reduced {
 		return nil
 	}
-	err := d.libraries.Blas.SetTF32(rough)
+	err := d.libraries.Blas.SetTF32(reduced)
 	if err == nil {
-		d.rough = rough
+		d.reduced = reduced
 	}
 	return err
 }
@@ -164,9 +164,9 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 }
 
 // syrk goes block by block along the diagonal. What lies beside a block is a
-// product, which is faster than one large syrk, and may be rough; the blocks on
+// product, which is faster than one large syrk, and may be in reduced precision; the blocks on
 // the diagonal never are.
-func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], rough bool) error {
+func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], reduced bool) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
 	bl := q.engine.device.libraries.Blas
@@ -175,8 +175,8 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 	}
 	size, _ := q.chunk(n, n, k)
 	size = max(min(size, cuts.solve), cuts.columns)
-	if rough {
-		size = min(size, cuts.rough)
+	if reduced {
+		size = min(size, cuts.reduced)
 	}
 	rowsOf := func(i, count int) *matrix[T] { // of op(A)
 		if t == backend.Transpose {
@@ -196,9 +196,9 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 		})
 		if err == nil && i > 0 {
 			if ul == backend.Lower {
-				err = q.blasGemm(bl, t, 1-t, alpha, rows, rowsOf(0, i), beta, c.window(i, 0, count, i), rough)
+				err = q.blasGemm(bl, t, 1-t, alpha, rows, rowsOf(0, i), beta, c.window(i, 0, count, i), reduced)
 			} else {
-				err = q.blasGemm(bl, t, 1-t, alpha, rowsOf(0, i), rows, beta, c.window(0, i, i, count), rough)
+				err = q.blasGemm(bl, t, 1-t, alpha, rowsOf(0, i), rows, beta, c.window(0, i, i, count), reduced)
 			}
 		}
 		if err != nil {

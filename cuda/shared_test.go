@@ -199,7 +199,7 @@ func TestFreeBesideOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := dev.F64().(*queue[float64]).NewHostHalf(100)
+		h, err := dev.F64().(*queue[float64]).NewHostPacked(100)
 		if err != nil {
 			t.Fatal(err)
 		}

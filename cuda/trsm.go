@@ -11,20 +11,20 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, false) })
 }
 
-// trsm solves with a triangle. With rough, blocks of the order cuts.rough are
-// solved as they are, and the products between them may be rough.
-func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], rough bool) error {
+// trsm solves with a triangle. With reduced, blocks of the order cuts.reduced are
+// solved as they are, and the products between them may be in reduced precision.
+func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], reduced bool) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
 	}
 	if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 {
-		if alpha != 1 && !q.solveAtOnce(s, a, b, rough) {
+		if alpha != 1 && !q.solveAtOnce(s, a, b, reduced) {
 			if err := q.scale(alpha, b.view(), whole, true); err != nil {
 				return err
 			}
 			alpha = 1
 		}
-		return q.blasTrsm(bl, s, ul, t, alpha, a, b, rough)
+		return q.blasTrsm(bl, s, ul, t, alpha, a, b, reduced)
 	}
 	if alpha != 1 {
 		if err := q.scale(alpha, b.view(), whole, true); err != nil {
@@ -44,10 +44,10 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 }
 
 // solveAtOnce tells whether the library is given the triangle whole.
-func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], rough bool) bool {
+func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], reduced bool) bool {
 	most := cuts.solve
-	if rough {
-		most = cuts.rough
+	if reduced {
+		most = cuts.reduced
 	}
 	if rightHandSides(s, b) <= cuts.few {
 		most = min(most, cuts.thin)
@@ -64,9 +64,9 @@ func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
 }
 
 // blasTrsm halves the triangle until the library is given it.
-func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], rough bool) error {
+func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], reduced bool) error {
 	n, columns := a.rows, rightHandSides(s, b)
-	if q.solveAtOnce(s, a, b, rough) {
+	if q.solveAtOnce(s, a, b, reduced) {
 		width := columns
 		if most := q.libraryStep() / backend.TrsmFlops(n, 1); most < float64(columns) {
 			width = min(max(int(most)/cuts.columns, 1)*cuts.columns, columns)
@@ -112,19 +112,19 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1
 	}
-	if err := q.blasTrsm(bl, s, ul, t, alpha, a1, b1, rough); err != nil {
+	if err := q.blasTrsm(bl, s, ul, t, alpha, a1, b1, reduced); err != nil {
 		return err
 	}
 	var err error
 	if s == backend.Left {
-		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, rough)
+		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, reduced)
 	} else {
-		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, rough)
+		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, reduced)
 	}
 	if err != nil {
 		return err
 	}
-	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, rough)
+	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, reduced)
 }
 
 // solveLower is X ← L⁻¹ X, halving the triangle until it is a block.

@@ -63,7 +63,7 @@ func (z *sizes) symmCost(c int, single bool) float64 {
 
 // storedCost is gramCost for a K that is stored.
 func (z *sizes) storedCost(single bool) float64 {
-	size := 4.0 // bytes for each of n², in half storage
+	size := 4.0 // bytes for each of n², in packed storage
 	if single {
 		size = 2
 	}

@@ -10,7 +10,7 @@
 //
 // where the norm leaves b out: the intercept is not penalised.
 //
-//	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in half storage, for every kernel
+//	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
 //	outofcore.go  dual or mixed with the factor in the memory of the host, for a GPU
 //	cg.go       preconditioned block conjugate gradients, K stored or not (affine.go: X and Xᵀ)

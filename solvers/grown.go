@@ -8,19 +8,19 @@ type grown interface {
 	symmetric[float64]
 	on(b backend.Backend[float64]) grown // the same, in another queue
 	leading(n int) grown                 // the first n rows and columns
-	// upload and download wait, and are as in backend.HalfBackend.
+	// upload and download wait, and are as in backend.PackedBackend.
 	upload(first int, h backend.Host[float64]) error
 	download(h backend.Host[float64], first int) error
 	substitute(r backend.Matrix[float64]) // r ← L⁻¹ r
 }
 
 func newGrown(b backend.Backend[float64], n int) (grown, error) {
-	if hb, ok := b.(backend.HalfBackend[float64]); ok {
-		a, err := hb.NewHalf(n)
+	if hb, ok := b.(backend.PackedBackend[float64]); ok {
+		a, err := hb.NewPacked(n)
 		if err != nil {
 			return nil, err
 		}
-		return &grownHalf{halfStored[float64]{hb, a}}, nil
+		return &grownPacked{packedStored[float64]{hb, a}}, nil
 	}
 	a, err := b.New(n, n)
 	if err != nil {
@@ -29,26 +29,26 @@ func newGrown(b backend.Backend[float64], n int) (grown, error) {
 	return &grownSquare{squareStored[float64]{b, a}}, nil
 }
 
-type grownHalf struct{ halfStored[float64] }
+type grownPacked struct{ packedStored[float64] }
 
-func (g *grownHalf) on(b backend.Backend[float64]) grown {
-	return &grownHalf{halfStored[float64]{b.(backend.HalfBackend[float64]), g.a}}
+func (g *grownPacked) on(b backend.Backend[float64]) grown {
+	return &grownPacked{packedStored[float64]{b.(backend.PackedBackend[float64]), g.a}}
 }
 
-func (g *grownHalf) leading(n int) grown {
-	return &grownHalf{halfStored[float64]{g.b, g.a.Leading(n)}}
+func (g *grownPacked) leading(n int) grown {
+	return &grownPacked{packedStored[float64]{g.b, g.a.Leading(n)}}
 }
 
-func (g *grownHalf) upload(first int, h backend.Host[float64]) error {
-	return g.b.UploadHalf(g.a, first, h)
+func (g *grownPacked) upload(first int, h backend.Host[float64]) error {
+	return g.b.UploadPacked(g.a, first, h)
 }
 
-func (g *grownHalf) download(h backend.Host[float64], first int) error {
-	return g.b.DownloadHalf(h, g.a, first)
+func (g *grownPacked) download(h backend.Host[float64], first int) error {
+	return g.b.DownloadPacked(h, g.a, first)
 }
 
-func (g *grownHalf) substitute(r backend.Matrix[float64]) {
-	g.b.TrsmHalf(backend.NoTrans, g.a, r)
+func (g *grownPacked) substitute(r backend.Matrix[float64]) {
+	g.b.TrsmPacked(backend.NoTrans, g.a, r)
 }
 
 type grownSquare struct{ squareStored[float64] }

@@ -15,7 +15,7 @@ import (
 // then of conjugate gradients with the factor as the preconditioner: where
 // refinement would diverge, for a condition above 10⁷, they only take longer.
 //
-// A device with rough products (backend.RoughBackend) makes a rough factor where λ
+// A device with rough products (backend.ReducedBackend) makes a rough factor where λ
 // stands far enough out of its rounding, and one in float32 when that does not do.
 const Mixed Method = "mixed"
 
@@ -83,7 +83,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 	// falls behind that of K by √n. 4 is a margin.
 	unit, rate := epsilonSingle, z.rates().Single
 	if rough {
-		unit, rate = 2*roughUnit(z.dev.F32()), z.rates().Rough
+		unit, rate = 2*roughUnit(z.dev.F32()), z.rates().Reduced
 	}
 	condition := 1 + 4*unit*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)

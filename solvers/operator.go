@@ -14,7 +14,7 @@ type Operator string
 
 const (
 	OperatorAuto Operator = ""        // the fastest that fits and is precise enough
-	Stored64     Operator = "float64" // stored, in half storage where the backend has it
+	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
 	Stored32     Operator = "float32" // the same in float32, inside refinement in float64
 	Unstored64   Operator = "never64" // evaluated anew for every product; of a·xᵀz + c, products with X and Xᵀ
 	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64

@@ -20,8 +20,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	if err := z.soluble(OutOfCore); err != nil {
 		return estimate{}, err
 	}
-	b64, ok := z.dev.F64().(backend.HostHalfBackend[float64])
-	b32, ok32 := z.dev.F32().(backend.HostHalfBackend[float32])
+	b64, ok := z.dev.F64().(backend.HostPackedBackend[float64])
+	b32, ok32 := z.dev.F32().(backend.HostPackedBackend[float32])
 	if !ok || !ok32 {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
 	}
@@ -31,9 +31,9 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	single := par.Precision == PrecisionSingle || z.rates().Single >= 4
 	bytesOf := func(n int) (device, host int64) {
 		if single {
-			return b32.HostHalfBytes(n)
+			return b32.HostPackedBytes(n)
 		}
-		return b64.HostHalfBytes(n)
+		return b64.HostPackedBytes(n)
 	}
 	if free := b64.HostFree(); over(bytesOf, z.n, free) {
 		_, host := bytesOf(z.n)
@@ -87,8 +87,8 @@ func (w *work) outOfCore() error {
 	}
 	rungs := []rung{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
 	// As mixed does, where the factor in float64 fits both memories.
-	b, z := w.b.(backend.HostHalfBackend[float64]), w.plan.sizes
-	device, host := b.HostHalfBytes(w.s.n)
+	b, z := w.b.(backend.HostPackedBackend[float64]), w.plan.sizes
+	device, host := b.HostPackedBytes(w.s.n)
 	if sum(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
 		rungs = append(rungs, w.direct(x))
 	}
@@ -101,12 +101,12 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetr
 	if !w.onHost {
 		return newSymmetric(w.mem, b, n)
 	}
-	hb := b.(backend.HostHalfBackend[T])
-	h, err := hb.NewHostHalf(n)
+	hb := b.(backend.HostPackedBackend[T])
+	h, err := hb.NewHostPacked(n)
 	if err != nil {
 		return nil, err
 	}
-	s := &halfStored[T]{hb, h}
+	s := &packedStored[T]{hb, h}
 	w.mem.keep(s)
 	return s, nil
 }

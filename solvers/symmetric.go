@@ -8,7 +8,7 @@ import (
 )
 
 // symmetric is a symmetric matrix on the device, or its Cholesky factor in the
-// same place: in half storage where the backend has it, as the lower triangle of
+// same place: in packed storage where the backend has it, as the lower triangle of
 // a square matrix elsewhere. What queues and what waits is as in backend.
 type symmetric[T backend.Float] interface {
 	freer
@@ -22,12 +22,12 @@ type symmetric[T backend.Float] interface {
 
 // newSymmetric takes symmetricBytes(b, n) on the device.
 func newSymmetric[T backend.Float](mem *memory, b backend.Backend[T], n int) (symmetric[T], error) {
-	if hb, ok := b.(backend.HalfBackend[T]); ok {
-		h, err := hb.NewHalf(n)
+	if hb, ok := b.(backend.PackedBackend[T]); ok {
+		h, err := hb.NewPacked(n)
 		if err != nil {
 			return nil, err
 		}
-		s := &halfStored[T]{hb, h}
+		s := &packedStored[T]{hb, h}
 		mem.keep(s)
 		return s, nil
 	}
@@ -41,16 +41,16 @@ func newSymmetric[T backend.Float](mem *memory, b backend.Backend[T], n int) (sy
 }
 
 func symmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
-	if hb, ok := b.(backend.HalfBackend[T]); ok {
-		return hb.HalfBytes(n)
+	if hb, ok := b.(backend.PackedBackend[T]); ok {
+		return hb.PackedBytes(n)
 	}
 	return elementBytes[T](elements(n, n))
 }
 
 // roughUnit is to what precision a rough factor rounds; 0: there is none.
 func roughUnit[T backend.Float](b backend.Backend[T]) float64 {
-	if r, ok := b.(backend.RoughBackend[T]); ok {
-		return r.RoughUnit()
+	if r, ok := b.(backend.ReducedBackend[T]); ok {
+		return r.ReducedUnit()
 	}
 	return 0
 }
@@ -68,31 +68,31 @@ func elementBytes[T backend.Float](elements int64) int64 {
 	return size * elements
 }
 
-type halfStored[T backend.Float] struct {
-	b backend.HalfBackend[T]
-	a backend.Half[T]
+type packedStored[T backend.Float] struct {
+	b backend.PackedBackend[T]
+	a backend.Packed[T]
 }
 
-func (s *halfStored[T]) Free()                                      { s.a.Free() }
-func (s *halfStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.GramHalf(s.a, k, x) }
-func (s *halfStored[T]) addDiag(d []T)                              { s.b.AddDiagHalf(d, s.a) }
-func (s *halfStored[T]) mul(q, p backend.Matrix[T])                 { s.b.SymmHalf(1, s.a, p, 0, q) }
+func (s *packedStored[T]) Free()                                      { s.a.Free() }
+func (s *packedStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.GramPacked(s.a, k, x) }
+func (s *packedStored[T]) addDiag(d []T)                              { s.b.AddDiagPacked(d, s.a) }
+func (s *packedStored[T]) mul(q, p backend.Matrix[T])                 { s.b.SymmPacked(1, s.a, p, 0, q) }
 
-func (s *halfStored[T]) factor(rough bool) error {
-	if b, ok := s.b.(backend.RoughBackend[T]); ok && rough {
-		return b.PotrfHalfRough(s.a)
+func (s *packedStored[T]) factor(rough bool) error {
+	if b, ok := s.b.(backend.ReducedBackend[T]); ok && rough {
+		return b.PotrfPackedReduced(s.a)
 	}
-	return s.b.PotrfHalf(s.a)
+	return s.b.PotrfPacked(s.a)
 }
 
-func (s *halfStored[T]) diagonal() ([]T, error) {
+func (s *packedStored[T]) diagonal() ([]T, error) {
 	d := make([]T, s.a.Order())
-	return d, s.b.DiagHalf(d, s.a)
+	return d, s.b.DiagPacked(d, s.a)
 }
 
-func (s *halfStored[T]) solve(r backend.Matrix[T]) {
-	s.b.TrsmHalf(backend.NoTrans, s.a, r)
-	s.b.TrsmHalf(backend.Transpose, s.a, r)
+func (s *packedStored[T]) solve(r backend.Matrix[T]) {
+	s.b.TrsmPacked(backend.NoTrans, s.a, r)
+	s.b.TrsmPacked(backend.Transpose, s.a, r)
 }
 
 type squareStored[T backend.Float] struct {

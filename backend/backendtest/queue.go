@@ -88,7 +88,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 			return nil
 		}},
 	}
-	halves, releaseHalves := r.halfJobs(n, eye, points, v, result, k)
+	halves, releaseHalves := r.packedJobs(n, eye, points, v, result, k)
 	return append(list, halves...), func() {
 		releaseHalves()
 		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, others, v} {
@@ -97,10 +97,10 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	}
 }
 
-// halfJobs are the operations on half storage, if the backend has it.
-func (r *rig[T]) halfJobs(n int, eye, points, v, result backend.Matrix[T], k kernels.Kernel) (list []job[T], release func()) {
+// packedJobs are the operations on packed storage, if the backend has it.
+func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k kernels.Kernel) (list []job[T], release func()) {
 	r.Helper()
-	b, ok := r.b.(backend.HalfBackend[T])
+	b, ok := r.b.(backend.PackedBackend[T])
 	if !ok {
 		return nil, func() {}
 	}
@@ -108,27 +108,27 @@ func (r *rig[T]) halfJobs(n int, eye, points, v, result backend.Matrix[T], k ker
 	if err != nil {
 		r.Fatal(err)
 	}
-	out, err := b.NewHalf(n)
+	out, err := b.NewPacked(n)
 	if err != nil {
 		r.Fatal(err)
 	}
 	_, d := points.Dims()
 	_, t := v.Dims()
-	on := func(f func(b backend.HalfBackend[T]) error) func(backend.Backend[T]) error {
-		return func(b backend.Backend[T]) error { return f(b.(backend.HalfBackend[T])) }
+	on := func(f func(b backend.PackedBackend[T]) error) func(backend.Backend[T]) error {
+		return func(b backend.Backend[T]) error { return f(b.(backend.PackedBackend[T])) }
 	}
 	return []job[T]{
-			{"GramHalf", backend.GramFlops(n, n, d, true), on(func(b backend.HalfBackend[T]) error {
-				b.GramHalf(out, k, points)
+			{"GramPacked", backend.GramFlops(n, n, d, true), on(func(b backend.PackedBackend[T]) error {
+				b.GramPacked(out, k, points)
 				return nil
 			})},
-			{"SymmHalf", backend.SymmFlops(n, t), on(func(b backend.HalfBackend[T]) error {
-				b.SymmHalf(1, identity, v, 0, result)
+			{"SymmPacked", backend.SymmFlops(n, t), on(func(b backend.PackedBackend[T]) error {
+				b.SymmPacked(1, identity, v, 0, result)
 				return nil
 			})},
-			{"PotrfHalf", backend.PotrfFlops(n), on(func(b backend.HalfBackend[T]) error { return b.PotrfHalf(identity) })},
-			{"TrsmHalf", backend.TrsmFlops(n, t), on(func(b backend.HalfBackend[T]) error {
-				b.TrsmHalf(backend.Transpose, identity, v)
+			{"PotrfPacked", backend.PotrfFlops(n), on(func(b backend.PackedBackend[T]) error { return b.PotrfPacked(identity) })},
+			{"TrsmPacked", backend.TrsmFlops(n, t), on(func(b backend.PackedBackend[T]) error {
+				b.TrsmPacked(backend.Transpose, identity, v)
 				return nil
 			})},
 		}, func() {

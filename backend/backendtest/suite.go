@@ -55,8 +55,8 @@ type Suite struct {
 	// Leave leaves tests out by their names, those of which an earlier run with
 	// another Open is as good; nil leaves none out.
 	Leave func(test string) bool
-	// RequireHalf makes the lack of half storage a failure.
-	RequireHalf bool
+	// RequirePacked makes the lack of packed storage a failure.
+	RequirePacked bool
 	// Seed is the seed of every random choice; 0 is 1.
 	Seed uint64
 }
@@ -111,15 +111,15 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"NaNGramMul", testNaNGramMul[T]},
 		{"Views", testViews[T]},
 		{"SharedInputs", testSharedInputs[T]},
-		{"HalfExact", testHalfExact[T]},
-		{"HalfDiagonal", testHalfDiagonal[T]},
-		{"HalfRounding", testHalfRounding[T]},
-		{"HalfFailure", testHalfFailure[T]},
-		{"HalfGram", testHalfGram[T]},
-		{"HalfMemory", testHalfMemory[T]},
-		{"HalfLeading", testHalfLeading[T]},
-		{"HalfMisuse", testHalfMisuse[T]},
-		{"HalfLarge", testHalfLarge[T]},
+		{"PackedExact", testPackedExact[T]},
+		{"PackedDiagonal", testPackedDiagonal[T]},
+		{"PackedRounding", testPackedRounding[T]},
+		{"PackedFailure", testPackedFailure[T]},
+		{"PackedGram", testPackedGram[T]},
+		{"PackedMemory", testPackedMemory[T]},
+		{"PackedLeading", testPackedLeading[T]},
+		{"PackedMisuse", testPackedMisuse[T]},
+		{"PackedLarge", testPackedLarge[T]},
 		{"Memory", testMemory[T]},
 		{"Transfer", testTransfer[T]},
 		{"Budget", testBudget[T]},

@@ -81,8 +81,8 @@ func testThreads[T backend.Float](r *rig[T]) {
 			b.ColAxpy(dots.Data, A, S)
 			keep("ColAxpy", S)
 
-			if h, ok := b.(backend.HalfBackend[T]); ok {
-				threadsHalf(r, h, spd, X.View(0, 0, n, d), V.View(0, 0, n, t), func(name string, h backend.Host[T]) { results[name] = h })
+			if h, ok := b.(backend.PackedBackend[T]); ok {
+				threadsPacked(r, h, spd, X.View(0, 0, n, d), V.View(0, 0, n, t), func(name string, h backend.Host[T]) { results[name] = h })
 			}
 
 			if first == nil {
@@ -95,8 +95,8 @@ func testThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// threadsHalf does everything that half storage can do and keeps the results.
-func threadsHalf[T backend.Float](r *rig[T], b backend.HalfBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
+// threadsPacked does everything that packed storage can do and keeps the results.
+func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
 	n, t := v.Dims()
 	half, err := r.load(b, spd)
 	if err != nil {
@@ -112,16 +112,16 @@ func threadsHalf[T backend.Float](r *rig[T], b backend.HalfBackend[T], spd backe
 		}
 		return h
 	}
-	b.SymmHalf(1, half, v, 0, out)
-	b.SymmHalf(2, half, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
-	keep("SymmHalf", fetch(r, b, out))
-	if err := b.PotrfHalf(half); err != nil {
+	b.SymmPacked(1, half, v, 0, out)
+	b.SymmPacked(2, half, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
+	keep("SymmPacked", fetch(r, b, out))
+	if err := b.PotrfPacked(half); err != nil {
 		r.Fatal(err)
 	}
-	keep("PotrfHalf", low())
-	b.TrsmHalf(backend.NoTrans, half, out)
-	b.TrsmHalf(backend.Transpose, half, out.View(0, 0, n, 1))
-	keep("TrsmHalf", fetch(r, b, out))
-	b.GramHalf(half, kernels.Gaussian{Sigma: 4}, x)
-	keep("GramHalf", low())
+	keep("PotrfPacked", low())
+	b.TrsmPacked(backend.NoTrans, half, out)
+	b.TrsmPacked(backend.Transpose, half, out.View(0, 0, n, 1))
+	keep("TrsmPacked", fetch(r, b, out))
+	b.GramPacked(half, kernels.Gaussian{Sigma: 4}, x)
+	keep("GramPacked", low())
 }

@@ -119,7 +119,7 @@ func TestPotrfWorked(t *testing.T) {
 // Loops without blocks have no sizes at which something could change: the
 // large tests gain nothing from n in the thousands.
 func TestConformance(t *testing.T) {
-	backendtest.Suite{Open: open, LargeN: 200, RequireHalf: true}.Run(t)
+	backendtest.Suite{Open: open, LargeN: 200, RequirePacked: true}.Run(t)
 }
 
 func BenchmarkRef(b *testing.B) { backendtest.Suite{Open: open, LargeN: 128}.Bench(b) }

@@ -32,9 +32,9 @@ func polynomial(x float64, c []float64) float64 {
 
 // significand takes a normal x > 0 apart: x = 2ᵏm, √½ ≤ m < √2, about.
 func significand(x float64) (k, m float64) {
-	const one, rootHalf = 1023 << 52, 0x3fe6a09e00000000
-	t := math.Float64bits(x) + (one - rootHalf)
-	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootHalf)
+	const one, rootPacked = 1023 << 52, 0x3fe6a09e00000000
+	t := math.Float64bits(x) + (one - rootPacked)
+	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootPacked)
 }
 
 // logarithm is ln(x + rest) as the sum of two numbers, and ±end for x = Inf

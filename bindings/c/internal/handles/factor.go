@@ -13,7 +13,7 @@ import (
 )
 
 // Factor is the Cholesky factor of K + λI in float64, kept on the device for many
-// right-hand sides: n²/2 elements where the device has half storage, n² elsewhere,
+// right-hand sides: n²/2 elements where the device has packed storage, n² elsewhere,
 // and a copy of the points or of the given K. Samples can be added and taken out.
 type Factor struct {
 	*lease

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// half is a symmetric matrix in rectangular full packed storage (Gustavson,
+// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson,
 // Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010): A is cut in the middle,
 // and the transpose of A₂₂ lies in what the triangle A₁₁ leaves of a rectangle.
 //
@@ -20,26 +20,26 @@ import (
 //	    └ 40 41 42 43 44 ┘         │ 30 31 32 │   A₂₁
 //	                               └ 40 41 42 ┘
 //
-// All three are ordinary views, so everything on a half is two or three of the
+// All three are ordinary views, so everything on a packed matrix is two or three of the
 // same on full matrices, on the same code.
-type half[T backend.Float] struct {
+type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × n₁
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 }
 
-func (h *half[T]) Order() int { return h.n1 + h.n2 }
-func (h *half[T]) Free()      { h.rect.Free() }
+func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
+func (h *packedMatrix[T]) Free()      { h.rect.Free() }
 
-// Leading is a half with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
-func (h *half[T]) Leading(n int) backend.Half[T] {
+// Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
+func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	backend.CheckLeading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &half[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
+	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
 }
 
 // parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
 // the upper one is.
-func (h *half[T]) parts() (a11, a21, a22t *matrix[T]) {
+func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
@@ -49,13 +49,13 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 }
 
 // cut is v in the rows that belong to A₁₁ and those that belong to A₂₂.
-func (h *half[T]) cut(v view[T]) (v1, v2 view[T]) {
+func (h *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, h.n1, v.cols), v.part(h.n1, 0, h.n2, v.cols)
 }
 
 // row is row i of the lower triangle: its elements 0 … n₁−1, and those behind
 // as a column of A₂₂ᵀ.
-func (h *half[T]) row(i int) (left []T, right view[T]) {
+func (h *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	if i < h.n1 {
 		return h.rect.row(1 + i)[:i+1], view[T]{}
 	}
@@ -63,34 +63,34 @@ func (h *half[T]) row(i int) (left []T, right view[T]) {
 	return h.rect.row(1 + i), h.rect.view().part(0, k, k+1, 1)
 }
 
-// halfStride is the length of a row of the rectangle with padding: an odd
+// packedStride is the length of a row of the rectangle with padding: an odd
 // number of cache lines, so that every row begins at one, and the rows of a
 // tile do not compete for the same places in a cache.
-func halfStride[T backend.Float](n int) int {
+func packedStride[T backend.Float](n int) int {
 	line := cacheLine / int(unsafe.Sizeof(*new(T)))
 	return (panels(n/2+n%2, line) | 1) * line
 }
 
-func (q *queue[T]) HalfBytes(n int) int64 {
-	backend.CheckNewHalf(n)
-	stride, size := halfStride[T](n), int64(unsafe.Sizeof(*new(T)))
+func (q *queue[T]) PackedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
+	stride, size := packedStride[T](n), int64(unsafe.Sizeof(*new(T)))
 	if (float64(n)+1)*float64(stride)*float64(size) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return (int64(n) + 1) * int64(stride) * size
 }
 
-func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
-	rect, err := q.allocate(n+1, n/2+n%2, halfStride[T](n), q.HalfBytes(n))
+func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
+	rect, err := q.allocate(n+1, n/2+n%2, packedStride[T](n), q.PackedBytes(n))
 	if err != nil {
 		return nil, err
 	}
-	return &half[T]{rect, rect.cols, n - rect.cols}, nil
+	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownHalf is a as a live half of this device; any other panics.
-func (q *queue[T]) ownHalf(op string, a backend.Half[T]) *half[T] {
-	h, ok := a.(*half[T])
+// ownPacked is a as a live packed matrix of this device; any other panics.
+func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
+	h, ok := a.(*packedMatrix[T])
 	if !ok || h.rect.device != q.engine.device {
 		backend.Foreign(op)
 	}
@@ -100,9 +100,9 @@ func (q *queue[T]) ownHalf(op string, a backend.Half[T]) *half[T] {
 	return h
 }
 
-func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
-	h := q.ownHalf("UploadHalf", dst)
-	backend.CheckTransferHalf("UploadHalf", dst, first, src)
+func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
+	h := q.ownPacked("UploadPacked", dst)
+	backend.CheckTransferPacked("UploadPacked", dst, first, src)
 	q.rows(src.Rows, src.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			left, right := h.row(first + i)
@@ -115,9 +115,9 @@ func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T
 	return q.wait()
 }
 
-func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
-	h := q.ownHalf("DownloadHalf", src)
-	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
+func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
+	h := q.ownPacked("DownloadPacked", src)
+	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
 	q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			left, right := h.row(first + i)
@@ -130,9 +130,9 @@ func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first 
 	return q.wait()
 }
 
-func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := backend.CheckGramHalf(dst, k, x)
-	h, points := q.ownHalf("GramHalf", dst), q.own("GramHalf", x)
+func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
+	_, d := backend.CheckGramPacked(dst, k, x)
+	h, points := q.ownPacked("GramPacked", dst), q.own("GramPacked", x)
 	a11, a21, a22t := h.parts()
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.gram(a11, k, x1, x1, lower)
@@ -140,9 +140,9 @@ func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Mat
 	q.gram(a22t, k, x2, x2, upper)
 }
 
-func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
-	n := backend.CheckAddDiagHalf(d, a)
-	h := q.ownHalf("AddDiagHalf", a)
+func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
+	n := backend.CheckAddDiagPacked(d, a)
+	h := q.ownPacked("AddDiagPacked", a)
 	if q.stopped() {
 		return
 	}
@@ -151,9 +151,9 @@ func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
 	}
 }
 
-func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
-	n := backend.CheckDiagHalf(dst, a)
-	h := q.ownHalf("DiagHalf", a)
+func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
+	n := backend.CheckDiagPacked(dst, a)
+	h := q.ownPacked("DiagPacked", a)
 	for i := range n {
 		dst[i] = *h.diagonal(i)
 	}
@@ -161,18 +161,18 @@ func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
 }
 
 // diagonal is the address of element (i, i).
-func (h *half[T]) diagonal(i int) *T {
+func (h *packedMatrix[T]) diagonal(i int) *T {
 	if i < h.n1 {
 		return &h.rect.row(1 + i)[i]
 	}
 	return &h.rect.row(i - h.n1)[i-h.n1]
 }
 
-func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymmHalf(a, b, c)
-	h := q.ownHalf("SymmHalf", a)
+func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymmPacked(a, b, c)
+	h := q.ownPacked("SymmPacked", a)
 	a11, a21, a22t := h.parts()
-	vb, vc := q.own("SymmHalf", b).view(), q.own("SymmHalf", c).view()
+	vb, vc := q.own("SymmPacked", b).view(), q.own("SymmPacked", c).view()
 	b1, b2 := h.cut(vb)
 	c1, c2 := h.cut(vc)
 	if vc.cols <= thinColumns && vc.cols > 0 && vc.rows > 0 {
@@ -190,20 +190,20 @@ func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], bet
 	q.symm(backend.Left, backend.Upper, alpha, a22t.view(), b2, 1, c2)
 }
 
-func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
-	h := q.ownHalf("PotrfHalf", a)
+func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
+	h := q.ownPacked("PotrfPacked", a)
 	if err := q.wait(); err != nil {
 		return err
 	}
-	err := q.potrfHalf(h)
+	err := q.potrfPacked(h)
 	if stopped := q.wait(); stopped != nil {
 		return stopped
 	}
 	return err
 }
 
-// potrfHalf is the Cholesky factorisation of two by two blocks.
-func (q *queue[T]) potrfHalf(h *half[T]) error {
+// potrfPacked is the Cholesky factorisation of two by two blocks.
+func (q *queue[T]) potrfPacked(h *packedMatrix[T]) error {
 	a11, a21, a22t := h.parts()
 	if err := q.potrf(backend.Lower, a11.view()); err != nil || h.n2 == 0 || q.stopped() {
 		return err
@@ -220,11 +220,11 @@ func (q *queue[T]) potrfHalf(h *half[T]) error {
 	return err
 }
 
-func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
-	backend.CheckTrsmHalf(t, a, b)
-	h := q.ownHalf("TrsmHalf", a)
+func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
+	backend.CheckTrsmPacked(t, a, b)
+	h := q.ownPacked("TrsmPacked", a)
 	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(q.own("TrsmHalf", b).view())
+	b1, b2 := h.cut(q.own("TrsmPacked", b).view())
 	if t == backend.NoTrans {
 		q.trsm(backend.Left, backend.Lower, backend.NoTrans, false, 1, a11.view(), b1)
 		q.gemm(-1, a21.view(), b1, 1, b2, whole)

@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestHalfOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and half
+// TestPackedOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and packed
 // storage, and compares elements of LLᵀ with their definition.
 // MERCER_HALF_ORDER=50000 takes 5 GB and minutes; without it the order is that
 // of an ordinary test.
-func TestHalfOfAnyOrder(t *testing.T) {
+func TestPackedOfAnyOrder(t *testing.T) {
 	n := 1201
 	if text := os.Getenv("MERCER_HALF_ORDER"); text != "" {
 		var err error
@@ -30,7 +30,7 @@ func TestHalfOfAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := dev.F32().(backend.HalfBackend[float32])
+	b := dev.F32().(backend.PackedBackend[float32])
 	points := backend.NewHost[float32](n, d)
 	for i := range points.Data {
 		points.Data[i] = float32(rng.NormFloat64())
@@ -39,22 +39,22 @@ func TestHalfOfAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := b.NewHalf(n)
+	a, err := b.NewPacked(n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Free()
-	if now, _ := dev.InUse(); now != b.HalfBytes(n) {
-		t.Errorf("InUse: %d bytes, HalfBytes says %d", now, b.HalfBytes(n))
+	if now, _ := dev.InUse(); now != b.PackedBytes(n) {
+		t.Errorf("InUse: %d bytes, PackedBytes says %d", now, b.PackedBytes(n))
 	}
 	kernel := kernels.Gaussian{Sigma: 2}
-	b.GramHalf(a, kernel, x)
-	b.AddDiagHalf([]float32{1}, a)
-	if err := b.PotrfHalf(a); err != nil {
+	b.GramPacked(a, kernel, x)
+	b.AddDiagPacked([]float32{1}, a)
+	if err := b.PotrfPacked(a); err != nil {
 		t.Fatal(err)
 	}
-	if _, peak := dev.InUse(); peak != b.HalfBytes(n) {
-		t.Errorf("InUse: peak of %d bytes, HalfBytes says %d", peak, b.HalfBytes(n))
+	if _, peak := dev.InUse(); peak != b.PackedBytes(n) {
+		t.Errorf("InUse: peak of %d bytes, PackedBytes says %d", peak, b.PackedBytes(n))
 	}
 
 	row := func(i int) []float64 { // row i of the points
@@ -67,7 +67,7 @@ func TestHalfOfAnyOrder(t *testing.T) {
 	factor := func(i int) []float32 { // row i of L
 		// A host matrix that holds one row is as long as that row.
 		h := backend.NewHost[float32](1, i+1)
-		if err := b.DownloadHalf(h, a, i); err != nil {
+		if err := b.DownloadPacked(h, a, i); err != nil {
 			t.Fatal(err)
 		}
 		return h.Data

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestHostHalf: halves in the memory of the host do as halves on the device.
-func TestHostHalf(t *testing.T) {
+// TestHostPacked: packed matrices in the memory of the host do as packed matrices on the device.
+func TestHostPacked(t *testing.T) {
 	need(t)
 	SmallCuts(t)
 	for _, level := range []cudatest.Level{cudatest.DriverOnly, cudatest.WithBlas, cudatest.WithSolver} {
@@ -21,8 +21,8 @@ func TestHostHalf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testHostHalf(t, dev, dev.F64())
-		testHostHalf(t, dev, dev.F32())
+		testHostPacked(t, dev, dev.F64())
+		testHostPacked(t, dev, dev.F32())
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%d bytes are left", now)
 		}
@@ -32,11 +32,11 @@ func TestHostHalf(t *testing.T) {
 	}
 }
 
-func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T]) {
+func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T]) {
 	const seed = 1
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	hb := b.(backend.HostHalfBackend[T])
+	hb := b.(backend.HostPackedBackend[T])
 	unit := 0x1p-53
 	if sizeOf[T]() == 4 {
 		unit = 0x1p-24
@@ -62,12 +62,12 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 		}
 		return h
 	}
-	lowerOf := func(a backend.Half[T]) backend.Host[T] {
+	lowerOf := func(a backend.Packed[T]) backend.Host[T] {
 		n := a.Order()
 		h := backend.NewHost[T](n, n)
 		for i := 0; i < n; { // in parts
 			rows := min(1+rng.IntN(30), n-i)
-			if err := hb.DownloadHalf(h.View(i, 0, rows, i+rows), a, i); err != nil {
+			if err := hb.DownloadPacked(h.View(i, 0, rows, i+rows), a, i); err != nil {
 				t.Fatal(err)
 			}
 			i += rows
@@ -75,18 +75,18 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 		return h
 	}
 	for _, order := range []struct{ n, leading int }{{0, 0}, {1, 1}, {24, 24}, {25, 20}, {130, 130}, {131, 60}, {150, 149}} {
-		device, err := hb.NewHalf(order.n)
+		device, err := hb.NewPacked(order.n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before, _ := dev.InUse()
-		onHost, err := hb.NewHostHalf(order.n)
+		onHost, err := hb.NewHostPacked(order.n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bytes, _ := hb.HostHalfBytes(order.n)
+		bytes, _ := hb.HostPackedBytes(order.n)
 		if now, _ := dev.InUse(); now-before != bytes {
-			t.Errorf("order %d: %d bytes on the device, HostHalfBytes says %d", order.n, now-before, bytes)
+			t.Errorf("order %d: %d bytes on the device, HostPackedBytes says %d", order.n, now-before, bytes)
 		}
 		all := normals(order.n, 4)
 		n := order.leading
@@ -97,17 +97,17 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 			diag[i] = T(1 + rng.Float64())
 		}
 		var results [2][]backend.Host[T]
-		for at, half := range []backend.Half[T]{device, onHost} {
-			hb.GramHalf(half, k, all)
+		for at, half := range []backend.Packed[T]{device, onHost} {
+			hb.GramPacked(half, k, all)
 			part := half.Leading(n)
 			if n > 0 {
-				hb.AddDiagHalf([]T{1}, part)
-				hb.AddDiagHalf(diag, part)
+				hb.AddDiagPacked([]T{1}, part)
+				hb.AddDiagPacked(diag, part)
 			}
 			keep := func(h backend.Host[T]) { results[at] = append(results[at], h) }
 			keep(lowerOf(part))
 			got := make([]T, n)
-			if err := hb.DiagHalf(got, part); err != nil {
+			if err := hb.DiagPacked(got, part); err != nil {
 				t.Fatal(err)
 			}
 			keep(backend.Host[T]{Rows: 1, Cols: n, Stride: n, Data: got})
@@ -115,28 +115,28 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 			if err := b.Upload(out, fetch(rhs)); err != nil {
 				t.Fatal(err)
 			}
-			hb.SymmHalf(0.5, part, rhs, 2, out)
+			hb.SymmPacked(0.5, part, rhs, 2, out)
 			keep(fetch(out))
-			if err := hb.UploadHalf(part, 0, results[at][0]); err != nil {
+			if err := hb.UploadPacked(part, 0, results[at][0]); err != nil {
 				t.Fatal(err)
 			}
-			if err := hb.PotrfHalf(part); err != nil {
+			if err := hb.PotrfPacked(part); err != nil {
 				t.Fatal(err)
 			}
 			keep(lowerOf(part))
-			hb.TrsmHalf(backend.NoTrans, part, out)
+			hb.TrsmPacked(backend.NoTrans, part, out)
 			keep(fetch(out))
-			hb.TrsmHalf(backend.Transpose, part, out)
+			hb.TrsmPacked(backend.Transpose, part, out)
 			keep(fetch(out))
 			if n > 3 {
 				// The pivot's row is counted from the first of the matrix.
 				bad := results[at][0]
 				bad.Row(n - 2)[n-2] = -1e3
-				if err := hb.UploadHalf(part, 0, bad); err != nil {
+				if err := hb.UploadPacked(part, 0, bad); err != nil {
 					t.Fatal(err)
 				}
 				var pivot *backend.PivotError
-				if err := hb.PotrfHalf(part); !errors.As(err, &pivot) || pivot.Index != n-2 || !(pivot.Value < -900) {
+				if err := hb.PotrfPacked(part); !errors.As(err, &pivot) || pivot.Index != n-2 || !(pivot.Value < -900) {
 					t.Errorf("order %d: a negative pivot: %v", n, err)
 				}
 			}
@@ -159,15 +159,15 @@ func testHostHalf[T backend.Float](t *testing.T, dev backend.Device, b backend.B
 	}
 	// What is too large for the host is refused with the bytes.
 	const much = 10_000_000
-	_, want := hb.HostHalfBytes(much)
+	_, want := hb.HostPackedBytes(much)
 	var e *backend.MemoryError
-	if _, err := hb.NewHostHalf(much); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
-		t.Errorf("a half of order %d: %v", much, err)
+	if _, err := hb.NewHostPacked(much); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
+		t.Errorf("a packed matrix of order %d: %v", much, err)
 	}
 }
 
-// TestNewHostHalfStops: what is done no more when the context is, and leaves nothing.
-func TestNewHostHalfStops(t *testing.T) {
+// TestNewHostPackedStops: what is done no more when the context is, and leaves nothing.
+func TestNewHostPackedStops(t *testing.T) {
 	need(t)
 	dev, err := backend.Open("cuda/0", backend.Config{})
 	if err != nil {
@@ -177,7 +177,7 @@ func TestNewHostHalfStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the reason")
 	cancel(cause)
-	if h, err := dev.F64().With(ctx, nil).(*queue[float64]).NewHostHalf(100); !errors.Is(err, cause) {
+	if h, err := dev.F64().With(ctx, nil).(*queue[float64]).NewHostPacked(100); !errors.Is(err, cause) {
 		t.Errorf("got %v, %v", h, err)
 	}
 	if err := dev.Sync(); err != nil {

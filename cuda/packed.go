@@ -15,52 +15,52 @@ import (
 // and A₂₂ᵀ in the upper triangle that A₁₁ leaves. All three are views, so that
 // everything is two or three of the same on full matrices: a factorisation is two
 // of half the order, a solve and a product, and as fast.
-type halfMatrix[T backend.Float] struct {
+type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 }
 
-func (h *halfMatrix[T]) Order() int { return h.n1 + h.n2 }
-func (h *halfMatrix[T]) Free()      { h.rect.Free() }
+func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
+func (h *packedMatrix[T]) Free()      { h.rect.Free() }
 
-// Leading is a half with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
-func (h *halfMatrix[T]) Leading(n int) backend.Half[T] {
+// Leading is a packed matrix with fewer rows of A₂₂, or with less of A₁₁ and no A₂₂.
+func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	backend.CheckLeading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &halfMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
+	return &packedMatrix[T]{h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1, n - n1}
 }
 
 // parts are A₁₁, of which the lower triangle is there, A₂₁, and A₂₂ᵀ, of which
 // the upper one is.
-func (h *halfMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
+func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
 // cut is m in the rows that belong to A₁₁ and those that belong to A₂₂.
-func (h *halfMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
+func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
 
-// halfStride is the length of a row of the rectangle: rows begin at multiples of
+// packedStride is the length of a row of the rectangle: rows begin at multiples of
 // 128 bytes.
-func halfStride[T backend.Float](n int) int {
+func packedStride[T backend.Float](n int) int {
 	line := 128 / sizeOf[T]()
 	return (n/2 + n%2 + line - 1) / line * line
 }
 
-func (q *queue[T]) HalfBytes(n int) int64 {
-	backend.CheckNewHalf(n)
-	stride := halfStride[T](n)
+func (q *queue[T]) PackedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
+	stride := packedStride[T](n)
 	if (float64(n)+1)*float64(stride)*float64(sizeOf[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return (int64(n) + 1) * int64(stride) * int64(sizeOf[T]())
 }
 
-func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
-	backend.CheckNewHalf(n)
-	d, bytes := q.engine.device, q.HalfBytes(n)
-	rect := &matrix[T]{device: d, rows: n + 1, cols: n/2 + n%2, stride: max(halfStride[T](n), 1), owner: true}
+func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
+	backend.CheckNewPacked(n)
+	d, bytes := q.engine.device, q.PackedBytes(n)
+	rect := &matrix[T]{device: d, rows: n + 1, cols: n/2 + n%2, stride: max(packedStride[T](n), 1), owner: true}
 	if bytes > 0 {
 		p, err := d.allocate(bytes)
 		if err != nil {
@@ -68,12 +68,12 @@ func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
 		}
 		rect.ptr = p
 	}
-	return &halfMatrix[T]{rect, rect.cols, n - rect.cols}, nil
+	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownHalf is a as a half of this device; any other panics.
-func (q *queue[T]) ownHalf(op string, a backend.Half[T]) *halfMatrix[T] {
-	if h, ok := a.(*halfMatrix[T]); ok && h.rect.device == q.engine.device {
+// ownPacked is a as a packed matrix of this device; any other panics.
+func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
+	if h, ok := a.(*packedMatrix[T]); ok && h.rect.device == q.engine.device {
 		return h
 	}
 	backend.Foreign(op)
@@ -90,7 +90,7 @@ type patch[T backend.Float] struct {
 
 // patches are rows first … first+rows−1 of the lower triangle, all of them of A₁₁
 // or none.
-func (h *halfMatrix[T]) patches(first, rows int) []patch[T] {
+func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.parts()
 	if first < h.n1 {
 		return []patch[T]{
@@ -106,13 +106,13 @@ func (h *halfMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// stretchBytes is about how much of a half is copied at once between it and a
+// stretchBytes is about how much of a packed matrix is copied at once between it and a
 // matrix on the way to or from the host.
 const stretchBytes = 32 << 20
 
 // stretches cuts rows first … first+rows−1 and calls f with the patches of each
 // stretch and a matrix for its rows, whose memory is the device's.
-func (q *queue[T]) stretches(h *halfMatrix[T], first, rows int, f func(at int, m *matrix[T], list []patch[T]) error) error {
+func (q *queue[T]) stretches(h *packedMatrix[T], first, rows int, f func(at int, m *matrix[T], list []patch[T]) error) error {
 	if rows == 0 {
 		return nil
 	}
@@ -134,14 +134,14 @@ func (q *queue[T]) stretches(h *halfMatrix[T], first, rows int, f func(at int, m
 	})
 }
 
-func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
-	backend.CheckTransferHalf("UploadHalf", dst, first, src)
-	if h := q.onHost("UploadHalf", dst); h != nil {
+func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
+	backend.CheckTransferPacked("UploadPacked", dst, first, src)
+	if h := q.onHost("UploadPacked", dst); h != nil {
 		return q.wait("upload", func() error {
 			return h.hostRows(q, first, src.Rows, func(i, j int, v []T) { copy(v, src.Row(i - first)[j:]) })
 		})
 	}
-	h := q.ownHalf("UploadHalf", dst)
+	h := q.ownPacked("UploadPacked", dst)
 	return q.wait("upload", func() error {
 		return q.stretches(h, first, src.Rows, func(at int, m *matrix[T], list []patch[T]) error {
 			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols)); err != nil {
@@ -157,14 +157,14 @@ func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T
 	})
 }
 
-func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
-	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
-	if h := q.onHost("DownloadHalf", src); h != nil {
+func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
+	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	if h := q.onHost("DownloadPacked", src); h != nil {
 		return q.wait("download", func() error {
 			return h.hostRows(q, first, dst.Rows, func(i, j int, v []T) { copy(dst.Row(i - first)[j:], v) })
 		})
 	}
-	h := q.ownHalf("DownloadHalf", src)
+	h := q.ownPacked("DownloadPacked", src)
 	return q.wait("download", func() error {
 		return q.stretches(h, first, dst.Rows, func(at int, m *matrix[T], list []patch[T]) error {
 			for _, p := range list {
@@ -182,14 +182,14 @@ func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first 
 	})
 }
 
-func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
-	_, d := backend.CheckGramHalf(dst, k, x)
-	points := q.own("GramHalf", x)
-	if h := q.onHost("GramHalf", dst); h != nil {
+func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
+	_, d := backend.CheckGramPacked(dst, k, x)
+	points := q.own("GramPacked", x)
+	if h := q.onHost("GramPacked", dst); h != nil {
 		q.run("gram", func() error { return h.gram(q, k, points) })
 		return
 	}
-	h := q.ownHalf("GramHalf", dst)
+	h := q.ownPacked("GramPacked", dst)
 	a11, a21, a22t := h.parts()
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.run("gram", func() error {
@@ -211,16 +211,16 @@ func firstOf(list ...func() error) error {
 	return nil
 }
 
-func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
-	n := backend.CheckAddDiagHalf(d, a)
-	if h := q.onHost("AddDiagHalf", a); h != nil {
+func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
+	n := backend.CheckAddDiagPacked(d, a)
+	if h := q.onHost("AddDiagPacked", a); h != nil {
 		own := append([]T(nil), d...)
 		q.run("add diagonal", func() error {
 			return h.diagonal(q, func(i int, v *T) { *v += own[min(i, len(own)-1)] })
 		})
 		return
 	}
-	h := q.ownHalf("AddDiagHalf", a)
+	h := q.ownPacked("AddDiagPacked", a)
 	a11, _, a22t := h.parts()
 	var one T
 	if len(d) == 1 {
@@ -250,12 +250,12 @@ func (q *queue[T]) addDiag(a *matrix[T], vector driver.DevicePtr, value T) error
 	return q.engine.launch("add_diag", line(a.rows))
 }
 
-func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
-	n := backend.CheckDiagHalf(dst, a)
-	if h := q.onHost("DiagHalf", a); h != nil {
+func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
+	n := backend.CheckDiagPacked(dst, a)
+	if h := q.onHost("DiagPacked", a); h != nil {
 		return q.wait("diagonal", func() error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) })
 	}
-	h := q.ownHalf("DiagHalf", a)
+	h := q.ownPacked("DiagPacked", a)
 	a11, _, a22t := h.parts()
 	return q.wait("diagonal", func() error {
 		if n == 0 {
@@ -273,14 +273,14 @@ func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
 	})
 }
 
-func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	backend.CheckSymmHalf(a, b, c)
-	B, C := q.own("SymmHalf", b), q.own("SymmHalf", c)
-	if h := q.onHost("SymmHalf", a); h != nil {
+func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	backend.CheckSymmPacked(a, b, c)
+	B, C := q.own("SymmPacked", b), q.own("SymmPacked", c)
+	if h := q.onHost("SymmPacked", a); h != nil {
 		q.run("symm", func() error { return h.symm(q, alpha, B, beta, C) })
 		return
 	}
-	h := q.ownHalf("SymmHalf", a)
+	h := q.ownPacked("SymmPacked", a)
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	c1, c2 := h.cut(C)
@@ -295,29 +295,29 @@ func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], bet
 	})
 }
 
-func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
-	return q.waitPotrfHalf("PotrfHalf", a, false)
+func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
+	return q.waitPotrfPacked("PotrfPacked", a, false)
 }
 
-func (q *queue[T]) waitPotrfHalf(op string, a backend.Half[T], rough bool) error {
+func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool) error {
 	if h := q.onHost(op, a); h != nil {
-		return q.wait("potrf", func() error { return h.potrf(q, rough) })
+		return q.wait("potrf", func() error { return h.potrf(q, reduced) })
 	}
-	h := q.ownHalf(op, a)
-	return q.wait("potrf", func() error { return q.potrfHalf(h, rough) })
+	h := q.ownPacked(op, a)
+	return q.wait("potrf", func() error { return q.potrfPacked(h, reduced) })
 }
 
-// potrfHalf is the factorisation of two by two blocks.
-func (q *queue[T]) potrfHalf(h *halfMatrix[T], rough bool) error {
+// potrfPacked is the factorisation of two by two blocks.
+func (q *queue[T]) potrfPacked(h *packedMatrix[T], reduced bool) error {
 	a11, a21, a22t := h.parts()
 	return firstOf(
-		func() error { return q.potrf(backend.Lower, a11, rough) },
+		func() error { return q.potrf(backend.Lower, a11, reduced) },
 		func() error {
-			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, rough)
+			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, reduced)
 		},
-		func() error { return q.syrk(backend.Upper, backend.NoTrans, -1, a21, 1, a22t, rough) },
+		func() error { return q.syrk(backend.Upper, backend.NoTrans, -1, a21, 1, a22t, reduced) },
 		func() error {
-			err := q.potrf(backend.Upper, a22t, rough)
+			err := q.potrf(backend.Upper, a22t, reduced)
 			if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 				pivot.Index += h.n1
 			}
@@ -326,14 +326,14 @@ func (q *queue[T]) potrfHalf(h *halfMatrix[T], rough bool) error {
 	)
 }
 
-func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
-	backend.CheckTrsmHalf(t, a, b)
-	B := q.own("TrsmHalf", b)
-	if h := q.onHost("TrsmHalf", a); h != nil {
+func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
+	backend.CheckTrsmPacked(t, a, b)
+	B := q.own("TrsmPacked", b)
+	if h := q.onHost("TrsmPacked", a); h != nil {
 		q.run("trsm", func() error { return h.trsm(q, t, B) })
 		return
 	}
-	h := q.ownHalf("TrsmHalf", a)
+	h := q.ownPacked("TrsmPacked", a)
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	const no, yes = backend.NoTrans, backend.Transpose

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// hostHalf is a symmetric matrix in page-locked memory of the host, for cards that
+// hostPacked is a symmetric matrix in page-locked memory of the host, for cards that
 // have too little of their own: the lower triangle as panels of `width` columns,
 // each row-major from the row of its first column on.
 //
@@ -23,7 +23,7 @@ import (
 // The factorisation is left-looking: panel j takes the products of those before
 // it, which are only read, and is written once. So it moves about n³/(3·width)
 // elements, each used for 2·width operations.
-type hostHalf[T backend.Float] struct {
+type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
 	n     int // order: that of the store, or of a leading part
 }
@@ -55,8 +55,8 @@ func panelWidth[T backend.Float](n int) int {
 	return max(1, min(panelBytes/sizeOf[T](), n))
 }
 
-func (q *queue[T]) HostHalfBytes(n int) (device, hostBytes int64) {
-	backend.CheckNewHalf(n)
+func (q *queue[T]) HostPackedBytes(n int) (device, hostBytes int64) {
+	backend.CheckNewPacked(n)
 	size := float64(sizeOf[T]())
 	w := panelWidth[T](n)
 	if float64(n)*(float64(n)+float64(w))/2*size >= math.MaxInt64/4 {
@@ -78,16 +78,16 @@ func (q *queue[T]) HostFree() int64 {
 	return free / 10 * 8
 }
 
-func (q *queue[T]) NewHostHalf(n int) (backend.Half[T], error) {
-	backend.CheckNewHalf(n)
+func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
+	backend.CheckNewPacked(n)
 	d := q.engine.device
-	onDevice, onHost := q.HostHalfBytes(n)
+	onDevice, onHost := q.HostPackedBytes(n)
 	if free := q.HostFree(); onHost > free {
 		return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: free}
 	}
 	s := &hostStore[T]{device: d, n: n, width: panelWidth[T](n)}
 	if n == 0 {
-		return &hostHalf[T]{s, 0}, nil
+		return &hostPacked[T]{s, 0}, nil
 	}
 	p, err := d.allocate(onDevice)
 	if err != nil {
@@ -110,7 +110,7 @@ func (q *queue[T]) NewHostHalf(n int) (backend.Half[T], error) {
 	d.mu.Lock()
 	d.stores = append(d.stores, s)
 	d.mu.Unlock()
-	return &hostHalf[T]{s, n}, nil
+	return &hostPacked[T]{s, n}, nil
 }
 
 // open takes what the store needs beside its buffers, unless it is to stop: to lock
@@ -167,10 +167,10 @@ func (s *hostStore[T]) close() error {
 	return errors.Join(errs...)
 }
 
-func (h *hostHalf[T]) Order() int { return h.n }
+func (h *hostPacked[T]) Order() int { return h.n }
 
 // Free does nothing on a leading part, and nothing twice.
-func (h *hostHalf[T]) Free() {
+func (h *hostPacked[T]) Free() {
 	s := h.store
 	if h.n != s.n || s.n == 0 || s.device.closed.Load() || s.freed.Swap(true) {
 		return
@@ -181,9 +181,9 @@ func (h *hostHalf[T]) Free() {
 	d.release(s.target)
 }
 
-func (h *hostHalf[T]) Leading(n int) backend.Half[T] {
+func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {
 	backend.CheckLeading(n, h.n)
-	return &hostHalf[T]{h.store, n}
+	return &hostPacked[T]{h.store, n}
 }
 
 // panel is one of the panels, without what is beyond the order.
@@ -193,14 +193,14 @@ type panel[T backend.Float] struct {
 	memory                    []byte
 }
 
-func (h *hostHalf[T]) panel(k int) panel[T] {
+func (h *hostPacked[T]) panel(k int) panel[T] {
 	s := h.store
 	first := k * s.width
 	return panel[T]{k, first, h.n - first, min(s.width, h.n-first), min(s.width, s.n-first), s.panels[k]}
 }
 
 // count is the number of panels.
-func (h *hostHalf[T]) count() int {
+func (h *hostPacked[T]) count() int {
 	if h.n == 0 {
 		return 0
 	}
@@ -214,12 +214,12 @@ func (p panel[T]) row(i int) []byte {
 }
 
 // on is the matrix in a buffer that has the panel's rows from `from` on.
-func (h *hostHalf[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
+func (h *hostPacked[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
 	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
 }
 
 // move queues a copy of the panel's rows from `from` on, to or from a buffer.
-func (h *hostHalf[T]) move(p panel[T], from int, at driver.DevicePtr, toHost bool, stream driver.Stream) error {
+func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost bool, stream driver.Stream) error {
 	row := p.stride * sizeOf[T]()
 	here := driver.Place{Host: p.memory[from*row : p.rows*row], Pitch: row}
 	there := driver.Place{Device: at, Pitch: row}
@@ -236,7 +236,7 @@ func (h *hostHalf[T]) move(p panel[T], from int, at driver.DevicePtr, toHost boo
 // each brings panels one after the other to the device, from row first on (its own
 // first one where that is later), and calls use for each. The next one is on its
 // way meanwhile.
-func (h *hostHalf[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
+func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream := h.store, h.store.device.api, h.store.device.stream
 	from := func(p panel[T]) int { return max(first-p.first, 0) }
 	bring := func(i int) error {
@@ -305,7 +305,7 @@ func down(n int) []int {
 }
 
 // hostRows calls f for parts of rows on the host once the device's work is done.
-func (h *hostHalf[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
+func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (h *hostHalf[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v 
 }
 
 // diagonal calls f for every diagonal element on the host.
-func (h *hostHalf[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
+func (h *hostPacked[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {
 		return err
@@ -337,7 +337,7 @@ func (h *hostHalf[T]) diagonal(q *queue[T], f func(i int, v *T)) error {
 	return nil
 }
 
-func (h *hostHalf[T]) gram(q *queue[T], k kernels.Kernel, x *matrix[T]) error {
+func (h *hostPacked[T]) gram(q *queue[T], k kernels.Kernel, x *matrix[T]) error {
 	s := h.store
 	for j := range h.count() {
 		p := h.panel(j)
@@ -358,7 +358,7 @@ func (h *hostHalf[T]) gram(q *queue[T], k kernels.Kernel, x *matrix[T]) error {
 	return nil
 }
 
-func (h *hostHalf[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matrix[T]) error {
+func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matrix[T]) error {
 	if err := q.scale(beta, c.view(), whole, false); err != nil {
 		return err
 	}
@@ -376,13 +376,13 @@ func (h *hostHalf[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matrix
 
 // parts are the square on the diagonal of a panel and what is below it, and the
 // rows of b that belong to its columns and those that are below.
-func (h *hostHalf[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
+func (h *hostPacked[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
 		b.window(p.first, 0, p.cols, b.cols), b.window(end, 0, h.n-end, b.cols)
 }
 
-func (h *hostHalf[T]) potrf(q *queue[T], rough bool) error {
+func (h *hostPacked[T]) potrf(q *queue[T], reduced bool) error {
 	s, api, stream := h.store, h.store.device.api, h.store.device.stream
 	for j := range h.count() {
 		p := h.panel(j)
@@ -394,14 +394,14 @@ func (h *hostHalf[T]) potrf(q *queue[T], rough bool) error {
 		err := h.each(q, upTo(j), p.first, func(_ panel[T], l *matrix[T]) error {
 			own, under := l.window(0, 0, p.cols, l.cols), l.window(p.cols, 0, p.rows-p.cols, l.cols)
 			return firstOf(
-				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, rough) },
+				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, reduced) },
 				func() error {
-					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, rough)
+					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, reduced)
 				},
 			)
 		})
 		if err == nil {
-			err = q.potrf(backend.Lower, square, rough)
+			err = q.potrf(backend.Lower, square, reduced)
 		}
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
@@ -409,7 +409,7 @@ func (h *hostHalf[T]) potrf(q *queue[T], rough bool) error {
 			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
-			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, rough)
+			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, reduced)
 		}
 		if err == nil {
 			err = h.move(p, 0, s.target, true, stream)
@@ -421,7 +421,7 @@ func (h *hostHalf[T]) potrf(q *queue[T], rough bool) error {
 	return api.Wait(stream)
 }
 
-func (h *hostHalf[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
+func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	const no, yes = backend.NoTrans, backend.Transpose
 	order := upTo(h.count())
 	if t == yes {
@@ -437,9 +437,9 @@ func (h *hostHalf[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	})
 }
 
-// onHost is a as a half of this device in the host's memory, or nil.
-func (q *queue[T]) onHost(op string, a backend.Half[T]) *hostHalf[T] {
-	h, ok := a.(*hostHalf[T])
+// onHost is a as a packed matrix of this device in the host's memory, or nil.
+func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
+	h, ok := a.(*hostPacked[T])
 	if !ok {
 		return nil
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// half is the Half: the rows of the lower triangle one behind the other.
-type half[T backend.Float] struct {
+// packedMatrix is the Packed: the rows of the lower triangle one behind the other.
+type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
 	memory *allocation
 	part   bool // of another half
 }
 
-func (h *half[T]) Order() int { return h.n }
+func (h *packedMatrix[T]) Order() int { return h.n }
 
-func (h *half[T]) Leading(n int) backend.Half[T] {
+func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	backend.CheckLeading(n, h.n)
-	return &half[T]{n: n, data: h.data, memory: h.memory, part: true}
+	return &packedMatrix[T]{n: n, data: h.data, memory: h.memory, part: true}
 }
 
 // Free may be called again and does nothing then.
-func (h *half[T]) Free() {
+func (h *packedMatrix[T]) Free() {
 	if h.part || h.memory.freed.Swap(true) {
 		return
 	}
@@ -31,9 +31,9 @@ func (h *half[T]) Free() {
 	h.data = nil
 }
 
-// ownHalf returns h, which must be a live half of d.
-func ownHalf[T backend.Float](d *device, op string, h backend.Half[T]) *half[T] {
-	r, ok := h.(*half[T])
+// ownPacked returns h, which must be a live packed matrix of d.
+func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
+	r, ok := h.(*packedMatrix[T])
 	if !ok || r.memory.dev != d {
 		backend.Foreign(op)
 	}
@@ -44,15 +44,15 @@ func ownHalf[T backend.Float](d *device, op string, h backend.Half[T]) *half[T] 
 }
 
 // address is where element (i, j) is, j ≤ i.
-func (h *half[T]) address(i, j int) *T { return &h.data[i*(i+1)/2+j] }
+func (h *packedMatrix[T]) address(i, j int) *T { return &h.data[i*(i+1)/2+j] }
 
 // at is the element of the lower triangle, symmetric that of the whole matrix.
-func (h *half[T]) at(i, j int) float64        { return float64(*h.address(i, j)) }
-func (h *half[T]) symmetric(i, j int) float64 { return h.at(max(i, j), min(i, j)) }
-func (h *half[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) }
+func (h *packedMatrix[T]) at(i, j int) float64        { return float64(*h.address(i, j)) }
+func (h *packedMatrix[T]) symmetric(i, j int) float64 { return h.at(max(i, j), min(i, j)) }
+func (h *packedMatrix[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) }
 
-func (q *queue[T]) HalfBytes(n int) int64 {
-	backend.CheckNewHalf(n)
+func (q *queue[T]) PackedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
 	// One of n and n+1 is even; a float64 tells whether the product fits.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
@@ -64,17 +64,17 @@ func (q *queue[T]) HalfBytes(n int) int64 {
 	return even / 2 * odd * sizeof[T]()
 }
 
-func (q *queue[T]) NewHalf(n int) (backend.Half[T], error) {
-	bytes := q.HalfBytes(n)
+func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
+	bytes := q.PackedBytes(n)
 	if err := q.dev.takeBytes(bytes); err != nil {
 		return nil, err
 	}
-	return &half[T]{n: n, data: make([]T, bytes/sizeof[T]()), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
+	return &packedMatrix[T]{n: n, data: make([]T, bytes/sizeof[T]()), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
 }
 
-func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T]) error {
-	backend.CheckTransferHalf("UploadHalf", dst, first, src)
-	to := ownHalf(q.dev, "UploadHalf", dst)
+func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
+	backend.CheckTransferPacked("UploadPacked", dst, first, src)
+	to := ownPacked(q.dev, "UploadPacked", dst)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -86,9 +86,9 @@ func (q *queue[T]) UploadHalf(dst backend.Half[T], first int, src backend.Host[T
 	return nil
 }
 
-func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first int) error {
-	backend.CheckTransferHalf("DownloadHalf", src, first, dst)
-	from := ownHalf(q.dev, "DownloadHalf", src)
+func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
+	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	from := ownPacked(q.dev, "DownloadPacked", src)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (q *queue[T]) DownloadHalf(dst backend.Host[T], src backend.Half[T], first 
 	return nil
 }
 
-func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Matrix[T]) {
-	n, d := backend.CheckGramHalf(dst, k, x)
-	K, X := ownHalf(q.dev, "GramHalf", dst), own(q.dev, "GramHalf", x)
+func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
+	n, d := backend.CheckGramPacked(dst, k, x)
+	K, X := ownPacked(q.dev, "GramPacked", dst), own(q.dev, "GramPacked", x)
 	eval := pair(k, X, X)
 	progress := q.meter(backend.GramFlops(n, n, d, true), n)
 	for i := range n {
@@ -116,9 +116,9 @@ func (q *queue[T]) GramHalf(dst backend.Half[T], k kernels.Kernel, x backend.Mat
 	}
 }
 
-func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
-	n := backend.CheckAddDiagHalf(d, a)
-	A := ownHalf(q.dev, "AddDiagHalf", a)
+func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
+	n := backend.CheckAddDiagPacked(d, a)
+	A := ownPacked(q.dev, "AddDiagPacked", a)
 	if q.stopped() {
 		return
 	}
@@ -131,18 +131,18 @@ func (q *queue[T]) AddDiagHalf(d []T, a backend.Half[T]) {
 	}
 }
 
-func (q *queue[T]) DiagHalf(dst []T, a backend.Half[T]) error {
-	n := backend.CheckDiagHalf(dst, a)
-	A := ownHalf(q.dev, "DiagHalf", a)
+func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
+	n := backend.CheckDiagPacked(dst, a)
+	A := ownPacked(q.dev, "DiagPacked", a)
 	for i := range n {
 		dst[i] = *A.address(i, i)
 	}
 	return q.wait()
 }
 
-func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
-	n, t := backend.CheckSymmHalf(a, b, c)
-	A, B, C := ownHalf(q.dev, "SymmHalf", a), own(q.dev, "SymmHalf", b), own(q.dev, "SymmHalf", c)
+func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
+	n, t := backend.CheckSymmPacked(a, b, c)
+	A, B, C := ownPacked(q.dev, "SymmPacked", a), own(q.dev, "SymmPacked", b), own(q.dev, "SymmPacked", c)
 	progress := q.meter(backend.SymmFlops(n, t), n)
 	for i := range n {
 		if q.stopped() {
@@ -159,9 +159,9 @@ func (q *queue[T]) SymmHalf(alpha T, a backend.Half[T], b backend.Matrix[T], bet
 	}
 }
 
-// PotrfHalf is Potrf in these rows.
-func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
-	L := ownHalf(q.dev, "PotrfHalf", a)
+// PotrfPacked is Potrf in these rows.
+func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
+	L := ownPacked(q.dev, "PotrfPacked", a)
 	progress := q.meter(backend.PotrfFlops(L.n), L.n)
 	for i := range L.n {
 		if q.stopped() {
@@ -187,11 +187,11 @@ func (q *queue[T]) PotrfHalf(a backend.Half[T]) error {
 	return q.wait()
 }
 
-// TrsmHalf is substitution: row i needs those before it, or, with Lᵀ, those
+// TrsmPacked is substitution: row i needs those before it, or, with Lᵀ, those
 // after it.
-func (q *queue[T]) TrsmHalf(t backend.Trans, a backend.Half[T], b backend.Matrix[T]) {
-	n, m := backend.CheckTrsmHalf(t, a, b)
-	L, B := ownHalf(q.dev, "TrsmHalf", a), own(q.dev, "TrsmHalf", b)
+func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
+	n, m := backend.CheckTrsmPacked(t, a, b)
+	L, B := ownPacked(q.dev, "TrsmPacked", a), own(q.dev, "TrsmPacked", b)
 	progress := q.meter(backend.TrsmFlops(n, m), n)
 	for step := range n {
 		if q.stopped() {

@@ -9,22 +9,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Half storage: the same evidence as for full storage, from the same cases.
+// Packed storage: the same evidence as for full storage, from the same cases.
 // The tests of a backend without that ability are skipped, or fail when
-// Suite.RequireHalf says so.
+// Suite.RequirePacked says so.
 
-// half returns the queue as a HalfBackend.
-func (r *rig[T]) half() backend.HalfBackend[T] {
+// packed returns the queue as a PackedBackend.
+func (r *rig[T]) packed() backend.PackedBackend[T] {
 	r.Helper()
-	b, ok := r.b.(backend.HalfBackend[T])
+	b, ok := r.b.(backend.PackedBackend[T])
 	if !ok {
-		if r.RequireHalf {
-			r.Fatal("RequireHalf: the backend has no half storage")
+		if r.RequirePacked {
+			r.Fatal("RequirePacked: the backend has no packed storage")
 		}
-		r.Skip("the backend has no half storage")
+		r.Skip("the backend has no packed storage")
 	}
-	if _, ok := r.b.With(r.Context(), nil).(backend.HalfBackend[T]); !ok {
-		r.Fatal("the backend has half storage, but what With returns has not")
+	if _, ok := r.b.With(r.Context(), nil).(backend.PackedBackend[T]); !ok {
+		r.Fatal("the backend has packed storage, but what With returns has not")
 	}
 	return b
 }
@@ -51,9 +51,9 @@ func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error)
 	return nil
 }
 
-// load returns a half with the elements of low's lower triangle.
-func (r *rig[T]) load(b backend.HalfBackend[T], low backend.Host[T]) (backend.Half[T], error) {
-	a, err := b.NewHalf(low.Rows)
+// load returns a packed matrix with the elements of low's lower triangle.
+func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.Packed[T], error) {
+	a, err := b.NewPacked(low.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +61,15 @@ func (r *rig[T]) load(b backend.HalfBackend[T], low backend.Host[T]) (backend.Ha
 		for i := range rows {
 			copy(h.Row(i), low.Row(first + i)[:first+i+1])
 		}
-		return b.UploadHalf(a, first, h)
+		return b.UploadPacked(a, first, h)
 	})
 }
 
-// save writes the lower triangle into low, and returns an error when DownloadHalf
+// save writes the lower triangle into low, and returns an error when DownloadPacked
 // wrote more than that.
-func (r *rig[T]) save(b backend.HalfBackend[T], low backend.Host[T], a backend.Half[T]) error {
+func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
 	return r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
-		if err := b.DownloadHalf(h, a, first); err != nil {
+		if err := b.DownloadPacked(h, a, first); err != nil {
 			return err
 		}
 		for at, v := range h.Data {
@@ -77,19 +77,19 @@ func (r *rig[T]) save(b backend.HalfBackend[T], low backend.Host[T], a backend.H
 			if j <= first+i {
 				low.Row(first + i)[j] = v
 			} else if bits(float64(v)) != bits(sentinel) {
-				return fmt.Errorf("DownloadHalf from row %d on wrote %g at (%d, %d) of a %d×%d matrix", first, v, i, j, rows, first+rows)
+				return fmt.Errorf("DownloadPacked from row %d on wrote %g at (%d, %d) of a %d×%d matrix", first, v, i, j, rows, first+rows)
 			}
 		}
 		return nil
 	})
 }
 
-// halfCall gives f operand number at in half storage. When that is the output,
-// its lower triangle is what f leaves in the half; otherwise f may not change
+// packedCall gives f operand number at in packed storage. When that is the output,
+// its lower triangle is what f leaves in the packed matrix; otherwise f may not change
 // it.
-func halfCall[T backend.Float](r *rig[T], at int, f func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error) call[T] {
+func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
-		b := q.(backend.HalfBackend[T])
+		b := q.(backend.PackedBackend[T])
 		before := fetch(r, q, m[at])
 		a, err := r.load(b, before)
 		if err != nil {
@@ -107,41 +107,41 @@ func halfCall[T backend.Float](r *rig[T], at int, f func(b backend.HalfBackend[T
 		if at == len(m)-1 {
 			return errors.Join(q.Upload(m[at], after), failure)
 		}
-		requireBits(r, "a half that is an input", after, before)
+		requireBits(r, "a packed matrix that is an input", after, before)
 		return failure
 	}
 }
 
-func (r *rig[T]) potrfHalf() call[T] {
-	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], _ []backend.Matrix[T]) error {
-		return b.PotrfHalf(a)
+func (r *rig[T]) potrfPacked() call[T] {
+	return packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
+		return b.PotrfPacked(a)
 	})
 }
 
-func (r *rig[T]) symmHalf(alpha, beta float64) call[T] {
-	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
-		b.SymmHalf(T(alpha), a, m[1], T(beta), m[2])
+func (r *rig[T]) symmPacked(alpha, beta float64) call[T] {
+	return packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error {
+		b.SymmPacked(T(alpha), a, m[1], T(beta), m[2])
 		return b.Sync()
 	})
 }
 
-func (r *rig[T]) trsmHalf(t backend.Trans) call[T] {
-	return halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
-		b.TrsmHalf(t, a, m[1])
+func (r *rig[T]) trsmPacked(t backend.Trans) call[T] {
+	return packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error {
+		b.TrsmPacked(t, a, m[1])
 		return b.Sync()
 	})
 }
 
-func (r *rig[T]) gramHalf(k kernels.Kernel) call[T] {
-	return halfCall(r, 1, func(b backend.HalfBackend[T], a backend.Half[T], m []backend.Matrix[T]) error {
-		b.GramHalf(a, k, m[0])
+func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
+	return packedCall(r, 1, func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error {
+		b.GramPacked(a, k, m[0])
 		return b.Sync()
 	})
 }
 
-// halfOrders are small orders, and those around the sizes of blocks and twice
-// those, at which a half is cut in the middle.
-func (r *rig[T]) halfOrders() []int {
+// packedOrders are small orders, and those around the sizes of blocks and twice
+// those, at which a packed matrix is cut in the middle.
+func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {
 		if n < 10 || r.some() {
@@ -159,18 +159,18 @@ func (r *rig[T]) halfOrders() []int {
 	return orders
 }
 
-func testHalfExact[T backend.Float](r *rig[T]) {
-	r.half()
-	for _, n := range r.halfOrders() {
+func testPackedExact[T backend.Float](r *rig[T]) {
+	r.packed()
+	for _, n := range r.packedOrders() {
 		low := r.exactTriangle(n, 12, true)
-		what := fmt.Sprintf("PotrfHalf n=%d", n)
-		r.equal(what, r.do(what, r.potrfHalf(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+		what := fmt.Sprintf("PotrfPacked n=%d", n)
+		r.equal(what, r.do(what, r.potrfPacked(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
 
 		low = r.exactTriangle(n, 12, false)
 		for _, t := range bothTrans {
 			x := r.integers(n, pick(r, []int{0, 1, 2, 3, 4, 5, 8, 17, 33}), 3)
-			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, x.Cols)
-			r.equal(what, r.do(what, r.trsmHalf(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, x.Cols)
+			r.equal(what, r.do(what, r.trsmPacked(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
 		}
 
 		for _, cols := range []int{pick(r, []int{0, 1}), 1 + r.rng.IntN(5), 1 + r.rng.IntN(40)} {
@@ -179,34 +179,34 @@ func testHalfExact[T backend.Float](r *rig[T]) {
 			if beta == 0 {
 				c = filled(n, cols, sentinel)
 			}
-			what := fmt.Sprintf("SymmHalf n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
-			got := r.do(what, r.symmHalf(alpha, beta), triangle(backend.Lower, a), x, c)
+			what := fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+			got := r.do(what, r.symmPacked(alpha, beta), triangle(backend.Lower, a), x, c)
 			r.equal(what, got, combine(alpha, mul(mirror(backend.Lower, a), x), beta, c))
 		}
 	}
 }
 
-// testHalfDiagonal adds to the diagonal and reads it.
-func testHalfDiagonal[T backend.Float](r *rig[T]) {
-	r.half()
-	for _, n := range r.halfOrders() {
+// testPackedDiagonal adds to the diagonal and reads it.
+func testPackedDiagonal[T backend.Float](r *rig[T]) {
+	r.packed()
+	for _, n := range r.packedOrders() {
 		for _, length := range []int{1, n} {
 			if length == 0 {
 				continue
 			}
 			a, d := triangle(backend.Lower, r.integers(n, n, 8)), round[T](r.integers(1, length, 8)).Data
-			what := fmt.Sprintf("AddDiagHalf n=%d len(d)=%d", n, length)
+			what := fmt.Sprintf("AddDiagPacked n=%d len(d)=%d", n, length)
 			diagonal := make([]T, n)
-			got := r.do(what, halfCall(r, 0, func(b backend.HalfBackend[T], a backend.Half[T], _ []backend.Matrix[T]) error {
+			got := r.do(what, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
 				kept := append([]T(nil), d...)
-				b.AddDiagHalf(kept, a)
+				b.AddDiagPacked(kept, a)
 				spoil(kept)
-				return b.DiagHalf(diagonal, a)
+				return b.DiagPacked(diagonal, a)
 			}), a)
 			for i := range n {
 				a.Row(i)[i] += float64(d[min(i, length-1)])
 				if float64(diagonal[i]) != a.Row(i)[i] {
-					r.Fatalf("%s: DiagHalf: element %d is %v, want %v", what, i, diagonal[i], a.Row(i)[i])
+					r.Fatalf("%s: DiagPacked: element %d is %v, want %v", what, i, diagonal[i], a.Row(i)[i])
 				}
 			}
 			r.equal(what, got, a)
@@ -214,10 +214,10 @@ func testHalfDiagonal[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testHalfRounding bounds residuals as testPotrfResidual, testTrsmResidual and
+// testPackedRounding bounds residuals as testPotrfResidual, testTrsmResidual and
 // testSymmRounding do.
-func testHalfRounding[T backend.Float](r *rig[T]) {
-	r.half()
+func testPackedRounding[T backend.Float](r *rig[T]) {
+	r.packed()
 	for range r.fewer(30) {
 		n, cols := 1+r.rng.IntN(200), 1+r.rng.IntN(40)
 		g := r.normals(n, n)
@@ -228,8 +228,8 @@ func testHalfRounding[T backend.Float](r *rig[T]) {
 			}
 			return float64(T(a.Row(i)[j]))
 		})
-		what := fmt.Sprintf("PotrfHalf n=%d", n)
-		factor := r.do(what, r.potrfHalf(), triangle(backend.Lower, a))
+		what := fmt.Sprintf("PotrfPacked n=%d", n)
+		factor := r.do(what, r.potrfPacked(), triangle(backend.Lower, a))
 		low := each(n, n, func(i, j int) float64 {
 			if j > i {
 				return 0
@@ -241,17 +241,17 @@ func testHalfRounding[T backend.Float](r *rig[T]) {
 
 		rhs := r.normals(n, cols)
 		for _, t := range bothTrans {
-			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, cols)
-			x := r.do(what, r.trsmHalf(t), factor, rhs)
+			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
+			x := r.do(what, r.trsmPacked(t), factor, rhs)
 			size := combine(1, mul(op(t, abs(low)), abs(x)), 1, abs(rhs))
 			r.within(what, mul(op(t, low), x), rhs, scale(gamma[T](n+2)+gamma[float64](n+2), size))
 		}
 
 		alpha, beta := float64(T(r.rng.NormFloat64())), float64(T(r.rng.NormFloat64()))
 		sym, c := r.normals(n, n), r.normals(n, cols)
-		what = fmt.Sprintf("SymmHalf n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+		what = fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
 		in := []host{triangle(backend.Lower, sym), rhs, c}
-		got, want := r.do(what, r.symmHalf(alpha, beta), in...), r.ask(what, r.symmHalf(alpha, beta), in...)
+		got, want := r.do(what, r.symmPacked(alpha, beta), in...), r.ask(what, r.symmPacked(alpha, beta), in...)
 		whole := mirror(backend.Lower, sym)
 		size := combine(abs1(alpha), mul(abs(whole), abs(rhs)), abs1(beta), abs(c))
 		r.near(what, got, want, combine(alpha, mul(whole, rhs), beta, c), scale(product[T](n), size))
@@ -259,10 +259,10 @@ func testHalfRounding[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testHalfFailure spoils one element of an exact matrix, in both triangles of a
-// half that is cut in the middle and in the square between them.
-func testHalfFailure[T backend.Float](r *rig[T]) {
-	r.half()
+// testPackedFailure spoils one element of an exact matrix, in both triangles of a
+// packed matrix that is cut in the middle and in the square between them.
+func testPackedFailure[T backend.Float](r *rig[T]) {
+	r.packed()
 	for _, n := range []int{1, 2, 3, 9, 34, 65, 130, 259} {
 		if n > 130 && short() {
 			break
@@ -284,8 +284,8 @@ func testHalfFailure[T backend.Float](r *rig[T]) {
 			} {
 				bad := triangle(backend.Lower, good)
 				bad.Row(p)[fault.col] = fault.value
-				what := fmt.Sprintf("PotrfHalf n=%d, %v at (%d, %d)", n, fault.value, p, fault.col)
-				out, err := r.try(what, r.potrfHalf(), bad)
+				what := fmt.Sprintf("PotrfPacked n=%d, %v at (%d, %d)", n, fault.value, p, fault.col)
+				out, err := r.try(what, r.potrfPacked(), bad)
 				r.pivot(what, err, p, fault.pivot)
 				r.equal(what+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
 				r.untouched(what, out)
@@ -294,20 +294,20 @@ func testHalfFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testHalfGram compares with the oracle as testGramSymmetric does. What the
-// half held before is NaN.
-func testHalfGram[T backend.Float](r *rig[T]) {
-	r.half()
+// testPackedGram compares with the oracle as testGramSymmetric does. What the
+// the packed matrix contained before is NaN.
+func testPackedGram[T backend.Float](r *rig[T]) {
+	r.packed()
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
-		what := fmt.Sprintf("GramHalf %v n=%d d=%d", k, n, d)
+		what := fmt.Sprintf("GramPacked %v n=%d d=%d", k, n, d)
 		dst := filled(n, n, sentinel)
-		got := r.do(what, r.gramHalf(k), x, dst)
+		got := r.do(what, r.gramPacked(k), x, dst)
 		r.untouched(what, got)
 		if n == 0 {
 			return
 		}
-		r.within(what, got, r.ask(what, r.gramHalf(k), x, dst), kernelBounds[T](k, x, x))
+		r.within(what, got, r.ask(what, r.gramPacked(k), x, dst), kernelBounds[T](k, x, x))
 		program := kernels.Compile(k)
 		if len(program.Stats) != 1 || program.Stats[0].Kind != kernels.SqDist && program.Stats[0].Kind != kernels.L1 {
 			return
@@ -333,7 +333,7 @@ func testHalfGram[T backend.Float](r *rig[T]) {
 			gram(k, x)
 		}
 	}
-	for _, n := range r.halfOrders() {
+	for _, n := range r.packedOrders() {
 		d := pick(r, featureCounts)
 		offset := pick(r, []float64{0, 1e6})
 		x := each(n, d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
@@ -345,34 +345,34 @@ func testHalfGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testHalfLarge is testLargePotrf, testLargeSolves, testLargeProducts and
-// testLargeGram in half storage.
-func testHalfLarge[T backend.Float](r *rig[T]) {
-	if r.half(); short() {
+// testPackedLarge is testLargePotrf, testLargeSolves, testLargeProducts and
+// testLargeGram in packed storage.
+func testPackedLarge[T backend.Float](r *rig[T]) {
+	if r.packed(); short() {
 		r.Skip("large sizes are left out with -short")
 	}
 	n := r.LargeN + 1
 	low := r.exactTriangle(n, 12, true)
-	what := fmt.Sprintf("PotrfHalf n=%d", n)
-	r.equal(what, r.do(what, r.potrfHalf(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+	what := fmt.Sprintf("PotrfPacked n=%d", n)
+	r.equal(what, r.do(what, r.potrfPacked(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
 	for _, t := range bothTrans {
 		for _, cols := range []int{1, 70} {
 			x := r.integers(n, cols, 3)
-			what := fmt.Sprintf("TrsmHalf %v n=%d rhs=%d", t, n, cols)
-			r.equal(what, r.do(what, r.trsmHalf(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
+			r.equal(what, r.do(what, r.trsmPacked(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
 		}
 	}
 	a := r.integers(n, n, 2)
 	for _, cols := range []int{1, 3, 70} {
 		x := r.integers(n, cols, 2)
-		what := fmt.Sprintf("SymmHalf n=%d cols=%d", n, cols)
-		got := r.do(what, r.symmHalf(2, 0), triangle(backend.Lower, a), x, filled(n, cols, sentinel))
+		what := fmt.Sprintf("SymmPacked n=%d cols=%d", n, cols)
+		got := r.do(what, r.symmPacked(2, 0), triangle(backend.Lower, a), x, filled(n, cols, sentinel))
 		r.equal(what, got, scale(2, mul(mirror(backend.Lower, a), x)))
 	}
 	for _, k := range distanceKernels(33, 1) {
 		x := r.normals(n, 33)
-		what := fmt.Sprintf("GramHalf %v n=%d d=33", k, n)
-		got := r.do(what, r.gramHalf(k), x, filled(n, n, sentinel))
+		what := fmt.Sprintf("GramPacked %v n=%d d=33", k, n)
+		got := r.do(what, r.gramPacked(k), x, filled(n, n, sentinel))
 		r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
 		r.untouched(what, got)
 	}

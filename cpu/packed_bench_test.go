@@ -9,14 +9,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkHalf does the same in half and in full storage, on the best tier,
+// BenchmarkPacked does the same in packed and in full storage, on the best tier,
 // with one worker and with two.
-func BenchmarkHalf(b *testing.B) {
-	b.Run("float64", func(b *testing.B) { benchHalf(b, backend.Device.F64) })
-	b.Run("float32", func(b *testing.B) { benchHalf(b, backend.Device.F32) })
+func BenchmarkPacked(b *testing.B) {
+	b.Run("float64", func(b *testing.B) { benchPacked(b, backend.Device.F64) })
+	b.Run("float32", func(b *testing.B) { benchPacked(b, backend.Device.F32) })
 }
 
-func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend.Backend[T]) {
+func benchPacked[T backend.Float](b *testing.B, queue func(backend.Device) backend.Backend[T]) {
 	const d, many = 50, 64
 	kernel := kernels.Gaussian{Sigma: 5}
 	for _, n := range []int{256, 1024, 2048, 4096} {
@@ -35,12 +35,12 @@ func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend
 				b.Fatal(err)
 			}
 			q := queue(dev)
-			hq := q.(backend.HalfBackend[T])
+			hq := q.(backend.PackedBackend[T])
 			full, err := q.New(n, n)
 			if err != nil {
 				b.Fatal(err)
 			}
-			half, err := hq.NewHalf(n)
+			half, err := hq.NewPacked(n)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -54,8 +54,8 @@ func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend
 			fill := func() {
 				q.Gram(full, kernel, x, x)
 				q.AddDiag([]T{1}, full)
-				hq.GramHalf(half, kernel, x)
-				hq.AddDiagHalf([]T{1}, half)
+				hq.GramPacked(half, kernel, x)
+				hq.AddDiagPacked([]T{1}, half)
 			}
 			fill() // whatever is selected: memory that was never written is fast to read
 			for _, op := range []struct {
@@ -66,31 +66,31 @@ func benchHalf[T backend.Float](b *testing.B, queue func(backend.Device) backend
 			}{
 				{"Gram", backend.GramFlops(n, n, d, true), false,
 					func() error { q.Gram(full, kernel, x, x); return q.Sync() },
-					func() error { hq.GramHalf(half, kernel, x); return q.Sync() }},
+					func() error { hq.GramPacked(half, kernel, x); return q.Sync() }},
 				{"Symm1", backend.SymmFlops(n, 1), false,
 					func() error {
 						q.Symm(low, 1, full, rhs.View(0, 0, n, 1), 0, out.View(0, 0, n, 1))
 						return q.Sync()
 					},
 					func() error {
-						hq.SymmHalf(1, half, rhs.View(0, 0, n, 1), 0, out.View(0, 0, n, 1))
+						hq.SymmPacked(1, half, rhs.View(0, 0, n, 1), 0, out.View(0, 0, n, 1))
 						return q.Sync()
 					}},
 				{"Symm64", backend.SymmFlops(n, many), false,
 					func() error { q.Symm(low, 1, full, rhs, 0, out); return q.Sync() },
-					func() error { hq.SymmHalf(1, half, rhs, 0, out); return q.Sync() }},
+					func() error { hq.SymmPacked(1, half, rhs, 0, out); return q.Sync() }},
 				{"Potrf", backend.PotrfFlops(n), true,
 					func() error { return q.Potrf(low, full) },
-					func() error { return hq.PotrfHalf(half) }},
+					func() error { return hq.PotrfPacked(half) }},
 				{"Trsm1", backend.TrsmFlops(n, 1), false,
 					func() error {
 						q.Trsm(backend.Left, low, backend.NoTrans, 1, full, out.View(0, 0, n, 1))
 						return q.Sync()
 					},
-					func() error { hq.TrsmHalf(backend.NoTrans, half, out.View(0, 0, n, 1)); return q.Sync() }},
+					func() error { hq.TrsmPacked(backend.NoTrans, half, out.View(0, 0, n, 1)); return q.Sync() }},
 				{"Trsm64", backend.TrsmFlops(n, many), false,
 					func() error { q.Trsm(backend.Left, low, backend.NoTrans, 1, full, out); return q.Sync() },
-					func() error { hq.TrsmHalf(backend.NoTrans, half, out); return q.Sync() }},
+					func() error { hq.TrsmPacked(backend.NoTrans, half, out); return q.Sync() }},
 			} {
 				for _, way := range []struct {
 					name string

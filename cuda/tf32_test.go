@@ -13,14 +13,14 @@ import (
 func SmallCuts(t testing.TB) {
 	before, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
-	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.rough = 16, 3*block, 16, 2*block, 2*block
+	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.reduced = 16, 3*block, 16, 2*block, 2*block
 	cuts.solver, cuts.lower, cuts.copied, cuts.few, cuts.thin = 40, 100, 70, 3, 2*block
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
-// TestRough: a rough factor differs from A by what the rounding of the products'
+// TestReducedPrecisionFactor: a factor in reduced precision differs from A by what the rounding of the products'
 // factors makes, and by more than float32 does; its diagonal block does not.
-func TestRough(t *testing.T) {
+func TestReducedPrecisionFactor(t *testing.T) {
 	need(t)
 	SmallCuts(t)
 	const n, seed = 300, 1
@@ -48,29 +48,29 @@ func TestRough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if unit := dev.F64().(backend.RoughBackend[float64]).RoughUnit(); unit != 0 {
-			t.Errorf("float64 has rough products: %g", unit)
+		if unit := dev.F64().(backend.ReducedBackend[float64]).ReducedUnit(); unit != 0 {
+			t.Errorf("float64 has reduced-precision products: %g", unit)
 		}
-		b := dev.F32().(backend.RoughBackend[float32])
+		b := dev.F32().(backend.ReducedBackend[float32])
 		want := 0.0
-		if p := dev.(*device).props; level >= cudatest.WithBlas && p.rough() > p.single() {
+		if p := dev.(*device).props; level >= cudatest.WithBlas && p.reduced() > p.single() {
 			want = 0x1p-11
 		}
-		if unit := b.RoughUnit(); unit != want {
-			t.Fatalf("level %d: RoughUnit is %g, want %g", level, unit, want)
+		if unit := b.ReducedUnit(); unit != want {
+			t.Fatalf("level %d: ReducedUnit is %g, want %g", level, unit, want)
 		}
-		h, err := b.NewHalf(n)
+		h, err := b.NewPacked(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.UploadHalf(h, 0, a); err != nil {
+		if err := b.UploadPacked(h, 0, a); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.PotrfHalfRough(h); err != nil {
+		if err := b.PotrfPackedReduced(h); err != nil {
 			t.Fatal(err)
 		}
 		l := backend.NewHost[float32](n, n)
-		if err := b.DownloadHalf(l, h, 0); err != nil {
+		if err := b.DownloadPacked(l, h, 0); err != nil {
 			t.Fatal(err)
 		}
 		// Errors relative to |L||Lᵀ|: each factor of a product is off by the
@@ -85,7 +85,7 @@ func TestRough(t *testing.T) {
 				}
 				e := math.Abs(sum-float64(a.Row(i)[j])) / size
 				worst = max(worst, e)
-				if i < cuts.rough {
+				if i < cuts.reduced {
 					first = max(first, e)
 				}
 			}

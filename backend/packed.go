@@ -1,0 +1,178 @@
+package backend
+
+import "github.com/mercer-go/mercer/kernels"
+
+// Packed is a symmetric matrix, or the lower triangle that it was factored into,
+// in the memory of the device that made it: in half the memory of a Matrix of
+// that order. How its elements lie there is the device's affair.
+type Packed[T Float] interface {
+	// Order is the number of rows, and of columns.
+	Order() int
+	// Leading returns the part of the first n rows and columns. It shares
+	// memory with it and must not be used after its Free.
+	Leading(n int) Packed[T]
+	// Free gives the memory back. On a leading part it does nothing.
+	Free()
+}
+
+// PackedBackend is a Backend with an optional ability, found by assertion:
+// symmetric matrices in packed storage, factored in place at the speed of full
+// storage. What With returns has it too. What Backend says of queueing, waiting,
+// overlap, NaN and workers holds here as well.
+type PackedBackend[T Float] interface {
+	Backend[T]
+	// PackedBytes returns what NewPacked(n) takes: n(n+1)/2 elements and at most
+	// 64(n+1) more. It is math.MaxInt64 when that is no number of bytes.
+	PackedBytes(n int) int64
+	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
+	NewPacked(n int) (Packed[T], error)
+	// UploadPacked waits: rows first, first+1, … of dst ← those of src, from
+	// column 0 to the diagonal. src is r × (first + r); what stands right of
+	// the diagonal is not read.
+	UploadPacked(dst Packed[T], first int, src Host[T]) error
+	// DownloadPacked waits: dst ← rows first, first+1, … of src, from column 0
+	// to the diagonal. dst is r × (first + r); what stands right of the
+	// diagonal is not written.
+	DownloadPacked(dst Host[T], src Packed[T], first int) error
+	// GramPacked queues dst ← k(X, X) for the rows of X, n × d. The diagonal is
+	// k(x_i, x_i) with distances of exactly 0.
+	GramPacked(dst Packed[T], k kernels.Kernel, x Matrix[T])
+	// AddDiagPacked queues A_ii ← A_ii + d_i; a d of length 1 is used for every
+	// i. d may be changed once the call has returned.
+	AddDiagPacked(d []T, a Packed[T])
+	// DiagPacked waits: dst_i ← A_ii.
+	DiagPacked(dst []T, a Packed[T]) error
+	// SymmPacked queues C ← α A B + β C.
+	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
+	// PotrfPacked waits: A = L Lᵀ, L in place of A. It returns a *PivotError
+	// when a pivot is not a positive finite number; the leading part of the
+	// factor is valid then.
+	PotrfPacked(a Packed[T]) error
+	// TrsmPacked queues B ← op(L)⁻¹ B, L being the lower triangle of A. After
+	// PotrfPacked, NoTrans and then Transpose solve A X = B. A zero on the
+	// diagonal gives Inf or NaN.
+	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
+}
+
+// CheckNewPacked panics unless n ≥ 0.
+func CheckNewPacked(n int) {
+	if n < 0 {
+		misuse("NewPacked", "negative order: %d", n)
+	}
+}
+
+// CheckLeading panics unless 0 ≤ n ≤ order.
+func CheckLeading(n, order int) {
+	if n < 0 || n > order {
+		misuse("Packed.Leading", "%d rows of a packed matrix of order %d", n, order)
+	}
+}
+
+// CheckTransferPacked panics unless h is well formed and holds rows of a from
+// first on.
+func CheckTransferPacked[T Float](op string, a Packed[T], first int, h Host[T]) {
+	CheckHost(op, h)
+	n := a.Order()
+	if first < 0 || first > n || h.Rows > n-first || h.Cols != first+h.Rows {
+		misuse(op, "host matrix %d×%d does not hold rows from %d on of a packed matrix of order %d", h.Rows, h.Cols, first, n)
+	}
+}
+
+// CheckGramPacked panics unless X is n × d for dst of order n and the kernel's
+// parameters obey their rules.
+func CheckGramPacked[T Float](dst Packed[T], k kernels.Kernel, x Matrix[T]) (n, d int) {
+	n, _, d = checkPoints("GramPacked", k, x, x)
+	if dst.Order() != n {
+		misuse("GramPacked", "dst must have order %d, has %d", n, dst.Order())
+	}
+	return n, d
+}
+
+// CheckAddDiagPacked panics unless d has 1 or n elements for A of order n.
+func CheckAddDiagPacked[T Float](d []T, a Packed[T]) (n int) {
+	n = a.Order()
+	if len(d) != 1 && len(d) != n {
+		misuse("AddDiagPacked", "d has %d elements for a packed matrix of order %d; it must have 1 or %d", len(d), n, n)
+	}
+	return n
+}
+
+// CheckDiagPacked panics unless dst has n elements for A of order n.
+func CheckDiagPacked[T Float](dst []T, a Packed[T]) (n int) {
+	n = a.Order()
+	if len(dst) != n {
+		misuse("DiagPacked", "dst has %d elements for a packed matrix of order %d", len(dst), n)
+	}
+	return n
+}
+
+// CheckSymmPacked panics unless B and C are n × t for A of order n.
+func CheckSymmPacked[T Float](a Packed[T], b, c Matrix[T]) (n, t int) {
+	n = a.Order()
+	br, t := b.Dims()
+	cr, cc := c.Dims()
+	if br != n || cr != n || cc != t {
+		misuse("SymmPacked", "shapes do not fit: A %d×%d, B %d×%d, C %d×%d", n, n, br, t, cr, cc)
+	}
+	return n, t
+}
+
+// CheckTrsmPacked panics unless B is n × m for A of order n.
+func CheckTrsmPacked[T Float](t Trans, a Packed[T], b Matrix[T]) (n, m int) {
+	checkTrans("TrsmPacked", t)
+	n = a.Order()
+	br, m := b.Dims()
+	if br != n {
+		misuse("TrsmPacked", "shapes do not fit: A %d×%d on the Left of B %d×%d", n, n, br, m)
+	}
+	return n, m
+}
+
+// ReducedBackend is a PackedBackend with a faster factorisation that is good enough
+// to precondition with, found by assertion.
+type ReducedBackend[T Float] interface {
+	PackedBackend[T]
+	// ReducedUnit is to what relative precision PotrfPackedReduced rounds the factors
+	// of products: 2⁻¹¹ for NVIDIA's TF32, whose sums are in float32. It is 0
+	// where nothing is faster than PotrfPacked.
+	ReducedUnit() float64
+	// PotrfPackedReduced is PotrfPacked with those products for what lies off the
+	// diagonal and its blocks; the triangles and the solves with them stay in T.
+	// So LLᵀ differs from A by ReducedUnit times some of |L||Lᵀ|.
+	PotrfPackedReduced(a Packed[T]) error
+}
+
+// Rates are how fast a Device multiplies large matrices, relative to float64.
+type Rates struct {
+	Single  float64 // float32
+	Reduced float64 // float32 in PotrfPackedReduced; 0: there is none
+	Values  float64 // evaluations of kernels in float32
+}
+
+// Rated is an optional ability of a Device: package solvers weighs its methods by
+// the rates.
+type Rated interface{ Rates() Rates }
+
+// Keeper is an optional ability of a Backend, found by assertion.
+type Keeper[T Float] interface {
+	// PotrfKeep waits: A = UᵀU for a symmetric A that is given by its lower
+	// triangle, U in its upper one; what is below the diagonal stays. A
+	// *PivotError is that of Potrf.
+	PotrfKeep(a Matrix[T]) error
+}
+
+// HostPackedBackend is a PackedBackend with the optional ability, found by assertion,
+// to work on packed matrices that are larger than its device: their elements are in the
+// memory of the host, page-locked, and go through the device in panels. Every
+// method takes such a Packed as it takes others.
+type HostPackedBackend[T Float] interface {
+	PackedBackend[T]
+	// NewHostPacked returns a matrix whose elements are undefined, or a
+	// *MemoryError that says which memory is too small.
+	NewHostPacked(n int) (Packed[T], error)
+	// HostPackedBytes returns what NewHostPacked(n) takes on the device, as InUse
+	// counts it, and of the host.
+	HostPackedBytes(n int) (device, host int64)
+	// HostFree is how many bytes of the host packed matrices may still take.
+	HostFree() int64
+}
