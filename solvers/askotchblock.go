@@ -25,10 +25,11 @@ func (k *sketch) project(block []int, r, z backend.Host[float64], left []float64
 	if err := k.w.b.Upload(xb, points); err != nil {
 		return g, err
 	}
-	if err := k.w.b.Upload(k.z, z); err != nil {
+	all := k.z.View(0, 0, s.n, c) // one column less once the border is solved
+	if err := k.w.b.Upload(all, z); err != nil {
 		return g, err
 	}
-	k.w.b.GramMul(onDevice, s.Kernel, xb, k.x, k.z)
+	k.w.b.GramMul(onDevice, s.Kernel, xb, k.x, all)
 	if err := k.w.b.Download(g, onDevice); err != nil {
 		return g, err
 	}

@@ -330,7 +330,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	_, columns := k.all.Dims()
 	st := &state{
 		From: k.from, Iter: k.iter, Since: k.since, Lowest: number(k.best), Truth: number(k.truth), Kept: number(k.kept),
-		Goal: k.goal, Norms: k.norms, rhs: backend.NewHost[float64](k.n, columns),
+		Goal: k.goal, rhs: backend.NewHost[float64](k.n, columns),
 	}
 	if err := k.w.dev.F64().Download(st.rhs, k.all); err != nil {
 		return k.w.fail(err)
@@ -357,7 +357,7 @@ func (k *block[T]) restore(st *state) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)
 	copy(k.goal, st.Goal)
-	k.norms, k.width = st.Norms, st.p.Cols
+	k.width = st.p.Cols
 	for _, m := range []struct {
 		from backend.Host[float64]
 		to   backend.Matrix[T]
@@ -370,7 +370,7 @@ func (k *block[T]) restore(st *state) error {
 			return err
 		}
 	}
-	return nil
+	return k.measure()
 }
 
 // weak is an error that a more precise rung may not have.

@@ -51,10 +51,9 @@ func (c Checkpoint) every() time.Duration {
 type state struct {
 	Key string // the hash of the problem and the params
 
-	// of the refinement
+	// of the refinement; residuals are computed again
 	Rung, Round    int
-	B, BestB, Left []float64
-	Residual, Best number
+	B, BestB       []float64
 	Fallback       string
 	Iters          int
 	alpha, best, z backend.Host[float64]
@@ -64,7 +63,7 @@ type state struct {
 	From, Iter, Since int
 	Lowest, Truth     number
 	Kept              number
-	Goal, Norms       []float64
+	Goal              []float64
 	x, least, r, p    backend.Host[float64] // exact, also when they are float32 on the device
 
 	Sketch *course `json:",omitempty"` // of askotch; x, r and p are the sequences of its momentum
@@ -110,11 +109,12 @@ func newSaver(w *work, choice any) (*saver, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
 	}
-	return openSaver(w.par.Checkpoint, w.key(choice), w.res)
+	return openSaver(w.par.Checkpoint, w.key(choice), w.res, func(st *state) error { return st.check(w) })
 }
 
-// openSaver reads the checkpoint that is there, and tells res of it.
-func openSaver(c Checkpoint, key string, res *Result) (*saver, error) {
+// openSaver reads the checkpoint that is there, and notes that in res. check
+// returns what is wrong with a state of this problem.
+func openSaver(c Checkpoint, key string, res *Result, check func(st *state) error) (*saver, error) {
 	s := &saver{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
@@ -133,12 +133,20 @@ func openSaver(c Checkpoint, key string, res *Result) (*saver, error) {
 	if s.resumed, err = decodeState(data); err == nil && s.resumed.Key != s.key {
 		err = errors.New("it belongs to another problem")
 	}
+	if err == nil {
+		err = check(s.resumed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
+		return nil, s.refused(err)
 	}
 	res.Iters, res.Fallback = s.resumed.Iters, s.resumed.Fallback
 	res.Notes = append(res.Notes, fmt.Sprintf("went on from a checkpoint after %s", count.Of(s.resumed.Iters, "iteration")))
 	return s, nil
+}
+
+// refused is the error of a checkpoint that cannot be resumed.
+func (s *saver) refused(err error) error {
+	return fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 }
 
 // key hashes all that a solution depends on.
@@ -171,7 +179,7 @@ func appendFloats(to []byte, values []float64) []byte {
 	return to
 }
 
-// due tells whether it is time for a checkpoint.
+// due reports whether it is time for a checkpoint.
 func (s *saver) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }
@@ -182,8 +190,7 @@ func (s *saver) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {
 		st.Rung, st.Round = s.rung, s.round
-		st.B, st.BestB, st.Left = f.b, f.best.b, f.left
-		st.Residual, st.Best = number(f.residual), number(f.best.residual)
+		st.B, st.BestB = f.b, f.best.b
 		st.Fallback, st.Iters = s.res.Fallback, s.res.Iters
 		st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
 	}
@@ -303,6 +310,9 @@ func decodeState(data []byte) (*state, error) {
 			arrays[i].Data[j] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*j:]))
 		}
 		data = data[8*rows*cols:]
+	}
+	if len(data) > 0 {
+		return nil, damaged
 	}
 	return s, nil
 }

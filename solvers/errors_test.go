@@ -21,7 +21,7 @@ func three() solvers.Problem {
 	}
 }
 
-func openRef(t *testing.T, c backend.Config) backend.Device {
+func openRef(t testing.TB, c backend.Config) backend.Device {
 	t.Helper()
 	dev, err := backend.Open("ref", c)
 	if err != nil {

@@ -95,6 +95,9 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return bytes(e)
 }
 
+// refineRounds is for halvings from 1 to far below the rounding of float64.
+const refineRounds = 40
+
 // refine solves the system by the first rung that reaches the tolerance, going on
 // from what those before it have found, and fills the result.
 func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
@@ -121,8 +124,12 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 	if w.saver != nil {
 		w.saver.f = f
 		if st := w.saver.pending(); st != nil {
-			first = min(st.Rung, len(rungs)-1)
-			f.restore(st)
+			if first = st.Rung; first >= len(rungs) || rungs[first].method == Dual {
+				return w.saver.refused(errors.New("it was written by a way to solve that is not available with this memory"))
+			}
+			if err := f.restore(st); err != nil {
+				return err
+			}
 		}
 	}
 	for i := first; i < len(rungs); i++ {
@@ -155,14 +162,28 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 	return f.short(weak.err)
 }
 
-// restore takes up the state of a checkpoint.
-func (f *refinement) restore(st *state) {
-	f.alpha, f.best.alpha = st.alpha, st.best
+// restore resumes from a checkpoint; the residuals are computed from the data.
+func (f *refinement) restore(st *state) error {
 	if st.z.Data != nil {
 		f.z = st.z
 	}
-	f.b, f.best.b, f.left = st.B, st.BestB, st.Left
-	f.residual, f.best.residual = float64(st.Residual), float64(st.Best)
+	if st.best.Rows == 0 {
+		return nil // α is still 0
+	}
+	list := []iterate{{alpha: st.best, b: st.BestB}}
+	if !slices.Equal(st.best.Data, st.alpha.Data) || !slices.Equal(st.BestB, st.B) {
+		list = append(list, iterate{alpha: st.alpha, b: st.B})
+	}
+	for _, it := range list {
+		f.alpha, f.b = it.alpha, it.b
+		if err := f.measure(); err != nil {
+			return f.w.fail(err)
+		}
+		if f.residual-f.residual != 0 {
+			return f.w.saver.refused(errors.New("the residual of its solution is not finite"))
+		}
+	}
+	return nil
 }
 
 // begin sets the first residual, y, and the right-hand side of the border.
@@ -207,12 +228,11 @@ func (f *refinement) climb(g rung) error {
 	}
 	defer in.release()
 	return w.timed("solve", &w.res.Seconds.Solve, func() error {
-		const rounds = 40 // halvings from 1 to far below the rounding of float64
 		first := 0
 		if st := w.saver.pending(); st != nil {
 			first = st.Round
 		}
-		for round := first; round < rounds; round++ {
+		for round := first; round < refineRounds; round++ {
 			if w.saver != nil {
 				w.saver.round = round
 			}

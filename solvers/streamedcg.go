@@ -90,7 +90,18 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		}
 		run := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
-			if err := run.goOn(resumed); err != nil {
+			if resumed.best.Rows > 0 { // its residual is not in the file
+				if err := w.b.Upload(beta, resumed.best); err != nil {
+					return nil, err
+				}
+				if err := w.residual(r, beta); err != nil {
+					return nil, err
+				}
+				if _, err := measure(); err != nil {
+					return nil, err
+				}
+			}
+			if err := run.resume(resumed); err != nil {
 				return nil, err
 			}
 			resumed = nil
@@ -140,7 +151,6 @@ type pass struct {
 	Step, Since, Began int
 	Least              number
 	Before             []float64 // rᵀP⁻¹r of the step before
-	Bias               []float64
 }
 
 // descend adds to β the solution of He = r, until the residuals of the recurrence
@@ -233,9 +243,7 @@ func (g *gradients) interrupted(err error) error {
 
 // save writes a checkpoint.
 func (g *gradients) save() error {
-	now := g.pass
-	now.Bias = g.best.bias
-	st := &state{Passes: &now, Iters: g.best.iters, Best: number(g.best.residual), best: g.best.beta}
+	st := &state{Passes: &g.pass, Iters: g.best.iters, best: g.best.beta}
 	b := g.b.With(context.WithoutCancel(g.ctx), nil)
 	for _, m := range []struct {
 		to   *backend.Host[float64]
@@ -249,10 +257,10 @@ func (g *gradients) save() error {
 	return g.saver.write(st)
 }
 
-// goOn takes up the state of a checkpoint.
-func (g *gradients) goOn(st *state) error {
+// resume continues from a checkpoint, but for the best solution.
+func (g *gradients) resume(st *state) error {
 	g.pass = *st.Passes
-	g.best.iters, g.best.residual, g.best.beta, g.best.bias = st.Iters, float64(st.Best), st.best, g.Bias
+	g.best.iters = st.Iters
 	for _, m := range []struct {
 		to   backend.Matrix[float64]
 		from backend.Host[float64]

@@ -182,7 +182,7 @@ func (r *streamRun) saver(data Rows, phi basis, lambda float64, intercept bool) 
 	if err != nil {
 		return nil, err
 	}
-	return openSaver(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res)
+	return openSaver(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
 }
 
 // normal sums H in the lower triangle of a matrix and factors it. H of functions

@@ -1,0 +1,154 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// A checkpoint may have been changed on its way, with a checksum that is right.
+// Whatever it says, a Solve must end with an error or with a solution whose
+// residual is what it reports: here every field is held to the range that its use
+// relies on, and residuals are not in the file.
+
+// mostIters is a number of iterations that no solve reaches; more can be added to
+// it without overflow.
+const mostIters = 1 << 53
+
+// stateField is a field of a state and whether it is in its range.
+type stateField struct {
+	name string
+	ok   bool
+}
+
+// stateArray is an array of a state and the shape that it must have.
+type stateArray struct {
+	name       string
+	h          backend.Host[float64]
+	rows, cols int
+}
+
+func checkState(fields []stateField, arrays []stateArray) error {
+	for _, f := range fields {
+		if !f.ok {
+			return fmt.Errorf("its field %s is out of range", f.name)
+		}
+	}
+	for _, a := range arrays {
+		if a.h.Rows != a.rows || a.h.Cols != a.cols {
+			return fmt.Errorf("its array %s is %d×%d, not %d×%d", a.name, a.h.Rows, a.h.Cols, a.rows, a.cols)
+		}
+		if !finite(a.h.Data) {
+			return fmt.Errorf("its array %s has a number that is not finite", a.name)
+		}
+	}
+	return nil
+}
+
+func finite(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return v-v != 0 })
+}
+
+// in reports whether v is a number from least to most.
+func (v number) in(least, most float64) bool { return float64(v) >= least && float64(v) <= most }
+
+// check holds the state of a refinement to the shapes of its problem.
+func (s *state) check(w *work) error {
+	n, t := w.s.n, w.s.t
+	columns := t
+	if w.s.bordered() && s.z.Rows == 0 {
+		columns++
+	}
+	fields := []stateField{
+		{"Rung", s.Rung >= 0},
+		{"Round", s.Round >= 0 && s.Round < refineRounds},
+		{"Iters", s.Iters >= 0 && s.Iters <= mostIters},
+		{"Fallback", (s.Rung > 0) == (s.Fallback != "") && len(s.Fallback) < 1000 && strings.IndexFunc(s.Fallback, unicode.IsControl) < 0},
+		{"B", len(s.B) == t && finite(s.B)},
+		{"Passes", s.Passes == nil},
+		{"Sketch", (s.Sketch != nil) == (w.plan.Method == Askotch)},
+	}
+	arrays := []stateArray{{"alpha", s.alpha, n, t}, {"rhs", s.rhs, n, columns}}
+	if s.best.Rows > 0 {
+		fields = append(fields, stateField{"BestB", len(s.BestB) == t && finite(s.BestB)})
+		arrays = append(arrays, stateArray{"best", s.best, n, t})
+	} else { // nothing has been added to 0
+		zero := func(list []float64) bool { return !slices.ContainsFunc(list, func(v float64) bool { return v != 0 }) }
+		fields = append(fields, stateField{"B", zero(s.B)}, stateField{"alpha", zero(s.alpha.Data)})
+	}
+	if s.z.Rows > 0 {
+		fields = append(fields, stateField{"z", w.s.Intercept})
+		arrays = append(arrays, stateArray{"z", s.z, n, 1})
+	}
+	width := columns
+	if s.Sketch == nil {
+		fields = append(fields, stateField{"From", s.From >= 0 && s.From < columns && s.From%blockWidth == 0})
+		width = min(blockWidth, columns-s.From)
+		inf := math.Inf(1)
+		fields = append(fields,
+			stateField{"Iter", s.Iter >= 0 && s.Iter <= mostIters},
+			stateField{"Since", s.Since >= 0 && s.Since <= mostIters},
+			stateField{"Lowest", s.Lowest.in(0, inf)},
+			stateField{"Truth", s.Truth.in(0, inf)},
+			stateField{"Kept", s.Kept.in(0, math.MaxFloat64)},
+			stateField{"Goal", len(s.Goal) == width && finite(s.Goal) && slices.Min(append(s.Goal, 0)) == 0},
+			stateField{"p", s.p.Cols >= 1 && s.p.Cols <= width},
+		)
+		arrays = append(arrays, stateArray{"p", s.p, n, s.p.Cols})
+	} else {
+		fields = append(fields, s.Sketch.fields(n)...)
+		arrays = append(arrays, stateArray{"p", s.p, n, width})
+	}
+	arrays = append(arrays, stateArray{"x", s.x, n, width}, stateArray{"least", s.least, n, width}, stateArray{"r", s.r, n, width})
+	return checkState(fields, arrays)
+}
+
+// fields are those of a sketch of n samples; goOn checks Random.
+func (c *course) fields(n int) []stateField {
+	inf, most := math.Inf(1), math.MaxFloat64
+	order := slices.Sorted(slices.Values(c.Order))
+	permutation := len(order) == n
+	for i, v := range order {
+		permutation = permutation && v == i
+	}
+	return []stateField{
+		{"Epoch", c.Epoch >= 0 && c.Epoch <= mostIters},
+		{"Since", c.Since >= 0 && c.Since <= mostIters},
+		{"Nu", c.Nu.in(1, most)},
+		{"Before", c.Before.in(0, most)},
+		{"Rate", c.Rate.in(-most, most)},
+		{"Best", c.Best.in(0, inf)},
+		{"Lowest", c.Lowest.in(0, inf)},
+		{"Beta", c.Beta.in(0, 1)},
+		{"Gamma", c.Gamma.in(0, most)},
+		{"A", c.A.in(0, 1)},
+		{"Order", permutation},
+	}
+}
+
+// checkPasses holds the state of samples in passes to m functions and t outputs.
+func (s *state) checkPasses(m, t int) error {
+	if s.Passes == nil {
+		return checkState([]stateField{{"Passes", false}}, nil)
+	}
+	p := s.Passes
+	fields := []stateField{
+		{"Iters", s.Iters >= 0 && s.Iters <= mostIters},
+		{"Began", p.Began >= 0 && p.Began <= s.Iters},
+		{"Step", p.Step >= 0 && p.Step <= mostIters},
+		{"Since", p.Since >= 0 && p.Since <= mostIters},
+		{"Least", p.Least == -1 || p.Least.in(0, math.MaxFloat64)},
+		{"Before", len(p.Before) == t && finite(p.Before) && slices.Min(append(p.Before, 0)) == 0},
+		{"Fallback", s.Fallback == ""},
+		{"Sketch", s.Sketch == nil},
+	}
+	arrays := []stateArray{{"x", s.x, m, t}, {"r", s.r, m, t}, {"p", s.p, m, t}}
+	if s.best.Rows > 0 {
+		arrays = append(arrays, stateArray{"best", s.best, m, t})
+	}
+	return checkState(fields, arrays)
+}
