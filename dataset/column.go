@@ -91,6 +91,7 @@ type column struct {
 	plain   bool
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
+	rounded bool           // plain: the numbers were read from texts that are gone
 
 	cells cells   // plain, instead of numbers: the cells of the whole table
 	at    int     // place of the column in cells
@@ -101,6 +102,7 @@ type column struct {
 // cell; an infinite number is a fault.
 type cells interface {
 	number(row, column int) float64
+	text(row, column int) string // the same without rounding, "" where it is missing
 }
 
 // add appends a cell. It keeps no reference to s.
@@ -158,7 +160,7 @@ func (c *column) addEntry(s string) int32 {
 }
 
 func (c *column) makePlain() {
-	c.plain = true
+	c.plain, c.rounded = true, true
 	c.numbers = make([]float64, len(c.codes), 2*len(c.codes))
 	for i, code := range c.codes {
 		c.numbers[i] = math.NaN()
@@ -217,11 +219,7 @@ func (c *column) cellsRow(i int) int {
 // cell is the text of row i, for messages.
 func (c *column) cell(i int) string {
 	if c.cells != nil {
-		v := c.cells.number(c.cellsRow(i), c.at)
-		if math.IsNaN(v) {
-			return ""
-		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return c.cells.text(c.cellsRow(i), c.at)
 	}
 	if !c.plain {
 		if c.codes[i] < 0 {
@@ -230,7 +228,7 @@ func (c *column) cell(i int) string {
 		return c.entries[c.codes[i]].text
 	}
 	if v := c.numbers[i]; v == v {
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return numberText(v)
 	}
 	return c.odd[i]
 }
@@ -238,7 +236,7 @@ func (c *column) cell(i int) string {
 // selectRows returns the column of those rows, in that order. inCells are the
 // same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
-	s := &column{name: c.name, entries: c.entries, texts: c.texts, plain: c.plain}
+	s := &column{name: c.name, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
 	if c.cells != nil {
 		s.cells, s.at, s.rows = c.cells, c.at, inCells
 		return s

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -275,10 +276,21 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 			f.spelt[s] = true
 		}
 	}
-	if kinds := len(f.entries) + len(f.spelt); kinds > MaxCategories {
-		return t.fault(f.name, labelsRule(kinds, before+t.rows, f.texts, true))
+	if len(f.entries)+len(f.spelt) > MaxCategories {
+		return t.fault(f.name, labelsRule(f.labelList(), before+t.rows, f.texts, true))
 	}
 	return nil
+}
+
+// labelList lists the labels that were seen.
+func (f *columnLearner) labelList() []string {
+	for _, e := range f.entries {
+		if f.spelt == nil {
+			f.spelt = map[string]bool{}
+		}
+		f.spelt[e.text] = true
+	}
+	return slices.Collect(maps.Keys(f.spelt))
 }
 
 // labels is what was learnt about the classes.
@@ -296,17 +308,8 @@ func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, er
 	if empty.fault != nil {
 		return nil, empty.missingFault(rule)
 	}
-	for _, e := range f.entries {
-		if f.spelt == nil {
-			f.spelt = map[string]bool{}
-		}
-		f.spelt[e.text] = true
-	}
-	var list []string
-	for s := range f.spelt {
-		list = append(list, s)
-	}
-	if rule := labelsRule(len(list), rows, f.texts, anyLabels); rule != "" {
+	list := f.labelList()
+	if rule := labelsRule(list, rows, f.texts, anyLabels); rule != "" {
 		return nil, t.fault(f.name, rule)
 	}
 	return classesOf(list, f.texts), nil

@@ -21,7 +21,7 @@ type csvPart struct {
 func (p *csvPart) table() (*Table, error) {
 	t := &Table{Source: p.source}
 	for j, name := range p.names {
-		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load()})
+		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load(), rounded: true})
 	}
 	return t, t.addPiece(p.piece)
 }
@@ -149,7 +149,7 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 			op := &plan.ops[j]
 			var v float64
 			end, read := i, false
-			if op.text == nil && (op.classes == nil || op.classes.numbers != nil) {
+			if op.text == nil && op.classes == nil {
 				v, end, read = scanDecimal(text, i)
 			}
 			if !read || end < len(text) && text[end] != ',' && text[end] != '\n' {
@@ -172,13 +172,6 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 				row[op.at] = v
 			case op.classes != nil:
 				out[op.at] = v
-				if read {
-					class, known := op.classes.numbers[v]
-					if !known {
-						return e, false
-					}
-					out[op.at] = float64(class)
-				}
 			case op.target:
 				out[op.at] = v
 			}
@@ -206,8 +199,8 @@ func (op *csvOp) slow(row []float64, cell []byte, refuse bool) (v float64, ok bo
 		row[op.at+k] = 1
 		return 0, true
 	case op.classes != nil:
-		class, ok := op.classes.texts[string(cell)]
-		return float64(class), ok && len(cell) > 0
+		class, ok := op.classes.find(string(cell))
+		return float64(class), ok
 	case op.number == nil && !op.target:
 		return 0, true
 	}

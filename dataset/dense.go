@@ -34,7 +34,8 @@ func (d dtype) size() int {
 }
 
 // packed is a matrix of numbers as they stand in a file; it takes no more
-// memory than they do. An integer beyond 2⁵³ is rounded to a float64.
+// memory than they do. As a number an integer beyond 2⁵³ is rounded to a float64; as
+// the label of a class it is exact.
 type packed struct {
 	data           []byte
 	kind           dtype
@@ -85,6 +86,22 @@ func (m *packed) number(row, column int) float64 {
 		return float64(int64(v))
 	}
 	return math.Float64frombits(v)
+}
+
+// text is number without the rounding of integers.
+func (m *packed) text(row, column int) string {
+	p := m.data[row*m.byRow+column*m.byIndex:]
+	if m.kind != u64 && m.kind != i64 {
+		return numberText(m.number(row, column))
+	}
+	v := binary.LittleEndian.Uint64(p)
+	if m.big {
+		v = bits.ReverseBytes64(v)
+	}
+	if m.kind == u64 {
+		return strconv.FormatUint(v, 10)
+	}
+	return strconv.FormatInt(int64(v), 10)
 }
 
 // half is the value of a float16 (IEEE 754 binary16).

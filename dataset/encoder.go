@@ -17,7 +17,7 @@ const MaxFeatures = 1 << 20
 type Rules struct {
 	Targets       []string // columns to predict: numbers, no cell missing
 	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: up to MaxCategories of them, in however few rows
+	AnyLabels     bool     // with Labels: any numbers, up to MaxCategories of them, in however few rows
 	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
@@ -69,9 +69,9 @@ type Text struct {
 //
 // With r.Text or r.Tree that column is the whole input, and Texts takes the
 // place of Features; other columns are ignored. With r.Labels the classes of
-// the target are learnt: see Classes. More than 20 classes with fewer than ten
-// rows for each, if they are numbers, or two, if they are texts, are taken for a
-// mistake, unless r.AnyLabels.
+// the target are learnt: see Classes. Numbers that are not integers, and more than
+// 20 classes with fewer than ten rows for each, if they are numbers, or two, if they
+// are texts, are taken for a mistake, unless r.AnyLabels.
 //
 // A column without any value, and a column of texts that has too many of them
 // to be categories, is an *Error, as is everything that Features, Texts or

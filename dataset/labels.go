@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,7 +23,8 @@ import (
 // Labels that are all numbers are in the order of the numbers, and two
 // spellings of one number, such as 1 and 1.0, are one class, called by the
 // shortest; other labels are in the order of their bytes. The order does not
-// depend on that of the rows.
+// depend on that of the rows. Labels are compared without rounding: texts digit by
+// digit, integers of files of numbers in all their 64 bits.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the one target.
@@ -41,30 +43,49 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 		}
 	}
 	list := c.spellings(t.rows)
-	if rule := labelsRule(len(list), t.rows, texts, anyLabels); rule != "" {
+	if rule := labelsRule(list, t.rows, texts, anyLabels); rule != "" {
 		return t.fault(c.name, rule)
 	}
 	e.Labels = classesOf(list, texts)
 	return nil
 }
 
-// labelsRule returns what is wrong with a target of that many different labels,
-// or "". More than a few are classes when there are two rows for each of them, of
-// numbers ten: a measured number has about as many values as rows. See
-// Rules.AnyLabels.
-func labelsRule(kinds, rows int, texts, anyLabels bool) string {
+// labelsRule returns what is wrong with a target of those different labels, or "".
+// Numbers that are not integers are measurements, as in scikit-learn. More than a
+// few labels are classes when there are two rows for each of them, of numbers ten: a
+// measured number has about as many values as rows. See Rules.AnyLabels.
+func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	each := 10
 	if texts {
 		each = 2
 	}
+	kinds, way := len(labels), "; if they are classes, say so"
+	if !texts && !anyLabels && kinds <= MaxCategories {
+		if i := slices.IndexFunc(labels, func(s string) bool { return !exactOf(s).integer() }); i >= 0 {
+			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), way)
+		}
+	}
 	if kinds <= MaxCategories && (anyLabels || kinds <= few || kinds <= rows/each) {
 		return ""
 	}
-	some, way := fmt.Sprint(kinds), "; if they are classes, say so"
+	some := fmt.Sprint(kinds)
 	if kinds > MaxCategories {
 		some, way = fmt.Sprintf("more than %d", MaxCategories), ""
 	}
 	return fmt.Sprintf("has %s different values in %s: too many to be classes; a target of numbers needs a learner for regression%s", some, count.Of(rows, "row"), way)
+}
+
+// notIntegerFirst orders labels that are numbers: those that are not integers
+// first, then by their numbers.
+func notIntegerFirst(a, b string) int {
+	x, y := exactOf(a), exactOf(b)
+	if x.integer() != y.integer() {
+		if y.integer() {
+			return -1
+		}
+		return 1
+	}
+	return x.compare(y)
 }
 
 // spellings returns the different cells of a column that are not empty; it
@@ -79,12 +100,20 @@ func (c *column) spellings(rows int) []string {
 		}
 		return list
 	}
-	seen := map[float64]bool{}
-	for i := range rows {
-		if v, k := c.number(i); k == number && !seen[v] && len(seen) <= MaxCategories {
+	seen, large := map[float64]bool{}, map[string]bool{}
+	for i := 0; i < rows && len(list) <= MaxCategories; i++ {
+		v, k := c.number(i)
+		switch {
+		case k != number || seen[v]:
+			continue
+		case math.Abs(v) < 1<<53: // which no other cell is rounded to
 			seen[v] = true
-			list = append(list, c.cell(i))
+		case large[c.cell(i)]:
+			continue
+		default:
+			large[c.cell(i)] = true
 		}
+		list = append(list, c.cell(i))
 	}
 	return list
 }
@@ -95,9 +124,9 @@ func classesOf(list []string, texts bool) []string {
 		slices.Sort(list)
 		return list
 	}
-	spelling := map[float64]string{} // the shortest of each number
+	spelling := map[exactNumber]string{} // the shortest of each number
 	for _, text := range list {
-		v, _ := parseCell(text)
+		v := exactOf(text)
 		if old, ok := spelling[v]; !ok || shorter(text, old) {
 			spelling[v] = text
 		}
@@ -136,44 +165,58 @@ func shorter(a, b string) bool {
 }
 
 // byNumber orders two labels that are numbers.
-func byNumber(a, b string) int {
-	x, _ := parseCell(a)
-	y, _ := parseCell(b)
-	return cmp.Compare(x, y)
-}
+func byNumber(a, b string) int { return exactOf(a).compare(exactOf(b)) }
 
-// A classifier tells the class of a cell.
+// A classifier finds the class of a cell.
 type classifier struct {
 	labels  []string
 	texts   map[string]int
-	numbers map[float64]int // nil unless every label is a number
+	numbers map[exactNumber]int // nil unless every label is a number
+	found   map[float64]int     // those below 2⁵³ that were found by a number
 }
 
 func newClassifier(labels []string) *classifier {
-	f := &classifier{labels: labels, texts: make(map[string]int, len(labels)), numbers: map[float64]int{}}
+	f := &classifier{labels: labels, texts: make(map[string]int, len(labels)), numbers: map[exactNumber]int{}, found: map[float64]int{}}
 	for i, label := range labels {
 		f.texts[label] = i
-		v, k := parseCell(label)
-		if k != number {
+		if _, k := parseCell(label); k != number {
 			f.numbers = nil
 		} else if f.numbers != nil {
-			f.numbers[v] = i
+			f.numbers[exactOf(label)] = i
 		}
 	}
 	return f
+}
+
+// find returns the class of a text; it may be called from several goroutines.
+func (f *classifier) find(text string) (class int, ok bool) {
+	if class, ok = f.texts[text]; ok || f.numbers == nil {
+		return class, ok
+	}
+	if _, k := parseCell(text); k == number {
+		class, ok = f.numbers[exactOf(text)]
+	}
+	return class, ok
 }
 
 // class returns the class of a cell, by its text or, where all labels are
 // numbers, by its number.
 func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	v, k := c.number(row)
-	if k == number && f.numbers != nil {
-		if i, ok := f.numbers[v]; ok {
+	exact := c.plain && k == number && math.Abs(v) < 1<<53
+	if exact {
+		if i, ok := f.found[v]; ok {
 			return i, nil
 		}
 	}
 	text := c.cell(row)
-	if i, ok := f.texts[text]; ok {
+	if c.plain && c.rounded && k == number && !exact {
+		return 0, t.cellFault(c, row, text, fmt.Sprintf("is too large to be compared exactly in a column of more than %d different numbers", MaxCategories))
+	}
+	if i, ok := f.find(text); ok {
+		if exact {
+			f.found[v] = i
+		}
 		return i, nil
 	}
 	if k == missing || k == marker && f.numbers != nil {

@@ -1,6 +1,7 @@
 package dataset_test
 
 import (
+	"archive/zip"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -80,6 +81,100 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
+// Labels that one float64 stands for are different classes, in every format, whole
+// and in passes, and when another format is predicted.
+func TestClassesAreExact(t *testing.T) {
+	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
+	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
+	want := []float64{2, 1, 0, 1, 2}
+	y := []int64{b, a, c, a, b}
+	x := npyOf("<f8", "False", "5,", 1.0, 2, 3, 4, 5)
+	var csv, libsvm strings.Builder
+	csv.WriteString("x1,y\n")
+	for i, v := range y {
+		fmt.Fprintf(&csv, "%d,%d\n", i, v)
+		fmt.Fprintf(&libsvm, "%d 1:%d\n", v, i)
+	}
+	unsigned := []string{"18446744073709551614", "18446744073709551615"}
+	files := []struct {
+		path, target string
+		classes      []string
+		want         []float64
+	}{
+		{file(t, "a.csv", []byte(csv.String())), "y", classes, want},
+		{file(t, "a.libsvm", []byte(libsvm.String())), "label", classes, want},
+		{file(t, "a.npz", npz(t, zip.Store, "X.npy", x, "y.npy", npyOf("<i8", "False", "5,", y...))), "y", classes, want},
+		{file(t, "big.npz", npz(t, zip.Store, "X.npy", x, "y.npy", npyOf(">i8", "False", "5,", y...))), "y", classes, want},
+		{"testdata/parquet/go-labels.parquet", "y", classes, want},
+		{"testdata/parquet/go-labels.parquet", "u", unsigned, []float64{1, 0, 1, 0, 1}},
+	}
+	for _, f := range files {
+		rules := dataset.Rules{Targets: []string{f.target}, Labels: true}
+		table, err := dataset.Read(f.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := learn(t, table, rules)
+		s, err := dataset.Open(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed, err := s.Learn(t.Context(), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*dataset.Encoder{e, streamed} {
+			if got := e.Classes(); !slices.Equal(got, f.classes) {
+				t.Errorf("%s: classes are %q, want %q", f.path, got, f.classes)
+			}
+			if got := indices(t, e, table); !slices.Equal(got, f.want) {
+				t.Errorf("%s: indices are %v, want %v", f.path, got, f.want)
+			}
+		}
+		var blocks []float64
+		err = s.Blocks(t.Context(), e, 2, func(_, y *mat.Dense) error {
+			blocks = append(blocks, y.RawMatrix().Data...)
+			return nil
+		})
+		if err != nil || !slices.Equal(blocks, f.want) {
+			t.Errorf("%s: indices of blocks are %v, %v, want %v", f.path, blocks, err, f.want)
+		}
+		if f.target != "y" {
+			continue
+		}
+		for _, other := range files {
+			if other.target == "y" {
+				table, err := dataset.Read(other.path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := indices(t, e, table); !slices.Equal(got, want) {
+					t.Errorf("classes of %s in %s: indices are %v, want %v", f.path, other.path, got, want)
+				}
+			}
+		}
+	}
+	// Spellings of one number are one class, however close the next one is.
+	table := read(t, "x,y\n1,1152921504606846976.0\n2,1152921504606846977\n3,+11529215046068469760e-1\n4,0\n5,-0.0\n")
+	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
+	if got := e.Classes(); !slices.Equal(got, []string{"0", "1152921504606846976.0", "1152921504606846977"}) {
+		t.Errorf("classes are %q", got)
+	}
+	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
+		t.Errorf("indices are %v", got)
+	}
+	// A column with too many numbers to keep their texts says so.
+	var many strings.Builder
+	many.WriteString("x1,y\n")
+	for i := range dataset.MaxCategories + 1 {
+		fmt.Fprintf(&many, "0,%d\n", i+1<<60)
+	}
+	_, err := learn(t, read(t, csv.String()), dataset.Rules{Targets: []string{"y"}, Labels: true}).Targets(read(t, many.String()))
+	if err == nil || !strings.Contains(err.Error(), "is too large to be compared exactly in a column of more than 1000 different numbers") {
+		t.Error(err)
+	}
+}
+
 func TestClassFaults(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	var many, thousands strings.Builder
@@ -95,8 +190,10 @@ func TestClassFaults(t *testing.T) {
 		{"x,y\n1,a\n2,\n", labels, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
-		{"x,y\n" + many.String(), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
-		{"x,y\n" + strings.Repeat(many.String(), 9), labels, `standard input: column "y": has 50 different values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + many.String(), labels, `standard input: column "y": has values that are not integers, such as "0.5": a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.Repeat("1,2\n1,0.25\n", 100), labels, `standard input: column "y": has values that are not integers, such as "0.25": a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "."), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
+		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ".0"), 9), labels, `standard input: column "y": has 50 different values in 450 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + strings.ReplaceAll(many.String(), ".5", "a"), labels, `standard input: column "y": has 50 different values in 50 rows: too many to be classes; a target of numbers needs a learner for regression; if they are classes, say so`},
 		{"x,y\n" + thousands.String(), labels, `standard input: column "y": has more than 1000 different values in 2000 rows: too many to be classes; a target of numbers needs a learner for regression`},
 		{"x,y\n1,a\n", dataset.Rules{Targets: []string{"x", "y"}, Labels: true}, `standard input: classes are told from one target column, 2 are named`},
@@ -111,7 +208,7 @@ func TestClassFaults(t *testing.T) {
 		text  string
 		rules dataset.Rules
 	}{
-		{"x,y\n" + strings.Repeat(many.String(), 10), labels},
+		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", ""), 10), labels},
 		{"x,y\n" + strings.Repeat(strings.ReplaceAll(many.String(), ".5", "a"), 2), labels},
 		{"x,y\n" + many.String(), dataset.Rules{Targets: []string{"y"}, Labels: true, AnyLabels: true}},
 	} {

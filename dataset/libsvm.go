@@ -80,6 +80,8 @@ func (m *csr) number(row, column int) float64 {
 	return 0
 }
 
+func (m *csr) text(row, column int) string { return numberText(m.number(row, column)) }
+
 // labelName is the column of the labels in LIBSVM and IDX files.
 const labelName = "label"
 
@@ -281,6 +283,7 @@ func (t *Table) absent(name string) *column {
 type zeros struct{}
 
 func (zeros) number(int, int) float64 { return 0 }
+func (zeros) text(int, int) string    { return "0" }
 
 // tooSparse tells whether the matrix of the features would be so large, and so
 // little of it was in the file, that it must not be attempted: one index in one

@@ -324,18 +324,17 @@ func (c *parquetColumn) bytes() bool {
 	return c.physical == parquetBytes || c.physical == parquetFixed && c.decimal
 }
 
+// integer reports whether the column holds integers that are not decimals.
+func (c *parquetColumn) integer() bool {
+	return !c.decimal && (c.physical == parquetInt32 || c.physical == parquetInt64)
+}
+
 // kind is how a number is stored in a page of plain values.
 func (c *parquetColumn) kind() dtype {
 	switch c.physical {
 	case parquetInt32:
-		if c.unsigned {
-			return u32
-		}
 		return i32
 	case parquetInt64:
-		if c.unsigned {
-			return u64
-		}
 		return i64
 	case parquetFloat:
 		return f32
@@ -366,7 +365,11 @@ func readParquet(in *input) (*Table, error) {
 func (p *parquetFile) newTable() *Table {
 	t := &Table{Source: p.t.Source}
 	for _, c := range p.columns {
-		t.columns = append(t.columns, &column{name: strings.TrimSpace(c.name), plain: !c.text()})
+		to := &column{name: strings.TrimSpace(c.name), plain: !c.text()}
+		if c.integer() {
+			to.cells = &integers{unsigned: c.unsigned && c.physical == parquetInt64}
+		}
+		t.columns = append(t.columns, to)
 	}
 	return t
 }

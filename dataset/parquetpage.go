@@ -39,8 +39,9 @@ type pageReader struct {
 	before int // rows of t before the group
 
 	codec   int64
-	numbers []float64 // the dictionary
+	numbers []float64 // the dictionary: one of these
 	texts   [][]byte
+	whole   []int64
 	offset  int64 // of the page in the file
 	zstd    *zstd.Decoder
 }

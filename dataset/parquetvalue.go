@@ -27,23 +27,35 @@ func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 	if h.encoding != encPlain && h.encoding != encPlainDictionary {
 		return d.fault(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
 	}
-	if d.numbers != nil || d.texts != nil {
+	if d.numbers != nil || d.texts != nil || d.whole != nil {
 		return d.fault("has two dictionaries")
 	}
 	var ok bool
-	if d.column.bytes() {
+	switch {
+	case d.column.bytes():
 		d.texts, ok = d.plainBytes(body, int(h.values))
-	} else {
+		if ok && d.column.decimal {
+			d.numbers, ok = d.column.decimals(d.texts)
+			d.texts = nil
+		}
+	case d.column.physical == parquetInt32, d.column.physical == parquetInt64:
+		d.whole, _ = d.integers(encPlain, body, int(h.values))
+		ok = len(d.whole) == int(h.values)
+		if ok && d.column.decimal {
+			d.numbers, d.whole = d.column.unscaled(d.whole), nil
+		}
+	default:
 		d.numbers, ok = d.plainNumbers(body, int(h.values))
-	}
-	if ok && d.column.decimal && d.column.bytes() {
-		d.numbers, ok = d.column.decimals(d.texts)
-		d.texts = nil
 	}
 	if !ok {
 		return d.fault("a dictionary is damaged")
 	}
 	return nil
+}
+
+// fromDictionary reports whether a page has the places of its values in a dictionary.
+func fromDictionary(encoding int64) bool {
+	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
 // values reads the n values of a page and appends a row for each of present,
@@ -53,8 +65,8 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 		return nil
 	}
 	var places []uint64
-	if encoding == encPlainDictionary || encoding == encRLEDictionary {
-		size := len(d.numbers) + len(d.texts)
+	if fromDictionary(encoding) {
+		size := len(d.numbers) + len(d.texts) + len(d.whole)
 		ok := n == 0 || len(body) > 0 && body[0] <= 32
 		if n > 0 && ok {
 			places, ok = hybrid(body[1:], int(body[0]), n)
@@ -171,7 +183,14 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	var values []float64
 	ok := true
 	switch {
-	case encoding == encPlainDictionary, encoding == encRLEDictionary:
+	case fromDictionary(encoding) && d.column.integer():
+		list := make([]int64, n)
+		for i, k := range places {
+			list[i] = d.whole[k]
+		}
+		d.to.cells.(*integers).addAll(list, present)
+		return nil
+	case fromDictionary(encoding):
 		values = make([]float64, n)
 		for i, k := range places {
 			values[i] = d.numbers[k]
@@ -182,17 +201,20 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 			return err
 		}
 		values, ok = d.column.decimals(list)
+	case d.column.physical == parquetInt32, d.column.physical == parquetInt64:
+		list, known := d.integers(encoding, body, n)
+		if !known {
+			return d.fault(fmt.Sprintf("has the encoding %d, which is not read", encoding))
+		}
+		if ok = len(list) == n; ok && d.column.integer() {
+			d.to.cells.(*integers).addAll(list, present)
+			return nil
+		}
+		values = d.column.unscaled(list)
 	case encoding == encPlain:
 		values, ok = d.plainNumbers(body, n)
 	case encoding == encSplit && d.column.physical != parquetBoolean:
-		values, ok = d.splitNumbers(body, n)
-	case encoding == encDelta && (d.column.physical == parquetInt32 || d.column.physical == parquetInt64):
-		var list []int64
-		list, _, ok = deltas(body, n)
-		values = make([]float64, len(list))
-		for i, v := range list {
-			values[i] = d.integer(v)
-		}
+		values, ok = d.plainNumbers(joined(body, n, d.column.kind().size()), n)
 	case encoding == encRLE && d.column.physical == parquetBoolean:
 		var list []uint64
 		if ok = len(body) >= 4; ok {
@@ -223,31 +245,59 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	return nil
 }
 
-// integer is a number that was written as differences.
-func (d *pageReader) integer(v int64) float64 {
-	x := float64(v)
-	switch {
-	case d.column.decimal && (v > 1<<53 || v < -1<<53):
-		return decimalOf(strconv.FormatInt(v, 10), d.column.scale)
-	case d.column.physical == parquetInt32 && d.column.unsigned:
-		x = float64(uint32(v))
-	case d.column.physical == parquetInt32:
-		x = float64(int32(v))
-	case d.column.unsigned:
-		x = float64(uint64(v))
+// integers reads the n integers of a page without a dictionary; fewer come back from
+// a damaged one. known is false for an encoding that integers do not have.
+func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
+	size := d.column.kind().size()
+	switch encoding {
+	case encDelta:
+		list, _, _ = deltas(body, n)
+		for i, v := range list {
+			list[i] = d.column.extended(v)
+		}
+		return list, true
+	case encSplit:
+		body = joined(body, n, size)
+	case encPlain:
+	default:
+		return nil, false
 	}
-	return d.scaled(x)
+	if n > len(body)/size {
+		return nil, true
+	}
+	list = make([]int64, n)
+	for i := range list {
+		if size == 8 {
+			list[i] = int64(binary.LittleEndian.Uint64(body[8*i:]))
+		} else {
+			list[i] = d.column.extended(int64(binary.LittleEndian.Uint32(body[4*i:])))
+		}
+	}
+	return list, true
 }
 
-// scaled is a decimal without its scale; v is an integer up to 2⁵³.
-func (d *pageReader) scaled(v float64) float64 {
+// extended is an integer of the column's width in 64 bits, as signed as it is.
+func (c *parquetColumn) extended(v int64) int64 {
 	switch {
-	case !d.column.decimal:
+	case c.physical == parquetInt64:
 		return v
-	case d.column.scale < int64(len(powersOfTen)):
-		return v / powersOfTen[d.column.scale]
+	case c.unsigned:
+		return int64(uint32(v))
 	}
-	return decimalOf(strconv.FormatFloat(v, 'f', -1, 64), d.column.scale)
+	return int64(int32(v))
+}
+
+// unscaled are decimals that were written as integers. Each is rounded once.
+func (c *parquetColumn) unscaled(list []int64) []float64 {
+	values := make([]float64, len(list))
+	for i, v := range list {
+		if c.scale < int64(len(powersOfTen)) && -1<<53 <= v && v <= 1<<53 {
+			values[i] = float64(v) / powersOfTen[c.scale]
+		} else {
+			values[i] = decimalOf(strconv.FormatInt(v, 10), c.scale)
+		}
+	}
+	return values
 }
 
 // plainNumbers reads numbers one after the other.
@@ -269,19 +319,9 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	m := packed{data: b, kind: kind, byRow: kind.size()}
 	values := make([]float64, n)
 	for i := range values {
-		if d.column.decimal && kind == i64 {
-			values[i] = d.integer(int64(binary.LittleEndian.Uint64(b[8*i:])))
-			continue
-		}
-		values[i] = d.scaled(m.number(i, 0))
+		values[i] = m.number(i, 0)
 	}
 	return values, true
-}
-
-// splitNumbers reads the first bytes of all numbers, then the second, and so on.
-func (d *pageReader) splitNumbers(b []byte, n int) ([]float64, bool) {
-	size := d.column.kind().size()
-	return d.plainNumbers(joined(b, n, size), n)
 }
 
 // joined are n values of that many bytes whose first bytes come first in b, then

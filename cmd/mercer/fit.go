@@ -42,7 +42,7 @@ Columns of text become one column for each value, empty cells the median (text:
 the most frequent value), and numbers are brought to mean 0 and variance 1. All
 of that is learnt from the training rows and stored in the model, so that predict
 takes raw rows. A target of texts is one of classes, for learners of classification
-any target is.
+one of integers too, and with --task classification any target.
 
 With --text or --tree one column is the whole input, and --kernel one on texts or
 trees, or a weighted sum of such: mercer kernels lists them.
