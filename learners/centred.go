@@ -157,6 +157,9 @@ type moments struct {
 	s []float64             // yᵀy
 }
 
+// errOverflow is that of moments whose sums are too large for float64.
+var errOverflow = errors.New("XᵀX overflows")
+
 // momentBytes is what moments takes on the device with n rows.
 func (c *centred) momentBytes(n int) int64 {
 	r := int64(min(n, c.blockRows()))
@@ -203,7 +206,7 @@ func (c *centred) moments(t *task) (*moments, error) {
 	}
 	for i := range c.d {
 		if v := m.g.Row(i)[i]; v-v != 0 {
-			return nil, fmt.Errorf("XᵀX overflows at column %d: scale the features down", i+1)
+			return nil, fmt.Errorf("%w at column %d: scale the features down", errOverflow, i+1)
 		}
 	}
 	return m, nil

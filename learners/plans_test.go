@@ -19,6 +19,7 @@ import (
 func planned() map[string]learners.Fitter {
 	k := kernels.Gaussian{Sigma: 1}
 	return map[string]learners.Fitter{
+		"least-squares":     fitter(learners.LeastSquares{}.Fit),
 		"ridge-constrained": fitter(learners.RidgeConstrained{Theta: 0.1}.Fit),
 		"bayes-ridge":       fitter(learners.BayesRidge{}.Fit),
 		"lasso":             fitter(learners.Lasso{}.Fit),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"gonum.org/v1/gonum/blas"
@@ -14,20 +13,119 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// qr solves the least-squares problem by Householder QR of (X Y), some rows at
-// a time: the triangle of the rows so far stands above the next ones (Golub and
-// Van Loan 2013, 5.3 and 6.5). Columns are scaled to norm 1 first, so that the
-// rank does not depend on units. It returns the d×t weights and the condition of
-// the scaled X, or a *RankError when singular values are below max(n, d)·ε times
-// the largest, the rule of LAPACK's users.
-func (c *centred) qr(ctx context.Context, intercept bool) (backend.Host[float64], float64, error) {
-	none := backend.Host[float64]{}
-	scale, err := c.scales(ctx)
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
+
+// qr solves the least-squares problem by Householder QR of (X Y). Columns are
+// scaled to norm 1 first, so that the rank does not depend on units: it is the
+// number of singular values above max(n, d)·ε times the largest, the rule of
+// LAPACK's users. With a lower rank than d the solution is that of minimum norm.
+func (c *centred) qr(ctx context.Context, s *solution) error {
+	norms, err := c.scales(ctx)
 	if err != nil {
-		return none, 0, err
+		return err
 	}
+	ynorms, err := c.norms(ctx, c.y, c.meanY)
+	if err != nil {
+		return err
+	}
+	for j, v := range ynorms {
+		if math.IsInf(v, 1) {
+			return errors.New("values of y overflow: scale them down")
+		}
+		if v == 0 {
+			ynorms[j] = 1
+		}
+	}
+	a, z, err := c.triangle(ctx, norms, ynorms)
+	if err != nil {
+		return err
+	}
+	s.coef = backend.NewHost[float64](c.d, c.t)
+	values, err := singularValues(ctx, a)
+	if err != nil {
+		return err
+	}
+	s.rank = 0
+	for s.rank < len(values) && values[s.rank] > float64(max(c.n, c.d))*epsilon*values[0] {
+		s.rank++
+	}
+	switch s.rank {
+	case 0:
+		return nil
+	case c.d:
+		raw := a.RawMatrix()
+		for p := range c.d {
+			copy(s.coef.Row(p), z.Data[p*z.Stride:p*z.Stride+c.t])
+		}
+		blas64.Trsm(blas.Left, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: c.d, Stride: raw.Stride, Data: raw.Data},
+			blas64.General{Rows: c.d, Cols: c.t, Stride: s.coef.Stride, Data: s.coef.Data})
+		for p, v := range norms {
+			for j := range c.t {
+				s.coef.Row(p)[j] /= v
+			}
+		}
+	default:
+		if _, err := aside(ctx, func() bool { minimumNorm(s.coef, a, z, norms, s.rank); return true }); err != nil {
+			return err
+		}
+	}
+	s.condition = values[0] / values[s.rank-1]
+	for p := range c.d {
+		for j, v := range ynorms {
+			s.coef.Row(p)[j] *= v
+		}
+	}
+	if i, j, bad := notFinite(s.coef); bad {
+		return valueError("w", s.coef, i, j)
+	}
+	return nil
+}
+
+// qrRows is how many rows triangle adds at a time.
+func (c *centred) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
+
+// qrBytes is what qr takes with n rows.
+func (c *centred) qrBytes(n int) int64 {
+	width := int64(c.d + c.t)
+	if n < c.d {
+		return 8 * 3 * int64(n) * width
+	}
+	return 8 * (width + int64(c.qrRows(n)) + 2*int64(c.d)) * width
+}
+
+// triangle returns A and Z, for which ‖Aw − Z‖ and ‖Xw − Y‖ differ by what no w
+// changes, of the columns of X and Y divided by their norms: X and Y themselves
+// where n < d; otherwise R of X, and as many rows of QᵀY. QR takes some rows at a
+// time: the triangle of the rows so far stands above the next ones (Golub and Van
+// Loan 2013, 5.3 and 6.5).
+func (c *centred) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
-	rows := min(c.n, max(2*width, 1<<17/width))
+	fill := func(row []float64, i int) {
+		c.fill(backend.Host[float64]{Rows: 1, Cols: c.d, Stride: c.d, Data: row[:c.d]}, c.x, c.meanX, i)
+		c.fill(backend.Host[float64]{Rows: 1, Cols: c.t, Stride: c.t, Data: row[c.d:]}, c.y, c.meanY, i)
+		for j, v := range norms {
+			if v == 0 {
+				row[j] = 0
+			} else {
+				row[j] /= v
+			}
+		}
+		for j, v := range ynorms {
+			row[c.d+j] /= v
+		}
+	}
+	if c.n < c.d {
+		all := mat.NewDense(c.n, width, nil)
+		for i := range c.n {
+			if i%1024 == 0 && ctx.Err() != nil {
+				return nil, z, context.Cause(ctx)
+			}
+			fill(all.RawRowView(i), i)
+		}
+		return mat.DenseCopyOf(all.Slice(0, c.n, 0, c.d)), mat.DenseCopyOf(all.Slice(0, c.n, c.d, width)).RawMatrix(), nil
+	}
+	rows := c.qrRows(c.n)
 	stack := blas64.General{Rows: width + rows, Cols: width, Stride: width, Data: make([]float64, (width+rows)*width)}
 	tau := make([]float64, width)
 	work := make([]float64, 1)
@@ -35,108 +133,121 @@ func (c *centred) qr(ctx context.Context, intercept bool) (backend.Host[float64]
 	work = make([]float64, int(work[0]))
 	for i := 0; i < c.n; i += rows {
 		if ctx.Err() != nil {
-			return none, 0, context.Cause(ctx)
+			return nil, z, context.Cause(ctx)
 		}
 		r := min(rows, c.n-i)
 		for k := range width { // below the triangle stand the reflectors
 			clear(stack.Data[k*width : k*width+k])
 		}
 		for k := range r {
-			row := stack.Data[(width+k)*width:][:width]
-			c.fill(backend.Host[float64]{Rows: 1, Cols: c.d, Stride: c.d, Data: row[:c.d]}, c.x, c.meanX, i+k)
-			c.fill(backend.Host[float64]{Rows: 1, Cols: c.t, Stride: c.t, Data: row[c.d:]}, c.y, c.meanY, i+k)
-			for j, s := range scale {
-				row[j] *= s
-			}
+			fill(stack.Data[(width+k)*width:][:width], i+k)
 		}
 		part := blas64.General{Rows: width + r, Cols: width, Stride: width, Data: stack.Data}
 		if _, err := aside(ctx, func() bool { lapack64.Geqrf(part, tau, work, len(work)); return true }); err != nil {
-			return none, 0, err
+			return nil, z, err
 		}
 	}
-	triangle := mat.NewDense(c.d, c.d, nil)
+	a = mat.NewDense(c.d, c.d, nil)
 	for p := range c.d {
-		copy(triangle.RawRowView(p)[p:], stack.Data[p*width+p:p*width+c.d])
+		copy(a.RawRowView(p)[p:], stack.Data[p*width+p:p*width+c.d])
 	}
-	condition, err := c.rank(ctx, triangle, intercept)
-	if err != nil {
-		return none, 0, err
-	}
-	coef := backend.NewHost[float64](c.d, c.t)
-	for p := range c.d {
-		copy(coef.Row(p), stack.Data[p*width+c.d:(p+1)*width])
-	}
-	raw := triangle.RawMatrix()
-	blas64.Trsm(blas.Left, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: c.d, Stride: raw.Stride, Data: raw.Data},
-		blas64.General{Rows: c.d, Cols: c.t, Stride: coef.Stride, Data: coef.Data})
-	for p, s := range scale {
-		for j := range coef.Row(p) {
-			coef.Row(p)[j] *= s
-		}
-	}
-	return coef, condition, nil
+	return a, blas64.General{Rows: c.d, Cols: c.t, Stride: width, Data: stack.Data[c.d:]}, nil
 }
 
-// scales returns 1/‖column‖ for each column of X, and 0 for one whose deviations
-// from its mean are rounding only.
-func (c *centred) scales(ctx context.Context) ([]float64, error) {
-	norms, row := make([]float64, c.d), backend.NewHost[float64](1, c.d)
+// norms returns the norm of each column of h less its mean.
+func (c *centred) norms(ctx context.Context, h backend.Host[float64], mean [2][]float64) ([]float64, error) {
+	norms, row := make([]float64, h.Cols), backend.NewHost[float64](1, h.Cols)
 	for i := range c.n {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		c.fill(row, c.x, c.meanX, i)
+		c.fill(row, h, mean, i)
 		for j, v := range row.Data {
 			norms[j] = math.Hypot(norms[j], v)
-		}
-	}
-	for j, v := range norms {
-		switch {
-		case math.IsInf(v, 1):
-			return nil, errors.New("values of x overflow: scale the features down")
-		case v <= 4*epsilon*math.Sqrt(c.weight)*math.Abs(c.meanX[0][j]):
-			norms[j] = 0
-		default:
-			norms[j] = 1 / v
 		}
 	}
 	return norms, nil
 }
 
-// epsilon is the distance from 1 to the next float64.
-const epsilon = 0x1p-52
+// scales returns the norm of each column of X, and 0 for one whose deviations
+// from its mean are rounding only.
+func (c *centred) scales(ctx context.Context) ([]float64, error) {
+	norms, err := c.norms(ctx, c.x, c.meanX)
+	for j, v := range norms {
+		if math.IsInf(v, 1) {
+			return nil, errors.New("values of x overflow: scale the features down")
+		}
+		if v <= 4*epsilon*math.Sqrt(c.weight)*math.Abs(c.meanX[0][j]) {
+			norms[j] = 0
+		}
+	}
+	return norms, err
+}
 
-// rank returns the condition of the triangle, or a *RankError.
-func (c *centred) rank(ctx context.Context, triangle *mat.Dense, intercept bool) (float64, error) {
+// singularValues returns those of a, descending.
+func singularValues(ctx context.Context, a *mat.Dense) ([]float64, error) {
 	var svd mat.SVD
-	if ok, err := aside(ctx, func() bool { return svd.Factorize(triangle, mat.SVDNone) }); err != nil {
-		return 0, err
+	if ok, err := aside(ctx, func() bool { return svd.Factorize(a, mat.SVDNone) }); err != nil {
+		return nil, err
 	} else if !ok {
-		return 0, errors.New("the singular values of x did not converge")
+		return nil, errors.New("the singular values of x did not converge")
 	}
-	values := svd.Values(nil)
-	rank := 0
-	for rank < c.d && values[rank] > float64(max(c.n, c.d))*epsilon*values[0] {
-		rank++
-	}
-	if rank == c.d {
-		return values[0] / values[c.d-1], nil
-	}
-	// Columns pivoted by norm: those that come last depend on those before.
-	pivoted := mat.DenseCopyOf(triangle).RawMatrix()
-	order, tau, work := make([]int, c.d), make([]float64, c.d), make([]float64, 1)
+	return svd.Values(nil), nil
+}
+
+// minimumNorm sets w to the solution of min ‖A·diag(norms)·w − z‖ with the
+// smallest ‖w‖, for an A of the given rank. It is the complete orthogonal
+// factorization of LAPACK's xGELSY, with one step of refinement, because the norms
+// may differ by many orders: A P = Q (R₁₁ R₁₂), and B = (R₁₁ R₁₂)Pᵀ·diag(norms) =
+// L Z has full row rank, so that w = Zᵀ L⁻¹ (Qᵀz). It overwrites a and z.
+func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms []float64, rank int) {
+	var impl lapack.Implementation
+	k, d := a.Dims()
+	raw := a.RawMatrix()
+	order, tau, work := make([]int, d), make([]float64, min(k, d)), make([]float64, 1)
 	for j := range order {
 		order[j] = -1 // free to move
 	}
-	var impl lapack.Implementation
-	impl.Dgeqp3(c.d, c.d, pivoted.Data, pivoted.Stride, order, tau, work, -1)
+	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, -1)
 	work = make([]float64, int(work[0]))
-	if _, err := aside(ctx, func() bool {
-		impl.Dgeqp3(c.d, c.d, pivoted.Data, pivoted.Stride, order, tau, work, len(work))
-		return true
-	}); err != nil {
-		return 0, err
+	impl.Dgeqp3(k, d, raw.Data, raw.Stride, order, tau, work, len(work))
+	reflectors := blas64.General{Rows: k, Cols: min(k, d), Stride: raw.Stride, Data: raw.Data}
+	lapack64.Ormqr(blas.Left, blas.Trans, reflectors, tau, z, work[:1], -1)
+	work = make([]float64, int(work[0]))
+	lapack64.Ormqr(blas.Left, blas.Trans, reflectors, tau, z, work, len(work))
+
+	most := 0.0
+	for _, v := range norms {
+		most = max(most, v)
 	}
-	slices.Sort(order[rank:])
-	return 0, &RankError{Rank: rank, Columns: c.d, Dependent: order[rank:], rows: c.n, centred: intercept}
+	b := mat.NewDense(rank, d, nil)
+	for i := range rank {
+		for j := i; j < d; j++ {
+			b.Set(i, order[j], a.At(i, j)*(norms[order[j]]/most))
+		}
+	}
+	var lq mat.LQ
+	lq.Factorize(b)
+	left := mat.NewDense(rank, z.Cols, nil)
+	for i := range rank {
+		copy(left.RawRowView(i), z.Data[i*z.Stride:i*z.Stride+z.Cols])
+	}
+	to := denseOf(w)
+	for range 2 {
+		var step, product mat.Dense
+		// Its error says only that L is ill-conditioned, as norms of many orders make it.
+		_ = lq.SolveTo(&step, false, left)
+		to.Add(to, &step)
+		product.Mul(b, to)
+		for i := range rank {
+			for j := range z.Cols {
+				left.Set(i, j, z.Data[i*z.Stride+j]-product.At(i, j))
+			}
+		}
+	}
+	for p := range d {
+		for j := range z.Cols {
+			w.Row(p)[j] = to.At(p, j) / most
+		}
+	}
 }

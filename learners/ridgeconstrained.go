@@ -39,7 +39,8 @@ func init() {
 //	Σ_i w_i (y_i − wᵀx_i − b)²   subject to   ‖w‖² ≤ θ
 //
 // for each output. It is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = θ,
-// or least squares where that obeys the bound. ‖w(λ)‖ falls as λ grows, so the
+// or least squares where that obeys the bound, of many such w that of minimum
+// norm. ‖w(λ)‖ falls as λ grows, so the
 // root is found by Newton's method on 1/‖w(λ)‖ − 1/√θ, which is concave and
 // nearly straight, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
 // 1973). ‖w‖² meets θ to 1e-10 of itself.
@@ -104,7 +105,13 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: o.Weights, Lambda: lambda, Intercept: !l.NoIntercept,
 		}, solvers.Params{Memory: o.Memory, Costs: o.Costs})
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
-			return nil, errors.New("the bound does not bind and x does not have full rank, so that many w are best: lower theta, or use ridge")
+			// The bound does not bind, and many w are best.
+			one := *c
+			one.y, one.t, one.meanY = hy, 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
+			var s solution
+			if err = one.qr(ctx, &s); err == nil {
+				res = &solvers.Result{Coef: s.coef, Intercept: one.intercepts(s.coef)}
+			}
 		}
 		if err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ var plain = strings.NewReplacer(
 	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ", ": tuning: ", ": ",
 	"raise lambda or the tolerance", "raise --lambda or --tol", "raise lambda", "raise --lambda", "raise it, or use ridge", "raise it, or use --learner ridge", "allow more memory", "raise --memory",
 	"raise tol or iterations", "raise --tol or --iterations", "raise iterations or lambda", "raise --iterations or --lambda", ", tol or iterations", ", --tol or --iterations", "raise iterations, or lambda", "raise --iterations, or --lambda",
-	", lower C,", ", lower --C,", "lower theta, or", "lower --theta, or", ", or use ridge", ", or use --learner ridge",
+	", lower C,", ", lower --C,", ", or use ridge", ", or use --learner ridge",
 	"use fewer folds", "lower --folds",
 	"if they are classes, say so", "if they are classes, say --task classification",
 	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
