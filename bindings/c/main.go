@@ -22,13 +22,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/cgo"
-	"strings"
 	"unsafe"
 
 	_ "github.com/mercer-go/mercer/backend/ref" // registers the device "ref"
 	"github.com/mercer-go/mercer/bindings/c/internal/handles"
 	_ "github.com/mercer-go/mercer/cpu"  // registers the devices "cpu/..."
 	_ "github.com/mercer-go/mercer/cuda" // registers the devices "cuda/..."
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 func main() {} // a shared library needs one, and never calls it
@@ -42,13 +42,13 @@ func guard(f func() error) (status C.int) {
 		}
 	}()
 	if err := f(); err != nil {
-		return fail(handles.StatusOf(err), err.Error())
+		return fail(handles.StatusOf(err), message.Flat(err))
 	}
 	return C.int(handles.OK)
 }
 
 func fail(status handles.Status, text string) C.int {
-	text = strings.Join(strings.Fields(text), " ") // one line
+	text = message.Fit(text)
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))
 	C.mercer_set_error(c, C.size_t(len(text)))

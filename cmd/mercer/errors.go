@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // usageError is wrong use: exit code 2.
@@ -36,6 +37,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
 	}
+	text = message.Fit(text)
 	if errors.As(err, new(usageError)) || !a.started {
 		return text, 2
 	}
@@ -56,11 +58,7 @@ var plain = strings.NewReplacer(
 
 // oneLine is the text of err on one line.
 func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	text := ": " + strings.Join(lines, "; ")
+	text := ": " + message.Flat(err)
 	for { // a prefix that follows another is found the next time
 		replaced := plain.Replace(text)
 		if replaced == text {
@@ -68,7 +66,7 @@ func oneLine(err error) string {
 		}
 		text = replaced
 	}
-	return strings.TrimPrefix(text, ": ")
+	return message.Fit(strings.TrimPrefix(text, ": "))
 }
 
 // flagError explains a flag that is not there or has a wrong value.

@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/mercer-go/mercer/internal/atomicfile"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // size is a flag in bytes: 8GB, 512MiB or a plain number.
@@ -88,11 +89,13 @@ func (a *app) writeFile(ctx context.Context, flag, path string, data []byte) err
 }
 
 // table lays rows out in columns, two spaces apart. align has one letter for
-// each column: l or r. A rune counts as one place.
+// each column: l or r. A rune counts as one place; what cannot be printed is escaped.
 func table(align string, rows [][]string) string {
 	widths := make([]int, len(align))
 	for _, row := range rows {
-		for j, cell := range row {
+		for j := range row {
+			row[j] = message.Printable(row[j])
+			cell := row[j]
 			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
 		}
 	}

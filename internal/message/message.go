@@ -1,0 +1,86 @@
+// Package message makes the text of an error fit for one line of a terminal or a log.
+package message
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limit is the length of a line in characters; with the name of a program before it, it
+// is at most 500.
+const Limit = 480
+
+// Line is the text of an error on one line, of at most Limit characters.
+func Line(err error) string { return Fit(Flat(err)) }
+
+// Flat is the text of an error, with those that errors.Join puts on lines of their own
+// side by side.
+func Flat(err error) string {
+	text := err.Error()
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			text = strings.Replace(text, inner.Error(), Flat(inner), 1)
+		}
+	case interface{ Unwrap() []error }:
+		list := e.Unwrap()
+		texts, flat := make([]string, len(list)), make([]string, len(list))
+		for i, one := range list {
+			texts[i], flat[i] = one.Error(), Flat(one)
+		}
+		if text == strings.Join(texts, "\n") {
+			return strings.Join(flat, "; ")
+		}
+		for i := range list {
+			text = strings.Replace(text, texts[i], flat[i], 1)
+		}
+	}
+	return text
+}
+
+// Fit writes what cannot be printed as Go does, such as \x1b for an escape that would
+// change the colors of a terminal, and shortens a text of more than Limit characters:
+// first words without an end, such as paths, then its middle.
+func Fit(text string) string {
+	text = Printable(text)
+	if utf8.RuneCountInString(text) <= Limit {
+		return text
+	}
+	const word = 100
+	words := strings.Split(text, " ")
+	for i, w := range words {
+		words[i] = cut(w, word)
+	}
+	return cut(strings.Join(words, " "), Limit)
+}
+
+// cut leaves out the middle of a text of more than n characters.
+func cut(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	head := n * 2 / 3
+	return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
+}
+
+// Printable is a text with escapes for all that strconv.IsPrint does not know, line
+// ends and invalid UTF-8 among it.
+func Printable(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(text[0])|0x100, 16)[1:])
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
