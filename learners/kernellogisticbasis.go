@@ -1,12 +1,10 @@
 package learners
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -26,25 +24,8 @@ import (
 // Hessian is λ times a matrix above I. The model's α is L⁻ᵀβ at the pivots of F,
 // F_S = L, and 0 elsewhere: another α of the same f where K is singular.
 
-// A stalledError ends Newton's method where rounding hides every step that is left.
-type stalledError struct{ residual, tol float64 }
-
-func (e *stalledError) Error() string {
-	return fmt.Sprintf("Newton's method ended at the relative residual %.2g, %.2g was asked for: raise lambda or tol", e.residual, e.tol)
-}
-
-// A slowError ends it after as many steps as it may take.
-type slowError struct {
-	steps         int
-	residual, tol float64
-}
-
-func (e *slowError) Error() string {
-	return fmt.Sprintf("did not converge within %s: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", count.Of(e.steps, "Newton step"), e.residual, e.tol)
-}
-
-// jointUnknowns is up to how many unknowns Newton's method is taken on all of the
-// classes at once where taking turns is slow: its Hessian is of that order.
+// jointUnknowns is up to how many unknowns Newton's method is taken on the columns of
+// F, for all of the classes at once: its Hessian is of that order.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {
@@ -52,37 +33,21 @@ func (m *kernelLogit) joint() bool {
 	if _, ok := m.k.(kernels.Linear); ok {
 		rank = min(rank, m.x.Cols)
 	}
-	return m.f.Cols > 1 && (rank+1)*m.f.Cols <= jointUnknowns
+	return (rank+1)*m.f.Cols <= jointUnknowns
 }
 
-// rounds is how many steps Newton's method takes where nobody said how many.
-func (m *kernelLogit) rounds() int {
-	if m.joint() {
-		return 30
-	}
-	return 100
-}
-
-// tooSmall tells whether err says that λ is too small for α.
-func tooSmall(err error) bool {
-	var stalled *stalledError
-	var pivot *backend.PivotError
-	var short *solvers.ConvergenceError
-	return errors.As(err, &stalled) || errors.As(err, &short) || errors.As(err, &pivot) && pivot.Value-pivot.Value == 0
-}
-
-// byBasis fits on the columns of F; cause is why not by α.
-func (m *kernelLogit) byBasis(index []int, tol float64, most int, cause error) (*KernelLogisticModel, error) {
+// byBasis fits on the columns of F; nil where there is none.
+func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogisticModel, error) {
 	t := m.t
-	if !m.k.IsPSD() { // it has no F
-		return nil, cause
+	if !m.k.IsPSD() {
+		return nil, nil
 	}
 	k, err := solvers.PivotedCholesky(t.ctx, t.dev, m.k, m.x, m.memory)
 	if err != nil {
 		return nil, err
 	}
 	if len(k.Pivots) == 0 { // K is 0
-		return nil, cause
+		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
 	// What the model of second order promises falls as the square of the gradient.

@@ -1,0 +1,269 @@
+package learners
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/floats"
+)
+
+// A shortError says how far from the minimum Newton's method ended.
+type shortError struct {
+	steps         int
+	stalled       bool // rounding hides every step that is left
+	residual, tol float64
+}
+
+func (e *shortError) Error() string {
+	how := "did not converge within " + count.Of(e.steps, "Newton step")
+	if e.stalled {
+		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
+	}
+	return fmt.Sprintf("%s: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", how, e.residual, e.tol)
+}
+
+// innerSteps limits the conjugate gradients of one Newton step.
+const innerSteps = 1000
+
+// minimise takes Newton steps until the residual is tol, or says why it ended before.
+func (m *kernelLogit) minimise(tol float64, most int) (*shortError, error) {
+	b, n, c := m.t.b, m.f.Rows, m.f.Cols
+	for _, a := range []struct {
+		to   *backend.Matrix[float64]
+		cols int
+	}{{&m.gram, n}, {&m.in, c}, {&m.out, c}} {
+		v, err := b.New(n, a.cols)
+		if err != nil {
+			return nil, err
+		}
+		defer v.Free()
+		*a.to = v
+	}
+	err := placed(b, m.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+		b.Gram(m.gram, m.k, x, x)
+		return b.Sync()
+	})
+	if err != nil {
+		return nil, err
+	}
+	first, r, slow := m.residual(), m.residual(), 0
+	for range most {
+		if r <= tol {
+			return nil, nil
+		}
+		reached, moved, err := m.step(max(min(0.1, r), 0.3*tol/r))
+		if err != nil {
+			return nil, err
+		}
+		last := r
+		r = m.residual()
+		if err := m.t.at("fit", min(max(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {
+			return nil, err
+		}
+		slow++
+		if reached || r < last/2 {
+			slow = 0
+		}
+		if r > tol && (!moved || slow == 3) {
+			return &shortError{m.steps, true, r, tol}, nil
+		}
+	}
+	if r <= tol {
+		return nil, nil
+	}
+	return &shortError{m.steps, false, r, tol}, nil
+}
+
+// residual is ‖λα − g‖ / ‖g‖ for g = w([y = c] − p), with an intercept also of the
+// sums of g, as parts of n, whichever is larger.
+func (m *kernelLogit) residual() float64 {
+	rest, whole := 0.0, 0.0
+	sums := make([]float64, m.f.Cols)
+	for i := range m.f.Rows {
+		for c, a := range m.alpha.Row(i) {
+			g := m.weight(i) * m.g.Row(i)[c]
+			rest, whole = math.Hypot(rest, m.lambda*a-g), math.Hypot(whole, g)
+			sums[c] += g
+		}
+	}
+	if m.intercept {
+		rest = max(rest, floats.Norm(sums, 2)/math.Sqrt(float64(m.f.Rows)))
+	}
+	if rest == 0 {
+		return 0
+	}
+	return rest / whole
+}
+
+// product sets to to K v.
+func (m *kernelLogit) product(to, v backend.Host[float64]) error {
+	m.products++
+	b := m.t.b
+	if err := b.Upload(m.in, v); err != nil {
+		return err
+	}
+	b.Symm(backend.Lower, 1, m.gram, m.in, 0, m.out)
+	return b.Download(to, m.out)
+}
+
+// curved sets to to W(v + 1b), and returns the sums of its columns.
+//
+// Its rows are w Σ_b p_a p_b (v_a − v_b), a form in which nothing cancels where p is near
+// 0 or 1.
+func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
+	c := len(b)
+	p, at, sums := make([]float64, c), make([]float64, c), make([]float64, c)
+	for i := range to.Rows {
+		row, g, w := to.Row(i), m.g.Row(i), m.weight(i)
+		floats.AddTo(at, v.Row(i), b)
+		if c == 1 { // p(1−p) is |g|(1−|g|) for g = 1−p as for g = −p
+			q := math.Abs(g[0])
+			row[0] = w * q * (1 - q) * at[0]
+			sums[0] += row[0]
+			continue
+		}
+		floats.SubTo(p, m.y.Row(i), g)
+		for a := range row {
+			sum := 0.0
+			for b, q := range p {
+				sum += q * (at[a] - at[b])
+			}
+			row[a] = w * p[a] * sum
+		}
+		floats.Add(sums, row)
+	}
+	return sums
+}
+
+// step takes one Newton step, solved to the relative residual eta, and says whether that
+// was reached and whether the objective fell.
+func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
+	n, c := m.f.Rows, m.f.Cols
+	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
+	// The residual (r, s) of the step (d, e) with K d, and the direction (p, q) with K p.
+	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
+	s, e := make([]float64, c), make([]float64, c)
+	bend := 0.0 // the metric's weight of b: the mean of the classes' 1ᵀW1
+	for i := range n {
+		for k, g := range m.g.Row(i) {
+			w, a := m.weight(i), math.Abs(g)
+			r.Row(i)[k] = w*g - m.lambda*m.alpha.Row(i)[k]
+			bend += w * a * (1 - a) / float64(c)
+			if m.intercept {
+				s[k] += w * g
+			}
+		}
+	}
+	bend = max(bend, math.SmallestNonzeroFloat64)
+	if err := m.product(kr, r); err != nil {
+		return false, false, err
+	}
+	p, q := along(r, 0, r), make([]float64, c)
+	for k, v := range s {
+		q[k] = v / bend
+	}
+	copy(kp.Data, kr.Data)
+	size := func() float64 { return math.Hypot(floats.Norm(r.Data, 2), floats.Norm(s, 2)/math.Sqrt(float64(n))) }
+	norm := func() (float64, error) { // of the residual in the metric, squared
+		v := dot(r, kr)
+		if !m.k.IsPSD() && v < -1e-10*floats.Norm(r.Data, 2)*floats.Norm(kr.Data, 2) {
+			return 0, errors.New("K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
+		}
+		return v + floats.Dot(s, s)/bend, nil
+	}
+	square, err := norm()
+	if err != nil {
+		return false, false, err
+	}
+	first := size()
+	for range min(innerSteps, 10*n+100) {
+		sums := m.curved(h, kp, q)
+		floats.AddScaled(h.Data, m.lambda, p.Data)
+		curve := dot(kp, h)
+		if m.intercept {
+			curve += floats.Dot(q, sums)
+		}
+		if !(square > 0 && curve > 0) { // but for rounding K is 0 along what is left
+			floats.AddScaled(d.Data, 1/m.lambda, r.Data)
+			floats.AddScaled(kd.Data, 1/m.lambda, kr.Data)
+			reached = true
+			break
+		}
+		t := square / curve
+		floats.AddScaled(d.Data, t, p.Data)
+		floats.AddScaled(kd.Data, t, kp.Data)
+		floats.AddScaled(r.Data, -t, h.Data)
+		if m.intercept {
+			floats.AddScaled(e, t, q)
+			floats.AddScaled(s, -t, sums)
+		}
+		if err := m.product(kr, r); err != nil {
+			return false, false, err
+		}
+		next, err := norm()
+		if err != nil {
+			return false, false, err
+		}
+		// r/λ more leaves −WKr/λ of r: what K does not see of it is gone. Along that the
+		// metric lets r be anything.
+		bent := m.curved(h, kr, make([]float64, c))
+		left := floats.Norm(h.Data, 2) / m.lambda
+		if m.intercept {
+			floats.AddScaledTo(bent, s, -1/m.lambda, bent)
+			left = math.Hypot(left, floats.Norm(bent, 2)/math.Sqrt(float64(n)))
+		}
+		if reached = left <= eta*first; reached {
+			floats.AddScaled(d.Data, 1/m.lambda, r.Data)
+			floats.AddScaled(kd.Data, 1/m.lambda, kr.Data)
+			break
+		}
+		if reached = size() <= eta*first; reached {
+			break
+		}
+		beta := next / square
+		square = next
+		for k := range p.Data {
+			p.Data[k] = r.Data[k] + beta*p.Data[k]
+			kp.Data[k] = kr.Data[k] + beta*kp.Data[k]
+		}
+		for k := range q {
+			q[k] = s[k]/bend + beta*q[k]
+		}
+		if err := m.t.at("fit", m.t.told); err != nil {
+			return false, false, err
+		}
+	}
+	m.steps++
+	f := host()
+	for t := 1.0; t > 1e-8; t /= 2 {
+		alpha, b := along(m.alpha, t, d), slices.Clone(m.b)
+		floats.AddScaled(b, t, e)
+		for i := range n {
+			for k, v := range m.f.Row(i) {
+				f.Row(i)[k] = v + t*(kd.Row(i)[k]+e[k])
+			}
+		}
+		_, value := m.objective(f, alpha, b)
+		// Steps at the minimum change less than the rounding of the value.
+		if value <= m.value+64*epsilon*math.Abs(m.value) {
+			// f as α gives it: the sums of steps drift.
+			if err := m.product(f, alpha); err != nil {
+				return false, false, err
+			}
+			for i := range n {
+				floats.Add(f.Row(i), b)
+			}
+			m.f, m.alpha, m.b = f, alpha, b
+			m.g, m.value = m.objective(f, alpha, b)
+			return reached, true, nil
+		}
+	}
+	if m.value-m.value != 0 {
+		return false, false, errors.New("the loss overflows: scale the features down")
+	}
+	return reached, false, nil // at the minimum to rounding: the residual decides
+}
