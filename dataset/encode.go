@@ -29,8 +29,8 @@ type place struct {
 // names. Other columns of t are ignored, the target among them.
 //
 // A column that t does not have, a table without rows, and a cell that breaks
-// a rule (not a number where numbers were learnt, an unknown category, missing
-// where that is refused) are each an *Error; the first by line, then by column,
+// a rule (not a number where numbers were learnt, an unknown category or a missing
+// cell where that is refused) are each an *Error; the first by line, then by column,
 // is reported.
 func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
@@ -87,7 +87,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		case c.plain:
 			return nil, 0, t.fault(c.name, fmt.Sprintf("holds numbers where texts were learnt: %s", list(in.Text.Categories)))
 		default:
-			writers = append(writers, newTextWriter(place, in.Text))
+			writers = append(writers, newTextWriter(place, in.Text, e.RefuseUnknown))
 		}
 		width += in.width()
 	}

@@ -21,6 +21,7 @@ type Rules struct {
 	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
+	RefuseUnknown bool     // a category that the training table does not have is an error
 }
 
 // An Encoder is what Learn learnt from a training table. It marshals to JSON
@@ -30,6 +31,7 @@ type Encoder struct {
 	Outputs       []string `json:"outputs"`          // the target columns, as Rules named them
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
 }
 
 // Input says how one column becomes features. Exactly one of Number, Text and
@@ -50,7 +52,8 @@ type Number struct {
 }
 
 // Text makes one feature for each category: 1 where the cell is that category
-// and 0 elsewhere. A missing cell is Fill.
+// and 0 elsewhere. A missing cell is Fill. A category that is none of these is 0 in
+// all of them, and reported by Encoder.Unknown, or an error (RefuseUnknown).
 type Text struct {
 	Fill       string   `json:"fill"`
 	Categories []string `json:"categories"` // sorted
@@ -80,7 +83,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
 	}
-	e := &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing}
+	e := &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown}
 	for i, name := range r.Targets {
 		if slices.Contains(r.Targets[:i], name) {
 			return nil, t.fault(name, "is named twice as a target")

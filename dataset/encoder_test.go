@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/dataset"
@@ -296,7 +297,7 @@ func TestManyCategories(t *testing.T) {
 
 // What a later table may not have, and the one line that says so.
 func TestFeaturesFaults(t *testing.T) {
-	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
 	strict := learn(t, read(t, "length,sex\n1,male\n2,female\n"), dataset.Rules{RefuseMissing: true})
 	many := "length,sex\n" + numbersBelow(2*dataset.MaxCategories)
 	for _, c := range []struct {
@@ -325,6 +326,54 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
+// Categories that were not there in training are zeros, in every feature of their
+// column and in no other, and are counted; as one file and in passes.
+func TestUnknownCategoriesAreZeros(t *testing.T) {
+	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
+	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
+	table := read(t, text)
+	want := mat.NewDense(5, 4, []float64{ // a=blue, a=red, b=p, b=q
+		0, 0, 0, 1,
+		0, 1, 1, 0,
+		0, 0, 0, 0,
+		0, 0, 0, 1,
+		0, 1, 0, 1,
+	})
+	counts := []dataset.Unknown{{Column: "a", Rows: 3, Example: "amber"}, {Column: "b", Rows: 1, Example: "r"}}
+	if x := features(t, e, table); !mat.Equal(x, want) {
+		t.Errorf("features:\n%v", mat.Formatted(x))
+	}
+	if diff := cmp.Diff(counts, e.Unknown(table)); diff != "" {
+		t.Error(diff)
+	}
+	if known := e.Unknown(table.Select([]int{1, 4})); known != nil {
+		t.Errorf("rows of known categories: %v", known)
+	}
+	path := file(t, "a.csv", []byte("b,y,a\n"+strings.Repeat(strings.TrimPrefix(text, "b,y,a\n"), 200_000)))
+	s, err := dataset.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	err = s.Blocks(t.Context(), e, 5000, func(x, y *mat.Dense) error {
+		n, _ := x.Dims()
+		for i := range n {
+			if !mat.Equal(x.Slice(i, i+1, 0, 4), want.Slice((rows+i)%5, (rows+i)%5+1, 0, 4)) {
+				t.Fatalf("row %d is %v", rows+i, x.RawRowView(i))
+			}
+		}
+		rows += n
+		return nil
+	})
+	if err != nil || rows != 1_000_000 {
+		t.Fatal(rows, err)
+	}
+	counts[0].Rows, counts[1].Rows = 600_000, 200_000
+	if diff := cmp.Diff(counts, s.Unknown()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Categories that look like numbers are still texts where texts were learnt.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
@@ -332,6 +381,7 @@ func TestNumbersAsCategories(t *testing.T) {
 	if !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 1, 0, 1, 0, 0})) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
+	e.RefuseUnknown = true
 	_, err := e.Features(read(t, "stay\n1\n"))
 	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
 }

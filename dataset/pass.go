@@ -86,7 +86,7 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	if err != nil {
 		return encoded{}, err
 	}
-	r := encoded{rows: t.rows, x: x.RawMatrix().Data}
+	r := encoded{rows: t.rows, x: x.RawMatrix().Data, unknown: e.Unknown(t)}
 	if len(e.Outputs) > 0 {
 		y, err := e.targets(t)
 		if err != nil {

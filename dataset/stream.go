@@ -30,6 +30,9 @@ type Stream struct {
 	form  form
 	names []string // of the columns; nil: found in the first pass
 	rows  int      // counted in the first pass; −1 before
+
+	mu      sync.Mutex
+	unknown []Unknown
 }
 
 // Open opens a file for passes over it. It is File{Path: path}.Open().
@@ -53,6 +56,14 @@ func (f File) Open() (*Stream, error) {
 
 // Rows returns the number of rows, which Learn counts; it is −1 before.
 func (s *Stream) Rows() int { return s.rows }
+
+// Unknown is what Encoder.Unknown is for a table, of the pass of Blocks that ended
+// last.
+func (s *Stream) Unknown() []Unknown {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unknown
+}
 
 // Head returns the table of the first rows, as many as are read at once: up to
 // 1 MiB of text, 4 MiB of numbers, or a group of rows. A file without rows gives
@@ -154,15 +165,18 @@ func partLines(width int) int { return max(1, 1<<21/width) }
 
 // encoded is a part of a file as features and targets, row after row.
 type encoded struct {
-	x, y []float64
-	rows int
+	x, y    []float64
+	rows    int
+	unknown []Unknown
 }
 
 // fill reads the file into blocks.
 func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
 	seen := 0
+	var unknown []Unknown
 	err := ordered(ctx, p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
 		seen += r.rows
+		unknown = MergeUnknown(unknown, r.unknown)
 		return f.add(ctx, r)
 	})
 	if err != nil {
@@ -174,6 +188,9 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	if seen == 0 {
 		return p.t.noRows()
 	}
+	s.mu.Lock()
+	s.unknown = unknown
+	s.mu.Unlock()
 	return f.end(ctx)
 }
 

@@ -366,7 +366,7 @@ func TestStreamFaults(t *testing.T) {
 
 // Faults of a pass over a file that the encoder was not learnt from.
 func TestBlockFaults(t *testing.T) {
-	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
+	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true, RefuseUnknown: true})
 	l := learn(t, read(t, "x,y\n1,a\n2,b\n"), dataset.Rules{Targets: []string{"y"}, Labels: true})
 	long := "x,c,y\n" + strings.Repeat("1,a,2\n", 200_000)
 	for _, c := range []struct {

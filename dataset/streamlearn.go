@@ -305,7 +305,7 @@ func (l *learner) encoder() (*Encoder, error) {
 	if l.rows == 0 {
 		return nil, t.noRows()
 	}
-	e := &Encoder{Outputs: slices.Clone(l.rules.Targets), RefuseMissing: l.rules.RefuseMissing}
+	e := &Encoder{Outputs: slices.Clone(l.rules.Targets), RefuseMissing: l.rules.RefuseMissing, RefuseUnknown: l.rules.RefuseUnknown}
 	if l.rules.Labels {
 		if l.label == nil {
 			return nil, l.noTarget()

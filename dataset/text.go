@@ -108,20 +108,21 @@ func (c *column) firstText() int {
 // A textWriter writes the one-hot features of a column of texts.
 type textWriter struct {
 	place
-	rule  *Text
-	fill  int32   // category of a missing cell
-	known []int32 // entry of the column → category, −1 for none
+	rule   *Text
+	fill   int32   // category of a missing cell
+	strict bool    // refuse unknown categories
+	known  []int32 // entry of the column → category, −1 for none
 }
 
 // newTextWriter needs a coded column.
-func newTextWriter(p place, rule *Text) *textWriter {
+func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 	category := func(value string) int32 {
 		if k, ok := slices.BinarySearch(rule.Categories, value); ok {
 			return int32(k)
 		}
 		return -1
 	}
-	w := &textWriter{place: p, rule: rule, fill: category(rule.Fill)}
+	w := &textWriter{place: p, rule: rule, strict: strict, fill: category(rule.Fill)}
 	for _, e := range p.column.entries {
 		w.known = append(w.known, category(e.text))
 	}
@@ -133,7 +134,9 @@ func (w *textWriter) write(row []float64, i int) error {
 	k := w.fill
 	switch code := w.column.codes[i]; {
 	case code >= 0:
-		if k = w.known[code]; k < 0 {
+		if k = w.known[code]; k < 0 && !w.strict {
+			return nil
+		} else if k < 0 {
 			value := w.column.cell(i)
 			return w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
 		}

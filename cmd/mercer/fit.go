@@ -160,6 +160,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := a.input.check(); err != nil {
+		return err
+	}
 	if err := a.checkOutput(ctx, "--model", f.model, file, a.input.labels); err != nil {
 		return err
 	}
@@ -195,6 +198,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err := memory.encoding(all, enc); err != nil {
 		return err
 	}
+	enc = a.input.apply(enc)
 	b := modelfile.Bundle{Encoder: enc}
 	if b.Objects, err = f.objects.objectsOf(enc, train); err != nil {
 		return err

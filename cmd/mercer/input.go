@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/dataset"
@@ -11,15 +13,46 @@ import (
 type inputFlags struct {
 	arrays []string
 	labels string
+
+	unknown string // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
+	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
+}
+
+func (f *inputFlags) check() error {
+	if f.unknown != "" && f.unknown != "ignore" && f.unknown != "error" {
+		return usagef("--unknown: want ignore or error, got %q", f.unknown)
+	}
+	return nil
+}
+
+// apply is an encoder with what the flags say about new rows.
+func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
+	if f.unknown == "" {
+		return e
+	}
+	applied := *e
+	applied.RefuseUnknown = f.unknown == "error"
+	return &applied
+}
+
+// reportUnknown prints a line for each column with texts that were not there in
+// training. row is what was counted.
+func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
+	for _, u := range unknown {
+		fmt.Fprintf(a.stderr, "%s: column %.60q: %s with texts unseen in training, such as %.60q, encoded as zeros\n", source, u.Column, count(u.Rows, row), u.Example)
+	}
 }
 
 // table reads the table of a subcommand, in any format.
 func (a *app) table(file string) (*dataset.Table, error) {
+	if err := a.input.check(); err != nil {
+		return nil, err
+	}
 	return a.file(file).Read()
 }
 

@@ -160,7 +160,11 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 // features are what a model takes for the rows of a table.
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	if b.Objects == nil {
-		return b.Encoder.Features(t)
+		x, err := b.Encoder.Features(t)
+		if err == nil {
+			a.reportUnknown(t.Source, "row", b.Encoder.Unknown(t))
+		}
+		return x, err
 	}
 	k, err := objects.Parse(b.Objects.Kernel)
 	if err != nil {

@@ -127,6 +127,9 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	if model == "" {
 		return nil, b, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
 	}
+	if err = a.input.check(); err != nil {
+		return nil, b, nil, err
+	}
 	if b, err = modelfile.Load(model); err != nil {
 		return nil, b, nil, err
 	}
@@ -138,6 +141,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 			return nil, b, nil, err
 		}
 	}
+	b.Encoder = a.input.apply(b.Encoder)
 	b.Model = asClassifier(b.Model)
 	dev, err = a.open()
 	return dev, b, t, err

@@ -74,6 +74,9 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 		}
 		return nil
 	})
+	if err == nil {
+		a.reportUnknown(file, "row", s.Unknown())
+	}
 	return outcome{values.dense(), decision.dense(), probabilities.dense()}, targets.dense(), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -99,6 +100,9 @@ type resampling struct {
 	x, y *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
 	p    *progress
 
+	mu      sync.Mutex
+	unknown []dataset.Unknown // of the rows that were held out, of all models
+
 	devices []backend.Device                 // that share the models
 	costs   map[backend.Device]solvers.Costs // measured on this machine
 	close   func()                           // of the devices
@@ -162,9 +166,9 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 	return quiet.scoreOf(ctx, dev, m, names, xTest, truth)
 }
 
-// encode returns the samples and targets of the rows. Means and spreads of
-// columns are those of train; the classes, and the texts that a column may hold,
-// are those of the whole table, so that a rare one may be held out.
+// encode returns the samples and targets of the rows. Means, spreads and categories
+// of columns are those of train; the classes, and which columns are texts, are those
+// of the whole table.
 func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, err error) {
 	if r.x != nil {
 		return rowsAt(r.x, train), rowsAt(r.y, train), rowsAt(r.x, test), rowsAt(r.y, test), nil
@@ -178,12 +182,19 @@ func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, e
 	}
 	enc.Labels = r.full.Labels
 	for i, in := range r.full.Inputs {
-		if in.Number == nil {
+		if in.Number == nil && enc.Inputs[i].Number != nil { // the texts were held out
 			enc.Inputs[i] = in
 		}
 	}
+	enc = r.a.input.apply(enc)
+	held := r.all.Select(test)
 	if x, y, err = encode(enc, t); err == nil {
-		xTest, truth, err = encode(enc, r.all.Select(test))
+		xTest, truth, err = encode(enc, held)
+	}
+	if err == nil {
+		r.mu.Lock()
+		r.unknown = dataset.MergeUnknown(r.unknown, enc.Unknown(held))
+		r.mu.Unlock()
 	}
 	return x, y, xTest, truth, err
 }

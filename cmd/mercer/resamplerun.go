@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
@@ -76,6 +79,12 @@ func (r *resampling) scores(ctx context.Context, n int, rows func(i int) (train,
 	return list, err
 }
 
+// reportUnknown prints what the rows held out had that those of a model had not.
+func (r *resampling) reportUnknown() {
+	slices.SortFunc(r.unknown, func(u, v dataset.Unknown) int { return strings.Compare(u.Column, v.Column) })
+	r.a.reportUnknown(r.all.Source, "held-out row", r.unknown)
+}
+
 func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
 	r, err := a.newResampling(ctx, f, "cv", file)
 	if err != nil {
@@ -114,6 +123,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 		return err
 	}
 	r.p.close()
+	r.reportUnknown()
 	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
 }
 
@@ -165,6 +175,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		return err
 	}
 	r.p.close()
+	r.reportUnknown()
 	whole := all[rounds]
 	wrong, seen := make([]float64, n), make([]float64, n)
 	var scores []*score

@@ -66,7 +66,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err := f.checkLearner(task); err != nil {
 		return err
 	}
-	d, err := f.learnData(file, train, task)
+	d, err := f.learnData(file, train, task, &a.input)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 }
 
 // learnData learns the encoding of a table and encodes it.
-func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task) (*tuneData, error) {
+func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, input *inputFlags) (*tuneData, error) {
 	enc, err := dataset.Learn(train, f.objects.rules(dataset.Rules{
 		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
@@ -140,7 +140,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	if err != nil {
 		return nil, err
 	}
-	d := &tuneData{source: source, enc: enc}
+	d := &tuneData{source: source, enc: input.apply(enc)}
 	if f.objects.flag() == "" {
 		d.x, d.y, err = encode(enc, train)
 	} else if d.texts, err = enc.Texts(train); err == nil {
