@@ -72,10 +72,7 @@ func TestBlockEdges(t *testing.T) {
 		}
 		return h
 	}
-	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		if testing.Short() && tier.Name == "generic" {
-			t.Skip("-short: the portable tier takes seconds")
-		}
+	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
 		dev, err := OpenWith(tier.Name, backend.Config{}, Caches{L2: 1, L3: 1})
 		if err != nil {
 			t.Fatal(err)

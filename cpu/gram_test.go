@@ -32,10 +32,7 @@ func TestGramBlocks(t *testing.T) {
 	x, v := host(n, d), host(n, columns)
 	copyOfX := backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
 	k := kernels.Gaussian{Sigma: math.Sqrt(d)} // values about 1/e
-	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		if tier.Name == "generic" && testing.Short() {
-			t.Skip("-short: the portable tier takes seconds")
-		}
+	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
 		dev, err := backend.Open("cpu/"+tier.Name, backend.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -153,19 +153,19 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// eachDevice runs f on every usable device.
-func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) })
+// eachDevice runs f on every usable device but those excepted, under -short on the
+// best one and ref.
+func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except ...string) {
+	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
 
-// eachFastDevice leaves out plain loops when time is short.
+// eachFastDevice is eachDevice without plain loops under -short.
 func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		if testing.Short() && dev.Info().Device == "ref" {
-			t.Skip("seconds of plain loops: not under -short")
-		}
-		f(t, dev)
-	})
+	if testing.Short() {
+		eachDevice(t, f, "ref")
+	} else {
+		eachDevice(t, f)
+	}
 }
 
 // near requires |got − want| ≤ bound and returns the difference.

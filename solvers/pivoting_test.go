@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
 	"github.com/mercer-go/mercer/kernels"
@@ -17,12 +18,9 @@ import (
 
 // eachDevice runs f on every device that is usable here.
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
-	for _, s := range backend.Report() {
-		t.Run(s.Device, func(t *testing.T) {
-			if s.Err != nil {
-				t.Skipf("%s cannot be used here: %v", s.Device, s.Err)
-			}
-			dev, err := backend.Open(s.Device, backend.Config{})
+	for _, name := range backendtest.Devices(t) {
+		t.Run(name, func(t *testing.T) {
+			dev, err := backend.Open(name, backend.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

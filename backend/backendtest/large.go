@@ -27,9 +27,6 @@ func (r *rig[T]) vector(n int) host {
 }
 
 func testLargeProducts[T backend.Float](r *rig[T]) {
-	if short() {
-		r.Skip("large sizes are left out with -short")
-	}
 	n := r.LargeN
 	for _, tA := range bothTrans {
 		for _, tB := range bothTrans {
@@ -65,9 +62,6 @@ func testLargeProducts[T backend.Float](r *rig[T]) {
 }
 
 func testLargeSolves[T backend.Float](r *rig[T]) {
-	if short() {
-		r.Skip("large sizes are left out with -short")
-	}
 	n := r.LargeN + 1
 	low := r.exactTriangle(n, 12, false)
 	everyTrsm(func(c trsmCase) {
@@ -83,9 +77,6 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 // |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, and 3n roundings in float64 for the three
 // products.
 func testLargePotrf[T backend.Float](r *rig[T]) {
-	if short() {
-		r.Skip("large sizes are left out with -short")
-	}
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
 	exact := mulSparse(low, transpose(low))
@@ -122,9 +113,6 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 
 // testLargeGram compares a sample of the elements with the definition.
 func testLargeGram[T backend.Float](r *rig[T]) {
-	if short() {
-		r.Skip("large sizes are left out with -short")
-	}
 	n, m := r.LargeN+1, r.LargeN-1
 	for _, d := range []int{3, 33} {
 		x, z := r.normals(n, d), r.normals(m, d)

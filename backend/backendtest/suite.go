@@ -24,7 +24,7 @@
 // Every operand is a view into a larger matrix whose other elements are NaN
 // with a known bit pattern: reading one spoils the result, writing one is
 // found. Sizes are fixed by the seed, which every test logs. -short takes a
-// part of them.
+// part of them and leaves out the large ones.
 package backendtest
 
 import (
@@ -32,6 +32,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -77,6 +78,9 @@ func (s Suite) Run(t *testing.T) {
 // runPrecision runs every test on a device of its own and requires that it
 // has left no memory behind.
 func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) {
+	b := queue(s.Open(t, backend.Config{}))
+	_, packed := b.(backend.PackedBackend[T])
+	_, expands := b.(backend.Expander[T])
 	for _, test := range []struct {
 		name string
 		run  func(*rig[T])
@@ -136,7 +140,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"LargePotrf", testLargePotrf[T]},
 		{"LargeGram", testLargeGram[T]},
 	} {
-		if s.Leave != nil && s.Leave(test.name) {
+		if s.leaves(test.name, packed, expands) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -150,6 +154,17 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 			}
 		})
 	}
+}
+
+// leaves tells whether a test is not one for this backend, or not for -short.
+func (s Suite) leaves(test string, packed, expands bool) bool {
+	switch {
+	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
+		return true
+	case testing.Short() && strings.Contains(test, "Large"):
+		return true
+	}
+	return s.Leave != nil && s.Leave(test)
 }
 
 // rig is one test's device, its queue in the precision under test, and the

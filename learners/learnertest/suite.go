@@ -6,7 +6,7 @@
 //	}
 //
 // in a file that imports the backends: the suite runs on every device that is
-// registered and usable.
+// registered and usable; -short takes the best one and ref.
 package learnertest
 
 import (

@@ -7,7 +7,7 @@
 //
 // in a file that imports the backends: the suite runs on every device that is
 // registered and usable, and once more on a device that cannot use Go memory,
-// as a GPU cannot.
+// as a GPU cannot; -short takes the best device and ref.
 //
 // The oracle solves the same system with numbers of 256 bits (oracle.go), so
 // that an allowed difference is all the method's own, and is derived from the
@@ -17,9 +17,11 @@ package solvertest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -36,7 +38,8 @@ type Suite struct {
 	Seed uint64 // of every random number; 0 is 1
 }
 
-// Run runs the suite on every usable device; -short takes two of the kernels.
+// Run runs the suite on every device of EachDevice, or on s.Device alone; -short
+// takes two of the kernels.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -44,11 +47,8 @@ func Run(t *testing.T, s Suite) {
 	if testing.Short() {
 		s.Kernels = s.Kernels[:min(2, len(s.Kernels))]
 	}
-	EachDevice(t, func(t *testing.T, open Open) {
+	on := func(t *testing.T, open Open) {
 		dev := open(t, backend.Config{})
-		if s.Device != "" && dev.Info().Device != s.Device {
-			t.Skip("not the device that this test is for")
-		}
 		for _, k := range s.Kernels {
 			t.Run(k.String(), func(t *testing.T) {
 				for _, test := range tests {
@@ -61,7 +61,12 @@ func Run(t *testing.T, s Suite) {
 				}
 			})
 		}
-	})
+	}
+	if s.Device != "" {
+		t.Run(s.Device, func(t *testing.T) { on(t, openAs(s.Device, false)) })
+		return
+	}
+	EachDevice(t, on)
 }
 
 var tests = []struct {
@@ -94,40 +99,38 @@ var tests = []struct {
 // Open opens the device under test, to be closed when the test ends.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
-// EachDevice runs f for every device that is registered and usable, and for one
-// without the ability to wrap Go memory. A device that cannot be used here is
-// skipped with the reason of its probe.
-func EachDevice(t *testing.T, f func(t *testing.T, open Open)) {
+// EachDevice runs f for every device of backendtest.Devices but those excepted and,
+// after ref unless -short is given, for one without the ability to wrap Go memory.
+func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string) {
 	t.Helper()
-	report := backend.Report()
-	if len(report) == 0 {
-		t.Fatal("no backend is registered: import one for its side effect")
+	for _, name := range backendtest.Devices(t) {
+		if slices.Contains(except, name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { f(t, openAs(name, false)) })
+		if name == "ref" && !testing.Short() {
+			t.Run("ref without Wrap", func(t *testing.T) { f(t, openAs(name, true)) })
+		}
 	}
-	for _, s := range report {
-		run := func(name string, change func(backend.Device) backend.Device) {
-			t.Run(name, func(t *testing.T) {
-				if s.Err != nil {
-					t.Skipf("%s cannot be used here: %v", s.Device, s.Err)
-				}
-				f(t, func(t testing.TB, c backend.Config) backend.Device {
-					t.Helper()
-					dev, err := backend.Open(s.Device, c)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() {
-						if err := dev.Close(); err != nil {
-							t.Error(err)
-						}
-					})
-					return change(dev)
-				})
-			})
+}
+
+// openAs opens the device with a name, or that device without its other abilities.
+func openAs(name string, bare bool) Open {
+	return func(t testing.TB, c backend.Config) backend.Device {
+		t.Helper()
+		dev, err := backend.Open(name, c)
+		if err != nil {
+			t.Fatal(err)
 		}
-		run(s.Device, func(d backend.Device) backend.Device { return d })
-		if s.Device == "ref" {
-			run("ref without Wrap", func(d backend.Device) backend.Device { return &device{Device: d} })
+		t.Cleanup(func() {
+			if err := dev.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if bare {
+			return &device{Device: dev}
 		}
+		return dev
 	}
 }
 
