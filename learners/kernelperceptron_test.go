@@ -19,11 +19,15 @@ func TestKernelPerceptron(t *testing.T) {
 		"budget":   {Kernel: kernels.Gaussian{Sigma: 2}, Budget: 14, Cache: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			unfitted := []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)}
+			if l.Kind == learners.VotedPerceptron {
+				unfitted = []learners.Model{&learners.VotedModel{}, (*learners.VotedModel)(nil)}
+			}
 			learnertest.Run(t, learnertest.Suite{
 				Learner:  "kernel-perceptron",
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
-				Unfitted: []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)},
+				Unfitted: unfitted,
 				Steps:    true,
 			})
 		})

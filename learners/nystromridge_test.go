@@ -57,7 +57,7 @@ func TestNystromRidge(t *testing.T) {
 		}
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "nystrom-ridge", Task: learners.Classification, Fit: fit,
-			Unfitted:  []learners.Model{&learners.NystromRidgeModel{}},
+			Unfitted:  []learners.Model{&learners.ClassifyModel{}, (*learners.ClassifyModel)(nil)},
 			Condition: 60 * 60 / 0.5,
 		})
 	})

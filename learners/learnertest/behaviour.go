@@ -169,9 +169,6 @@ func testGoroutines(c *cell) {
 
 // testOutputs: each output is fitted as if it were alone.
 func testOutputs(c *cell) {
-	if c.targets() == 1 {
-		c.Skip("one target only")
-	}
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
 	all := c.predict(m, x)

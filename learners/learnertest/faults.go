@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -114,11 +115,15 @@ func testRefusedPredict(c *cell) {
 }
 
 func testUnfitted(c *cell) {
-	x, _ := c.data()
+	x, y := c.data()
+	fitted := reflect.TypeOf(c.fit(x, y, learners.Options{}))
 	if len(c.Unfitted) == 0 {
 		c.Error("the suite names no models that are not fitted")
 	}
 	for _, m := range c.Unfitted {
+		if got := reflect.TypeOf(m); got != fitted {
+			c.Errorf("the model is a %v, Fit returns a %v", got, fitted)
+		}
 		_, err := m.Predict(c.Context(), c.dev, x)
 		// A model that several learners fit does not know yet whose it is.
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.HasSuffix(err.Error(), "the model is not fitted") {
