@@ -1,4 +1,5 @@
-# Mercer's tasks. `make demo` and `make test` need nothing but Go, make and git.
+# Mercer's tasks. `make demo` and `make test` need nothing but Go, make and git;
+# `make test-all` runs what else is installed.
 
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -46,9 +47,29 @@ demo: build ## build, then fit and check models on the bundled data (writes ./de
 	./bin/mercer demo --out demo
 
 .PHONY: test
-test: ## run every test, generated code included
+test: ## run the short tests: minutes, with nothing but Go installed
+	$(GO) test -short -timeout 10m ./...
+
+.PHONY: test-all
+test-all: ## run everything: full suites, other tiers and builds, all modules, fuzzing, benchmarks, C, Python
 	$(GO) test -timeout 30m ./...
-	cd tools && $(GO) test ./...
+	$(MAKE) check-generated modules-test tiers purego fuzz-smoke
+	$(MAKE) bench BENCHTIME=1x
+	@if command -v gcc >/dev/null; then $(MAKE) race libmercer-test; else echo 'left out: the race detector and the C library need gcc'; fi
+	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then $(MAKE) agree python-test; else echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; fi
+	@if command -v qemu-aarch64 >/dev/null; then $(MAKE) arm64; else echo 'left out: arm64 needs qemu-aarch64'; fi
+
+# The full tests range over all tiers where they open devices by name; what opens
+# the best one sees the lower tiers here. MERCER_REQUIRE cannot name a tier then.
+BELOW := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
+
+.PHONY: tiers
+tiers: ## run the short tests, and the comparisons with other programs, with AVX2 and with no AVX as the best tier
+	@set -e; for off in cpu.avx512f=off cpu.avx512f=off,cpu.avx2=off; do \
+		echo "GODEBUG=$$off"; \
+		GODEBUG=$$off MERCER_REQUIRE= $(GO) test -short -timeout 30m . ./backend/... ./cpu/... ./gonum ./solvers/... ./learners/... ./dataset; \
+		GODEBUG=$$off $(BELOW) $(GO) test -timeout 30m -run 'Against(ScikitLearn|LIBSVM|Kernlab)' ./learners; \
+	done
 
 # What the race detector and an emulator make slow is run for what they can find:
 # goroutines that share, and arithmetic that is compiled otherwise.
@@ -68,12 +89,12 @@ race: ## run the short tests in which goroutines share under the race detector (
 
 .PHONY: purego
 purego: ## run the short tests without any assembly
-	$(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./learners/tuning
+	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./learners/tuning
 
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
-	GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
+	MERCER_REQUIRE= GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
+	MERCER_REQUIRE= GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly, and the figures in the pages, anew

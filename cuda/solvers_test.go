@@ -21,7 +21,7 @@ func TestSolvers(t *testing.T) {
 	// that only rounds.
 	const fine = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
-	for _, suite := range []solvertest.Suite{
+	suites := []solvertest.Suite{
 		{Method: solvers.Dual, Kernels: gaussian},
 		{Method: solvers.Dual, Params: solvers.Params{Operator: solvers.Stored64}, Kernels: gaussian},
 		{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}},
@@ -30,7 +30,11 @@ func TestSolvers(t *testing.T) {
 		{Method: solvers.OutOfCore, Able: true, Kernels: gaussian},
 		{Method: solvers.OutOfCore, Able: true, Params: solvers.Params{Tol: fine, Precision: solvers.PrecisionSingle}, Kernels: gaussian},
 		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian},
-	} {
+	}
+	if testing.Short() { // one of each kind of storage; the rest takes half a minute
+		suites = suites[:3]
+	}
+	for _, suite := range suites {
 		t.Run(strings.Join([]string{string(suite.Method), string(suite.Params.Operator), string(suite.Params.Precision)}, " "), func(t *testing.T) {
 			if suite.Params.Precision == solvers.PrecisionRough || suite.Method == solvers.OutOfCore {
 				cuda.SmallCuts(t)
