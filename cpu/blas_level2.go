@@ -253,7 +253,7 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}
 	parts := make([]T, panels(len(x), vectorPiece))
-	q.pieces(len(x), vectorPiece, moved(2*len(x)), func(_ *scratch[T], i, count int) {
+	q.chunks(len(x), vectorPiece, moved(2*len(x)), func(_ *scratch[T], i, count int) {
 		parts[i/vectorPiece] = e.dot(x[i:i+count], y[i:])
 	})
 	var sum T
@@ -265,7 +265,7 @@ func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 
 func blasAxpy[T backend.Float](e *engine[T], alpha T, x, y []T) {
 	q := &queue[T]{engine: e}
-	q.pieces(len(x), vectorPiece, moved(3*len(x)), func(_ *scratch[T], i, count int) {
+	q.chunks(len(x), vectorPiece, moved(3*len(x)), func(_ *scratch[T], i, count int) {
 		e.axpy(alpha, x[i:i+count], y[i:])
 	})
 }

@@ -137,7 +137,7 @@ func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, 
 	must(reaches(len(c), n, n, ldc), shortC)
 
 	if alpha == 0 || k == 0 {
-		rescale(e, beta, rowMajor(c, n, n, ldc), regionOf(ul))
+		rescale(e, beta, rowMajor(c, n, n, ldc), uploOf(ul))
 		return
 	}
 	if isSmall(n, n, k) {
@@ -147,7 +147,7 @@ func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, 
 	left, to := rowMajor(a, n, k, lda), rowMajor(c, n, n, ldc)
 	left.storedAs(t != blas.NoTrans, lda)
 	q := &queue[T]{engine: e}
-	q.gemm(alpha, left, left.t(), beta, to, regionOf(ul))
+	q.gemm(alpha, left, left.t(), beta, to, uploOf(ul))
 }
 
 func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
@@ -167,7 +167,7 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 	must(reaches(len(c), n, n, ldc), shortC)
 
 	if alpha == 0 || k == 0 {
-		rescale(e, beta, rowMajor(c, n, n, ldc), regionOf(ul))
+		rescale(e, beta, rowMajor(c, n, n, ldc), uploOf(ul))
 		return
 	}
 	if isSmall(n, n, k) {
@@ -178,7 +178,7 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 		e.directRank2(partOf(ul), t != blas.NoTrans, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
-	part, to := regionOf(ul), rowMajor(c, n, n, ldc)
+	part, to := uploOf(ul), rowMajor(c, n, n, ldc)
 	left, right := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
 	left.storedAs(t != blas.NoTrans, lda)
 	right.storedAs(t != blas.NoTrans, ldb)
@@ -254,14 +254,14 @@ func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit b
 }
 
 // rescale is C ← β C on a region; with β = 1 there is nothing to do.
-func rescale[T backend.Float](e *engine[T], beta T, c view[T], part region) {
+func rescale[T backend.Float](e *engine[T], beta T, c view[T], part uplo) {
 	if beta != 1 {
 		q := &queue[T]{engine: e}
 		q.scale(beta, c, part)
 	}
 }
 
-func regionOf(ul blas.Uplo) region {
+func uploOf(ul blas.Uplo) uplo {
 	if ul == blas.Upper {
 		return upper
 	}

@@ -31,7 +31,7 @@ type scratch[T backend.Float] struct {
 	tile   ukr.Tile[T] // arguments of the micro-kernels; in the heap once, not at each call
 	span   ukr.Span[T]
 	rows   ukr.Rows[T]
-	strip  ukr.Strip[T]
+	strip  ukr.GemvPanel[T]
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	block  []T // a register tile, for tiles that are only partly stored
@@ -78,13 +78,13 @@ func (s *scratch[T]) last(n int) []T {
 
 // shared returns n elements with any contents, for memory that the workers of
 // one operation share; the second result brings them back.
-func (e *engine[T]) shared(n int) ([]T, func()) { return lend[T](&e.big, n) }
+func (e *engine[T]) shared(n int) ([]T, func()) { return borrow[T](&e.big, n) }
 
 // sharedSums is shared for sums, of which the large ones are not to be had by
 // those who need little.
-func (e *engine[T]) sharedSums(n int) ([]T, func()) { return lend[T](&e.sums, n) }
+func (e *engine[T]) sharedSums(n int) ([]T, func()) { return borrow[T](&e.sums, n) }
 
-func lend[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
+func borrow[T backend.Float](pool *sync.Pool, n int) ([]T, func()) {
 	p, ok := pool.Get().(*[]T)
 	if !ok {
 		p = new([]T)
@@ -103,11 +103,11 @@ func (s *scratch[T]) sums(n int) []T {
 	return s.total[:n]
 }
 
-// A lender returns n elements with any contents, and what brings them back.
-type lender[T backend.Float] func(n int) ([]T, func())
+// An allocator returns n elements with any contents, and a function that frees them.
+type allocator[T backend.Float] func(n int) ([]T, func())
 
-// kept lends memory that is never brought back.
-func kept[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
+// fresh allocates memory that no pool takes back.
+func fresh[T backend.Float](n int) ([]T, func()) { return aligned[T](n), func() {} }
 
 // own is m as a matrix of this device; any other panics.
 func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {

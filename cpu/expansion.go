@@ -38,12 +38,12 @@ func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend
 	own := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: aligned[T](m * d)}
 	q.copy(own.host(), z)
 	f.gram = q.newGram(k, own, own)
-	f.filled = slices.ContainsFunc(f.gram.stats, func(st statistic[T]) bool { return st.fill != nil })
+	f.filled = slices.ContainsFunc(f.gram.stats, func(st pairwise[T]) bool { return st.fill != nil })
 	for j := 0; j < m; j += f.gram.size {
-		block, _ := f.gram.pack(own, j, q.engine.packerB, kept[T])
+		block, _ := f.gram.pack(own, j, q.engine.packerB, fresh[T])
 		f.gram.kept = append(f.gram.kept, block)
 	}
-	f.multipliers, _ = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1}, kept[T])
+	f.multipliers, _ = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1}, fresh[T])
 	if err := q.wait(); err != nil {
 		f.Free()
 		return nil, err

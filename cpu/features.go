@@ -11,9 +11,9 @@ import (
 // Statistics that are inner products of other features than those of the
 // points: CosSum is one of cosines and sines.
 
-// waves writes, for each row of m from first on, cos(w(x−center)) and
+// cosinesAndSines writes, for each row of m from first on, cos(w(x−center)) and
 // sin(w(x−center)) for each of its features and each frequency, as rows.
-func (p packing[T]) waves(m *matrix[T], first, rows int, out []T) {
+func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
 			// The difference is exact in float64 for float32, and the centre

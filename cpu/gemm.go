@@ -49,7 +49,7 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 }
 
 // gemm is C ← α A B + β C on a region of C.
-func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
+func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
 	thin := part == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
 	thin = thin && (c.cols <= thinColumns && a.rows*a.cols >= thinElements || c.rows <= thinColumns && b.rows*b.cols >= thinElements)
 	switch {
@@ -65,21 +65,21 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part region) {
 
 // product is C ← α A B + β C on a region of C, A with k columns, B given as its
 // transpose.
-func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
-	q.productBeside(nil, alpha, a, bt, k, beta, c, part)
+func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
+	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
 }
 
-// productBeside is product while one of the workers does aside first. It is
+// gemmLookahead is product while one of the workers runs lookahead first. It is
 // loops 5 to 3.
-func (q *queue[T]) productBeside(aside func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part region) {
+func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
 	if c.cs != 1 && c.rs == 1 {
 		// The micro-kernels store rows: work on Cᵀ.
 		a, bt, c, part = bt, a, c.t(), part.transposed()
 	}
 	m, n := c.rows, c.cols
 	if m == 0 || n == 0 || k == 0 {
-		if aside != nil {
-			aside()
+		if lookahead != nil {
+			lookahead()
 		}
 		q.scale(beta, c, part)
 		return
@@ -97,18 +97,18 @@ func (q *queue[T]) productBeside(aside func(), alpha T, a, bt operand[T], k int,
 			if pc > 0 {
 				beta = 1
 			}
-			q.pieces(nb, packGrain/nr*nr, moved(nb*kb), func(s *scratch[T], j, cols int) {
+			q.chunks(nb, packGrain/nr*nr, moved(nb*kb), func(s *scratch[T], j, cols int) {
 				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
 			})
 			flops := backend.GemmFlops(m, nb, kb)
 			g := newGrid(m, nb, size, q.threads(flops))
 			first := 0 // of the grid's tasks
-			if aside != nil {
+			if lookahead != nil {
 				first = 1
 			}
-			q.tasks(first+g.tasks(), flops, func(s *scratch[T], task int) { // loop 3
+			q.parallel(first+g.tasks(), flops, func(s *scratch[T], task int) { // loop 3
 				if task < first {
-					aside()
+					lookahead()
 					return
 				}
 				i, j, rows, cols := g.block(task - first)
@@ -122,7 +122,7 @@ func (q *queue[T]) productBeside(aside func(), alpha T, a, bt operand[T], k int,
 				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), part, jc+j-i)
 				q.count(2 * float64(elements) * float64(kb))
 			})
-			aside = nil
+			lookahead = nil
 			if q.stopped() {
 				return
 			}
@@ -134,7 +134,7 @@ func (q *queue[T]) productBeside(aside func(), alpha T, a, bt operand[T], k int,
 const packGrain = 512
 
 // scale is C ← β C on a region.
-func (q *queue[T]) scale(beta T, c view[T], part region) {
+func (q *queue[T]) scale(beta T, c view[T], part uplo) {
 	q.rows(c.rows, c.cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			from, to := part.columns(i, c.cols)
@@ -159,7 +159,7 @@ type packed[T backend.Float] struct {
 // multiply is C ← α A B + β C on a region of a task's part of C: loops 2 and 1.
 // off is how far the diagonal lies to the left: element (i, j) of c is in the
 // lower region when i ≥ j + off.
-func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part region, off int) {
+func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2
 		n := min(nr, c.cols-j)
@@ -192,7 +192,7 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 
 // partial does one register tile that the diagonal crosses: into scratch
 // memory first, then the elements of the region into C.
-func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part region, off int) {
+func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part uplo, off int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	rows := min(mr, c.rows-i)
 	s.tile = ukr.Tile[T]{

@@ -19,7 +19,7 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 }
 
 // gram is out ← k(X, Z) on a region of it.
-func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part region) {
+func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
 	n, m := out.rows, out.cols
 	if n == 0 || m == 0 {
 		return
@@ -27,10 +27,10 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 	g := q.newGram(k, x, z)
 	stream := g.gaussian && q.streams(out)
 	tm, tn := g.tileSize()
-	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		cut := evenGrid(rows, cols, tm, tn)
-		q.tasks(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
 			i, j, rows, cols := cut.block(task)
 			elements := part.count(rows, cols, j0+j-i0-i)
 			if elements == 0 {
@@ -38,9 +38,9 @@ func (q *queue[T]) gram(out *matrix[T], k kernels.Kernel, x, z *matrix[T], part 
 			}
 			whole := elements == rows*cols && cols%q.engine.ukr.NR == 0
 			if whole && stream {
-				g.past(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
+				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
 			} else if whole && g.inPlace {
-				g.direct(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
+				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, out.view().part(i0+i, j0+j, rows, cols))
 			} else {
 				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
 					copy(out.row(i0 + i + r)[j0+j+from:], values)
@@ -56,17 +56,17 @@ type gram[T backend.Float] struct {
 	q     *queue[T]
 	x, z  *matrix[T]
 	prog  *kernels.Program
-	stats []statistic[T]
+	stats []pairwise[T]
 	packs []packing[T]
-	size  int           // points that are packed at a time
-	kept  [][]points[T] // nil, or Z as it is packed, block by block
+	size  int                 // points that are packed at a time
+	kept  [][]packedPoints[T] // nil, or Z as it is packed, block by block
 	// inPlace says that the program has one statistic and leaves its result in
 	// its place.
 	inPlace bool
 	// gaussian says that it is exp(a‖x−z‖²), a ≤ 0, by the norms.
 	gaussian bool
-	// decay is not nil for a Matérn kernel: its three numbers; see decayOf.
-	decay *[3]T
+	// decay is not nil for a Matérn kernel: its three numbers; see maternCoeffs.
+	matern *[3]T
 }
 
 // flops is what rows × cols values of the kernel count when it is weighed
@@ -93,7 +93,7 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 // blocks packs X and Z block by block and calls f with each pair, whose first
 // points are i0 and j0. For the lower triangle of a symmetric Gram matrix the
 // blocks above the diagonal are packed in vain; they are few.
-func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
+func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
 		bz, freeZ := g.packed(j0)
@@ -107,7 +107,7 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []points[T])) {
 }
 
 // packed is the block of Z that begins at j0, and what gives its memory back.
-func (g *gram[T]) packed(j0 int) ([]points[T], func()) {
+func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	if g.kept != nil {
 		return g.kept[j0/g.size], func() {}
 	}
@@ -122,14 +122,14 @@ func (q *queue[T]) streams(m *matrix[T]) bool {
 		m.rows*m.cols*size > q.engine.device.caches.L3
 }
 
-// past evaluates a Gaussian for the whole tile in scratch memory, and stores the
+// tileStreamed evaluates a Gaussian for the whole tile in scratch memory, and stores the
 // results in out past the caches: memory that is written whole need not be read
 // first.
-func (g *gram[T]) past(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols int, out view[T]) {
+func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, out view[T]) {
 	st := g.stats[0]
 	width := out.cols
 	memory := s.grow(out.rows * width)
-	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, width, memory, width)
+	g.fill(s, st, bx[0], bz[0], i, j, out.rows, width, memory, width)
 	for r := range out.rows {
 		if g.q.stopped() {
 			return
@@ -142,13 +142,13 @@ func (g *gram[T]) past(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols int
 	}
 }
 
-// direct evaluates the kernel for the whole tile in place of out, the result:
+// tileInPlace evaluates the kernel for the whole tile in place of out, the result:
 // the micro-kernel writes the statistic there, and the program changes it while
 // it is in the cache. That saves a pass over memory that is cold. Of the columns,
 // whole vectors, cols belong to points.
-func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols int, out view[T]) {
+func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, out view[T]) {
 	st := g.stats[0]
-	g.statistic(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
+	g.fill(s, st, bx[0], bz[0], i, j, out.rows, out.cols, out.data[out.off:], out.rs)
 	stack := s.spare(g.prog.Depth * out.cols)
 	for r := range out.rows {
 		if g.q.stopped() {
@@ -168,7 +168,7 @@ func (g *gram[T]) direct(s *scratch[T], bx, bz []points[T], i0, j0, i, j, cols i
 
 // tile evaluates the kernel for rows × cols pairs, which begin at point i of
 // the packed block bx and point j of bz, and hands each row to use.
-func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int, part region, use func(r, from int, values []T)) {
+func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, part uplo, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; what stands there is not used.
 	width := panels(cols, u.NR) * u.NR
@@ -176,7 +176,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, co
 	group := max(spanLength/width, 1) // rows on which the program runs at once
 	memory := s.grow(len(g.stats)*size + g.prog.Depth*group*width)
 	for n, st := range g.stats {
-		g.statistic(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size], width)
+		g.fill(s, st, bx[st.packing], bz[st.packing], i, j, rows, width, memory[n*size:][:size], width)
 	}
 	stack := memory[len(g.stats)*size:]
 	for first := 0; first < rows; first += group {
@@ -212,9 +212,9 @@ const spanLength = 1024
 // takes longer than the direct one.
 const fewPoints = 4
 
-// statistic fills rows × width elements of out, whose rows are stride apart, by
+// fill computes a statistic for rows × width elements of out, whose rows are stride apart, by
 // the micro-kernel, KC features at a time.
-func (g *gram[T]) statistic(s *scratch[T], st statistic[T], x, z points[T], i, j, rows, width int, out []T, stride int) {
+func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	if st.fill != nil {
 		for r := 0; r < rows && !g.q.stopped(); r++ {
 			st.fill(s, x.first+i+r, z.first+j, out[r*stride:][:width])

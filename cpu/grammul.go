@@ -47,7 +47,7 @@ type multipliers[T backend.Float] struct {
 	strips  strips[T] // or else
 }
 
-func (e *engine[T]) multipliersOf(v view[T], lend lender[T]) (multipliers[T], func()) {
+func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T], func()) {
 	if v.cols < stripsPay {
 		columns, free := columnsOf(v, lend)
 		return multipliers[T]{columns: columns}, free
@@ -108,10 +108,10 @@ func (p partial[T]) at(i, j int) T {
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
 	tm, tn := g.tileSize()
-	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
 		flops := g.flops(rows, cols) + backend.GemmFlops(rows, g.t, cols)
-		g.q.pieces(rows, tm, flops, func(s *scratch[T], i, count int) {
+		g.q.chunks(rows, tm, flops, func(s *scratch[T], i, count int) {
 			sum := g.zeros(s.sums(g.partialElements(count)), count)
 			for j := 0; j < cols && !g.q.stopped(); j += tn {
 				width := min(tn, cols-j)
@@ -140,19 +140,19 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	elements := g.partialElements(n)
 	memory, free := g.q.engine.sharedSums(size * elements)
 	defer free()
-	g.q.tasks(size, moved(len(memory)), func(_ *scratch[T], group int) {
+	g.q.parallel(size, moved(len(memory)), func(_ *scratch[T], group int) {
 		part[group] = g.zeros(memory[group*elements:][:elements], n)
 	})
 	if g.q.stopped() {
 		return
 	}
-	g.blocks(func(i0, j0 int, bx, bz []points[T]) {
+	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		if j0 > i0 {
 			return
 		}
 		rows := min(g.size, n-i0)
 		flops := g.flops(rows, rows) + backend.GemmFlops(rows, g.t, rows)
-		g.q.tasks(size, flops, func(s *scratch[T], group int) {
+		g.q.parallel(size, flops, func(s *scratch[T], group int) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
@@ -198,13 +198,13 @@ func (g *gramMul[T]) squareSize() int {
 }
 
 // values is a tile of the Gram matrix in scratch memory, rows in one piece.
-func (g *gramMul[T]) values(s *scratch[T], bx, bz []points[T], i0, j0, i, j, rows, cols int) view[T] {
+func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int) view[T] {
 	width := panels(cols, g.q.engine.ukr.NR) * g.q.engine.ukr.NR
 	stride := width + cacheLine/int(unsafe.Sizeof(*new(T))) // rows a power of two apart fall into few sets of the cache
 	tile := view[T]{rows: rows, cols: width, rs: stride, cs: 1}
 	if g.inPlace {
 		tile.data = s.grow(rows * stride)
-		g.direct(s, bx, bz, i0, j0, i, j, cols, tile)
+		g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, tile)
 	} else {
 		tile.data = s.spare(rows * stride)
 		g.tile(s, bx, bz, i0, j0, i, j, rows, cols, whole, func(r, from int, values []T) {

@@ -47,7 +47,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 		top := a21.part(0, 0, next, nb)
 		q.gemm(-1, a21, top.t(), 1, a22.part(0, 0, rest, next), lower)
 		below := a21.part(next, 0, rest-next, nb)
-		q.productBeside(func() {
+		q.gemmLookahead(func() {
 			err = q.single().factorBlock(a22.part(0, 0, next, next), done+nb)
 		}, -1, below, below, nb, 1, a22.part(next, next, rest-next, rest-next), lower)
 	}

@@ -10,10 +10,10 @@ import (
 // Statistic i of the pairs is stats[i·apart+at:]; it may be overwritten. The
 // stack has Depth slots of n elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, at, apart, n int) []T {
-	if d := g.decay; d != nil {
+	if d := g.matern; d != nil {
 		x := stats[at:][:n]
 		s.span = ukr.Span[T]{X: &x[0], N: n, A: d[0], B: d[1], C: d[2]}
-		g.q.engine.ukr.Decay(&s.span)
+		g.q.engine.ukr.MaternExp(&s.span)
 		return x
 	}
 	var slots [8][]T

@@ -80,10 +80,10 @@ const worthSharing = 1 << 20
 // moved is what moving n elements counts in operations.
 func moved(n int) float64 { return 32 * float64(n) }
 
-// tasks runs tasks 0 … n−1, some operations in all, on the workers, until the
+// parallel runs tasks 0 … n−1, some operations in all, on the workers, until the
 // caller's context is done. Each worker has scratch memory of its own.
-func (q *queue[T]) tasks(n int, flops float64, run func(s *scratch[T], task int)) {
-	tasks(q.threads(flops), n, func(mine iter.Seq[int]) {
+func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task int)) {
+	parallel(q.threads(flops), n, func(mine iter.Seq[int]) {
 		s := q.engine.take()
 		defer q.engine.give(s)
 		for i := range mine {
@@ -95,9 +95,9 @@ func (q *queue[T]) tasks(n int, flops float64, run func(s *scratch[T], task int)
 	})
 }
 
-// pieces is tasks for the pieces of 0 … n−1 of grain each.
-func (q *queue[T]) pieces(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
-	q.tasks(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
+// chunks is parallel for the chunks of 0 … n−1 of grain each.
+func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], first, count int)) {
+	q.parallel(panels(n, grain), flops, func(s *scratch[T], i int) { f(s, i*grain, min(grain, n-i*grain)) })
 }
 
 // rows runs f on pieces of rows 0 … n−1 that hold cols elements each.

@@ -159,7 +159,7 @@ func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 }
 
 // small does a product that is small enough, and tells whether it was.
-func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) bool {
+func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
 	bt := b.t()
 	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
 		return false
@@ -171,7 +171,7 @@ func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part region) 
 }
 
 // small takes B as its transpose.
-func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part region) bool {
+func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo) bool {
 	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
 	if ops > aloneOps || ops == 0 {
 		return false
@@ -184,7 +184,7 @@ func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part regi
 
 // unpacked is C ← α A B + β C on a region of C, B given as its transpose. B and
 // C have rows or columns in one piece.
-func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part region) {
+func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part uplo) {
 	if c.cs != 1 && c.cols > 1 {
 		ct := c.t()
 		a, bt, c, part = bt, a, &ct, part.transposed()

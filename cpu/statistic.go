@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A statistic is how one statistic of a program is computed: a micro-kernel on
+// pairwise is how one statistic of a program is computed: a micro-kernel on
 // points packed in one way.
-type statistic[T backend.Float] struct {
+type pairwise[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
 	packing int // index into gram.packs
 	scale   []float64
@@ -48,8 +48,8 @@ func (p packing[T]) features(d int) int {
 	return d * max(1, 2*len(p.freqs))
 }
 
-// points is a block of packed points.
-type points[T backend.Float] struct {
+// packedPoints is a block of packed points.
+type packedPoints[T backend.Float] struct {
 	panels []T
 	norms  []T // squared, one for each point
 	first  int // number of the first point in its matrix
@@ -67,7 +67,7 @@ const cancelled = 1.0 / 1024
 func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	g := &gram[T]{q: q, x: x, z: z, prog: kernels.Compile(k), size: gramBlock(x.cols, int(unsafe.Sizeof(*new(T))))}
 	for _, s := range g.prog.Stats {
-		st := statistic[T]{factor: 1}
+		st := pairwise[T]{factor: 1}
 		var p packing[T]
 		u := q.engine.ukr
 		switch {
@@ -109,13 +109,13 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 	g.gaussian = g.inPlace && g.stats[0].norms && len(code) == 3 &&
 		code[1].Op == kernels.Affine && code[1].A <= 0 && code[1].B == 0 && code[2].Op == kernels.Exp
 	if m, ok := k.(kernels.Matern); ok {
-		g.inPlace, g.decay = true, decayOf[T](m)
+		g.inPlace, g.matern = true, maternCoeffs[T](m)
 	}
 	return g
 }
 
-// decayOf is a Matérn kernel as (1 + b·t + c·t²) exp(−t), t = a‖x−z‖.
-func decayOf[T backend.Float](k kernels.Matern) *[3]T {
+// maternCoeffs is a Matérn kernel as (1 + b·t + c·t²) exp(−t), t = a‖x−z‖.
+func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	d := &[3]T{inRange[T](math.Sqrt(2*k.Nu) / k.Sigma)}
 	if k.Nu > 0.5 {
 		d[1] = 1
@@ -185,23 +185,23 @@ func center[T backend.Float](m *matrix[T]) []T {
 // pack packs the block of points that begins at first, in every way that the
 // statistics need, into memory that is allocated so. The second result gives it
 // back.
-func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], lend lender[T]) ([]points[T], func()) {
+func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	w := packerFor(&scratch[T]{}).Width
-	out := make([]points[T], len(g.packs))
+	out := make([]packedPoints[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
 		padded, d := panels(rows, w)*w, p.features(m.cols)
 		memory, free := lend(padded * (d + 1))
 		frees = append(frees, free)
-		out[i] = points[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
+		out[i] = packedPoints[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
 		if p.none {
 			continue
 		}
-		g.q.pieces(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
+		g.q.chunks(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
 			if p.freqs != nil {
 				expanded := view[T]{data: s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
-				p.waves(m, first+r, count, expanded.data)
+				p.cosinesAndSines(m, first+r, count, expanded.data)
 				packerFor(s).view(out[i].panels[r*d:], expanded)
 				return
 			}
@@ -262,7 +262,7 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 
 // distances turns a row of xᵀz into ‖x−z‖²: point i of the block bx against the
 // points of bz from j on, of which cols exist.
-func (g *gram[T]) distances(s *scratch[T], st statistic[T], row []T, bx, bz points[T], i0, j0, i, j, cols int) {
+func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
 	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: cancelled}
 	g.q.engine.ukr.Distance(&s.span)
@@ -279,7 +279,7 @@ func (g *gram[T]) distances(s *scratch[T], st statistic[T], row []T, bx, bz poin
 
 // gaussians turns a row of xᵀz into exp(factor·‖x−z‖²), as distances and then
 // Exp would.
-func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz points[T], i0, j0, i, j, cols int) {
+func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
 	u.DistanceExp(&s.span)
@@ -310,7 +310,7 @@ func (g *gram[T]) gaussians(s *scratch[T], st statistic[T], row []T, bx, bz poin
 // gaussiansTo is gaussians with the results in to, past the caches; row stays as
 // it was. It returns false, and to is of no use, when a distance has lost too
 // much.
-func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz points[T], i, j int) bool {
+func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: cancelled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)
 	return s.span.Flag == 0

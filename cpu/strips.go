@@ -14,14 +14,14 @@ import (
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
-	kernels           *ukr.Strips[T]
+	kernels           *ukr.GemvPanels[T]
 }
 
 // stripKernels works on one narrow strip where that holds the columns, for half the
 // multiplications.
-func (e *engine[T]) stripKernels(cols int) *ukr.Strips[T] {
-	all := e.ukr.Strips
-	i := slices.IndexFunc(all, func(k ukr.Strips[T]) bool { return k.Width >= cols })
+func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
+	all := e.ukr.GemvPanels
+	i := slices.IndexFunc(all, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })
 	if i < 0 {
 		i = len(all) - 1
 	}
@@ -41,7 +41,7 @@ func (e *engine[T]) stripsIn(memory []T, rows, cols int) strips[T] {
 }
 
 // stripsOf is a copy of v.
-func (e *engine[T]) stripsOf(v view[T], lend lender[T]) (strips[T], func()) {
+func (e *engine[T]) stripsOf(v view[T], lend allocator[T]) (strips[T], func()) {
 	memory, free := lend(e.stripElements(v.rows, v.cols))
 	p := e.stripsIn(memory, v.rows, v.cols)
 	clear(p.strip(p.count() - 1))
@@ -72,9 +72,9 @@ const stripBytes = 8 << 10
 func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], both bool) {
 	rows, w := v.kernels.Rows, v.width
 	span := stripBytes / (w * int(unsafe.Sizeof(*new(T))))
-	f := v.kernels.Add
+	f := v.kernels.Apply
 	if both {
-		f = v.kernels.Both
+		f = v.kernels.ApplyPair
 	}
 	// The last rows are done in scratch memory, with zeros below.
 	whole := tile.rows / rows * rows
@@ -85,7 +85,7 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 		vc, yc := v.strip(c), y.strip(c)
 		for first := 0; first < tile.cols; first += span {
 			n := min(span, tile.cols-first)
-			s.strip = ukr.Strip[T]{V: &vc[(j+first)*w], N: n, Ldz: tile.rs}
+			s.strip = ukr.GemvPanel[T]{V: &vc[(j+first)*w], N: n, Ldz: tile.rs}
 			if both {
 				s.strip.Sum = &yc[(j+first)*w]
 			}

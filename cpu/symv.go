@@ -48,7 +48,7 @@ func (e *engine[T]) axpy(a T, x, y []T) {
 }
 
 // columnsOf is copies of the columns of v, each in one piece.
-func columnsOf[T backend.Float](v view[T], lend lender[T]) ([][]T, func()) {
+func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	memory, free := lend(v.rows * v.cols)
 	cols := make([][]T, v.cols)
 	for j := range cols {
@@ -111,7 +111,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	defer freeX()
 	part, free := q.engine.newSums(n, len(x), size)
 	defer free()
-	q.tasks(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
+	q.parallel(size, backend.GemmFlops(n, n, len(x)), func(s *scratch[T], g int) {
 		part.clear(g)
 		// Blocks of rows are dealt in turns, so that all groups have as much
 		// to read.
@@ -137,7 +137,7 @@ func rowsAtOnce[T backend.Float](ld int) int {
 	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
 		return 8
 	}
-	return ukr.MostRows
+	return ukr.MaxRows
 }
 
 // symvRows adds to sum what rows i … i+count−1 of a triangle give of A x: the elements
@@ -190,7 +190,7 @@ func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 		copy(s.rows.A[:], a[r:z.rows])
 		count := min(most, z.rows-r)
 		switch {
-		case count == ukr.MostRows:
+		case count == ukr.MaxRows:
 			e.ukr.DotAxpy12(&s.rows)
 		case count >= 8:
 			count = 8
@@ -220,7 +220,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	defer freeX()
 	flops := backend.GemmFlops(a.rows, len(x), a.cols)
 	if a.cs == 1 {
-		q.pieces(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
+		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {
 			for i := first; i < first+count; i += 4 {
 				for j, xj := range x {
 					for r, d := range e.dots(s, a, i, min(4, first+count-i), xj) {
@@ -235,7 +235,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	at, size := a.t(), groups(a.cols)
 	part, free := e.newSums(a.rows, len(x), size)
 	defer free()
-	q.tasks(size, flops, func(s *scratch[T], g int) {
+	q.parallel(size, flops, func(s *scratch[T], g int) {
 		part.clear(g)
 		first, last := g*at.rows/size, (g+1)*at.rows/size
 		for p := first; p < last && !q.stopped(); p += 4 {
@@ -264,7 +264,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 // axpys adds rows i … i+count−1 of a, count ≤ 4, each times its element of x.
 func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 	if count == 4 {
-		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [ukr.MostRows]T{x[i], x[i+1], x[i+2], x[i+3]}}
+		s.rows = ukr.Rows[T]{Z: a.at(i, 0), X: &sum[0], N: a.cols, Ldz: a.rs, A: [ukr.MaxRows]T{x[i], x[i+1], x[i+2], x[i+3]}}
 		e.ukr.Axpy4(&s.rows)
 		return
 	}

@@ -63,7 +63,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	s := e.take()
 	packLower(e.packerA(s), triangle, a, unit)
 	e.give(s)
-	q.tasks(panels(x.cols, nr), backend.TrsmFlops(n, x.cols), func(s *scratch[T], strip int) {
+	q.parallel(panels(x.cols, nr), backend.TrsmFlops(n, x.cols), func(s *scratch[T], strip int) {
 		j := strip * nr
 		part := x.part(0, j, n, min(nr, x.cols-j))
 		size := steps * mr * nr

@@ -27,7 +27,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 	if alpha == 0 {
 		// Once over all of B, so that 0·NaN is NaN in every block.
-		q.pieces(b.rows, 64, moved(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
+		q.chunks(b.rows, 64, moved(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
 			for r := i; r < i+rows; r++ {
 				for c := range b.cols {
 					*b.at(r, c) *= 0
@@ -85,7 +85,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
 	invertible := q.packTriangle(triangle, a, unit)
-	q.pieces(x.cols, trsmStrips*nr, backend.TrsmFlops(n, x.cols), func(s *scratch[T], j, cols int) {
+	q.chunks(x.cols, trsmStrips*nr, backend.TrsmFlops(n, x.cols), func(s *scratch[T], j, cols int) {
 		part := x.part(0, j, n, cols)
 		if invertible {
 			e.substitute(s, triangle, alpha, part)
@@ -134,7 +134,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool
-	q.pieces(panels(a.rows, w), 8, moved(a.rows*a.rows/2), func(s *scratch[T], first, count int) {
+	q.chunks(panels(a.rows, w), 8, moved(a.rows*a.rows/2), func(s *scratch[T], first, count int) {
 		for r := first; r < first+count; r++ {
 			i := r * w
 			rows := min(w, a.rows-i)

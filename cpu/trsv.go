@@ -27,7 +27,7 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 		e.solveVector(isLower, unit, a.part(first, first, nb, nb), found)
 		if left > 0 {
 			flops := backend.GemmFlops(left, 1, nb)
-			q.pieces(left, trsvBlock, flops, func(_ *scratch[T], i, count int) {
+			q.chunks(left, trsvBlock, flops, func(_ *scratch[T], i, count int) {
 				e.subtractProduct(x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
 			})
 		}

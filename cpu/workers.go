@@ -13,20 +13,20 @@ import (
 // threads goroutines, the caller's included. The pieces do not depend on
 // threads; who runs which does.
 func each(threads, n, grain int, f func(lo, hi int)) {
-	pieces := (n + grain - 1) / grain
-	tasks(threads, pieces, func(mine iter.Seq[int]) {
+	chunks := (n + grain - 1) / grain
+	parallel(threads, chunks, func(mine iter.Seq[int]) {
 		for i := range mine {
 			f(i*grain, min(n, (i+1)*grain))
 		}
 	})
 }
 
-// tasks runs work on up to threads workers, the caller's goroutine included;
+// parallel runs work on up to threads workers, the caller's goroutine included;
 // together they are given each number of 0 … n−1 once. A worker that comes when
 // nothing is left is not waited for, so that a short job costs its caller no
 // more than doing it alone. A panic of a worker is one of the caller, who may
 // recover; no worker is at work any more then.
-func tasks(threads, n int, work func(mine iter.Seq[int])) {
+func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	if n <= 0 {
 		return
 	}

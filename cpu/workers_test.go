@@ -16,7 +16,7 @@ func TestWorkerPanics(t *testing.T) {
 		var started, working atomic.Int64
 		text := func() (text string) {
 			defer func() { text = fmt.Sprint(recover()) }()
-			tasks(4, 4, func(mine iter.Seq[int]) {
+			parallel(4, 4, func(mine iter.Seq[int]) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range mine {

@@ -36,3 +36,14 @@ func (k CosOf) derive(c *compiler, i int) {
 	c.binary(Mul)
 	c.unary(Instr{Op: Affine, A: -1})
 }
+
+// deriveStat: −sin(k) ∂k/∂s.
+func (k CosOf) deriveStat(c *compiler, s Stat) {
+	k.Kernel.compile(c)
+	c.unary(Instr{Op: Sin})
+	deriveStat(c, k.Kernel, s)
+	c.binary(Mul)
+	c.unary(Instr{Op: Affine, A: -1})
+}
+
+func (k CosOf) bounded() bool { return k.Kernel.bounded() }

@@ -22,7 +22,7 @@
 //
 // Params and Gradient give the parameters that can be fitted and the derivatives
 // by them, each a kernel of its own, so that a backend evaluates ∂K/∂θ as it
-// evaluates K. Slopes gives those by the statistics, of which EvalGrad makes the
+// evaluates K. StatDerivatives gives those by the statistics, of which EvalGrad makes the
 // derivatives by the points. NewFeatureMap gives φ where feature space is finite.
 //
 // Kernels over strings, trees or user functions have no such program; they

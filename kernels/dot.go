@@ -14,6 +14,9 @@ func (Linear) params() []Param           { return nil }
 func (k Linear) with([]float64) Kernel   { return k }
 func (Linear) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
+func (Linear) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Linear) bounded() bool                  { return true }
+
 // Polynomial is k(x, z) = (xᵀz + C)^Degree with C ≥ 0 and Degree ≥ 1. The
 // homogeneous kernel (xᵀz)^p is C = 0; scikit-learn's gamma is 1 here.
 type Polynomial struct {
@@ -60,6 +63,18 @@ func (k Polynomial) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: k.C * float64(k.Degree)})
 }
 
+// deriveStat: p (xᵀz + c)^(p−1).
+func (k Polynomial) deriveStat(c *compiler, _ Stat) {
+	if k.Degree == 1 {
+		c.one()
+		return
+	}
+	Polynomial{Degree: k.Degree - 1, C: k.C}.compile(c)
+	c.unary(Instr{Op: Affine, A: float64(k.Degree)})
+}
+
+func (Polynomial) bounded() bool { return true }
+
 // Sigmoid is k(x, z) = tanh(A xᵀz + C), the "neural network" kernel of support
 // vector machines; scikit-learn calls A gamma and C coef0.
 //
@@ -103,3 +118,12 @@ func (k Sigmoid) derive(c *compiler, i int) {
 		c.binary(Mul)
 	}
 }
+
+// deriveStat: a (1 − tanh²).
+func (k Sigmoid) deriveStat(c *compiler, _ Stat) {
+	k.compile(c)
+	c.unary(Instr{Op: PowInt, Arg: 2})
+	c.unary(Instr{Op: Affine, A: -k.A, B: k.A})
+}
+
+func (Sigmoid) bounded() bool { return true }

@@ -80,9 +80,9 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		}
 		m = newPowers(k, d)
 	case Cosine:
-		m = waves{[]float64{k.Theta}, d}
+		m = fourierMap{[]float64{k.Theta}, d}
 	case CosineSeries:
-		m = waves{k.frequencies(), d}
+		m = fourierMap{k.frequencies(), d}
 	case Constant:
 		m = constant(math.Sqrt(k.Value))
 	case CosineSimilarity:
@@ -207,15 +207,15 @@ func (p powers) apply(dst, x []float64) {
 	}
 }
 
-// waves are cos wx_p and sin wx_p.
-type waves struct {
+// fourierMap is cos wx_p and sin wx_p.
+type fourierMap struct {
 	frequencies []float64
 	features    int
 }
 
-func (w waves) dim() int { return 2 * len(w.frequencies) * w.features }
+func (w fourierMap) dim() int { return 2 * len(w.frequencies) * w.features }
 
-func (w waves) apply(dst, x []float64) {
+func (w fourierMap) apply(dst, x []float64) {
 	for _, v := range x {
 		for _, f := range w.frequencies {
 			dst[1], dst[0] = math.Sincos(f * v)

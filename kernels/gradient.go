@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mercer-go/mercer/internal/count"
@@ -102,6 +103,9 @@ func (Derivative) derive(c *compiler, _ int) {
 	c.push(Instr{Op: Const})
 }
 
+func (Derivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative has no further ones") }
+func (k Derivative) bounded() bool            { return k.Of.bounded() }
+
 // positive is a parameter > 0, or ≥ 0, of one name.
 func positive(name string, v float64) Param { return Param{Name: name, Value: v, Log: true} }
 
@@ -120,8 +124,8 @@ func join(parts []Kernel) []Param {
 	return all
 }
 
-// deal gives each part its values.
-func deal(parts []Kernel, values []float64) []Kernel {
+// assignParams gives each part its values.
+func assignParams(parts []Kernel, values []float64) []Kernel {
 	changed := make([]Kernel, len(parts))
 	for i, k := range parts {
 		n := len(k.params())
@@ -144,7 +148,7 @@ func owner(parts []Kernel, i int) (part, own int) {
 }
 
 func (k Sum) params() []Param              { return join(k) }
-func (k Sum) with(values []float64) Kernel { return Sum(deal(k, values)) }
+func (k Sum) with(values []float64) Kernel { return Sum(assignParams(k, values)) }
 
 // derive: the other terms do not depend on it.
 func (k Sum) derive(c *compiler, i int) {
@@ -152,8 +156,21 @@ func (k Sum) derive(c *compiler, i int) {
 	k[part].derive(c, own)
 }
 
+// deriveStat: of the terms that depend on s.
+func (k Sum) deriveStat(c *compiler, s Stat) {
+	terms := slices.DeleteFunc(slices.Clone(k), func(t Kernel) bool { return !depends(t, s) })
+	for i, t := range terms {
+		deriveStat(c, t, s)
+		if i > 0 {
+			c.binary(Add)
+		}
+	}
+}
+
+func (k Sum) bounded() bool { return allBounded(k) }
+
 func (k Product) params() []Param              { return join(k) }
-func (k Product) with(values []float64) Kernel { return Product(deal(k, values)) }
+func (k Product) with(values []float64) Kernel { return Product(assignParams(k, values)) }
 
 // derive: the other factors stay.
 func (k Product) derive(c *compiler, i int) {
@@ -169,6 +186,28 @@ func (k Product) derive(c *compiler, i int) {
 		}
 	}
 }
+
+// deriveStat: every factor that depends on s in turn, times the others.
+func (k Product) deriveStat(c *compiler, s Stat) {
+	terms := 0
+	for i, t := range k {
+		if !depends(t, s) {
+			continue
+		}
+		deriveStat(c, t, s)
+		for j, other := range k {
+			if j != i {
+				other.compile(c)
+				c.binary(Mul)
+			}
+		}
+		if terms++; terms > 1 {
+			c.binary(Add)
+		}
+	}
+}
+
+func (k Product) bounded() bool { return allBounded(k) }
 
 func (k Scaled) params() []Param {
 	return append([]Param{positive("weight", k.Weight)}, k.Kernel.params()...)
@@ -188,9 +227,19 @@ func (k Scaled) derive(c *compiler, i int) {
 	c.unary(Instr{Op: Affine, A: k.Weight})
 }
 
+func (k Scaled) deriveStat(c *compiler, s Stat) {
+	deriveStat(c, k.Kernel, s)
+	c.unary(Instr{Op: Affine, A: k.Weight})
+}
+
+func (k Scaled) bounded() bool { return k.Kernel.bounded() }
+
 func (k Constant) params() []Param              { return []Param{positive("value", k.Value)} }
 func (k Constant) with(values []float64) Kernel { return Constant{values[0]} }
 func (k Constant) derive(c *compiler, _ int)    { k.compile(c) }
+
+func (Constant) deriveStat(c *compiler, _ Stat) { c.push(Instr{Op: Const}) }
+func (Constant) bounded() bool                  { return true }
 
 func (k ExpOf) params() []Param              { return k.Kernel.params() }
 func (k ExpOf) with(values []float64) Kernel { return ExpOf{k.Kernel.with(values)} }
@@ -201,3 +250,12 @@ func (k ExpOf) derive(c *compiler, i int) {
 	k.Kernel.derive(c, i)
 	c.binary(Mul)
 }
+
+// deriveStat: exp(k) ∂k/∂s.
+func (k ExpOf) deriveStat(c *compiler, s Stat) {
+	k.compile(c)
+	deriveStat(c, k.Kernel, s)
+	c.binary(Mul)
+}
+
+func (k ExpOf) bounded() bool { return k.Kernel.bounded() }

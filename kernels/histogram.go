@@ -34,6 +34,14 @@ func (k ChiSquared) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
+// deriveStat: −γk.
+func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
+	k.compile(c)
+	c.unary(Instr{Op: Affine, A: -k.Gamma})
+}
+
+func (ChiSquared) bounded() bool { return true }
+
 // PointRule returns the rule that k has for the features of a point, beyond
 // being finite, or nil when there is none or k breaks a rule itself. The rule returns an error that names
 // the feature, counted from 1, its value and the rule.

@@ -32,6 +32,12 @@ type Kernel interface {
 	params() []Param
 	with(values []float64) Kernel
 	derive(c *compiler, i int)
+
+	// deriveStat appends the code of ∂k/∂s for a statistic s that compile loads,
+	// and bounded reports whether that stays finite where points coincide: see
+	// statderivative.go.
+	deriveStat(c *compiler, s Stat)
+	bounded() bool
 }
 
 // number is the shortest text that reads back as v.

@@ -56,6 +56,32 @@ func (k Normalised) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
+// deriveStat: of k r_x r_z, by the statistics of k and by the roots r.
+func (k Normalised) deriveStat(c *compiler, s Stat) {
+	terms := 0
+	add := func() {
+		if terms++; terms > 1 {
+			c.binary(Add)
+		}
+	}
+	if depends(k.Kernel, s) {
+		deriveStat(c, k.Kernel, s)
+		k.roots(c)
+		c.binary(Mul)
+		add()
+	}
+	for _, ends := range [][2]StatKind{{RootX, RootZ}, {RootZ, RootX}} {
+		if s.Equal(Stat{Kind: ends[0], Of: k.Kernel}) {
+			k.Kernel.compile(c)
+			c.load(Stat{Kind: ends[1], Of: k.Kernel})
+			c.binary(Mul)
+			add()
+		}
+	}
+}
+
+func (k Normalised) bounded() bool { return k.Kernel.bounded() }
+
 // CosineSimilarity is k(x, z) = xᵀz/(‖x‖‖z‖), and 0 where a norm is 0: the
 // normalised linear kernel.
 type CosineSimilarity struct{}
@@ -67,3 +93,6 @@ func (CosineSimilarity) compile(c *compiler)       { Normalised{Linear{}}.compil
 func (CosineSimilarity) params() []Param           { return nil }
 func (k CosineSimilarity) with([]float64) Kernel   { return k }
 func (CosineSimilarity) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
+func (CosineSimilarity) deriveStat(c *compiler, s Stat) { deriveStat(c, Normalised{Linear{}}, s) }
+func (CosineSimilarity) bounded() bool                  { return true }

@@ -20,6 +20,9 @@ func (k Cosine) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: -1})
 }
 
+func (Cosine) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Cosine) bounded() bool                  { return true }
+
 // CosineSeries is k(x, z) = Σ_{l=0..L} Σ_p cos((2πl/L)(x_p − z_p)), the inner
 // product of the 2d(L+1) features cos and sin of (2πl/L)x_p.
 type CosineSeries struct{ L int }
@@ -43,6 +46,9 @@ func (CosineSeries) params() []Param           { return nil }
 func (k CosineSeries) with([]float64) Kernel   { return k }
 func (CosineSeries) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
+func (CosineSeries) deriveStat(c *compiler, _ Stat) { c.one() }
+func (CosineSeries) bounded() bool                  { return true }
+
 // frequencies are 2πl/L.
 func (k CosineSeries) frequencies() []float64 {
 	f := make([]float64, k.L+1)
@@ -65,6 +71,9 @@ func (SincLimit) compile(c *compiler)       { c.load(Stat{Kind: Sinc}) }
 func (SincLimit) params() []Param           { return nil }
 func (k SincLimit) with([]float64) Kernel   { return k }
 func (SincLimit) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
+
+func (SincLimit) deriveStat(c *compiler, _ Stat) { c.one() }
+func (SincLimit) bounded() bool                  { return true }
 
 // positiveNumber is the rule of frequencies and inverse scales.
 func positiveNumber(kernel, param string, v float64) error {

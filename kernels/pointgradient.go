@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// TermSlope returns the derivatives by x and by z of what feature p adds to a
+// TermGradient returns the derivatives by x and by z of what feature p adds to a
 // statistic that is a sum over the features, where its values are x and z. At
 // the corner of |x − z| it is 0, a subgradient, and so is that of Chi2 where both
 // are 0. It panics for the statistics of one point, and for Entry, which
 // is no function of coordinates.
-func (s Stat) TermSlope(p int, x, z float64) (dx, dz float64) {
+func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	scale := 1.0
 	if s.Scale != nil {
 		scale = s.Scale[p]
@@ -38,7 +38,7 @@ func (s Stat) TermSlope(p int, x, z float64) (dx, dz float64) {
 			dx += w*sin + w*w*diff*cos
 		}
 	case Sinc:
-		dx = sincSlope(diff)
+		dx = sincDerivative(diff)
 	case Chi2:
 		switch sum := x + z; {
 		case x < 0 || z < 0:
@@ -48,15 +48,15 @@ func (s Stat) TermSlope(p int, x, z float64) (dx, dz float64) {
 			return r * (2 - r), -r * (2 + r)
 		}
 	default:
-		panic(fmt.Sprintf("kernels: Stat.TermSlope: statistic %v is no sum over features", s.Kind))
+		panic(fmt.Sprintf("kernels: Stat.TermGradient: statistic %v is no sum over features", s.Kind))
 	}
 	return dx, -dx
 }
 
-// sincSlope is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose
+// sincDerivative is the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ², whose
 // difference cancels for small Δ, where the series (2π)³ (−Δ/3 + (2π)²Δ³/30 −
 // (2π)⁴Δ⁵/840) is used. With 2πΔ < 1/64 what it leaves out is below 2⁻⁵⁰ of it.
-func sincSlope(diff float64) float64 {
+func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff
 	if math.Abs(a) < 1.0/64 {
@@ -69,7 +69,7 @@ func sincSlope(diff float64) float64 {
 // EvalGrad sets dx and dz to ∂k/∂x and ∂k/∂z of k(x, z) in float64, straight
 // from the definitions; either may be nil. Where a kernel has a corner, as the
 // exponential one has where x = z, the subgradient 0 is taken. It fails for
-// kernels of precomputed values, and those that Slope.Check refuses, and panics
+// kernels of precomputed values, and those that StatDerivative.Check refuses, and panics
 // when lengths differ.
 func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	for _, d := range [][]float64{dx, dz} {
@@ -83,7 +83,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	}
 	stats := Compile(k).Stats
 	for i, s := range stats {
-		weight := Eval(Slope{Of: k, Stat: i}, x, z)
+		weight := Eval(StatDerivative{Of: k, Stat: i}, x, z)
 		if s.Kind.OnePoint() {
 			at, d := x, dx
 			if s.Kind == SelfZ || s.Kind == RootZ {
@@ -92,7 +92,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 			if d == nil {
 				continue
 			}
-			g, err := s.PointSlope(at)
+			g, err := s.PointGradient(at)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 			continue
 		}
 		for p := range x {
-			ux, uz := s.TermSlope(p, x[p], z[p])
+			ux, uz := s.TermGradient(p, x[p], z[p])
 			// 0 stays 0 where the weight has no bound.
 			if dx != nil && ux != 0 {
 				dx[p] += weight * ux
@@ -125,7 +125,7 @@ func CheckGrad(k Kernel, d int) error {
 		return err
 	}
 	for i, s := range Compile(k).Stats {
-		if err := (Slope{Of: k, Stat: i}).Check(d); err != nil {
+		if err := (StatDerivative{Of: k, Stat: i}).Check(d); err != nil {
 			return err
 		}
 		if s.Kind == Entry {
@@ -140,12 +140,12 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointSlope returns the derivative of a statistic of one point by that point:
+// PointGradient returns the derivative of a statistic of one point by that point:
 // of k(x, x), or of 1/√k(x, x), which is −½ k(x, x)^−3/2 times as large; where
 // k(x, x) is 0 the root is constantly 0, and so its derivative.
-func (s Stat) PointSlope(x []float64) ([]float64, error) {
+func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
-		panic(fmt.Sprintf("kernels: Stat.PointSlope: statistic %v is not of one point", s.Kind))
+		panic(fmt.Sprintf("kernels: Stat.PointGradient: statistic %v is not of one point", s.Kind))
 	}
 	dx, dz := make([]float64, len(x)), make([]float64, len(x))
 	if err := EvalGrad(s.Of, x, x, dx, dz); err != nil {

@@ -42,6 +42,9 @@ func (Precomputed) params() []Param           { return nil }
 func (k Precomputed) with([]float64) Kernel   { return k }
 func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
+func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Precomputed) bounded() bool                  { return true }
+
 // PrecomputedIndex returns the number of a point's training object, or −1 when
 // it has none. It is meant for backends.
 func PrecomputedIndex(first float64, d int) int {

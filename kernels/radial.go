@@ -103,6 +103,18 @@ func (k Gaussian) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
+// deriveStat: −k/2σ²; with a length scale for each feature the statistic is scaled.
+func (k Gaussian) deriveStat(c *compiler, _ Stat) {
+	k.compile(c)
+	factor := -0.5
+	if k.Sigmas == nil {
+		factor = -0.5 / k.Sigma / k.Sigma
+	}
+	c.unary(Instr{Op: Affine, A: factor})
+}
+
+func (Gaussian) bounded() bool { return true }
+
 // Laplacian is k(x, z) = exp(−‖x−z‖₁ / σ) with σ = Sigma > 0: the L1 distance,
 // as in scikit-learn, whose gamma is 1/σ.
 type Laplacian struct{ Sigma float64 }
@@ -127,6 +139,14 @@ func (k Laplacian) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: 1 / k.Sigma})
 	c.binary(Mul)
 }
+
+// deriveStat: −k/σ.
+func (k Laplacian) deriveStat(c *compiler, _ Stat) {
+	k.compile(c)
+	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
+}
+
+func (Laplacian) bounded() bool { return true }
 
 // RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and
 // σ = Sigma > 0: a mixture of Gaussians of all length scales (Rasmussen and
@@ -191,6 +211,14 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.unary(Instr{Op: Affine, A: -k.A, B: k.A})
 	c.binary(Mul)
 }
+
+// deriveStat: −t^(−a−1)/2σ².
+func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
+	k.power(c, -k.A-1)
+	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
+}
+
+func (RationalQuadratic) bounded() bool { return true }
 
 // Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / σ:
 //
@@ -272,3 +300,30 @@ func (k Matern) derive(c *compiler, _ int) {
 		c.binary(Mul)
 	}
 }
+
+// deriveStat: by ‖x−z‖²: with s = √(2ν) r it is dk/ds · ν/(σ²s), which is
+//
+//	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
+func (k Matern) deriveStat(c *compiler, _ Stat) {
+	k.distance(c)
+	c.unary(Instr{Op: Affine, A: -1})
+	c.unary(Instr{Op: Exp})
+	factor := -0.5
+	switch k.Nu {
+	case 0.5:
+		k.distance(c)
+		c.unary(Instr{Op: Pow, A: -1})
+		c.binary(Mul)
+	case 1.5:
+		factor = -1.5
+	case 2.5:
+		factor = -5.0 / 6
+		k.distance(c)
+		c.unary(Instr{Op: Affine, A: 1, B: 1})
+		c.binary(Mul)
+	}
+	c.unary(Instr{Op: Affine, A: factor / k.Sigma / k.Sigma})
+}
+
+// bounded: exp(−r) has a corner where points coincide.
+func (k Matern) bounded() bool { return k.Nu != 0.5 }

@@ -75,7 +75,7 @@ func everyKernel(d int) []kernels.Kernel {
 		matern, distances[7],
 		kernels.Normalised{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
 	} {
-		distances = append(distances, kernels.Slopes(k)[0])
+		distances = append(distances, kernels.StatDerivatives(k)[0])
 	}
 	return append(distances,
 		kernels.Linear{},

@@ -40,7 +40,7 @@ func Run(t *testing.T, k kernels.Kernel) {
 				t.Run("features", func(t *testing.T) { checkFeatureMap(t, k, points) })
 			}
 			if accepted <= 2 {
-				t.Run("slopes", func(t *testing.T) { checkPointGradient(t, k, points) })
+				t.Run("derivatives", func(t *testing.T) { checkPointGradient(t, k, points) })
 			}
 			if accepted <= 2 || !testing.Short() && d%5 == 0 {
 				t.Run("gradient", func(t *testing.T) { checkGradient(t, k, points) })

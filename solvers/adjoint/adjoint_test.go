@@ -342,9 +342,9 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 	}
 	params := kernels.Params(k)
 	directions := map[string]func(s float64) (kernels.Kernel, host, host, host, float64){}
-	slopes := map[string]float64{}
-	add := func(name string, slope float64, at func(s float64) (kernels.Kernel, host, host, host, float64)) {
-		directions[name], slopes[name] = at, slope
+	derivatives := map[string]float64{}
+	add := func(name string, derivative float64, at func(s float64) (kernels.Kernel, host, host, host, float64)) {
+		directions[name], derivatives[name] = at, derivative
 	}
 	dx, dy, dz := random(r, n, d), random(r, n, outputs), random(r, z.Rows, d)
 	add("x", inner(g.X, dx), func(s float64) (kernels.Kernel, host, host, host, float64) {
@@ -388,8 +388,8 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 		// What doubling the step changes is above the error of the differences;
 		// the losses are rounded, with the condition of the system.
 		tol := math.Abs(fine-coarse) + 1e5*0x1p-53*(math.Abs(value)+float64(m))/h
-		if !(math.Abs(slopes[name]-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
-			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, slopes[name], fine, tol)
+		if !(math.Abs(derivatives[name]-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
+			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, derivatives[name], fine, tol)
 		}
 	}
 	// Twice the same bits, and nothing that was not wanted.

@@ -179,7 +179,7 @@ func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, 
 	return g, nil
 }
 
-// A block has blockElements pairs, 16 MB of weights and as much of slopes. Where
+// A block has blockElements pairs, 16 MB of weights and as much of derivatives. Where
 // sums over features are taken on the processor it has blockTerms terms at most,
 // so that a context that is done ends the work within some 0.1 s.
 const (
@@ -219,7 +219,7 @@ func (w Weights) check(n, m int) error {
 
 // productStat tells whether the sums of a statistic are matrix products.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
-	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.Slope{Of: k}).Bounded()
+	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
 }
 
 // centred returns x and z less the mean of z, copies: products of what is far

@@ -17,7 +17,7 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // the weights, where they are given; slopes, or derivatives
+	dense, values buffer // the weights, where they are given; derivatives, or derivatives
 	u, v, product matrix // or their factors, and U Vᵀ of a block
 	weightRows    host   // of a block, on the host
 	derivatives   []kernels.Kernel
@@ -29,7 +29,7 @@ type gramSums struct {
 // statSums are the sums over pairs of W∘∂k/∂s for one statistic s.
 type statSums struct {
 	stat       kernels.Stat
-	slope      kernels.Slope
+	derivative kernels.StatDerivative
 	product    bool
 	px, pz     host   // the points of the products: centred for ‖x−z‖²
 	mpx, mpz   matrix // on the device
@@ -76,8 +76,8 @@ func (s *gramSums) prepare() (err error) {
 		return nil
 	}
 	n, m, d := s.x.Rows, s.z.Rows, s.x.Cols
-	for i, slope := range kernels.Slopes(s.k) {
-		t := &statSums{stat: kernels.Compile(s.k).Stats[i], slope: slope}
+	for i, derivative := range kernels.StatDerivatives(s.k) {
+		t := &statSums{stat: kernels.Compile(s.k).Stats[i], derivative: derivative}
 		s.stats = append(s.stats, t)
 		t.product = productStat(s.k, t.stat)
 		switch {
@@ -150,12 +150,12 @@ func (s *gramSums) add(first, rows int) error {
 }
 
 func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, first int) error {
-	s.b.Gram(values.m, t.slope, x, s.mz)
+	s.b.Gram(values.m, t.derivative, x, s.mz)
 	if err := values.down(); err != nil {
 		return err
 	}
 	rows := values.host.Rows
-	// A weight of 0 stays 0 where a slope has no bound.
+	// A weight of 0 stays 0 where a derivative has no bound.
 	parallel(rows, func(from, to int) {
 		for i := from; i < to; i++ {
 			row := values.host.Row(i)
@@ -224,7 +224,7 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 }
 
 // addTerms adds w times the derivatives of a statistic of (x, z) by x, or by z.
-// Terms that do not move count 0, also where a slope, and so w, has no bound. The
+// Terms that do not move count 0, also where a derivative, and so w, has no bound. The
 // two statistics that kernels have most are written out.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
@@ -254,7 +254,7 @@ func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool
 		}
 	default:
 		for p := range x {
-			d, dz := s.TermSlope(p, x[p], z[p])
+			d, dz := s.TermGradient(p, x[p], z[p])
 			if byZ {
 				d = dz
 			}
@@ -283,7 +283,7 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 	return gx, gz, nil
 }
 
-// finish adds one side of a statistic to a gradient: with S the weighted slopes,
+// finish adds one side of a statistic to a gradient: with S the weighted derivatives,
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))
@@ -299,12 +299,12 @@ func (t *statSums) finish(g, points host, by buffer, sums []float64, out, all ho
 			return nil
 		}
 		for i := range g.Rows {
-			slope, err := t.stat.PointSlope(all.Row(i))
+			derivative, err := t.stat.PointGradient(all.Row(i))
 			if err != nil {
 				return err
 			}
 			row := g.Row(i)
-			for p, v := range slope {
+			for p, v := range derivative {
 				row[p] += sums[i] * v
 			}
 		}

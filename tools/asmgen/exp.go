@@ -191,8 +191,8 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	return q
 }
 
-// decay emits x ← (1 + B·t + C·t²) exp(−t) with t = A√max(x, 0).
-func (e *emitter) decay() {
+// maternExp emits x ← (1 + B·t + C·t²) exp(−t) with t = A√max(x, 0).
+func (e *emitter) maternExp() {
 	args := e.args()
 	a, b := e.scalars(args)
 	c := e.vec()
@@ -205,7 +205,7 @@ func (e *emitter) decay() {
 	if !e.double() {
 		most = 150
 	}
-	limit := e.number("decayMost", most)
+	limit := e.number("maternMax", most)
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
 		t, r, q := e.vec(), e.vec(), e.vec()
 		e.load(e.at(x, v*e.lanes()), t)

@@ -93,14 +93,14 @@ var routines = []routine{
 	{"distance", "Span", "distance is x ← A + y − 2x, checked; see Kernels.Distance.", func(e *emitter) { e.distance() }},
 	{"distanceExp", "Span", "distanceExp is x ← exp(C·(A + y − 2x)), checked; see Kernels.DistanceExp.", func(e *emitter) { e.distanceExp(false) }},
 	{"distanceExpTo", "Span", "distanceExpTo is distanceExp with the results in Z, past the caches; see Kernels.DistanceExpTo.", func(e *emitter) { e.distanceExp(true) }},
-	{"decay", "Span", "decay is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.", func(e *emitter) { e.decay() }},
+	{"maternExp", "Span", "maternExp is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.MaternExp.", func(e *emitter) { e.maternExp() }},
 	{"dotAxpy", "Span", "dotAxpy is B ← Σ z_i y_i and x ← x + A·z.", func(e *emitter) { e.dotAxpy() }},
 	{"dot4", "Rows", "dot4 is B_r ← Σ_i z_ri y_i.", func(e *emitter) { e.rows(4, true, false) }},
 	{"axpy4", "Rows", "axpy4 is x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(4, false, true) }},
 	{"dotAxpy8", "Rows", "dotAxpy8 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(8, true, true) }},
 	{"dotAxpy12", "Rows", "dotAxpy12 is B_r ← Σ_i z_ri y_i and x ← x + Σ_r A_r z_r.", func(e *emitter) { e.rows(12, true, true) }},
-	{"strip", "Strip", "strip is y_r ← y_r + Σ_i z_ri v_i; see Strips.", func(e *emitter) { e.strip(false) }},
-	{"stripBoth", "Strip", "stripBoth is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.", func(e *emitter) { e.strip(true) }},
+	{"gemvPanel", "GemvPanel", "gemvPanel is y_r ← y_r + Σ_i z_ri v_i; see GemvPanels.", func(e *emitter) { e.gemvPanel(false) }},
+	{"gemvPanelPair", "GemvPanel", "gemvPanelPair is gemvPanel and s_i ← s_i + Σ_r z_ri x_r; see GemvPanels.", func(e *emitter) { e.gemvPanel(true) }},
 	{"dot", dotSignature, "dot is Kernels.Dot.", func(e *emitter) { e.dot() }},
 	{"axpy", axpySignature, "axpy is Kernels.Axpy.", func(e *emitter) { e.axpy() }},
 	{"gemv", gemvSignature, "gemv is Kernels.Gemv.", func(e *emitter) { e.gemv() }},
@@ -127,18 +127,18 @@ func (t tier) table(p precision) string {
 	for _, r := range routines {
 		field := strings.ToUpper(r.name[:1]) + r.name[1:]
 		switch r.name {
-		case "copyA", "copyB", "transposeA", "transposeB", "strip", "stripBoth":
+		case "copyA", "copyB", "transposeA", "transposeB", "gemvPanel", "gemvPanelPair":
 		case "sin", "cos":
 			fmt.Fprintf(&b, "\t%s: reducing(%d, %s%s, %sGeneric[%s]),\n", field, nr, r.name, suffix, r.name, p.typ)
 		default:
 			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
 		}
 	}
-	// A strip is one vector wide; narrower ones are those of the smaller tiers.
-	b.WriteString("\tStrips: []Strips[" + p.typ + "]{\n")
+	// A panel is one vector wide; narrower ones are those of the smaller tiers.
+	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
 		if s.bytes <= t.bytes {
-			fmt.Fprintf(&b, "\t\t{Width: %d, Rows: %d, Add: strip%[3]s, Both: stripBoth%[3]s},\n", s.bytes/p.bytes, s.stripRows(), p.name+s.name)
+			fmt.Fprintf(&b, "\t\t{Width: %d, Rows: %d, Apply: gemvPanel%[3]s, ApplyPair: gemvPanelPair%[3]s},\n", s.bytes/p.bytes, s.gemvPanelRows(), p.name+s.name)
 		}
 	}
 	b.WriteString("\t},\n}\n}\n")

@@ -294,15 +294,15 @@ func distanceExpToF64AVX2(args *Span[float64])
 //go:noescape
 func distanceExpToF32AVX2(args *Span[float32])
 
-// decayF64AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+// maternExpF64AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.MaternExp.
 //
 //go:noescape
-func decayF64AVX2(args *Span[float64])
+func maternExpF64AVX2(args *Span[float64])
 
-// decayF32AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+// maternExpF32AVX2 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.MaternExp.
 //
 //go:noescape
-func decayF32AVX2(args *Span[float32])
+func maternExpF32AVX2(args *Span[float32])
 
 // dotAxpyF64AVX2 is B ← Σ z_i y_i and x ← x + A·z.
 //
@@ -354,25 +354,25 @@ func dotAxpy12F64AVX2(args *Rows[float64])
 //go:noescape
 func dotAxpy12F32AVX2(args *Rows[float32])
 
-// stripF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
+// gemvPanelF64AVX2 is y_r ← y_r + Σ_i z_ri v_i; see GemvPanels.
 //
 //go:noescape
-func stripF64AVX2(args *Strip[float64])
+func gemvPanelF64AVX2(args *GemvPanel[float64])
 
-// stripF32AVX2 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
+// gemvPanelF32AVX2 is y_r ← y_r + Σ_i z_ri v_i; see GemvPanels.
 //
 //go:noescape
-func stripF32AVX2(args *Strip[float32])
+func gemvPanelF32AVX2(args *GemvPanel[float32])
 
-// stripBothF64AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
+// gemvPanelPairF64AVX2 is gemvPanel and s_i ← s_i + Σ_r z_ri x_r; see GemvPanels.
 //
 //go:noescape
-func stripBothF64AVX2(args *Strip[float64])
+func gemvPanelPairF64AVX2(args *GemvPanel[float64])
 
-// stripBothF32AVX2 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
+// gemvPanelPairF32AVX2 is gemvPanel and s_i ← s_i + Σ_r z_ri x_r; see GemvPanels.
 //
 //go:noescape
-func stripBothF32AVX2(args *Strip[float32])
+func gemvPanelPairF32AVX2(args *GemvPanel[float32])
 
 // dotF64AVX2 is Kernels.Dot.
 //
@@ -484,7 +484,7 @@ func kernelsF64AVX2() Kernels[float64] {
 		Distance:        distanceF64AVX2,
 		DistanceExp:     distanceExpF64AVX2,
 		DistanceExpTo:   distanceExpToF64AVX2,
-		Decay:           decayF64AVX2,
+		MaternExp:       maternExpF64AVX2,
 		DotAxpy:         dotAxpyF64AVX2,
 		Dot4:            dot4F64AVX2,
 		Axpy4:           axpy4F64AVX2,
@@ -498,8 +498,8 @@ func kernelsF64AVX2() Kernels[float64] {
 		Trsv:            trsvF64AVX2,
 		Syr2k:           syr2kF64AVX2,
 		Peak:            peakF64AVX2,
-		Strips: []Strips[float64]{
-			{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2},
+		GemvPanels: []GemvPanels[float64]{
+			{Width: 4, Rows: 4, Apply: gemvPanelF64AVX2, ApplyPair: gemvPanelPairF64AVX2},
 		},
 	}
 }
@@ -534,7 +534,7 @@ func kernelsF32AVX2() Kernels[float32] {
 		Distance:        distanceF32AVX2,
 		DistanceExp:     distanceExpF32AVX2,
 		DistanceExpTo:   distanceExpToF32AVX2,
-		Decay:           decayF32AVX2,
+		MaternExp:       maternExpF32AVX2,
 		DotAxpy:         dotAxpyF32AVX2,
 		Dot4:            dot4F32AVX2,
 		Axpy4:           axpy4F32AVX2,
@@ -548,8 +548,8 @@ func kernelsF32AVX2() Kernels[float32] {
 		Trsv:            trsvF32AVX2,
 		Syr2k:           syr2kF32AVX2,
 		Peak:            peakF32AVX2,
-		Strips: []Strips[float32]{
-			{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2},
+		GemvPanels: []GemvPanels[float32]{
+			{Width: 8, Rows: 4, Apply: gemvPanelF32AVX2, ApplyPair: gemvPanelPairF32AVX2},
 		},
 	}
 }

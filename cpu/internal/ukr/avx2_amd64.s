@@ -18541,9 +18541,9 @@ end2:
 	VZEROUPPER
 	RET
 
-// func decayF64AVX2(args *byte)
+// func maternExpF64AVX2(args *byte)
 // Requires: AVX, AVX2, FMA3
-TEXT ·decayF64AVX2(SB), $0-8
+TEXT ·maternExpF64AVX2(SB), $0-8
 	MOVQ         args+0(FP), AX
 	VBROADCASTSD 32(AX), Y0
 	VBROADCASTSD 40(AX), Y1
@@ -18559,7 +18559,7 @@ loop1:
 	VMAXPD       Y4, Y3, Y4
 	VSQRTPD      Y4, Y4
 	VMULPD       Y0, Y4, Y4
-	VMOVUPD      decayMostF64AVX2<>+0(SB), Y5
+	VMOVUPD      maternMaxF64AVX2<>+0(SB), Y5
 	VMINPD       Y4, Y5, Y4
 	VSUBPD       Y4, Y3, Y5
 	VMOVUPD      Y2, Y6
@@ -18604,7 +18604,7 @@ loop1:
 	VMAXPD       Y4, Y3, Y4
 	VSQRTPD      Y4, Y4
 	VMULPD       Y0, Y4, Y4
-	VMOVUPD      decayMostF64AVX2<>+0(SB), Y5
+	VMOVUPD      maternMaxF64AVX2<>+0(SB), Y5
 	VMINPD       Y4, Y5, Y4
 	VSUBPD       Y4, Y3, Y5
 	VMOVUPD      Y2, Y6
@@ -18653,15 +18653,15 @@ end2:
 	VZEROUPPER
 	RET
 
-DATA decayMostF64AVX2<>+0(SB)/8, $0x4089000000000000
-DATA decayMostF64AVX2<>+8(SB)/8, $0x4089000000000000
-DATA decayMostF64AVX2<>+16(SB)/8, $0x4089000000000000
-DATA decayMostF64AVX2<>+24(SB)/8, $0x4089000000000000
-GLOBL decayMostF64AVX2<>(SB), RODATA|NOPTR, $32
+DATA maternMaxF64AVX2<>+0(SB)/8, $0x4089000000000000
+DATA maternMaxF64AVX2<>+8(SB)/8, $0x4089000000000000
+DATA maternMaxF64AVX2<>+16(SB)/8, $0x4089000000000000
+DATA maternMaxF64AVX2<>+24(SB)/8, $0x4089000000000000
+GLOBL maternMaxF64AVX2<>(SB), RODATA|NOPTR, $32
 
-// func decayF32AVX2(args *byte)
+// func maternExpF32AVX2(args *byte)
 // Requires: AVX, AVX2, FMA3
-TEXT ·decayF32AVX2(SB), $0-8
+TEXT ·maternExpF32AVX2(SB), $0-8
 	MOVQ         args+0(FP), AX
 	VBROADCASTSS 32(AX), Y0
 	VBROADCASTSS 36(AX), Y1
@@ -18677,7 +18677,7 @@ loop1:
 	VMAXPS       Y4, Y3, Y4
 	VSQRTPS      Y4, Y4
 	VMULPS       Y0, Y4, Y4
-	VMOVUPS      decayMostF32AVX2<>+0(SB), Y5
+	VMOVUPS      maternMaxF32AVX2<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
 	VSUBPS       Y4, Y3, Y5
 	VMOVUPS      Y2, Y6
@@ -18717,7 +18717,7 @@ loop1:
 	VMAXPS       Y4, Y3, Y4
 	VSQRTPS      Y4, Y4
 	VMULPS       Y0, Y4, Y4
-	VMOVUPS      decayMostF32AVX2<>+0(SB), Y5
+	VMOVUPS      maternMaxF32AVX2<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
 	VSUBPS       Y4, Y3, Y5
 	VMOVUPS      Y2, Y6
@@ -18761,15 +18761,15 @@ end2:
 	VZEROUPPER
 	RET
 
-DATA decayMostF32AVX2<>+0(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+4(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+8(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+12(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+16(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+20(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+24(SB)/4, $0x43160000
-DATA decayMostF32AVX2<>+28(SB)/4, $0x43160000
-GLOBL decayMostF32AVX2<>(SB), RODATA|NOPTR, $32
+DATA maternMaxF32AVX2<>+0(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+4(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+8(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+12(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+16(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+20(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+24(SB)/4, $0x43160000
+DATA maternMaxF32AVX2<>+28(SB)/4, $0x43160000
+GLOBL maternMaxF32AVX2<>(SB), RODATA|NOPTR, $32
 
 // func dotAxpyF64AVX2(args *byte)
 // Requires: AVX, FMA3
@@ -20005,9 +20005,9 @@ end5:
 	VZEROUPPER
 	RET
 
-// func stripF64AVX2(args *byte)
+// func gemvPanelF64AVX2(args *byte)
 // Requires: AVX, FMA3
-TEXT ·stripF64AVX2(SB), $0-8
+TEXT ·gemvPanelF64AVX2(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -20090,9 +20090,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripF32AVX2(args *byte)
+// func gemvPanelF32AVX2(args *byte)
 // Requires: AVX, FMA3
-TEXT ·stripF32AVX2(SB), $0-8
+TEXT ·gemvPanelF32AVX2(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -20175,9 +20175,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripBothF64AVX2(args *byte)
+// func gemvPanelPairF64AVX2(args *byte)
 // Requires: AVX, FMA3
-TEXT ·stripBothF64AVX2(SB), $0-8
+TEXT ·gemvPanelPairF64AVX2(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -20303,9 +20303,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripBothF32AVX2(args *byte)
+// func gemvPanelPairF32AVX2(args *byte)
 // Requires: AVX, FMA3
-TEXT ·stripBothF32AVX2(SB), $0-8
+TEXT ·gemvPanelPairF32AVX2(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX

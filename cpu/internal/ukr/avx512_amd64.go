@@ -294,15 +294,15 @@ func distanceExpToF64AVX512(args *Span[float64])
 //go:noescape
 func distanceExpToF32AVX512(args *Span[float32])
 
-// decayF64AVX512 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+// maternExpF64AVX512 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.MaternExp.
 //
 //go:noescape
-func decayF64AVX512(args *Span[float64])
+func maternExpF64AVX512(args *Span[float64])
 
-// decayF32AVX512 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.Decay.
+// maternExpF32AVX512 is x ← (1 + B·t + C·t²) exp(−t) with t = A√x; see Kernels.MaternExp.
 //
 //go:noescape
-func decayF32AVX512(args *Span[float32])
+func maternExpF32AVX512(args *Span[float32])
 
 // dotAxpyF64AVX512 is B ← Σ z_i y_i and x ← x + A·z.
 //
@@ -354,25 +354,25 @@ func dotAxpy12F64AVX512(args *Rows[float64])
 //go:noescape
 func dotAxpy12F32AVX512(args *Rows[float32])
 
-// stripF64AVX512 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
+// gemvPanelF64AVX512 is y_r ← y_r + Σ_i z_ri v_i; see GemvPanels.
 //
 //go:noescape
-func stripF64AVX512(args *Strip[float64])
+func gemvPanelF64AVX512(args *GemvPanel[float64])
 
-// stripF32AVX512 is y_r ← y_r + Σ_i z_ri v_i; see Strips.
+// gemvPanelF32AVX512 is y_r ← y_r + Σ_i z_ri v_i; see GemvPanels.
 //
 //go:noescape
-func stripF32AVX512(args *Strip[float32])
+func gemvPanelF32AVX512(args *GemvPanel[float32])
 
-// stripBothF64AVX512 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
+// gemvPanelPairF64AVX512 is gemvPanel and s_i ← s_i + Σ_r z_ri x_r; see GemvPanels.
 //
 //go:noescape
-func stripBothF64AVX512(args *Strip[float64])
+func gemvPanelPairF64AVX512(args *GemvPanel[float64])
 
-// stripBothF32AVX512 is strip and s_i ← s_i + Σ_r z_ri x_r; see Strips.
+// gemvPanelPairF32AVX512 is gemvPanel and s_i ← s_i + Σ_r z_ri x_r; see GemvPanels.
 //
 //go:noescape
-func stripBothF32AVX512(args *Strip[float32])
+func gemvPanelPairF32AVX512(args *GemvPanel[float32])
 
 // dotF64AVX512 is Kernels.Dot.
 //
@@ -484,7 +484,7 @@ func kernelsF64AVX512() Kernels[float64] {
 		Distance:        distanceF64AVX512,
 		DistanceExp:     distanceExpF64AVX512,
 		DistanceExpTo:   distanceExpToF64AVX512,
-		Decay:           decayF64AVX512,
+		MaternExp:       maternExpF64AVX512,
 		DotAxpy:         dotAxpyF64AVX512,
 		Dot4:            dot4F64AVX512,
 		Axpy4:           axpy4F64AVX512,
@@ -498,9 +498,9 @@ func kernelsF64AVX512() Kernels[float64] {
 		Trsv:            trsvF64AVX512,
 		Syr2k:           syr2kF64AVX512,
 		Peak:            peakF64AVX512,
-		Strips: []Strips[float64]{
-			{Width: 4, Rows: 4, Add: stripF64AVX2, Both: stripBothF64AVX2},
-			{Width: 8, Rows: 8, Add: stripF64AVX512, Both: stripBothF64AVX512},
+		GemvPanels: []GemvPanels[float64]{
+			{Width: 4, Rows: 4, Apply: gemvPanelF64AVX2, ApplyPair: gemvPanelPairF64AVX2},
+			{Width: 8, Rows: 8, Apply: gemvPanelF64AVX512, ApplyPair: gemvPanelPairF64AVX512},
 		},
 	}
 }
@@ -535,7 +535,7 @@ func kernelsF32AVX512() Kernels[float32] {
 		Distance:        distanceF32AVX512,
 		DistanceExp:     distanceExpF32AVX512,
 		DistanceExpTo:   distanceExpToF32AVX512,
-		Decay:           decayF32AVX512,
+		MaternExp:       maternExpF32AVX512,
 		DotAxpy:         dotAxpyF32AVX512,
 		Dot4:            dot4F32AVX512,
 		Axpy4:           axpy4F32AVX512,
@@ -549,9 +549,9 @@ func kernelsF32AVX512() Kernels[float32] {
 		Trsv:            trsvF32AVX512,
 		Syr2k:           syr2kF32AVX512,
 		Peak:            peakF32AVX512,
-		Strips: []Strips[float32]{
-			{Width: 8, Rows: 4, Add: stripF32AVX2, Both: stripBothF32AVX2},
-			{Width: 16, Rows: 8, Add: stripF32AVX512, Both: stripBothF32AVX512},
+		GemvPanels: []GemvPanels[float32]{
+			{Width: 8, Rows: 4, Apply: gemvPanelF32AVX2, ApplyPair: gemvPanelPairF32AVX2},
+			{Width: 16, Rows: 8, Apply: gemvPanelF32AVX512, ApplyPair: gemvPanelPairF32AVX512},
 		},
 	}
 }

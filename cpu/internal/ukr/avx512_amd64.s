@@ -23704,9 +23704,9 @@ end2:
 	VZEROUPPER
 	RET
 
-// func decayF64AVX512(args *byte)
+// func maternExpF64AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·decayF64AVX512(SB), $0-8
+TEXT ·maternExpF64AVX512(SB), $0-8
 	MOVQ         args+0(FP), AX
 	VBROADCASTSD 32(AX), Z0
 	VBROADCASTSD 40(AX), Z1
@@ -23728,7 +23728,7 @@ TEXT ·decayF64AVX512(SB), $0-8
 	VMOVUPD      expLowsF64AVX512<>+64(SB), Z17
 	VBROADCASTSD expMagicF64AVX512<>+0(SB), Z18
 	VPXORQ       Z4, Z4, Z4
-	VBROADCASTSD decayMostF64AVX512<>+0(SB), Z19
+	VBROADCASTSD maternMaxF64AVX512<>+0(SB), Z19
 	MOVQ         (AX), CX
 	MOVQ         16(AX), AX
 	TESTQ        AX, AX
@@ -23803,12 +23803,12 @@ end2:
 	VZEROUPPER
 	RET
 
-DATA decayMostF64AVX512<>+0(SB)/8, $0x4089000000000000
-GLOBL decayMostF64AVX512<>(SB), RODATA|NOPTR, $8
+DATA maternMaxF64AVX512<>+0(SB)/8, $0x4089000000000000
+GLOBL maternMaxF64AVX512<>(SB), RODATA|NOPTR, $8
 
-// func decayF32AVX512(args *byte)
+// func maternExpF32AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·decayF32AVX512(SB), $0-8
+TEXT ·maternExpF32AVX512(SB), $0-8
 	MOVQ         args+0(FP), AX
 	VBROADCASTSS 32(AX), Z0
 	VBROADCASTSS 36(AX), Z1
@@ -23826,7 +23826,7 @@ TEXT ·decayF32AVX512(SB), $0-8
 	VBROADCASTSS expEF32AVX512<>+0(SB), Z13
 	VBROADCASTSS expFF32AVX512<>+0(SB), Z14
 	VPXORQ       Z4, Z4, Z4
-	VBROADCASTSS decayMostF32AVX512<>+0(SB), Z15
+	VBROADCASTSS maternMaxF32AVX512<>+0(SB), Z15
 	MOVQ         (AX), CX
 	MOVQ         16(AX), AX
 	TESTQ        AX, AX
@@ -23901,8 +23901,8 @@ end2:
 	VZEROUPPER
 	RET
 
-DATA decayMostF32AVX512<>+0(SB)/4, $0x43160000
-GLOBL decayMostF32AVX512<>(SB), RODATA|NOPTR, $4
+DATA maternMaxF32AVX512<>+0(SB)/4, $0x43160000
+GLOBL maternMaxF32AVX512<>(SB), RODATA|NOPTR, $4
 
 // func dotAxpyF64AVX512(args *byte)
 // Requires: AVX, AVX512F
@@ -25198,9 +25198,9 @@ end5:
 	VZEROUPPER
 	RET
 
-// func stripF64AVX512(args *byte)
+// func gemvPanelF64AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·stripF64AVX512(SB), $0-8
+TEXT ·gemvPanelF64AVX512(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -25334,9 +25334,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripF32AVX512(args *byte)
+// func gemvPanelF32AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·stripF32AVX512(SB), $0-8
+TEXT ·gemvPanelF32AVX512(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -25470,9 +25470,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripBothF64AVX512(args *byte)
+// func gemvPanelPairF64AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·stripBothF64AVX512(SB), $0-8
+TEXT ·gemvPanelPairF64AVX512(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX
@@ -25673,9 +25673,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func stripBothF32AVX512(args *byte)
+// func gemvPanelPairF32AVX512(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·stripBothF32AVX512(SB), $0-8
+TEXT ·gemvPanelPairF32AVX512(SB), $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    40(AX), CX
 	MOVQ    48(AX), DX

@@ -98,7 +98,7 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 	}
 }
 
-func decayGeneric[T Float](s *Span[T]) {
+func maternExpGeneric[T Float](s *Span[T]) {
 	const most = 800 // beyond it the exponential is 0
 	x := s.x()
 	for i, v := range x {

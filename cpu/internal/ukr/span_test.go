@@ -126,15 +126,15 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range 10*k.NR + 3 {
 		ldz := n + rng.IntN(4)
-		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, MostRows*ldz+1)
-		a := [MostRows]T{1, -2, 3, 4, -1, 2, 5, -3, 2, 1, -4, 3}
+		x, y, z := integers[T](rng, n+1), integers[T](rng, n+1), integers[T](rng, MaxRows*ldz+1)
+		a := [MaxRows]T{1, -2, 3, 4, -1, 2, 5, -3, 2, 1, -4, 3}
 		for _, c := range []struct {
 			name      string
 			f         func(*Rows[T])
 			rows      int
 			dot, axpy bool
 		}{{"dot4", k.Dot4, 4, true, false}, {"axpy4", k.Axpy4, 4, false, true}, {"dotAxpy8", k.DotAxpy8, 8, true, true}, {"dotAxpy12", k.DotAxpy12, 12, true, true}} {
-			var dots [MostRows]T
+			var dots [MaxRows]T
 			sum := slices.Clone(x)
 			for r := range c.rows {
 				for i := range n {
@@ -355,7 +355,7 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// TestDecay compares Decay with its formula in float64. Each of the root, the
+// TestDecay compares MaternExp with its formula in float64. Each of the root, the
 // factor, the exponential of t rounded, which t weighs, and the polynomial is a
 // few units off at most.
 func TestDecay(t *testing.T) {
@@ -378,7 +378,7 @@ func testDecay[T Float](t *testing.T, k Kernels[T]) {
 	for _, c := range [][3]T{{1, 0, 0}, {1.7320508, 1, 0}, {2.236068, 1, 1.0 / 3}, {maximum[T](), 1, 1.0 / 3}} {
 		got := make([]T, n)
 		copy(got, x)
-		k.Decay(&Span[T]{X: first(got), N: n, A: c[0], B: c[1], C: c[2]})
+		k.MaternExp(&Span[T]{X: first(got), N: n, A: c[0], B: c[1], C: c[2]})
 		for i, v := range x {
 			s := math.Min(float64(c[0])*math.Sqrt(math.Max(float64(v), 0)), 800)
 			want := (1 + float64(c[1])*s + float64(c[2])*s*s) * math.Exp(-s)

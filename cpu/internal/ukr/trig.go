@@ -34,12 +34,12 @@ func trigonometric[T Float](s *Span[T], turn int) {
 	s.Flag = 0
 	x := s.x()
 	for i, v := range x {
-		x[i] = T(turned(float64(s.A)*float64(v), turn))
+		x[i] = T(byQuadrant(float64(s.A)*float64(v), turn))
 	}
 }
 
-// turned is sin(y + turn·½π) for turn 0 or 1.
-func turned(y float64, turn int) float64 {
+// byQuadrant is sin(y + turn·½π) for turn 0 or 1.
+func byQuadrant(y float64, turn int) float64 {
 	size, sign := math.Abs(y), math.Signbit(y) && turn == 0
 	var quadrant int
 	var r, low float64

@@ -42,8 +42,8 @@ type Span[T Float] struct {
 	Z    *T
 }
 
-// MostRows is the largest number of rows that a function is for.
-const MostRows = 12
+// MaxRows is the largest number of rows that a function is for.
+const MaxRows = 12
 
 // Rows is the argument of the functions on rows of N elements, Ldz apart, which are
 // read once. Any N is allowed. A function uses as much of A and B as it is for.
@@ -52,15 +52,15 @@ const MostRows = 12
 type Rows[T Float] struct {
 	Z, X, Y *T
 	N, Ldz  int
-	A, B    [MostRows]T
+	A, B    [MaxRows]T
 }
 
-// Strip is the argument of the functions of Strips, on R = Rows rows of a tile: z_ri
+// GemvPanel is the argument of the functions of GemvPanels, on R = Rows rows of a tile: z_ri
 // is Z[r·Ldz+i] for i < N. V and Sum are N vectors v_i and s_i of Width elements, X
 // and Y are R of them. Y and Sum do not overlap.
 //
 // The field order is known to tools/asmgen.
-type Strip[T Float] struct {
+type GemvPanel[T Float] struct {
 	Z, V, Sum, X, Y *T
 	N, Ldz          int
 }
@@ -146,9 +146,9 @@ type Kernels[T Float] struct {
 	// locked instruction of this one, such as an atomic addition.
 	DistanceExpTo func(*Span[T])
 
-	// Decay is x ← (1 + B·t + C·t²) exp(−t) with t = A·√max(x, 0), for A, B and
+	// MaternExp is x ← (1 + B·t + C·t²) exp(−t) with t = A·√max(x, 0), for A, B and
 	// C ≥ 0: the Matérn kernels. An infinite x gives 0, a NaN stays one.
-	Decay func(*Span[T])
+	MaternExp func(*Span[T])
 
 	// Dot is Σ x_i y_i and Axpy is y ← y + a·x for n elements.
 	Dot  func(n int, x, y *T) T
@@ -177,9 +177,9 @@ type Kernels[T Float] struct {
 	// read.
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
-	// Strips work on strips of columns, the narrowest first; each is of use for more
+	// GemvPanels work on strips of columns, the narrowest first; each is of use for more
 	// columns than the one before it has.
-	Strips []Strips[T]
+	GemvPanels []GemvPanels[T]
 
 	// Peak is N times MR·NR multiplications and additions in registers: how
 	// fast the machine can be. N ≥ 1; the memory of the Span is not used.
@@ -199,12 +199,12 @@ type Packer[T Float] struct {
 	Copy func(*Tile[T])
 }
 
-// Strips is what works on strips of Width columns, with Rows rows of a tile.
-type Strips[T Float] struct {
+// GemvPanels is what works on strips of Width columns, with Rows rows of a tile.
+type GemvPanels[T Float] struct {
 	Width, Rows int
-	// Add is y_r ← y_r + Σ_i z_ri v_i. Both is also s_i ← s_i + Σ_r z_ri x_r, for a
+	// Apply is y_r ← y_r + Σ_i z_ri v_i. ApplyPair is also s_i ← s_i + Σ_r z_ri x_r, for a
 	// tile beside the diagonal of a symmetric matrix, in one pass over it.
-	Add, Both func(*Strip[T])
+	Apply, ApplyPair func(*GemvPanel[T])
 }
 
 // A Feature is a processor feature that a tier's assembly needs.
@@ -266,11 +266,11 @@ func genericKernels[T Float]() Kernels[T] {
 		Affine: affineGeneric[T], Add: addGeneric[T], Mul: mulGeneric[T], Sqrt: sqrtGeneric[T],
 		Exp: expGeneric[T], Log: logGeneric[T], Pow: powGeneric[T], Tanh: tanhGeneric[T],
 		Sin: sinGeneric[T], Cos: cosGeneric[T],
-		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], Decay: decayGeneric[T],
+		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], MaternExp: maternExpGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], DotAxpy12: dotAxpy12Generic[T], Peak: peakGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
-		Strips: []Strips[T]{{Width: genericStripCols, Rows: genericStripRows, Add: stripGeneric[T], Both: stripBothGeneric[T]}},
+		GemvPanels: []GemvPanels[T]{{Width: genericPanelCols, Rows: genericPanelRows, Apply: gemvPanelGeneric[T], ApplyPair: gemvPanelPairGeneric[T]}},
 	}
 }
 

@@ -29,8 +29,8 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				t.Fatal(err)
 			}
 			for p := range d {
-				checkSlope(t, k, x, z, p, dx[p], 0)
-				checkSlope(t, k, x, z, p, dz[p], 1)
+				checkDerivative(t, k, x, z, p, dx[p], 0)
+				checkDerivative(t, k, x, z, p, dz[p], 1)
 			}
 		}
 	}
@@ -39,8 +39,8 @@ func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 // step of the differences.
 const step = 0x1p-9
 
-// checkSlope compares the derivative by feature p of x (which = 0) or z (1).
-func checkSlope(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
+// checkDerivative compares the derivative by feature p of x (which = 0) or z (1).
+func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
 	t.Helper()
 	apart := math.Abs(x[p] - z[p])
 	for _, s := range kernels.Compile(k).Stats {
@@ -50,7 +50,7 @@ func checkSlope(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float
 				return
 			}
 		case kernels.SqDist:
-			if slices.ContainsFunc(kernels.Slopes(k), func(s kernels.Slope) bool { return !s.Bounded() }) && distance(x, z) < 64*step {
+			if slices.ContainsFunc(kernels.StatDerivatives(k), func(s kernels.StatDerivative) bool { return !s.Bounded() }) && distance(x, z) < 64*step {
 				return // so near the corner the differences do not converge
 			}
 		case kernels.Chi2:
@@ -70,10 +70,10 @@ func checkSlope(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
 	// As in checkGradient: what the step's doubling changes is above the error of
-	// the differences, the values are rounded, and the slope itself is a sum of
+	// the differences, the values are rounded, and the derivative itself is a sum of
 	// products, each rounded as the value is.
 	own := 0.0
-	for i, s := range kernels.Slopes(k) {
+	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
 		if size := math.Abs(v); !math.IsInf(size, 0) {
 			own += (Rounding(s, x, z, 0x1p-53) + 8*size*0x1p-53) * reach(stat, x, z, p)
@@ -90,7 +90,7 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	if s.Kind.OnePoint() {
 		sum := 0.0
 		for _, at := range [][]float64{x, z} {
-			g, err := s.PointSlope(at)
+			g, err := s.PointGradient(at)
 			if err != nil {
 				panic(err)
 			}
@@ -98,7 +98,7 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 		}
 		return sum
 	}
-	dx, dz := s.TermSlope(p, x[p], z[p])
+	dx, dz := s.TermGradient(p, x[p], z[p])
 	bound := math.Abs(dx) + math.Abs(dz)
 	for _, w := range s.Freqs {
 		bound += math.Abs(w) * (1 + math.Abs(w*(x[p]-z[p])))

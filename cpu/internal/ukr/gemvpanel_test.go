@@ -12,16 +12,16 @@ import (
 // every length around the unrolled loop.
 func TestStrips(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
-		for _, k := range tier.F64.Strips {
+		for _, k := range tier.F64.GemvPanels {
 			t.Run(fmt.Sprintf("float64/width=%d", k.Width), func(t *testing.T) { testStrips(t, k) })
 		}
-		for _, k := range tier.F32.Strips {
+		for _, k := range tier.F32.GemvPanels {
 			t.Run(fmt.Sprintf("float32/width=%d", k.Width), func(t *testing.T) { testStrips(t, k) })
 		}
 	})
 }
 
-func testStrips[T Float](t *testing.T, k Strips[T]) {
+func testStrips[T Float](t *testing.T, k GemvPanels[T]) {
 	const seed = 41
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -41,11 +41,11 @@ func testStrips[T Float](t *testing.T, k Strips[T]) {
 			}
 		}
 		for _, both := range []bool{false, true} {
-			gotY, gotSum, f, want := slices.Clone(y), slices.Clone(sum), k.Add, sum
+			gotY, gotSum, f, want := slices.Clone(y), slices.Clone(sum), k.Apply, sum
 			if both {
-				f, want = k.Both, wantSum
+				f, want = k.ApplyPair, wantSum
 			}
-			f(&Strip[T]{Z: first(z), V: first(v), Sum: first(gotSum), X: first(x), Y: first(gotY), N: n, Ldz: ldz})
+			f(&GemvPanel[T]{Z: first(z), V: first(v), Sum: first(gotSum), X: first(x), Y: first(gotY), N: n, Ldz: ldz})
 			if !slices.Equal(gotY, wantY) || !slices.Equal(gotSum, want) {
 				t.Fatalf("n=%d, both %v: %v and %v, want %v and %v", n, both, gotY, gotSum, wantY, want)
 			}

@@ -138,7 +138,7 @@ func TestThinShape(t *testing.T) {
 	for _, m := range []int{1, 3, 4, 5, 31, 64, 1000, 190_000, 270_000, math.MaxInt32} {
 		for _, k := range []int{1, 3, 4, 5, 33, 1000, 190_000, 270_000, math.MaxInt32} {
 			for _, columns := range []bool{false, true} {
-				s := thinShapeOf(m, k, columns)
+				s := tallSkinnyOf(m, k, columns)
 				if s.share < 1 || s.shares < 1 || s.shares > 65535 || s.share*s.shares < k || s.share*(s.shares-1) >= k || s.share > math.MaxInt32 {
 					t.Errorf("%d×%d, columns %v: %+v", m, k, columns, s)
 				}

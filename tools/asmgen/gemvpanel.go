@@ -5,40 +5,40 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Strip.
+// Offsets of the fields of ukr.GemvPanel.
 const (
-	offStripZ   = 0 // *T
-	offStripV   = 8
-	offStripSum = 16
-	offStripX   = 24
-	offStripY   = 32
-	offStripN   = 40 // int
-	offStripL   = 48 // int: elements from one row of Z to the next
+	offPanelZ   = 0 // *T
+	offPanelV   = 8
+	offPanelSum = 16
+	offPanelX   = 24
+	offPanelY   = 32
+	offPanelN   = 40 // int
+	offPanelL   = 48 // int: elements from one row of Z to the next
 )
 
-// stripRows is R, how many rows of the tile a strip has: as many accumulators,
+// gemvPanelRows is R, how many rows of the tile a strip has: as many accumulators,
 // and as many vectors of X, find room in the registers.
-func (t tier) stripRows() int {
+func (t tier) gemvPanelRows() int {
 	if t.masks {
 		return 8
 	}
 	return 4
 }
 
-// strip emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and with
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors, and with
 // both also s_i ← s_i + Σ_r z_ri x_r.
-func (e *emitter) strip(both bool) {
+func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
-	rows, width := e.stripRows(), e.tier.bytes
-	n, ld := e.field(args, offStripN), e.field(args, offStripL)
+	rows, width := e.gemvPanelRows(), e.tier.bytes
+	n, ld := e.field(args, offPanelN), e.field(args, offPanelL)
 	e.scale(ld)
-	bases, z := e.rowsOf(e.field(args, offStripZ), ld, rows)
-	v := e.field(args, offStripV)
-	y, acc, x := e.field(args, offStripY), e.vecs(rows), make([]reg.VecVirtual, rows)
+	bases, z := e.rowsOf(e.field(args, offPanelZ), ld, rows)
+	v := e.field(args, offPanelV)
+	y, acc, x := e.field(args, offPanelY), e.vecs(rows), make([]reg.VecVirtual, rows)
 	var sum reg.GPVirtual
 	if both {
-		sum = e.field(args, offStripSum)
-		from := e.field(args, offStripX)
+		sum = e.field(args, offPanelSum)
+		from := e.field(args, offPanelX)
 		for r := range x {
 			x[r] = e.vec()
 			e.load(operand.Mem{Base: from, Disp: r * width}, x[r])

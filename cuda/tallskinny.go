@@ -17,17 +17,17 @@ const (
 // on the device.
 const thinBlocks = 4096
 
-// thinShape is how a product of an m × k matrix is divided.
-type thinShape struct {
+// tallSkinny is how a product of an m × k matrix is divided.
+type tallSkinny struct {
 	name          string
 	lanes         int // threads that read neighbouring elements
 	rows          int // of a block
 	share, shares int // columns of a block, and how many have them all
 }
 
-// thinShapeOf is for a matrix whose columns lie in one piece, or its rows.
-func thinShapeOf(m, k int, columns bool) thinShape {
-	s := thinShape{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
+// tallSkinnyOf is for a matrix whose columns lie in one piece, or its rows.
+func tallSkinnyOf(m, k int, columns bool) tallSkinny {
+	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinEach
 	step := s.lanes // columns that a block reads at once
 	if columns {
@@ -68,7 +68,7 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 		a      view[T]
 		part   region
 		strict int
-		shape  thinShape
+		shape  tallSkinny
 		slot   int // where its shares are
 	}
 	passes := []pass{{a: a, part: sym}}
@@ -80,7 +80,7 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 	slots := 0
 	for i := range passes {
 		p := &passes[i]
-		p.shape, p.slot = thinShapeOf(m, k, abs(p.a.rs) < abs(p.a.cs)), slots
+		p.shape, p.slot = tallSkinnyOf(m, k, abs(p.a.rs) < abs(p.a.cs)), slots
 		slots += p.shape.shares
 	}
 	size := sizeOf[T]()

@@ -1,17 +1,17 @@
 package cpu
 
-// region is the part of C that a product writes. In a part of C, off says how
+// uplo is the part of C that a product writes. In a part of C, off says how
 // far its diagonal lies off: element (i, j) is on it when i = j + off.
-type region uint8
+type uplo uint8
 
 const (
-	whole region = iota
-	lower        // i ≥ j + off
-	upper        // i ≤ j + off
+	whole uplo = iota
+	lower      // i ≥ j + off
+	upper      // i ≤ j + off
 )
 
-// transposed is the region of Cᵀ.
-func (r region) transposed() region {
+// transposed is the same part of Cᵀ.
+func (r uplo) transposed() uplo {
 	switch r {
 	case lower:
 		return upper
@@ -21,9 +21,9 @@ func (r region) transposed() region {
 	return whole
 }
 
-// columns is the range of columns of row i, 0 … n−1, that lie in the region
+// columns is the range of columns of row i, 0 … n−1, that lie in the part
 // when off is 0; for another off, pass i − off.
-func (r region) columns(i, n int) (from, to int) {
+func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
 	case lower:
 		return 0, clamp(i+1, n)
@@ -34,8 +34,8 @@ func (r region) columns(i, n int) (from, to int) {
 }
 
 // rows is the range of rows, 0 … m−1, with an element of columns j … j+n−1 in
-// the region.
-func (r region) rows(m, j, n, off int) (first, last int) {
+// the part.
+func (r uplo) rows(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
 		return clamp(j+off, m), m
@@ -47,7 +47,7 @@ func (r region) rows(m, j, n, off int) (first, last int) {
 
 // full is the range of rows whose elements of columns j … j+n−1 are all in the
 // region.
-func (r region) full(m, j, n, off int) (first, last int) {
+func (r uplo) full(m, j, n, off int) (first, last int) {
 	switch r {
 	case lower:
 		return clamp(j+n-1+off, m), m
@@ -57,8 +57,8 @@ func (r region) full(m, j, n, off int) (first, last int) {
 	return 0, m
 }
 
-// count is the number of elements of an m × n part in the region.
-func (r region) count(m, n, off int) int {
+// count is the number of elements of an m × n part in the part.
+func (r uplo) count(m, n, off int) int {
 	if r == whole {
 		return m * n
 	}

@@ -3,15 +3,15 @@ package ukr
 // The portable functions on strips.
 
 const (
-	genericStripRows = 4
-	genericStripCols = genericNR / 2
+	genericPanelRows = 4
+	genericPanelCols = genericNR / 2
 )
 
-func stripGeneric[T Float](s *Strip[T]) {
-	const w = genericStripCols
-	y := at(s.Y, 0, genericStripRows*w)
+func gemvPanelGeneric[T Float](s *GemvPanel[T]) {
+	const w = genericPanelCols
+	y := at(s.Y, 0, genericPanelRows*w)
 	v := at(s.V, 0, s.N*w)
-	for r := range genericStripRows {
+	for r := range genericPanelRows {
 		sum := [w]T(y[r*w:])
 		for i, z := range at(s.Z, r*s.Ldz, s.N) {
 			for c, x := range v[i*w:][:w] {
@@ -22,12 +22,12 @@ func stripGeneric[T Float](s *Strip[T]) {
 	}
 }
 
-func stripBothGeneric[T Float](s *Strip[T]) {
-	stripGeneric(s)
-	const w = genericStripCols
-	x := at(s.X, 0, genericStripRows*w)
+func gemvPanelPairGeneric[T Float](s *GemvPanel[T]) {
+	gemvPanelGeneric(s)
+	const w = genericPanelCols
+	x := at(s.X, 0, genericPanelRows*w)
 	sum := at(s.Sum, 0, s.N*w)
-	for r := range genericStripRows {
+	for r := range genericPanelRows {
 		for i, z := range at(s.Z, r*s.Ldz, s.N) {
 			to := sum[i*w:][:w]
 			for c, v := range x[r*w:][:w] {

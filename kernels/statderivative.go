@@ -1,0 +1,123 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+)
+
+// StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in their
+// order, as kernels that any backend evaluates. With the derivatives of the
+// statistics by the features they make the derivative by a point:
+//
+//	∂k(x, z)/∂x_p = Σ_s StatDerivatives(k)[s](x, z) · ∂s(x, z)/∂x_p
+//
+// A kernel that breaks a rule has none.
+func StatDerivatives(k Kernel) []StatDerivative {
+	if k == nil || k.Check(-1) != nil {
+		return nil
+	}
+	all := make([]StatDerivative, len(Compile(k).Stats))
+	for i := range all {
+		all[i] = StatDerivative{Of: k, Stat: i}
+	}
+	return all
+}
+
+// StatDerivative is ∂k/∂s of the kernel k = Of, where s is number Stat of
+// Compile(Of).Stats and the others are held. It is not positive semi-definite,
+// and is symmetric only where s is. It has no text that Parse takes and no
+// parameters of its own.
+//
+// That of the exponential kernel has no bound where points coincide, and is
+// +Inf or −Inf there: see Bounded.
+type StatDerivative struct {
+	Of   Kernel
+	Stat int
+}
+
+func (k StatDerivative) String() string {
+	return fmt.Sprintf("∂(%s)/∂s%d", text(k.Of), k.Stat)
+}
+
+// Check requires that the kernel passes, is not itself a derivative, and has
+// the statistic.
+func (k StatDerivative) Check(d int) error {
+	if k.Of == nil {
+		return fmt.Errorf("kernels: derivative by a statistic: no kernel inside")
+	}
+	if err := k.Of.Check(d); err != nil {
+		return err
+	}
+	if !differentiable(k.Of) {
+		return fmt.Errorf("kernels: derivative by a statistic: %v holds a derivative, of which there are no further ones", k.Of)
+	}
+	if n := len(Compile(k.Of).Stats); k.Stat < 0 || k.Stat >= n {
+		return fmt.Errorf("kernels: derivative by a statistic: statistic %d of the %d of %v", k.Stat, n, k.Of)
+	}
+	return nil
+}
+
+// Bounded tells whether the values stay finite where points coincide. Where
+// they do not, the derivative of k by a point is not continuous there, and 0 is
+// one of its subgradients.
+func (k StatDerivative) Bounded() bool { return k.Of.bounded() }
+
+func (StatDerivative) IsPSD() bool             { return false }
+func (StatDerivative) params() []Param         { return nil }
+func (k StatDerivative) with([]float64) Kernel { return k }
+func (StatDerivative) derive(c *compiler, _ int) {
+	c.push(Instr{Op: Const})
+}
+
+func (StatDerivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative has no further ones") }
+func (k StatDerivative) bounded() bool            { return k.Of.bounded() }
+
+func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.Of, Compile(k.Of).Stats[k.Stat]) }
+
+// deriveStat appends the code of ∂k/∂s.
+func deriveStat(c *compiler, k Kernel, s Stat) {
+	if !depends(k, s) {
+		c.push(Instr{Op: Const})
+		return
+	}
+	k.deriveStat(c, s)
+}
+
+// one is the derivative of a kernel that is its statistic.
+func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
+
+// depends tells whether k's program loads s.
+func depends(k Kernel, s Stat) bool { return slices.ContainsFunc(Compile(k).Stats, s.Equal) }
+
+// parts are the kernels that k is made of.
+func parts(k Kernel) []Kernel {
+	switch k := k.(type) {
+	case Sum:
+		return k
+	case Product:
+		return k
+	case Scaled:
+		return []Kernel{k.Kernel}
+	case ExpOf:
+		return []Kernel{k.Kernel}
+	case CosOf:
+		return []Kernel{k.Kernel}
+	case Normalised:
+		return []Kernel{k.Kernel}
+	}
+	return nil
+}
+
+// differentiable reports whether no part of k is a derivative already.
+func differentiable(k Kernel) bool {
+	switch k.(type) {
+	case Derivative, StatDerivative:
+		return false
+	}
+	return !slices.ContainsFunc(parts(k), func(p Kernel) bool { return !differentiable(p) })
+}
+
+// allBounded reports whether every part is bounded.
+func allBounded(parts []Kernel) bool {
+	return !slices.ContainsFunc(parts, func(p Kernel) bool { return !p.bounded() })
+}

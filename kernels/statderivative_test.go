@@ -1,0 +1,54 @@
+package kernels_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels"
+)
+
+func TestStatDerivativeCheck(t *testing.T) {
+	gaussian := kernels.Gaussian{Sigma: 1}
+	for _, c := range []struct {
+		k    kernels.StatDerivative
+		want string
+	}{
+		{kernels.StatDerivative{}, "kernels: derivative by a statistic: no kernel inside"},
+		{kernels.StatDerivative{Of: gaussian, Stat: 1}, "kernels: derivative by a statistic: statistic 1 of the 1 of gaussian(sigma=1)"},
+		{kernels.StatDerivative{Of: kernels.Constant{Value: 1}}, "kernels: derivative by a statistic: statistic 0 of the 0 of 1"},
+		{kernels.StatDerivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{kernels.StatDerivative{Of: kernels.Derivative{Of: gaussian}}, "kernels: derivative by a statistic: ∂(gaussian(sigma=1))/∂ln sigma holds a derivative, of which there are no further ones"},
+		{kernels.StatDerivative{Of: kernels.ExpOf{Kernel: kernels.StatDerivative{Of: gaussian}}}, "kernels: derivative by a statistic: exp(∂(gaussian(sigma=1))/∂s0) holds a derivative, of which there are no further ones"},
+	} {
+		if err := c.k.Check(2); err == nil || err.Error() != c.want {
+			t.Errorf("%v: got %v, want %s", c.k, err, c.want)
+		}
+	}
+	s := kernels.StatDerivatives(kernels.Sum{kernels.Linear{}, gaussian, kernels.Scaled{Weight: 2, Kernel: gaussian}})
+	if len(s) != 2 || s[1].IsPSD() || s[1].Check(3) != nil || len(kernels.Params(s[1])) != 0 {
+		t.Errorf("the derivatives are %v", s)
+	}
+	for _, k := range []kernels.Kernel{nil, kernels.ExpOf{}, kernels.Gaussian{}} {
+		if kernels.StatDerivatives(k) != nil || kernels.CheckGrad(k, 2) == nil {
+			t.Errorf("%#v: derivatives %v", k, kernels.StatDerivatives(k))
+		}
+	}
+}
+
+// Where points coincide, the derivative of the exponential kernel has no bound, and
+// the derivative is taken to be 0.
+func TestStatDerivativeWherePointsCoincide(t *testing.T) {
+	x := []float64{1, 2}
+	k := kernels.Product{kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 1}}
+	s := kernels.StatDerivatives(k)[0]
+	if v := kernels.Eval(s, x, x); s.Bounded() || !math.IsInf(v, -1) {
+		t.Errorf("the derivative is %v, bounded %t", v, s.Bounded())
+	}
+	if s := kernels.StatDerivatives(k[1])[0]; !s.Bounded() || kernels.Eval(s, x, x) != -1.5 {
+		t.Errorf("of %v: %v, bounded %t; want -1.5", k[1], kernels.Eval(s, x, x), s.Bounded())
+	}
+	dx := []float64{9, 9}
+	if err := kernels.EvalGrad(k, x, x, dx, nil); err != nil || dx[0] != 0 || dx[1] != 0 {
+		t.Errorf("the derivative is %v, %v; want zeros", dx, err)
+	}
+}
