@@ -236,6 +236,8 @@ func TestOneHotColumns(t *testing.T) {
 		}{
 			"least-squares":     {fitter(learners.LeastSquares{}.Fit), 1e3 * 0x1p-52 * 100},
 			"ridge-constrained": {fitter(learners.RidgeConstrained{Theta: 1e6}.Fit), 1e3 * 0x1p-52 * 100},
+			"l0":                {fitter(learners.L0{Lambda: 1e-6}.Fit), 1e3 * 0x1p-52 * 100},
+			"l0 support":        {fitter(learners.L0{Support: 4}.Fit), 1e3 * 0x1p-52 * 100},
 			"lasso":             {fitter(learners.Lasso{Lambda: 1e-9, Tol: 1e-10}.Fit), 1e-5 * mat.Norm(centered, 2)},
 		} {
 			m, err := fit.fit(t.Context(), dev, x, y, o)
@@ -537,6 +539,158 @@ func TestLassoSettings(t *testing.T) {
 	}
 	if len(path) != 100 || len(path[0].Support(0)) != 0 || len(path[1].Support(0)) != 1 {
 		t.Errorf("%d models; weights not 0: %v, %v", len(path), path[0].Support(0), path[1].Support(0))
+	}
+}
+
+// TestL0IsBestSubset: no subset of any size has a lower objective, by exhaustive
+// search: strongly correlated columns, columns of a category with and without rest,
+// copies, and fewer rows than columns.
+func TestL0IsBestSubset(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		n, d := 30, 7
+		if seed%4 == 3 {
+			n = 6
+		}
+		x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			common := r.NormFloat64()
+			for p := range d {
+				x.Set(i, p, common+0.3*r.NormFloat64())
+				y.Set(i, 0, y.At(i, 0)+float64(p%3-1)*x.At(i, p))
+			}
+			switch seed % 4 {
+			case 1: // categories
+				for p := range 3 {
+					x.Set(i, 4+p, 0)
+				}
+				x.Set(i, 4+i%3, 1)
+				y.Set(i, 0, y.At(i, 0)+5*x.At(i, 5))
+			case 2: // a copy, and a sum
+				x.Set(i, 3, x.At(i, 0))
+				x.Set(i, 6, x.At(i, 1)+x.At(i, 2))
+			}
+			y.Set(i, 0, y.At(i, 0)+0.5*r.NormFloat64())
+		}
+		best := make([]float64, d+1) // squares of the best subset of each size
+		for size := range best {
+			best[size] = math.Inf(1)
+		}
+		for set := range 1 << d {
+			var list []int
+			for p := range d {
+				if set>>p&1 == 1 {
+					list = append(list, p)
+				}
+			}
+			best[len(list)] = min(best[len(list)], squaresOf(x, y, list))
+		}
+		total := best[0]
+		for size := 1; size <= d; size++ { // dependent columns add nothing
+			best[size] = min(best[size], best[size-1])
+		}
+		check := func(l learners.L0, want float64) {
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := labels(t, dev, m, x)
+			got := l.Lambda * float64(len(m.Support(0)))
+			for i := range n {
+				got += (y.At(i, 0) - f.At(i, 0)) * (y.At(i, 0) - f.At(i, 0))
+			}
+			if l.Support > 0 && len(m.Support(0)) > l.Support {
+				t.Errorf("seed %d, %+v: the support is %v", seed, l, m.Support(0))
+			}
+			// Rounding of sums of n terms of the size of ‖y‖², and the slack of the search.
+			if got > want+float64(64*n)*0x1p-52*total || !fact(t, m, "best subset").(bool) {
+				t.Errorf("seed %d, %+v: the objective is %v with %v, of the best subset %v; %v", seed, l, got, m.Support(0), want, m.Facts())
+			}
+		}
+		for size := 1; size <= d; size++ {
+			check(learners.L0{Support: size}, best[size])
+		}
+		for _, lambda := range []float64{0, 1e-3, 0.1, 1, 10, 1e4} {
+			want := math.Inf(1)
+			for size, v := range best {
+				want = min(want, v+lambda*float64(size))
+			}
+			check(learners.L0{Lambda: lambda}, want)
+		}
+	}
+}
+
+// squaresOf is Σ(y − wᵀx − b)² of the best w of some columns, by the singular value
+// decomposition.
+func squaresOf(x, y *mat.Dense, list []int) float64 {
+	n, _ := x.Dims()
+	right := mat.NewVecDense(n, nil)
+	for i := range n {
+		right.SetVec(i, y.At(i, 0)-mat.Sum(y)/float64(n))
+	}
+	sum := mat.Dot(right, right)
+	if len(list) == 0 {
+		return sum
+	}
+	part := mat.NewDense(n, len(list), nil)
+	for s, p := range list {
+		mean := mat.Sum(x.ColView(p)) / float64(n)
+		for i := range n {
+			part.Set(i, s, x.At(i, p)-mean)
+		}
+	}
+	var svd mat.SVD
+	svd.Factorize(part, mat.SVDThin)
+	var u mat.Dense
+	svd.UTo(&u)
+	for k, v := range svd.Values(nil) {
+		if v > 1e-10*svd.Values(nil)[0] {
+			sum -= math.Pow(mat.Dot(u.ColView(k), right), 2)
+		}
+	}
+	return max(sum, 0)
+}
+
+// TestL0OfCategories: a number and a category of three, and of a hundred, beyond what
+// is searched: the noise of 0.1 is reached.
+func TestL0OfCategories(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for seed := range uint64(6) {
+		for _, levels := range []int{3, 100} {
+			r := rand.New(rand.NewPCG(seed, 5))
+			n := max(200, 20*levels)
+			x, y := mat.NewDense(n, 1+levels, nil), mat.NewDense(n, 1, nil)
+			effect := []float64{0, 5, -4}
+			for i := range n {
+				level := r.IntN(levels)
+				x.Set(i, 0, r.NormFloat64())
+				x.Set(i, 1+level, 1)
+				y.Set(i, 0, 100+3*x.At(i, 0)+effect[level%3]+0.1*r.NormFloat64())
+			}
+			for _, l := range []learners.L0{{Lambda: 1}, {Support: 1 + levels}} {
+				m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, sum := labels(t, dev, m, x), 0.0
+				for i := range n {
+					sum += math.Pow(f.At(i, 0)-y.At(i, 0), 2)
+				}
+				// The mean of n squares of deviation 0.1, by more than five deviations.
+				if rmse := math.Sqrt(sum / float64(n)); rmse > 0.1*(1+4/math.Sqrt(float64(n))) {
+					t.Errorf("seed %d, %d levels, %+v: rmse %v, support %v", seed, levels, l, rmse, m.Support(0))
+				}
+			}
+		}
 	}
 }
 

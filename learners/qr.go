@@ -25,17 +25,9 @@ func (c *centred) qr(ctx context.Context, s *solution) error {
 	if err != nil {
 		return err
 	}
-	ynorms, err := c.norms(ctx, c.y, c.meanY)
+	ynorms, err := c.targetScales(ctx)
 	if err != nil {
 		return err
-	}
-	for j, v := range ynorms {
-		if math.IsInf(v, 1) {
-			return errors.New("values of y overflow: scale them down")
-		}
-		if v == 0 {
-			ynorms[j] = 1
-		}
 	}
 	a, z, err := c.triangle(ctx, norms, ynorms)
 	if err != nil {
@@ -179,6 +171,20 @@ func (c *centred) scales(ctx context.Context) ([]float64, error) {
 		}
 		if v <= 4*epsilon*math.Sqrt(c.weight)*math.Abs(c.meanX[0][j]) {
 			norms[j] = 0
+		}
+	}
+	return norms, err
+}
+
+// targetScales returns the norm of each column of Y, and 1 for one of zeros.
+func (c *centred) targetScales(ctx context.Context) ([]float64, error) {
+	norms, err := c.norms(ctx, c.y, c.meanY)
+	for j, v := range norms {
+		if math.IsInf(v, 1) {
+			return nil, errors.New("values of y overflow: scale y down")
+		}
+		if v == 0 {
+			norms[j] = 1
 		}
 	}
 	return norms, err

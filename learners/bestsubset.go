@@ -1,0 +1,265 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// bestSubsets is the search for the columns of A whose span is the closest to z:
+//
+//	min over S of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
+//
+// by branch and bound over the tree of subsets of Gatu and Kontoghiorghes (2006),
+// Branch-and-bound algorithms for computing the best-subset regression models. A node
+// has columns that stay and a triangle of those that may still leave; the prefixes of
+// its columns are subsets whose residuals are sums of squares of the rotated z. A
+// child leaves one column out, by Givens rotations of O(q²) operations for a triangle
+// of order q. Leaving out never lowers the residual, so a child whose residual with
+// all columns is no better than the best subset so far is cut off. The columns stand
+// in the order of a forward selection: strong ones first, whose subtrees are large
+// and cut early.
+//
+// A prefix whose columns are dependent spans what it does without the last of them,
+// so that it is not looked at, nor what keeps it.
+type bestSubsets struct {
+	ctx     context.Context
+	most    int     // columns
+	penalty float64 // for each
+	tiny    float64 // up to which an entry of the diagonal is rounding
+	slack   float64 // differences of the objective that are rounding
+	work    int     // operations that are left
+	nodes   int
+
+	best   float64 // the objective
+	chosen []int
+	spare  [][]float64 // triangles, one for each depth
+}
+
+// subsetColumns is up to how many columns the search is made, and subsetWork its
+// operations, a second or two: enough for all subsets of 24 columns.
+const (
+	subsetColumns = 64
+	subsetWork    = 1 << 28
+)
+
+// search returns the best columns of a, k×d with columns of norm 1 or 0, ascending,
+// their objective, and whether the search came to its end.
+func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
+	k, d := a.Dims()
+	s := &bestSubsets{
+		ctx: ctx, most: most, penalty: penalty, work: subsetWork,
+		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
+	}
+	order := s.forward(a, z)
+	// R and Qᵀz of the columns in that order, with rows of zeros where k < d.
+	ordered := mat.NewDense(max(k, d), d+1, nil)
+	for j, p := range order {
+		for i := range k {
+			ordered.Set(i, j, a.At(i, p))
+		}
+	}
+	for i := range k {
+		ordered.Set(i, d, z[i])
+	}
+	var qr mat.QR
+	qr.Factorize(ordered.Slice(0, max(k, d), 0, d))
+	var rotated mat.Dense
+	var q mat.Dense
+	qr.QTo(&q)
+	rotated.Mul(q.T(), ordered.ColView(d))
+	var r mat.Dense
+	qr.RTo(&r)
+	triangle := make([]float64, d*(d+1))
+	total, lost := 0.0, 0.0
+	for i := range max(k, d) {
+		v := rotated.At(i, 0)
+		total += v * v
+		if i >= d {
+			lost += v * v
+			continue
+		}
+		for j := i; j < d; j++ {
+			triangle[i*(d+1)+j] = r.At(i, j)
+		}
+		triangle[i*(d+1)+d] = v
+	}
+	s.slack = 16 * epsilon * total
+	s.best = total
+	err = s.node(triangle, nil, order, lost)
+	slices.Sort(s.chosen)
+	return s.chosen, s.best, s.work > 0, err
+}
+
+// searchSubsets does so for each output of c, and sets m and the objectives where
+// the search came to its end; the others it returns as they are so far.
+func (c *centred) searchSubsets(t *task, l L0, m *LinearModel) (best []float64, complete []bool, err error) {
+	norms, err := c.scales(t.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ynorms, err := c.targetScales(t.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, z, err := c.triangle(t.ctx, norms, ynorms)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, _ := a.Dims()
+	best, complete = make([]float64, c.t), make([]bool, c.t)
+	for j, size := range ynorms {
+		right := mat.NewVecDense(rows, nil)
+		for i := range rows {
+			right.SetVec(i, z.Data[i*z.Stride+j])
+		}
+		most, penalty := l.Support, 0.0
+		if most == 0 {
+			most, penalty = c.d, l.Lambda/size/size
+		}
+		var chosen []int
+		if chosen, best[j], complete[j], err = search(t.ctx, a, right.RawVector().Data, most, penalty, c.n); err != nil {
+			return nil, nil, err
+		}
+		best[j] *= size * size
+		if len(chosen) == 0 {
+			continue
+		}
+		part := mat.NewDense(rows, len(chosen), nil)
+		for s, p := range chosen {
+			for i := range rows {
+				part.Set(i, s, a.At(i, p))
+			}
+		}
+		var qr mat.QR
+		qr.Factorize(part)
+		var w mat.VecDense
+		// Its error says that the condition is large, not that there is no solution.
+		if err := qr.SolveVecTo(&w, false, right); err != nil && !errors.As(err, new(mat.Condition)) {
+			return nil, nil, err
+		}
+		for s, p := range chosen {
+			m.coef.Row(p)[j] = w.AtVec(s) / norms[p] * size
+		}
+		if err := t.at("search", float64(j+1)/float64(c.t)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return best, complete, nil
+}
+
+// forward returns the columns in the order in which each lowers the residual most.
+func (s *bestSubsets) forward(a mat.Matrix, z []float64) []int {
+	k, d := a.Dims()
+	columns := make([][]float64, d)
+	for p := range columns {
+		columns[p] = mat.Col(nil, p, a)
+	}
+	vector := func(x []float64) blas64.Vector { return blas64.Vector{N: k, Inc: 1, Data: x} }
+	rest := slices.Clone(z)
+	var order []int
+	for range d {
+		next, gain := -1, -1.0
+		for p, x := range columns {
+			if slices.Contains(order, p) {
+				continue
+			}
+			g := 0.0
+			if norm := blas64.Nrm2(vector(x)); norm > s.tiny {
+				g = blas64.Dot(vector(x), vector(rest)) / norm
+			}
+			if g*g > gain {
+				next, gain = p, g*g
+			}
+		}
+		order = append(order, next)
+		norm := blas64.Nrm2(vector(columns[next]))
+		if norm <= s.tiny {
+			continue
+		}
+		unit := slices.Clone(columns[next])
+		blas64.Scal(1/norm, vector(unit))
+		blas64.Axpy(-blas64.Dot(vector(unit), vector(rest)), vector(unit), vector(rest))
+		for p, x := range columns {
+			if !slices.Contains(order, p) {
+				blas64.Axpy(-blas64.Dot(vector(unit), vector(x)), vector(unit), vector(x))
+			}
+		}
+	}
+	return order
+}
+
+// node looks at the subsets that keep the columns of fixed. r is the triangle of
+// those of free, q×(q+1) with z in its last column, and lost the squares of z that no
+// column of the node reaches.
+func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
+	s.nodes++
+	if s.nodes%1024 == 0 && s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	q := len(free)
+	stride := q + 1
+	last := 0 // prefixes up to this length are independent
+	for last < q && math.Abs(r[last*stride+last]) > s.tiny {
+		last++
+	}
+	for i := 1; i <= last && len(fixed)+i <= s.most; i++ {
+		size := len(fixed) + i
+		if now := residualOf(r, q, i, lost) + s.penalty*float64(size); now < s.best-s.slack {
+			s.best = now
+			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
+		}
+	}
+	// The weak columns leave first: their subtrees are small and good.
+	for j := min(last, q-2); j >= 0; j-- {
+		kept := len(fixed) + j // and at least one more, as the prefix of these was looked at
+		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
+			continue
+		}
+		s.work -= (q - j) * (q - j)
+		child, more := s.without(r, q, j)
+		if lost+more+s.penalty*float64(kept+1) >= s.best-s.slack {
+			continue
+		}
+		if err := s.node(child, append(fixed[:len(fixed):len(fixed)], free[:j]...), free[j+1:], lost+more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// residualOf is the residual of the first i columns of a node.
+func residualOf(r []float64, q, i int, lost float64) float64 {
+	for ; i < q; i++ {
+		lost += r[i*(q+1)+q] * r[i*(q+1)+q]
+	}
+	return lost
+}
+
+// without returns the triangle of the columns after j, when column j leaves and those
+// before it stay, and the square of z that is lost.
+func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
+	n := q - j - 1
+	if s.spare[n] == nil {
+		s.spare[n] = make([]float64, (n+1)*(n+1))
+	}
+	child = s.spare[n]
+	stride := n + 1
+	for i := range n + 1 { // Hessenberg
+		copy(child[i*stride:(i+1)*stride], r[(j+i)*(q+1)+j+1:(j+i+1)*(q+1)])
+	}
+	for i := range n {
+		c, sn, length, _ := blas64.Rotg(child[i*stride+i], child[(i+1)*stride+i])
+		child[i*stride+i], child[(i+1)*stride+i] = length, 0
+		for p := i + 1; p < stride; p++ {
+			x, y := child[i*stride+p], child[(i+1)*stride+p]
+			child[i*stride+p], child[(i+1)*stride+p] = c*x+sn*y, c*y-sn*x
+		}
+	}
+	left := child[n*stride+n]
+	return child, left * left
+}
