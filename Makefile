@@ -97,7 +97,7 @@ arm64: ## run the short tests of the kernels and the backend as arm64 under qemu
 	MERCER_REQUIRE= GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
 
 .PHONY: generate
-generate: ## write the generated assembly, and the figures in the pages, anew
+generate: ## write the generated assembly and docs/results.md anew
 	cd tools && $(GO) run ./asmgen
 	$(GO) generate ./bench
 
@@ -145,10 +145,9 @@ BUNDLE ?= build/gpu
 gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and no Go
 	rm -rf '$(BUNDLE)' && mkdir -p '$(BUNDLE)'
 	$(GO) build -o '$(BUNDLE)/mercer' ./cmd/mercer
-	$(GO) build -o '$(BUNDLE)/gpurun' ./bench/gpubundle
 	$(GO) test -c -o '$(BUNDLE)/cuda.test' ./cuda
 	$(GO) test -c -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
-	install -m 755 bench/gpubundle/run.sh '$(BUNDLE)/run'
+	install -m 755 bench/gpubundle.sh '$(BUNDLE)/run'
 	@echo 'copy $(BUNDLE) to the machine with the GPU and call ./run there'
 
 .PHONY: beam
