@@ -78,7 +78,7 @@ func TestReadmeTargets(t *testing.T) {
 // TestLinks holds the pages to linking to files that are there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/beam.md", "docs/benchmarks.md", "docs/cuda.md", "docs/gonum.md", "bindings/python/README.md", "bench/results/README.md"} {
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/beam.md", "docs/benchmarks.md", "docs/cuda.md", "docs/gonum.md", "docs/results.md", "bindings/python/README.md", "bench/results/README.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,9 @@ import (
 	"github.com/mercer-go/mercer/bench/peer"
 )
 
+// BLASKind is the kind of BLAS's Results.
+const BLASKind = "blas"
+
 // BLAS measures level 3, and what else of the BLAS and LAPACK the solvers stand
 // on: Mercer's devices against other libraries and against the ceiling of the
 // processor, which is timed in every case beside them.
@@ -83,7 +86,7 @@ func (b BLAS) Run(ctx context.Context) (*Result, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	return b.Runner.Run(ctx, "blas", c.entrants(), c.tasks())
+	return b.Runner.Run(ctx, BLASKind, c.entrants(), c.tasks())
 }
 
 // fill puts in what was left out, and checks the rest.

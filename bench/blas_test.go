@@ -51,7 +51,7 @@ func TestBLAS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(r.Text("n"))
+	t.Log(textOf(t, r))
 	if want := len(Routines()) * 2 * 2 * 3; len(r.Cells) != want {
 		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}

@@ -233,14 +233,3 @@ func (r *Result) fitRidge() {
 
 // lawful is the least length of a stage, in seconds, to take part in a fit.
 const lawful = 1e-4
-
-// values lists a parameter's values over the cells, in their order.
-func (r *Result) values(name string) []string {
-	var list []string
-	for _, c := range r.Cells {
-		if v := c.Case.Get(name); !slices.Contains(list, v) {
-			list = append(list, v)
-		}
-	}
-	return list
-}

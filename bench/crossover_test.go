@@ -10,11 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // TestCrossover measures a small grid on every device: the answers of both forms
@@ -58,7 +56,7 @@ func TestCrossover(t *testing.T) {
 			}
 		}
 	}
-	if text := r.CrossoverText(); !strings.Contains(text, "The rule “primal when") || !strings.Contains(text, "n \\ m") {
+	if text := textOf(t, r); !strings.Contains(text, "the slower form takes up to") || !strings.Contains(text, "n \\ m") {
 		t.Error(text)
 	}
 }
@@ -142,78 +140,10 @@ func TestCrossoverRefuses(t *testing.T) {
 	}
 }
 
-// modelled is a crossover whose stages take what a cost model says.
-func modelled(costs solvers.Costs, sizes []int) *Result {
-	r := &Result{Schema: Schema, Kind: CrossoverKind, Entrants: []Entrant{
-		{Name: "mercer one primal", Kind: OwnKind, Device: "one", Processor: "Abacus", Threads: 2, Method: Primal},
-		{Name: "mercer one dual", Kind: OwnKind, Device: "one", Processor: "Abacus", Threads: 2, Method: Dual},
-	}}
-	for _, n := range sizes {
-		for _, m := range sizes {
-			cell := Cell{Case: Case{{"precision", "float64"}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}}
-			for _, e := range r.Entrants {
-				work := ridgeStages(e.Method, n, m)
-				cost := [3]float64{costs.GramCost(n, m), costs.FactorCost(n), costs.ThinCost(work[2])}
-				if e.Method == Primal {
-					cost[0], cost[1] = costs.CovarianceCost(n, m, 1), costs.FactorCost(m)
-				}
-				run := Run{Entrant: e.Name, Work: ridgeFlops(e.Method, n, m)}
-				total := 0.0
-				for i, name := range []string{GramStage, FactorStage, SolveStage} {
-					s := cost[i] / costs.Rate
-					total += s
-					run.Stages = append(run.Stages, Stage{Name: name, Work: work[i], Time: Spread{Median: s, Min: s, Max: s}})
-				}
-				run.Timings = []float64{total}
-				cell.Runs = append(cell.Runs, run)
-			}
-			cell.sumUp()
-			r.Cells = append(r.Cells, cell)
-		}
-	}
-	return r
-}
-
-// TestFittedCosts: the constants are found again from what they would give, and
-// predict where the times cross. The columns of the problem are scaled to length
-// 1 and are then independent enough for a condition below 1e4; what a constant
-// differs by is 1e4·2⁻⁵³ for each of up to a hundred rows.
-func TestFittedCosts(t *testing.T) {
-	const tol = 1e4 * 100 * 0x1p-53
-	want := solvers.Costs{Rate: 1e9, Input: 300, Covariance: 20, Gram: 60, Potrf: 0.7, Panel: 150, Thin: 0.05}
-	r := modelled(want, []int{64, 128, 256, 512, 1024})
-	p := r.Planes()[0]
-	if d := cmp.Diff(want, p.Costs, cmpopts.EquateApprox(tol, 0)); d != "" || !p.Fitted {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-	judged := p.Judge()
-	if j := judged[2]; j.Rule != "fitted costs" || j.Right != 25 || j.Of != 25 || j.Extra > tol || j.Worst != 1 {
-		t.Errorf("%+v", j)
-	}
-	for _, c := range p.Crossings() {
-		// Interpolation between powers of two of a ratio that is smooth in the
-		// logarithm misses by a few per cent of n.
-		if n := float64(p.Predicted(c.M)); c.N > 0 && math.Abs(c.N/n-1) > 0.05 {
-			t.Errorf("m = %d: measured at %.1f, predicted at %v", c.M, c.N, n)
-		}
-	}
-	list := r.MachineCosts()
-	if len(list) != 1 || list[0].Device != "one" || list[0].Processor != "Abacus" || list[0].Threads != 2 || list[0].Costs != p.Costs {
-		t.Errorf("%+v", list)
-	}
-	// A term that does not show comes out as 0, never below.
-	want.Covariance, want.Panel = 0, 0
-	if got := modelled(want, []int{64, 128, 256, 512, 1024}).Planes()[0].Costs; math.Abs(got.Covariance) > 1e-3 || got.Covariance < 0 || got.Panel < 0 {
-		t.Errorf("%+v", got)
-	}
-	if tiny := modelled(want, []int{2, 4}).Planes()[0]; tiny.Fitted {
-		t.Errorf("fitted to microseconds: %+v", tiny.Costs)
-	}
-}
-
-// TestCrossings reads the crossing off a plane: within the grid, below and above.
-func TestCrossings(t *testing.T) {
-	r := &Result{Entrants: []Entrant{
+// TestEqualTimes reads from a grid where both forms take the same time: within
+// the grid, below and above.
+func TestEqualTimes(t *testing.T) {
+	r := &Result{Kind: CrossoverKind, Entrants: []Entrant{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: Primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: Dual},
 	}}
 	// Ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
@@ -223,30 +153,36 @@ func TestCrossings(t *testing.T) {
 			c := Cell{Case: Case{{"precision", "float64"}, {"n", fmt.Sprint(n)}, {"m", fmt.Sprint(m)}}, Runs: []Run{
 				{Entrant: "p", Timings: []float64{1}}, {Entrant: "d", Timings: []float64{ratios[m][i]}},
 			}}
-			c.sumUp()
+			c.summarize()
 			r.Cells = append(r.Cells, c)
 		}
 	}
-	p := r.Planes()[0]
-	got := p.Crossings()
-	half := math.Sqrt(10. * 100)
-	want := []Crossing{{M: 1, Beyond: -1}, {M: 2, N: half}, {M: 3, Beyond: 1}, {M: 4, N: math.Sqrt(100. * 1000)}}
-	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0x1p-45, 0)); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+	g := r.grids()[0]
+	// The ratio is 1 half way between the logarithms of 10 and 100, and of 100 and 1000.
+	for m, want := range map[int]float64{1: 0, 2: math.Sqrt(10 * 100), 3: math.Inf(1), 4: math.Sqrt(100 * 1000)} {
+		if got := g.equalAt(m); got != want && !(math.Abs(got/want-1) < 0x1p-45) {
+			t.Errorf("m = %d: equal at %v, want %v", m, got, want)
+		}
 	}
-	if low, high, ok := p.Ratios(); !ok || math.Abs(low/(half/2)-1) > 0x1p-45 || math.Abs(high/(math.Sqrt(1e5)/4)-1) > 0x1p-45 {
-		t.Errorf("%v %v %v", low, high, ok)
+	p, err := r.Report()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if text := got[0].Text(p) + ", " + got[1].Text(p) + ", " + got[2].Text(p); text != "below 10, 31.6, above 1000" {
-		t.Error(text)
+	want := "n samples, m features: the slower form takes up to 100 times as long as the other. " +
+		"Both take the same time at n = 15.81 to 79.06 m on one, float64; above, the primal is the faster."
+	if p.Answer != want {
+		t.Errorf("got %q, want %q", p.Answer, want)
 	}
-	j := p.Judge()[0] // primal when n ≥ m: always here
-	if j.Right != 7 || j.Of != 12 || j.Worst != 10 || j.WorstN != 10 || j.WorstM != 2 {
-		t.Errorf("%+v", j)
+	table := p.Tables[0]
+	if row := table.Rows[0]; row[2] != (Field{Text: "dual 10.0", Class: Dual}) {
+		t.Errorf("n = 10, m = 2: %+v", row[2])
 	}
-	form, times, mark := p.At(10, 2).Winner()
-	if form != Dual || times != 10 || mark != "" {
-		t.Errorf("%s %v %q", form, times, mark)
+	last := table.Rows[len(table.Rows)-1]
+	if d := cmp.Diff([]Field{{Text: "equal at n"}, {Text: "< 10"}, {Text: "32"}, {Text: "> 1000"}, {Text: "316"}}, last); d != "" {
+		t.Error(d)
+	}
+	if len(table.Chart.Curves[0].Points) != 2 {
+		t.Errorf("the chart has %+v", table.Chart.Curves[0])
 	}
 }
 

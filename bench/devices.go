@@ -63,8 +63,8 @@ type deviceWork struct {
 }
 
 // Run measures. It fails when a device that was asked for cannot be opened, when
-// a result of Mercer is wrong, and when ctx is done. The Notes say from which n on
-// a GPU is faster than every processor, or why there is none.
+// a result of Mercer is wrong, and when ctx is done. The Notes say why there
+// is no GPU.
 func (s Devices) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
@@ -79,10 +79,7 @@ func (s Devices) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	r.dropChecks()
-	for _, c := range r.Takeovers() {
-		r.Notes = append(r.Notes, c.String())
-	}
-	r.Notes = append(append(r.Notes, noGPU()...), r.lateNotes("n")...)
+	r.Notes = append(r.Notes, noGPU()...)
 	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; in fit and solve all starts and ends in the memory of the process", s.Features, fitLambda))
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // TestDevices: every operation on every device that is here, its result checked.
 func TestDevices(t *testing.T) {
 	d := Devices{Sizes: []int{33, 70}, Features: 4, Devices: usable()}
-	wants := []string{"the fastest at the largest n", "torch", "X ~ N(0, I), d = 4"}
+	wants := []string{"  fastest\n", "torch", "X ~ N(0, I), d = 4"}
 	if testing.Short() {
 		d.Peers, wants = []string{}, wants[2:] // starts no Python
 	}
@@ -20,7 +21,7 @@ func TestDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := r.DevicesText()
+	text := textOf(t, r)
 	t.Log(text)
 	if len(r.Cells) != 2*9 {
 		t.Fatalf("%d cells, want two sizes of four operations in two precisions, and solve", len(r.Cells))
@@ -88,46 +89,33 @@ func TestOperationWrong(t *testing.T) {
 	}
 }
 
-// TestTakeovers: from where on a GPU is faster, of times with a known answer.
-func TestTakeovers(t *testing.T) {
-	r := &Result{Entrants: []Entrant{
-		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "b", Kind: OwnKind, Device: "cpu/b"},
-		{Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
+// TestFastestDevice: the table names the fastest device at each n, whatever its
+// kind, and the answer is that of a fit at the largest.
+func TestFastestDevice(t *testing.T) {
+	r := &Result{Kind: DevicesKind, Entrants: []Entrant{
+		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
 	}}
-	cell := func(operation, n string, times ...float64) {
-		c := Cell{Case: Case{{"operation", operation}, {"precision", "float64"}, {"n", n}}}
-		for i, v := range times {
-			if v > 0 {
-				c.Runs = append(c.Runs, Run{Entrant: r.Entrants[i].Name, Timings: []float64{v}, Time: Spread{Median: v, Min: v, Max: v}})
-			}
+	for i, times := range [][]float64{{1, 4, 5}, {3, 2, 6}, {9, 4, 3}} {
+		c := Cell{Case: Case{{"operation", "fit"}, {"precision", "float64"}, {"n", strconv.Itoa(100 << i)}}}
+		for j, v := range times {
+			c.Runs = append(c.Runs, Run{Entrant: r.Entrants[j].Name, Timings: []float64{v}})
 		}
+		c.summarize()
 		r.Cells = append(r.Cells, c)
 	}
-	// The ratios are 1/4, 1/2, 2 and 8: it crosses 1 half way, in logarithms, from
-	// 200 to 800.
-	cell("fit", "100", 1, 2, 4, 0.1)
-	cell("fit", "200", 3, 2, 4, 0.1)
-	cell("fit", "800", 9, 8, 4, 0.1)
-	cell("fit", "1600", 32, 0, 4, 0.1)
-	cell("gram", "100", 2, 2, 1)    // faster there,
-	cell("gram", "200", 1, 2, 2)    // and no longer
-	cell("mul", "100", 2, 3, 1)     // from the beginning
-	cell("factor", "100", 2, 3, -1) // not measured
-	list := r.Takeovers()
-	if len(list) != 3 {
-		t.Fatalf("got %v", list)
+	p, err := r.Report()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if c := list[0]; c.N != 800 || c.Largest != 1600 || c.Times != 8 || c.CPU != "a" || c.GPU != "g" || c.Estimate < 399 || c.Estimate > 401 {
-		t.Errorf("got %+v", c)
+	var fastest []string
+	for _, row := range p.Tables[0].Rows {
+		fastest = append(fastest, row[len(row)-1].Text)
 	}
-	if got, want := list[0].String(), "fit, float64: g is faster than a from n = 800 on, estimated 400 (8.00 × as fast at n = 1600)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	if want := []string{"a", "g", "torch"}; !slices.Equal(fastest, want) {
+		t.Errorf("got %v, want %v", fastest, want)
 	}
-	if got, want := list[1].String(), "gram, float64: up to n = 200 g is not faster than a (0.50 × as fast there)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if c := list[2]; c.N != 100 || c.Estimate != 100 || c.Times != 2 {
-		t.Errorf("got %+v", c)
+	if want := "fit, float64, n = 400: torch is the fastest, 3.00 s."; p.Answer != want {
+		t.Errorf("got %q, want %q", p.Answer, want)
 	}
 }
 

@@ -23,8 +23,8 @@ const (
 type Difference struct {
 	Case     Case
 	Entrant  string
-	Kind     string // the entrant's
-	Old, New Spread // seconds
+	Kind     string  // the entrant's
+	Old, New Summary // seconds
 	Ratio    float64
 	P        float64 // probability of such a difference when there is none: Mann and Whitney (1947)
 	Verdict  Verdict
@@ -137,7 +137,7 @@ func notesOf(before, after *Result) []string {
 		}
 	}
 	for i, r := range []*Result{before, after} {
-		if n := r.Machine.Noise; n != nil && n.Steal+n.Others > quiet {
+		if n := r.Machine.Noise; n != nil && n.Steal+n.Others > noisy {
 			list = append(list, fmt.Sprintf("the %s was not measured on a quiet machine: %.1f %% of the processors' time was stolen or taken by others",
 				[]string{"first", "second"}[i], n.Steal+n.Others))
 		}

@@ -16,7 +16,7 @@ func measured(own, ceiling []float64) *Result {
 			{Entrant: "mercer", Timings: own}, {Entrant: "ceiling", Timings: ceiling},
 		}}},
 	}
-	r.Cells[0].sumUp()
+	r.Cells[0].summarize()
 	return r
 }
 
@@ -65,7 +65,7 @@ func TestNoDifference(t *testing.T) {
 	different := 0
 	for range trials {
 		x, y := &Run{Timings: draw()}, &Run{Timings: draw()}
-		x.Time, y.Time = NewSpread(x.Timings), NewSpread(y.Timings)
+		x.Time, y.Time = Summarize(x.Timings), Summarize(y.Timings)
 		if v := difference(x, y, 0).Verdict; v == Slower || v == Faster {
 			different++
 		}

@@ -5,7 +5,7 @@
 //	how                 Runner: interleaved, with medians and spread       runner.go
 //	what comes out      Result: cases, timings, machine, as JSON           result.go
 //	what follows        Growth: laws fitted to a Result's cells            growth.go
-//	how it reads        Table of a Quantity here; pages in bench/report    table.go
+//	how it reads        Report: Tables, as text, Markdown or HTML         report.go
 //
 // # A new benchmark
 //
@@ -27,16 +27,11 @@
 // that may run out of memory: the reason is kept then and the others go on.
 // An entry that takes no part has a Reason, and nothing else but its name.
 //
-// A Table is the cells that differ in one parameter, with one Quantity of each
-// run: Seconds, Rate, StageSeconds("gram"), Metric(Residual, ""). Result.Text("n")
-// prints what every kind has in common; a kind may print more before or after it.
-//
-// Package bench/report has a function for each kind, in a file of its own and
-// listed in pages: it begins with newPage, writes the sentence that answers the
-// question (Lead) and the table of the first screen (Summary), and adds cards to
-// sections. A card is a picture, drawn of a figure (curves; with free, a quantity
-// against another; with loose, points alone; with law, a fitted line) or a tiling (who
-// wins over two parameters), and the table of what it shows.
+// A Report is the answer in a sentence and the Tables of a Result, made by a function
+// for each kind that is listed in reports (report.go). A Table of a Quantity (Seconds,
+// Rate, StageSeconds("gram"), Metric(Residual, "")) has a column for each
+// implementation, a row for each value of one parameter, and a Chart of the same values
+// on logarithmic axes. Text, Markdown and package bench/report (HTML) write any Report.
 //
 // The command is a file cmd/mercer/bench*.go: benchOutput has the flags that all
 // share (--quick, --repeats, --out), checkBench, runner and benchDone do the rest.
@@ -55,10 +50,10 @@
 //
 // # What is kept
 //
-// bench/results holds measurements as --json wrote them. The figures in README.md and
-// the pages of docs are written from them by go generate ./bench (package bench/markdown);
-// a test fails when they drift apart. ReadGoBench and ReadRuns make measurements of what
-// go test -bench and whole programs print (mercer bench import).
+// bench/results holds the newest measurement of each kind and size as --json wrote it.
+// docs/results.md has all their tables, written by go generate ./bench; a test fails
+// when it is not current. ReadGoBench and ReadRuns make measurements of the output of
+// go test -bench and of whole programs (mercer bench import).
 package bench
 
-//go:generate go run ./markdown/fill results ../README.md ../docs/benchmarks.md ../docs/beam.md ../docs/gonum.md
+//go:generate sh -c "go run ../cmd/mercer bench report --out ../docs/results.md results/*.json"

@@ -25,12 +25,12 @@ func TestFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := r.FitText()
+	text := textOf(t, r)
 	t.Log(text)
 	if len(r.Cells) != 2*5 {
 		t.Fatalf("%d cells, want two sizes of ridge in two precisions, nystrom, svr and file", len(r.Cells))
 	}
-	for _, want := range []string{"residual\n", "gonum: gonum/mat has no float32", "chose dual", "X ~ N(0, I), d = 4"} {
+	for _, want := range []string{": residual\n", "gonum: gonum/mat has no float32", "chose dual", "X ~ N(0, I), d = 4"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q", want)
 		}
@@ -76,8 +76,8 @@ func TestFit(t *testing.T) {
 			t.Errorf("%v: errors of prediction from %v to %v", c.Case, low, high)
 		}
 	}
-	for _, c := range r.Compare(r.TablesOf("n", Seconds)) {
-		if c.Own == nil || c.Cell.Case.Int("n") != 90 {
+	for _, c := range r.compare("n") {
+		if c.own == nil || c.cell.Case.Int("n") != 90 {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -83,7 +83,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		return nil, errors.New("bench: go: there is no line of a benchmark")
 	}
 	for i := range r.Cells {
-		r.Cells[i].sumUp()
+		r.Cells[i].summarize()
 		r.Settings.Repeats = max(r.Settings.Repeats, len(r.Cells[i].Runs[0].Timings))
 	}
 	return r, nil

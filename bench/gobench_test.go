@@ -28,14 +28,14 @@ ok  	example.org/x	1.2s
 	if len(r.Cells) != 1 || r.Cells[0].Case.String() != "benchmark=Mat/operation=Mul/n=100" || r.Kind != GoKind || !r.Started.Equal(day) {
 		t.Fatalf("%+v", r)
 	}
-	want := Run{Entrant: "mercer", Calls: 100, Timings: []float64{0.002, 0.004}, Time: Spread{Median: 0.003, Min: 0.002, Max: 0.004}}
+	want := Run{Entrant: "mercer", Calls: 100, Timings: []float64{0.002, 0.004}, Time: Summary{Median: 0.003, Min: 0.002, Max: 0.004}}
 	if d := cmp.Diff(want, *r.Cells[0].Run("mercer")); d != "" {
 		t.Error(d)
 	}
 	if m := r.Machine; m.Processor != "Abacus" || m.System != "linux/amd64" || m.MaxProcs != 2 {
 		t.Errorf("%+v", m)
 	}
-	if list := r.Compare(r.TablesOf("n", Seconds)); len(list) != 1 || math.Abs(list[0].Against[0].Times-3) > 0x1p-50 {
+	if list := r.compare("n"); len(list) != 1 || math.Abs(list[0].ratios[0]-3) > 0x1p-50 {
 		t.Errorf("%+v", list)
 	}
 	for text, want := range map[string]string{

@@ -21,16 +21,7 @@ type Growth struct {
 	Constant  float64   `json:"constant"`
 	Exponents []float64 `json:"exponents"`
 	Cells     int       `json:"cells"`  // that it was fitted to
-	Spread    float64   `json:"spread"` // the root mean square of ln(measured / fitted)
-}
-
-// At is the law's value where the parameters have these values.
-func (g *Growth) At(values ...float64) float64 {
-	v := g.Constant
-	for i, e := range g.Exponents {
-		v *= math.Pow(values[i], e)
-	}
-	return v
+	Deviation float64   `json:"spread"` // the root mean square of ln(measured / fitted)
 }
 
 // String is the law as a formula: 1.2e-09·n^2.91·m^1.02.
@@ -90,6 +81,6 @@ func (r *Result) FitGrowth(entrant string, shared Case, q Quantity, over []strin
 	return &Growth{
 		Entrant: entrant, Case: shared, Quantity: q.Name, Over: slices.Clone(over),
 		Constant: math.Exp(x.AtVec(0)), Exponents: slices.Clone(x.RawVector().Data[1:]),
-		Cells: len(logs), Spread: mat.Norm(&left, 2) / math.Sqrt(float64(len(logs))),
+		Cells: len(logs), Deviation: mat.Norm(&left, 2) / math.Sqrt(float64(len(logs))),
 	}
 }

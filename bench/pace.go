@@ -35,18 +35,3 @@ func (p paces) late(name string, flops float64, limit time.Duration) string {
 	}
 	return fmt.Sprintf("would take about %s s, the limit is %s s", Figures(would), Figures(limit.Seconds()))
 }
-
-// lateNotes lists who was left out at some n and not at the first of a table:
-// a page's tables show only a gap there.
-func (r *Result) lateNotes(key string) (notes []string) {
-	for _, t := range r.TablesOf(key, Seconds) {
-		for _, c := range t.Rows[min(1, len(t.Rows)):] {
-			for _, run := range c.Runs {
-				if e := r.Entrant(run.Entrant); run.Reason != "" && e != nil && e.Missing == "" && t.Rows[0].Run(run.Entrant).Timed() {
-					notes = append(notes, fmt.Sprintf("%s: %s %s", c.Case.Title(), run.Entrant, run.Reason))
-				}
-			}
-		}
-	}
-	return notes
-}

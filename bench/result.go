@@ -67,8 +67,8 @@ type Run struct {
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
 	Calls   int       `json:"calls,omitempty"`   // runs that each timing is the mean of
 	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order taken
-	Time    Spread    `json:"seconds,omitzero"`  // of Timings
-	Rate    Spread    `json:"gflops,omitzero"`   // of Work, GFLOP/s
+	Time    Summary   `json:"seconds,omitzero"`  // of Timings
+	Rate    Summary   `json:"gflops,omitzero"`   // of Work, GFLOP/s
 
 	Stages []Stage `json:"stages,omitempty"` // parts of a run, in order; their times add up to less than the whole
 
@@ -84,7 +84,7 @@ type Run struct {
 type Stage struct {
 	Name string  `json:"name"`
 	Work float64 `json:"flops,omitempty"`
-	Time Spread  `json:"seconds"` // over the same timings as the whole
+	Time Summary `json:"seconds"` // over the same timings as the whole
 }
 
 // Stage returns the stage of that name, nil when there is none.
@@ -122,14 +122,14 @@ func (c *Cell) Run(entrant string) *Run {
 	return nil
 }
 
-// sumUp fills in what follows from the timings.
-func (c *Cell) sumUp() {
+// summarize fills in what follows from the timings.
+func (c *Cell) summarize() {
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		if len(r.Timings) == 0 {
 			continue
 		}
-		r.Time = NewSpread(r.Timings)
+		r.Time = Summarize(r.Timings)
 		if r.Work > 0 {
 			r.Rate = rate(r.Work/1e9, r.Time)
 		}

@@ -49,7 +49,7 @@ func sample() *Result {
 				}
 				c.Runs = append(c.Runs, run)
 			}
-			c.sumUp()
+			c.summarize()
 			r.Cells = append(r.Cells, c)
 		}
 	}
@@ -151,34 +151,72 @@ func TestCase(t *testing.T) {
 	}
 }
 
-// TestText: the tables hold the medians, spreads and shares, and name who is
-// missing.
+// textOf is the report of r for a terminal.
+func textOf(t *testing.T, r *Result) string {
+	t.Helper()
+	p, err := r.Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Text()
+}
+
+// TestText: the tables hold the medians, ranges and shares, and list once which
+// library is missing.
 func TestText(t *testing.T) {
-	got := sample().Text("n")
+	got := textOf(t, sample())
 	for _, want := range []string{
+		"At the largest size, Mercer is the fastest in 2 of 2 comparisons. It reaches 68 to 68 % of the ceiling.\n",
 		"mercer bench blas, 2026-03-04 05:06 UTC, 12 s\n",
 		"Abacus <2>, 2 processors of a virtual machine, governor not readable; usable: cpu/fast, cpu/slow\n",
 		"0.2 % of the processors' time was stolen by the host and 3.0 % taken by other processes\n",
 		"  openblas          OpenBLAS 1.2, core type Z80, /lib/libopenblas.so.0\n",
 		"  mkl               missing: not found: libmkl_rt.so\n",
-		`potrf, float64, 2 threads: GFLOP/s, median (lowest–highest), share of the ceiling
-  n  mercer cpu/fast          mercer cpu/slow          openblas                 gonum                    ceiling cpu/fast
- 64  60.0  (48.0–66.7)  68 %  50.0  (40.0–55.6)  56 %  40.0  (32.0–44.4)  45 %  30.0  (24.0–33.3)  34 %  88.9
-128  60.0  (48.0–66.7)  68 %  50.0  (40.0–55.6)  56 %  40.0  (32.0–44.4)  45 %  30.0  (24.0–33.3)  34 %  88.9
+		`potrf, float64, 2 threads: rate, GFLOP/s
+    n  mercer cpu/fast         mercer cpu/slow         openblas                gonum                   ceiling cpu/fast
+   64  60.0 (48.0–66.7, 68 %)  50.0 (40.0–55.6, 56 %)  40.0 (32.0–44.4, 45 %)  30.0 (24.0–33.3, 34 %)              88.9
+  128  60.0 (48.0–66.7, 68 %)  50.0 (40.0–55.6, 56 %)  40.0 (32.0–44.4, 45 %)  30.0 (24.0–33.3, 34 %)              88.9
 `,
 		"  gonum: has no potrf in float32\n",
-		`at the largest n             n  mercer  of ceiling  × openblas  × gonum
-potrf, float64, 2 threads  128    60.0        68 %        1.50     2.00
-potrf, float32, 2 threads  128    60.0        68 %        1.50        -
+		`Mercer at the largest n
+                               n  Mercer    GFLOP/s  of ceiling  × openblas  × gonum
+  potrf, float64, 2 threads  128  cpu/fast     60.0        68 %        1.50     2.00
+  potrf, float32, 2 threads  128  cpu/fast     60.0        68 %        1.50        –
 `,
-		"  openblas                    float64  2.0e-16            1.0e-13  routine=potrf/precision=float64/threads=2/n=64\n",
+		"  openblas         float64        2             2.0e-16            1.0e-13  routine=potrf/precision=float64/threads=2/n=64\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no\n%s\nin\n%s", want, got)
 		}
 	}
 	if strings.Count(got, "missing") != 1 {
-		t.Error("who is missing is not to be told at every table")
+		t.Error("a missing library is not to be listed at every table")
+	}
+}
+
+// TestMarkdown: the same tables as rows of Markdown.
+func TestMarkdown(t *testing.T) {
+	p, err := sample().Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.Markdown()
+	for _, want := range []string{
+		"## Mercer’s BLAS on Abacus <2>\n\nAt the largest size, ",
+		"\n### Mercer at the largest n\n\n|  | n | Mercer | GFLOP/s | of ceiling | × openblas | × gonum |\n|---|---:|---:|---:|---:|---:|---:|\n" +
+			"| potrf, float64, 2 threads | 128 | cpu/fast | 60.0 | 68 % | 1.50 | 2.00 |\n",
+		"| 64 | 60.0 (48.0–66.7, 68 %) | 50.0 (40.0–55.6, 56 %) | ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no\n%s\nin\n%s", want, got)
+		}
+	}
+}
+
+// TestReportOfUnknownKind: a measurement of another version is refused.
+func TestReportOfUnknownKind(t *testing.T) {
+	if _, err := (&Result{Kind: "weather"}).Report(); err == nil || err.Error() != `bench: report: measurements of kind "weather" are not known` {
+		t.Errorf("got %v", err)
 	}
 }
 

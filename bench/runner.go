@@ -210,13 +210,13 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 			continue
 		}
 		for i, times := range who.laps {
-			who.run.Stages = append(who.run.Stages, Stage{Name: who.lap[i].Name, Work: who.lap[i].Work, Time: NewSpread(times)})
+			who.run.Stages = append(who.run.Stages, Stage{Name: who.lap[i].Name, Work: who.lap[i].Work, Time: Summarize(times)})
 		}
 		if who.entry.Metrics != nil {
 			who.run.Metrics = who.entry.Metrics()
 		}
 	}
-	cell.sumUp()
+	cell.summarize()
 	return cell, nil
 }
 

@@ -92,10 +92,10 @@ func TestTimings(t *testing.T) {
 	if run.Calls != 3 {
 		t.Errorf("a timing is of %d runs, want 3 of 4 ms to fill 10 ms", run.Calls)
 	}
-	if d := cmp.Diff(Spread{Median: 0.004, Min: 0.004, Max: 0.004}, run.Time); d != "" {
+	if d := cmp.Diff(Summary{Median: 0.004, Min: 0.004, Max: 0.004}, run.Time); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(Spread{Median: 250, Min: 250, Max: 250}, run.Rate); d != "" {
+	if d := cmp.Diff(Summary{Median: 250, Min: 250, Max: 250}, run.Rate); d != "" {
 		t.Error(d)
 	}
 	// Three timings of two runs: 5, 7 and 6 ms on average.
@@ -104,7 +104,7 @@ func TestTimings(t *testing.T) {
 	if d := cmp.Diff([]float64{0.005, 0.007, 0.006}, run.Timings); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(Spread{Median: 0.006, Min: 0.005, Max: 0.007}, run.Time); d != "" {
+	if d := cmp.Diff(Summary{Median: 0.006, Min: 0.005, Max: 0.007}, run.Time); d != "" {
 		t.Error(d)
 	}
 }

@@ -94,11 +94,11 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 			r.Settings.Repeats = max(r.Settings.Repeats, len(run.Timings))
 			for _, name := range runStages {
 				if times := stages[r.Cells[i].Case.String()+" "+run.Entrant][name]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
-					run.Stages = append(run.Stages, Stage{Name: name, Time: NewSpread(times)})
+					run.Stages = append(run.Stages, Stage{Name: name, Time: Summarize(times)})
 				}
 			}
 		}
-		r.Cells[i].sumUp()
+		r.Cells[i].summarize()
 	}
 	return r, nil
 }

@@ -41,11 +41,11 @@ func TestReadRuns(t *testing.T) {
 		t.Fatal(d)
 	}
 	want := Run{
-		Entrant: "mercer cpu/avx2", Calls: 1, Timings: []float64{2, 4}, Time: Spread{Median: 3, Min: 2, Max: 4},
+		Entrant: "mercer cpu/avx2", Calls: 1, Timings: []float64{2, 4}, Time: Summary{Median: 3, Min: 2, Max: 4},
 		Stages: []Stage{
-			{Name: "read", Time: Spread{Median: 1, Min: 0.5, Max: 1.5}},
-			{Name: FactorStage, Time: Spread{Median: 0.5, Min: 0.25, Max: 0.75}},
-			{Name: SolveStage, Time: Spread{Median: 1.5, Min: 1, Max: 2}},
+			{Name: "read", Time: Summary{Median: 1, Min: 0.5, Max: 1.5}},
+			{Name: FactorStage, Time: Summary{Median: 0.5, Min: 0.25, Max: 0.75}},
+			{Name: SolveStage, Time: Summary{Median: 1.5, Min: 1, Max: 2}},
 		},
 		Metrics: map[string]float64{Residual: 3e-7, Iters: 9, Bytes: 1000, Peak: 5000, Processor: 3, RMSE: 0.25},
 	}

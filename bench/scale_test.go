@@ -20,9 +20,9 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := r.ScaleText()
+	text := textOf(t, r)
 	t.Log(text)
-	if len(r.Cells) != 6 || len(r.Sweep("n").Cells) != 3 || len(r.Sweep("m").Cells) != 3 {
+	if len(r.Cells) != 6 || len(r.where(sweep, "n").Cells) != 3 || len(r.where(sweep, "m").Cells) != 3 {
 		t.Fatalf("%d cells", len(r.Cells))
 	}
 	for _, c := range r.Cells {
@@ -48,25 +48,32 @@ func TestScale(t *testing.T) {
 			}
 		}
 	}
-	for _, over := range []string{"n", "m"} {
-		rows := r.GrowthRows(over)
-		rows = slices.DeleteFunc(rows, func(g GrowthRow) bool { return g.Entrant == "outofcore" && g.Largest == 0 })
-		for _, g := range rows {
-			// What is counted is deterministic: between linear and cubic, but for cg,
-			// whose rank grows with n too.
-			if g.Left != "" || g.Flops < 0.5 || g.Flops > 3 && g.Entrant != "cg" || g.Time == 0 || g.Memory <= 0 || g.Planned <= 0 || !(g.Used > 0 && g.Used <= 1) {
-				t.Errorf("%+v", g)
+	for over, solvers := range map[string]int{"n": 7, "m": 3} {
+		timed := 0
+		for _, e := range r.Entrants {
+			flops := r.exponent(e.Name, over, operations.Name)
+			if flops == 0 {
+				continue
+			}
+			timed++
+			// The count is deterministic: between linear and cubic, but for cg, whose
+			// rank grows with n too.
+			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, "seconds") == 0 || r.exponent(e.Name, over, Bytes) <= 0 || r.exponent(e.Name, over, Planned) <= 0 {
+				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
+			}
+			if used := r.planUsed(e.Name); !(used > 0 && used <= 1) {
+				t.Errorf("%s took %g of its plan", e.Name, used)
 			}
 		}
-		if want := map[string]int{"n": 7, "m": 3}[over]; len(rows) != want {
-			t.Errorf("%d rows over %s, want %d", len(rows), over, want)
+		if timed != solvers {
+			t.Errorf("%d solvers have exponents over %s, want %d", timed, over, solvers)
 		}
 	}
 	// A dual solution keeps half of K: n²/2 elements and a little more than linear.
-	if g := r.Growth("dual", "n", Planned); g == nil || g.Exponents[0] < 1.5 || g.Exponents[0] > 2 {
-		t.Errorf("the memory of dual grows as %v", g)
+	if e := r.exponent("dual", "n", Planned); e < 1.5 || e > 2 {
+		t.Errorf("the memory of dual grows as n^%v", e)
 	}
-	for _, want := range []string{"how it grows: exponents of n", "bytes that were planned", "n = 240: seconds, median"} {
+	for _, want := range []string{"Exponents of n\n", "planned memory, MiB", "n = 240: time, s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q", want)
 		}
@@ -81,15 +88,15 @@ func TestScaleLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := r.Sweep("n").Cells[2]
+	last := r.where(sweep, "n").Cells[2]
 	if run := last.Run("dual"); run.Timed() || !strings.Contains(run.Reason, "1 MiB may be used") {
 		t.Errorf("got %+v", run)
 	}
 	if run := last.Run("normal"); !run.Timed() {
 		t.Errorf("got %+v", run)
 	}
-	if rows := r.GrowthRows("n"); rows[0].Entrant != "dual" || rows[0].Largest != 100 || rows[0].Left == "" {
-		t.Errorf("got %+v", rows)
+	if text := textOf(t, r); !strings.Contains(text, "dual at n = 700: needs ") {
+		t.Errorf("the text does not say why dual is omitted:\n%s", text)
 	}
 
 	s = Scale{Solvers: []string{"dual"}, Sizes: []int{20, 40, 80}, Features: 2, Device: "ref", Limit: time.Nanosecond}

@@ -23,11 +23,11 @@ func TestStages(t *testing.T) {
 	}{
 		{ // a first run, which has warmed up, and three timings of one run
 			Runner{Repeats: 3},
-			[]Stage{{"gram", 7, Spread{Median: 0.003, Min: 0.002, Max: 0.004}}, {"solve", 0, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}},
+			[]Stage{{"gram", 7, Summary{Median: 0.003, Min: 0.002, Max: 0.004}}, {"solve", 0, Summary{Median: 0.001, Min: 0.001, Max: 0.001}}},
 		},
 		{ // the first run is the timing
 			Runner{Repeats: 3, Budget: ms},
-			[]Stage{{"gram", 7, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}, {"solve", 0, Spread{Median: 0.001, Min: 0.001, Max: 0.001}}},
+			[]Stage{{"gram", 7, Summary{Median: 0.001, Min: 0.001, Max: 0.001}}, {"solve", 0, Summary{Median: 0.001, Min: 0.001, Max: 0.001}}},
 		},
 	} {
 		e := clock.entry(script{"a", of(60 * ms)}, &log)
@@ -93,7 +93,7 @@ func lawResult(c, a, b float64) *Result {
 			v := c * math.Pow(float64(n), a) * math.Pow(float64(m), b)
 			r.Cells = append(r.Cells, Cell{
 				Case: Case{{"precision", "float64"}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
-				Runs: []Run{{Entrant: "one", Timings: []float64{v}, Time: Spread{Median: v, Min: v, Max: v}}},
+				Runs: []Run{{Entrant: "one", Timings: []float64{v}, Time: Summary{Median: v, Min: v, Max: v}}},
 			})
 		}
 	}
@@ -117,9 +117,6 @@ func TestGrowth(t *testing.T) {
 	}
 	if s := g.String(); s != "2e-09·n^2.50·m^1.00" {
 		t.Error(s)
-	}
-	if v := g.At(100, 10); math.Abs(v/2e-3-1) > tol {
-		t.Errorf("at 100, 10 it is %v", v)
 	}
 }
 

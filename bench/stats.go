@@ -2,21 +2,21 @@ package bench
 
 import "slices"
 
-// Spread sums up repeated measurements.
-type Spread struct {
+// Summary sums up repeated measurements.
+type Summary struct {
 	Median   float64 `json:"median"`
 	Min      float64 `json:"min"`
 	Max      float64 `json:"max"`
 	Outliers int     `json:"outliers,omitempty"` // beyond the whiskers of Tukey (1977)
 }
 
-// NewSpread sums up values, of which there must be one at least. The median of
+// Summarize sums up values, of which there must be one at least. The median of
 // an even number is the mean of the middle two. An outlier lies more than 1.5
 // times the distance of the quartiles beyond one of them; fewer than five
 // values have none.
-func NewSpread(values []float64) Spread {
+func Summarize(values []float64) Summary {
 	v := slices.Sorted(slices.Values(values))
-	s := Spread{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}
+	s := Summary{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}
 	if len(v) < 5 {
 		return s
 	}
@@ -42,8 +42,8 @@ func quantile(sorted []float64, q float64) float64 {
 }
 
 // rate turns a spread of times into one of work done in a second.
-func rate(work float64, seconds Spread) Spread {
-	return Spread{
+func rate(work float64, seconds Summary) Summary {
+	return Summary{
 		Median:   work / seconds.Median,
 		Min:      work / seconds.Max,
 		Max:      work / seconds.Min,

@@ -9,20 +9,20 @@ import (
 func TestSpread(t *testing.T) {
 	for _, test := range []struct {
 		values []float64
-		want   Spread
+		want   Summary
 	}{
-		{[]float64{3}, Spread{Median: 3, Min: 3, Max: 3}},
-		{[]float64{4, 1}, Spread{Median: 2.5, Min: 1, Max: 4}},
-		{[]float64{9, 1, 5}, Spread{Median: 5, Min: 1, Max: 9}},
+		{[]float64{3}, Summary{Median: 3, Min: 3, Max: 3}},
+		{[]float64{4, 1}, Summary{Median: 2.5, Min: 1, Max: 4}},
+		{[]float64{9, 1, 5}, Summary{Median: 5, Min: 1, Max: 9}},
 		// Four values have no outliers, however far one is.
-		{[]float64{1, 1, 1, 100}, Spread{Median: 1, Min: 1, Max: 100}},
+		{[]float64{1, 1, 1, 100}, Summary{Median: 1, Min: 1, Max: 100}},
 		// Quartiles 2 and 4: the whiskers reach from −1 to 7.
-		{[]float64{5, 4, 3, 2, 1}, Spread{Median: 3, Min: 1, Max: 5}},
-		{[]float64{7, 4, 3, 2, 1}, Spread{Median: 3, Min: 1, Max: 7}},
-		{[]float64{7.5, 4, 3, 2, -1.5}, Spread{Median: 3, Min: -1.5, Max: 7.5, Outliers: 2}},
+		{[]float64{5, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 5}},
+		{[]float64{7, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 7}},
+		{[]float64{7.5, 4, 3, 2, -1.5}, Summary{Median: 3, Min: -1.5, Max: 7.5, Outliers: 2}},
 	} {
 		before := append([]float64(nil), test.values...)
-		if d := cmp.Diff(test.want, NewSpread(test.values)); d != "" {
+		if d := cmp.Diff(test.want, Summarize(test.values)); d != "" {
 			t.Errorf("%v (-want +got):\n%s", test.values, d)
 		}
 		if d := cmp.Diff(before, test.values); d != "" {
@@ -32,8 +32,8 @@ func TestSpread(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	got := rate(100, Spread{Median: 4, Min: 2, Max: 5, Outliers: 1})
-	if d := cmp.Diff(Spread{Median: 25, Min: 20, Max: 50, Outliers: 1}, got); d != "" {
+	got := rate(100, Summary{Median: 4, Min: 2, Max: 5, Outliers: 1})
+	if d := cmp.Diff(Summary{Median: 25, Min: 20, Max: 50, Outliers: 1}, got); d != "" {
 		t.Error(d)
 	}
 }

@@ -7,75 +7,269 @@ import (
 	"strings"
 )
 
-// Table is the cells of a Result that differ in one parameter only.
+// Table is a part of a Report: rows of text, and a chart of the same values.
 type Table struct {
-	Case     Case       // what they share
-	Key      string     // the parameter in which they differ, such as "n"
-	Quantity Quantity   // what is shown: Rate where there is one, else Seconds
-	Entrants []*Entrant // who has a timing in one of the cells, ceilings last
-	Ceilings int        // how many of Entrants are ceilings
-	Rows     []*Cell
+	Title string
+	Head  []string
+	Rows  [][]Field // as long as Head; the first field names the row
+	Notes []string  // what a reader must know of single fields, one line each
+	Chart *Chart    // nil: none
 }
 
-// Tables groups r's cells by all parameters but key, in the order in which they
-// were measured. Rates are shown where a run has one, else seconds.
-func (r *Result) Tables(key string) []*Table {
-	list := r.TablesOf(key, Seconds)
-	for _, t := range list {
-		if slices.ContainsFunc(t.Rows, func(c *Cell) bool {
-			return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Work > 0 })
-		}) {
-			t.Quantity = Rate
-		}
-	}
-	return list
+// Field is a field of a Table.
+type Field struct {
+	Text  string
+	Note  string // the range of the timings, the share of the ceiling
+	Class string // of HTML: good, bad, primal, dual
 }
 
-// TablesOf is Tables of one quantity. Who has no value of it anywhere in a table
-// is left out.
-func (r *Result) TablesOf(key string, q Quantity) []*Table {
-	var list []*Table
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		shared := c.Case.Without(key)
-		at := slices.IndexFunc(list, func(t *Table) bool { return slices.Equal(t.Case, shared) })
-		if at < 0 {
-			at = len(list)
-			list = append(list, &Table{Case: shared, Key: key, Quantity: q})
-		}
-		list[at].Rows = append(list[at].Rows, c)
-	}
-	for _, t := range list {
-		for i := range r.Entrants {
-			e := &r.Entrants[i]
-			if !slices.ContainsFunc(t.Rows, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
-				continue
-			}
-			t.Entrants = append(t.Entrants, e)
-			if e.Kind == CeilingKind {
-				t.Ceilings++
-			}
-		}
-		slices.SortStableFunc(t.Entrants, func(a, b *Entrant) int { return rank(a) - rank(b) })
-	}
-	return list
+// Words tells whether f is neither a number nor empty.
+func (f Field) Words() bool {
+	return f.Text != "–" && f.Text != "" && (f.Text[0] < '0' || f.Text[0] > '9') && f.Text[0] != '-'
 }
 
-func rank(e *Entrant) int {
-	if e.Kind == CeilingKind {
-		return 1
-	}
-	return 0
+// Chart is a picture with two logarithmic axes.
+type Chart struct {
+	X, Y   string
+	Curves []Curve
 }
+
+// Curve is a line of a Chart through its points, with a bar from Low to High at
+// each; a dashed one has no marks and no bars.
+type Curve struct {
+	Name   string
+	Dashed bool
+	Points []Point
+}
+
+// Point is a point of a Curve. All values are positive.
+type Point struct{ X, Y, Low, High float64 }
+
+// Quantity is what a table, a chart or a fit takes from a run.
+type Quantity struct {
+	Name string // "seconds", "GFLOP/s", "gram seconds", "residual"
+	Unit string // as it is shown; "" for a bare number
+	// Of returns the value; false when the run has none.
+	Of func(*Run) (Summary, bool)
+}
+
+// single is a Quantity of one value for each run.
+func single(name, unit string, of func(*Run) (float64, bool)) Quantity {
+	return Quantity{Name: name, Unit: unit, Of: func(r *Run) (Summary, bool) {
+		if !r.Timed() {
+			return Summary{}, false
+		}
+		v, ok := of(r)
+		return Summary{Median: v, Min: v, Max: v}, ok
+	}}
+}
+
+// Seconds is the time of a run.
+var Seconds = Quantity{Name: "seconds", Unit: "s", Of: func(r *Run) (Summary, bool) {
+	if !r.Timed() {
+		return Summary{}, false
+	}
+	return r.Time, true
+}}
+
+// Rate is the rate at which a run did its work.
+var Rate = Quantity{Name: "GFLOP/s", Unit: "GFLOP/s", Of: func(r *Run) (Summary, bool) {
+	if !r.Timed() || r.Work == 0 {
+		return Summary{}, false
+	}
+	return r.Rate, true
+}}
+
+// StageSeconds is the time of a stage of a run.
+func StageSeconds(stage string) Quantity {
+	return Quantity{Name: stage + " seconds", Unit: "s", Of: func(r *Run) (Summary, bool) {
+		if !r.Timed() || r.Stage(stage) == nil {
+			return Summary{}, false
+		}
+		return r.Stage(stage).Time, true
+	}}
+}
+
+// Metric is one of a run's metrics.
+func Metric(name, unit string) Quantity {
+	return single(name, unit, func(r *Run) (float64, bool) {
+		v, ok := r.Metrics[name]
+		return v, ok
+	})
+}
+
+// Operations are the floating-point operations of a run, as its plan counts them.
+var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
 
 // Timed tells whether there is a timing.
 func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 
-// Title is the shared case in words.
-func (t *Table) Title() string { return t.Case.Title() }
+// group is the cells of a Result that differ in one parameter only.
+type group struct {
+	shared Case
+	key    string // the parameter; empty: they differ in several
+	cells  []*Cell
+}
+
+// groups groups r's cells by all parameters but key, in the order in which they
+// were measured.
+func (r *Result) groups(key string) []group {
+	var list []group
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		shared := c.Case.Without(key)
+		at := slices.IndexFunc(list, func(g group) bool { return slices.Equal(g.shared, shared) })
+		if at < 0 {
+			at = len(list)
+			list = append(list, group{shared: shared, key: key})
+		}
+		list[at].cells = append(list[at].cells, c)
+	}
+	return list
+}
+
+// label names a cell within g.
+func (g group) label(c *Cell) string {
+	if g.key == "" {
+		return c.Case.Title()
+	}
+	return c.Case.Get(g.key)
+}
+
+// implementations lists the ones that have a value of q in g, ceilings last.
+func (g group) implementations(r *Result, q Quantity) []*Entrant {
+	var list, ceilings []*Entrant
+	for i := range r.Entrants {
+		e := &r.Entrants[i]
+		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
+			continue
+		}
+		if e.Kind == CeilingKind {
+			ceilings = append(ceilings, e)
+		} else {
+			list = append(list, e)
+		}
+	}
+	return append(list, ceilings...)
+}
+
+// tables makes a table of a quantity for each group of cells: a column for each
+// implementation, formatted by format, and a chart where a line has two points. Groups
+// of one cell each become one table.
+func (r *Result) tables(key string, q Quantity, what string, format func(float64) string) []*Table {
+	var list []*Table
+	groups := r.groups(key)
+	if len(groups) > 1 && len(groups) == len(r.Cells) { // a row each: one table of all
+		all := group{}
+		for _, g := range groups {
+			all.cells = append(all.cells, g.cells...)
+		}
+		groups = []group{all}
+	}
+	for _, g := range groups {
+		if t := g.table(r, q, what, format); t != nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// table is nil where no run has a value.
+func (g group) table(r *Result, q Quantity, what string, format func(float64) string) *Table {
+	all := g.implementations(r, q)
+	if len(all) == 0 {
+		return nil
+	}
+	t := &Table{Title: strings.TrimPrefix(g.shared.Title()+": "+what, ": "), Head: []string{g.key}}
+	if unit := q.Unit; unit != "" {
+		t.Title += ", " + unit
+	}
+	timings := q.Name == Seconds.Name || q.Name == Rate.Name
+	if timings {
+		t.Notes = g.omitted(r)
+	}
+	for _, c := range g.cells {
+		t.Rows = append(t.Rows, []Field{{Text: g.label(c)}})
+	}
+	chart := &Chart{X: g.key, Y: q.Name}
+	if q.Unit != "" {
+		chart.Y = q.Unit
+	}
+	for _, e := range all {
+		t.Head = append(t.Head, e.Name)
+		curve := Curve{Name: e.Name, Dashed: e.Kind == CeilingKind}
+		for i, c := range g.cells {
+			run := c.Run(e.Name)
+			v, ok := q.Of(run)
+			if !ok {
+				t.Rows[i] = append(t.Rows[i], Field{Text: "–"})
+				continue
+			}
+			field := Field{Text: format(v.Median)}
+			if e.Kind == CeilingKind { // the highest rate that was seen
+				field.Text, v = format(v.Max), Summary{Median: v.Max, Min: v.Max, Max: v.Max}
+			} else if timings {
+				field.Note = spreadText(run, v, format)
+			}
+			t.Rows[i] = append(t.Rows[i], field)
+			if x := c.Case.Int(g.key); x > 0 && v.Min > 0 {
+				curve.Points = append(curve.Points, Point{float64(x), v.Median, v.Min, v.Max})
+			}
+		}
+		if len(curve.Points) > 1 {
+			chart.Curves = append(chart.Curves, curve)
+		}
+	}
+	if len(chart.Curves) > 0 {
+		t.Chart = chart
+	}
+	return t
+}
+
+// spreadText is the range of a run's timings, and the share of its ceiling. A
+// degree sign stands for each outlier.
+func spreadText(run *Run, v Summary, format func(float64) string) string {
+	text := "once"
+	if len(run.Timings) > 1 {
+		text = format(v.Min) + "–" + format(v.Max) + strings.Repeat("°", v.Outliers)
+	}
+	if run.Share > 0 {
+		text += ", " + Percent(run.Share)
+	}
+	return text
+}
+
+// omitted lists which implementations have no timing, and why. Those that are
+// missing altogether are listed once in the report.
+func (g group) omitted(r *Result) []string {
+	type absence struct{ name, reason string }
+	var order []absence
+	where := map[absence][]string{}
+	for _, c := range g.cells {
+		for _, run := range c.Runs {
+			if e := r.Entrant(run.Entrant); run.Reason == "" || e != nil && e.Missing != "" {
+				continue
+			}
+			a := absence{run.Entrant, run.Reason}
+			if where[a] == nil {
+				order = append(order, a)
+			}
+			where[a] = append(where[a], g.label(c))
+		}
+	}
+	var list []string
+	for _, a := range order {
+		text := a.name
+		if len(where[a]) < len(g.cells) {
+			text += " at " + strings.TrimPrefix(g.key+" = ", " = ") + strings.Join(where[a], ", ")
+		}
+		list = append(list, text+": "+a.reason)
+	}
+	return list
+}
 
 // spoken are the parameters whose values say what they are.
-var spoken = []string{"routine", "fit", "operation", "program", "learner", "solver", "precision"}
+var spoken = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
 // Title is c in words: "gemm, float64, 1 thread, n = 512".
 func (c Case) Title() string {
@@ -94,32 +288,6 @@ func (c Case) Title() string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// Left lists who has no timing in the table, and why: the first cell's reason
-// of each.
-func (t *Table) Left() []string {
-	var list []string
-	for _, run := range t.Rows[0].Runs {
-		if run.Reason != "" {
-			list = append(list, run.Entrant+": "+run.Reason)
-		}
-	}
-	return list
-}
-
-// Value is what to show of an entrant's run: median, least and greatest, in the
-// table's unit; false when it has none. A ceiling is the highest rate that was
-// seen, not the median.
-func (t *Table) Value(e *Entrant, r *Run) (Spread, bool) {
-	v, ok := t.Quantity.Of(r)
-	if e.Kind == CeilingKind {
-		v = Spread{Median: v.Max, Min: v.Max, Max: v.Max}
-	}
-	return v, ok
-}
-
-// Unit is the unit of Value.
-func (t *Table) Unit() string { return t.Quantity.Unit }
 
 // Figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.
@@ -140,3 +308,6 @@ func Times(v float64) string {
 
 // Percent formats a share.
 func Percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+// scientific formats a number of any size with two digits.
+func scientific(v float64) string { return fmt.Sprintf("%.1e", v) }

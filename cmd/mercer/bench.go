@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,7 +43,7 @@ func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
 	o.given = flags
 	flags.IntVar(&o.repeats, "repeats", 0, "timings of each (default: 7; quick: 4)")
 	flags.BoolVar(&o.quick, "quick", false, "less than a minute: "+quick)
-	flags.StringVar(&o.out, "out", "", "write a page with pictures, one HTML `FILE`")
+	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown where the name ends in .md")
 }
 
 // check fails before the work does. reads are the files that the call reads.
@@ -76,20 +77,24 @@ func (o benchOutput) runner(p *progress, key string) bench.Runner {
 }
 
 // benchDone writes what was found: the page, and JSON or text.
-func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result, text func() string) error {
+func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) error {
 	if o.out != "" {
-		if err := a.writePage(ctx, o.out, r); err != nil {
+		if err := a.writePage(ctx, o.out, []*bench.Result{r}, nil); err != nil {
 			return err
 		}
 	}
-	if !a.json {
-		return a.print(ctx, text())
+	if a.json {
+		var b bytes.Buffer
+		if err := r.Write(&b); err != nil {
+			return err
+		}
+		return a.print(ctx, b.String())
 	}
-	var b bytes.Buffer
-	if err := r.Write(&b); err != nil {
+	report, err := r.Report()
+	if err != nil {
 		return err
 	}
-	return a.print(ctx, b.String())
+	return a.print(ctx, report.Text())
 }
 
 // benchFlags are the flags of `mercer bench blas`. --threads and --device take
@@ -133,34 +138,51 @@ one is told the right core type, and the output says which one is in use.`,
 func (a *app) benchReportCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use:   "report FILE",
-		Short: "Make the page of a measurement that --json wrote",
-		Args:  oneFile,
+		Use:   "report FILE...",
+		Short: "Make the page of measurements that --json wrote",
+		Long: `Writes the tables of measurements: one as a page of HTML with charts, or any number
+as one page of Markdown, where the name of --out ends in .md. - is the standard input.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if slices.Contains(args, "") {
+				return oneFile(c, []string{""})
+			}
+			return oneFile(c, args[:min(len(args), 1)])
+		},
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if out == "" {
 				return usagef("--out FILE is needed: the page to write")
 			}
-			if err := a.checkOutput(ctx, "--out", out, args[0]); err != nil {
+			if len(args) > 1 && filepath.Ext(out) != ".md" {
+				return usagef("--out: a page of HTML is of one measurement, got %d files; a name that ends in .md makes one page of all", len(args))
+			}
+			if err := a.checkOutput(ctx, "--out", out, args...); err != nil {
 				return err
 			}
-			in := a.stdin
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
+			var list []*bench.Result
+			for _, name := range args {
+				r, err := a.readResult(name)
 				if err != nil {
 					return err
 				}
-				defer f.Close()
-				in = f
+				list = append(list, r)
 			}
-			r, err := bench.Read(in)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			return a.writePage(ctx, out, r)
+			return a.writePage(ctx, out, list, args)
 		}),
 	}
-	c.Flags().StringVar(&out, "out", "", "the HTML `FILE` to write")
+	c.Flags().StringVar(&out, "out", "", "the HTML or Markdown `FILE` to write")
 	return c
+}
+
+// readResult reads a measurement from a file, or from the standard input.
+func (a *app) readResult(name string) (*bench.Result, error) {
+	if name != "-" {
+		return bench.ReadFile(name)
+	}
+	r, err := bench.Read(a.stdin)
+	if err != nil {
+		return nil, fmt.Errorf("-: %w", err)
+	}
+	return r, nil
 }
 
 func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
@@ -182,7 +204,7 @@ func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.benchDone(ctx, f.benchOutput, r, func() string { return r.Text("n") })
+	return a.benchDone(ctx, f.benchOutput, r)
 }
 
 // blas checks the flags.
@@ -241,10 +263,39 @@ func restart(wants []string) error {
 	return fmt.Errorf("%s: %w", self, syscall.Exec(self, os.Args, append(os.Environ(), wants...)))
 }
 
-func (a *app) writePage(ctx context.Context, out string, r *bench.Result) error {
+// writePage writes a page of measurements from files, or of one that was just made.
+func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, files []string) error {
+	if filepath.Ext(out) == ".md" {
+		links := make([]string, len(list))
+		for i, name := range files {
+			links[i] = relative(filepath.Dir(out), name)
+		}
+		page, err := bench.Page(list, links)
+		if err != nil {
+			return err
+		}
+		return a.writeFile(ctx, "--out", out, []byte(page))
+	}
 	var page bytes.Buffer
-	if err := report.Write(&page, r); err != nil {
+	if err := report.Write(&page, list[0]); err != nil {
 		return err
 	}
 	return a.writeFile(ctx, "--out", out, page.Bytes())
+}
+
+// relative is the path of a file as seen from a folder, or its own where there is none.
+func relative(folder, name string) string {
+	from, err := filepath.Abs(folder)
+	if err != nil {
+		return name
+	}
+	to, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	path, err := filepath.Rel(from, to)
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(path)
 }

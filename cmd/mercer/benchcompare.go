@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +32,7 @@ difference is the machine's.`,
 			}
 			var results [2]*bench.Result
 			for i, name := range args {
-				r, err := readResult(name)
+				r, err := a.readResult(name)
 				if err != nil {
 					return err
 				}
@@ -53,18 +51,4 @@ difference is the machine's.`,
 	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")
 	c.Flags().Float64Var(&least, "least", 2, "least change that counts, in per cent")
 	return c
-}
-
-// readResult reads a measurement from a file.
-func readResult(name string) (*bench.Result, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := bench.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return r, nil
 }

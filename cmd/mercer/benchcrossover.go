@@ -2,20 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // gridFlag is a list of sizes: values, and ranges LOW:HIGH:COUNT, whose COUNT
@@ -65,7 +60,6 @@ type crossoverFlags struct {
 	n, m       gridFlag
 	precisions []string
 	devices    []string
-	save       bool
 	benchOutput
 }
 
@@ -76,13 +70,10 @@ func (a *app) benchCrossoverCommand() *cobra.Command {
 		Short: "Primal or dual: ridge regression both ways over a grid of n samples and m features",
 		Long: `Solves ridge regressions by the primal, (XᵀX + λI)w = Xᵀy, n m² + m³/3
 operations, and by the dual, (XXᵀ + λI)α = y, m n² + n³/3 operations, over a grid
-of n samples and m features, and tells from how many samples on the primal is the
+of n samples and m features, and reports from how many samples on the primal is the
 faster. Every time is split into Gram or covariance matrix, factor and solve; the
-answers of both must agree to rounding at every point, or the run fails.
-
-The constants of the cost model are fitted to the times. --save keeps those of
-float64 for this machine, and mercer fit then chooses between primal and dual by
-them.`,
+answers of both must agree to rounding at every point, or the run fails. The growth
+of the stages is fitted and printed beside that of the operations.`,
 		Args: cobra.NoArgs,
 		RunE: a.work(func(ctx context.Context, _ []string) error { return a.benchCrossover(ctx, f) }),
 	}
@@ -91,7 +82,6 @@ them.`,
 	flags.Var(&f.m, "m", "numbers of features, or a range LOW:HIGH:COUNT (default: as --n)")
 	flags.StringSliceVar(&f.precisions, "precision", nil, "float64, float32 (default: both)")
 	flags.StringSliceVar(&f.devices, "device", nil, "devices, such as cpu,cuda/0 (default: the best there is)")
-	flags.BoolVar(&f.save, "save", false, "keep the cost model for this machine")
 	f.flags(flags, "smaller problems, fewer and shorter timings")
 	return c
 }
@@ -110,21 +100,8 @@ func (a *app) benchCrossover(ctx context.Context, f crossoverFlags) error {
 			return usagef("--device: no device is called %q; mercer devices lists them", name)
 		}
 	}
-	if f.save && f.precisions != nil && !slices.Contains(f.precisions, "float64") {
-		return usagef("--save: the cost model is that of float64, which --precision leaves out")
-	}
 	if err := a.checkBench(ctx, f.benchOutput); err != nil {
 		return err
-	}
-	path := ""
-	if f.save { // before the work, which may be long
-		var err error
-		if path, err = costsPath(); err != nil {
-			return fmt.Errorf("--save: %w", err)
-		}
-		if err := makeFolder("--save", filepath.Dir(path)); err != nil {
-			return err
-		}
 	}
 	c := bench.Crossover{N: f.n, M: f.m, Precisions: f.precisions, Devices: f.devices, Threads: a.threads, Memory: int64(a.memory)}
 	if f.quick && c.N == nil {
@@ -140,36 +117,5 @@ func (a *app) benchCrossover(ctx context.Context, f crossoverFlags) error {
 	if err != nil {
 		return err
 	}
-	saved := ""
-	if f.save {
-		list := r.MachineCosts()
-		if len(list) == 0 {
-			return errors.New("--save: the grid is too small to show the rates of this machine: give larger --n and --m")
-		}
-		if err := a.commit(ctx, func() error { return solvers.SaveCosts(path, list) }); err != nil {
-			return err
-		}
-		saved = fmt.Sprintf("\nThe cost model of float64 is kept in %s.\n", path)
-	}
-	return a.benchDone(ctx, f.benchOutput, r, func() string { return r.CrossoverText() + saved })
-}
-
-// costsPath is where the costs of this machine are kept.
-func costsPath() (string, error) {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "mercer", "costs.json"), nil
-}
-
-// costs are those that `mercer bench crossover --save` kept for a device; the
-// built-in ones where there are none.
-func (a *app) costs(dev backend.Device) (solvers.Costs, error) {
-	path, err := costsPath()
-	if err != nil {
-		return solvers.Costs{}, nil // there is no home, and so nothing was kept
-	}
-	m, _, err := solvers.LoadCosts(path, dev.Info())
-	return m.Costs, err
+	return a.benchDone(ctx, f.benchOutput, r)
 }

@@ -17,9 +17,9 @@ func (a *app) benchDevicesCommand() *cobra.Command {
 		Use:   "devices",
 		Short: "The processor's instruction sets against each other and against GPUs, over n",
 		Long: `Times the devices of this machine over growing n: the Gram matrix, K·v, Cholesky,
-and whole fits from arrays in memory to α in memory, transfers counted. It finds the
-n from which on a GPU is faster than the processor. Where Python has torch or cupy,
-they do the same in the same run.`,
+and whole fits from arrays in memory to α in memory, transfers counted. The last
+column of each table names the fastest, and so shows from which n on a GPU is faster
+than the processor. Where Python has torch or cupy, they do the same in the same run.`,
 		Args: cobra.NoArgs,
 		RunE: a.work(func(ctx context.Context, _ []string) error {
 			if err := a.checkBench(ctx, o); err != nil {
@@ -53,7 +53,7 @@ they do the same in the same run.`,
 			if err != nil {
 				return err
 			}
-			return a.benchDone(ctx, o, r, r.DevicesText)
+			return a.benchDone(ctx, o, r)
 		}),
 	}
 	flags := c.Flags()

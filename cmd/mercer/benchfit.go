@@ -52,7 +52,7 @@ and the way of the data to them are not counted, transfers to a GPU and back are
 			if err != nil {
 				return err
 			}
-			return a.benchDone(ctx, o, r, r.FitText)
+			return a.benchDone(ctx, o, r)
 		}),
 	}
 	flags := c.Flags()

@@ -58,7 +58,7 @@ which all of it grows beside those of the operations.`,
 			if err != nil {
 				return err
 			}
-			return a.benchDone(ctx, o, r, r.ScaleText)
+			return a.benchDone(ctx, o, r)
 		}),
 	}
 	flags := c.Flags()

@@ -221,13 +221,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	read := time.Since(start)
 
-	costs, err := a.costs(dev)
-	if err != nil {
-		return err
-	}
 	p := a.newProgress()
 	options := f.options(enc, p)
-	options.Checkpoint, options.Costs = f.checkpoint, costs
+	options.Checkpoint = f.checkpoint
 	m, err := learn(memory.fitting(ctx, &options), dev, x, y, options)
 	p.close()
 	if err != nil {

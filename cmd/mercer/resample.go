@@ -12,7 +12,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 func (a *app) cvCommand() *cobra.Command {
@@ -103,9 +102,8 @@ type resampling struct {
 	mu      sync.Mutex
 	unknown []dataset.Unknown // of the rows that were held out, of all models
 
-	devices []backend.Device                 // that share the models
-	costs   map[backend.Device]solvers.Costs // measured on this machine
-	close   func()                           // of the devices
+	devices []backend.Device // that share the models
+	close   func()           // of the devices
 }
 
 // newResampling reads the table and opens the devices, which the caller closes.
@@ -158,7 +156,7 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 		return nil, err
 	}
 	names := r.full.Classes()
-	m, err := r.fit(ctx, dev, x, y, learners.Options{Classes: names, Costs: r.costs[dev]})
+	m, err := r.fit(ctx, dev, x, y, learners.Options{Classes: names})
 	if err != nil {
 		return nil, err
 	}

@@ -15,37 +15,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// openDevices opens the devices that share the models, and finds what is known of
-// their costs. Those of one make get the same costs, and so the same method:
-// what comes out shall not depend on which of them a model was fitted on.
+// openDevices opens the devices that share the models.
 func (r *resampling) openDevices() (err error) {
-	if r.devices, r.close, err = r.a.openSeveral(); err != nil {
-		return err
-	}
-	r.costs = map[backend.Device]solvers.Costs{}
-	for i, dev := range r.devices {
-		first := dev
-		for _, other := range r.devices[:i] {
-			if alike(other.Info(), dev.Info()) {
-				first = other
-				break
-			}
-		}
-		costs, known := r.costs[first]
-		if !known {
-			if costs, err = r.a.costs(dev); err != nil {
-				r.close()
-				return err
-			}
-		}
-		r.costs[dev] = costs
-	}
-	return nil
-}
-
-// alike tells whether two devices are of one make.
-func alike(a, b backend.Info) bool {
-	return a.Processor == b.Processor && a.Instruction == b.Instruction && a.Threads == b.Threads && a.Libraries == b.Libraries
+	r.devices, r.close, err = r.a.openSeveral()
+	return err
 }
 
 // scores fits n models, several at once where there are several devices. Model i

@@ -1,0 +1,213 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// comparison is Mercer's fastest run at the largest size of a group of cells, and
+// the times of the other libraries there.
+type comparison struct {
+	shared Case
+	key    string // the parameter that is the size
+	cell   *Cell
+	own    *Run
+	share  float64   // of the highest ceiling in the cell, whatever device it is of; 0: there is none
+	ratios []float64 // time of each library over Mercer's; 0: it has no timing
+}
+
+// libraries are the names of the ones that Mercer is compared with.
+func (r *Result) libraries() []string {
+	var list []string
+	for _, e := range r.Entrants {
+		if e.Kind == PeerKind && e.Missing == "" {
+			list = append(list, e.Name)
+		}
+	}
+	return list
+}
+
+// compare compares at the largest key of each group in which Mercer has a timing.
+func (r *Result) compare(key string) []comparison {
+	var list []comparison
+	for _, g := range r.groups(key) {
+		c := comparison{shared: g.shared, key: key}
+		for _, cell := range slices.Backward(g.cells) {
+			if c.own = r.Fastest(cell); c.own != nil {
+				c.cell = cell
+				break
+			}
+		}
+		if c.own == nil {
+			continue
+		}
+		ceiling := 0.0
+		for _, run := range c.cell.Runs {
+			ceiling = max(ceiling, run.Ceiling)
+		}
+		if ceiling > 0 {
+			c.share = c.own.Rate.Median / ceiling
+		}
+		for _, name := range r.libraries() {
+			ratio := 0.0
+			if run := c.cell.Run(name); run.Timed() {
+				ratio = run.Time.Median / c.own.Time.Median
+			}
+			c.ratios = append(c.ratios, ratio)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// comparisonTable is a row for each comparison; nil when there is none. With rates
+// Mercer's value is in GFLOP/s, else in seconds.
+func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
+	if len(list) == 0 {
+		return nil
+	}
+	key, unit := list[0].key, "s"
+	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {
+		key = "size"
+	}
+	if rates {
+		unit = "GFLOP/s"
+	}
+	t := &Table{Title: "Mercer at the largest " + key, Head: []string{"", key, "Mercer", unit}}
+	share := slices.ContainsFunc(list, func(c comparison) bool { return c.share > 0 })
+	residual := slices.ContainsFunc(list, func(c comparison) bool { _, ok := c.own.Metrics[Residual]; return ok })
+	if share {
+		t.Head = append(t.Head, "of ceiling")
+	}
+	if residual {
+		t.Head = append(t.Head, "residual")
+	}
+	for _, name := range r.libraries() {
+		t.Head = append(t.Head, "× "+name)
+		t.Notes = []string{"×: how many times as fast as that library Mercer’s fastest way is; above 1, Mercer is faster. –: the library has no timing."}
+	}
+	for _, c := range list {
+		value := c.own.Time.Median
+		if rates {
+			value = c.own.Rate.Median
+		}
+		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Entrant, "mercer ")}, {Text: Figures(value)}}
+		if share {
+			row = append(row, optional(c.share, Percent))
+		}
+		if residual {
+			row = append(row, optional(c.own.Metrics[Residual], scientific))
+		}
+		for _, ratio := range c.ratios {
+			f := optional(ratio, Times)
+			if f.Class = "bad"; ratio >= 1 {
+				f.Class = "good"
+			}
+			row = append(row, f)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// optional is a field of a value that is not known when it is 0.
+func optional(v float64, format func(float64) string) Field {
+	if v == 0 {
+		return Field{Text: "–"}
+	}
+	return Field{Text: format(v)}
+}
+
+// wins says in how many comparisons no library is faster than Mercer.
+func wins(list []comparison) string {
+	first, compared := 0, 0
+	for _, c := range list {
+		if slices.ContainsFunc(c.ratios, func(v float64) bool { return v > 0 }) {
+			compared++
+			if !slices.ContainsFunc(c.ratios, func(v float64) bool { return v > 0 && v < 1 }) {
+				first++
+			}
+		}
+	}
+	if compared == 0 {
+		return "There was no other library to compare with."
+	}
+	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
+}
+
+// Fastest is Mercer's fastest run of a cell, nil when it has none.
+func (r *Result) Fastest(c *Cell) *Run {
+	return c.fastest(func(run *Run) bool { e := r.Entrant(run.Entrant); return e != nil && e.Kind == OwnKind })
+}
+
+// fastest is the fastest of the runs that take part.
+func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
+	var best *Run
+	for i := range c.Runs {
+		if run := &c.Runs[i]; run.Timed() && takesPart(run) && (best == nil || cmp.Less(run.Time.Median, best.Time.Median)) {
+			best = run
+		}
+	}
+	return best
+}
+
+// agreementTable lists, for every implementation and precision whose results were
+// compared with the reference's, the largest difference; nil where none were.
+func (r *Result) agreementTable() *Table {
+	t := &Table{
+		Title: "Agreement of the results",
+		Head:  []string{"", "precision", "cases", "largest difference", "rounding explains", "in"},
+		Notes: []string{"Differences from the first of Mercer’s devices, relative, in the Frobenius norm."},
+	}
+	for _, e := range r.Entrants {
+		for _, precision := range r.values("precision") {
+			var largest *Check
+			var where Case
+			cells := 0
+			for i := range r.Cells {
+				c := &r.Cells[i]
+				run := c.Run(e.Name)
+				if run == nil || run.Check == nil || c.Case.Get("precision") != precision {
+					continue
+				}
+				if cells++; largest == nil || run.Check.Difference > largest.Difference {
+					largest, where = run.Check, c.Case
+				}
+			}
+			if largest != nil {
+				t.Rows = append(t.Rows, []Field{
+					{Text: e.Name}, {Text: precision}, {Text: fmt.Sprint(cells)},
+					{Text: scientific(largest.Difference)}, {Text: scientific(largest.Limit)}, {Text: where.String()},
+				})
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}
+
+// values lists a parameter's values over the cells, in their order.
+func (r *Result) values(name string) []string {
+	var list []string
+	for _, c := range r.Cells {
+		if v := c.Case.Get(name); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// outliers counts the timings that are outliers, and all of them.
+func (r *Result) outliers() (outliers, timings int) {
+	for _, c := range r.Cells {
+		for _, run := range c.Runs {
+			outliers += run.Time.Outliers
+			timings += len(run.Timings)
+		}
+	}
+	return outliers, timings
+}

@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+)
+
+// ReadFile reads a Result from a file.
+func ReadFile(name string) (*Result, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Read(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Page is a page of Markdown with a section for each measurement. links are the
+// names of their files, as the page links to them.
+func Page(list []*Result, links []string) (string, error) {
+	var b strings.Builder
+	b.WriteString("# Measurements\n\nWritten by `mercer bench report`; do not edit. The tables are those of the HTML pages. " +
+		"Values are medians, in brackets from the lowest to the highest timing (° marks an outlier) and the share of the ceiling.\n")
+	for i, r := range list {
+		p, err := r.Report()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", links[i], err)
+		}
+		file := path.Base(links[i])
+		p.Title = strings.TrimSuffix(file, ".json") + ": " + p.Title
+		p.Facts = append([]string{fmt.Sprintf("[%s](%s)", file, links[i])}, p.Facts...)
+		b.WriteString("\n" + p.Markdown())
+	}
+	return b.String(), nil
+}

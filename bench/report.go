@@ -1,0 +1,268 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Report is a Result for a reader. Text and Markdown are here, HTML is in
+// bench/report; all three write the same tables.
+type Report struct {
+	Title  string
+	Answer string // what was found, in a sentence or two
+	Facts  []string
+	Tables []*Table
+}
+
+// reports makes the answer and the tables of each kind of Result.
+var reports = map[string]func(*Result, *Report){
+	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
+	DevicesKind: devicesReport, GoKind: goReport, RunsKind: runsReport,
+}
+
+// Report makes the Report of r. It fails for a kind that this version does not know.
+func (r *Result) Report() (*Report, error) {
+	build, ok := reports[r.Kind]
+	if !ok {
+		return nil, fmt.Errorf("bench: report: measurements of kind %q are not known", r.Kind)
+	}
+	p := &Report{Answer: "Nothing was measured.", Facts: append(r.Lines(), r.Notes...)}
+	build(r, p)
+	p.Title += " on " + r.Processor()
+	if len(r.Cells) > 0 {
+		p.add(r.agreementTable())
+	}
+	list := &Table{Title: "Implementations", Head: []string{"", ""}}
+	for _, e := range r.Entrants {
+		list.Rows = append(list.Rows, []Field{{Text: e.Name}, {Text: e.About()}})
+	}
+	p.add(list)
+	return p, nil
+}
+
+// add adds the tables that are not nil.
+func (p *Report) add(tables ...*Table) {
+	for _, t := range tables {
+		if t != nil {
+			p.Tables = append(p.Tables, t)
+		}
+	}
+}
+
+// Processor is the name of the processor, or else of the system.
+func (r *Result) Processor() string {
+	if r.Machine.Processor == "" {
+		return r.Machine.System
+	}
+	return r.Machine.Processor
+}
+
+func blasReport(r *Result, p *Report) {
+	p.Title = "Mercer’s BLAS"
+	list := r.compare("n")
+	if len(list) > 0 {
+		p.Answer = wins(list)
+		shares := func(a, b comparison) int { return cmp.Compare(a.share, b.share) }
+		if low, high := slices.MinFunc(list, shares).share, slices.MaxFunc(list, shares).share; low > 0 {
+			p.Answer += fmt.Sprintf(" It reaches %s to %s of the ceiling.", strings.TrimSuffix(Percent(low), " %"), Percent(high))
+		}
+	}
+	p.add(r.comparisonTable(list, true))
+	p.add(r.tables("n", Rate, "rate", Figures)...)
+}
+
+func fitReport(r *Result, p *Report) {
+	p.Title = "Whole fits"
+	list := r.compare("n")
+	if len(list) > 0 {
+		p.Answer = wins(list)
+	}
+	p.add(r.comparisonTable(list, false))
+	p.add(r.tables("n", Seconds, "time", Figures)...)
+	p.add(r.tables("n", Metric(Residual, ""), "residual", scientific)...)
+	p.add(r.tables("n", Metric(RMSE, ""), "error on rows held out (RMSE)", Figures)...)
+}
+
+// devicesReport has the fastest device in each row, which shows from which n on a
+// GPU is faster than the processor.
+func devicesReport(r *Result, p *Report) {
+	p.Title = "Devices"
+	all := func(*Run) bool { return true }
+	for _, g := range r.groups("n") {
+		t := g.table(r, Seconds, "time", Figures)
+		if t == nil {
+			continue
+		}
+		t.Head = append(t.Head, "fastest")
+		for i, c := range g.cells {
+			best := c.fastest(all)
+			if best == nil {
+				t.Rows[i] = append(t.Rows[i], Field{Text: "–"})
+				continue
+			}
+			t.Rows[i] = append(t.Rows[i], Field{Text: best.Entrant})
+			if p.Tables == nil || g.shared.Has(Case{{"operation", "fit"}, {"precision", "float64"}}) {
+				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Entrant, Figures(best.Time.Median))
+			}
+		}
+		p.add(t)
+	}
+}
+
+func goReport(r *Result, p *Report) {
+	p.Title = "Go benchmarks"
+	var all []comparison
+	var tables []*Table
+	for _, name := range r.values("benchmark") {
+		part := r.where("benchmark", name)
+		key := part.sizeOf()
+		all = append(all, part.compare(key)...)
+		tables = append(tables, part.sizeTables(key)...)
+	}
+	if len(all) > 0 {
+		p.Answer = wins(all)
+	}
+	p.add(r.comparisonTable(all, false))
+	p.add(tables...)
+}
+
+// runsReport has a row for each run of a program, and charts where a size changes.
+func runsReport(r *Result, p *Report) {
+	p.Title = "Whole programs"
+	columns := []struct {
+		title  string
+		q      Quantity
+		format func(float64) string
+	}{
+		{"s", Seconds, Figures}, {"processor, s", Metric(Processor, ""), Figures}, {"peak, MiB", Metric(Peak, ""), func(v float64) string { return Figures(v / (1 << 20)) }},
+		{"residual", Metric(Residual, ""), scientific}, {"error held out", Metric(RMSE, ""), Figures}, {"accuracy", Metric("accuracy", ""), Figures},
+	}
+	var tables []*Table
+	for _, program := range r.values("program") {
+		part := r.where("program", program)
+		t := &Table{Title: program, Head: []string{""}}
+		for _, c := range columns {
+			t.Head = append(t.Head, c.title)
+		}
+		for _, cell := range part.Cells {
+			for _, run := range cell.Runs {
+				row := []Field{{Text: strings.TrimPrefix(cell.Case.Without("program").Title()+", "+run.Entrant, ", ")}}
+				for i, c := range columns {
+					field := Field{Text: "–"}
+					if v, ok := c.q.Of(&run); ok {
+						if field.Text = c.format(v.Median); i == 0 {
+							field.Note = spreadText(&run, v, c.format)
+						}
+					}
+					row = append(row, field)
+				}
+				t.Rows = append(t.Rows, row)
+			}
+		}
+		p.Answer = fmt.Sprintf("%d runs of %d programs.", len(r.Cells), len(r.values("program")))
+		p.add(t)
+		tables = append(tables, part.sizeTables(part.sizeOf())...)
+	}
+	p.add(tables...)
+}
+
+// sizeTables are the tables of times in which a size changes.
+func (r *Result) sizeTables(key string) []*Table {
+	return slices.DeleteFunc(r.tables(key, Seconds, "time", Figures), func(t *Table) bool { return t.Chart == nil })
+}
+
+// where is the part of r whose cells have one value of a parameter.
+func (r *Result) where(name, value string) *Result {
+	part := *r
+	part.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })
+	return &part
+}
+
+// sizeOf is the parameter that is an integer in all cells and takes the most
+// values; n where no parameter does.
+func (r *Result) sizeOf() string {
+	name, largest := "n", 0
+	for _, p := range r.Cells[0].Case {
+		values := r.values(p.Name)
+		integers := !slices.ContainsFunc(values, func(v string) bool { _, err := strconv.Atoi(v); return err != nil })
+		if integers && len(values) > largest {
+			name, largest = p.Name, len(values)
+		}
+	}
+	return name
+}
+
+// noisy is the share of the processors' time, in per cent, from which on the time
+// that others take makes the figures unreliable.
+const noisy = 5
+
+// Lines says when, where and how r was measured.
+func (r *Result) Lines() []string {
+	m := r.Machine
+	cpus := fmt.Sprintf("%d processors", m.CPUs)
+	if m.CPUs == 1 {
+		cpus = "1 processor"
+	}
+	if m.Virtual {
+		cpus += " of a virtual machine"
+	}
+	governor := m.Governor
+	if governor == "" {
+		governor = "not readable"
+	}
+	noise := "the load of other processes is not known"
+	if n := m.Noise; n != nil {
+		noise = fmt.Sprintf("meanwhile %.1f %% of the processors' time was stolen by the host and %.1f %% taken by other processes", n.Steal, n.Others)
+		if n.Steal+n.Others > noisy {
+			noise += ": the machine was not quiet, do not rely on the figures"
+		}
+	}
+	s := r.Settings
+	how, command := fmt.Sprintf("medians of %d timings of at least %.3g ms", s.Repeats, 1e3*s.SampleSeconds), "mercer bench "+r.Kind
+	if s.Repeats == 1 {
+		how = fmt.Sprintf("one timing of at least %.3g ms", 1e3*s.SampleSeconds)
+	}
+	if s.BudgetSeconds > 0 {
+		how += fmt.Sprintf(" (fewer once they take %.3g s in all)", s.BudgetSeconds)
+	}
+	how += ", interleaved"
+	switch r.Kind {
+	case GoKind:
+		how, command = fmt.Sprintf("medians of %d timings by go test -bench", s.Repeats), "mercer bench import"
+	case RunsKind:
+		how, command = fmt.Sprintf("medians of up to %d runs of whole programs, imported", s.Repeats), "mercer bench import"
+	}
+	where := fmt.Sprintf("%s, %s, governor %s", m.Processor, cpus, governor)
+	if len(m.Devices) > 0 {
+		where += "; usable: " + strings.Join(m.Devices, ", ")
+	}
+	out, all := r.outliers()
+	return []string{
+		fmt.Sprintf("%s, %s, %.0f s", command, r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Seconds),
+		where,
+		fmt.Sprintf("%s, %s, GOMAXPROCS %d, mercer %s", m.Go, m.System, m.MaxProcs, m.Mercer),
+		noise,
+		fmt.Sprintf("%s; %d of %d timings are outliers", how, out, all),
+	}
+}
+
+// About describes an implementation: versions, threads, and the path of a library.
+func (e *Entrant) About() string {
+	if e.Missing != "" {
+		return "missing: " + e.Missing
+	}
+	var parts []string
+	if e.Detail != "" {
+		parts = append(parts, e.Detail)
+	}
+	if e.Threads > 0 {
+		parts = append(parts, Case{{"threads", strconv.Itoa(e.Threads)}}.Title())
+	}
+	if e.Path != "" {
+		parts = append(parts, e.Path)
+	}
+	return strings.Join(parts, ", ")
+}

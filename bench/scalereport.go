@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Resident is the growth of the process during the first fit, in bytes.
+const Resident = "resident_bytes"
+
+// fitScale fits the growth of time, operations, memory and plan in each sweep.
+func (r *Result) fitScale() {
+	for _, over := range []string{"n", "m"} {
+		for _, e := range r.Entrants {
+			for _, q := range []Quantity{Seconds, operations, Metric(Bytes, "B"), Metric(Planned, "B")} {
+				if g := r.FitGrowth(e.Name, Case{{sweep, over}}, q, []string{over}, nil); g != nil {
+					r.Growths = append(r.Growths, *g)
+				}
+			}
+		}
+	}
+}
+
+// exponent is the fitted exponent of an implementation's quantity over one
+// parameter; 0 when there were too few cells.
+func (r *Result) exponent(name, over, quantity string) float64 {
+	for _, g := range r.Growths {
+		if g.Entrant == name && g.Quantity == quantity && len(g.Over) == 1 && g.Over[0] == over {
+			return g.Exponents[0]
+		}
+	}
+	return 0
+}
+
+func scaleReport(r *Result, p *Report) {
+	p.Title = "How Mercer’s solvers grow"
+	if len(r.Cells) == 0 {
+		return
+	}
+	p.Answer = r.growthAnswer()
+	mib := func(metric string) Quantity {
+		return single(metric, "MiB", func(r *Run) (float64, bool) {
+			v, ok := r.Metrics[metric]
+			return v / (1 << 20), ok
+		})
+	}
+	for _, over := range []string{"n", "m"} {
+		part := r.where(sweep, over)
+		if len(part.Cells) == 0 {
+			continue
+		}
+		for i := range part.Cells {
+			part.Cells[i].Case = part.Cells[i].Case.Without(sweep)
+		}
+		p.add(r.exponentTable(part, over))
+		p.add(part.tables(over, Seconds, "time", Figures)...)
+		p.add(part.tables(over, mib(Bytes), "largest memory on the device", Figures)...)
+		p.add(part.tables(over, mib(Planned), "planned memory", Figures)...)
+		p.add(part.tables(over, mib(Resident), "growth of the process", Figures)...)
+		p.add(part.tables(over, Metric(Residual, ""), "residual", scientific)...)
+		p.add(part.tables(over, Metric(RMSE, ""), "error on rows held out (RMSE)", Figures)...)
+	}
+}
+
+// growthAnswer says how the time grows beside the operations, and whether memory
+// kept to its plans.
+func (r *Result) growthAnswer() string {
+	var parts []string
+	used := 0.0
+	for _, e := range r.Entrants {
+		if time, flops := r.exponent(e.Name, "n", Seconds.Name), r.exponent(e.Name, "n", operations.Name); time > 0 && flops > 0 {
+			parts = append(parts, fmt.Sprintf("%s n^%.1f (operations n^%.1f)", e.Name, time, flops))
+		}
+		used = max(used, r.planUsed(e.Name))
+	}
+	if len(parts) == 0 {
+		return "There were too few sizes to fit the growth of the time."
+	}
+	text := "Time grows as " + strings.Join(parts, ", ") + "."
+	if used > 0 {
+		text += fmt.Sprintf(" The largest share of its planned memory that a solver took is %s.", Percent(used))
+	}
+	return text
+}
+
+// planUsed is the largest share of its planned memory that a solver took.
+func (r *Result) planUsed(name string) (used float64) {
+	for _, c := range r.Cells {
+		if run := c.Run(name); run.Timed() && run.Metrics[Planned] > 0 {
+			used = max(used, run.Metrics[Bytes]/run.Metrics[Planned])
+		}
+	}
+	return used
+}
+
+// exponentTable has a row for each solver: its fitted exponents, and its largest
+// size. part is the sweep over the parameter.
+func (r *Result) exponentTable(part *Result, over string) *Table {
+	t := &Table{
+		Title: "Exponents of " + over,
+		Head:  []string{"", "time", "operations", "memory", "planned", "memory/plan", "up to", "s", "MiB"},
+		Notes: []string{"Fitted by least squares of the logarithm. The operations are those that the plans count at the same sizes."},
+	}
+	for _, e := range r.Entrants {
+		var largest *Cell
+		for i := range part.Cells {
+			if part.Cells[i].Run(e.Name).Timed() {
+				largest = &part.Cells[i]
+			}
+		}
+		if largest == nil {
+			continue
+		}
+		row := []Field{{Text: e.Name}}
+		for _, quantity := range []string{Seconds.Name, operations.Name, Bytes, Planned} {
+			row = append(row, optional(r.exponent(e.Name, over, quantity), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
+		}
+		used, run := optional(part.planUsed(e.Name), Percent), largest.Run(e.Name)
+		if part.planUsed(e.Name) > 1 {
+			used.Class = "bad"
+		}
+		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(over)}, Field{Text: Figures(run.Time.Median)}, Field{Text: Figures(run.Metrics[Bytes] / (1 << 20))}))
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,102 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text is p for a terminal.
+func (p *Report) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", p.Answer)
+	for _, line := range p.Facts {
+		fmt.Fprintln(&b, line)
+	}
+	for _, t := range p.Tables {
+		fmt.Fprintf(&b, "\n%s\n%s", t.Title, t.text())
+		for _, note := range t.Notes {
+			fmt.Fprintf(&b, "  %s\n", note)
+		}
+	}
+	return b.String()
+}
+
+// text aligns the columns of t, numbers to the right; a note follows its field in
+// brackets.
+func (t *Table) text() string {
+	var align strings.Builder
+	rows := make([][]string, len(t.Rows)+1)
+	for j, head := range t.Head {
+		side, width := byte('r'), 0
+		for _, row := range t.Rows {
+			if row[j].Words() || row[j].Note != "" {
+				side = 'l'
+			}
+			width = max(width, utf8.RuneCountInString(row[j].Text))
+		}
+		align.WriteByte(side)
+		rows[0] = append(rows[0], head)
+		for i, row := range t.Rows {
+			text := row[j].Text
+			if !row[j].Words() && side == 'l' {
+				text = strings.Repeat(" ", width-utf8.RuneCountInString(text)) + text
+			}
+			if row[j].Note != "" {
+				text += " (" + row[j].Note + ")"
+			}
+			rows[i+1] = append(rows[i+1], text)
+		}
+	}
+	if strings.Join(rows[0], "") == "" {
+		rows = rows[1:]
+	}
+	return columns(align.String(), rows)
+}
+
+// columns lays rows out two spaces apart and indented by two, aligned by a letter
+// for each column: l or r. A rune counts as one place.
+func columns(align string, rows [][]string) string {
+	widths := make([]int, len(align))
+	for _, row := range rows {
+		for j, cell := range row {
+			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for j, cell := range row {
+			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+			if align[j] == 'r' {
+				line.WriteString("  " + pad + cell)
+			} else {
+				line.WriteString("  " + cell + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Markdown is p as a section of a page.
+func (p *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s.\n", p.Title, p.Answer, strings.Join(p.Facts, "; "))
+	for _, t := range p.Tables {
+		fmt.Fprintf(&b, "\n### %s\n\n| %s |\n|---%s|\n", t.Title, strings.Join(t.Head, " | "), strings.Repeat("|---:", len(t.Head)-1))
+		for _, row := range t.Rows {
+			for _, field := range row {
+				b.WriteString("| " + strings.ReplaceAll(field.Text, "|", `\|`) + " ")
+				if field.Note != "" {
+					b.WriteString("(" + field.Note + ") ")
+				}
+			}
+			b.WriteString("|\n")
+		}
+		for _, note := range t.Notes {
+			fmt.Fprintf(&b, "\n%s\n", note)
+		}
+	}
+	return b.String()
+}
