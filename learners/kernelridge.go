@@ -60,8 +60,8 @@ type KernelRidge struct {
 	Lambdas   []float64
 	Intercept bool   // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
 	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them
-	// Solver says how the system is solved; its Memory, Progress, Seed,
-	// Checkpoint and Costs are not used: Options has them.
+	// Solver says how the system is solved; its Memory, Progress, Seed and
+	// Checkpoint are not used: Options has them.
 	Solver solvers.Params
 }
 
@@ -113,7 +113,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
 		par.Method = solvers.Dual // the primal one gives no α; it is not among those that write checkpoints
 	}
-	par.Memory, par.Progress, par.Seed, par.Checkpoint, par.Costs = o.Memory, o.Progress, l.Seed, o.Checkpoint, o.Costs
+	par.Memory, par.Progress, par.Seed, par.Checkpoint = o.Memory, o.Progress, l.Seed, o.Checkpoint
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    k,
 		X:         hx,

@@ -20,7 +20,6 @@ type Options struct {
 	Classes  []string               // names of the classes 0, 1, … of y; nil: y's values are their names
 	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress) // nil, or told of the work as it is done
-	Costs    solvers.Costs          // measured on this machine, by which a solver is chosen; zero: built-in
 
 	// Checkpoint lets a fit by an iterative solver go on where an earlier one
 	// was ended; learners that write none refuse it (Description.Checkpoints).

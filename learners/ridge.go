@@ -82,7 +82,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
 		Intercept: !l.NoIntercept,
-	}, l.Lambdas, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress, Costs: o.Costs})
+	}, l.Lambdas, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}

@@ -103,7 +103,7 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 		hy := c.y.View(0, j, c.y.Rows, 1)
 		res, err := solvers.Solve(ctx, dev, solvers.Problem{
 			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: o.Weights, Lambda: lambda, Intercept: !l.NoIntercept,
-		}, solvers.Params{Memory: o.Memory, Costs: o.Costs})
+		}, solvers.Params{Memory: o.Memory})
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
 			// The bound does not bind, and many w are best.
 			one := *c

@@ -81,7 +81,7 @@ func (z *sizes) productCost(c int, single bool) float64 {
 	if _, ok := affineOf(z.kernel); !ok {
 		return z.gramMulCost(c, single)
 	}
-	cost := z.costs.ThinCost(z.productFlops(c))
+	cost := z.productFlops(c) / rateThin
 	if single {
 		cost /= z.rates().Single
 	}

@@ -111,9 +111,6 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		why = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(large, ", "))
 	default:
 		why = "cheapest"
-		if par.Costs != (Costs{}) {
-			why += " by the costs measured on this machine"
-		}
 		why += ": " + strings.Join(list, ", ") + " operations at the rate of a matrix product"
 		if len(large) > 0 {
 			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))

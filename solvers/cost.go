@@ -6,8 +6,8 @@ import "github.com/mercer-go/mercer/backend"
 // large matrix product in float64. Only ratios matter for a choice; the constants
 // are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
 // n = 10,000. A device that tells its rates (backend.Rated) is taken at its word
-// where float32 is weighed against float64, and Params.Costs replace some of the
-// constants; beyond that the choice depends on the problem and these only.
+// where float32 is weighed against float64; beyond that the choice depends on the
+// problem and these only.
 const (
 	rateProduct = 1.0  // Gemm and Syrk
 	ratePotrf   = 0.95 // its panels run below the rate of a product
@@ -29,7 +29,7 @@ const (
 func (z *sizes) gramCost(single bool) float64 {
 	c := float64(z.n) * float64(z.n) * (float64(z.d) + kernelValue)
 	if z.linear {
-		c = z.costs.GramCost(z.n, z.d)
+		c = backend.SyrkFlops(z.n, z.d) + 2*float64(z.n)*float64(z.n)
 	}
 	if single {
 		c /= z.rates().Values
@@ -54,7 +54,7 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 // triangle and its transpose: K goes through memory, and each column through the
 // caches.
 func (z *sizes) symmCost(c int, single bool) float64 {
-	square := float64(z.n) * float64(z.n) * rateThin / z.costs.Thin
+	square := float64(z.n) * float64(z.n)
 	if single {
 		return square * (5 + 5*float64(c))
 	}
@@ -72,7 +72,7 @@ func (z *sizes) storedCost(single bool) float64 {
 
 // potrfCost is that of a factor at a rate of products, 1 in float64.
 func (z *sizes) potrfCost(rate float64) float64 {
-	return z.costs.FactorCost(z.n) / rate
+	return backend.PotrfFlops(z.n) / ratePotrf / rate
 }
 
 // residualFlops are those of a residual computed from the data: a product with K
@@ -86,7 +86,7 @@ func (z *sizes) residualFlops() float64 {
 
 func (z *sizes) residualCost() float64 {
 	if z.linear {
-		return z.costs.ThinCost(z.residualFlops())
+		return z.residualFlops() / rateThin
 	}
 	return z.gramMulCost(z.t, false)
 }

@@ -74,7 +74,6 @@ type sizes struct {
 	available int64 // bytes that may be taken
 	p         Problem
 	dev       backend.Device
-	costs     Costs
 	ctx       context.Context // ends the estimates early, which are of no use then
 	seen      *spectrum       // of K, once somebody has asked
 }

@@ -75,7 +75,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 		n: n, d: p.X.Cols, t: p.Y.Cols, columns: p.Y.Cols,
 		kernel: p.Kernel, linear: linear,
 		bordered: p.Intercept && !linear, centred: p.Intercept && linear, weighted: p.Weights != nil,
-		p: p, dev: dev, costs: par.Costs.orBuiltin(),
+		p: p, dev: dev,
 	}
 	if z.bordered {
 		z.columns++

@@ -31,7 +31,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			return bytes(e)
 		},
 	}
-	e.cost = z.costs.CovarianceCost(n, d, t) + z.costs.FactorCost(d) + z.costs.ThinCost(e.stages[2].flops)
+	e.cost = backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n) + backend.PotrfFlops(d)/ratePotrf + e.stages[2].flops/rateThin
 	return e, nil
 }
 

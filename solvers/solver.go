@@ -52,10 +52,6 @@ type Params struct {
 	Rank int
 	// Block is the number of samples in a block of the method askotch; 0 chooses.
 	Block int
-	// Costs are the constants of the cost model that were measured on this
-	// machine, by which the method is chosen; the zero value stands for the
-	// built-in ones.
-	Costs Costs
 	// Seed of every random choice; it changes how a solution is found, not which
 	// system is solved.
 	Seed uint64
@@ -161,9 +157,6 @@ func (par Params) check() error {
 		return err
 	}
 	if err := par.Precision.check(); err != nil {
-		return err
-	}
-	if err := par.Costs.orBuiltin().check(); err != nil {
 		return err
 	}
 	return checkPreconditioner(par.Preconditioner)
