@@ -88,6 +88,8 @@ type column struct {
 	index   map[string]int32 // text → entry, while cells are being added
 	texts   bool             // some entry is a text
 
+	textBytes int64 // of the entries
+
 	plain   bool
 	numbers []float64      // plain: row → number, NaN for a missing cell
 	odd     map[int]string // plain: the cells that are neither a number nor missing
@@ -155,6 +157,7 @@ func (c *column) addEntry(s string) int32 {
 	code := int32(len(c.entries))
 	c.index[s] = code
 	c.entries = append(c.entries, entry{s, v, k})
+	c.textBytes += int64(len(s))
 	c.texts = c.texts || k == text
 	return code
 }
@@ -176,7 +179,7 @@ func (c *column) makePlain() {
 			c.odd[i] = e.text
 		}
 	}
-	c.codes, c.entries, c.index = nil, nil, nil
+	c.codes, c.entries, c.index, c.textBytes = nil, nil, nil, 0
 }
 
 // number reads the cell of row i as a number; v is NaN unless k is number.

@@ -47,6 +47,9 @@ func readCSV(in *input) (*Table, error) {
 			if err := t.addPiece(rest); err != nil {
 				return nil, err
 			}
+			if err := in.allowance.fitsTable(t); err != nil {
+				return nil, err
+			}
 		}
 		rest, err = cut.next()
 	}

@@ -174,6 +174,11 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	if in.size >= 0 && n > in.size-in.offset {
 		return nil, short(max(0, in.size-in.offset))
 	}
+	if !in.allowance.take(n) {
+		e := in.t.fault("", in.allowance.rule())
+		e.Offset = in.offset
+		return nil, e
+	}
 	step := n
 	if in.size < 0 {
 		step = min(n, 1<<20)

@@ -41,6 +41,11 @@ type File struct {
 	// looked for in the same folder: labels-idx1 for images-idx3 in the name,
 	// compressed or not; a table for which there is none has no label column.
 	Labels string
+
+	// Memory is the number of bytes that the table may take, 0 for any number. A
+	// file that takes more is refused before it is read, where it says so itself,
+	// and otherwise as soon as it does: what it claims is not believed.
+	Memory int64
 }
 
 // Read reads a table from a file in any format that File lists. It is
@@ -154,11 +159,13 @@ type input struct {
 	gzip   bool
 	zip    bool // a member of a zip file
 	opened io.Closer
+
+	allowance *allowance
 }
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path}, size: -1}
+	in := &input{t: &Table{Source: f.Path}, size: -1, allowance: newAllowance(f.Memory)}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {

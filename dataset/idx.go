@@ -32,6 +32,13 @@ func (f File) readIDX(in *input) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.rows = int(h.rows)
+	var labels *packed
+	if h.rank > 1 { // before the images, which are larger
+		if labels, err = f.idxLabels(t); err != nil {
+			return nil, err
+		}
+	}
 	m, err := in.idxRows(h, h.rows)
 	if err != nil {
 		return nil, err
@@ -39,16 +46,11 @@ func (f File) readIDX(in *input) (*Table, error) {
 	if err := in.end(); err != nil {
 		return nil, err
 	}
-	t.rows = int(h.rows)
 	if h.rank == 1 {
 		t.addTargets(labelName, m, 1)
 		return t, nil
 	}
 	t.addFeatures(m, int(h.columns))
-	labels, err := f.idxLabels(t)
-	if err != nil {
-		return nil, err
-	}
 	if labels != nil {
 		t.addTargets(labelName, labels, 1)
 	}
@@ -100,7 +102,7 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 			return nil, nil
 		}
 	}
-	in, err := File{Path: path}.open()
+	in, err := File{Path: path, Memory: f.Memory}.open()
 	if err != nil {
 		return nil, err
 	}

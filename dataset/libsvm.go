@@ -125,6 +125,9 @@ func readLIBSVM(in *input) (*Table, error) {
 		if err := s.add(part); err != nil {
 			return nil, err
 		}
+		if size := 12*int64(cap(s.rows.values)) + 12*int64(cap(s.rows.begin)) + s.label.size(); !in.allowance.fits(size) {
+			return nil, in.t.fault("", in.allowance.rule())
+		}
 	}
 }
 

@@ -1,10 +1,14 @@
 package dataset_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/dataset"
@@ -80,5 +84,93 @@ func TestReadMemory(t *testing.T) {
 	// ran, and it does not run at all below 4 MiB.
 	if allowed := 3*matrix + 4<<20; peak > allowed {
 		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, allowed)
+	}
+}
+
+// An endless reader gives a text again and again.
+type endless struct {
+	text string
+	at   int
+}
+
+func (r *endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		k := copy(p[n:], r.text[r.at:])
+		n += k
+		r.at = (r.at + k) % len(r.text)
+	}
+	return n, nil
+}
+
+// A file that would take more memory than it may is refused, however little of it
+// there is on the disk, and what is allocated until then is in proportion to what
+// it may take.
+func TestReadingObeysMemory(t *testing.T) {
+	const limit = 4 << 20
+	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // it is not damaged
+		t.Fatal(err)
+	}
+	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // 2²⁰ rows of one number
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := strings.Repeat("\x00", 16<<20)
+	array := npyOf[byte]("<f8", "False", "2097152,")
+	array = append(array, zeros...)
+	tooLarge := "takes more memory than the 4.0 MiB that may be used for it: use fewer rows or columns, or allow more memory"
+	for _, c := range []struct {
+		name string
+		in   io.Reader
+		want string
+	}{
+		{"zeros", &endless{text: "\x00"}, "the line goes on for more than"},
+		{"line", &endless{text: "1,"}, "the line goes on for more than"},
+		{"sparse line", io.MultiReader(strings.NewReader("1 1:1\n"), &endless{text: "1 "}), "the line goes on for more than"},
+		{"cell", io.MultiReader(strings.NewReader("a,b\n1,"), &endless{text: "x"}), ":2: the line goes on for more than"},
+		{"quoted", io.MultiReader(strings.NewReader("a,b\n1,\""), &endless{text: "x\n"}), ":2: the line goes on for more than"},
+		{"numbers", io.MultiReader(strings.NewReader("a,b\n"), &endless{text: "1,2\n"}), tooLarge},
+		{"many numbers", &tableReader{rows: 1 << 40, cols: 3}, tooLarge},
+		{"sparse", &endless{text: "1 1:1 2:3\n"}, tooLarge},
+		{"gzip cell", bytes.NewReader(gzipped(t, "a,b\n1,"+zeros)), ":2: the line goes on for more than"},
+		{"npz", bytes.NewReader(npz(t, zip.Deflate, "X.npy", array)), tooLarge},
+		{"npy.gz", bytes.NewReader(gzipped(t, string(array))), tooLarge},
+		{"npy claims", bytes.NewReader(npyOf[byte]("<f8", "False", "2000000000, 1000")), tooLarge},
+		{"npz rows", bytes.NewReader(npz(t, zip.Deflate, "X.npy", array, "y.npy", npyOf("<f8", "False", "2,", 1.0, 2))), `array "X" has 2097152 rows, array "y" has 2`},
+		{"zip", io.MultiReader(strings.NewReader("PK\x03\x04"), &endless{text: "x"}), tooLarge},
+		{"parquet", bytes.NewReader(constant), tooLarge},
+		{"parquet without end", io.MultiReader(strings.NewReader("PAR1"), &endless{text: "x"}), tooLarge},
+		{"idx", io.MultiReader(bytes.NewReader(idx(8, nil, 1<<31-1, 1<<10)), &endless{text: "x"}), tooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := dataset.File{Path: "-", Stdin: c.in, Memory: limit}.Read()
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+			oneLine(t, err)
+			// Buffers that double add up to twice the last one, slices that grow by a
+			// quarter to five times, and a piece of text is 1 MiB for each 2¹⁷ numbers
+			// of 8 bytes: at most once what they take. The rest is the decompressors'.
+			allocated := after.TotalAlloc - before.TotalAlloc
+			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
+			if allocated > (2+5+1)*limit+8<<20 {
+				t.Errorf("%d bytes are allocated for a limit of %d", allocated, limit)
+			}
+		})
+	}
+	// What fits is read.
+	if table, err := (dataset.File{Path: "testdata/parquet/go-constant.parquet", Memory: 64 << 20}).Read(); err != nil || table.Rows() != 1<<20 {
+		t.Error(table, err)
+	}
+	// A pass is not bounded by the size of the whole file.
+	path := file(t, "a.npy", array)
+	s, err := dataset.File{Path: path, Memory: 8 << 20}.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Learn(t.Context(), dataset.Rules{}); err != nil || s.Rows() != 1<<21 {
+		t.Error(s.Rows(), err)
 	}
 }

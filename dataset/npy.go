@@ -264,43 +264,39 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	return nil
 }
 
-// addArray reads an array and appends it to the table: as features, or as
-// targets of that name.
-func (in *input) addArray(t *Table, target string) (npyHeader, error) {
-	h, err := in.npyHeader()
-	if err != nil {
-		return h, err
-	}
+// addArray reads an array past its header and appends it to the table: as features,
+// or as targets of that name.
+func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	if h.char != 0 {
 		c := &column{name: target}
 		if target == "" {
 			c.name = featureName(0)
 		}
 		if err := in.npyTexts(h, c); err != nil {
-			return h, err
+			return err
 		}
 		t.columns = append(t.columns, c)
-		return h, in.end()
+		return in.end()
 	}
 	m, err := in.npyCells(h)
 	if err != nil {
-		return h, err
+		return err
 	}
 	if target == "" {
 		t.addFeatures(m, int(h.columns))
 	} else {
 		t.addTargets(target, m, int(h.columns))
 	}
-	return h, in.end()
+	return in.end()
 }
 
 // readNPY reads an array of n rows, or of n numbers; further dimensions make
 // one row.
 func readNPY(in *input) (*Table, error) {
-	h, err := in.addArray(in.t, "")
+	h, err := in.npyHeader()
 	if err != nil {
 		return nil, err
 	}
 	in.t.rows = int(h.rows)
-	return in.t, nil
+	return in.t, in.addArray(in.t, h, "")
 }

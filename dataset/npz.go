@@ -24,23 +24,36 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 		return nil, err
 	}
 	t := in.t
-	x, err := in.addMember(features, "")
+	x, err := in.member(features)
 	if err != nil {
 		return nil, err
 	}
-	t.rows = int(x.rows)
+	defer x.close()
+	xHeader, err := x.npyHeader()
+	if err != nil {
+		return nil, err
+	}
+	t.rows = int(xHeader.rows)
 	if targets == nil {
 		t.note = "; no array of targets was found in it"
-		return t, nil
+		return t, x.addArray(t, xHeader, "")
 	}
-	y, err := in.addMember(targets, "y")
+	y, err := in.member(targets)
 	if err != nil {
 		return nil, err
 	}
-	if x.rows != y.rows {
-		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(x.rows, "row"), quote(arrayName(targets)), y.rows))
+	defer y.close()
+	yHeader, err := y.npyHeader()
+	if err != nil {
+		return nil, err
 	}
-	return t, nil
+	if xHeader.rows != yHeader.rows { // before either is read
+		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
+	}
+	if err := x.addArray(t, xHeader, ""); err != nil {
+		return nil, err
+	}
+	return t, y.addArray(t, yHeader, "y")
 }
 
 // zipFiles lists the arrays.
@@ -48,9 +61,9 @@ func (in *input) zipFiles() (files []*zip.File, err error) {
 	var at io.ReaderAt = in.file
 	size := in.size
 	if in.file == nil {
-		data, err := io.ReadAll(in.r)
+		data, err := in.all()
 		if err != nil {
-			return nil, in.t.readFault(0, err)
+			return nil, err
 		}
 		at, size = bytes.NewReader(data), int64(len(data))
 	}
@@ -110,16 +123,6 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 	return found[0], found[1], nil
 }
 
-// addMember appends an array to the table, see addArray.
-func (in *input) addMember(f *zip.File, target string) (npyHeader, error) {
-	member, err := in.member(f)
-	if err != nil {
-		return npyHeader{}, err
-	}
-	defer member.close()
-	return member.addArray(in.t, target)
-}
-
 // member opens an array. Messages name it behind the name of the file.
 func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
@@ -127,7 +130,7 @@ func (in *input) member(f *zip.File) (*input, error) {
 	if err != nil {
 		return nil, t.fault("", "the zip data is damaged: "+plain(err))
 	}
-	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, opened: r}
+	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, opened: r, allowance: in.allowance}
 	if f.Method == zip.Store && in.size >= 0 && f.UncompressedSize64 <= uint64(in.size) {
 		member.size = int64(f.UncompressedSize64)
 	}

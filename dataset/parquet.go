@@ -31,6 +31,7 @@ type parquetFile struct {
 	t       *Table
 	r       io.ReaderAt
 	size    int64
+	memory  *allowance
 	columns []parquetColumn
 	groups  []parquetGroup
 	rows    int64
@@ -88,11 +89,11 @@ const (
 
 // openParquet reads the footer.
 func openParquet(in *input) (*parquetFile, error) {
-	p := &parquetFile{t: in.t, r: in.file, size: in.size}
+	p := &parquetFile{t: in.t, r: in.file, size: in.size, memory: in.allowance}
 	if in.file == nil {
-		data, err := io.ReadAll(in.r)
+		data, err := in.all()
 		if err != nil {
-			return nil, in.t.readFault(0, err)
+			return nil, err
 		}
 		p.r, p.size = bytes.NewReader(data), int64(len(data))
 	}
@@ -112,6 +113,9 @@ func openParquet(in *input) (*parquetFile, error) {
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > p.size-12 || n > maxFooter {
 		return nil, p.fault(p.size-8, fmt.Sprintf("claims to have a footer of %d bytes, but has %d in all", n, p.size))
+	}
+	if !p.memory.fits(n) {
+		return nil, p.fault(p.size-8, p.memory.rule())
 	}
 	footer := make([]byte, n)
 	if err := p.readAt(footer, p.size-8-n); err != nil {
@@ -351,6 +355,9 @@ func readParquet(in *input) (*Table, error) {
 		return nil, err
 	}
 	t := p.newTable()
+	if !p.memory.fits(p.bytesOf(p.rows)) {
+		return nil, p.t.fault("", p.memory.rule())
+	}
 	for i := range p.groups {
 		if err := p.addGroup(t, &p.groups[i]); err != nil {
 			return nil, err
@@ -360,6 +367,17 @@ func readParquet(in *input) (*Table, error) {
 		c.finish()
 	}
 	return t, nil
+}
+
+// bytesOf is the least that so many rows take.
+func (p *parquetFile) bytesOf(rows int64) int64 {
+	size := int64(0)
+	for i := range p.columns {
+		if size += 8 * rows; p.columns[i].text() {
+			size -= 4 * rows
+		}
+	}
+	return size
 }
 
 func (p *parquetFile) newTable() *Table {
@@ -393,6 +411,9 @@ type parquetPart struct {
 }
 
 func (q *parquetPart) table() (*Table, error) {
+	if !q.p.memory.fits(q.p.bytesOf(q.group.rows)) {
+		return nil, q.p.t.fault("", q.p.memory.rule())
+	}
 	t := q.p.newTable()
 	t.first = int(q.group.first)
 	return t, q.p.addGroup(t, q.group)

@@ -170,6 +170,10 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
+// fuzzMemory is what a table of a fuzz test may take: a few bytes can stand for
+// millions of rows, and what takes long to read is not tried often.
+const fuzzMemory = 1 << 18
+
 func FuzzParquet(f *testing.F) {
 	paths, err := filepath.Glob("testdata/parquet/small-*") // which are tried faster than large ones
 	if err != nil || len(paths) < 5 {
@@ -183,7 +187,7 @@ func FuzzParquet(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := dataset.Read("-", strings.NewReader("PAR1"+string(data[min(4, len(data)):])))
+		table, err := dataset.File{Path: "-", Stdin: strings.NewReader("PAR1" + string(data[min(4, len(data)):])), Memory: fuzzMemory}.Read()
 		if err != nil {
 			oneLine(t, err)
 			return

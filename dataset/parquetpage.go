@@ -133,6 +133,9 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		if h.packed > left || h.packed > maxPage || h.unpacked > maxPage {
 			return d.fault(fmt.Sprintf("a page claims %d bytes, %d when unpacked; %d are left, and at most %d can be read", h.packed, h.unpacked, left, maxPage))
 		}
+		if !d.p.memory.fits(h.packed + h.unpacked + 8*h.values) {
+			return d.t.fault("", d.p.memory.rule())
+		}
 		r.Discard(m.at)
 		body := make([]byte, h.packed)
 		if _, err := io.ReadFull(r, body); err != nil {
@@ -144,6 +147,9 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		n, err := d.page(h, body, rows)
 		if err != nil {
 			return err
+		}
+		if !d.p.memory.fits(d.to.size()) {
+			return d.t.fault("", d.p.memory.rule())
 		}
 		rows -= n
 		left -= h.packed

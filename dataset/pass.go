@@ -39,6 +39,7 @@ func (s *Stream) begin(lines int) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.allowance.inParts = true
 	p := &pass{t: in.t, done: []func(){in.close}}
 	if err := s.start(p, in, lines); err != nil {
 		p.close()

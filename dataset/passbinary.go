@@ -225,10 +225,11 @@ func (s *Stream) labels(p *pass) (*array, error) {
 			return nil, nil
 		}
 	}
-	in, err := File{Path: path}.open()
+	in, err := File{Path: path, Memory: s.file.Memory}.open()
 	if err != nil {
 		return nil, err
 	}
+	in.allowance.inParts = true
 	p.done = append(p.done, in.close)
 	y, err := idxArray(in)
 	if err == nil && y.h.rank != 1 {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 )
 
@@ -10,10 +11,13 @@ import (
 // take no memory.
 const pieceSize = 1 << 20
 
-// longestRecord is where the search for the end of a record that has an odd
-// number of quotation marks is given up, so that one stray mark does not bring
-// the whole file into memory.
-const longestRecord = 1 << 24
+// longestQuoted is where the search for the end of a record that has an odd number
+// of quotation marks is given up, so that one stray mark does not bring the whole
+// file into memory; longestRecord is where any record is.
+const (
+	longestQuoted = 1 << 24
+	longestRecord = 1 << 27
+)
 
 // pieces cuts a text into pieces of whole records, which are lines, and where
 // they may be quoted, lines joined by quoted line ends.
@@ -56,8 +60,12 @@ func (p *pieces) next() (piece, error) {
 		switch {
 		case p.ended:
 			end = len(buf)
-		case end == 0 && p.quotes && len(buf) >= longestRecord && bytes.IndexByte(buf, '"') >= 0:
+		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // to be refused
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // a buffer of twice the size beside it
+			e := p.in.t.fault("", fmt.Sprintf("the line goes on for more than %d MiB: this is no table of texts, or needs line ends", len(buf)>>20))
+			e.Line = p.line
+			return piece{}, e
 		case end == 0:
 			continue // a long record
 		}

@@ -58,5 +58,5 @@ func (a *app) table(file string) (*dataset.Table, error) {
 
 // file is the file of that name, in any format.
 func (a *app) file(name string) dataset.File {
-	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels}
+	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Memory: a.memoryLimit()}
 }

@@ -52,17 +52,24 @@ type budget struct {
 
 // newBudget is to be called before data are read.
 func (a *app) newBudget(dev backend.Device) *budget {
-	b := &budget{heap: liveBytes(), limit: int64(a.memory)}
+	b := &budget{heap: liveBytes(), limit: a.memoryLimit()}
 	if resident, ok := process.Status("VmRSS:"); ok {
 		b.program = int64(resident)
 	}
 	_, b.ofDevice = dev.F64().(backend.Wrapper[float64])
-	if free, known := backend.HostMemory(); b.limit == 0 && known {
-		b.limit = free / 10 * 8
-	} else if b.limit == 0 {
+	if b.limit == 0 {
 		b.limit = dev.Info().Memory
 	}
 	return b
+}
+
+// memoryLimit is --memory, or 80 % of what the process may use, or 0 where that is
+// not known.
+func (a *app) memoryLimit() int64 {
+	if free, known := backend.HostMemory(); a.memory == 0 && known {
+		return free / 10 * 8
+	}
+	return int64(a.memory)
 }
 
 // liveBytes is what is live in the heap. What is not is returned to the system.
