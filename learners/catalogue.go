@@ -110,6 +110,10 @@ func (d Description) Parameter(name string) (Parameter, bool) {
 	return Parameter{}, false
 }
 
+// Values returns the given parameters, as texts by their names, with defaults for the
+// others. The error is a *ParameterError.
+func (d Description) Values(given map[string]string) (Values, error) { return d.values(given) }
+
 // Make returns the learner with the given parameters, as texts by their names,
 // and defaults for the others. task is one of d.Tasks; a zero Task is the first. The
 // error is a *ParameterError, or about the task.
@@ -120,6 +124,11 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 	values, err := d.values(given)
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range d.Parameters {
+		if _, isGiven := given[p.Name]; isGiven && !p.When.Met(values) {
+			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "has an effect " + p.When.String()}
+		}
 	}
 	if d.check != nil {
 		if err := d.check(values); err != nil {

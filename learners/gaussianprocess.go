@@ -26,7 +26,7 @@ func init() {
 			number("lambda", "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise"),
 			truth("optimise", "true", "search the kernel's parameters and lambda by the marginal likelihood"),
 			truth("ard", "false", "one length scale for each feature, where no kernel is given"),
-			whole("restarts", "2", atLeast(0), "more starts of the search, at random"),
+			whole("restarts", "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
 			truth("scale", "true", "fit the scale s²; otherwise it is 1"),
 			truth("intercept", "true", "subtract the mean m of y; otherwise it is 0"),
 			seedNumber.withHelp("seed of the restarts and of the rows for the median distance"),

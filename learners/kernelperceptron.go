@@ -27,7 +27,7 @@ func init() {
 			whole("epochs", "20", atLeast(1), "most passes over the samples; one without mistakes is the last"),
 			truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
 			perceptronBatch,
-			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation"),
+			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
 			seedNumber,
 		},
 		fitter: func(v Values) Fitter {
@@ -39,12 +39,6 @@ func init() {
 				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Epochs: v.Whole("epochs"), Batch: batchOf(v),
 				Shuffle: v.Bool("shuffle"), Budget: v.Whole("budget"), Seed: v.Seed(),
 			}.Fit)
-		},
-		check: func(v Values) *ParameterError {
-			if v.Whole("budget") > 0 && v.Choice("kind") != "last" {
-				return &ParameterError{Parameter: "budget", Rule: "goes with the kind last only"}
-			}
-			return nil
 		},
 		restore: func(s State) (Model, error) {
 			if _, voted := s.Params["voted"]; voted {

@@ -25,7 +25,7 @@ func init() {
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
-			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀"),
+			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
 			whole("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
 			whole("iterations", "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
 			truth("intercept", "true", "fit an unpenalised intercept"),

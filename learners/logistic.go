@@ -24,8 +24,8 @@ func init() {
 			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns"),
 			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
 			whole("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
-			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen"),
-			whole("batch", "32", atLeast(1), "samples in one step of sgd"),
+			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
+			whole("batch", "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
 			seedNumber,
 		},
 		fitter: func(v Values) Fitter {

@@ -19,6 +19,7 @@ type Parameter struct {
 	Rule    string   `json:"rule"`
 	Help    string   `json:"help"`
 	Choices []string `json:"choices,omitempty"` // of a oneOf
+	When    *When    `json:"when,omitempty"`    // nil: it always has an effect
 
 	// chosen: Default says in words what Fit chooses where none is given.
 	chosen bool
@@ -152,6 +153,41 @@ var (
 	lambdaList   = numbers("lambdas", nonNegative, "λ of each target, instead of lambda")
 	seedNumber   = whole("seed", "1", atLeast(0), "seed of every random choice")
 )
+
+// When is the condition under which a parameter has an effect: another has one of some
+// values, or, where there are none, was not given.
+type When struct {
+	Parameter string   `json:"parameter"`
+	Values    []string `json:"values,omitempty"`
+}
+
+// String is the condition in words: "with solver sgd only".
+func (w *When) String() string {
+	if len(w.Values) == 0 {
+		return "without " + w.Parameter + " only"
+	}
+	return "with " + w.Parameter + " " + strings.Join(w.Values, " or ") + " only"
+}
+
+// Met tells whether the values fulfil the condition; there may be none.
+func (w *When) Met(v Values) bool {
+	if w == nil {
+		return true
+	}
+	if len(w.Values) == 0 {
+		return !v.Has(w.Parameter)
+	}
+	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
+}
+
+// with returns p with an effect only where another parameter has one of the values.
+func (p Parameter) with(parameter string, values ...string) Parameter {
+	p.When = &When{parameter, values}
+	return p
+}
+
+// without returns p with an effect only where another parameter is not given.
+func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
 
 // withHelp returns p with another text of help.
 func (p Parameter) withHelp(help string) Parameter {

@@ -21,7 +21,7 @@ func init() {
 		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
-			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares"),
+			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
 			lambdaList,
 			truth("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),

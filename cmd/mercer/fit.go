@@ -320,14 +320,15 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	d, _ := learners.Find(f.learner)
 	given := f.parameters(d)
+	values, _ := d.Values(given)
 	r.Task, r.Parameters = task, map[string]string{}
 	for _, p := range d.Parameters {
 		text, ok := given[p.Name]
 		if !ok {
 			text = p.Default
 		}
-		if _, several := given["lambdas"]; several && p.Name == "lambda" {
-			continue // each target has its own instead
+		if !p.When.Met(values) {
+			continue
 		}
 		if v, err := p.Parse(text); err == nil {
 			r.Parameters[p.Name] = text

@@ -103,21 +103,34 @@ func (f *learnerFlags) describe(flags *pflag.FlagSet) {
 	if err != nil {
 		d, _ = learners.Find(defaultLearner)
 	}
+	values, _ := d.Values(f.given)
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if _, ok := flag.Value.(*parameterFlag); !ok {
 			return
 		}
 		name := strings.TrimPrefix(flag.Name, "no-")
 		p, has := d.Parameter(name)
-		flag.Hidden = !has || name != flag.Name && p.Default != "true"
+		flag.Hidden = !has || name != flag.Name && p.Default != "true" || values != nil && f.decides(p.When) && !p.When.Met(values)
 		if has && name == flag.Name {
 			flag.Usage = p.Help
 			if p.Type != learners.BoolType && p.Type != learners.KernelType {
 				flag.Usage += ": " + p.Rule
 			}
+			if p.When != nil {
+				flag.Usage += "; " + p.When.String()
+			}
 			flag.Usage += fmt.Sprintf(" (default: %s)", cmp.Or(p.Default, "none"))
 		}
 	})
+}
+
+// decides tells whether a flag decides about the condition of another.
+func (f *learnerFlags) decides(w *learners.When) bool {
+	if w == nil {
+		return false
+	}
+	_, given := f.given[w.Parameter]
+	return given
 }
 
 // check returns the first flag that is wrong.

@@ -64,7 +64,11 @@ func describeLearner(d learners.Description) string {
 	}
 	rows := [][]string{{"parameter", "type", "default", "rule", ""}}
 	for _, p := range d.Parameters {
-		rows = append(rows, []string{"--" + p.Name, p.Type, cmp.Or(p.Default, "none"), p.Rule, p.Help})
+		rule := p.Rule
+		if p.When != nil {
+			rule += "; " + p.When.String()
+		}
+		rows = append(rows, []string{"--" + p.Name, p.Type, cmp.Or(p.Default, "none"), rule, p.Help})
 	}
 	return text + "\n" + table("lllll", rows)
 }
