@@ -193,13 +193,28 @@ func (e *ParameterError) Error() string {
 }
 
 // fitterOf is l.Fit of a learner as a Fitter: a nil *M must not become a Model
-// that is not nil.
+// that is not nil, and no model is one whose numbers are not finite.
 func fitterOf[M Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
 		if err != nil {
 			return nil, err
 		}
+		if err := diverged(m); err != nil {
+			return nil, err
+		}
 		return m, nil
 	}
+}
+
+// diverged is the error of a model with numbers that are not finite, which Restore
+// would refuse.
+func diverged(m Model) error {
+	s := m.State()
+	for name, h := range s.Arrays {
+		if _, _, bad := notFinite(h); bad {
+			return fmt.Errorf("learners: %s: the fit diverged: %s is not finite: scale the features or y down, or lower the rate", m.Learner(), name)
+		}
+	}
+	return nil
 }

@@ -153,6 +153,12 @@ func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
+	// Noise of the last steps of sgd may leave the loss a little above that of 0.
+	if start, err := f.eval(f.zero(), f.zero()); err != nil {
+		return nil, err
+	} else if !(value <= 2*start) {
+		return nil, fmt.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: lower the rate", l.Solver, value, start)
+	}
 	m := &LogisticModel{lambda: l.Lambda, classes: classes}
 	m.coef, m.intercept = f.coef(theta)
 	if reference && !l.Reference {

@@ -248,3 +248,45 @@ func TestLogisticSGD(t *testing.T) {
 		}
 	}
 }
+
+// TestDivergence: a rate that is too high is an error, not a model, of sgd, gradient
+// descent and the perceptron; what predicts infinity is an error too.
+func TestDivergence(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := wholeNumbers(200, 4, 3, 2)
+	t.Log("seed 2")
+	large := mat.DenseCopyOf(x)
+	large.Scale(1e100, x)
+	for name, c := range map[string]struct {
+		fit  learners.Fitter
+		x    *mat.Dense
+		text string
+	}{
+		"sgd":              {fitter(learners.Logistic{Lambda: 1, Solver: learners.LogisticSGD, Rate: 100}.Fit), x, "lower the rate"},
+		"sgd, mild":        {fitter(learners.Logistic{Lambda: 1e-3, Solver: learners.LogisticSGD, Rate: 1e4, MaxIter: 1}.Fit), x, "lower the rate"},
+		"gradient-descent": {fitter(learners.Logistic{Lambda: 1e3, Solver: learners.LogisticDescent, Rate: 100, MaxIter: 50}.Fit), x, "did not converge"},
+		"perceptron":       {fitter(learners.Perceptron{Rate: 1e300, NoBias: true}.Fit), large, "scale the features down"},
+		"averaged":         {fitter(learners.Perceptron{Rate: 1e300, Kind: learners.AveragedPerceptron, Epochs: 1}.Fit), large, "scale the features down"},
+	} {
+		if m, err := c.fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v, model %v", name, err, m)
+		}
+	}
+	m, err := learners.Ridge{Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.State() // as a forged file may have it: every number is finite
+	s.Arrays["coef"].Data[0] = -1e308
+	forged, err := learners.Restore(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := forged.Predict(t.Context(), dev, mat.NewDense(1, 4, []float64{100, 0, 0, 0})); err == nil || !strings.Contains(err.Error(), "row 1: the prediction is -Inf") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -218,6 +218,9 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		return nil, err
 	}
 	m := &PerceptronModel{kind: l.Kind, classes: run.classes, coef: w, intercept: b}
+	if err := diverged(m); err != nil {
+		return nil, errors.New("the weights overflow: lower the rate, or scale the features down")
+	}
 	f, err := m.predictor().run(ctx, dev, denseOf(hx))
 	if err != nil {
 		return nil, err

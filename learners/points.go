@@ -23,13 +23,17 @@ func notAPoint[T backend.Float](k kernels.Kernel, i int, x []T, value T) error {
 	return fmt.Errorf("x: row %d: the kernel %v has the value %v", i+1, k, value)
 }
 
-// checkPredicted refuses predictions that are no numbers: from kernel values
-// that are none, or are out of range. first is the number of the first row.
+// checkPredicted refuses predictions that are not finite: from kernel values that
+// are none or out of range, from points or a model whose sums overflow. first is the
+// number of the first row.
 func checkPredicted(f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {
 			if math.IsNaN(v) {
 				return fmt.Errorf("x: row %d: the prediction is not a number: the model's kernel is not made for this point, or out of range", first+i+1)
+			}
+			if math.IsInf(v, 0) {
+				return fmt.Errorf("x: row %d: the prediction is %v: the values of the point or of the model are too large", first+i+1, v)
 			}
 		}
 	}
