@@ -37,9 +37,9 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestRing queues more small vectors than the ring has room for: y ← y + (i, 2i, …) x
-// for i = 1 … 40, in whole numbers.
-func TestRing(t *testing.T) {
+// TestSmallUploadsBeyondTheRing queues more small vectors than the ring has room for:
+// y ← y + (i, 2i, …) x for i = 1 … 40, in integers.
+func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	need(t)
 	bytes, most := ringBytes, ringMost
 	ringBytes, ringMost = 512, 256

@@ -243,9 +243,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNoRoom: values that have no room are refused before any is computed, with
-// what there is room for; a million texts are never tried.
-func TestNoRoom(t *testing.T) {
+// TestGramBeyondMemoryIsRefused: values that do not fit the memory are refused before
+// any is computed, with what fits; a million texts are never tried.
+func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	many := make([]string, 1<<20)
 	for i := range many {

@@ -266,8 +266,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLongerThanAll: no level is made for subsequences that no string can have.
-func TestLongerThanAll(t *testing.T) {
+// TestSubsequencesLongerThanTheStrings: K = 0, and no level is made for subsequences
+// that no string can have.
+func TestSubsequencesLongerThanTheStrings(t *testing.T) {
 	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
