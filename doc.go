@@ -1,44 +1,45 @@
-// Package mercer is a numeric engine for kernel machines, on processors and GPUs:
-// this is its front door, and its rooms are the folders below.
+// Package mercer is a numeric engine for kernel machines on CPUs and GPUs. It is the
+// entry point for Go programs; the packages below it have every choice.
 //
 // # The way the data goes
 //
 //	dataset → learners → solvers → backend ─┬→ cpu   (avx512, avx2, generic)
+//	             │          │               ├→ cuda  (NVIDIA's libraries, found at run time)
 //	             │          │               └→ ref   (plain loops: the oracle)
 //	         modelfile   kernels (k(x, z) as data)
 //
-// Imports follow the arrows and never turn back; a test holds them to it. The
-// packages, from the bottom:
+// Imports follow the arrows; a test checks them. The packages, from the bottom:
 //
 //   - kernels: kernel functions k(x, z) as data, with a parser, derivatives and
-//     feature maps. Below it kernels/objects: kernels over texts and trees, of
-//     which kernels/strings and kernels/trees hold some; kernels/gram: what is
-//     done with whole Gram matrices.
-//   - backend: what a processor must be able to do, and which one to use.
-//   - backend/ref: a whole backend in plain loops; backend/backendtest: the
-//     suite that every backend passes.
-//   - cpu: the blocked, multi-threaded backend, with micro-kernels for
-//     AVX-512 and AVX2 and in portable Go.
-//   - solvers: (K + λI)α = y, by the dual or by the primal.
-//   - solvers/adjoint: gradients through Gram matrices, solves and kernel ridge, for
-//     programs that differentiate; gorgonia, a module of its own, has them as nodes
-//     of Gorgonia's graphs.
+//     feature maps. kernels/objects, kernels/strings, kernels/trees: kernels over
+//     texts and trees. kernels/gram: operations on whole Gram matrices.
+//   - backend: the interface that every device implements, the registry, and the
+//     choice of a device. backend/ref: a whole backend in plain loops.
+//     backend/backendtest: the suite that every backend passes.
+//   - cpu: the blocked, multi-threaded backend, with micro-kernels for AVX-512 and
+//     AVX2 and in portable Go. Its package comment draws the five loops.
+//   - cuda: NVIDIA GPUs, by the driver, cuBLAS and cuSOLVER.
+//   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
+//     conjugate gradients with K stored or not; λ paths; fits that stream rows from
+//     files. solvers/adjoint: derivatives of Gram matrices and of solves.
+//   - learners: every learner, on gonum matrices. learners/tuning: the search for λ
+//     and kernel parameters. learners/modelfile: saved models.
+//   - dataset: readers of tables, and the encoding learned from the training rows.
 //   - gonum: gonum's matrices without a copy, and mat.Cholesky on a device.
-//   - learners: Ridge and KernelRidge on gonum matrices.
-//   - learners/tuning: a search for the kernel's parameters and λ.
-//   - dataset: files of tables in six formats, whole or in passes, and the encoding
-//     learnt from them.
-//   - internal/atomicfile: files that are whole or not there.
-//   - learners/modelfile: saving and loading of fitted models.
-//   - cmd/mercer: the command.
-//   - bindings/c: the C shared library, the only package that imports C; bindings/python has
-//     scikit-learn estimators over it.
+//   - bench: the measurements of the command's bench. cmd/mercer: the command.
+//   - bindings/c and bindings/python: the C shared library and the scikit-learn
+//     estimators over it.
+//   - gorgonia, beam and tools: modules of their own, for the sake of what they
+//     depend on: nodes of Gorgonia's graphs, fits over Apache Beam, and the
+//     generators of the assembly.
+//   - internal/atomicfile: files that are written completely or not at all.
+//     internal/required: what a test needs of the machine. internal/count: numbers
+//     in messages.
 //
 // # Where to begin
 //
-// Fit, Predict, Solve and Factor of this package are the short way in, for
-// programs that have their samples in gonum matrices; the examples show each.
-// Behind them are the packages above, with every choice that there is:
+// Fit, Predict, Solve and Factor of this package are for programs that have their
+// samples in gonum matrices; there is an example of each.
 //
 //	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1}, x, y, mercer.Options{})
 //	f, err := m.Predict(ctx, points)

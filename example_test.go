@@ -14,28 +14,24 @@ import (
 )
 
 func Example() {
-	x := mat.NewDense(100, 1, nil) // a sample in each row
+	x := mat.NewDense(100, 1, nil) // one sample in each row
 	y := mat.NewDense(100, 1, nil)
 	for i := range 100 {
 		x.Set(i, 0, 0.1*float64(i))
 		y.Set(i, 0, math.Sin(x.At(i, 0)))
 	}
-
-	ctx := context.Background()
 	learner := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-3}
-	model, err := mercer.Fit(ctx, learner, x, y, mercer.Options{}) // on the best device there is
+	model, err := mercer.Fit(context.Background(), learner, x, y, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	f, err := model.Predict(ctx, mat.NewDense(2, 1, []float64{1.05, math.Pi}))
+	f, err := model.Predict(context.Background(), mat.NewDense(1, 1, []float64{1.05}))
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("f(1.05) = %.2f, sin(1.05) = %.2f\n", f.At(0, 0), math.Sin(1.05))
-	fmt.Printf("|f(π)| < 0.001: %t\n", math.Abs(f.At(1, 0)) < 0.001)
-	fmt.Printf("residual < 1e-8: %t\n", model.Fitted.Solved().Residual < 1e-8)
+	fmt.Printf("relative residual below 1e-8: %t\n", model.Fitted.Solved().Residual < 1e-8)
 	// Output:
 	// f(1.05) = 0.87, sin(1.05) = 0.87
-	// |f(π)| < 0.001: true
-	// residual < 1e-8: true
+	// relative residual below 1e-8: true
 }

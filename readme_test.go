@@ -4,11 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
 )
 
 // TestReadmeExample holds the program in the README to being the example that
@@ -32,26 +36,22 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestGonumPrograms compiles the lines that a program on gonum gets, as the pages have
-// them.
-func TestGonumPrograms(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/gonum.md"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		block := regexp.MustCompile("(?s)```go\n(import [^`]*blas64.Use[^`]*)```").FindSubmatch(text)
-		if block == nil {
-			t.Errorf("%s has no program that calls blas64.Use", name)
-			continue
-		}
-		file := path.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte("package main\n\n"+string(block[1])+"\nfunc main() {}\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.Command("go", "vet", file).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
+// TestGonumProgram compiles the lines of docs/gonum.md that make gonum use Mercer.
+func TestGonumProgram(t *testing.T) {
+	text, err := os.ReadFile("docs/gonum.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```go\n(import [^`]*blas64.Use[^`]*)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("docs/gonum.md has no program that calls blas64.Use")
+	}
+	file := path.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte("package main\n\n"+string(block[1])+"\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "vet", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -78,7 +78,12 @@ func TestReadmeTargets(t *testing.T) {
 // TestLinks holds the pages to linking to files that are there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "testdata/README.md", "docs/beam.md", "docs/benchmarks.md", "docs/cuda.md", "docs/gonum.md", "docs/results.md", "bindings/python/README.md", "bench/results/README.md"} {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages in docs, %v", len(pages), err)
+	}
+	pages = append(pages, "README.md", "CONTRIBUTING.md", "testdata/README.md", "bindings/python/README.md", "bench/results/README.md")
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -87,6 +92,41 @@ func TestLinks(t *testing.T) {
 			target := path.Join(path.Dir(page), string(m[1]))
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", page, target, err)
+			}
+		}
+	}
+}
+
+// TestReadmeIsShort: the README is what a visitor reads first; the rest is in docs.
+func TestReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines > 150 {
+		t.Errorf("README.md has %d lines, at most 150 are allowed: move some to docs", lines)
+	}
+}
+
+// TestPagesListTheCatalogues: every learner stands in the README and on its page, every
+// kernel function on its page.
+func TestPagesListTheCatalogues(t *testing.T) {
+	names := map[string][]string{}
+	for _, d := range learners.Catalogue() {
+		names["README.md"] = append(names["README.md"], d.Name)
+		names["docs/learners.md"] = append(names["docs/learners.md"], d.Name)
+	}
+	for _, d := range kernels.Catalogue() {
+		names["docs/kernels.md"] = append(names["docs/kernels.md"], d.Name)
+	}
+	for page, list := range names {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range list {
+			if !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("%s does not list %s", page, name)
 			}
 		}
 	}

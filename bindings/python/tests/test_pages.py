@@ -13,7 +13,7 @@ from . import support
 class TestPages(unittest.TestCase):
     def test_python(self):
         """Runs the Python programs of the pages as they stand."""
-        for page in ("README.md", os.path.join("bindings", "python", "README.md")):
+        for page in (os.path.join("docs", "c-and-python.md"), os.path.join("bindings", "python", "README.md")):
             with open(os.path.join(support.ROOT, page), encoding="utf-8") as f:
                 programs = re.findall(r"```python\n(.*?)```", f.read(), re.DOTALL)
             self.assertTrue(programs, page)
@@ -26,13 +26,13 @@ class TestPages(unittest.TestCase):
                 self.assertGreater(names["model"].score(names["X"], names["y"]), 0.3)
 
     def test_c(self):
-        """Builds the C program of the README by the commands there, and runs it."""
+        """Builds the C program of docs/c-and-python.md by the commands there, and runs it."""
         if shutil.which("cc") is None:
             support.absent("cc", "there is no C compiler")
         library = os.path.join(support.ROOT, "bin", "libmercer.so")
         if not os.path.exists(library):
             support.absent("library", "bin/libmercer.so is not built: make libmercer")
-        with open(os.path.join(support.ROOT, "README.md"), encoding="utf-8") as f:
+        with open(os.path.join(support.ROOT, "docs", "c-and-python.md"), encoding="utf-8") as f:
             page = f.read()
         program, commands = re.search(r"```c\n(.*?)```\n\n((?:    [^\n]*\n)+)", page, re.DOTALL).groups()
         self.assertIn("make libmercer\n", commands)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestReadme holds the program in the README to being the example that runs here.
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// TestReadme holds the program in docs/gorgonia.md to being the example that runs here.
+func TestPage(t *testing.T) {
+	readme, err := os.ReadFile("../docs/gorgonia.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,10 +21,10 @@ func TestReadme(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
 		if strings.Contains(block[1], "gorgonia.KernelRidge(") {
 			if block[1] != program {
-				t.Errorf("the program in README.md is not example_test.go with a main:\n%s", block[1])
+				t.Errorf("the program in docs/gorgonia.md is not example_test.go with a main:\n%s", block[1])
 			}
 			return
 		}
 	}
-	t.Error("README.md has no program with gorgonia.KernelRidge")
+	t.Error("docs/gorgonia.md has no program with gorgonia.KernelRidge")
 }
