@@ -55,7 +55,7 @@ func OpenPeers(names, places []string) (peers []Peer, wants []string) {
 	return peers, wants
 }
 
-// The names of the ceilings among a Result's entrants.
+// The names of the ceilings among a Result's implementations.
 const (
 	ceilingPrefix = "ceiling " // and a device
 	memoryCeiling = "ceiling memory"
@@ -67,8 +67,8 @@ type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
 
-// contest is a BLAS at work: the devices that it opened.
-type contest struct {
+// blasBench is a BLAS at work: the devices that it opened.
+type blasBench struct {
 	BLAS
 	devices  map[int][]backend.Device // by threads, in the order of BLAS.Devices
 	ceilings []backend.Device         // the best of this processor first
@@ -81,12 +81,12 @@ func (b BLAS) Run(ctx context.Context) (*Result, error) {
 	if err := b.fill(); err != nil {
 		return nil, err
 	}
-	c := contest{BLAS: b, devices: map[int][]backend.Device{}}
+	c := blasBench{BLAS: b, devices: map[int][]backend.Device{}}
 	defer c.close()
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	return b.Runner.Run(ctx, BLASKind, c.entrants(), c.tasks())
+	return b.Runner.Run(ctx, BLASKind, c.implementations(), c.tasks())
 }
 
 // fill puts in what was left out, and checks the rest.
@@ -127,7 +127,7 @@ func (b *BLAS) fill() error {
 	return nil
 }
 
-func (c *contest) close() {
+func (c *blasBench) close() {
 	for _, list := range c.devices {
 		for _, d := range list {
 			d.Close()
@@ -140,7 +140,7 @@ func (c *contest) close() {
 
 // open opens every device at every number of threads, and those whose ceilings
 // are timed: the best of the processor, and the ones that compete.
-func (c *contest) open() error {
+func (c *blasBench) open() error {
 	for _, t := range c.Threads {
 		for _, name := range c.Devices {
 			d, err := backend.Open(name, backend.Config{Threads: t, Memory: c.Memory})
@@ -184,7 +184,7 @@ func sameDevice(d backend.Device) func(backend.Device) bool {
 
 // fits refuses operands that memory does not hold: there are four matrices at
 // once, the result and the reference's among them.
-func (c *contest) fits(memory int64) error {
+func (c *blasBench) fits(memory int64) error {
 	size := 4.
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
@@ -199,26 +199,26 @@ func (c *contest) fits(memory int64) error {
 
 func ownName(d backend.Device) string { return "mercer " + d.Info().Device }
 
-func (c *contest) entrants() []Entrant {
-	var list []Entrant
+func (c *blasBench) implementations() []Implementation {
+	var list []Implementation
 	for _, d := range c.devices[c.Threads[0]] {
-		list = append(list, Entrant{Name: ownName(d), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor})
+		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor})
 	}
 	for _, p := range c.Peers {
-		e := Entrant{Name: p.Name, Kind: PeerKind, Missing: p.Missing}
+		e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing}
 		if p.Library != nil {
 			e.Detail, e.Path = p.Library.Detail, p.Library.Path
 		}
 		list = append(list, e)
 	}
 	for _, d := range c.ceilings {
-		list = append(list, Entrant{
+		list = append(list, Implementation{
 			Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind,
 			Detail: "fused multiply-adds in registers on one core, times the threads",
 		})
 	}
 	if slices.ContainsFunc(routines, func(r routine) bool { return r.vector && slices.Contains(c.Routines, r.name) }) {
-		list = append(list, Entrant{
+		list = append(list, Implementation{
 			Name: memoryCeiling, Kind: CeilingKind,
 			Detail: fmt.Sprintf("the matrix at the rate of copying %d MiB, bytes read and written counted; one that stays in a cache can be faster", copied>>20),
 		})
@@ -227,7 +227,7 @@ func (c *contest) entrants() []Entrant {
 }
 
 // tasks lists the cases: routine, precision, threads, n, the last fastest.
-func (c *contest) tasks() []Task {
+func (c *blasBench) tasks() []Task {
 	var list []Task
 	for _, r := range routines {
 		if !slices.Contains(c.Routines, r.name) {

@@ -56,7 +56,7 @@ func TestBLAS(t *testing.T) {
 		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}
 	for _, c := range r.Cells {
-		for i, e := range r.Entrants {
+		for i, e := range r.Implementations {
 			run := c.Run(e.Name)
 			float32Potrf := e.Name == "gonum" && c.Case.Get("routine") == "potrf" && c.Case.Get("precision") == "float32"
 			switch {
@@ -118,7 +118,7 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 		}
 	}
 	right()
-	p.adopt()
+	p.setReference()
 	if c := p.compare(); c.Difference != 0 {
 		t.Errorf("differs by %g from itself", c.Difference)
 	}
@@ -148,8 +148,8 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 	}
 }
 
-// TestLazy: a library that leaves the result of the one before it as it is.
-func TestLazy(t *testing.T) {
+// TestWrongResultIsFound: a library that leaves the result of the one before it as it is.
+func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
 	b := BLAS{Routines: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}, Peers: []Peer{{Name: "lazy", Library: lazy}}}
@@ -178,20 +178,20 @@ func (q queueOnly[T]) With(ctx context.Context, done func(float64)) backend.Back
 	return queueOnly[T]{q.Backend.With(ctx, done)}
 }
 
-// TestDistant: operands are copied to a device with a memory of its own, and
+// TestDeviceWithItsOwnMemory: operands are copied to a device with a memory of its own, and
 // what they took there is given back.
-func TestDistant(t *testing.T) {
+func TestDeviceWithItsOwnMemory(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dev.Close()
 	for _, r := range routines {
-		c := &contest{devices: map[int][]backend.Device{1: {dev, distant{dev}}}}
+		c := &blasBench{devices: map[int][]backend.Device{1: {dev, distant{dev}}}}
 		start := func(ctx context.Context) ([]Entry, error) {
 			list, err := entries(ctx, c, r, 1, 33, backend.Device.F64, nil)
 			for i := range list {
-				list[i].Entrant += fmt.Sprint(i)
+				list[i].Implementation += fmt.Sprint(i)
 			}
 			return list, err
 		}
@@ -244,7 +244,7 @@ func TestRepeated(t *testing.T) {
 	var cases []string
 	for _, c := range r.Cells {
 		cases = append(cases, c.Case.String())
-		if own := c.Run("mercer cpu/generic"); !own.Timed() || c.Runs[0].Entrant == c.Runs[1].Entrant {
+		if own := c.Run("mercer cpu/generic"); !own.Timed() || c.Runs[0].Implementation == c.Runs[1].Implementation {
 			t.Errorf("%v: %+v", c.Case, c.Runs)
 		}
 	}
@@ -269,7 +269,7 @@ func TestDefaults(t *testing.T) {
 	for _, c := range r.Cells {
 		precisions = append(precisions, c.Case.Get("precision"))
 	}
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		if e.Kind == CeilingKind {
 			ceilings = append(ceilings, e.Name)
 		}

@@ -21,7 +21,7 @@ type comparison struct {
 // libraries are the names of the ones that Mercer is compared with.
 func (r *Result) libraries() []string {
 	var list []string
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		if e.Kind == PeerKind && e.Missing == "" {
 			list = append(list, e.Name)
 		}
@@ -93,7 +93,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 		if rates {
 			value = c.own.Rate.Median
 		}
-		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Entrant, "mercer ")}, {Text: Figures(value)}}
+		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Implementation, "mercer ")}, {Text: Figures(value)}}
 		if share {
 			row = append(row, optional(c.share, Percent))
 		}
@@ -139,7 +139,7 @@ func wins(list []comparison) string {
 
 // Fastest is Mercer's fastest run of a cell, nil when it has none.
 func (r *Result) Fastest(c *Cell) *Run {
-	return c.fastest(func(run *Run) bool { e := r.Entrant(run.Entrant); return e != nil && e.Kind == OwnKind })
+	return c.fastest(func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind })
 }
 
 // fastest is the fastest of the runs that take part.
@@ -161,7 +161,7 @@ func (r *Result) agreementTable() *Table {
 		Head:  []string{"", "precision", "cases", "largest difference", "rounding explains", "in"},
 		Notes: []string{"Differences from the first of Mercer’s devices, relative, in the Frobenius norm."},
 	}
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		for _, precision := range r.values("precision") {
 			var largest *Check
 			var where Case

@@ -29,7 +29,7 @@ type Crossover struct {
 
 // Run measures. It fails when a device cannot be opened, when a case does not fit
 // its memory, when answers differ by more than rounding explains, and when ctx is
-// done. The Result has the cases {precision, n, m}, the entrants "mercer DEVICE
+// done. The Result has the cases {precision, n, m}, the implementations "mercer DEVICE
 // primal" and "… dual" with three stages each, the ceilings of devices that have
 // one, and the laws of growth of the stages.
 func (c Crossover) Run(ctx context.Context) (*Result, error) {
@@ -56,7 +56,7 @@ func (c Crossover) Run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverEntrants(devices), c.tasks(devices))
+	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverImplementations(devices), c.tasks(devices))
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +113,11 @@ func (c *Crossover) fits(d backend.Device) error {
 		slices.Max(c.N), slices.Max(c.M), needs(largest), d.Info().Device, memory, fit)
 }
 
-func crossoverEntrants(devices []backend.Device) []Entrant {
-	var list []Entrant
+func crossoverImplementations(devices []backend.Device) []Implementation {
+	var list []Implementation
 	for _, d := range devices {
 		for _, form := range []string{Primal, Dual} {
-			list = append(list, Entrant{
+			list = append(list, Implementation{
 				Name: ridgeName(d, form), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor,
 				Device: d.Info().Device, Processor: d.Info().Processor, Threads: d.Info().Threads, Method: form,
 			})
@@ -125,7 +125,7 @@ func crossoverEntrants(devices []backend.Device) []Entrant {
 	}
 	for _, d := range devices {
 		if _, ok := d.(ceiling); ok {
-			list = append(list, Entrant{
+			list = append(list, Implementation{
 				Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
 				Detail: "fused multiply-adds in registers on one core, times the threads",
 			})
@@ -183,7 +183,7 @@ func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device
 			if err != nil {
 				return list, err
 			}
-			e.Entrant = ridgeName(d, form)
+			e.Implementation = ridgeName(d, form)
 			if _, ok := d.(ceiling); ok {
 				e.Limiter = ceilingPrefix + d.Info().Device
 			}
@@ -201,7 +201,7 @@ func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device
 // fitRidge fits laws of growth to the stages: that of the Gram or covariance
 // matrix over n and m, that of the factor over its order.
 func (r *Result) fitRidge() {
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		if e.Kind != OwnKind {
 			continue
 		}

@@ -31,7 +31,7 @@ func TestCrossover(t *testing.T) {
 	}
 	for _, cell := range r.Cells {
 		n, m := cell.Case.Int("n"), cell.Case.Int("m")
-		for i, e := range r.Entrants {
+		for i, e := range r.Implementations {
 			run := cell.Run(e.Name)
 			if e.Kind == CeilingKind {
 				continue
@@ -143,7 +143,7 @@ func TestCrossoverRefuses(t *testing.T) {
 // TestEqualTimes reads from a grid where both forms take the same time: within
 // the grid, below and above.
 func TestEqualTimes(t *testing.T) {
-	r := &Result{Kind: CrossoverKind, Entrants: []Entrant{
+	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: Primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: Dual},
 	}}
 	// Ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
@@ -151,7 +151,7 @@ func TestEqualTimes(t *testing.T) {
 	for m := 1; m <= 4; m++ {
 		for i, n := range []int{10, 100, 1000} {
 			c := Cell{Case: Case{{"precision", "float64"}, {"n", fmt.Sprint(n)}, {"m", fmt.Sprint(m)}}, Runs: []Run{
-				{Entrant: "p", Timings: []float64{1}}, {Entrant: "d", Timings: []float64{ratios[m][i]}},
+				{Implementation: "p", Timings: []float64{1}}, {Implementation: "d", Timings: []float64{ratios[m][i]}},
 			}}
 			c.summarize()
 			r.Cells = append(r.Cells, c)

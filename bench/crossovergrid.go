@@ -32,18 +32,18 @@ func (q point) winner() (form string, times float64, unclear bool) {
 func (r *Result) grids() []*grid {
 	var list []*grid
 	for _, precision := range r.values("precision") {
-		for _, e := range r.Entrants {
+		for _, e := range r.Implementations {
 			if e.Kind != OwnKind || e.Method != Primal {
 				continue
 			}
 			g := &grid{device: e.Device, precision: precision, points: map[[2]int]point{}}
-			dual := slices.IndexFunc(r.Entrants, func(o Entrant) bool { return o.Kind == OwnKind && o.Method == Dual && o.Device == e.Device })
+			dual := slices.IndexFunc(r.Implementations, func(o Implementation) bool { return o.Kind == OwnKind && o.Method == Dual && o.Device == e.Device })
 			for i := range r.Cells {
 				c := &r.Cells[i]
 				if dual < 0 || c.Case.Get("precision") != precision {
 					continue
 				}
-				q := point{c.Run(e.Name), c.Run(r.Entrants[dual].Name)}
+				q := point{c.Run(e.Name), c.Run(r.Implementations[dual].Name)}
 				if q.primal.Timed() && q.dual.Timed() {
 					n, m := c.Case.Int("n"), c.Case.Int("m")
 					g.points[[2]int{n, m}] = q
@@ -220,7 +220,7 @@ func (g *grid) pointsTable() *Table {
 
 // theory is the growth of the operations of a stage of a crossover.
 func (r *Result) theory(g *Growth) string {
-	form := r.Entrant(g.Entrant).Method
+	form := r.Implementation(g.Implementation).Method
 	switch {
 	case g.Quantity == StageSeconds(GramStage).Name && form == Primal:
 		return "n·m²"
@@ -243,7 +243,7 @@ func (r *Result) growthTable() *Table {
 	for i := range r.Growths {
 		g := &r.Growths[i]
 		t.Rows = append(t.Rows, []Field{
-			{Text: g.Entrant + ", " + g.Case.Title()}, {Text: strings.TrimSuffix(g.Quantity, " seconds")},
+			{Text: g.Implementation + ", " + g.Case.Title()}, {Text: strings.TrimSuffix(g.Quantity, " seconds")},
 			{Text: g.String()}, {Text: r.theory(g)}, {Text: Percent(g.Deviation)},
 		})
 	}

@@ -39,7 +39,7 @@ type Devices struct {
 	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
 	Threads    int      // 0: all there are
 	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
-	// Limit is the longest run that is begun, by what the last one of the entrant
+	// Limit is the longest run that is begun, by what the last one of the implementation
 	// took and the operations of both; 0: 20 seconds.
 	Limit  time.Duration
 	Runner Runner
@@ -54,12 +54,12 @@ func DevicePeers() []string { return []string{"torch", "cupy"} }
 // deviceWork is a Devices at work.
 type deviceWork struct {
 	Devices
-	ctx     context.Context
-	devices []backend.Device
-	peers   []fitPeer
-	judges  backend.Device
-	judge   func(*synthetic) judge
-	paces   paces // by entrant, operation and precision
+	ctx           context.Context
+	devices       []backend.Device
+	peers         []fitPeer
+	judges        backend.Device
+	judge         func(*synthetic) judge
+	timeEstimates timeEstimates // by implementation, operation and precision
 }
 
 // Run measures. It fails when a device that was asked for cannot be opened, when
@@ -69,12 +69,12 @@ func (s Devices) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	w := &deviceWork{Devices: s, ctx: ctx, paces: paces{}}
+	w := &deviceWork{Devices: s, ctx: ctx, timeEstimates: timeEstimates{}}
 	defer w.close()
 	if err := w.open(); err != nil {
 		return nil, err
 	}
-	r, err := s.Runner.Run(ctx, DevicesKind, w.entrants(), w.tasks())
+	r, err := s.Runner.Run(ctx, DevicesKind, w.implementations(), w.tasks())
 	if err != nil {
 		return nil, err
 	}
@@ -194,14 +194,14 @@ func (w *deviceWork) open() (err error) {
 	return w.ctx.Err()
 }
 
-func (w *deviceWork) entrants() []Entrant {
-	var list []Entrant
+func (w *deviceWork) implementations() []Implementation {
+	var list []Implementation
 	for _, d := range w.devices {
 		i := d.Info()
-		list = append(list, Entrant{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor})
+		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor})
 	}
 	for _, p := range w.peers {
-		e := Entrant{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: w.Threads}
+		e := Implementation{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: w.Threads}
 		if p.python != nil {
 			e.Detail, e.Path = p.python.Detail, p.python.Path
 		}
@@ -262,8 +262,10 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 	flops := operationFlops(operation, n, d)
 	j := w.judge(s)
 	expected := max(flops, backend.PotrfFlops(n)) // solve grows at most like it
-	key := func(entrant string) string { return entrant + " " + operation + " " + precision }
-	late := func(entrant string) string { return w.paces.late(key(entrant), expected, w.Limit) }
+	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
+	late := func(implementation string) string {
+		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)
+	}
 	var list []Entry
 	finish := func(e Entry) {
 		e.Work = flops
@@ -271,7 +273,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			e.Run = func() error {
 				start := time.Now()
 				err := run()
-				w.paces.keep(key(e.Entrant), expected, time.Since(start))
+				w.timeEstimates.record(key(e.Implementation), expected, time.Since(start))
 				return err
 			}
 		}
@@ -283,16 +285,16 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			needs /= 2
 		}
 		if memory := dev.Info().Memory; operation != "mul" && operation != "solve" && needs > memory {
-			finish(Entry{Entrant: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", bytesText(needs), bytesText(memory))})
+			finish(Entry{Implementation: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", bytesText(needs), bytesText(memory))})
 			continue
 		}
 		if reason := late(ownName(dev)); reason != "" {
-			finish(Entry{Entrant: ownName(dev), Reason: reason})
+			finish(Entry{Implementation: ownName(dev), Reason: reason})
 			continue
 		}
 		if operation == "solve" {
-			c := fitContest{ctx: w.ctx, Fit: Fit{Memory: w.Memory}}
-			e := c.entry(c.ownContender(dev, s, ownName(dev), solvers.Auto), j, j.residual, ridgeLimit(n, d, precision, s.lambda))
+			c := fitBench{ctx: w.ctx, Fit: Fit{Memory: w.Memory}}
+			e := c.entry(c.ownCandidate(dev, s, ownName(dev), solvers.Auto), j, j.residual, ridgeLimit(n, d, precision, s.lambda))
 			finish(e)
 			continue
 		}
@@ -301,7 +303,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 		if err != nil {
 			return list, err
 		}
-		e.Entrant = ownName(dev)
+		e.Implementation = ownName(dev)
 		finish(e)
 	}
 	for _, p := range w.peers {
@@ -309,7 +311,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			continue
 		}
 		if reason := late(p.name); reason != "" {
-			finish(Entry{Entrant: p.name, Reason: reason})
+			finish(Entry{Implementation: p.name, Reason: reason})
 			continue
 		}
 		finish(peerOperation(w, p, operation, precision, s, x, y))
@@ -324,22 +326,22 @@ func peerOperation[T backend.Float](w *deviceWork, p fitPeer, operation, precisi
 	if operation == "fit" {
 		task = "ridge"
 	}
-	c := pythonContender(p.name, p, task, parameters, alphaOf(s))
+	c := pythonCandidate(p.name, p, task, parameters, alphaOf(s))
 	if p.python == nil {
-		return Entry{Entrant: p.name, Reason: p.missing}
+		return Entry{Implementation: p.name, Reason: p.missing}
 	}
 	if err := putAll(p.python, x, y); err != nil {
-		return Entry{Entrant: p.name, Reason: err.Error()}
+		return Entry{Implementation: p.name, Reason: err.Error()}
 	}
 	if operation != "fit" {
 		hold := s.parameters()
 		hold["what"] = operation
 		if _, err := p.python.Run("hold", hold); err != nil {
-			return Entry{Entrant: p.name, Reason: err.Error()}
+			return Entry{Implementation: p.name, Reason: err.Error()}
 		}
-		return Entry{Entrant: p.name, Lenient: true, Run: c.run, Took: c.took, Close: c.close}
+		return Entry{Implementation: p.name, Optional: true, Run: c.run, Took: c.took, Close: c.close}
 	}
 	j := w.judge(s)
-	f := fitContest{ctx: w.ctx}
+	f := fitBench{ctx: w.ctx}
 	return f.entry(c, j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, s.lambda))
 }

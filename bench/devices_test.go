@@ -27,7 +27,7 @@ func TestDevices(t *testing.T) {
 		t.Fatalf("%d cells, want two sizes of four operations in two precisions, and solve", len(r.Cells))
 	}
 	for _, c := range r.Cells {
-		for _, e := range r.Entrants {
+		for _, e := range r.Implementations {
 			run := c.Run(e.Name)
 			if e.Kind == OwnKind && !run.Timed() {
 				t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
@@ -92,13 +92,13 @@ func TestOperationWrong(t *testing.T) {
 // TestFastestDevice: the table names the fastest device at each n, whatever its
 // kind, and the answer is that of a fit at the largest.
 func TestFastestDevice(t *testing.T) {
-	r := &Result{Kind: DevicesKind, Entrants: []Entrant{
+	r := &Result{Kind: DevicesKind, Implementations: []Implementation{
 		{Name: "a", Kind: OwnKind, Device: "cpu/a"}, {Name: "g", Kind: OwnKind, Device: "cuda/0"}, {Name: "torch", Kind: PeerKind},
 	}}
 	for i, times := range [][]float64{{1, 4, 5}, {3, 2, 6}, {9, 4, 3}} {
 		c := Cell{Case: Case{{"operation", "fit"}, {"precision", "float64"}, {"n", strconv.Itoa(100 << i)}}}
 		for j, v := range times {
-			c.Runs = append(c.Runs, Run{Entrant: r.Entrants[j].Name, Timings: []float64{v}})
+			c.Runs = append(c.Runs, Run{Implementation: r.Implementations[j].Name, Timings: []float64{v}})
 		}
 		c.summarize()
 		r.Cells = append(r.Cells, c)
@@ -119,18 +119,18 @@ func TestFastestDevice(t *testing.T) {
 	}
 }
 
-func TestPaces(t *testing.T) {
-	p := paces{}
-	if got := p.late("a", 1e9, time.Second); got != "" {
+func TestTimeEstimates(t *testing.T) {
+	p := timeEstimates{}
+	if got := p.skipReason("a", 1e9, time.Second); got != "" {
 		t.Errorf("unknown: %q", got)
 	}
-	p.keep("a", 1e9, 3*time.Second)
-	p.keep("a", 1e9, time.Second)
-	p.keep("a", 1e9, 2*time.Second)
-	if got := p.late("a", 8e9, 8*time.Second); got != "" {
+	p.record("a", 1e9, 3*time.Second)
+	p.record("a", 1e9, time.Second)
+	p.record("a", 1e9, 2*time.Second)
+	if got := p.skipReason("a", 8e9, 8*time.Second); got != "" {
 		t.Errorf("in time: %q", got)
 	}
-	if got := p.late("a", 8e9, 7*time.Second); got != "would take about 8.00 s, the limit is 7.00 s" {
+	if got := p.skipReason("a", 8e9, 7*time.Second); got != "would take about 8.00 s, the limit is 7.00 s" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -19,21 +19,21 @@ const (
 	Untested                // too few timings to tell
 )
 
-// Difference is an entrant in a case that both measurements have.
+// Difference is an implementation in a case that both measurements have.
 type Difference struct {
-	Case     Case
-	Entrant  string
-	Kind     string  // the entrant's
-	Old, New Summary // seconds
-	Ratio    float64
-	P        float64 // probability of such a difference when there is none: Mann and Whitney (1947)
-	Verdict  Verdict
+	Case           Case
+	Implementation string
+	Kind           string  // the implementation's
+	Old, New       Summary // seconds
+	Ratio          float64
+	P              float64 // probability of such a difference when there is none: Mann and Whitney (1947)
+	Verdict        Verdict
 }
 
 // Differences are those of two measurements of the same kind.
 type Differences struct {
 	List    []Difference
-	OnlyOld int // timings whose case or entrant the other does not have
+	OnlyOld int // timings whose case or implementation the other does not have
 	OnlyNew int
 	// Drift is the geometric mean of the ratios of ceilings and other libraries,
 	// whose code is the same: what is due to the machine. 0 when there are none.
@@ -64,14 +64,14 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 			}
 			var was *Run
 			if at >= 0 {
-				was = before.Cells[at].Run(run.Entrant)
+				was = before.Cells[at].Run(run.Implementation)
 			}
 			if !was.Timed() {
 				d.OnlyNew++
 				continue
 			}
 			x := difference(was, run, least)
-			x.Case, x.Kind = c.Case, after.Entrant(run.Entrant).Kind
+			x.Case, x.Kind = c.Case, after.Implementation(run.Implementation).Kind
 			d.List = append(d.List, x)
 			if x.Kind != OwnKind {
 				drift += math.Log(x.Ratio)
@@ -97,7 +97,7 @@ func difference(was, run *Run, least float64) Difference {
 	sample := func(r *Run) *benchmath.Sample { // which sorts what it is given
 		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: Alpha})
 	}
-	x := Difference{Entrant: run.Entrant, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
+	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
 	found := benchmath.AssumeNothing.Compare(sample(was), sample(run))
 	x.P = found.P
 	switch {
@@ -131,8 +131,8 @@ func notesOf(before, after *Result) []string {
 			list = append(list, fmt.Sprintf("%s: %s before, %s after", x.what, x.old, x.new))
 		}
 	}
-	for _, e := range after.Entrants {
-		if o := before.Entrant(e.Name); o != nil && e.Kind == PeerKind && o.Detail != e.Detail {
+	for _, e := range after.Implementations {
+		if o := before.Implementation(e.Name); o != nil && e.Kind == PeerKind && o.Detail != e.Detail {
 			list = append(list, fmt.Sprintf("%s: %s before, %s after", e.Name, o.About(), e.About()))
 		}
 	}
@@ -176,7 +176,7 @@ func (d *Differences) Text(all bool) string {
 				continue
 			}
 			rows = append(rows, []string{
-				x.Case.String(), x.Entrant, Figures(x.Old.Median), Figures(x.New.Median),
+				x.Case.String(), x.Implementation, Figures(x.Old.Median), Figures(x.New.Median),
 				fmt.Sprintf("%+.1f %%", 100*(x.Ratio-1)), words[v], fmt.Sprintf("p = %.3f", x.P),
 			})
 		}
@@ -187,7 +187,7 @@ func (d *Differences) Text(all bool) string {
 	slower, faster, untested := d.count(Slower), d.count(Faster), d.count(Untested)
 	switch tested := len(d.List) - untested; {
 	case tested == 0:
-		fmt.Fprintf(&b, "nothing could be compared: it takes %d timings of the same case and entrant in both (--repeats)\n", fewestTimings)
+		fmt.Fprintf(&b, "nothing could be compared: it takes %d timings of the same case and implementation in both (--repeats)\n", fewestTimings)
 	case slower == 0:
 		fmt.Fprintf(&b, "nothing is slower beyond noise: %d timings compared, %d faster\n", tested, faster)
 	default:

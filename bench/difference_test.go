@@ -11,9 +11,9 @@ import (
 func measured(own, ceiling []float64) *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Machine: Machine{Processor: "Abacus", CPUs: 2},
-		Entrants: []Entrant{{Name: "mercer", Kind: OwnKind}, {Name: "ceiling", Kind: CeilingKind}},
+		Implementations: []Implementation{{Name: "mercer", Kind: OwnKind}, {Name: "ceiling", Kind: CeilingKind}},
 		Cells: []Cell{{Case: Case{{"n", "7"}}, Runs: []Run{
-			{Entrant: "mercer", Timings: own}, {Entrant: "ceiling", Timings: ceiling},
+			{Implementation: "mercer", Timings: own}, {Implementation: "ceiling", Timings: ceiling},
 		}}},
 	}
 	r.Cells[0].summarize()

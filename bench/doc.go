@@ -9,21 +9,21 @@
 //
 // # A new benchmark
 //
-// It is a type like BLAS, whose Run makes the entrants and the Tasks and ends with
+// It is a type like BLAS, whose Run makes the implementations and the Tasks and ends with
 //
-//	return b.Runner.Run(ctx, "kind", entrants, tasks)
+//	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
 // and what follows from the cells: FitGrowth for Result.Growths, Result.Notes for
 // what a reader must know. A Case names all in which cells differ but who
-// competes: {precision, threads, n}. An Entrant is who competes, whatever the
+// competes: {precision, threads, n}. An Implementation is who competes, whatever the
 // case; Device, Method and Threads say of what it is made.
 //
-// An Entry is an entrant in a case. Run is timed; Before, Check, Metrics are not.
-// Laps tells of the parts of the last run ("gram", "factor", "solve"), whose
-// medians become Run.Stages; Took is for an entrant that runs in another process
+// An Entry is an implementation in a case. Run is timed; Before, Check, Metrics are not.
+// Phases tells of the parts of the last run ("gram", "factor", "solve"), whose
+// medians become Run.Stages; Took is for an implementation that runs in another process
 // and tells its own time. Metrics have the names of result.go (Residual, RMSE,
 // Bytes, …) and are finite: JSON has no NaN. A wrong result ends the measurement
-// (Check), and so does an entry that fails, unless it is Lenient, as peers are
+// (Check), and so does an entry that fails, unless it is Optional, as peers are
 // that may run out of memory: the reason is kept then and the others go on.
 // An entry that takes no part has a Reason, and nothing else but its name.
 //

@@ -15,7 +15,7 @@ import (
 
 // entries makes the entries of a case. The first device's result is the
 // reference of all others.
-func entries[T backend.Float](ctx context.Context, c *contest, r routine, threads, n int,
+func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
 	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
 	runtime.GC() // what the last case held
 	p := newProblem[T](r, n)
@@ -35,12 +35,12 @@ func entries[T backend.Float](ctx context.Context, c *contest, r routine, thread
 		if err != nil {
 			return nil, err
 		}
-		e.Entrant, e.Limiter, e.Work = ownName(d), limiter(d), r.flops(n)
+		e.Implementation, e.Limiter, e.Work = ownName(d), limiter(d), r.flops(n)
 		list = append(list, e)
 	}
 	for _, l := range c.Peers {
 		prepare := p.preparation()
-		e := Entry{Entrant: l.Name, Work: r.flops(n), Check: p.compare, Before: func() error { prepare(); return nil }}
+		e := Entry{Implementation: l.Name, Work: r.flops(n), Check: p.compare, Before: func() error { prepare(); return nil }}
 		if len(c.ceilings) > 0 {
 			e.Limiter = limiter(c.ceilings[0])
 		}
@@ -93,7 +93,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 			}
 		}
 		if p.want.Data == nil {
-			p.adopt()
+			p.setReference()
 			return nil
 		}
 		return p.compare()
@@ -112,9 +112,9 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }
 	return Entry{
-		Entrant: ceilingPrefix + d.Info().Device,
-		Work:    run() * float64(threads),
-		Run:     func() error { run(); return nil },
+		Implementation: ceilingPrefix + d.Info().Device,
+		Work:           run() * float64(threads),
+		Run:            func() error { run(); return nil },
 	}
 }
 
@@ -124,7 +124,7 @@ var copied = 128 << 20
 
 // memoryEntry times a copy by threads goroutines. Its work is that of a routine
 // that has to move bytes for flops, at the same rate.
-func (c *contest) memoryEntry(flops, bytes float64, threads int) Entry {
+func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}
 		// Pages that nobody has written are all the same one, in the cache.
@@ -134,8 +134,8 @@ func (c *contest) memoryEntry(flops, bytes float64, threads int) Entry {
 	}
 	from, to, part := c.memory[0], c.memory[1], copied/threads
 	return Entry{
-		Entrant: memoryCeiling,
-		Work:    flops * 2 * float64(part*threads) / bytes,
+		Implementation: memoryCeiling,
+		Work:           flops * 2 * float64(part*threads) / bytes,
 		Run: func() error {
 			var wg sync.WaitGroup
 			for i := range threads {

@@ -60,8 +60,8 @@ const (
 	sklearn    = "scikit-learn"
 )
 
-// fitContest is a Fit at work.
-type fitContest struct {
+// fitBench is a Fit at work.
+type fitBench struct {
 	Fit
 	ctx     context.Context
 	devices []backend.Device
@@ -85,12 +85,12 @@ func (f Fit) Run(ctx context.Context) (*Result, error) {
 	if err := f.fill(); err != nil {
 		return nil, err
 	}
-	c := &fitContest{Fit: f, ctx: ctx}
+	c := &fitBench{Fit: f, ctx: ctx}
 	defer c.close()
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	r, err := f.Runner.Run(ctx, FitKind, c.entrants(), c.tasks())
+	r, err := f.Runner.Run(ctx, FitKind, c.implementations(), c.tasks())
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func bestDevices() []string {
 	return names
 }
 
-func (c *fitContest) close() {
+func (c *fitBench) close() {
 	for _, d := range c.devices {
 		d.Close()
 	}
@@ -183,7 +183,7 @@ func (c *fitContest) close() {
 	}
 }
 
-func (c *fitContest) open() (err error) {
+func (c *fitBench) open() (err error) {
 	if c.judges, c.judge, err = newJudge(c.ctx, c.Memory); err != nil {
 		return err
 	}
@@ -228,11 +228,11 @@ func (c *fitContest) open() (err error) {
 	return c.ctx.Err()
 }
 
-func (c *fitContest) entrants() []Entrant {
-	var list []Entrant
+func (c *fitBench) implementations() []Implementation {
+	var list []Implementation
 	for _, d := range c.devices {
 		i := d.Info()
-		own := Entrant{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: c.Threads, Method: "auto"}
+		own := Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: c.Threads, Method: "auto"}
 		own.Detail = fmt.Sprintf("%s, %s; the method that it chooses itself, to a residual of %.0e", i.Instruction, i.Processor, fitTol)
 		list = append(list, own)
 		own.Name += directName
@@ -241,7 +241,7 @@ func (c *fitContest) entrants() []Entrant {
 		list = append(list, own)
 	}
 	for _, p := range c.peers {
-		e := Entrant{Name: p.name, Kind: PeerKind, Threads: c.Threads, Missing: p.missing}
+		e := Implementation{Name: p.name, Kind: PeerKind, Threads: c.Threads, Missing: p.missing}
 		switch {
 		case p.gonum != nil:
 			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
@@ -265,7 +265,7 @@ func (c *fitContest) entrants() []Entrant {
 	return list
 }
 
-func (c *fitContest) tasks() []Task {
+func (c *fitBench) tasks() []Task {
 	starts := map[string]func(precision string, n int) ([]Entry, error){
 		"ridge": c.ridge, "nystrom": c.nystrom, "svr": c.svr, "file": c.file,
 	}
@@ -295,8 +295,8 @@ func (c *fitContest) tasks() []Task {
 	return list
 }
 
-// A contender is an entrant in one case.
-type contender struct {
+// A candidate is an implementation in one case.
+type candidate struct {
 	name   string
 	own    bool
 	reason string                   // why it does not take part
@@ -307,9 +307,9 @@ type contender struct {
 	close  func()
 }
 
-// entry makes the Entry of a contender: judged once, after its first run.
-func (c *fitContest) entry(w contender, j judge, residual func(function) (float64, error), limit float64) Entry {
-	e := Entry{Entrant: w.name, Reason: w.reason, Lenient: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
+// entry makes the Entry of a candidate: judged once, after its first run.
+func (c *fitBench) entry(w candidate, j judge, residual func(function) (float64, error), limit float64) Entry {
+	e := Entry{Implementation: w.name, Reason: w.reason, Optional: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
 	metrics := map[string]float64{}
 	e.Check = func() *Check {
 		f, err := w.result()
@@ -331,9 +331,9 @@ func (c *fitContest) entry(w contender, j judge, residual func(function) (float6
 	return e
 }
 
-// pythonContender runs a task of peers.py on the arrays that are there.
-func pythonContender(name string, p fitPeer, task string, parameters map[string]any, result func(*pypeer.Process) (function, error)) contender {
-	w := contender{name: name, reason: p.missing}
+// pythonCandidate runs a task of peers.py on the arrays that are there.
+func pythonCandidate(name string, p fitPeer, task string, parameters map[string]any, result func(*pypeer.Process) (function, error)) candidate {
+	w := candidate{name: name, reason: p.missing}
 	if p.python == nil {
 		return w
 	}
@@ -348,9 +348,9 @@ func pythonContender(name string, p fitPeer, task string, parameters map[string]
 	return w
 }
 
-// ownContender is Mercer by solvers.Solve.
-func (c *fitContest) ownContender(d backend.Device, s *synthetic, name string, method solvers.Method) contender {
-	w := contender{name: name, own: true}
+// ownCandidate is Mercer by solvers.Solve.
+func (c *fitBench) ownCandidate(d backend.Device, s *synthetic, name string, method solvers.Method) candidate {
+	w := candidate{name: name, own: true}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: c.Memory}
 	plan, err := solvers.MakePlan(d, p, par)

@@ -37,7 +37,7 @@ func TestFit(t *testing.T) {
 	}
 	for _, c := range r.Cells {
 		fit, precision := c.Case.Get("fit"), c.Case.Get("precision")
-		for _, e := range r.Entrants {
+		for _, e := range r.Implementations {
 			run := c.Run(e.Name)
 			if run == nil || run.Reason != "" {
 				if e.Kind == OwnKind && run != nil {
@@ -84,9 +84,9 @@ func TestFit(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	sklearnHere := r.Entrant(sklearn).Missing == ""
+	sklearnHere := r.Implementation(sklearn).Missing == ""
 	if required.Names("sklearn") && !sklearnHere {
-		t.Errorf("MERCER_REQUIRE names sklearn: %s", r.Entrant(sklearn).Missing)
+		t.Errorf("MERCER_REQUIRE names sklearn: %s", r.Implementation(sklearn).Missing)
 	}
 	if run := r.Cells[0].Run(sklearn + processGP); sklearnHere && !run.Timed() {
 		t.Errorf("the Gaussian process has no timing: %+v", run)
@@ -103,9 +103,9 @@ func TestFitWrong(t *testing.T) {
 	defer dev.Close()
 	s := newSynthetic(50, 3, fitLambda)
 	j := newJudge(s)
-	c := &fitContest{}
+	c := &fitBench{}
 	for _, own := range []bool{true, false} {
-		w := contender{name: "zeros", own: own, run: func() error { return nil }, result: func() (function, error) {
+		w := candidate{name: "zeros", own: own, run: func() error { return nil }, result: func() (function, error) {
 			return function{points: s.x, coef: make([]float64, 50)}, nil
 		}}
 		cells, err := Runner{}.Measure(t.Context(), []Task{{Start: func(context.Context) ([]Entry, error) {

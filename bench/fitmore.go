@@ -25,13 +25,13 @@ const centersSeed = 7
 
 // only returns the library of scikit-learn alone: the other ones have no part in
 // fits but ridge.
-func (c *fitContest) only() []fitPeer {
+func (c *fitBench) only() []fitPeer {
 	return slices.DeleteFunc(slices.Clone(c.peers), func(p fitPeer) bool { return p.name != sklearn })
 }
 
 // nystrom makes the entries of kernel ridge regression with M centers: those that
 // scikit-learn's Nystroem draws, where it is here, so that all solve one problem.
-func (c *fitContest) nystrom(_ string, n int) ([]Entry, error) {
+func (c *fitBench) nystrom(_ string, n int) ([]Entry, error) {
 	s := newSynthetic(n, c.Features, fitLambda)
 	j := c.judge(s)
 	m := c.Centers
@@ -42,9 +42,9 @@ func (c *fitContest) nystrom(_ string, n int) ([]Entry, error) {
 	parameters := s.parameters()
 	parameters["centers"], parameters["seed"], parameters["n"] = m, centersSeed, n
 	rows := rand.New(rand.NewPCG(centersSeed, 0)).Perm(n)[:m]
-	var list []contender
+	var list []candidate
 	for _, p := range c.only() {
-		w := pythonContender(p.name, p, "nystrom", parameters, func(p *pypeer.Process) (function, error) {
+		w := pythonCandidate(p.name, p, "nystrom", parameters, func(p *pypeer.Process) (function, error) {
 			points, err := p.Get("centers")
 			if err != nil {
 				return function{}, err
@@ -65,7 +65,7 @@ func (c *fitContest) nystrom(_ string, n int) ([]Entry, error) {
 	for i, row := range rows {
 		copy(centers.Row(i), s.x.Row(row))
 	}
-	var own []contender
+	var own []candidate
 	for _, d := range c.devices {
 		for _, method := range []solvers.Method{solvers.Auto, solvers.Normal} {
 			name := ownName(d)
@@ -73,7 +73,7 @@ func (c *fitContest) nystrom(_ string, n int) ([]Entry, error) {
 				name += directName
 			}
 			var res *solvers.NystromResult
-			own = append(own, contender{
+			own = append(own, candidate{
 				name: name, own: true,
 				run: func() (err error) {
 					res, err = solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
@@ -122,7 +122,7 @@ func drawn(p *pypeer.Process, parameters map[string]any) ([]int, error) {
 	return rows, nil
 }
 
-func (c *fitContest) entries(list []contender, j judge, residual func(function) (float64, error), limit float64) []Entry {
+func (c *fitBench) entries(list []candidate, j judge, residual func(function) (float64, error), limit float64) []Entry {
 	entries := make([]Entry, len(list))
 	for i, w := range list {
 		entries[i] = c.entry(w, j, residual, limit)
@@ -139,13 +139,13 @@ const (
 )
 
 // svr makes the entries of ε-support vector regression.
-func (c *fitContest) svr(_ string, n int) ([]Entry, error) {
+func (c *fitBench) svr(_ string, n int) ([]Entry, error) {
 	s := newSynthetic(n, c.Features, fitLambda)
 	j := c.judge(s)
-	var list []contender
+	var list []candidate
 	for _, d := range c.devices {
 		var m *learners.SupportModel
-		list = append(list, contender{
+		list = append(list, candidate{
 			name: ownName(d), own: true,
 			run: func() (err error) {
 				l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache}
@@ -158,7 +158,7 @@ func (c *fitContest) svr(_ string, n int) ([]Entry, error) {
 	parameters := s.parameters()
 	parameters["c"], parameters["epsilon"], parameters["tol"], parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	for _, p := range c.only() {
-		w := pythonContender(p.name, p, "svr", parameters, func(p *pypeer.Process) (function, error) {
+		w := pythonCandidate(p.name, p, "svr", parameters, func(p *pypeer.Process) (function, error) {
 			beta, err := p.Get("beta")
 			if err != nil {
 				return function{}, err
@@ -207,7 +207,7 @@ func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, 
 
 // file makes the entries of kernel ridge regression from a CSV file to a model in
 // another file.
-func (c *fitContest) file(_ string, n int) (entries []Entry, err error) {
+func (c *fitBench) file(_ string, n int) (entries []Entry, err error) {
 	s := newSynthetic(n, c.Features, fitLambda)
 	j := c.judge(s)
 	folder, err := os.MkdirTemp("", "mercer-bench-")
@@ -223,10 +223,10 @@ func (c *fitContest) file(_ string, n int) (entries []Entry, err error) {
 	if err := s.writeCSV(table); err != nil {
 		return nil, err
 	}
-	var list []contender
+	var list []candidate
 	for _, d := range c.devices {
 		var m *learners.KernelRidgeModel
-		list = append(list, contender{
+		list = append(list, candidate{
 			name: ownName(d), own: true,
 			run: func() (err error) {
 				m, err = c.fromFile(d, s, table, filepath.Join(folder, "mercer.safetensors"))
@@ -243,7 +243,7 @@ func (c *fitContest) file(_ string, n int) (entries []Entry, err error) {
 	parameters := s.parameters()
 	parameters["csv"], parameters["model"] = table, filepath.Join(folder, "sklearn.joblib")
 	for _, p := range c.only() {
-		list = append(list, pythonContender(p.name, p, "file", parameters, alphaOf(s)))
+		list = append(list, pythonCandidate(p.name, p, "file", parameters, alphaOf(s)))
 	}
 	last := &list[len(list)-1]
 	before := last.close
@@ -257,7 +257,7 @@ func (c *fitContest) file(_ string, n int) (entries []Entry, err error) {
 }
 
 // fromFile reads a table, fits and saves the model.
-func (c *fitContest) fromFile(d backend.Device, s *synthetic, table, model string) (*learners.KernelRidgeModel, error) {
+func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string) (*learners.KernelRidgeModel, error) {
 	t, err := dataset.Read(table, nil)
 	if err != nil {
 		return nil, err

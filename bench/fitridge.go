@@ -15,7 +15,7 @@ import (
 )
 
 // ridge makes the entries of (K + λI)α = y.
-func (c *fitContest) ridge(precision string, n int) ([]Entry, error) {
+func (c *fitBench) ridge(precision string, n int) ([]Entry, error) {
 	s := newSynthetic(n, c.Features, fitLambda)
 	j := c.judge(s)
 	limit := ridgeLimit(n, c.Features, precision, s.lambda)
@@ -23,19 +23,19 @@ func (c *fitContest) ridge(precision string, n int) ([]Entry, error) {
 	if precision == "float32" {
 		x32, y32 = narrow(s.x), narrow(s.y)
 	}
-	var list []contender
+	var list []candidate
 	for _, d := range c.devices {
 		if precision == "float32" {
-			list = append(list, directContender(c.ctx, d, s, x32, y32))
+			list = append(list, directCandidate(c.ctx, d, s, x32, y32))
 			continue
 		}
 		list = append(list,
-			c.ownContender(d, s, ownName(d), solvers.Auto),
-			c.ownContender(d, s, ownName(d)+directName, solvers.Dual))
+			c.ownCandidate(d, s, ownName(d), solvers.Auto),
+			c.ownCandidate(d, s, ownName(d)+directName, solvers.Dual))
 	}
 	for _, p := range c.peers {
 		if p.name == "gonum" {
-			list = append(list, c.gonumContender(p, s, precision))
+			list = append(list, c.gonumCandidate(p, s, precision))
 			continue
 		}
 		tasks := map[string]string{p.name: "ridge"}
@@ -53,7 +53,7 @@ func (c *fitContest) ridge(precision string, n int) ([]Entry, error) {
 			}
 		}
 		for _, name := range names {
-			w := pythonContender(name, p, tasks[name], s.parameters(), alphaOf(s))
+			w := pythonCandidate(name, p, tasks[name], s.parameters(), alphaOf(s))
 			if failure != nil {
 				w.reason = failure.Error()
 			} else if p.python != nil && name != p.name && precision == "float32" {
@@ -106,11 +106,11 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	}
 }
 
-// directContender is a device's own Cholesky in float32, without refinement: what
+// directCandidate is a device's own Cholesky in float32, without refinement: what
 // other libraries do in that precision.
-func directContender(ctx context.Context, d backend.Device, s *synthetic, x, y backend.Host[float32]) contender {
+func directCandidate(ctx context.Context, d backend.Device, s *synthetic, x, y backend.Host[float32]) candidate {
 	var alpha backend.Host[float32]
-	return contender{
+	return candidate{
 		name: ownName(d) + directName, own: true,
 		run: func() (err error) {
 			alpha, err = direct(d.F32().With(ctx, nil), s.kernel, x, y, float32(s.lambda))
@@ -176,9 +176,9 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	return alpha, q.Download(alpha, b)
 }
 
-// gonumContender is what one would write with gonum/mat.
-func (c *fitContest) gonumContender(p fitPeer, s *synthetic, precision string) contender {
-	w := contender{name: p.name, reason: p.missing}
+// gonumCandidate is what one would write with gonum/mat.
+func (c *fitBench) gonumCandidate(p fitPeer, s *synthetic, precision string) candidate {
+	w := candidate{name: p.name, reason: p.missing}
 	if p.gonum == nil {
 		return w
 	}

@@ -64,12 +64,12 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 		}
 		r.Machine.Processor, r.Machine.System = line.GetConfig("cpu"), line.GetConfig("goos")+"/"+line.GetConfig("goarch")
 		r.Machine.CPUs = r.Machine.MaxProcs
-		if r.Entrant(who) == nil {
+		if r.Implementation(who) == nil {
 			kind := PeerKind
 			if who == mercerName {
 				kind = OwnKind
 			}
-			r.Entrants = append(r.Entrants, Entrant{Name: who, Kind: kind})
+			r.Implementations = append(r.Implementations, Implementation{Name: who, Kind: kind})
 		}
 		run := r.runOf(c, who)
 		run.Calls = line.Iters
@@ -89,7 +89,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 	return r, nil
 }
 
-// runOf is the run of an entrant in a case, made where it is not there. The next call
+// runOf is the run of an implementation in a case, made where it is not there. The next call
 // may move it.
 func (r *Result) runOf(c Case, who string) *Run {
 	at := slices.IndexFunc(r.Cells, func(o Cell) bool { return slices.Equal(o.Case, c) })
@@ -99,7 +99,7 @@ func (r *Result) runOf(c Case, who string) *Run {
 	}
 	cell := &r.Cells[at]
 	if cell.Run(who) == nil {
-		cell.Runs = append(cell.Runs, Run{Entrant: who})
+		cell.Runs = append(cell.Runs, Run{Implementation: who})
 	}
 	return cell.Run(who)
 }

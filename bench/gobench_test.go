@@ -28,7 +28,7 @@ ok  	example.org/x	1.2s
 	if len(r.Cells) != 1 || r.Cells[0].Case.String() != "benchmark=Mat/operation=Mul/n=100" || r.Kind != GoKind || !r.Started.Equal(day) {
 		t.Fatalf("%+v", r)
 	}
-	want := Run{Entrant: "mercer", Calls: 100, Timings: []float64{0.002, 0.004}, Time: Summary{Median: 0.003, Min: 0.002, Max: 0.004}}
+	want := Run{Implementation: "mercer", Calls: 100, Timings: []float64{0.002, 0.004}, Time: Summary{Median: 0.003, Min: 0.002, Max: 0.004}}
 	if d := cmp.Diff(want, *r.Cells[0].Run("mercer")); d != "" {
 		t.Error(d)
 	}

@@ -10,18 +10,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Growth is a law of growth that was fitted to what was measured of an entrant:
+// Growth is a law of growth that was fitted to what was measured of an implementation:
 //
 //	quantity ≈ Constant · Π Over[i]^Exponents[i]
 type Growth struct {
-	Entrant   string    `json:"entrant"`
-	Case      Case      `json:"case"`     // what the cells share
-	Quantity  string    `json:"quantity"` // "seconds", a stage's name and " seconds", or a metric
-	Over      []string  `json:"over"`     // parameters of the case
-	Constant  float64   `json:"constant"`
-	Exponents []float64 `json:"exponents"`
-	Cells     int       `json:"cells"`  // that it was fitted to
-	Deviation float64   `json:"spread"` // the root mean square of ln(measured / fitted)
+	Implementation string    `json:"entrant"`
+	Case           Case      `json:"case"`     // what the cells share
+	Quantity       string    `json:"quantity"` // "seconds", a stage's name and " seconds", or a metric
+	Over           []string  `json:"over"`     // parameters of the case
+	Constant       float64   `json:"constant"`
+	Exponents      []float64 `json:"exponents"`
+	Cells          int       `json:"cells"`  // that it was fitted to
+	Deviation      float64   `json:"spread"` // the root mean square of ln(measured / fitted)
 }
 
 // String is the law as a formula: 1.2e-09·n^2.91·m^1.02.
@@ -34,15 +34,15 @@ func (g *Growth) String() string {
 	return b.String()
 }
 
-// FitGrowth fits the law of an entrant's quantity over parameters of the case to
+// FitGrowth fits the law of an implementation's quantity over parameters of the case to
 // the cells that keep lets in (nil: all in which it is), by least squares of the
 // logarithm. It returns nil when there are not more cells than unknowns, when
 // the cells do not tell the exponents apart, or when a quantity is not positive.
-func (r *Result) FitGrowth(entrant string, shared Case, q Quantity, over []string, keep func(*Cell) bool) *Growth {
+func (r *Result) FitGrowth(implementation string, shared Case, q Quantity, over []string, keep func(*Cell) bool) *Growth {
 	var rows, logs []float64
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		run := c.Run(entrant)
+		run := c.Run(implementation)
 		if run == nil || !c.Case.Has(shared) || keep != nil && !keep(c) {
 			continue
 		}
@@ -79,7 +79,7 @@ func (r *Result) FitGrowth(entrant string, shared Case, q Quantity, over []strin
 	left.MulVec(a, &x)
 	left.SubVec(b, &left)
 	return &Growth{
-		Entrant: entrant, Case: shared, Quantity: q.Name, Over: slices.Clone(over),
+		Implementation: implementation, Case: shared, Quantity: q.Name, Over: slices.Clone(over),
 		Constant: math.Exp(x.AtVec(0)), Exponents: slices.Clone(x.RawVector().Data[1:]),
 		Cells: len(logs), Deviation: mat.Norm(&left, 2) / math.Sqrt(float64(len(logs))),
 	}

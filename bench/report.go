@@ -36,7 +36,7 @@ func (r *Result) Report() (*Report, error) {
 		p.add(r.agreementTable())
 	}
 	list := &Table{Title: "Implementations", Head: []string{"", ""}}
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		list.Rows = append(list.Rows, []Field{{Text: e.Name}, {Text: e.About()}})
 	}
 	p.add(list)
@@ -103,9 +103,9 @@ func devicesReport(r *Result, p *Report) {
 				t.Rows[i] = append(t.Rows[i], Field{Text: "–"})
 				continue
 			}
-			t.Rows[i] = append(t.Rows[i], Field{Text: best.Entrant})
+			t.Rows[i] = append(t.Rows[i], Field{Text: best.Implementation})
 			if p.Tables == nil || g.shared.Has(Case{{"operation", "fit"}, {"precision", "float64"}}) {
-				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Entrant, Figures(best.Time.Median))
+				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Implementation, Figures(best.Time.Median))
 			}
 		}
 		p.add(t)
@@ -149,7 +149,7 @@ func runsReport(r *Result, p *Report) {
 		}
 		for _, cell := range part.Cells {
 			for _, run := range cell.Runs {
-				row := []Field{{Text: strings.TrimPrefix(cell.Case.Without("program").Title()+", "+run.Entrant, ", ")}}
+				row := []Field{{Text: strings.TrimPrefix(cell.Case.Without("program").Title()+", "+run.Implementation, ", ")}}
 				for i, c := range columns {
 					field := Field{Text: "–"}
 					if v, ok := c.q.Of(&run); ok {
@@ -250,7 +250,7 @@ func (r *Result) Lines() []string {
 }
 
 // About describes an implementation: versions, threads, and the path of a library.
-func (e *Entrant) About() string {
+func (e *Implementation) About() string {
 	if e.Missing != "" {
 		return "missing: " + e.Missing
 	}

@@ -13,16 +13,16 @@ const Schema = 1
 
 // Result is what a benchmark found.
 type Result struct {
-	Schema   int       `json:"schema"`
-	Kind     string    `json:"kind"` // the benchmark: "blas"
-	Started  time.Time `json:"started"`
-	Seconds  float64   `json:"seconds"` // that it took
-	Machine  Machine   `json:"machine"`
-	Settings Settings  `json:"settings"`
-	Entrants []Entrant `json:"entrants"` // in the order in which they are shown
-	Cells    []Cell    `json:"cells"`
-	Growths  []Growth  `json:"growths,omitempty"` // fitted to the cells
-	Notes    []string  `json:"notes,omitempty"`   // what a reader must know, one line each
+	Schema          int              `json:"schema"`
+	Kind            string           `json:"kind"` // the benchmark: "blas"
+	Started         time.Time        `json:"started"`
+	Seconds         float64          `json:"seconds"` // that it took
+	Machine         Machine          `json:"machine"`
+	Settings        Settings         `json:"settings"`
+	Implementations []Implementation `json:"entrants"` // in the order in which they are shown
+	Cells           []Cell           `json:"cells"`
+	Growths         []Growth         `json:"growths,omitempty"` // fitted to the cells
+	Notes           []string         `json:"notes,omitempty"`   // what a reader must know, one line each
 }
 
 // Settings are the Runner's, as they were.
@@ -33,15 +33,15 @@ type Settings struct {
 	PauseSeconds  float64 `json:"pause_seconds"`
 }
 
-// The kinds of entrants.
+// The kinds of implementations.
 const (
 	OwnKind     = "mercer"  // a device of Mercer
 	PeerKind    = "peer"    // another library
 	CeilingKind = "ceiling" // what the machine can do
 )
 
-// Entrant is who competes.
-type Entrant struct {
+// Implementation is who competes.
+type Implementation struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
 	Detail    string `json:"detail,omitempty"`    // versions, and what it says of itself
@@ -49,20 +49,20 @@ type Entrant struct {
 	Device    string `json:"device,omitempty"`    // of Mercer that it runs on
 	Processor string `json:"processor,omitempty"` // that the device is
 	Threads   int    `json:"threads,omitempty"`   // that it uses; 0: a parameter of the case, or not known
-	Method    string `json:"method,omitempty"`    // by which it solves, where that tells entrants apart
+	Method    string `json:"method,omitempty"`    // by which it solves, where that tells implementations apart
 	Missing   string `json:"missing,omitempty"`   // why it does not compete at all
 }
 
-// Cell is a case and what each entrant did in it.
+// Cell is a case and what each implementation did in it.
 type Cell struct {
 	Case Case  `json:"case"`
 	Runs []Run `json:"runs"`
 }
 
-// Run is an entrant in a cell.
+// Run is an implementation in a cell.
 type Run struct {
-	Entrant string `json:"entrant"`
-	Reason  string `json:"reason,omitempty"` // why there is no timing; the rest is empty then
+	Implementation string `json:"entrant"`
+	Reason         string `json:"reason,omitempty"` // why there is no timing; the rest is empty then
 
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
 	Calls   int       `json:"calls,omitempty"`   // runs that each timing is the mean of
@@ -72,12 +72,12 @@ type Run struct {
 
 	Stages []Stage `json:"stages,omitempty"` // parts of a run, in order; their times add up to less than the whole
 
-	Limiter string  `json:"limiter,omitempty"` // the entrant that bounds this one's rate
+	Limiter string  `json:"limiter,omitempty"` // the implementation that bounds this one's rate
 	Ceiling float64 `json:"ceiling,omitempty"` // its highest rate in this cell, GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
-	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the entrant reports: see Residual and its like
+	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the implementation reports: see Residual and its like
 }
 
 // Stage is a part of a run: "gram", "factor", "solve".
@@ -99,7 +99,7 @@ func (r *Run) Stage(name string) *Stage {
 
 // The names of the metrics that pictures and tables know.
 const (
-	Residual = "residual"      // relative, of the system that every entrant of the case solves, in float64
+	Residual = "residual"      // relative, of the system that every implementation of the case solves, in float64
 	RMSE     = "rmse"          // of rows that were held out
 	Bytes    = "bytes"         // the most that was taken
 	Planned  = "planned_bytes" // what was said beforehand
@@ -112,10 +112,10 @@ type Check struct {
 	Limit      float64 `json:"limit"`      // what rounding can explain
 }
 
-// Run returns the run of an entrant, nil when there is none.
-func (c *Cell) Run(entrant string) *Run {
+// Run returns the run of an implementation, nil when there is none.
+func (c *Cell) Run(implementation string) *Run {
 	for i := range c.Runs {
-		if c.Runs[i].Entrant == entrant {
+		if c.Runs[i].Implementation == implementation {
 			return &c.Runs[i]
 		}
 	}
@@ -143,11 +143,11 @@ func (c *Cell) summarize() {
 	}
 }
 
-// Entrant returns the entrant of that name, nil when there is none.
-func (r *Result) Entrant(name string) *Entrant {
-	for i := range r.Entrants {
-		if r.Entrants[i].Name == name {
-			return &r.Entrants[i]
+// Implementation returns the implementation of that name, nil when there is none.
+func (r *Result) Implementation(name string) *Implementation {
+	for i := range r.Implementations {
+		if r.Implementations[i].Name == name {
+			return &r.Implementations[i]
 		}
 	}
 	return nil
@@ -172,8 +172,8 @@ func Read(from io.Reader) (*Result, error) {
 	}
 	for _, c := range r.Cells {
 		for _, run := range c.Runs {
-			if r.Entrant(run.Entrant) == nil {
-				return nil, fmt.Errorf("bench: result: %v: no entrant is called %q", c.Case, run.Entrant)
+			if r.Implementation(run.Implementation) == nil {
+				return nil, fmt.Errorf("bench: result: %v: no implementation is called %q", c.Case, run.Implementation)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func sample() *Result {
 			System: "linux/amd64", Go: "go1.26", Mercer: "v1", Noise: &Noise{Steal: 0.25, Others: 3},
 		},
 		Settings: Settings{Repeats: 3, SampleSeconds: 0.02, BudgetSeconds: 10, PauseSeconds: 0.05},
-		Entrants: []Entrant{
+		Implementations: []Implementation{
 			{Name: "mercer cpu/fast", Kind: OwnKind, Detail: "fast"},
 			{Name: "mercer cpu/slow", Kind: OwnKind, Detail: "slow"},
 			{Name: "openblas", Kind: PeerKind, Detail: "OpenBLAS 1.2, core type Z80", Path: "/lib/libopenblas.so.0"},
@@ -32,8 +32,8 @@ func sample() *Result {
 	for _, precision := range []string{"float64", "float32"} {
 		for _, n := range []string{"64", "128"} {
 			c := Cell{Case: Case{{"routine", "potrf"}, {"precision", precision}, {"threads", "2"}, {"n", n}}}
-			for i, e := range r.Entrants {
-				run := Run{Entrant: e.Name, Work: 1e9, Calls: 2, Limiter: "ceiling cpu/fast"}
+			for i, e := range r.Implementations {
+				run := Run{Implementation: e.Name, Work: 1e9, Calls: 2, Limiter: "ceiling cpu/fast"}
 				speed := 10 * float64(6-i)
 				if e.Kind == CeilingKind {
 					speed, run.Limiter = 80, ""
@@ -41,9 +41,9 @@ func sample() *Result {
 				run.Timings = []float64{1 / speed, 0.9 / speed, 1.25 / speed}
 				switch {
 				case e.Missing != "":
-					run = Run{Entrant: e.Name, Reason: e.Missing}
+					run = Run{Implementation: e.Name, Reason: e.Missing}
 				case e.Name == "gonum" && precision == "float32":
-					run = Run{Entrant: e.Name, Reason: "has no potrf in float32"}
+					run = Run{Implementation: e.Name, Reason: "has no potrf in float32"}
 				case i > 0 && e.Kind != CeilingKind:
 					run.Check = &Check{Difference: 1e-16 * float64(i), Limit: 1e-13}
 				}
@@ -80,8 +80,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestForm holds the fields that others read to their names.
-func TestForm(t *testing.T) {
+// TestFieldNamesOfJSON holds the fields that others read to their names.
+func TestFieldNamesOfJSON(t *testing.T) {
 	var text bytes.Buffer
 	if err := sample().Write(&text); err != nil {
 		t.Fatal(err)
@@ -95,9 +95,9 @@ func TestForm(t *testing.T) {
 				Threads, N         int
 			}
 			Runs []struct {
-				Entrant string
-				Gflops  struct{ Median, Min, Max float64 }
-				Share   float64
+				Implementation string
+				Gflops         struct{ Median, Min, Max float64 }
+				Share          float64
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 func TestReadRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{`{"schema": 2}`, "schema 2; this version reads schema 1"},
-		{`{"schema": 1, "cells": [{"case": {"n": 1}, "runs": [{"entrant": "x"}]}]}`, `n=1: no entrant is called "x"`},
+		{`{"schema": 1, "cells": [{"case": {"n": 1}, "runs": [{"entrant": "x"}]}]}`, `n=1: no implementation is called "x"`},
 		{`{"schema": 1, "cells": [{"case": {"n": []}}]}`, "n must be a text or a number"},
 		{`{"schema": 1, "cells": [{"case": 5}]}`, "want an object"},
 		{`{"schema`, "unexpected EOF"},

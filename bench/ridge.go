@@ -114,14 +114,14 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 	}
 	stages := ridgeStages(form, p.n, p.m)
 	e.Work = stages[0] + stages[1] + stages[2]
-	laps := []Lap{{Name: GramStage, Work: stages[0]}, {Name: FactorStage, Work: stages[1]}, {Name: SolveStage, Work: stages[2]}}
-	e.Laps = func() []Lap { return laps }
+	phases := []Phase{{Name: GramStage, Work: stages[0]}, {Name: FactorStage, Work: stages[1]}, {Name: SolveStage, Work: stages[2]}}
+	e.Phases = func() []Phase { return phases }
 	e.Run = func() error {
 		start := time.Now()
-		lap := func(i int) error {
+		phase := func(i int) error {
 			err := q.Sync()
 			now := time.Now()
-			laps[i].Took, start = now.Sub(start), now
+			phases[i].Took, start = now.Sub(start), now
 			return err
 		}
 		if form == Primal {
@@ -130,26 +130,26 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 		} else {
 			q.Gram(a, kernels.Linear{}, x, x)
 		}
-		if err := lap(0); err != nil {
+		if err := phase(0); err != nil {
 			return err
 		}
 		q.AddDiag([]T{T(p.lambda)}, a)
 		if err := q.Potrf(backend.Lower, a); err != nil {
 			return err
 		}
-		if err := lap(1); err != nil {
+		if err := phase(1); err != nil {
 			return err
 		}
 		if form == Primal {
 			twoTriangles(q, a, w)
-			return lap(2)
+			return phase(2)
 		}
 		if err := q.Upload(v, p.y); err != nil {
 			return err
 		}
 		twoTriangles(q, a, v)
 		q.Gemm(backend.Transpose, backend.NoTrans, 1, x, v, 0, w)
-		return lap(2)
+		return phase(2)
 	}
 	e.Check = func() *Check {
 		if err := q.Download(p.w, w); err != nil {
@@ -242,5 +242,5 @@ func ridgeBytes(n, m, size int) float64 {
 	return float64(size) * (float64(n)*float64(n) + float64(m)*float64(m) + 2*float64(n)*float64(m))
 }
 
-// ridgeName is the name of a form on a device, as an entrant.
+// ridgeName is the name of a form on a device, as an implementation.
 func ridgeName(d backend.Device, form string) string { return fmt.Sprintf("%s %s", ownName(d), form) }

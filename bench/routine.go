@@ -105,8 +105,8 @@ func (p *problem[T]) preparation() func() {
 	})
 }
 
-// adopt makes C the result that others are compared with.
-func (p *problem[T]) adopt() {
+// setReference makes C the result that others are compared with.
+func (p *problem[T]) setReference() {
 	p.want = backend.Host[T]{Rows: p.c.Rows, Cols: p.c.Cols, Stride: p.c.Stride, Data: append([]T(nil), p.c.Data...)}
 	p.limit = p.bound()
 }

@@ -16,25 +16,25 @@ type Task struct {
 	Start func(context.Context) ([]Entry, error)
 }
 
-// An Entry is an entrant in a case.
+// An Entry is an implementation in a case.
 type Entry struct {
-	Entrant string
-	Reason  string                    // why it does not take part; the rest is not used then
-	Limiter string                    // the entry of the same case whose rate bounds this one's
-	Work    float64                   // floating-point operations of one run; 0: only time counts
-	Enter   func() func()             // untimed, around a row of runs; nil: nothing. Returns what takes it back
-	Before  func() error              // untimed, before every run; nil: nothing
-	Run     func() error              // timed
-	Took    func() time.Duration      // after every run: what it took by the entrant's own clock, which counts then; nil: the runner's
-	Laps    func() []Lap              // after every run: its parts, the same ones each time; nil: not told
-	Check   func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
-	Lenient bool                      // a failure leaves this entrant out of the case, with the reason, and the others go on
-	Metrics func() map[string]float64 // after the last run; nil: none
-	Close   func()                    // after everything, measured or failed; nil: nothing
+	Implementation string
+	Reason         string                    // why it does not take part; the rest is not used then
+	Limiter        string                    // the entry of the same case whose rate bounds this one's
+	Work           float64                   // floating-point operations of one run; 0: only time counts
+	Enter          func() func()             // untimed, around a row of runs; nil: nothing. Returns what takes it back
+	Before         func() error              // untimed, before every run; nil: nothing
+	Run            func() error              // timed
+	Took           func() time.Duration      // after every run: what it took by the implementation's own clock, which counts then; nil: the runner's
+	Phases         func() []Phase            // after every run: its parts, the same ones each time; nil: not told
+	Check          func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
+	Optional       bool                      // a failure leaves this implementation out of the case, with the reason, and the others go on
+	Metrics        func() map[string]float64 // after the last run; nil: none
+	Close          func()                    // after everything, measured or failed; nil: nothing
 }
 
-// Lap is what a part of a run took.
-type Lap struct {
+// Phase is what a part of a run took.
+type Phase struct {
 	Name string
 	Work float64 // floating-point operations
 	Took time.Duration
@@ -88,14 +88,14 @@ const warm = 50 * time.Millisecond
 
 // Run measures the tasks and makes the Result of a kind: who, where, when, how,
 // and what else the machine did meanwhile.
-func (r Runner) Run(ctx context.Context, kind string, entrants []Entrant, tasks []Task) (*Result, error) {
+func (r Runner) Run(ctx context.Context, kind string, implementations []Implementation, tasks []Task) (*Result, error) {
 	result := &Result{
-		Schema:   Schema,
-		Kind:     kind,
-		Started:  time.Now(),
-		Machine:  readMachine(),
-		Settings: r.Settings(),
-		Entrants: entrants,
+		Schema:          Schema,
+		Kind:            kind,
+		Started:         time.Now(),
+		Machine:         readMachine(),
+		Settings:        r.Settings(),
+		Implementations: implementations,
 	}
 	before, known := readUsage()
 	cells, err := r.Measure(ctx, tasks)
@@ -138,24 +138,24 @@ func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	return cells, nil
 }
 
-// racer is an entry while its case is measured.
-type racer struct {
+// running is an entry while its case is measured.
+type running struct {
 	entry   *Entry
 	run     *Run
 	first   time.Duration // of the first run
 	repeats int           // timings that it is to have
-	laps    [][]float64   // seconds of each stage, one for each timing
-	lap     []Lap         // summed over the runs of the timing that is being taken
+	phases  [][]float64   // seconds of each stage, one for each timing
+	phase   []Phase       // summed over the runs of the timing that is being taken
 }
 
 // failed settles what an entry's failure means: nil when the others go on.
-func (who *racer) failed(ctx context.Context, c Case, err error) error {
-	if who.entry.Lenient && ctx.Err() == nil {
-		*who.run = Run{Entrant: who.run.Entrant, Reason: err.Error()}
+func (who *running) failed(ctx context.Context, c Case, err error) error {
+	if who.entry.Optional && ctx.Err() == nil {
+		*who.run = Run{Implementation: who.run.Implementation, Reason: err.Error()}
 		who.repeats = 0
 		return nil
 	}
-	return fmt.Errorf("bench: %v: %s: %w", c, who.entry.Entrant, err)
+	return fmt.Errorf("bench: %v: %s: %w", c, who.entry.Implementation, err)
 }
 
 // measure measures one case.
@@ -172,28 +172,28 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 		}
 	}()
 	cell := Cell{Case: t.Case, Runs: make([]Run, len(entries))}
-	var racers []*racer
+	var all []*running
 	for i := range entries {
 		e, run := &entries[i], &cell.Runs[i]
-		run.Entrant, run.Reason = e.Entrant, e.Reason
+		run.Implementation, run.Reason = e.Implementation, e.Reason
 		if e.Reason == "" {
 			run.Work, run.Limiter = e.Work, e.Limiter
-			racers = append(racers, &racer{entry: e, run: run})
+			all = append(all, &running{entry: e, run: run})
 		}
 	}
 	rounds := 0
-	for i, who := range racers {
+	for i, who := range all {
 		if err := r.begin(ctx, who); err != nil {
 			if err := who.failed(ctx, t.Case, err); err != nil {
 				return Cell{}, err
 			}
 		}
 		rounds = max(rounds, who.repeats)
-		tell(0.3 * float64(i+1) / float64(len(racers)))
+		tell(0.3 * float64(i+1) / float64(len(all)))
 	}
 	for round := range rounds {
-		for i := range racers {
-			who := racers[(i+round)%len(racers)]
+		for i := range all {
+			who := all[(i+round)%len(all)]
 			if len(who.run.Timings) >= who.repeats {
 				continue
 			}
@@ -205,12 +205,12 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 		}
 		tell(0.3 + 0.7*float64(round+1)/float64(rounds))
 	}
-	for _, who := range racers {
+	for _, who := range all {
 		if who.run.Reason != "" {
 			continue
 		}
-		for i, times := range who.laps {
-			who.run.Stages = append(who.run.Stages, Stage{Name: who.lap[i].Name, Work: who.lap[i].Work, Time: Summarize(times)})
+		for i, times := range who.phases {
+			who.run.Stages = append(who.run.Stages, Stage{Name: who.phase[i].Name, Work: who.phase[i].Work, Time: Summarize(times)})
 		}
 		if who.entry.Metrics != nil {
 			who.run.Metrics = who.entry.Metrics()
@@ -224,7 +224,7 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 // of how many runs the entry will have. A first run that takes the budget and
 // more is not repeated but counts as the timing: warming up would gain nothing
 // against its length.
-func (r Runner) begin(ctx context.Context, who *racer) error {
+func (r Runner) begin(ctx context.Context, who *running) error {
 	defer who.enter()()
 	first, err := r.once(ctx, who)
 	if err != nil {
@@ -240,7 +240,7 @@ func (r Runner) begin(ctx context.Context, who *racer) error {
 	who.first, who.run.Calls, who.repeats = first, 1, max(r.Repeats, 1)
 	if r.Budget > 0 && first >= r.Budget {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
-		who.keepLaps(1)
+		who.recordPhases(1)
 		return nil
 	}
 	// Run on until warm; the fastest run is what a run takes.
@@ -263,7 +263,7 @@ func (r Runner) begin(ctx context.Context, who *racer) error {
 }
 
 // time takes one timing.
-func (r Runner) time(ctx context.Context, who *racer) error {
+func (r Runner) time(ctx context.Context, who *running) error {
 	if r.Pause > 0 {
 		r.Clock.Sleep(r.Pause)
 	}
@@ -274,7 +274,7 @@ func (r Runner) time(ctx context.Context, who *racer) error {
 		}
 	}
 	var total time.Duration
-	who.lap = nil
+	who.phase = nil
 	for range who.run.Calls {
 		d, err := r.once(ctx, who)
 		if err != nil {
@@ -283,22 +283,22 @@ func (r Runner) time(ctx context.Context, who *racer) error {
 		total += d
 	}
 	who.run.Timings = append(who.run.Timings, total.Seconds()/float64(who.run.Calls))
-	who.keepLaps(who.run.Calls)
+	who.recordPhases(who.run.Calls)
 	return nil
 }
 
-// keepLaps files what the stages took in a timing of so many runs.
-func (who *racer) keepLaps(calls int) {
-	for i, l := range who.lap {
-		if i == len(who.laps) {
-			who.laps = append(who.laps, nil)
+// recordPhases files what the stages took in a timing of so many runs.
+func (who *running) recordPhases(calls int) {
+	for i, l := range who.phase {
+		if i == len(who.phases) {
+			who.phases = append(who.phases, nil)
 		}
-		who.laps[i] = append(who.laps[i], l.Took.Seconds()/float64(calls))
+		who.phases[i] = append(who.phases[i], l.Took.Seconds()/float64(calls))
 	}
 }
 
 // once makes one run and returns what it took.
-func (r Runner) once(ctx context.Context, who *racer) (time.Duration, error) {
+func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -316,19 +316,19 @@ func (r Runner) once(ctx context.Context, who *racer) (time.Duration, error) {
 	if who.entry.Took != nil {
 		took = who.entry.Took()
 	}
-	if who.entry.Laps != nil {
-		for i, l := range who.entry.Laps() {
-			if i == len(who.lap) {
-				who.lap = append(who.lap, Lap{Name: l.Name, Work: l.Work})
+	if who.entry.Phases != nil {
+		for i, l := range who.entry.Phases() {
+			if i == len(who.phase) {
+				who.phase = append(who.phase, Phase{Name: l.Name, Work: l.Work})
 			}
-			who.lap[i].Took += l.Took
+			who.phase[i].Took += l.Took
 		}
 	}
 	return took, nil
 }
 
 // enter begins a row of runs; what it returns ends it.
-func (who *racer) enter() func() {
+func (who *running) enter() func() {
 	if who.entry.Enter == nil {
 		return func() {}
 	}

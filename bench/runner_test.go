@@ -32,8 +32,8 @@ type script struct {
 func (c *fakeClock) entry(s script, log *[]string) Entry {
 	i := 0
 	return Entry{
-		Entrant: s.name,
-		Work:    1e9,
+		Implementation: s.name,
+		Work:           1e9,
 		Run: func() error {
 			c.now = c.now.Add(s.times[min(i, len(s.times)-1)])
 			i++
@@ -126,8 +126,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestPause: before every timing, and a run to wake up after it.
-func TestPause(t *testing.T) {
+// TestPauseLiesBeforeEachTiming: before every timing, and a run to wake up after it.
+func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	clock := new(fakeClock)
 	var log []string
 	entered, left := 0, 0
@@ -154,8 +154,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestShare: a ceiling is the highest rate that was seen of it.
-func TestShare(t *testing.T) {
+// TestShareOfTheCeiling: a ceiling is the highest rate that was seen of it.
+func TestShareOfTheCeiling(t *testing.T) {
 	clock := new(fakeClock)
 	var log []string
 	a := clock.entry(script{"a", of(8 * ms)}, &log)
@@ -175,7 +175,7 @@ func TestFailures(t *testing.T) {
 	broken := errors.New("broken")
 	closed := 0
 	measure := func(ctx context.Context, e Entry) error {
-		e.Entrant, e.Close = "someone", func() { closed++ }
+		e.Implementation, e.Close = "someone", func() { closed++ }
 		if e.Run == nil {
 			e.Run = func() error { return nil }
 		}
@@ -220,7 +220,7 @@ func TestProgress(t *testing.T) {
 	var tasks []Task
 	for i, weight := range []float64{1, 3} {
 		tasks = append(tasks, Task{Case: Case{{"n", fmt.Sprint(i)}}, Weight: weight, Start: func(context.Context) ([]Entry, error) {
-			return []Entry{clock.entry(script{"a", of(ms)}, &log), {Entrant: "b", Reason: "is away"}}, nil
+			return []Entry{clock.entry(script{"a", of(ms)}, &log), {Implementation: "b", Reason: "is away"}}, nil
 		}})
 	}
 	var told []Progress

@@ -49,7 +49,7 @@ var runStages = []string{"read", GramStage, FactorStage, SolveStage}
 // largest is kept. The machine is the one that this runs on.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
-	stages := map[string]map[string][]float64{} // by case and entrant
+	stages := map[string]map[string][]float64{} // by case and implementation
 	in := json.NewDecoder(from)
 	for count := 1; ; count++ {
 		var object map[string]any
@@ -65,7 +65,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		if text, _ := object["program"].(string); text == "" {
 			return nil, fmt.Errorf("bench: runs: object %d: there is no \"program\", which says what printed it", count)
 		}
-		c, who := runCase(object), r.runEntrant(object)
+		c, who := runCase(object), r.runImplementation(object)
 		run, key := r.runOf(c, who), c.String()+" "+who
 		run.Calls = 1
 		run.Timings = append(run.Timings, total)
@@ -93,7 +93,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 			run := &r.Cells[i].Runs[j]
 			r.Settings.Repeats = max(r.Settings.Repeats, len(run.Timings))
 			for _, name := range runStages {
-				if times := stages[r.Cells[i].Case.String()+" "+run.Entrant][name]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
+				if times := stages[r.Cells[i].Case.String()+" "+run.Implementation][name]; len(times) == len(run.Timings) && slices.Max(times) > 0 {
 					run.Stages = append(run.Stages, Stage{Name: name, Time: Summarize(times)})
 				}
 			}
@@ -150,20 +150,20 @@ func runCase(object map[string]any) Case {
 	return c
 }
 
-// runEntrant is the name of who did the work, an entrant from now on.
-func (r *Result) runEntrant(object map[string]any) string {
+// runImplementation is the name of who did the work, an implementation from now on.
+func (r *Result) runImplementation(object map[string]any) string {
 	device, _ := object["device"].(string)
 	name, ok := object["entrant"].(string)
 	if !ok || name == "" {
 		name = strings.TrimSpace("mercer " + device)
 	}
-	if r.Entrant(name) == nil {
+	if r.Implementation(name) == nil {
 		kind := PeerKind
 		if strings.HasPrefix(name, "mercer") {
 			kind = OwnKind
 		}
 		detail, _ := object["detail"].(string)
-		r.Entrants = append(r.Entrants, Entrant{Name: name, Kind: kind, Device: device, Detail: detail})
+		r.Implementations = append(r.Implementations, Implementation{Name: name, Kind: kind, Device: device, Detail: detail})
 	}
 	return name
 }

@@ -41,7 +41,7 @@ func TestReadRuns(t *testing.T) {
 		t.Fatal(d)
 	}
 	want := Run{
-		Entrant: "mercer cpu/avx2", Calls: 1, Timings: []float64{2, 4}, Time: Summary{Median: 3, Min: 2, Max: 4},
+		Implementation: "mercer cpu/avx2", Calls: 1, Timings: []float64{2, 4}, Time: Summary{Median: 3, Min: 2, Max: 4},
 		Stages: []Stage{
 			{Name: "read", Time: Summary{Median: 1, Min: 0.5, Max: 1.5}},
 			{Name: FactorStage, Time: Summary{Median: 0.5, Min: 0.25, Max: 0.75}},
@@ -52,9 +52,9 @@ func TestReadRuns(t *testing.T) {
 	if d := cmp.Diff(want, r.Cells[0].Runs[0]); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]Entrant{
+	if d := cmp.Diff([]Implementation{
 		{Name: "mercer cpu/avx2", Kind: OwnKind, Device: "cpu/avx2"}, {Name: "scikit-learn", Kind: PeerKind, Detail: "1.2"}, {Name: "mercer", Kind: OwnKind},
-	}, r.Entrants); d != "" {
+	}, r.Implementations); d != "" {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{

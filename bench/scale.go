@@ -76,11 +76,11 @@ const (
 // scaling is a Scale at work.
 type scaling struct {
 	Scale
-	ctx    context.Context
-	dev    backend.Device
-	judges backend.Device
-	judge  func(*synthetic) judge
-	paces  paces // by solver and sweep
+	ctx           context.Context
+	dev           backend.Device
+	judges        backend.Device
+	judge         func(*synthetic) judge
+	timeEstimates timeEstimates // by solver and sweep
 }
 
 // Run measures. It fails when the device cannot be opened, when an answer is
@@ -90,7 +90,7 @@ func (s Scale) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	w := &scaling{Scale: s, ctx: ctx, paces: paces{}}
+	w := &scaling{Scale: s, ctx: ctx, timeEstimates: timeEstimates{}}
 	var err error
 	if w.dev, err = backend.Open(s.Device, backend.Config{Threads: s.Threads, Memory: s.Memory}); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s Scale) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer w.judges.Close()
-	r, err := s.Runner.Run(ctx, ScaleKind, w.entrants(), w.tasks())
+	r, err := s.Runner.Run(ctx, ScaleKind, w.implementations(), w.tasks())
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +153,12 @@ func (s *Scale) fill() error {
 	return nil
 }
 
-func (w *scaling) entrants() []Entrant {
-	var list []Entrant
+func (w *scaling) implementations() []Implementation {
+	var list []Implementation
 	i := w.dev.Info()
 	for _, s := range scaleds {
 		if slices.Contains(w.Solvers, s.name) {
-			list = append(list, Entrant{
+			list = append(list, Implementation{
 				Name: s.name, Kind: OwnKind, Device: i.Device, Threads: w.Threads, Method: s.name,
 				Detail: fmt.Sprintf("operations %s, numbers held %s; %s, %s", s.formula, s.memory, i.Device, i.Processor),
 			})
@@ -205,7 +205,7 @@ type solved struct {
 // entry is a solver in a case, or the reason why it takes no part.
 func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 	plan, fit, err := w.prepare(solver, s, m)
-	e := Entry{Entrant: solver.name, Lenient: true}
+	e := Entry{Implementation: solver.name, Optional: true}
 	if err != nil { // it does not fit, or is not for this device
 		e.Reason = strings.TrimPrefix(err.Error(), "solvers: ")
 		return e
@@ -215,7 +215,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		return e
 	}
 	key := solver.name + " " + over
-	if e.Reason = w.paces.late(key, plan.Flops, w.Limit); e.Reason != "" {
+	if e.Reason = w.timeEstimates.skipReason(key, plan.Flops, w.Limit); e.Reason != "" {
 		return e
 	}
 	metrics := map[string]float64{Planned: float64(plan.Bytes)}
@@ -232,7 +232,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		var err error
 		last, err = fit()
 		took = time.Since(start)
-		w.paces.keep(key, plan.Flops, took)
+		w.timeEstimates.record(key, plan.Flops, took)
 		if grown := watch(); first && grown > 0 {
 			metrics[Resident] = grown
 		}
@@ -240,12 +240,12 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		return err
 	}
 	e.Took = func() time.Duration { return took }
-	e.Laps = func() []Lap {
+	e.Phases = func() []Phase {
 		t := last.res.Seconds
-		lap := func(name string, s float64) Lap {
-			return Lap{Name: name, Took: time.Duration(s * float64(time.Second))}
+		phase := func(name string, s float64) Phase {
+			return Phase{Name: name, Took: time.Duration(s * float64(time.Second))}
 		}
-		return []Lap{lap(GramStage, t.Gram), lap(FactorStage, t.Factor), lap(SolveStage, t.Solve)}
+		return []Phase{phase(GramStage, t.Gram), phase(FactorStage, t.Factor), phase(SolveStage, t.Solve)}
 	}
 	e.Check = func() *Check {
 		r, err := w.residual(s, last)

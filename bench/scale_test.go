@@ -34,7 +34,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("%v: %d solvers, want %d", c.Case, len(c.Runs), want)
 		}
 		for _, run := range c.Runs {
-			if run.Entrant == "outofcore" && strings.Contains(run.Reason, "has no memory but the host's") {
+			if run.Implementation == "outofcore" && strings.Contains(run.Reason, "has no memory but the host's") {
 				continue
 			}
 			if !run.Timed() || run.Check != nil {
@@ -44,13 +44,13 @@ func TestScale(t *testing.T) {
 			limit := scaleTol + ridgeLimit(240, 4, "float64", fitLambda)
 			used, planned := run.Metrics[Bytes], run.Metrics[Planned]
 			if !(run.Metrics[Residual] <= limit) || !(run.Metrics[RMSE] < 1) || used <= 0 || used > planned || run.Work <= 0 {
-				t.Errorf("%v: %s: %v", c.Case, run.Entrant, run.Metrics)
+				t.Errorf("%v: %s: %v", c.Case, run.Implementation, run.Metrics)
 			}
 		}
 	}
 	for over, solvers := range map[string]int{"n": 7, "m": 3} {
 		timed := 0
-		for _, e := range r.Entrants {
+		for _, e := range r.Implementations {
 			flops := r.exponent(e.Name, over, operations.Name)
 			if flops == 0 {
 				continue
@@ -80,9 +80,9 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestScaleLeft: what does not fit the memory, and what would take too long, is
+// TestScaleOmitsWhatDoesNotFit: what does not fit the memory, and what would take too long, is
 // left out with the reason, and the rest goes on.
-func TestScaleLeft(t *testing.T) {
+func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 	s := Scale{Solvers: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Centers: []int{10}, Features: 2, Device: "ref", Memory: 1 << 20}
 	r, err := s.Run(t.Context())
 	if err != nil {

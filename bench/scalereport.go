@@ -11,7 +11,7 @@ const Resident = "resident_bytes"
 // fitScale fits the growth of time, operations, memory and plan in each sweep.
 func (r *Result) fitScale() {
 	for _, over := range []string{"n", "m"} {
-		for _, e := range r.Entrants {
+		for _, e := range r.Implementations {
 			for _, q := range []Quantity{Seconds, operations, Metric(Bytes, "B"), Metric(Planned, "B")} {
 				if g := r.FitGrowth(e.Name, Case{{sweep, over}}, q, []string{over}, nil); g != nil {
 					r.Growths = append(r.Growths, *g)
@@ -25,7 +25,7 @@ func (r *Result) fitScale() {
 // parameter; 0 when there were too few cells.
 func (r *Result) exponent(name, over, quantity string) float64 {
 	for _, g := range r.Growths {
-		if g.Entrant == name && g.Quantity == quantity && len(g.Over) == 1 && g.Over[0] == over {
+		if g.Implementation == name && g.Quantity == quantity && len(g.Over) == 1 && g.Over[0] == over {
 			return g.Exponents[0]
 		}
 	}
@@ -67,7 +67,7 @@ func scaleReport(r *Result, p *Report) {
 func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		if time, flops := r.exponent(e.Name, "n", Seconds.Name), r.exponent(e.Name, "n", operations.Name); time > 0 && flops > 0 {
 			parts = append(parts, fmt.Sprintf("%s n^%.1f (operations n^%.1f)", e.Name, time, flops))
 		}
@@ -101,7 +101,7 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 		Head:  []string{"", "time", "operations", "memory", "planned", "memory/plan", "up to", "s", "MiB"},
 		Notes: []string{"Fitted by least squares of the logarithm. The operations are those that the plans count at the same sizes."},
 	}
-	for _, e := range r.Entrants {
+	for _, e := range r.Implementations {
 		var largest *Cell
 		for i := range part.Cells {
 			if part.Cells[i].Run(e.Name).Timed() {

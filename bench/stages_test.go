@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestStages: the laps of the runs of a timing are averaged, and their medians
-// taken over the timings; what an entrant says its run took is what counts.
+// TestStages: the phases of the runs of a timing are averaged, and their medians
+// taken over the timings; what an implementation says its run took is what counts.
 func TestStages(t *testing.T) {
 	clock := new(fakeClock)
 	var log []string
@@ -34,8 +34,8 @@ func TestStages(t *testing.T) {
 		runs := 0
 		inner := e.Run
 		e.Run = func() error { runs++; return inner() }
-		e.Laps = func() []Lap {
-			return []Lap{{"gram", 7, time.Duration(runs) * ms}, {"solve", 0, ms}}
+		e.Phases = func() []Phase {
+			return []Phase{{"gram", 7, time.Duration(runs) * ms}, {"solve", 0, ms}}
 		}
 		e.Took = func() time.Duration { return 50 * ms }
 		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
@@ -55,9 +55,9 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestLenient: an entry that may fail leaves the case with its reason, when it
+// TestOptionalEntryMayFail: an entry that may fail leaves the case with its reason, when it
 // does so in its first run and later; the others are measured on.
-func TestLenient(t *testing.T) {
+func TestOptionalEntryMayFail(t *testing.T) {
 	for _, good := range []int{0, 2} {
 		clock := new(fakeClock)
 		var log []string
@@ -69,14 +69,14 @@ func TestLenient(t *testing.T) {
 			}
 			return nil
 		}
-		a.Lenient = true
+		a.Optional = true
 		a.Metrics = func() map[string]float64 { t.Error("asked for its metrics"); return nil }
 		task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, b}, nil }}
 		cells, err := Runner{Repeats: 3, Clock: clock}.Measure(t.Context(), []Task{task})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(Run{Entrant: "a", Reason: "no memory"}, *cells[0].Run("a")); d != "" {
+		if d := cmp.Diff(Run{Implementation: "a", Reason: "no memory"}, *cells[0].Run("a")); d != "" {
 			t.Error(d)
 		}
 		if n := len(cells[0].Run("b").Timings); n != 3 {
@@ -87,13 +87,13 @@ func TestLenient(t *testing.T) {
 
 // lawResult is a Result whose seconds are c·n^a·m^b, on a grid.
 func lawResult(c, a, b float64) *Result {
-	r := &Result{Entrants: []Entrant{{Name: "one"}}}
+	r := &Result{Implementations: []Implementation{{Name: "one"}}}
 	for _, n := range []int{10, 30, 100} {
 		for _, m := range []int{5, 50} {
 			v := c * math.Pow(float64(n), a) * math.Pow(float64(m), b)
 			r.Cells = append(r.Cells, Cell{
 				Case: Case{{"precision", "float64"}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
-				Runs: []Run{{Entrant: "one", Timings: []float64{v}, Time: Summary{Median: v, Min: v, Max: v}}},
+				Runs: []Run{{Implementation: "one", Timings: []float64{v}, Time: Summary{Median: v, Min: v, Max: v}}},
 			})
 		}
 	}
@@ -109,7 +109,7 @@ func TestGrowth(t *testing.T) {
 		t.Fatal("no law")
 	}
 	want := Growth{
-		Entrant: "one", Case: Case{{"precision", "float64"}}, Quantity: "seconds", Over: []string{"n", "m"},
+		Implementation: "one", Case: Case{{"precision", "float64"}}, Quantity: "seconds", Over: []string{"n", "m"},
 		Constant: 2e-9, Exponents: []float64{2.5, 1}, Cells: 6,
 	}
 	if d := cmp.Diff(want, *g, cmpopts.EquateApprox(tol, tol)); d != "" {

@@ -137,10 +137,10 @@ func (g group) label(c *Cell) string {
 }
 
 // implementations lists the ones that have a value of q in g, ceilings last.
-func (g group) implementations(r *Result, q Quantity) []*Entrant {
-	var list, ceilings []*Entrant
-	for i := range r.Entrants {
-		e := &r.Entrants[i]
+func (g group) implementations(r *Result, q Quantity) []*Implementation {
+	var list, ceilings []*Implementation
+	for i := range r.Implementations {
+		e := &r.Implementations[i]
 		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
 			continue
 		}
@@ -247,10 +247,10 @@ func (g group) omitted(r *Result) []string {
 	where := map[absence][]string{}
 	for _, c := range g.cells {
 		for _, run := range c.Runs {
-			if e := r.Entrant(run.Entrant); run.Reason == "" || e != nil && e.Missing != "" {
+			if e := r.Implementation(run.Implementation); run.Reason == "" || e != nil && e.Missing != "" {
 				continue
 			}
-			a := absence{run.Entrant, run.Reason}
+			a := absence{run.Implementation, run.Reason}
 			if where[a] == nil {
 				order = append(order, a)
 			}

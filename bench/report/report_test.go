@@ -21,7 +21,7 @@ func sample() *bench.Result {
 		Schema: bench.Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
 		Machine:  bench.Machine{Processor: `Abacus "2" <b>`, CPUs: 2, MaxProcs: 2, System: "linux/amd64", Go: "go1.26"},
 		Settings: bench.Settings{Repeats: 5},
-		Entrants: []bench.Entrant{
+		Implementations: []bench.Implementation{
 			{Name: "mercer cpu/fast", Kind: bench.OwnKind},
 			{Name: "gonum", Kind: bench.PeerKind, Detail: "gonum v0"},
 			{Name: "openblas", Kind: bench.PeerKind, Detail: "OpenBLAS & more", Path: "/lib/libopenblas.so.0"},
@@ -33,8 +33,8 @@ func sample() *bench.Result {
 	for _, routine := range []string{"gemm", "potrf"} {
 		for i, n := range []string{"64", "512", "4096"} {
 			c := bench.Cell{Case: bench.Case{{Name: "routine", Value: routine}, {Name: "precision", Value: "float32"}, {Name: "threads", Value: "1"}, {Name: "n", Value: n}}}
-			for j, e := range r.Entrants {
-				run := bench.Run{Entrant: e.Name, Reason: e.Missing}
+			for j, e := range r.Implementations {
+				run := bench.Run{Implementation: e.Name, Reason: e.Missing}
 				if e.Name == "gonum" && routine == "potrf" {
 					run.Reason = "has no potrf in float32"
 				}

@@ -10,13 +10,13 @@ import (
 
 func (a *app) benchCompareCommand() *cobra.Command {
 	var all bool
-	var least float64
+	var threshold float64
 	c := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Tell what got slower between two measurements that --json wrote",
 		Long: `Compares the timings of two measurements of the same kind, case by case: what is
 slower or faster beyond noise, by the test of Mann and Whitney at 5 % and by
-more than --least per cent in the medians. It takes four timings in both.
+more than --threshold per cent in the medians. It takes four timings in both.
 
 Ceilings and other libraries, whose code is the same in both, tell how much of a
 difference is the machine's.`,
@@ -27,8 +27,8 @@ difference is the machine's.`,
 			return nil
 		},
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			if !(least >= 0) {
-				return usagef("--least: must be ≥ 0, got %v", least)
+			if !(threshold >= 0) {
+				return usagef("--threshold: must be ≥ 0, got %v", threshold)
 			}
 			var results [2]*bench.Result
 			for i, name := range args {
@@ -38,7 +38,7 @@ difference is the machine's.`,
 				}
 				results[i] = r
 			}
-			d, err := bench.DiffOf(results[0], results[1], least/100)
+			d, err := bench.DiffOf(results[0], results[1], threshold/100)
 			if err != nil {
 				return err
 			}
@@ -49,6 +49,6 @@ difference is the machine's.`,
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "list what has not changed too")
-	c.Flags().Float64Var(&least, "least", 2, "least change that counts, in per cent")
+	c.Flags().Float64Var(&threshold, "threshold", 2, "smallest change of a median that counts, in per cent")
 	return c
 }

@@ -30,7 +30,7 @@ of
   "rmse", "peak_bytes" and others if it can. Import it on the machine it ran on;
 
   what go test -bench wrote for benchmarks whose names are of key=value, such as
-  BenchmarkMat/operation=Mul/n=100/library=mercer-2. --by says which key names who
+  BenchmarkMat/operation=Mul/n=100/library=mercer-2. --compare-by says which key names the
   competes; where it is empty, all of it is Mercer's.
 
 Several files become one measurement. - is the standard input.`,
@@ -61,7 +61,7 @@ Several files become one measurement. - is the standard input.`,
 			return a.print(ctx, text.String())
 		}),
 	}
-	c.Flags().StringVar(&by, "by", "solver", "the `KEY` whose value is who competes")
+	c.Flags().StringVar(&by, "compare-by", "solver", "the `KEY` whose value names the implementation")
 	return c
 }
 
