@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (b *BLAS) fill() error {
 		b.Routines = []string{"gemm", "syrk", "trsm", "potrf"}
 	}
 	if b.Precisions == nil {
-		b.Precisions = []string{"float64", "float32"}
+		b.Precisions = precisions()
 	}
 	if b.Threads == nil {
 		b.Threads = slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
@@ -106,15 +107,8 @@ func (b *BLAS) fill() error {
 	if b.Devices == nil {
 		b.Devices = []string{""}
 	}
-	for _, name := range b.Routines {
-		if !slices.Contains(Routines(), name) {
-			return fmt.Errorf("bench: blas: no routine is called %q; there are: %v", name, Routines())
-		}
-	}
-	for _, name := range b.Precisions {
-		if name != "float64" && name != "float32" {
-			return fmt.Errorf("bench: blas: no precision is called %q; there are: float64, float32", name)
-		}
+	if err := cmp.Or(checkNames(BLASKind, "routine", b.Routines, Routines()), checkNames(BLASKind, "precision", b.Precisions, precisions())); err != nil {
+		return err
 	}
 	for _, n := range append(slices.Clone(b.Sizes), b.Threads...) {
 		if n < 1 {
@@ -142,16 +136,11 @@ func (c *blasBench) close() {
 // are timed: the best of the processor, and the ones that compete.
 func (c *blasBench) open() error {
 	for _, t := range c.Threads {
-		for _, name := range c.Devices {
-			d, err := backend.Open(name, backend.Config{Threads: t, Memory: c.Memory})
-			if err != nil {
-				return err
-			}
-			if slices.ContainsFunc(c.devices[t], sameDevice(d)) {
-				d.Close()
-				continue
-			}
-			c.devices[t] = append(c.devices[t], d)
+		var err error
+		if c.devices[t], err = openDevices(c.Devices, backend.Config{Threads: t, Memory: c.Memory}); err != nil {
+			return err
+		}
+		for _, d := range c.devices[t] {
 			if err := c.fits(d.Info().Memory); err != nil {
 				return err
 			}
@@ -176,10 +165,6 @@ func (c *blasBench) open() error {
 		c.ceilings = append(c.ceilings, d)
 	}
 	return nil
-}
-
-func sameDevice(d backend.Device) func(backend.Device) bool {
-	return func(o backend.Device) bool { return o.Info().Device == d.Info().Device }
 }
 
 // fits refuses operands that memory does not hold: there are four matrices at
@@ -233,7 +218,7 @@ func (c *blasBench) tasks() []Task {
 		if !slices.Contains(c.Routines, r.name) {
 			continue
 		}
-		for _, precision := range []string{"float64", "float32"} {
+		for _, precision := range precisions() {
 			if !slices.Contains(c.Precisions, precision) {
 				continue
 			}

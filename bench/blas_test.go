@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		b    BLAS
 		want string
 	}{
-		{BLAS{Routines: []string{"gem"}}, `no routine is called "gem"; there are: [gemm symm`},
+		{BLAS{Routines: []string{"gem"}}, `no routine is called "gem"; there are: gemm, symm`},
 		{BLAS{Precisions: []string{"float16"}}, `no precision is called "float16"`},
 		{BLAS{Sizes: []int{8, 0}}, "must be ≥ 1, got 0"},
 		{BLAS{Threads: []int{-1}}, "must be ≥ 1, got -1"},

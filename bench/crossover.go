@@ -42,16 +42,11 @@ func (c Crossover) Run(ctx context.Context) (*Result, error) {
 			d.Close()
 		}
 	}()
-	for _, name := range c.Devices {
-		d, err := backend.Open(name, backend.Config{Threads: c.Threads, Memory: c.Memory})
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(devices, sameDevice(d)) {
-			d.Close()
-			continue
-		}
-		devices = append(devices, d)
+	var err error
+	if devices, err = openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}); err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
 		if err := c.fits(d); err != nil {
 			return nil, err
 		}
@@ -78,12 +73,10 @@ func (c *Crossover) fill() error {
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 	}
 	if c.Precisions == nil {
-		c.Precisions = []string{"float64", "float32"}
+		c.Precisions = precisions()
 	}
-	for _, name := range c.Precisions {
-		if name != "float64" && name != "float32" {
-			return fmt.Errorf("bench: crossover: no precision is called %q; there are: float64, float32", name)
-		}
+	if err := checkNames(CrossoverKind, "precision", c.Precisions, precisions()); err != nil {
+		return err
 	}
 	if c.Devices == nil {
 		c.Devices = []string{""}
@@ -137,7 +130,7 @@ func crossoverImplementations(devices []backend.Device) []Implementation {
 // tasks lists the cases: precision, n, m, the last fastest.
 func (c *Crossover) tasks(devices []backend.Device) []Task {
 	var list []Task
-	for _, precision := range []string{"float64", "float32"} {
+	for _, precision := range precisions() {
 		if !slices.Contains(c.Precisions, precision) {
 			continue
 		}

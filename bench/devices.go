@@ -103,7 +103,7 @@ func (s *Devices) fill() error {
 		s.Operations = Operations()
 	}
 	if s.Precisions == nil {
-		s.Precisions = []string{"float64", "float32"}
+		s.Precisions = precisions()
 	}
 	if s.Sizes == nil {
 		s.Sizes = []int{256, 512, 1024, 2048, 4096, 8192}
@@ -131,12 +131,10 @@ func (s *Devices) fill() error {
 		what         string
 		given, known []string
 	}{
-		{"operation", s.Operations, Operations()}, {"precision", s.Precisions, []string{"float64", "float32"}}, {"library", s.Peers, DevicePeers()},
+		{"operation", s.Operations, Operations()}, {"precision", s.Precisions, precisions()}, {"library", s.Peers, DevicePeers()},
 	} {
-		for _, name := range list.given {
-			if !slices.Contains(list.known, name) {
-				return fmt.Errorf("bench: devices: no %s is called %q; there are: %s", list.what, name, strings.Join(list.known, ", "))
-			}
+		if err := checkNames(DevicesKind, list.what, list.given, list.known); err != nil {
+			return err
 		}
 	}
 	for _, n := range append(slices.Clone(s.Sizes), s.Features, s.Threads) {
@@ -166,16 +164,8 @@ func (w *deviceWork) open() (err error) {
 	if w.judges, w.judge, err = newJudge(w.ctx, 0); err != nil {
 		return err
 	}
-	for _, name := range w.Devices.Devices {
-		d, err := backend.Open(name, backend.Config{Threads: w.Threads, Memory: w.Memory})
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(w.devices, sameDevice(d)) {
-			d.Close()
-			continue
-		}
-		w.devices = append(w.devices, d)
+	if w.devices, err = openDevices(w.Devices.Devices, backend.Config{Threads: w.Threads, Memory: w.Memory}); err != nil {
+		return err
 	}
 	if len(w.Peers) == 0 {
 		return nil
@@ -216,7 +206,7 @@ func (w *deviceWork) tasks() []Task {
 		if !slices.Contains(w.Operations, operation) {
 			continue
 		}
-		for _, precision := range []string{"float64", "float32"} {
+		for _, precision := range precisions() {
 			if !slices.Contains(w.Precisions, precision) || operation == "solve" && precision == "float32" {
 				continue
 			}

@@ -117,7 +117,7 @@ func (f *Fit) fill() error {
 		f.Fits = Fits()
 	}
 	if f.Precisions == nil {
-		f.Precisions = []string{"float64", "float32"}
+		f.Precisions = precisions()
 	}
 	if f.Sizes == nil {
 		f.Sizes = []int{1000, 2000, 4000, 8000}
@@ -138,12 +138,10 @@ func (f *Fit) fill() error {
 		what         string
 		given, known []string
 	}{
-		{"fit", f.Fits, Fits()}, {"precision", f.Precisions, []string{"float64", "float32"}}, {"library", f.Peers, FitPeers()},
+		{"fit", f.Fits, Fits()}, {"precision", f.Precisions, precisions()}, {"library", f.Peers, FitPeers()},
 	} {
-		for _, name := range list.given {
-			if !slices.Contains(list.known, name) {
-				return fmt.Errorf("bench: fit: no %s is called %q; there are: %s", list.what, name, strings.Join(list.known, ", "))
-			}
+		if err := checkNames(FitKind, list.what, list.given, list.known); err != nil {
+			return err
 		}
 	}
 	for _, n := range append(slices.Clone(f.Sizes), f.Features, f.Threads) {
@@ -195,16 +193,8 @@ func (c *fitBench) open() (err error) {
 		return fmt.Errorf("bench: fit: n = %.0f takes %.0f bytes for the four matrices that a library may hold, there are %d: n = %.0f would fit, or leave gonum and scikit-learn out",
 			n, 4*8*n*n, memory, math.Floor(math.Sqrt(float64(memory)/(4*8))))
 	}
-	for _, name := range c.Devices {
-		d, err := backend.Open(name, backend.Config{Threads: c.Threads, Memory: c.Memory})
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(c.devices, sameDevice(d)) {
-			d.Close()
-			continue
-		}
-		c.devices = append(c.devices, d)
+	if c.devices, err = openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}); err != nil {
+		return err
 	}
 	var finder *pypeer.Finder
 	for _, name := range FitPeers() {
@@ -274,7 +264,7 @@ func (c *fitBench) tasks() []Task {
 		if !slices.Contains(c.Fits, fit) {
 			continue
 		}
-		for _, precision := range []string{"float64", "float32"} {
+		for _, precision := range precisions() {
 			if !slices.Contains(c.Precisions, precision) || fit != "ridge" && precision == "float32" {
 				continue
 			}
@@ -312,19 +302,20 @@ func (c *fitBench) entry(w candidate, j judge, residual func(function) (float64,
 	e := Entry{Implementation: w.name, Reason: w.reason, Optional: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
 	metrics := map[string]float64{}
 	e.Check = func() *Check {
+		wrong := &Check{Difference: math.Inf(1), Limit: limit}
 		f, err := w.result()
 		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: limit}
+			return wrong
 		}
 		r, err := residual(f)
 		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: limit}
+			return wrong
 		}
-		error, err := j.rmse(f)
+		rmse, err := j.rmse(f)
 		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: limit}
+			return wrong
 		}
-		metrics[Residual], metrics[RMSE] = r, error
+		metrics[Residual], metrics[RMSE] = r, rmse
 		return &Check{Difference: r, Limit: limit}
 	}
 	e.Metrics = func() map[string]float64 { return metrics }

@@ -62,11 +62,7 @@ func (c *fitBench) ridge(precision string, n int) ([]Entry, error) {
 			list = append(list, w)
 		}
 	}
-	entries := make([]Entry, len(list))
-	for i, w := range list {
-		entries[i] = c.entry(w, j, j.residual, limit)
-	}
-	return entries, nil
+	return c.entries(list, j, j.residual, limit), nil
 }
 
 // ridgeLimit is the residual that a direct solver can leave. An element of K is

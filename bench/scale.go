@@ -132,10 +132,8 @@ func (s *Scale) fill() error {
 	if s.Limit == 0 {
 		s.Limit = time.Minute
 	}
-	for _, name := range s.Solvers {
-		if !slices.Contains(ScaleSolvers(), name) {
-			return fmt.Errorf("bench: scale: no solver is called %q; there are: %s", name, strings.Join(ScaleSolvers(), ", "))
-		}
+	if err := checkNames(ScaleKind, "solver", s.Solvers, ScaleSolvers()); err != nil {
+		return err
 	}
 	for _, n := range append(append(slices.Clone(s.Sizes), s.Centers...), s.Features, s.Threads) {
 		if n < 1 {

@@ -31,7 +31,7 @@ of
 
   what go test -bench wrote for benchmarks whose names are of key=value, such as
   BenchmarkMat/operation=Mul/n=100/library=mercer-2. --compare-by says which key names the
-  competes; where it is empty, all of it is Mercer's.
+  implementation; where it is empty, all of it is Mercer's.
 
 Several files become one measurement. - is the standard input.`,
 		Args: func(c *cobra.Command, args []string) error {
