@@ -128,6 +128,14 @@ func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
 
+// Workspace is what packed operands take at most, beside the matrices, in bytes: it
+// depends on the caches, not on the matrices (see blockingFor). InUse does not
+// count it.
+func (d *device) Workspace() int64 {
+	b := d.f64.block
+	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
+}
+
 // Sync has nothing to wait for: a method has done its work when it returns.
 func (d *device) Sync() error { return nil }
 

@@ -1,10 +1,11 @@
 package dataset
 
 import (
+	"hash/maphash"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // MaxCategories is the largest number of different texts that a column can
@@ -85,8 +86,8 @@ type column struct {
 
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
-	index   map[string]int32 // text → entry, while cells are being added
-	texts   bool             // some entry is a text
+	index   index // of the entries by their text, while cells are being added
+	texts   bool  // some entry is a text
 
 	textBytes int64 // of the entries
 
@@ -125,7 +126,7 @@ func (c *column) add(s string) {
 		c.codes = append(c.codes, -1)
 		return
 	}
-	code, ok := c.index[s]
+	code, ok := c.index.find(c.entries, s)
 	if !ok {
 		code = c.addEntry(strings.Clone(s))
 	}
@@ -142,7 +143,7 @@ func (c *column) addBytes(b []byte) {
 			c.numbers = append(c.numbers, v)
 			return
 		}
-	} else if code, ok := c.index[string(b)]; ok { // which needs no copy of b
+	} else if code, ok := c.index.find(c.entries, unsafe.String(unsafe.SliceData(b), len(b))); ok { // which keeps no part of b
 		c.codes = append(c.codes, code)
 		return
 	}
@@ -151,13 +152,10 @@ func (c *column) addBytes(b []byte) {
 
 func (c *column) addEntry(s string) int32 {
 	v, k := parseCell(s)
-	if c.index == nil {
-		c.index = map[string]int32{}
-	}
 	code := int32(len(c.entries))
-	c.index[s] = code
 	c.entries = append(c.entries, entry{s, v, k})
 	c.textBytes += int64(len(s))
+	c.index.add(c.entries)
 	c.texts = c.texts || k == text
 	return code
 }
@@ -279,5 +277,50 @@ func (c *column) census() []int {
 // finish gives back what only add needs.
 func (c *column) finish() {
 	c.index = nil
-	c.entries = slices.Clip(c.entries)
+	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)
+}
+
+// trimmed is a copy of list in memory of its own size, but where it has that.
+func trimmed[T any](list []T) []T {
+	if cap(list) == len(list) {
+		return list
+	}
+	return append(make([]T, 0, len(list)), list...)
+}
+
+// An index finds the entry with a text: place + 1 of entries, 0 where there is none,
+// at the hash of the text or behind it. A table of a thousand rows has an entry for
+// nearly every cell, and a map with a copy of its text would take more memory than
+// all the rest of the column.
+type index []int32
+
+var indexSeed = maphash.MakeSeed()
+
+func (x index) find(entries []entry, text string) (int32, bool) {
+	if len(x) == 0 {
+		return 0, false
+	}
+	at := x.place(entries, text)
+	return x[at] - 1, x[at] > 0
+}
+
+// place is where text is, or where it belongs.
+func (x index) place(entries []entry, text string) uint64 {
+	mask := uint64(len(x) - 1)
+	at := maphash.String(indexSeed, text) & mask
+	for x[at] > 0 && entries[x[at]-1].text != text {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+// add adds the last of the entries. The index stays at most 3/4 full.
+func (x *index) add(entries []entry) {
+	first := len(entries) - 1
+	if 4*len(entries) > 3*len(*x) {
+		*x, first = make(index, max(8, 2*len(*x))), 0
+	}
+	for i := first; i < len(entries); i++ {
+		(*x)[x.place(entries, entries[i].text)] = int32(i + 1)
+	}
 }

@@ -109,15 +109,9 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 		return nil, err
 	}
 	n := hx.Rows
-	cacheBytes := l.Cache
-	if cacheBytes == 0 {
-		cacheBytes = rowCacheBytes
-	}
-	if o.Memory > 0 {
-		cacheBytes = min(cacheBytes, o.Memory)
-	}
+	cacheBytes := rowCacheWithin(dev, o, l.Cache)
 	t, err := newTask(ctx, dev, o, kernelPerceptronName, n, func(n int) int64 {
-		return rowCacheDeviceBytes(n, hx.Cols, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
+		return rowCachePlan(dev, n, hx.Cols, cacheBytes, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
 	})
 	if err != nil {
 		return nil, err

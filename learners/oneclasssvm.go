@@ -80,7 +80,8 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svmBytes(n, hx.Cols) })
+	set.cache = rowCacheWithin(dev, o, set.cache)
+	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svmBytes(dev, n, hx.Cols, set.cache) })
 	if err != nil {
 		return nil, err
 	}

@@ -86,10 +86,25 @@ func newRowCache[T backend.Float](ctx context.Context, b backend.Backend[T], k k
 	return c, nil
 }
 
-// rowCacheDeviceBytes is what a rowCache of float64 takes on a device that cannot use
-// Go memory as it is.
-func rowCacheDeviceBytes(n, d, batch int) int64 {
-	return 8 * (int64(n)*int64(d) + int64(batch)*int64(n+d))
+// rowCachePlan is what a rowCache of float64 for batches of least rows takes: the
+// rows in Go memory, at most bytes of them but for the least, and on a device that
+// cannot use Go memory as it is X and a batch.
+func rowCachePlan(dev backend.Device, n, d int, bytes int64, least int) int64 {
+	row := 8 * int64(n)
+	total := min(row*int64(n), max(bytes, row*int64(least))) + 8*int64(least)*int64(d)
+	if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
+		total += row*int64(d) + 8*int64(least)*int64(n+d)
+	}
+	return total
+}
+
+// rowCacheWithin is the part of bytes that the rows may take of the memory that a
+// fit may take: half of it, so that the rest of the fit has room.
+func rowCacheWithin(dev backend.Device, o Options, bytes int64) int64 {
+	if bytes <= 0 {
+		bytes = rowCacheBytes
+	}
+	return min(bytes, max(available(dev, o)/2, 1))
 }
 
 func filledInts(n, v int) []int {

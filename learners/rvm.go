@@ -150,6 +150,7 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	e, err := newEvidence(t, b, keepPositive(hy, o.Weights))
+	b.phi = backend.Host[float64]{} // the products with it are in e
 	if err != nil {
 		return nil, err
 	}
@@ -175,11 +176,11 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// basisBytes is what the machines take on the device at most: x, and four
-// matrices of the size of Φ, which is what a step with all functions takes.
+// basisBytes is what the machines take at most: x, and five matrices of the size of
+// Φ, which is what a step with all functions takes.
 func basisBytes(n, d int) int64 {
 	m := int64(n) + 1
-	return 8 * (4*m*m + int64(n)*int64(d))
+	return 8 * (5*m*m + int64(n)*int64(d))
 }
 
 func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*basis, error) {

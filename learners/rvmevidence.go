@@ -116,6 +116,7 @@ func (e *evidence) remove(j int) {
 // refresh computes Σ, μ, S, Q and the evidence from α and β.
 func (e *evidence) refresh() error {
 	k, m := len(e.active), len(e.alpha)
+	e.root, e.sigma = backend.Host[float64]{}, nil // room for the new ones
 	h, g := backend.NewHost[float64](k, k), backend.NewHost[float64](k, m)
 	inverse := backend.NewHost[float64](k, k)
 	for p, j := range e.active {
@@ -126,18 +127,21 @@ func (e *evidence) refresh() error {
 		h.Row(p)[p] += e.alpha[j]
 		inverse.Row(p)[p] = 1
 	}
+	// A row of Σ has room for the function that a step may add.
+	sigma := backend.NewHost[float64](k, k+1).View(0, 0, k, k)
+	// On a device that uses Go memory all of these are changed where they are.
 	b := e.t.b
-	mh, err := upload(b, h)
+	mh, err := backend.Place(b, h)
 	if err != nil {
 		return err
 	}
 	defer mh.Free()
-	mg, err := upload(b, g)
+	mg, err := backend.Place(b, g)
 	if err != nil {
 		return err
 	}
 	defer mg.Free()
-	mi, err := upload(b, inverse)
+	mi, err := backend.Place(b, inverse)
 	if err != nil {
 		return err
 	}
@@ -150,13 +154,12 @@ func (e *evidence) refresh() error {
 	}
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mg)
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mi)
-	ms, err := b.New(k, k)
+	ms, err := backend.Place(b, sigma)
 	if err != nil {
 		return err
 	}
 	defer ms.Free()
 	b.Gemm(backend.Transpose, backend.NoTrans, 1, mi, mi, 0, ms) // Σ = L⁻ᵀL⁻¹
-	sigma := backend.NewHost[float64](k, k)
 	for _, d := range []struct {
 		to   backend.Host[float64]
 		from backend.Matrix[float64]
@@ -165,20 +168,20 @@ func (e *evidence) refresh() error {
 			return err
 		}
 	}
-	// R is the transpose of L⁻¹.
-	e.root = backend.NewHost[float64](k, k)
+	// R is the transpose of L⁻¹, whose upper triangle is zero.
+	e.root = inverse
 	e.sigma, e.mu = make([][]float64, k), make([]float64, k)
 	half := make([]float64, k) // L⁻¹Φᵀt
 	for p := range k {
 		for q := range p + 1 {
 			v := inverse.Row(p)[q]
-			e.root.Row(q)[p] = v
+			inverse.Row(p)[q], inverse.Row(q)[p] = 0, v
 			half[p] += v * e.c[e.active[q]]
 		}
 	}
 	logH, logA := 0.0, 0.0
 	for p, j := range e.active {
-		e.sigma[p] = append(make([]float64, 0, k+1), sigma.Row(p)...)
+		e.sigma[p] = sigma.Data[p*sigma.Stride:][: k : k+1]
 		for r := p; r < k; r++ {
 			e.mu[p] += e.beta * e.root.Row(p)[r] * half[r]
 		}

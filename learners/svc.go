@@ -138,12 +138,16 @@ func (l SVC) prepare(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 			f.rows[class] = append(f.rows[class], i)
 		}
 	}
+	f.set.cache = rowCacheWithin(dev, o, f.set.cache)
+	if f.classes.Len() > 2 {
+		f.set.cache = max(f.set.cache/svmWorkers, 1) // 0 would be the default
+	}
 	f.t, err = newTask(ctx, dev, o, svcName, hx.Rows, func(n int) int64 {
 		pair := n // the largest pair, on a device that does not use Go memory
 		if f.classes.Len() > 2 {
 			pair = min(n, f.largestPair())
 		}
-		return int64(f.workers()) * svmBytes(pair, hx.Cols)
+		return int64(f.workers()) * svmBytes(dev, pair, hx.Cols, f.set.cache)
 	})
 	return f, err
 }
@@ -212,15 +216,11 @@ func (f *svcFit) fit() (*SVCModel, error) {
 // machine solves a pair's problem. t is nil where other pairs are worked on at
 // the same time, and then progress is told by pairs.
 func (f *svcFit) machine(t *task, p *smoProblem) (*smoResult, error) {
-	set := f.set
-	if f.classes.Len() > 2 {
-		set.cache = max(set.cache/svmWorkers, 1) // 0 would be the default
-	}
 	first := 0.0
-	return solveSMO(f.t.ctx, f.t.b, p, set, func(gap float64) error {
+	return solveSMO(f.t.ctx, f.t.b, p, f.set, func(gap float64) error {
 		if t != nil {
 			first = max(first, gap)
-			return t.at("solve", f.base+f.share*min(gapProgress(gap, first, set.tol), 0.999))
+			return t.at("solve", f.base+f.share*min(gapProgress(gap, first, f.set.tol), 0.999))
 		}
 		if f.t.ctx.Err() != nil {
 			return context.Cause(f.t.ctx)

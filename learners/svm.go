@@ -70,11 +70,10 @@ func svmKernel(ctx context.Context, k kernels.Kernel, x backend.Host[float64], o
 	return k, backend.CheckPoints(k, "x", x)
 }
 
-// svmBytes is what SMO takes on the device for n rows of d features: the cache,
-// and two sets of points with a column each for F at the start and after
-// shrinking.
-func svmBytes(n, d int) int64 {
-	return rowCacheDeviceBytes(n, d, min(n, 256)) + 8*2*int64(n)*int64(d+1)
+// svmBytes is what SMO takes for n rows of d features: the cache, and two sets of
+// points with a column each for F at the start and after shrinking.
+func svmBytes(dev backend.Device, n, d int, cache int64) int64 {
+	return rowCachePlan(dev, n, d, cache, min(n, 256)) + 8*2*int64(n)*int64(d+1)
 }
 
 // gapProgress is the share of the work that is done when the violation has

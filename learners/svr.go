@@ -87,7 +87,8 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svmBytes(n, hx.Cols) })
+	set.cache = rowCacheWithin(dev, o, set.cache)
+	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svmBytes(dev, n, hx.Cols, set.cache) })
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,7 @@ import (
 // of rows, and never falls as rows are added.
 func budget(ctx context.Context, dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) error {
 	now, _ := dev.InUse()
-	available := max(dev.Info().Memory-now, 0)
-	if o.Memory > 0 {
-		available = min(available, o.Memory)
-	}
+	available := available(dev, o)
 	needed := bytes(rows)
 	if needed <= available {
 		planned.Report(ctx, now+needed)
@@ -26,6 +23,16 @@ func budget(ctx context.Context, dev backend.Device, o Options, learner string, 
 	}
 	largest := sort.Search(rows, func(n int) bool { return bytes(n+1) > available })
 	return &solvers.BudgetError{Method: solvers.Method(learner), Rows: rows, Needed: needed, Available: available, Largest: largest}
+}
+
+// available is what a fit may take.
+func available(dev backend.Device, o Options) int64 {
+	now, _ := dev.InUse()
+	free := max(dev.Info().Memory-now, 0)
+	if o.Memory > 0 {
+		free = min(free, o.Memory)
+	}
+	return free
 }
 
 // meter reports progress that never falls and ends with 1.

@@ -41,7 +41,7 @@ var limitGarbageOnce = sync.OnceFunc(limitGarbage)
 // together, --memory or 80 % of what the process may use, and what is planned of
 // it. The program itself is beside it.
 type budget struct {
-	program  int64 // bytes of the process before there were data
+	program  int64 // bytes of the process before there were data, and of the device's workspace
 	heap     int64 // of them live in the heap
 	limit    int64
 	ofDevice bool // matrices of the device are in the memory of the host
@@ -55,6 +55,9 @@ func (a *app) newBudget(dev backend.Device) *budget {
 	b := &budget{heap: liveBytes(), limit: a.memoryLimit()}
 	if resident, ok := process.Status("VmRSS:"); ok {
 		b.program = int64(resident)
+	}
+	if w, ok := dev.(interface{ Workspace() int64 }); ok {
+		b.program += w.Workspace()
 	}
 	_, b.ofDevice = dev.F64().(backend.Wrapper[float64])
 	if b.limit == 0 {

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// planSlack is what the plan may be off by beside a tenth: the pages of the program
+// that are not resident before it works, the collector's garbage, and what learners
+// take that does not grow with the data.
+const planSlack = 32 << 20
+
+// planRows are the rows of the large table for learners that would take minutes
+// with those of the others.
+var planRows = map[string]int{"rvc": 500, "rvm": 1500, "gaussian-process": 2000, "lasso": 1000}
+
+// planParameters shorten a fit without changing what it holds at once.
+var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}}
+
+// writePlanTable writes n rows of d features, a number and a class.
+func writePlanTable(t *testing.T, path string, n, d int, target string) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the seed is the size
+	var b bytes.Buffer
+	for j := range d {
+		fmt.Fprintf(&b, "x%d,", j)
+	}
+	b.WriteString(target + "\n")
+	for range n {
+		x := make([]float64, d)
+		for j := range x {
+			x[j] = r.NormFloat64()
+			fmt.Fprintf(&b, "%.6g,", x[j])
+		}
+		switch v := x[0] + x[1]*x[1]/2 - 0.5 + 0.3*r.NormFloat64(); {
+		case target == "number":
+			fmt.Fprintf(&b, "%.6g\n", v)
+		case v > 0:
+			b.WriteString("high\n")
+		default:
+			b.WriteString("low\n")
+		}
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planCases are the ways to fit with a learner: by its defaults, and by each of the
+// choices of its parameters.
+func planCases(d learners.Description) [][]string {
+	cases := [][]string{nil}
+	for _, p := range d.Parameters {
+		if p.Type != learners.ChoiceType {
+			continue
+		}
+		for _, choice := range p.Choices {
+			args := []string{"--" + p.Name, choice}
+			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // of the iterative solver
+				args = append(args, "--solver", "cg", "--rank", "200")
+			}
+			cases = append(cases, args)
+		}
+	}
+	return cases
+}
+
+// TestPlanIsThePeakOfTheProcess: what mercer fit plans to take is what the system
+// says that the process took at most, VmHWM of proc_pid_status(5), for every learner
+// of the catalogue with each of its solvers and choices, at two sizes.
+func TestPlanIsThePeakOfTheProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	folder := t.TempDir()
+	for _, large := range []bool{false, true} {
+		for _, d := range learners.Catalogue() {
+			for _, task := range d.Tasks {
+				n, features := 300, 5
+				if large {
+					n, features = 3000, 10
+					if rows, ok := planRows[d.Name]; ok {
+						n = rows
+					}
+				}
+				target := "number"
+				if task == learners.Classification {
+					target = "class"
+				}
+				for _, args := range planCases(d) {
+					name := fmt.Sprintf("%s/%s/n=%d%s", d.Name, task, n, strings.Join(args, " "))
+					t.Run(name, func(t *testing.T) {
+						if large {
+							required.Slow(t, "proc", "takes minutes over all learners")
+						}
+						table := filepath.Join(folder, fmt.Sprintf("%s%d.csv", target, n))
+						if _, err := os.Stat(table); err != nil {
+							writePlanTable(t, table, n, features, target)
+						}
+						fit := []string{"--learner", d.Name, "--task", string(task)}
+						if task != learners.Novelty {
+							fit = append(fit, "--target", target)
+						}
+						fit = append(append(append(fit, needs[d.Name]...), planParameters[d.Name]...), args...)
+						checkPlan(t, d, folder, append(fit, table))
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestPlanOfWideTable: columns of numbers are read without a multiple of their size.
+func TestPlanOfWideTable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	required.Slow(t, "proc", "reads 1.8 million cells")
+	folder := t.TempDir()
+	table := filepath.Join(folder, "wide.csv")
+	writePlanTable(t, table, 600, 3000, "number")
+	d, err := learners.Find("ridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlan(t, d, folder, []string{"--learner", "ridge", "--target", "number", table})
+}
+
+// checkPlan fits in a process of its own and compares its plan with its peak.
+func checkPlan(t *testing.T, d learners.Description, folder string, fit []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, append([]string{"fit", "--json", "--quiet", "--model", filepath.Join(folder, "m.safetensors")}, fit...)...)
+	c.Env = append(os.Environ(), asCommand+"=1")
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 {
+		t.Skipf("these parameters do not go together: %s", errs.String())
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	var report struct {
+		Planned int64 `json:"planned_bytes"`
+		Peak    int64 `json:"peak_bytes"`
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("planned %.1f MiB, peak %.1f MiB", float64(report.Planned)/(1<<20), float64(report.Peak)/(1<<20))
+	if report.Planned == 0 || report.Peak == 0 {
+		t.Fatalf("the report has no plan or no peak: %s", out)
+	}
+	off := planSlack + report.Planned/10
+	if report.Peak > report.Planned+off {
+		t.Errorf("the process took %d bytes, planned were %d", report.Peak, report.Planned)
+	}
+	// A cache of rows is planned as large as it may become: which rows are asked
+	// for shows in the work only.
+	if _, cache := d.Parameter("cache"); !cache && report.Planned > report.Peak+off {
+		t.Errorf("the process took %d bytes only, planned were %d", report.Peak, report.Planned)
+	}
+}
