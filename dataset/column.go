@@ -19,7 +19,7 @@ const (
 	missing    kind = iota
 	marker          // a text that stands for a missing number, such as NA
 	number          // a finite number
-	notFinite       // NaN or ±Inf, spelt out
+	notFinite       // ±Inf, spelt out
 	outOfRange      // a number that float64 cannot hold
 	text            // anything else
 )
@@ -50,7 +50,7 @@ func parseOther(s string) (float64, kind) {
 	case s == "":
 		return math.NaN(), missing
 	case s[0] == '?' || s[0]|0x20 == 'n': // most cells are told from markers by a look
-		if s == "?" || strings.EqualFold(s, "NA") || strings.EqualFold(s, "N/A") || strings.EqualFold(s, "NULL") {
+		if s == "?" || strings.EqualFold(s, "NA") || strings.EqualFold(s, "N/A") || strings.EqualFold(s, "NULL") || strings.EqualFold(s, "NaN") {
 			return math.NaN(), marker
 		}
 	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':

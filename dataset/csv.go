@@ -216,6 +216,8 @@ func (t *Table) readFault(next int, err error) *Error {
 	var corrupt flate.CorruptInputError
 	e := t.fault("", "")
 	switch {
+	case errors.As(err, new(zstdError)):
+		e.Rule = "the zstd data is damaged or cut short: " + err.Error()
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Rule = "the gzip data is cut short"
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):

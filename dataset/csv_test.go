@@ -179,7 +179,7 @@ func TestCells(t *testing.T) {
 		{"0", 0, ""}, {"-1.5e3", -1500, ""}, {"+.5", 0.5, ""}, {"5.", 5, ""}, {" 7 ", 7, ""}, {"1E2", 100, ""},
 		{"1e-400", 0, ""}, {"007", 7, ""},
 		{"", math.NaN(), ""}, {"NA", math.NaN(), ""}, {"n/a", math.NaN(), ""}, {"Null", math.NaN(), ""}, {"?", math.NaN(), ""},
-		{"nan", 0, "is not a finite number"}, {"NaN", 0, "is not a finite number"}, {"inf", 0, "is not a finite number"},
+		{"nan", math.NaN(), ""}, {"NaN", math.NaN(), ""}, {"null", math.NaN(), ""}, {"inf", 0, "is not a finite number"},
 		{"-Inf", 0, "is not a finite number"}, {"+Infinity", 0, "is not a finite number"},
 		{"1e999", 0, "is outside the range of float64"}, {"-1e309", 0, "is outside the range of float64"},
 		{"abc", 0, "is not a number"}, {"1,5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},

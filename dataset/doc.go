@@ -22,10 +22,10 @@
 // What a cell means, where the file is of texts:
 //
 //   - Spaces around a cell do not count.
-//   - An empty cell is missing. In a column of numbers so are NA, N/A, NULL in
-//     any case and a lone "?"; in a column of texts these are texts like any
+//   - An empty cell is missing. In a column of numbers so are NaN, NA, N/A, NULL
+//     in any case and a lone "?"; in a column of texts these are texts like any
 //     other (NA may be a country).
-//   - A number is decimal, with a point, such as -1.5e3. NaN, Inf and numbers
+//   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
 //     outside the range of float64 are refused.
 //   - A column with any other text is a column of texts; true and false are
 //     texts. A text past the first MaxCategories different cells of a column

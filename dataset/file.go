@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // A File names a table on a disk, in one of these formats:
@@ -23,7 +25,7 @@ import (
 //
 // Where a format does not name its columns, the features are x1, x2, … and the
 // target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have
-// a compression of their own, may be compressed by gzip.
+// a compression of their own, may be compressed by gzip or zstd.
 type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
@@ -108,7 +110,7 @@ var extensions = map[string]form{
 // it is text.
 func (f File) format(in *input) (form, error) {
 	name := strings.ToLower(f.Path)
-	named := extensions[filepath.Ext(strings.TrimSuffix(name, ".gz"))]
+	named := extensions[filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))]
 	head, err := in.r.Peek(4)
 	if err != nil && err != io.EOF {
 		return "", in.readFault(err)
@@ -136,7 +138,7 @@ func (f File) format(in *input) (form, error) {
 	case named != "" && named != found:
 		return "", in.t.fault("", "is named like "+article(named)+" file but begins as "+article(found)+" file does; give it its proper name")
 	case in.gzip && (found == formNPZ || found == formParquet):
-		return "", in.t.fault("", string(found)+" has a compression of its own; unpack the gzip file first")
+		return "", in.t.fault("", string(found)+" has a compression of its own; unpack the file first")
 	}
 	return found, nil
 }
@@ -156,9 +158,11 @@ type input struct {
 	offset int64    // of what take takes next
 	size   int64    // bytes in all, −1 when that is not known beforehand
 	file   *os.File // nil unless the file can be read at any place
-	gzip   bool
-	zip    bool // a member of a zip file
+	gzip   bool     // or zstd
+	zip    bool     // a member of a zip file
 	opened io.Closer
+
+	unpacker *zstd.Decoder // nil unless compressed by zstd
 
 	allowance *allowance
 }
@@ -207,6 +211,9 @@ func (f File) open() (*input, error) {
 }
 
 func (in *input) close() {
+	if in.unpacker != nil {
+		in.unpacker.Close()
+	}
 	if in.opened != nil {
 		in.opened.Close()
 	}
@@ -228,10 +235,39 @@ func (in *input) start(r io.Reader, mustBeGzip bool) error {
 		in.gzip, in.file, in.size = true, nil, -1
 		return nil
 	}
+	head, _ := in.r.Peek(6)
+	switch {
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(in.r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return in.t.readFault(0, err)
+		}
+		in.r = bufio.NewReaderSize(zstdReader{z}, bufferSize)
+		in.gzip, in.file, in.size = true, nil, -1
+		in.unpacker = z
+		return nil
+	case bytes.HasPrefix(head, []byte("BZh")) && len(head) > 3 && head[3] >= '1' && head[3] <= '9':
+		return in.t.fault("", "is compressed by bzip2, which is not read: unpack it, or use gzip or zstd")
+	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
+		return in.t.fault("", "is compressed by xz, which is not read: unpack it, or use gzip or zstd")
+	}
 	if mustBeGzip && len(magic) > 0 {
 		return in.t.fault("", "is named .gz but does not hold gzip data")
 	}
 	return nil
+}
+
+// A zstdReader marks the errors of a decoder.
+type zstdReader struct{ decoder *zstd.Decoder }
+
+type zstdError struct{ error }
+
+func (r zstdReader) Read(p []byte) (int, error) {
+	n, err := r.decoder.Read(p)
+	if err != nil && err != io.EOF {
+		err = zstdError{err}
+	}
+	return n, err
 }
 
 // openFault says why a file cannot be opened, without naming it again.

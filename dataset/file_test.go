@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/klauspost/compress/zstd"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/dataset"
@@ -65,6 +66,15 @@ func idx(kind byte, data []byte, sizes ...uint32) []byte {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
 	return append(b, data...)
+}
+
+// zstandard is a text compressed by zstd.
+func zstandard(text string) []byte {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
 }
 
 // file writes a file into a new folder.
@@ -145,7 +155,10 @@ func TestFormats(t *testing.T) {
 		{"no name", []byte("1 1:1\n-1 3:-2.5"), labelled},
 		{"mark.svmlight", []byte("\ufeff1 1:1\n-1 3:-2.5"), labelled},
 		{"empty row.libsvm.gz", gzipped(t, "1 1:1\n0\n"), map[string][]float64{"x1": {1, 0}, "label": {1, 0}}},
+		{"queries.libsvm", []byte("1 qid:1 1:1\n-1 qid:2 3:-2.5\n"), labelled},
 		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+		{"a.csv.zst", zstandard("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+		{"missing.csv", []byte("x1,x2\n1,NaN\nnan,2\nNULL,\nna,null\n"), map[string][]float64{"x1": {1, math.NaN(), math.NaN(), math.NaN()}, "x2": {math.NaN(), 2, math.NaN(), math.NaN()}}},
 		{"a table", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -314,7 +327,7 @@ func TestFormatFaults(t *testing.T) {
 		{"text.npy", []byte("a,b\n1,2\n"), ": is named like an NPY file but does not begin as one does"},
 		{"text.idx", []byte("a,b\n1,2\n"), ": is named like an IDX file but does not begin as one does"},
 		{"array.csv", good, ": is named like a CSV file but begins as an NPY file does; give it its proper name"},
-		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ has a compression of its own; unpack the gzip file first"},
+		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ has a compression of its own; unpack the file first"},
 		{"empty.npz", nil, ": is named like an NPZ file but does not begin as one does"},
 
 		{"start.npy", good[:7], ": is cut short: 8 bytes are needed for the header, 7 are left"},
@@ -372,9 +385,12 @@ func TestFormatFaults(t *testing.T) {
 		{"minus.libsvm", []byte("1 -1:1\n"), `:1: "-1:1" has no index before its colon: a whole number from 1 up`},
 		{"value.libsvm", []byte("1 1:one\n"), `:1: "1:one" has a value that is not a number`},
 		{"none.libsvm", []byte("1 1:\n"), `:1: "1:" has a value that is not a number`},
-		{"nan.libsvm", []byte("1 1:nan\n"), `:1: "1:nan" has a value that is not a finite number`},
+		{"nan.libsvm", []byte("1 1:nan\n"), `:1: "1:nan" has a value that is not a number`},
 		{"range.libsvm", []byte("1 1:1e999\n"), `:1: "1:1e999" has a value that is outside the range of float64`},
-		{"query.libsvm", []byte("1 qid:3 1:1\n"), `:1: "qid:3" tells queries of a ranking apart, which nothing here learns; remove it`},
+		{"query.libsvm", []byte("1 1:1 qid:3\n"), `:1: "qid:3" has no index before its colon: a whole number from 1 up`},
+		{"a.csv.bz2", []byte("BZh91AY&SY"), ": is compressed by bzip2, which is not read: unpack it, or use gzip or zstd"},
+		{"a.csv.xz", []byte("\xfd7zXZ\x00\x00\x04"), ": is compressed by xz, which is not read: unpack it, or use gzip or zstd"},
+		{"damaged.csv.zst", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ": the zstd data is damaged or cut short: reserved bit set on frame header"},
 		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" stands where the label should; a line begins with it`},
 		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row has one`},
 		{"word.libsvm", []byte("spam 2:1\n"), `:1: column "label": "spam" is not a number`},

@@ -13,7 +13,8 @@ import (
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
 // each row: its label, a number, and index:value for the features that are not
-// 0, the indices from 1 up in rising order. What follows a # is no part of the
+// 0, the indices from 1 up in rising order. A query, qid:number, before them is not
+// used, as nothing here learns rankings. What follows a # is no part of the
 // line, and empty lines are skipped.
 
 // csr holds rows by their values that are not 0. All are finite.
@@ -172,8 +173,8 @@ func (s *libsvm) record(b []byte) *Error {
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
-		case string(cell[:colon]) == "qid":
-			return s.fault(cell, "tells queries of a ranking apart, which nothing here learns; remove it")
+		case string(cell[:colon]) == "qid" && last == 0: // of a ranking, as the query that the row belongs to
+			continue
 		case !ok:
 			return s.fault(cell, "has no index before its colon: a whole number from 1 up")
 		case index == 0:

@@ -331,7 +331,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a.csv", long + "\xff,1\n", y, `:300002: column "x": "\xff" is not valid UTF-8; save the file as UTF-8`},
 		{"a.csv", long + "1,\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:300002: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
 		{"a.csv", "x,y\n1,1\nNA,\n1,nan\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
-		{"a.csv", "x,y\n1,1\n1,nan\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:3: column "y": "nan" is not a finite number, as the other labels are`},
+		{"a.csv", "x,y\n1,1\n1,nan\n", dataset.Rules{Targets: []string{"y"}, Labels: true}, `:3: column "y": "nan" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories), dataset.Rules{Targets: []string{"y"}, Labels: true}, `: column "y": has more than 1000 different values in 2000 rows: too many to be classes; a target of numbers needs a learner for regression`},
 		{"a.csv", "x,y\n" + numbersBelow(2*dataset.MaxCategories) + "one,1\n", y, `:2002: column "x": "one" is not a number`},
 		{"a.csv", "x,y\n" + numbersBelow(50) + "one,1\n", y, `:52: column "x": "one" is not a number, but 50 of the 51 different cells of the column are; correct it or leave it empty`},

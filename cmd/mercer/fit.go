@@ -51,7 +51,7 @@ TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line; LIBSVM (features x1, x2, …, target label); NPY or NPZ of
 numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
 format of MNIST (the target label comes from train-labels-idx1-ubyte beside
-train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip; - is
+train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip or zstd; - is
 the standard input.
 
 Learners: ` + wrapped(strings.Join(learners.Names(), ", "), 80) + `.
