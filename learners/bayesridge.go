@@ -136,11 +136,12 @@ func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 
 // spectrum is X = U S^½ Vᵀ and y in its terms.
 type spectrum struct {
-	values  []float64             // S: the eigenvalues of XᵀX that are more than rounding
-	vectors backend.Host[float64] // r×d: V, one a row
-	along   backend.Host[float64] // t×r: Uᵀy
-	total   []float64             // ‖y‖²
-	d       int
+	values   []float64             // S: the eigenvalues of XᵀX that are more than rounding
+	vectors  backend.Host[float64] // r×d: V, one a row
+	along    backend.Host[float64] // t×r: Uᵀy
+	total    []float64             // ‖y‖²
+	constant []bool                // y is its mean
+	d        int
 }
 
 // evidenced are the variances that maximise the evidence of an output.
@@ -178,7 +179,7 @@ func (c *centred) spectrum(t *task) (*spectrum, error) {
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
 	least := float64(max(c.n, c.d)) * epsilon * max(all[n-1], 0)
-	e := &spectrum{total: make([]float64, c.t), d: c.d}
+	e := &spectrum{total: make([]float64, c.t), constant: slices.Repeat([]bool{true}, c.t), d: c.d}
 	first := 0
 	for first < n && all[first] <= least {
 		first++
@@ -212,6 +213,7 @@ func (c *centred) spectrum(t *task) (*spectrum, error) {
 		c.fill(ry, c.y, c.meanY, k)
 		for j, v := range ry.Data {
 			e.total[j] += v * v
+			e.constant[j] = e.constant[j] && v == 0
 		}
 		if s.dual { // V = XᵀU S^−½
 			c.fill(row, c.x, c.meanX, k)
@@ -234,6 +236,9 @@ func (e *spectrum) evidence(t *task, j int, n float64, l BayesRidge) (f evidence
 		outside -= v * v
 	}
 	outside = max(outside, 0)
+	if math.IsInf(total, 1) || total == 0 && !e.constant[j] {
+		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
+	}
 	if total == 0 {
 		return f, fmt.Errorf("y: column %d is constant: there is no noise to be found", j+1)
 	}

@@ -46,12 +46,7 @@ func (c *coordinate) minimise(s *lassoState, mu float64, l Lasso) error {
 	for s.steps = 0; ; {
 		c.sweep(s, mu, all)
 		s.steps++
-		if c.a.r != nil {
-			for p := range s.q { // Xᵀr gives XᵀXw = Xᵀy − Xᵀr
-				s.q[p] = s.c[p] - c.product(p)
-			}
-		}
-		done, err := s.settled(c.a.t, mu, l)
+		done, err := c.settled(s, mu, l)
 		if err != nil || done {
 			return err
 		}
@@ -64,7 +59,7 @@ func (c *coordinate) minimise(s *lassoState, mu float64, l Lasso) error {
 		// What the active weights can still gain, against the gap.
 		for range 100 {
 			if s.steps >= l.MaxIter {
-				return s.unsettled(l, "sweeps")
+				break
 			}
 			s.steps++
 			if gain := c.sweep(s, mu, active); gain <= s.gap/1000 {
@@ -75,9 +70,22 @@ func (c *coordinate) minimise(s *lassoState, mu float64, l Lasso) error {
 			}
 		}
 		if s.steps >= l.MaxIter {
-			return s.unsettled(l, "sweeps")
+			done, err := c.settled(s, mu, l)
+			if !done {
+				s.unsettled(l, "sweeps")
+			}
+			return err
 		}
 	}
+}
+
+func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
+	if c.a.r != nil {
+		for p := range s.q { // Xᵀr gives XᵀXw = Xᵀy − Xᵀr
+			s.q[p] = s.c[p] - c.product(p)
+		}
+	}
+	return s.settled(c.a.t, mu, l)
 }
 
 // product is x_pᵀ(y − Xw).

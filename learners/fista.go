@@ -33,7 +33,11 @@ func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
 			}
 		}
 		if s.steps == l.MaxIter {
-			return s.unsettled(l, "steps")
+			done, err := s.settled(f.a.t, mu, l)
+			if !done {
+				s.unsettled(l, "steps")
+			}
+			return err
 		}
 		s.steps++
 		for { // until the step is short enough for the quadratic bound

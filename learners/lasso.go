@@ -59,7 +59,8 @@ const (
 // that λ = 2n·alpha. From λ = 2‖Xᵀ(y − ȳ)‖_∞ on, w is 0.
 //
 // It stops when the duality gap, which bounds how far the objective is from its
-// least value, is at most Tol·‖y − ȳ‖². With n ≥ d, or up to 2048 features, XᵀX
+// least value, is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the
+// best so far, and the fact "warning" says so. With n ≥ d, or up to 2048 features, XᵀX
 // is formed on the device, O(nd²) and d² numbers, and a sweep is O(d·changes);
 // with more features X is kept, and a sweep is O(nd). Each output is on its own.
 // With groups of nearly equal columns it picks one of each, and which one hangs
@@ -174,7 +175,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		for done, i := range order {
 			m := models[i]
 			share := 1 / float64(len(order)*c.t)
-			s.base, s.share = (float64(j*len(order)+done))*share, share
+			s.base, s.share, s.warning = (float64(j*len(order)+done))*share, share, ""
 			if err := p.minimise(s, lambdas[i]/2, l); err != nil {
 				return nil, err
 			}
@@ -183,6 +184,9 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 			}
 			if j == 0 {
 				m.facts = []Fact{{"iterations", s.steps}, {"weights not 0", s.support()}, {"duality gap", 2 * s.gap}}
+			}
+			if s.warning != "" {
+				m.facts = append(m.facts, Fact{"warning", fmt.Sprintf("output %d has not converged: %s", j+1, s.warning)})
 			}
 		}
 	}
@@ -216,6 +220,7 @@ type lassoState struct {
 	gap         float64   // the last duality gap
 	steps       int
 	base, share float64 // of the progress
+	warning     string  // why it has not converged
 }
 
 func (s *lassoState) support() (n int) {
@@ -280,8 +285,8 @@ func (s *lassoState) settled(t *task, mu float64, l Lasso) (bool, error) {
 	return s.gap <= max(limit, 8*epsilon*s.total), err
 }
 
-// unsettled is the error when MaxIter steps were not enough.
-func (s *lassoState) unsettled(l Lasso, what string) error {
-	return fmt.Errorf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: raise lambda, tol or iterations, or standardize x",
+// unsettled says that MaxIter steps were not enough: w is kept as it is.
+func (s *lassoState) unsettled(l Lasso, what string) {
+	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: raise lambda, tol or iterations, or standardize x",
 		s.steps, what, 2*s.gap/s.total, l.Tol)
 }

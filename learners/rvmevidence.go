@@ -48,6 +48,9 @@ func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) 
 	if constant {
 		return nil, errors.New("y is constant: there is no noise to be found")
 	}
+	if math.IsInf(e.total, 1) || e.total == 0 {
+		return nil, errors.New("the squares of the values of y are out of range: scale y")
+	}
 	scaled, right := b.phi, backend.NewHost[float64](n, 1)
 	for i, w := range b.weight {
 		v := y.Row(i)[0]
