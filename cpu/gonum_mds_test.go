@@ -1,0 +1,79 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/gonum"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/mds"
+)
+
+// The matrix of TorgersonScaling, −½J(D∘D)J with J = I − 11ᵀ/n, has the eigenvalue 0
+// for the vector 1: rounding gives it either sign, and with it one column more or
+// less. gonum's TestTorgersonScaling wants the sign that gonum's BLAS gives one
+// order of the points (R's cmdscale gives the other, as the test says), and fails
+// with Mercer's. Here the points are put into 50 orders: with gonum's own BLAS both
+// numbers of columns occur too, and all eigenvalues agree within rounding.
+func TestTorgersonScalingDiffersByRounding(t *testing.T) {
+	const n, most = 21, 4000.0
+	r := rand.New(rand.NewPCG(5, 0))
+	dis := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i {
+			dis.SetSym(i, j, math.Round(100+(most-100)*r.Float64()))
+		}
+	}
+	// JSJ with |S| ≤ ½most²: two products of n terms, each wrong by nε of the sum of
+	// sizes, below 2·½most²; the norm of such a matrix is n times its largest element.
+	// The eigenvalues are those of a matrix that is wrong by some ε of its norm,
+	// which is below n·½most²·4, for each of n steps (Weyl's inequality).
+	bound := float64(n*n) * 0x1p-52 * most * most * 4
+	blas, lapack := blas64.Implementation(), gonum.Implementation{} // what lapack64 begins with
+	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()
+	var want []float64
+	columns := map[string]map[int]int{"gonum": {}, "mercer": {}}
+	for range 50 {
+		order := r.Perm(n)
+		d := mat.NewSymDense(n, nil)
+		for i := range n {
+			for j := range i {
+				d.SetSym(i, j, dis.At(order[i], order[j]))
+			}
+		}
+		for name := range columns {
+			blas64.Use(blas)
+			lapack64.Use(lapack)
+			if name == "mercer" {
+				blas64.Use(BLAS{})
+				lapack64.Use(LAPACK{})
+			}
+			k, values := mds.TorgersonScaling(new(mat.Dense), make([]float64, n), d)
+			columns[name][k]++
+			if want == nil {
+				want = values
+			}
+			zeros := 0
+			for i, v := range values {
+				if math.Abs(v-want[i]) > bound {
+					t.Fatalf("%s: eigenvalue %d is %v, and %v in another order: beyond rounding, %v", name, i, v, want[i], bound)
+				}
+				if math.Abs(v) <= bound {
+					zeros++
+				}
+			}
+			if zeros != 1 {
+				t.Fatalf("%s: %d eigenvalues are 0 to rounding", name, zeros)
+			}
+		}
+	}
+	t.Logf("orders by their number of columns: %v", columns)
+	for name, list := range columns {
+		if len(list) != 2 {
+			t.Errorf("%s: the number of columns is always the same: %v", name, list)
+		}
+	}
+}
