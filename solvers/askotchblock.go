@@ -105,7 +105,7 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 	for i, v := range shift {
 		damped[i] = v + rest/float64(max(rank, 1))
 	}
-	p, _, err := newLowRank(w.mem, w.b, f, rank, damped, c, epsilon)
+	p, _, err := newLowRank(w.mem, w.b, f, rank, damped, 0, c, epsilon)
 	if err != nil {
 		return err
 	}

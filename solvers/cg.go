@@ -262,7 +262,7 @@ func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matr
 			return err
 		}
 		task := lowRankTask{ctx: w.ctx, b: w.b, mem: w.mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
-		got, _, err := lowRankMakers[w.par.preconditioner()](task, f)
+		got, left, err := lowRankMakers[w.par.preconditioner()](task, f)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matr
 			return nil
 		}
 		w.res.Rank = got
-		p, w.res.Jitter, err = newLowRank(w.mem, w.b, f, got, w.s.shift(), min(columns, blockWidth), unit)
+		p, w.res.Jitter, err = newLowRank(w.mem, w.b, f, got, w.s.shift(), left, min(columns, blockWidth), unit)
 		return err
 	})
 	if err != nil {

@@ -88,8 +88,11 @@ type lowRank[T backend.Float] struct {
 // products with up to c columns. It takes rank×c elements more, beside rank×rank
 // while it is made. Where D is too small beside F for the precision in which it
 // will be used, of which unit is the rounding, D is raised: I − G Gᵀ would be
-// rounding only. jitter is by how much, in the largest of its elements.
-func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
+// rounding only. left is the trace of K − F Fᵀ: up to its mean D may be raised
+// without harm, since the condition of P⁻¹(K + D) is about that of K − F Fᵀ + D
+// then too, and it is, as far as the digits of I − G Gᵀ need it. jitter is by how
+// much, in the largest of its elements.
+func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
 	n, _ := f.Dims()
 	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
 	least := d[0]
@@ -101,7 +104,7 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 		if err := scaleRows(b, p.g, p.g, p.half); err != nil {
 			return nil, 0, err
 		}
-		least = 1
+		least, left = 1, left/slices.Max(d)
 	}
 	s, err := mem.new(rank, rank)
 	if err != nil {
@@ -116,7 +119,8 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 	for _, v := range trace {
 		total += v
 	}
-	raised := max(least, unit*total)
+	const digits = 1e4 // that I − G Gᵀ has at least where D may be raised
+	raised := max(least, unit*total, min(left/float64(n), digits*unit*total))
 	for {
 		b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s)
 		b.AddDiag([]float64{raised}, s)
