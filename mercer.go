@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -13,10 +14,11 @@ import (
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // Options are what every call takes besides its data; the zero value is right
-// for most.
+// for most. A call refuses the options that it does not use.
 type Options struct {
 	// Device does the work. nil is the one that all such calls share: the best
 	// there is, or what the environment variable MERCER_DEVICE names. Import
@@ -37,6 +39,22 @@ func (o Options) device() (backend.Device, error) {
 		return nil, fmt.Errorf("mercer: %w", err)
 	}
 	return dev, nil
+}
+
+// only returns an error when an option is given that a call does not use.
+func (o Options) only(call string, used ...string) error {
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
+		{"Checkpoint", o.Checkpoint != solvers.Checkpoint{}},
+	} {
+		if option.given && !slices.Contains(used, option.name) {
+			return fmt.Errorf("mercer: %s: Options.%s is not used here: leave it out", call, option.name)
+		}
+	}
+	return nil
 }
 
 // Learner is a struct of package learners: learners.KernelRidge, learners.SVC, ….
@@ -99,8 +117,11 @@ func (m *Model[M]) Save(path string) error {
 
 // Load reads a model that Save wrote. One that the command mercer wrote expects
 // columns of a table, encoded as the file says, and is refused: modelfile.Load
-// returns it with its encoder.
+// returns it with its encoder. Of o only Device is used.
 func Load(path string, o Options) (*Model[learners.Model], error) {
+	if err := o.only("load"); err != nil {
+		return nil, err
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err

@@ -27,8 +27,12 @@ const tolerance = 1e-8
 // right-hand sides, and leaves K as it is: a Cholesky factor in half of K's
 // memory (n³/3 operations) and a step of refinement. When the relative residual
 // of a column stays above 1e-8, as it does where K + λI is close to singular, it
-// is an error.
+// is an error. Of o only Device is used; with weights w the matrix to give is K
+// with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
+	if err := o.only("solve"); err != nil {
+		return nil, err
+	}
 	f, err := NewFactor(ctx, k, lambda, o)
 	if err != nil {
 		return nil, err
@@ -98,9 +102,13 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 
 // SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples by the
 // cheapest way that fits the memory, K stored or not, to a relative residual of
-// 1e-8: the result holds α, the residual, and what was done. For weights,
-// several λ, or another tolerance see package solvers.
+// 1e-8: the result holds α, the residual, and what was done. With o.Weights the
+// equation is (K + λW⁻¹)α = y; o.Classes is refused. For several λ, or another
+// tolerance see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
+	if err := o.only("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
+		return nil, err
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
@@ -127,8 +135,11 @@ type Factor struct {
 
 // NewFactor factors K + λI for a symmetric matrix, which it leaves as it is: n³/3
 // operations, n²/2 elements. The memory is given back when the factor is
-// collected, or by Close.
+// collected, or by Close. Of o only Device is used.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
+	if err := o.only("factor"); err != nil {
+		return nil, err
+	}
 	if d, ok := k.(*mat.SymDense); k == nil || ok && d == nil {
 		return nil, errors.New("mercer: factor: k is missing")
 	}
@@ -153,8 +164,11 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 }
 
 // NewKernelFactor factors k(X, X) + λI for n×d samples, of which it keeps a copy:
-// n²d + n³/3 operations.
+// n²d + n³/3 operations. Of o only Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
+	if err := o.only("factor"); err != nil {
+		return nil, err
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
