@@ -43,8 +43,10 @@ func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 func (ChiSquared) bounded() bool { return true }
 
 // PointRule returns the rule that k has for the features of a point, beyond
-// being finite, or nil when there is none or k breaks a rule itself. The rule returns an error that names
-// the feature, counted from 1, its value and the rule.
+// being finite, or nil when there is none or k breaks a rule itself. The rule returns
+// an error that names the feature, counted from 1, its value and the rule. Points
+// of which the distances may leave the range of float64 break the rule of a kernel
+// of distances: its values would be those of an infinite distance.
 func PointRule(k Kernel) func(x []float64) error {
 	if k == nil || k.Check(-1) != nil {
 		return nil
@@ -54,6 +56,8 @@ func PointRule(k Kernel) func(x []float64) error {
 		switch {
 		case s.Kind == Chi2:
 			rules = append(rules, notNegative)
+		case s.Kind == SqDist || s.Kind == L1:
+			rules = append(rules, s.inRange)
 		case s.Kind == Entry:
 			rules = append(rules, precomputedPoint)
 		case s.Of != nil:
@@ -73,6 +77,32 @@ func PointRule(k Kernel) func(x []float64) error {
 		}
 		return nil
 	}
+}
+
+// inRange refuses a point x for which ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ +
+// ‖z‖₁, may overflow with a z that is not refused.
+func (s Stat) inRange(x []float64) error {
+	sum, most, largest := 0.0, math.MaxFloat64/4, 0
+	if s.Kind == L1 {
+		most = math.MaxFloat64 / 2
+	}
+	for p, v := range x {
+		scaled := math.Abs(v)
+		if p < len(s.Scale) {
+			scaled *= math.Abs(s.Scale[p])
+		}
+		if s.Kind == SqDist {
+			scaled *= scaled
+		}
+		sum += scaled
+		if math.Abs(v) > math.Abs(x[largest]) {
+			largest = p
+		}
+	}
+	if sum <= most {
+		return nil
+	}
+	return fmt.Errorf("kernels: %v: feature %d is %v: distances of points of this size leave the range of float64: scale the features down", s.Kind, largest+1, x[largest])
 }
 
 func notNegative(x []float64) error {

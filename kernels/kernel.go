@@ -64,6 +64,10 @@ func Diag(k Kernel, x []float64) float64 { return Eval(k, x, x) }
 // float64, and k(x, x) = exp(−0·Inf) would be NaN.
 const shortest = 1e-150
 
+// longest is the largest length scale: 1/σ² keeps all its digits, and points that
+// are in the range of a distance may be as far apart.
+const longest = 1e153
+
 // lengthScale is the rule of length scales.
 func lengthScale(kernel, param string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {
@@ -71,6 +75,9 @@ func lengthScale(kernel, param string, v float64) error {
 	}
 	if v < shortest {
 		return fmt.Errorf("kernels: %s: %s must be at least %v, got %v", kernel, param, shortest, v)
+	}
+	if v > longest {
+		return fmt.Errorf("kernels: %s: %s must be at most %v, got %v: scale the features down", kernel, param, longest, v)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package kernels_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -16,8 +17,8 @@ func says(t *testing.T, what string, err error, want string) {
 }
 
 func TestPointRule(t *testing.T) {
-	if kernels.PointRule(kernels.Gaussian{Sigma: 1}) != nil {
-		t.Error("a Gaussian has a rule for points")
+	if kernels.PointRule(kernels.Linear{}) != nil {
+		t.Error("a linear kernel has a rule for points")
 	}
 	rule := kernels.PointRule(kernels.Sum{kernels.Linear{}, kernels.Normalised{Kernel: kernels.ChiSquared{Gamma: 1}}})
 	says(t, "good", rule([]float64{0, 1, 2}), "")
@@ -86,4 +87,33 @@ func TestPrecomputed(t *testing.T) {
 	says(t, "finite", err, "kernels: precomputed: the value of object 1 with itself is +Inf")
 	_, err = kernels.OtherPoints(2, []float64{1, 2}, []float64{1, 2})
 	says(t, "shape", err, "kernels: precomputed: 2 objects against 2 have 4 values, got 2")
+}
+
+// ‖x−z‖² of rows of 1e154 overflowed, and exp(−∞) = 0 made an identity of K, which
+// was solved with a residual of 1e-17.
+func TestDistancesInRange(t *testing.T) {
+	for _, k := range []kernels.Kernel{
+		kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.RationalQuadratic{A: 1, Sigma: 1},
+		kernels.Sum{kernels.Linear{}, kernels.Gaussian{Sigma: 1}},
+	} {
+		rule := kernels.PointRule(k)
+		for _, v := range []float64{0, 1, -1e153, 4e153} {
+			x, z := []float64{v, v}, []float64{-v, -v}
+			if err := rule(x); err != nil {
+				t.Errorf("%v: %v", k, err)
+			}
+			if d := (kernels.Stat{Kind: kernels.SqDist}).Eval(x, z); math.IsInf(d, 0) {
+				t.Errorf("%v: the distance of %v and %v is %v", k, x, z, d)
+			}
+		}
+		for _, v := range []float64{1e154, -1e155, math.MaxFloat64} {
+			says(t, k.String(), rule([]float64{1, v}), fmt.Sprintf("kernels: sqdist: feature 2 is %v: distances of points of this size leave the range of float64: scale the features down", v))
+		}
+	}
+	if err := kernels.PointRule(kernels.Laplacian{Sigma: 1})([]float64{1e308, 1e308}); err == nil {
+		t.Error("points with an infinite L1 distance are accepted")
+	}
+	if err := (kernels.Gaussian{Sigma: 1e155}).Check(2); err == nil {
+		t.Error("a sigma of which the square overflows is accepted")
+	}
 }

@@ -108,6 +108,9 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
+	if err := backend.CheckPoints(k, "x", hx); err != nil {
+		return nil, err
+	}
 	n := hx.Rows
 	cacheBytes := rowCacheWithin(dev, o, l.Cache)
 	t, err := newTask(ctx, dev, o, kernelPerceptronName, n, func(n int) int64 {

@@ -2,6 +2,7 @@ package learners_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -40,5 +41,38 @@ func TestPointsOfTheKernel(t *testing.T) {
 	_, err = m.Predict(ctx, dev, bad)
 	if want := "learners: kernel-ridge: predict: " + rule; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Kernels of distances are refused samples whose distances overflow, in every
+// learner that has a kernel, with a kernel given and without.
+func TestOverflowingDistancesAreRefused(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x, y := mat.NewDense(6, 1, []float64{1e155, -1e155, 2e155, 3e155, -5e155, 0}), mat.NewDense(6, 1, []float64{0, 1, 0, 1, 1, 0})
+	for _, d := range learners.Catalogue() {
+		if _, has := d.Parameter("kernel"); !has || d.Name == "fourier-ridge" { // cosines need no distances
+			continue
+		}
+		for _, task := range d.Tasks {
+			for _, kernel := range []string{"", "gaussian(sigma=1)", "gaussian(sigma=1e153)"} {
+				given := map[string]string{}
+				if kernel != "" {
+					given["kernel"] = kernel
+				} else if p, _ := d.Parameter("kernel"); p.Default == "linear()" || d.Name == "kernel-knn" {
+					continue // dot products, which overflow to an infinity that is seen
+				}
+				fit, err := d.Make(task, given)
+				if err != nil {
+					t.Fatalf("%s: %v", d.Name, err)
+				}
+				if _, err = fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "scale the features down") {
+					t.Errorf("%s, %s, kernel %q: %v", d.Name, task, kernel, err)
+				}
+			}
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -71,7 +72,11 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 	slices.Sort(distances)
 	n := len(distances)
 	low, high := distances[(n-1)/2], distances[n/2]
-	return low + (high-low)/2, nil
+	sigma := low + (high-low)/2
+	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
+		return 0, fmt.Errorf("the median distance of the rows of x: %w", err)
+	}
+	return sigma, nil
 }
 
 // distance is the 2-norm of a − b, scaled so that squares neither overflow nor

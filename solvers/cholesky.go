@@ -101,43 +101,55 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	if err != nil {
 		return nil, fmt.Errorf("solvers: factor: %w", err)
 	}
+	most := 0.0
 	err = fill(l)
 	if err == nil {
 		l.addDiag([]float64{lambda})
-		err = factorOf(l, n)
+		most, err = factorOf(l, n)
 	}
 	if err != nil {
 		l.Free()
-		return nil, f.failed("factor", err)
+		return nil, f.failed("factor", err, most)
 	}
 	f.l = l.on(dev.F64())
 	return f, nil
 }
 
-// factorOf factors a and refuses pivots that are rounding only.
-func factorOf(a grown, n int) error {
+// factorOf factors a, whose largest diagonal element is most, and refuses pivots
+// that are rounding only.
+func factorOf(a grown, n int) (most float64, err error) {
 	before, err := a.diagonal()
 	if err != nil {
-		return err
+		return 0, err
+	}
+	for _, v := range before {
+		most = max(most, v)
 	}
 	if err := a.factor(false); err != nil {
-		return err
+		return most, err
 	}
 	after, err := a.diagonal()
 	if err != nil {
-		return err
+		return most, err
 	}
 	for i, v := range after {
 		if v*v <= pivotTol(float64(n))*before[i] {
-			return &backend.PivotError{Index: i, Value: v * v}
+			return most, &backend.PivotError{Index: i, Value: v * v}
 		}
 	}
-	return nil
+	return most, nil
 }
 
-// failed tells what helps against a matrix that is not positive definite.
-func (f *Cholesky) failed(what string, err error) error {
-	if errors.Is(err, backend.ErrNotPosDef) {
+// failed says what helps against a matrix that is not positive definite, whose
+// largest diagonal element is most.
+func (f *Cholesky) failed(what string, err error, most float64) error {
+	var pivot *backend.PivotError
+	switch {
+	case errors.As(err, &pivot) && pivot.Value-pivot.Value != 0:
+		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", what, err)
+	case errors.As(err, &pivot) && indefinite(pivot.Value, most):
+		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, instead(f.kernel), err)
+	case pivot != nil:
 		return fmt.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: raise lambda, or remove samples that repeat others: %w", what, f.lambda, err)
 	}
 	return fmt.Errorf("solvers: %s: %w", what, err)

@@ -112,7 +112,7 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 		square -= v * v
 	}
 	if !(square > least) {
-		return f.failed("append", &backend.PivotError{Index: n, Value: square})
+		return f.failed("append", &backend.PivotError{Index: n, Value: square}, row[n]+f.lambda)
 	}
 	l[n] = math.Sqrt(square)
 	if err := f.reserve(n + 1); err != nil {

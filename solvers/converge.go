@@ -18,6 +18,8 @@ type ConvergenceError struct {
 	Iters      int
 	Reason     string // what ended the attempts
 	Result     *Result
+
+	mayBeIndefinite bool // K
 }
 
 func (e *ConvergenceError) Error() string {
@@ -31,6 +33,9 @@ func (e *ConvergenceError) Error() string {
 	}
 	if !(e.Residual < 1) && e.Attainable > 1 {
 		advice = "no digit is left beside values of the kernel that large: raise lambda, scale the features down or take another kernel"
+	}
+	if e.mayBeIndefinite {
+		advice = "take a positive definite kernel; if this one is for these samples, " + advice
 	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
 		e.Method, e.Residual, after, e.Tol, e.Reason, advice)

@@ -185,3 +185,34 @@ func TestBudgetMessage(t *testing.T) {
 		}
 	}
 }
+
+// A larger lambda is not advised where K has a negative eigenvalue, −1 here, or
+// where its values overflow.
+func TestAdviceOfIndefiniteMatrix(t *testing.T) {
+	dev := openRef(t, backend.Config{})
+	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}
+	_, err := solvers.NewCholesky(t.Context(), dev, 3, func(i int, dst []float64) { copy(dst, k[i]) }, 1e-3)
+	if !errors.Is(err, backend.ErrNotPosDef) || strings.Contains(err.Error(), "raise lambda") || !strings.Contains(err.Error(), "negative eigenvalue") {
+		t.Errorf("factor of an indefinite matrix: %v", err)
+	}
+	k[0], k[1] = []float64{1, 1, 0}, []float64{1, 1, 0}
+	_, err = solvers.NewCholesky(t.Context(), dev, 3, func(i int, dst []float64) { copy(dst, k[i]) }, 0)
+	if !errors.Is(err, backend.ErrNotPosDef) || !strings.Contains(err.Error(), "raise lambda") {
+		t.Errorf("factor of a singular matrix: %v", err)
+	}
+	x := backend.NewHost[float64](3, 1)
+	copy(x.Data, []float64{1, -2, 3})
+	y := backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 4}}
+	// tanh(xᵀz − 2) is negative for the first sample and itself.
+	p := solvers.Problem{Kernel: kernels.Sigmoid{A: 1, C: -2}, X: x, Y: y, Lambda: 1e-3}
+	for _, m := range []solvers.Method{solvers.Dual, solvers.CG} {
+		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "take ") {
+			t.Errorf("%s with an indefinite kernel: %v", m, err)
+		}
+	}
+	x.Data[1] = 1e155
+	p.Kernel = kernels.Gaussian{Sigma: 1}
+	if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{}); err == nil || !strings.Contains(err.Error(), "x: row 2: kernels: sqdist: feature 1 is 1e+155") {
+		t.Errorf("distances that overflow: %v", err)
+	}
+}

@@ -372,6 +372,13 @@ func (p *pathBase) explain(err error) error {
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
 		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", p.s.Kernel)
 	}
+	most := 0.0
+	for i := range p.s.n {
+		most = max(most, kernels.Diag(p.s.Kernel, p.s.X.Row(p.s.row(i))))
+	}
+	if indefinite(pivot.Value, most) {
+		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(p.s.Kernel))
+	}
 	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): raise lambda", pivot.Value)
 }
 

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // A pivot of a Cholesky factorisation that should be 0 comes out as rounding of
@@ -83,6 +85,22 @@ func explain(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{fmt.Sprintf(format, args...), pivot}
 }
 
+// indefinite reports whether a pivot is further below 0 than rounding of a positive
+// semidefinite matrix with diagonal elements up to most takes it. A larger λ is then
+// no help: K itself is not what it should be.
+func indefinite(pivot, most float64) bool { return pivot < -math.Sqrt(epsilon)*most }
+
+// instead says what to do about an indefinite K of the kernel k; nil is a matrix.
+func instead(k kernels.Kernel) string {
+	switch {
+	case k == nil:
+		return "K has a negative eigenvalue: give a positive semidefinite matrix"
+	case k.IsPSD():
+		return fmt.Sprintf("the values of the kernel %v have lost their digits: scale the features down", k)
+	}
+	return fmt.Sprintf("the kernel %v is not positive definite on these samples: take one that is", k)
+}
+
 // dualPivot explains a failed factorisation of K + λW⁻¹.
 func (w *work) dualPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
@@ -92,6 +110,9 @@ func (w *work) dualPivot(err error, before []float64) error {
 	row := w.s.row(pivot.Index) + 1
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
 		return explain(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
+	}
+	if indefinite(pivot.Value, slices.Max(before)) {
+		return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, instead(w.s.Kernel))
 	}
 	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise lambda above %.2g",
 		row, pivot.Value, w.enough(before))

@@ -278,6 +278,7 @@ func (f *refinement) climb(g rung) error {
 func (f *refinement) insufficient(reason string) error {
 	return &insufficient{&ConvergenceError{
 		Method: f.w.res.Method, Residual: f.best.residual, Tol: f.w.par.tol(), Iters: f.w.res.Iters, Reason: reason,
+		mayBeIndefinite: !f.w.s.Kernel.IsPSD(),
 	}}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // streamRun is one SolveNystrom or SolveFourier in progress: what they share.
@@ -225,12 +226,23 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
 			return nil, err
 		case pivot.Value-pivot.Value != 0:
 			return nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
+			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
 		case try == tries:
 			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): raise lambda or use fewer centers", pivot.Index+1, pivot.Value)
 		}
 		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
 		jitter *= 1000
 	}
+}
+
+// notPSD returns the kernel of a basis where that is not positive semidefinite by
+// construction, and nil otherwise.
+func notPSD(phi basis) kernels.Kernel {
+	if c, ok := phi.(*centred); ok && !c.kernel.IsPSD() {
+		return c.kernel
+	}
+	return nil
 }
 
 // falkon sums z in a first pass and makes the preconditioner.

@@ -72,7 +72,7 @@ func random(r *rand.Rand, rows, cols int) host {
 
 // positive makes features that chi2 takes.
 func positive(k kernels.Kernel, h host) host {
-	if kernels.PointRule(k) != nil {
+	if rule := kernels.PointRule(k); rule != nil && rule(slices.Repeat([]float64{-1}, h.Cols)) != nil {
 		for i := range h.Rows {
 			for j, v := range h.Row(i) {
 				h.Row(i)[j] = math.Abs(v)
