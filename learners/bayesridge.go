@@ -304,7 +304,7 @@ func (m *BayesRidgeModel) Dims() (features, outputs int) {
 	return m.coef.Rows, m.coef.Cols
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *BayesRidgeModel) Facts() []Fact {
 	if m == nil {
 		return nil

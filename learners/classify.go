@@ -94,12 +94,12 @@ func (m *ClassifyModel) Solved() *solvers.Result {
 	return nil
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *ClassifyModel) Facts() []Fact {
 	if !m.isFitted() {
 		return nil
 	}
-	if s, ok := m.regression.(Teller); ok {
+	if s, ok := m.regression.(Describer); ok {
 		return s.Facts()
 	}
 	return nil

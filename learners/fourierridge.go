@@ -171,7 +171,7 @@ func (m *FourierRidgeModel) Solved() *solvers.Result {
 	return m.solved
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *FourierRidgeModel) Facts() []Fact {
 	if m == nil || m.solved == nil {
 		return nil

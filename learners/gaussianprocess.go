@@ -283,7 +283,7 @@ func (m *GaussianProcessModel) Solved() *solvers.Result {
 	return m.solved
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *GaussianProcessModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -294,7 +294,7 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 	return softmax(f), nil
 }
 
-// Facts implements Teller: Newton steps, the relative residual of the equations
+// Facts implements Describer: Newton steps, the relative residual of the equations
 // of the minimum, the value of the objective; over the factor the number of basis
 // functions.
 func (m *KernelLogisticModel) Facts() []Fact {

@@ -235,7 +235,7 @@ func (m *KernelPerceptronModel) Counts() []float64 {
 	return counts
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *KernelPerceptronModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -48,7 +48,7 @@ func (m *LinearModel) predictor() predictor {
 	return affine(m.Learner(), m.coef, m.intercept)
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *LinearModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -87,7 +87,7 @@ func softmax(f *mat.Dense) *mat.Dense {
 	return p
 }
 
-// Facts implements Teller: the method, its iterations, the value of the
+// Facts implements Describer: the method, its iterations, the value of the
 // objective and the largest entry of its gradient.
 func (m *LogisticModel) Facts() []Fact {
 	if m == nil {

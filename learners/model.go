@@ -57,9 +57,9 @@ type Solved interface {
 	Solved() *solvers.Result
 }
 
-// Teller is a Model that has more to tell about its fit: iterations, support
+// Describer is a Model that has more to tell about its fit: iterations, support
 // vectors, mistakes.
-type Teller interface {
+type Describer interface {
 	Model
 	// Facts returns it in the order in which it is to be shown; nil for a
 	// restored model.

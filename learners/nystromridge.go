@@ -188,7 +188,7 @@ func (m *NystromRidgeModel) Solved() *solvers.Result {
 	return m.solved
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *NystromRidgeModel) Facts() []Fact {
 	if m == nil || m.solved == nil {
 		return nil

@@ -396,7 +396,7 @@ func (m *PerceptronModel) Predict(ctx context.Context, dev backend.Device, x mat
 	return predictClasses(ctx, dev, m, x)
 }
 
-// Facts implements Teller: epochs, mistakes, margins, Novikoff's bound.
+// Facts implements Describer: epochs, mistakes, margins, Novikoff's bound.
 func (m *PerceptronModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -238,12 +238,12 @@ func TestVotesOfTwoPoints(t *testing.T) {
 // fact returns a figure of a fit.
 func fact(t *testing.T, m learners.Model, name string) any {
 	t.Helper()
-	for _, f := range m.(learners.Teller).Facts() {
+	for _, f := range m.(learners.Describer).Facts() {
 		if f.Name == name {
 			return f.Value
 		}
 	}
-	t.Fatalf("there is no fact %q among %v", name, m.(learners.Teller).Facts())
+	t.Fatalf("there is no fact %q among %v", name, m.(learners.Describer).Facts())
 	return nil
 }
 

@@ -168,7 +168,7 @@ func (m *RVCModel) Classes() Classes {
 	return m.classes
 }
 
-// Facts implements Teller: steps and the log evidence are summed over the
+// Facts implements Describer: steps and the log evidence are summed over the
 // machines.
 func (m *RVCModel) Facts() []Fact {
 	if m == nil {

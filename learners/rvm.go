@@ -261,7 +261,7 @@ func (m *RVMModel) Dims() (features, outputs int) {
 	return m.points.Cols, 1
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *RVMModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -345,7 +345,7 @@ func (m *SVCModel) Classes() Classes {
 	return m.classes
 }
 
-// Facts implements Teller: steps and the objectives, of the dual, are summed
+// Facts implements Describer: steps and the objectives, of the dual, are summed
 // over the pairs.
 func (m *SVCModel) Facts() []Fact {
 	if m == nil {

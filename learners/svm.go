@@ -141,7 +141,7 @@ func (m *SupportModel) Dims() (features, outputs int) {
 	return m.points.Cols, 1
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *SupportModel) Facts() []Fact {
 	if m == nil {
 		return nil

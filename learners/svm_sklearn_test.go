@@ -204,7 +204,7 @@ for args in [`+cases.String()+`]:
 				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", part.name, test.kernel, worst, size)
 			}
 			t.Logf("%s, %v, C %v: objective %.10g, scikit-learn %.10g; values differ by %.2g of %.2g; %v",
-				part.name, test.kernel, test.c, got, value, worst, size, part.model.(learners.Teller).Facts())
+				part.name, test.kernel, test.c, got, value, worst, size, part.model.(learners.Describer).Facts())
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matr
 	return predictClasses(ctx, dev, m, x)
 }
 
-// Facts implements Teller.
+// Facts implements Describer.
 func (m *VotedModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -96,9 +96,9 @@ func place(what string, there bool) error {
 	return errors.New("libmercer: " + what + " is NULL: there must be a place for the result")
 }
 
-// teller is everything that a handle may stand for.
-type teller interface {
-	Tell() (string, error)
+// describer is everything that a handle may stand for.
+type describer interface {
+	Describe() (string, error)
 	Free() error
 }
 
@@ -108,7 +108,7 @@ func mercer_free(h C.mercer_handle) C.int {
 		if h == 0 {
 			return nil
 		}
-		v, err := as[teller](h, "device, model or factor")
+		v, err := as[describer](h, "device, model or factor")
 		if err != nil {
 			return err
 		}
@@ -120,21 +120,21 @@ func mercer_free(h C.mercer_handle) C.int {
 	})
 }
 
-//export mercer_tell
-func mercer_tell(h C.mercer_handle, json **C.char) C.int {
+//export mercer_describe
+func mercer_describe(h C.mercer_handle, json **C.char) C.int {
 	return guard(func() error {
 		if err := place("json", json != nil); err != nil {
 			return err
 		}
-		tell := handles.About
+		describe := handles.About
 		if h != 0 {
-			v, err := as[teller](h, "device, model or factor")
+			v, err := as[describer](h, "device, model or factor")
 			if err != nil {
 				return err
 			}
-			tell = v.Tell
+			describe = v.Describe
 		}
-		s, err := tell()
+		s, err := describe()
 		if err == nil {
 			*json = C.CString(s)
 		}

@@ -68,9 +68,9 @@ int mercer_free(mercer_handle handle);
  * parameters, classes, solver, residual and seconds; of 0 the library: version,
  * devices, all learners with their parameters, all kernels. The text is given to
  * the caller, who frees it by mercer_release. */
-int mercer_tell(mercer_handle handle, char **json);
+int mercer_describe(mercer_handle handle, char **json);
 
-/* Frees what mercer_tell and mercer_dump gave. NULL is fine. */
+/* Frees what mercer_describe and mercer_dump gave. NULL is fine. */
 void mercer_release(void *given);
 
 /* A device: "" is the best there is, "cpu/avx2" that one and no other. threads
@@ -88,7 +88,7 @@ typedef struct mercer_matrix {
 	int32_t type; /* enum mercer_type */
 } mercer_matrix;
 
-/* An eye on a call that takes long. Zero it first. The call polls cancel every
+/* An callState on a call that takes long. Zero it first. The call polls cancel every
  * 10 ms and writes the rest as it goes, so that another thread can show it. */
 typedef struct mercer_watch {
 	volatile int32_t cancel;     /* set to 1, also in a signal handler: the call soon returns MERCER_CANCELLED */
@@ -128,7 +128,7 @@ enum mercer_wanted {
 int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const mercer_matrix *x,
                    double *out, size_t size, mercer_watch *watch);
 
-/* Copies an array of the model, such as "coef" or "alpha", to out; mercer_tell
+/* Copies an array of the model, such as "coef" or "alpha", to out; mercer_describe
  * lists them with their shapes. */
 int mercer_array(mercer_handle model, const char *name, double *out, size_t size);
 

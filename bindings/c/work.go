@@ -50,9 +50,9 @@ func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_w
 				return err
 			}
 		}
-		eye := watch(w)
-		defer eye.close()
-		m, err := handles.Fit(eye.ctx, d, what, mx, my, eye.report)
+		callState := newCallState(w)
+		defer callState.close()
+		m, err := handles.Fit(callState.ctx, d, what, mx, my, callState.report)
 		if err == nil {
 			give(to, m)
 		}
@@ -79,9 +79,9 @@ func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *
 		if err != nil {
 			return err
 		}
-		eye := watch(w)
-		defer eye.close()
-		return m.Predict(eye.ctx, d, handles.Wanted(wanted), mx, to)
+		callState := newCallState(w)
+		defer callState.close()
+		return m.Predict(callState.ctx, d, handles.Wanted(wanted), mx, to)
 	})
 }
 
@@ -119,9 +119,9 @@ func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.
 		if err != nil {
 			return err
 		}
-		eye := watch(w)
-		defer eye.close()
-		left, err := handles.Solve(eye.ctx, d, textOf(kernel), float64(lambda), mx, my, to, eye.report)
+		callState := newCallState(w)
+		defer callState.close()
+		left, err := handles.Solve(callState.ctx, d, textOf(kernel), float64(lambda), mx, my, to, callState.report)
 		if err == nil && residual != nil {
 			*residual = C.double(left)
 		}
@@ -143,9 +143,9 @@ func mercer_factor(dev C.mercer_handle, kernel *C.text, lambda C.double, x *C.ma
 		if err != nil {
 			return err
 		}
-		eye := watch(w)
-		defer eye.close()
-		f, err := handles.NewFactor(eye.ctx, d, textOf(kernel), float64(lambda), mx)
+		callState := newCallState(w)
+		defer callState.close()
+		f, err := handles.NewFactor(callState.ctx, d, textOf(kernel), float64(lambda), mx)
 		if err == nil {
 			give(to, f)
 		}
@@ -168,9 +168,9 @@ func mercer_factor_solve(factor C.mercer_handle, y *C.matrix, a *C.double, size 
 		if err != nil {
 			return err
 		}
-		eye := watch(w)
-		defer eye.close()
-		left, err := f.Solve(eye.ctx, my, to, residual != nil)
+		callState := newCallState(w)
+		defer callState.close()
+		left, err := f.Solve(callState.ctx, my, to, residual != nil)
 		if err == nil && residual != nil {
 			*residual = C.double(left)
 		}

@@ -300,7 +300,7 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 		r.Reason, r.Iterations, r.Fallback, r.Notes = s.Plan.Reason, s.Iters, s.Fallback, s.Notes
 		r.Seconds = fitSeconds{Gram: s.Seconds.Gram, Factor: s.Seconds.Factor, Solve: s.Seconds.Solve}
 	}
-	if k, ok := m.(learners.Teller); ok {
+	if k, ok := m.(learners.Describer); ok {
 		r.facts = k.Facts()
 		r.Facts = map[string]any{}
 		for _, f := range r.facts {

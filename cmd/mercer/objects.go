@@ -123,7 +123,7 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 
 // misplaced is the fault of a kernel on objects where the input is features.
 func misplaced(text string) error {
-	if !objects.Knows(text) {
+	if !objects.IsObjectKernel(text) {
 		return nil
 	}
 	k, err := objects.Parse(text)

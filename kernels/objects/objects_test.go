@@ -208,7 +208,7 @@ func TestCatalogue(t *testing.T) {
 			continue
 		}
 		again, err := objects.Parse(k.String())
-		if err != nil || again != k || !objects.Knows(d.Example) {
+		if err != nil || again != k || !objects.IsObjectKernel(d.Example) {
 			t.Errorf("%q: its text %q is read as %v, %v", d.Example, k, again, err)
 		}
 		if d.Formula == "" || d.Source == "" {
@@ -237,7 +237,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := objects.Parse(k.String())
-		if err != nil || again != k || !objects.Knows(text) {
+		if err != nil || again != k || !objects.IsObjectKernel(text) {
 			t.Errorf("%q is read as %v, that as %v: %v", text, k, again, err)
 		}
 	})

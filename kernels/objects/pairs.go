@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Stop tells whether work that is going on must end; its results are not used
+// Stop reports whether work that is going on must end; its results are not used
 // any more.
 type Stop func() bool
 

@@ -15,7 +15,7 @@ type Build func(values map[string]float64) (Kernel, error)
 // as it is where nothing is said, or is not.
 var Normalised = kernels.Parameter{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"}
 
-// Raw tells whether the parameter Normalised is 0.
+// Raw reports whether the parameter Normalised is 0.
 func Raw(values map[string]float64) (bool, error) {
 	switch v := values[Normalised.Name]; v {
 	case 0, 1:
@@ -56,9 +56,9 @@ func Catalogue() []kernels.Description {
 	return slices.Clone(list)
 }
 
-// Knows tells whether text begins with the name of a kernel that Parse knows, or
+// IsObjectKernel reports whether text begins with the name of a kernel that Parse knows, or
 // with a number by which one is multiplied.
-func Knows(text string) bool {
+func IsObjectKernel(text string) bool {
 	_, at := weight(text)
 	name := kernels.LeadingName(text[at:])
 	return slices.ContainsFunc(Catalogue(), func(d kernels.Description) bool {

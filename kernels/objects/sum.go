@@ -130,7 +130,7 @@ func terms(text string) []string {
 	return append(list, text[from:])
 }
 
-// exponent tells whether text ends in a number and an e.
+// exponent reports whether text ends in a number and an e.
 func exponent(text string) bool {
 	n := len(text)
 	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')

@@ -112,7 +112,7 @@ func TestParseSum(t *testing.T) {
 		t.Error("a sum of nothing is taken")
 	}
 	for text, want := range map[string]bool{"spectrum()": true, "0.5*spectrum": true, "gaussian()": false, "2*gaussian()": false, "": false} {
-		if objects.Knows(text) != want {
+		if objects.IsObjectKernel(text) != want {
 			t.Errorf("%s: known %t", text, !want)
 		}
 	}

@@ -253,7 +253,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)
 		}
 	}
-	if !objects.Knows("Spectrum ( length = 3 )") || objects.Knows("gaussian(sigma=2)") || objects.Knows("") {
+	if !objects.IsObjectKernel("Spectrum ( length = 3 )") || objects.IsObjectKernel("gaussian(sigma=2)") || objects.IsObjectKernel("") {
 		t.Error("Knows is wrong")
 	}
 	if len(objects.Catalogue()) != 2 {

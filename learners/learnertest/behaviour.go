@@ -21,7 +21,7 @@ func testModel(c *cell) {
 			c.Fatalf("Solved is %+v", res)
 		}
 	}
-	if t, ok := m.(learners.Teller); ok {
+	if t, ok := m.(learners.Describer); ok {
 		for _, f := range t.Facts() {
 			switch f.Value.(type) {
 			case int, float64, string, bool:

@@ -126,10 +126,10 @@ static void models(void)
 	FAILS(MERCER_INVALID, path, mercer_load(path, &again));
 
 	char *json;
-	OK(mercer_tell(model, &json));
+	OK(mercer_describe(model, &json));
 	CHECK(strstr(json, "\"learner\":\"kernel-ridge\"") && strstr(json, "\"names\":[\"a\",\"b\",\"c\"]"), "%s", json);
 	mercer_release(json);
-	OK(mercer_tell(0, &json));
+	OK(mercer_describe(0, &json));
 	CHECK(strstr(json, "\"svc\"") && strstr(json, "\"cpu/generic\""), "%.200s", json);
 	mercer_release(json);
 	OK(mercer_free(again));
@@ -254,7 +254,7 @@ static void misuse(void)
 	FAILS(MERCER_INVALID, "freed", mercer_predict(0, 0, MERCER_VALUES, &x, v, 2, NULL));
 	FAILS(MERCER_UNAVAILABLE, "no device is called", mercer_open("abacus", 0, 0, &device));
 	FAILS(MERCER_INVALID, "threads", mercer_open("", -1, 0, &device));
-	FAILS(MERCER_INVALID, "json is NULL", mercer_tell(0, NULL));
+	FAILS(MERCER_INVALID, "json is NULL", mercer_describe(0, NULL));
 	OK(mercer_free(0));
 	mercer_release(NULL);
 

@@ -55,7 +55,7 @@ func novelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// plain tells whether an encoder leaves numbers as they are, so that a matrix
+// plain reports whether an encoder leaves numbers as they are, so that a matrix
 // need not go through it.
 func plain(e *dataset.Encoder) bool {
 	if !e.RefuseMissing {

@@ -9,7 +9,7 @@ import (
 
 // Device is an open device.
 type Device struct {
-	*lease
+	*refCount
 	dev backend.Device
 }
 
@@ -20,7 +20,7 @@ func Open(name string, threads int, memory int64) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{newLease(func() { dev.Close() }), dev}, nil
+	return &Device{newRefCount(func() { dev.Close() }), dev}, nil
 }
 
 // Default returns the device that is used where none is named: Open("", 0, 0),
@@ -45,14 +45,14 @@ var standard struct {
 
 // Free closes the device when the last work on it is over. Factors made on it
 // keep it open.
-func (d *Device) Free() error { return d.end() }
+func (d *Device) Free() error { return d.free() }
 
 // use runs f on the device.
 func (d *Device) use(ctx context.Context, f func(dev backend.Device) error) error {
-	if err := d.take(); err != nil {
+	if err := d.acquire(); err != nil {
 		return err
 	}
-	defer d.drop()
+	defer d.release()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

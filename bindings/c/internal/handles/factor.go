@@ -16,7 +16,7 @@ import (
 // right-hand sides: n²/2 elements where the device has packed storage, n² elsewhere,
 // and a copy of the points or of the given K. Samples can be added and taken out.
 type Factor struct {
-	*lease
+	*refCount
 	device *Device
 	kernel kernels.Kernel // nil: K was given
 	lambda float64
@@ -40,7 +40,7 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.take(); err != nil { // until the factor is freed
+	if err := d.acquire(); err != nil { // until the factor is freed
 		return nil, err
 	}
 	if f.kernel == nil {
@@ -49,27 +49,27 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, x.host(), lambda)
 	}
 	if err != nil {
-		d.drop()
+		d.release()
 		return nil, err
 	}
-	f.lease = newLease(func() {
+	f.refCount = newRefCount(func() {
 		f.factor.Close()
-		d.drop()
+		d.release()
 	})
 	return f, nil
 }
 
 // Free gives the memory back when the last Solve is over.
-func (f *Factor) Free() error { return f.end() }
+func (f *Factor) Free() error { return f.free() }
 
 // Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. Where residual is
 // asked for, it also returns ‖(K + λI)α − y‖/‖y‖, the largest over the columns,
 // for which a kernel is evaluated anew.
 func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bool) (float64, error) {
-	if err := f.take(); err != nil {
+	if err := f.acquire(); err != nil {
 		return 0, err
 	}
-	defer f.drop()
+	defer f.release()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	h := y.host()
@@ -89,10 +89,10 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 // Append adds a sample: a point of d numbers where there is a kernel, else the
 // n+1 elements of its row of K, the last with itself. O(nd + n²).
 func (f *Factor) Append(ctx context.Context, values []float64) error {
-	if err := f.take(); err != nil {
+	if err := f.acquire(); err != nil {
 		return err
 	}
-	defer f.drop()
+	defer f.release()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.kernel != nil {
@@ -107,10 +107,10 @@ func (f *Factor) Append(ctx context.Context, values []float64) error {
 
 // Remove takes sample i, from 0, out; those behind it move up. O(n²).
 func (f *Factor) Remove(ctx context.Context, i int) error {
-	if err := f.take(); err != nil {
+	if err := f.acquire(); err != nil {
 		return err
 	}
-	defer f.drop()
+	defer f.release()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.factor.Remove(ctx, i)

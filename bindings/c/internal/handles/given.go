@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// isPrecomputed tells whether the text of a kernel means values that are given.
+// isPrecomputed reports whether the text of a kernel means values that are given.
 func isPrecomputed(text string) bool {
 	k, err := kernels.Parse(text)
 	return err == nil && k == kernels.Kernel(kernels.Precomputed{})
@@ -56,7 +56,7 @@ func packed(h backend.Host[float64]) []float64 {
 	return data
 }
 
-// fittedToGram tells whether a model was fitted to a precomputed kernel.
+// fittedToGram reports whether a model was fitted to a precomputed kernel.
 func fittedToGram(m learners.Model) bool {
 	text, ok := m.State().Params["kernel"].(string)
 	return ok && isPrecomputed(text)

@@ -32,7 +32,7 @@ type Learner struct {
 
 // Model is a fitted model.
 type Model struct {
-	*lease
+	*refCount
 	bundle  modelfile.Bundle
 	gram    bool    // fitted to a precomputed kernel
 	encodes bool    // Predict applies the encoder
@@ -109,13 +109,13 @@ func (l Learner) given() (map[string]string, error) {
 
 func newModel(b modelfile.Bundle) *Model {
 	m := &Model{bundle: b, gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder)}
-	m.lease = newLease(m.ready.close)
+	m.refCount = newRefCount(m.ready.close)
 	return m
 }
 
 // Free lets no further use of the model begin. Devices that it was used on for
 // few rows at once stay open until then.
-func (m *Model) Free() error { return m.end() }
+func (m *Model) Free() error { return m.free() }
 
 // Wanted names what Predict is to return.
 type Wanted int
@@ -132,10 +132,10 @@ const (
 // numbers of that table, as they stood there; for one of a precomputed kernel,
 // the values with all training objects.
 func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
-	if err := m.take(); err != nil {
+	if err := m.acquire(); err != nil {
 		return err
 	}
-	defer m.drop()
+	defer m.release()
 	return d.use(ctx, func(backend.Device) error {
 		points, err := m.points(wanted, x)
 		if err != nil {
@@ -212,10 +212,10 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x 
 
 // Array copies an array of the model's state to out.
 func (m *Model) Array(name string, out []float64) error {
-	if err := m.take(); err != nil {
+	if err := m.acquire(); err != nil {
 		return err
 	}
-	defer m.drop()
+	defer m.release()
 	h, ok := m.bundle.Model.State().Arrays[name]
 	if !ok {
 		return fmt.Errorf("libmercer: a model of %s has no array %q", m.bundle.Model.Learner(), name)
@@ -225,10 +225,10 @@ func (m *Model) Array(name string, out []float64) error {
 
 // Save writes the model to a file, as modelfile.Save does.
 func (m *Model) Save(path string) error {
-	if err := m.take(); err != nil {
+	if err := m.acquire(); err != nil {
 		return err
 	}
-	defer m.drop()
+	defer m.release()
 	return modelfile.Save(path, m.bundle)
 }
 
@@ -243,10 +243,10 @@ func Load(path string) (*Model, error) {
 
 // Bytes returns the bytes of the file that Save makes.
 func (m *Model) Bytes() ([]byte, error) {
-	if err := m.take(); err != nil {
+	if err := m.acquire(); err != nil {
 		return nil, err
 	}
-	defer m.drop()
+	defer m.release()
 	var b bytes.Buffer
 	err := modelfile.Write(&b, m.bundle)
 	return b.Bytes(), err

@@ -29,7 +29,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	if err != nil {
 		return nil // the model predicts without, and says what else is wrong
 	}
-	if d.take() != nil { // freed meanwhile
+	if d.acquire() != nil { // freed meanwhile
 		p.Close()
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 func (r *ready) close() {
 	for d, p := range r.on {
 		p.Close()
-		d.drop()
+		d.release()
 	}
 	r.on = nil
 }

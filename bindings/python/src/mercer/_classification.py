@@ -18,7 +18,7 @@ def _has_probabilities(estimator):
     """Whether predict_proba is to be there."""
     model = getattr(estimator, "model_", None)
     if model is not None:
-        knows = "probabilities" in model.info["knows"]
+        knows = "probabilities" in model.info["capabilities"]
     else:
         knows = estimator.method in _PROBABILITIES or estimator.method == "svc" and estimator.probability
     if not knows:

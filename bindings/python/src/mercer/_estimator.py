@@ -22,7 +22,7 @@ except ImportError:
         return estimator._validate_data(*args, **kwargs)
 
 
-# What a fit tells of its number of steps, by the learner.
+# What a fit reports of its number of steps, by the learner.
 _STEPS = ("iterations", "steps", "newton_steps", "passes", "epochs", "evaluations")
 
 

@@ -37,7 +37,7 @@ class Learner(ctypes.Structure):
 _P = POINTER
 _PROTOTYPES = {
     "mercer_free": [Handle],
-    "mercer_tell": [Handle, _P(c_void_p)],
+    "mercer_describe": [Handle, _P(c_void_p)],
     "mercer_open": [c_char_p, c_int, c_int64, _P(Handle)],
     "mercer_fit": [Handle, _P(Learner), _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
@@ -126,10 +126,10 @@ def taken(pointer, size=None):
         library().mercer_release(pointer)
 
 
-def tell(handle):
+def describe(handle):
     """The JSON text about what a handle stands for."""
     text = c_void_p()
-    call("mercer_tell", handle, byref(text))
+    call("mercer_describe", handle, byref(text))
     return taken(text).decode("utf-8")
 
 

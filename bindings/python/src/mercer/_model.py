@@ -20,7 +20,7 @@ _SHORT = 1024
 
 def about():
     """What the library is: a dict of its version, devices, learners and kernels."""
-    return json.loads(_library.tell(0))
+    return json.loads(_library.describe(0))
 
 
 @functools.lru_cache(maxsize=None)
@@ -47,7 +47,7 @@ class Model:
     def __init__(self, handle):
         self._handle = handle
         weakref.finalize(self, _library.free, handle)
-        self.info = json.loads(_library.tell(handle))
+        self.info = json.loads(_library.describe(handle))
 
     @classmethod
     def fit(cls, learner, X, y=None, *, task=None, parameters=None, sample_weight=None, classes=None, features=None, targets=None,

@@ -61,7 +61,7 @@ class Factor:
     @property
     def info(self):
         """A dict of the order, kernel, lambda and device."""
-        return json.loads(_library.tell(self._handle))
+        return json.loads(_library.describe(self._handle))
 
     def append(self, values):
         """Adds a sample in O(n²): the numbers of its point where there is a kernel,

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// About tells in JSON of the library: version, devices, learners and kernels.
+// About returns, in JSON, what the library has: version, devices, learners and kernels.
 func About() (string, error) {
 	type device struct {
 		Device    string `json:"device"`
@@ -40,24 +40,24 @@ func About() (string, error) {
 	return text(about)
 }
 
-// Tell tells in JSON what the device is.
-func (d *Device) Tell() (string, error) {
-	if err := d.take(); err != nil {
+// Describe returns, in JSON, what the device is.
+func (d *Device) Describe() (string, error) {
+	if err := d.acquire(); err != nil {
 		return "", err
 	}
-	defer d.drop()
+	defer d.release()
 	i := d.dev.Info()
 	return text(map[string]any{
 		"device": i.Device, "processor": i.Processor, "instruction": i.Instruction, "threads": i.Threads, "memory": i.Memory,
 	})
 }
 
-// Tell tells in JSON what the factor is of.
-func (f *Factor) Tell() (string, error) {
-	if err := f.take(); err != nil {
+// Describe returns, in JSON, what the factor is of.
+func (f *Factor) Describe() (string, error) {
+	if err := f.acquire(); err != nil {
 		return "", err
 	}
-	defer f.drop()
+	defer f.release()
 	kernel := ""
 	if f.kernel != nil {
 		kernel = f.kernel.String()
@@ -67,21 +67,21 @@ func (f *Factor) Tell() (string, error) {
 	})
 }
 
-// facts are what Model.Tell tells.
-type facts struct {
-	Learner    string            `json:"learner"`
-	Task       learners.Task     `json:"task"`
-	Features   int               `json:"features"` // columns of x in Predict
-	Outputs    int               `json:"outputs"`
-	Names      []string          `json:"names,omitempty"`   // of the columns of x
-	Targets    []string          `json:"targets,omitempty"` // names of the outputs
-	Raw        bool              `json:"raw"`               // Predict encodes x by the rules of a table
-	Missing    bool              `json:"missing"`           // Predict takes NaN for a missing value
-	Classes    []string          `json:"classes,omitempty"`
-	Labels     []float64         `json:"labels,omitempty"` // what Predict returns for each class
-	Knows      []string          `json:"knows"`            // "decision", "probabilities", "deviations"
-	Parameters map[string]any    `json:"parameters"`
-	Arrays     map[string][2]int `json:"arrays"`
+// facts is what Model.Describe returns.
+type description struct {
+	Learner      string            `json:"learner"`
+	Task         learners.Task     `json:"task"`
+	Features     int               `json:"features"` // columns of x in Predict
+	Outputs      int               `json:"outputs"`
+	Names        []string          `json:"names,omitempty"`   // of the columns of x
+	Targets      []string          `json:"targets,omitempty"` // names of the outputs
+	Raw          bool              `json:"raw"`               // Predict encodes x by the rules of a table
+	Missing      bool              `json:"missing"`           // Predict takes NaN for a missing value
+	Classes      []string          `json:"classes,omitempty"`
+	Labels       []float64         `json:"labels,omitempty"` // what Predict returns for each class
+	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations"
+	Parameters   map[string]any    `json:"parameters"`
+	Arrays       map[string][2]int `json:"arrays"`
 
 	// Of a model that was fitted in this process.
 	Device   string         `json:"device,omitempty"`
@@ -95,16 +95,16 @@ type facts struct {
 	Facts    map[string]any `json:"facts,omitempty"`
 }
 
-// Tell tells in JSON what the model is and how it was fitted.
-func (m *Model) Tell() (string, error) {
-	if err := m.take(); err != nil {
+// Describe returns, in JSON, what the model is and how it was fitted.
+func (m *Model) Describe() (string, error) {
+	if err := m.acquire(); err != nil {
 		return "", err
 	}
-	defer m.drop()
+	defer m.release()
 	model, state := m.bundle.Model, m.bundle.Model.State()
-	f := facts{
+	f := description{
 		Learner: model.Learner(), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
-		Knows: []string{}, Device: m.device, Seconds: m.seconds,
+		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
 	f.Features, f.Outputs = model.Dims()
 	for name, h := range state.Arrays {
@@ -119,8 +119,8 @@ func (m *Model) Tell() (string, error) {
 	return text(f)
 }
 
-// columns tells of the columns of x.
-func (f *facts) columns(m *Model) {
+// columns fills in the columns of x.
+func (f *description) columns(m *Model) {
 	if m.gram {
 		f.Features -= 2
 	}
@@ -136,23 +136,23 @@ func (f *facts) columns(m *Model) {
 	}
 }
 
-// abilities tells what else than Predict the model can do.
-func (f *facts) abilities(model learners.Model) {
+// abilities fills in what else than Predict the model can do.
+func (f *description) abilities(model learners.Model) {
 	if k, ok := model.(learners.Classifier); ok {
 		c := k.Classes()
 		f.Task, f.Classes, f.Labels = learners.Classification, c.Names, c.Labels
-		f.Knows = append(f.Knows, "decision")
+		f.Capabilities = append(f.Capabilities, "decision")
 	}
 	if _, ok := model.(learners.Prober); ok {
-		f.Knows = append(f.Knows, "probabilities")
+		f.Capabilities = append(f.Capabilities, "probabilities")
 	}
 	if _, ok := model.(learners.Uncertain); ok {
-		f.Knows = append(f.Knows, "deviations")
+		f.Capabilities = append(f.Capabilities, "deviations")
 	}
 }
 
-// fitted tells of the fit.
-func (f *facts) fitted(model learners.Model) {
+// fitted fills in how it was fitted.
+func (f *description) fitted(model learners.Model) {
 	if k, ok := model.(learners.Solved); ok && k.Solved() != nil {
 		s := k.Solved()
 		f.Solver, f.Reason, f.Bytes, f.Iters = string(s.Method), s.Plan.Reason, s.Bytes, s.Iters
@@ -164,7 +164,7 @@ func (f *facts) fitted(model learners.Model) {
 			f.Residual = &s.Residual
 		}
 	}
-	if k, ok := model.(learners.Teller); ok {
+	if k, ok := model.(learners.Describer); ok {
 		f.Facts = map[string]any{}
 		for _, fact := range k.Facts() {
 			if v, ok := fact.Value.(float64); ok && math.IsNaN(v-v) {

@@ -376,8 +376,8 @@ func TestTableModel(t *testing.T) {
 		if !slices.Equal(got, want.RawMatrix().Data) {
 			t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
 		}
-		var told facts
-		text, err := m.Tell()
+		var told description
+		text, err := m.Describe()
 		if err != nil || json.Unmarshal([]byte(text), &told) != nil || !told.Raw || !told.Missing || !slices.Equal(told.Names, []string{"a", "b"}) {
 			t.Errorf("told %s, %v", text, err)
 		}
@@ -495,7 +495,7 @@ func TestTogether(t *testing.T) {
 				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solved) {
 					t.Errorf("solve: %v", err)
 				}
-				if _, err := m.Tell(); err != nil && !errors.Is(err, ErrFreed) {
+				if _, err := m.Describe(); err != nil && !errors.Is(err, ErrFreed) {
 					t.Errorf("tell: %v", err)
 				}
 			}

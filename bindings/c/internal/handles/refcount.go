@@ -8,21 +8,21 @@ import (
 // ErrFreed is returned for what has been freed.
 var ErrFreed = errors.New("libmercer: the handle has been freed")
 
-// lease keeps something alive while it is in use: final runs once the owner has
+// refCount keeps something alive while it is in use: final runs once the owner has
 // ended it and the last use is over. Its methods may be called by several
 // goroutines at once.
-type lease struct {
+type refCount struct {
 	mu    sync.Mutex
 	uses  int  // the owner's among them
 	over  bool // the owner's has ended
 	final func()
 }
 
-func newLease(final func()) *lease { return &lease{uses: 1, final: final} }
+func newRefCount(final func()) *refCount { return &refCount{uses: 1, final: final} }
 
-// take begins a use; it fails when the owner has ended the lease. Each that
-// succeeds needs a drop.
-func (l *lease) take() error {
+// acquire begins a use; it fails when the owner has freed it. Each that
+// succeeds needs a release.
+func (l *refCount) acquire() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
@@ -32,8 +32,8 @@ func (l *lease) take() error {
 	return nil
 }
 
-// drop ends a use.
-func (l *lease) drop() {
+// release ends a use.
+func (l *refCount) release() {
 	l.mu.Lock()
 	l.uses--
 	last := l.uses == 0
@@ -43,8 +43,8 @@ func (l *lease) drop() {
 	}
 }
 
-// end ends the owner's use, and lets no other begin.
-func (l *lease) end() error {
+// free ends the use of the owner; later calls of acquire fail.
+func (l *refCount) free() error {
 	l.mu.Lock()
 	again := l.over
 	l.over = true
@@ -52,6 +52,6 @@ func (l *lease) end() error {
 	if again {
 		return ErrFreed
 	}
-	l.drop()
+	l.release()
 	return nil
 }

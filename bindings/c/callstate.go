@@ -17,17 +17,17 @@ import (
 // poll is the time between two looks at mercer_watch.cancel.
 const poll = 10 * time.Millisecond
 
-// eye is a mercer_watch during one call: the context that ends when cancel is
+// callState is a mercer_watch during one call: the context that ends when cancel is
 // set, and the progress that is written.
-type eye struct {
+type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil without a watch
 	close  func()                 // after it the watch is not looked at any more
 }
 
-func watch(w *C.mercer_watch) eye {
+func newCallState(w *C.mercer_watch) callState {
 	if w == nil {
-		return eye{context.Background(), nil, func() {}}
+		return callState{context.Background(), nil, func() {}}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	flag := (*int32)(unsafe.Pointer(&w.cancel))
@@ -56,7 +56,7 @@ func watch(w *C.mercer_watch) eye {
 		}
 		cancel(handles.ErrCancelled)
 	})
-	return eye{ctx, report, func() {
+	return callState{ctx, report, func() {
 		close(done)
 		polling.Wait()
 		cancel(nil)
