@@ -92,21 +92,11 @@ func (b BLAS) Run(ctx context.Context) (*Result, error) {
 
 // fill puts in what was left out, and checks the rest.
 func (b *BLAS) fill() error {
-	if b.Routines == nil {
-		b.Routines = []string{"gemm", "syrk", "trsm", "potrf"}
-	}
-	if b.Precisions == nil {
-		b.Precisions = precisions()
-	}
-	if b.Threads == nil {
-		b.Threads = slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
-	}
-	if b.Sizes == nil {
-		b.Sizes = []int{256, 512, 1024, 2048, 4096}
-	}
-	if b.Devices == nil {
-		b.Devices = []string{""}
-	}
+	b.Routines = orElse(b.Routines, []string{"gemm", "syrk", "trsm", "potrf"})
+	b.Precisions = orElse(b.Precisions, precisions())
+	b.Threads = orElse(b.Threads, slices.Compact([]int{1, runtime.GOMAXPROCS(0)}))
+	b.Sizes = orElse(b.Sizes, []int{256, 512, 1024, 2048, 4096})
+	b.Devices = orElse(b.Devices, []string{""})
 	if err := cmp.Or(checkNames(BLASKind, "routine", b.Routines, Routines()), checkNames(BLASKind, "precision", b.Precisions, precisions())); err != nil {
 		return err
 	}
@@ -218,10 +208,7 @@ func (c *blasBench) tasks() []Task {
 		if !slices.Contains(c.Routines, r.name) {
 			continue
 		}
-		for _, precision := range precisions() {
-			if !slices.Contains(c.Precisions, precision) {
-				continue
-			}
+		for _, precision := range chosen(precisions(), c.Precisions) {
 			for _, threads := range c.Threads {
 				for _, n := range c.Sizes {
 					start := func(ctx context.Context) ([]Entry, error) {

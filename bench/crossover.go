@@ -72,15 +72,11 @@ func (c *Crossover) fill() error {
 		}
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 	}
-	if c.Precisions == nil {
-		c.Precisions = precisions()
-	}
+	c.Precisions = orElse(c.Precisions, precisions())
 	if err := checkNames(CrossoverKind, "precision", c.Precisions, precisions()); err != nil {
 		return err
 	}
-	if c.Devices == nil {
-		c.Devices = []string{""}
-	}
+	c.Devices = orElse(c.Devices, []string{""})
 	return nil
 }
 
@@ -130,10 +126,7 @@ func crossoverImplementations(devices []backend.Device) []Implementation {
 // tasks lists the cases: precision, n, m, the last fastest.
 func (c *Crossover) tasks(devices []backend.Device) []Task {
 	var list []Task
-	for _, precision := range precisions() {
-		if !slices.Contains(c.Precisions, precision) {
-			continue
-		}
+	for _, precision := range chosen(precisions(), c.Precisions) {
 		for _, n := range c.N {
 			for _, m := range c.M {
 				start := func(ctx context.Context) ([]Entry, error) {

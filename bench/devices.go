@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/pypeer"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -54,11 +54,7 @@ func DevicePeers() []string { return []string{"torch", "cupy"} }
 // deviceWork is a Devices at work.
 type deviceWork struct {
 	Devices
-	ctx           context.Context
-	devices       []backend.Device
-	peers         []fitPeer
-	judges        backend.Device
-	judge         func(*synthetic) judge
+	setup
 	timeEstimates timeEstimates // by implementation, operation and precision
 }
 
@@ -69,9 +65,9 @@ func (s Devices) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	w := &deviceWork{Devices: s, ctx: ctx, timeEstimates: timeEstimates{}}
+	w := &deviceWork{Devices: s, setup: setup{ctx: ctx}, timeEstimates: timeEstimates{}}
 	defer w.close()
-	if err := w.open(); err != nil {
+	if err := w.open(s.Devices, backend.Config{Threads: s.Threads, Memory: s.Memory}, chosen(DevicePeers(), s.Peers), s.Pythons); err != nil {
 		return nil, err
 	}
 	r, err := s.Runner.Run(ctx, DevicesKind, w.implementations(), w.tasks())
@@ -99,27 +95,13 @@ func noGPU() (notes []string) {
 }
 
 func (s *Devices) fill() error {
-	if s.Operations == nil {
-		s.Operations = Operations()
-	}
-	if s.Precisions == nil {
-		s.Precisions = precisions()
-	}
-	if s.Sizes == nil {
-		s.Sizes = []int{256, 512, 1024, 2048, 4096, 8192}
-	}
-	if s.Features == 0 {
-		s.Features = 50
-	}
-	if s.Threads == 0 {
-		s.Threads = runtime.GOMAXPROCS(0)
-	}
-	if s.Peers == nil {
-		s.Peers = DevicePeers()
-	}
-	if s.Limit == 0 {
-		s.Limit = 20 * time.Second
-	}
+	s.Operations = orElse(s.Operations, Operations())
+	s.Precisions = orElse(s.Precisions, precisions())
+	s.Sizes = orElse(s.Sizes, []int{256, 512, 1024, 2048, 4096, 8192})
+	s.Features = cmp.Or(s.Features, 50)
+	s.Threads = cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
+	s.Peers = orElse(s.Peers, DevicePeers())
+	s.Limit = cmp.Or(s.Limit, 20*time.Second)
 	if s.Devices == nil {
 		for _, d := range backend.Report() {
 			if d.Err == nil && d.Device != "ref" {
@@ -146,44 +128,6 @@ func (s *Devices) fill() error {
 	return nil
 }
 
-func (w *deviceWork) close() {
-	for _, d := range w.devices {
-		d.Close()
-	}
-	if w.judges != nil {
-		w.judges.Close()
-	}
-	for _, p := range w.peers {
-		if p.python != nil {
-			p.python.Close()
-		}
-	}
-}
-
-func (w *deviceWork) open() (err error) {
-	if w.judges, w.judge, err = newJudge(w.ctx, 0); err != nil {
-		return err
-	}
-	if w.devices, err = openDevices(w.Devices.Devices, backend.Config{Threads: w.Threads, Memory: w.Memory}); err != nil {
-		return err
-	}
-	if len(w.Peers) == 0 {
-		return nil
-	}
-	finder := pypeer.NewFinder(w.ctx, w.Pythons)
-	for _, name := range DevicePeers() {
-		if !slices.Contains(w.Peers, name) {
-			continue
-		}
-		p := fitPeer{name: name}
-		if p.python, err = finder.Open(w.ctx, name, w.Threads); err != nil {
-			p.missing = err.Error()
-		}
-		w.peers = append(w.peers, p)
-	}
-	return w.ctx.Err()
-}
-
 func (w *deviceWork) implementations() []Implementation {
 	var list []Implementation
 	for _, d := range w.devices {
@@ -202,10 +146,7 @@ func (w *deviceWork) implementations() []Implementation {
 
 func (w *deviceWork) tasks() []Task {
 	var list []Task
-	for _, operation := range Operations() {
-		if !slices.Contains(w.Operations, operation) {
-			continue
-		}
+	for _, operation := range chosen(Operations(), w.Operations) {
 		for _, precision := range precisions() {
 			if !slices.Contains(w.Precisions, precision) || operation == "solve" && precision == "float32" {
 				continue
@@ -283,7 +224,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			continue
 		}
 		if operation == "solve" {
-			c := fitBench{ctx: w.ctx, Fit: Fit{Memory: w.Memory}}
+			c := fitBench{setup: w.setup, Fit: Fit{Memory: w.Memory}}
 			e := c.entry(c.ownCandidate(dev, s, ownName(dev), solvers.Auto), j, j.residual, ridgeLimit(n, d, precision, s.lambda))
 			finish(e)
 			continue
@@ -332,6 +273,6 @@ func peerOperation[T backend.Float](w *deviceWork, p fitPeer, operation, precisi
 		return Entry{Implementation: p.name, Optional: true, Run: c.run, Took: c.took, Close: c.close}
 	}
 	j := w.judge(s)
-	f := fitBench{ctx: w.ctx}
+	f := fitBench{setup: w.setup}
 	return f.entry(c, j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, s.lambda))
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,11 +64,7 @@ const (
 // fitBench is a Fit at work.
 type fitBench struct {
 	Fit
-	ctx     context.Context
-	devices []backend.Device
-	peers   []fitPeer
-	judges  backend.Device
-	judge   func(*synthetic) judge
+	setup
 	methods []string // what the automatic choice was, once for each case
 }
 
@@ -85,7 +82,7 @@ func (f Fit) Run(ctx context.Context) (*Result, error) {
 	if err := f.fill(); err != nil {
 		return nil, err
 	}
-	c := &fitBench{Fit: f, ctx: ctx}
+	c := &fitBench{Fit: f, setup: setup{ctx: ctx}}
 	defer c.close()
 	if err := c.open(); err != nil {
 		return nil, err
@@ -113,27 +110,13 @@ func (r *Result) dropChecks() {
 }
 
 func (f *Fit) fill() error {
-	if f.Fits == nil {
-		f.Fits = Fits()
-	}
-	if f.Precisions == nil {
-		f.Precisions = precisions()
-	}
-	if f.Sizes == nil {
-		f.Sizes = []int{1000, 2000, 4000, 8000}
-	}
-	if f.Peers == nil {
-		f.Peers = FitPeers()
-	}
-	if f.Features == 0 {
-		f.Features = 50
-	}
-	if f.Threads == 0 {
-		f.Threads = runtime.GOMAXPROCS(0)
-	}
-	if f.Devices == nil {
-		f.Devices = bestDevices()
-	}
+	f.Fits = orElse(f.Fits, Fits())
+	f.Precisions = orElse(f.Precisions, precisions())
+	f.Sizes = orElse(f.Sizes, []int{1000, 2000, 4000, 8000})
+	f.Peers = orElse(f.Peers, FitPeers())
+	f.Features = cmp.Or(f.Features, 50)
+	f.Threads = cmp.Or(f.Threads, runtime.GOMAXPROCS(0))
+	f.Devices = orElse(f.Devices, bestDevices())
 	for _, list := range []struct {
 		what         string
 		given, known []string
@@ -167,22 +150,10 @@ func bestDevices() []string {
 	return names
 }
 
-func (c *fitBench) close() {
-	for _, d := range c.devices {
-		d.Close()
-	}
-	if c.judges != nil {
-		c.judges.Close()
-	}
-	for _, p := range c.peers {
-		if p.python != nil {
-			p.python.Close()
-		}
-	}
-}
-
-func (c *fitBench) open() (err error) {
-	if c.judges, c.judge, err = newJudge(c.ctx, c.Memory); err != nil {
+// open opens what takes part, if the memory holds what libraries need.
+func (c *fitBench) open() error {
+	err := c.setup.open(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}, chosen(FitPeers(), c.Peers), c.Pythons)
+	if err != nil {
 		return err
 	}
 	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
@@ -193,29 +164,7 @@ func (c *fitBench) open() (err error) {
 		return fmt.Errorf("bench: fit: n = %.0f takes %.0f bytes for the four matrices that a library may hold, there are %d: n = %.0f would fit, or leave gonum and scikit-learn out",
 			n, 4*8*n*n, memory, math.Floor(math.Sqrt(float64(memory)/(4*8))))
 	}
-	if c.devices, err = openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}); err != nil {
-		return err
-	}
-	var finder *pypeer.Finder
-	for _, name := range FitPeers() {
-		if !slices.Contains(c.Peers, name) {
-			continue
-		}
-		p, err := fitPeer{name: name}, error(nil)
-		if name == "gonum" {
-			p.gonum, err = peer.Open(name, nil)
-		} else {
-			if finder == nil {
-				finder = pypeer.NewFinder(c.ctx, c.Pythons)
-			}
-			p.python, err = finder.Open(c.ctx, name, c.Threads)
-		}
-		if err != nil {
-			p.missing = err.Error()
-		}
-		c.peers = append(c.peers, p)
-	}
-	return c.ctx.Err()
+	return nil
 }
 
 func (c *fitBench) implementations() []Implementation {
@@ -260,10 +209,7 @@ func (c *fitBench) tasks() []Task {
 		"ridge": c.ridge, "nystrom": c.nystrom, "svr": c.svr, "file": c.file,
 	}
 	var list []Task
-	for _, fit := range Fits() {
-		if !slices.Contains(c.Fits, fit) {
-			continue
-		}
+	for _, fit := range chosen(Fits(), c.Fits) {
 		for _, precision := range precisions() {
 			if !slices.Contains(c.Precisions, precision) || fit != "ridge" && precision == "float32" {
 				continue

@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/bench/pypeer"
 )
 
 // openDevices opens devices by name, each once, whatever names it has. On a failure it
@@ -40,4 +43,68 @@ func checkNames(kind, what string, given, known []string) error {
 		}
 	}
 	return nil
+}
+
+// orElse is list, or other where that is nil.
+func orElse[T any](list, other []T) []T {
+	if list == nil {
+		return other
+	}
+	return list
+}
+
+// chosen lists the known names that are among the given ones.
+func chosen(known, given []string) []string {
+	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
+}
+
+// setup is what the measurements of fits work with.
+type setup struct {
+	ctx     context.Context
+	devices []backend.Device
+	peers   []fitPeer
+	judges  backend.Device
+	judge   func(*synthetic) judge
+}
+
+// open opens the devices, the best processor for the judge, and the libraries by name
+// in the processes of interpreters; gonum is in this one.
+func (l *setup) open(devices []string, c backend.Config, libraries, pythons []string) (err error) {
+	if l.judges, l.judge, err = newJudge(l.ctx, c.Memory); err != nil {
+		return err
+	}
+	if l.devices, err = openDevices(devices, c); err != nil {
+		return err
+	}
+	var finder *pypeer.Finder
+	for _, name := range libraries {
+		p, err := fitPeer{name: name}, error(nil)
+		if name == "gonum" {
+			p.gonum, err = peer.Open(name, nil)
+		} else {
+			if finder == nil {
+				finder = pypeer.NewFinder(l.ctx, pythons)
+			}
+			p.python, err = finder.Open(l.ctx, name, c.Threads)
+		}
+		if err != nil {
+			p.missing = err.Error()
+		}
+		l.peers = append(l.peers, p)
+	}
+	return l.ctx.Err()
+}
+
+func (l *setup) close() {
+	for _, d := range l.devices {
+		d.Close()
+	}
+	if l.judges != nil {
+		l.judges.Close()
+	}
+	for _, p := range l.peers {
+		if p.python != nil {
+			p.python.Close()
+		}
+	}
 }

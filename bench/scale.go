@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -114,24 +115,12 @@ func (s Scale) Run(ctx context.Context) (*Result, error) {
 }
 
 func (s *Scale) fill() error {
-	if s.Solvers == nil {
-		s.Solvers = ScaleSolvers()
-	}
-	if s.Sizes == nil {
-		s.Sizes = []int{1000, 2000, 4000, 8000, 16000}
-	}
-	if s.Centers == nil {
-		s.Centers = []int{100, 200, 400, 800, 1600}
-	}
-	if s.Features == 0 {
-		s.Features = 50
-	}
-	if s.Threads == 0 {
-		s.Threads = runtime.GOMAXPROCS(0)
-	}
-	if s.Limit == 0 {
-		s.Limit = time.Minute
-	}
+	s.Solvers = orElse(s.Solvers, ScaleSolvers())
+	s.Sizes = orElse(s.Sizes, []int{1000, 2000, 4000, 8000, 16000})
+	s.Centers = orElse(s.Centers, []int{100, 200, 400, 800, 1600})
+	s.Features = cmp.Or(s.Features, 50)
+	s.Threads = cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
+	s.Limit = cmp.Or(s.Limit, time.Minute)
 	if err := checkNames(ScaleKind, "solver", s.Solvers, ScaleSolvers()); err != nil {
 		return err
 	}
