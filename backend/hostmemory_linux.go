@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // HostMemory is the memory in bytes that this process may still take: what the
 // system has available or what the limits of the control groups leave,
-// whichever is less; false when neither can be read.
+// or what its limit of addresses leaves (RLIMIT_AS, ulimit -v), whichever is
+// least; false when none can be read.
 func HostMemory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
@@ -24,6 +26,10 @@ func HostMemory() (int64, bool) {
 			cache, _ := field(filepath.Join(g.folder, "memory.stat"), g.cache)
 			free = min(free, max(limit-used+cache, 0))
 		}
+	}
+	var limit syscall.Rlimit
+	if kib, ok := field("/proc/self/status", "VmSize"); ok && syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil && limit.Cur < math.MaxInt64 {
+		free = min(free, max(int64(limit.Cur)-kib*1024, 0))
 	}
 	return free, free != math.MaxInt64
 }

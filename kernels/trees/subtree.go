@@ -230,7 +230,9 @@ type matcher struct {
 	tree   indexed
 	start  []int32 // where the nodes with each production begin in nodes
 	nodes  []int32
-	common []float64 // C(m, n) at n·|a| + m, where the productions are the same
+	rank   []int32   // of a node among those with its production
+	common []float64 // C(m, n), for each n those m with its production
+	first  []int     // where those of n begin in common
 }
 
 // load takes a tree and sorts its nodes by production.
@@ -246,35 +248,37 @@ func (m *matcher) load(t indexed) {
 		m.start[p] = sum
 	}
 	m.nodes = append(m.nodes[:0], t.production...) // as many
+	m.rank = append(m.rank[:0], t.production...)
 	for i := len(t.production) - 1; i >= 0; i-- {
 		p := t.production[i]
 		m.start[p]--
 		m.nodes[m.start[p]] = int32(i)
 	}
+	for at, i := range m.nodes {
+		m.rank[i] = int32(at) - m.start[t.production[i]]
+	}
 }
 
 // value is k of the loaded tree and b, not normalised. The nodes of b come in
 // postorder, so that the pairs of children are known before their parents are
-// looked at; pairs with different productions are never read.
+// looked at; pairs with different productions have no place in memory.
 func (m *matcher) value(b indexed, stop objects.Stop) float64 {
-	size := len(m.tree.production)
-	if need := size * len(b.production); len(m.common) < need {
-		m.common = make([]float64, need)
-	}
+	m.common, m.first = m.common[:0], m.first[:0]
 	sum := 0.0
 	for n, p := range b.production {
 		if n&63 == 0 && stop() {
 			return 0
 		}
 		below := b.children[n]
+		m.first = append(m.first, len(m.common))
 		for _, i := range m.nodes[m.start[p]:m.start[p+1]] {
 			c := m.decay
 			for q, mine := range m.tree.children[i] {
 				if other := below[q]; m.tree.production[mine] == b.production[other] {
-					c *= 1 + m.common[int(other)*size+int(mine)]
+					c *= 1 + m.common[m.first[other]+int(m.rank[mine])]
 				}
 			}
-			m.common[n*size+int(i)] = c
+			m.common = append(m.common, c)
 			sum += c
 		}
 	}

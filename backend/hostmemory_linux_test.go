@@ -1,0 +1,45 @@
+package backend_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// TestHostMemoryObeysTheLimitOfAddresses sets RLIMIT_AS in a process of its own to
+// 256 MiB more than the process has.
+func TestHostMemoryObeysTheLimitOfAddresses(t *testing.T) {
+	const more, child = 256 << 20, "MERCER_TEST_RLIMIT"
+	if os.Getenv(child) == "" {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), child+"=1")
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "bytes are left") {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages uint64
+	if _, err := fmt.Sscan(string(text), &pages); err != nil {
+		t.Fatal(err)
+	}
+	limit := pages*uint64(os.Getpagesize()) + more
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		t.Fatal(err)
+	}
+	free, known := backend.HostMemory()
+	t.Logf("%d bytes are left", free)
+	// Less what the runtime reserves between the two looks, stacks of threads.
+	if !known || free > more || free < more/2 {
+		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, more)
+	}
+}

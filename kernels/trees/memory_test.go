@@ -1,0 +1,44 @@
+package trees_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/kernels/trees"
+)
+
+// TestPairsOfDifferentProductionsTakeNoMemory: of two trees whose roots differ above
+// the same 4000 leaves, k(a, b) is 4000·Decay, the sum over the leaves.
+func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
+	const n = 4000
+	tree := func(root string) string {
+		var b strings.Builder
+		b.WriteString("(" + root)
+		for i := range n {
+			fmt.Fprintf(&b, " (L%d w)", i)
+		}
+		return b.String() + ")"
+	}
+	// k(a, a) is about (1 + Decay)ⁿ, which a float64 still has to hold.
+	k := trees.Subtree{Decay: 0.1, Raw: true}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cross, err := k.Cross(t.Context(), []string{tree("A")}, []string{tree("B")}, objects.Options{Threads: 1})
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// n additions, each of which rounds by at most 2⁻⁵³ of a sum that only grows.
+	if v, want := cross.Row(0)[0], n*k.Decay; math.Abs(v-want) > n*0x1p-53*want {
+		t.Errorf("k(a, b) is %v, not %v", v, want)
+	}
+	taken, square := after.TotalAlloc-before.TotalAlloc, uint64(8*n*n)
+	t.Logf("%d bytes taken, a number for each pair of nodes takes %d", taken, square)
+	if taken > square/4 {
+		t.Errorf("%d bytes were taken", taken)
+	}
+}
