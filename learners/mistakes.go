@@ -196,6 +196,7 @@ func (l *mistakes) facts(functional, norm, radius float64) []Fact {
 	if norm == 0 {
 		return facts
 	}
+	functional += 0 // −0 is 0
 	geometric := functional / norm
 	facts = append(facts, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
 	if len(l.classes.Labels) == 2 && geometric > 0 {

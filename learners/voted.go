@@ -69,7 +69,7 @@ func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mi
 		from, initial = next, 1
 	}
 	m.votes.Data[count] = initial + float64(run.steps-from)
-	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support", len(rows)})
+	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support of all", len(rows)})
 	return m
 }
 

@@ -111,10 +111,19 @@ func (a *app) rootFlagError(c *cobra.Command, err error) error {
 // helpCommand is cobra's, but refuses what is no command.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
+		Use:                "help [command] [flags]",
+		Short:              "Help about any command",
+		DisableFlagParsing: true, // they are those of the command, such as --learner of fit
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, _, err := root.Find(args)
+			if args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" }); len(args) == 0 {
+				return root.Help()
+			}
+			c, rest, err := root.Find(args)
+			if err == nil && c != root {
+				if err := c.ParseFlags(rest); err != nil {
+					return flagError(c, err)
+				}
+			}
 			if len(args) > 0 && (err != nil || c == root) {
 				return a.subcommand(root, args)
 			}

@@ -113,12 +113,25 @@ func (f predictFlags) defined(m learners.Model) error {
 		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
 	}
 	if _, ok := m.(learners.Prober); f.proba && !ok {
-		return usagef("--proba: a model of %s knows no probabilities", m.Learner())
+		return usagef("--proba: this model of %s knows no probabilities%s", m.Learner(), fittedWith(m, "probability"))
 	}
-	if _, ok := m.(learners.Uncertain); f.std && !ok {
+	_, classes := m.(learners.Classifier)
+	if _, ok := m.(learners.Uncertain); f.std && !ok && classes {
+		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
+	} else if f.std && !ok {
 		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
 	}
 	return nil
+}
+
+// fittedWith says which parameter of the learner gives what a model lacks, if one does.
+func fittedWith(m learners.Model, parameter string) string {
+	if d, err := learners.Find(m.Learner()); err == nil {
+		if _, has := d.Parameter(parameter); has {
+			return "; fit it with --" + parameter
+		}
+	}
+	return ""
 }
 
 // openModel opens the device, the model and the table of predict and evaluate; the
