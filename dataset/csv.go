@@ -18,8 +18,10 @@ import (
 )
 
 // ReadCSV reads a table from a CSV file: UTF-8 with or without a byte order
-// mark, commas, quotation by RFC 4180, LF or CRLF, one header line with the
-// names of the columns. Empty lines are skipped. A file that begins as gzip
+// mark, quotation by RFC 4180, LF or CRLF, one header line with the names of the
+// columns. The delimiter is the comma, semicolon, tab or vertical bar, whichever
+// occurs most often in the header. A first column without a name is the index that
+// pandas and R write, and is left out. Empty lines are skipped. A file that begins as gzip
 // does is decompressed; one whose name ends in .gz must begin so. The path "-"
 // reads stdin.
 //
@@ -73,7 +75,12 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 	if err != nil && err != io.EOF {
 		return rest, nil, err
 	}
-	r := newCSVReader(bytes.NewReader(first.text))
+	if in.t.comma = in.delimiter; in.t.comma == 0 {
+		in.t.comma = delimiterOf(first.text)
+	} else if d := in.t.comma; d >= 0x80 || d < ' ' && d != '\t' || 'a' <= d|0x20 && d|0x20 <= 'z' || '0' <= d && d <= '9' || strings.IndexByte("\"+-._ ", d) >= 0 {
+		return rest, nil, in.t.fault("", fmt.Sprintf("the delimiter %q cannot be one: use , ; | or a tab", d))
+	}
+	r := newCSVReader(bytes.NewReader(first.text), in.t.comma)
 	if err := in.t.readNames(r); err != nil {
 		return rest, nil, err
 	}
@@ -84,7 +91,7 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 // addPiece reads the rows of a piece.
 func (t *Table) addPiece(p piece) error {
 	if bytes.IndexByte(p.text, '"') >= 0 {
-		return t.readRows(newCSVReader(bytes.NewReader(p.text)), p.line-1)
+		return t.readRows(newCSVReader(bytes.NewReader(p.text), t.comma), p.line-1)
 	}
 	return t.addLines(p.text, p.line)
 }
@@ -101,8 +108,9 @@ func (t *Table) skipMark(in *bufio.Reader) error {
 	return nil
 }
 
-func newCSVReader(in io.Reader) *csv.Reader {
+func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	r := csv.NewReader(in)
+	r.Comma = rune(comma)
 	r.ReuseRecord = true
 	r.FieldsPerRecord = -1 // counted here, for a better message
 	return r
@@ -144,9 +152,10 @@ func (t *Table) readRows(r *csv.Reader, before int) error {
 		}
 		line, _ = r.FieldPos(0)
 		line += before
-		if len(record) != len(t.columns) {
+		if len(record) != t.cellsOfRow() {
 			return t.cellsFault(line, len(record))
 		}
+		record = record[len(record)-len(t.columns):]
 		if err := t.addLine(line); err != nil {
 			return err
 		}
@@ -173,19 +182,15 @@ func (t *Table) addLine(line int) error {
 // cellsFault is the error for a row with another number of cells than the
 // header.
 func (t *Table) cellsFault(line, n int) *Error {
-	e := t.fault("", fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), len(t.columns)))
+	e := t.fault("", fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), t.cellsOfRow()))
 	e.Line = line
 	return e
 }
 
 // setHeader names the columns.
 func (t *Table) setHeader(names []string) *Error {
-	if len(names) == 1 {
-		for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}} {
-			if strings.Contains(names[0], sep.char) {
-				return t.fault("", fmt.Sprintf("the columns seem to be separated by %s; commas are needed", sep.name))
-			}
-		}
+	if t.index = len(names) > 1 && strings.TrimSpace(names[0]) == ""; t.index {
+		names = names[1:]
 	}
 	return t.setNames(names)
 }

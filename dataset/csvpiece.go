@@ -14,12 +14,14 @@ type csvPart struct {
 	piece
 	source string
 	names  []string
+	comma  byte
+	index  bool
 	plain  []atomic.Bool // columns that are known to be of numbers only
 }
 
 // table returns the rows of the part. A column may be plain from the start.
 func (p *csvPart) table() (*Table, error) {
-	t := &Table{Source: p.source}
+	t := &Table{Source: p.source, comma: p.comma, index: p.index}
 	for j, name := range p.names {
 		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load(), rounded: true})
 	}
@@ -28,6 +30,7 @@ func (p *csvPart) table() (*Table, error) {
 
 // addLines is readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
+	comma := []byte{t.comma}
 	for ; len(text) > 0; line++ {
 		var record []byte
 		record, text, _ = bytes.Cut(text, newline)
@@ -35,11 +38,14 @@ func (t *Table) addLines(text []byte, line int) error {
 		if len(record) == 0 {
 			continue
 		}
-		if n := bytes.Count(record, comma) + 1; n != len(t.columns) {
+		if n := bytes.Count(record, comma) + 1; n != t.cellsOfRow() {
 			return t.cellsFault(line, n)
 		}
 		if err := t.addLine(line); err != nil {
 			return err
+		}
+		if t.index {
+			_, record, _ = bytes.Cut(record, comma)
 		}
 		for _, c := range t.columns {
 			var cell []byte
@@ -53,8 +59,6 @@ func (t *Table) addLines(text []byte, line int) error {
 	}
 	return nil
 }
-
-var comma = []byte{','}
 
 // A csvOp says what becomes of the cells of one column of a CSV file.
 type csvOp struct {
@@ -76,6 +80,8 @@ type csvPlan struct {
 	ops         []csvOp
 	width, outs int
 	refuse      bool
+	comma       byte
+	index       bool
 }
 
 // csvPlan makes a plan. It says nothing of columns that are missing: the
@@ -145,6 +151,15 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 			continue
 		}
 		row, out := x[e.rows*plan.width:(e.rows+1)*plan.width], y[e.rows*plan.outs:(e.rows+1)*plan.outs]
+		if plan.index {
+			for i < len(text) && text[i] != plan.comma && text[i] != '\n' {
+				i++
+			}
+			if i == len(text) || text[i] == '\n' {
+				return e, false
+			}
+			i++
+		}
 		for j := range plan.ops {
 			op := &plan.ops[j]
 			var v float64
@@ -152,15 +167,15 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 			if op.text == nil && op.classes == nil {
 				v, end, read = scanDecimal(text, i)
 			}
-			if !read || end < len(text) && text[end] != ',' && text[end] != '\n' {
-				for end = i; end < len(text) && text[end] != ',' && text[end] != '\n'; {
+			if !read || end < len(text) && text[end] != plan.comma && text[end] != '\n' {
+				for end = i; end < len(text) && text[end] != plan.comma && text[end] != '\n'; {
 					end++
 				}
 				if v, ok = op.slow(row, bytes.TrimSpace(text[i:end]), plan.refuse); !ok {
 					return e, false
 				}
 			}
-			if (end < len(text) && text[end] == ',') != (j < last) {
+			if (end < len(text) && text[end] == plan.comma) != (j < last) {
 				return e, false // too many cells or too few
 			}
 			i = end + 1

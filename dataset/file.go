@@ -44,6 +44,9 @@ type File struct {
 	// compressed or not; a table for which there is none has no label column.
 	Labels string
 
+	// Delimiter separates the cells of a CSV file; 0: see ReadCSV.
+	Delimiter byte
+
 	// Memory is the number of bytes that the table may take, 0 for any number. A
 	// file that takes more is refused before it is read, where it says so itself,
 	// and otherwise as soon as it does: what it claims is not believed.
@@ -102,7 +105,7 @@ const (
 
 // extensions are the names that promise a format.
 var extensions = map[string]form{
-	".csv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
+	".csv": formCSV, ".tsv": formCSV, ".libsvm": formLIBSVM, ".svm": formLIBSVM, ".svmlight": formLIBSVM,
 	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet,
 }
 
@@ -165,11 +168,12 @@ type input struct {
 	unpacker *zstd.Decoder // nil unless compressed by zstd
 
 	allowance *allowance
+	delimiter byte // 0: to be found
 }
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path}, size: -1, allowance: newAllowance(f.Memory)}
+	in := &input{t: &Table{Source: f.Path}, size: -1, delimiter: f.Delimiter, allowance: newAllowance(f.Memory)}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {

@@ -159,6 +159,11 @@ func TestFormats(t *testing.T) {
 		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 		{"a.csv.zst", zstandard("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 		{"missing.csv", []byte("x1,x2\n1,NaN\nnan,2\nNULL,\nna,null\n"), map[string][]float64{"x1": {1, math.NaN(), math.NaN(), math.NaN()}, "x2": {math.NaN(), 2, math.NaN(), math.NaN()}}},
+		{"semicolons.csv", []byte("x1;x2;x3\n1;2;3\n4;5;6\n"), two},
+		{"tabs.tsv", []byte("x1\tx2\tx3\n1\t2\t3\n4\t\"5\"\t6\n"), two},
+		{"bars.csv", []byte("x1|x2|x3\n1|2|3\n4|5|6\n"), two},
+		{"pandas.csv", []byte(",x1,x2,x3\n0,1,2,3\n1,4,5,6\n"), two},
+		{"r.csv", []byte("\"\",\"x1\",\"x2\",\"x3\"\n\"a\",1,2,3\n\"b,c\",4,5,6\n"), two},
 		{"a table", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 	} {
 		t.Run(c.name, func(t *testing.T) {

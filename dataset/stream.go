@@ -126,7 +126,9 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	}
 	defer p.close()
 	if p.form == formCSV {
-		p.plan = e.csvPlan(p.names)
+		if p.plan = e.csvPlan(p.names); p.plan != nil {
+			p.plan.comma, p.plan.index = p.t.comma, p.t.index
+		}
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -24,6 +24,8 @@ type Table struct {
 	first   int     // rows of the file before the first one
 	note    string  // added to the fault of a column that is not there
 	sparse  bool    // a feature past the last is 0 in every row
+	comma   byte    // CSV: the delimiter
+	index   bool    // CSV: each row begins with a cell that is in no column
 }
 
 // Column is a named column for NewTable, made by Numbers or Texts.

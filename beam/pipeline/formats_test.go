@@ -354,7 +354,6 @@ func TestFileFaults(t *testing.T) {
 		{"another header", files{"a.csv": good, "b.csv": bytes.Replace(good, []byte("x2"), []byte("z"), 1)}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x2" and has "z" besides, unlike %s/a.csv: all files must have the same columns`},
 		{"a column less", files{"a.csv": good, "b.csv": []byte("x1,x2,x3,x4,y\n1,2,3,4,5\n")}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x5", unlike %s/a.csv: all files must have the same columns`},
 		{"LIBSVM with more features than a table", files{"a.csv": []byte("x1,label\n1,2\n"), "b.svm": []byte("1 3:1\n")}, []string{"*"}, `pipeline: %s/b.svm has "x2", "x3" besides, unlike %s/a.csv: all files must have the same columns`},
-		{"tabs", files{"a.tsv": []byte("a\ty\n1\t2\n")}, []string{"*"}, "%s/a.tsv:1: the columns seem to be separated by tabs; commas are needed"},
 		{"half of a compressed file", files{"a.csv.gz": gzipped(t, good)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
 		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: is named like a Parquet file but does not begin as one does"},
 		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/a.npy has no target column "y"; it has "x1", "x2", "x3"`},

@@ -48,7 +48,8 @@ With --text or --tree one column is the whole input, and --kernel one on texts o
 trees, or a weighted sum of such: mercer kernels lists them.
 
 TABLE is a file in one of these formats, told by its first bytes:
-CSV with a header line; LIBSVM (features x1, x2, …, target label); NPY or NPZ of
+CSV with a header line (--delimiter, or the most frequent of , ; tab | in it; a first
+column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …, target label); NPY or NPZ of
 numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
 format of MNIST (the target label comes from train-labels-idx1-ubyte beside
 train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip or zstd; - is

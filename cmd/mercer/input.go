@@ -14,12 +14,14 @@ type inputFlags struct {
 	arrays []string
 	labels string
 
-	unknown string // "", ignore or error
+	delimiter string
+	unknown   string // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
+	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
 	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
 }
 
@@ -27,7 +29,21 @@ func (f *inputFlags) check() error {
 	if f.unknown != "" && f.unknown != "ignore" && f.unknown != "error" {
 		return usagef("--unknown: want ignore or error, got %q", f.unknown)
 	}
+	if f.delimiter != "" && f.delimiter != "tab" && len(f.delimiter) > 1 {
+		return usagef("--delimiter: want one character, such as ; or |, or tab, got %q", f.delimiter)
+	}
 	return nil
+}
+
+// delimiterByte is 0 where none was given.
+func (f *inputFlags) delimiterByte() byte {
+	switch f.delimiter {
+	case "":
+		return 0
+	case "tab":
+		return '\t'
+	}
+	return f.delimiter[0]
 }
 
 // apply is an encoder with what the flags say about new rows.
@@ -58,5 +74,5 @@ func (a *app) table(file string) (*dataset.Table, error) {
 
 // file is the file of that name, in any format.
 func (a *app) file(name string) dataset.File {
-	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Memory: a.memoryLimit()}
+	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), Memory: a.memoryLimit()}
 }
