@@ -1,0 +1,176 @@
+package learners_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// anyDevice is a cpu device for properties that do not depend on it.
+func anyDevice(t *testing.T) backend.Device {
+	t.Helper()
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// TestGates: the perceptron learns AND and OR of two bits, and not XOR, which no line
+// separates. Of AND in its order, by hand, w = (3, 2) and b = −4: functional margin 1,
+// geometric margin 1/√13.
+func TestGates(t *testing.T) {
+	dev := anyDevice(t)
+	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
+	for name, c := range map[string]struct {
+		y         []float64
+		separable bool
+	}{
+		"and": {[]float64{-1, -1, -1, 1}, true},
+		"or":  {[]float64{-1, 1, 1, 1}, true},
+		"xor": {[]float64{-1, 1, 1, -1}, false},
+	} {
+		y := mat.NewDense(4, 1, c.y)
+		fitted, err := learners.Perceptron{Epochs: 1000}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := fitted.(*learners.PerceptronModel)
+		if clean := fact(t, m, "last epoch without mistakes"); clean != c.separable || mat.Equal(labels(t, dev, m, x), y) != c.separable {
+			t.Errorf("%s: the last epoch without mistakes %v, separable %t", name, clean, c.separable)
+		}
+		if name == "and" {
+			if w := m.Coef(); w.At(0, 0) != 3 || w.At(1, 0) != 2 || m.Intercept()[0] != -4 {
+				t.Errorf("w = %v, b = %v", mat.Formatted(w.T()), m.Intercept())
+			}
+			near(t, "functional margin", fact(t, m, "functional margin").(float64), 1, 0)
+			near(t, "geometric margin", fact(t, m, "geometric margin").(float64), 1/math.Sqrt(13), 4*0x1p-52)
+		}
+	}
+}
+
+// gaussians returns standard normal samples and targets that depend on two features.
+func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for p := range d {
+			x.Set(i, p, r.NormFloat64())
+		}
+		y.Set(i, 0, x.At(i, 0)-2*x.At(i, 1)+0.5*r.NormFloat64())
+	}
+	return x, y
+}
+
+// TestRidgeIsMAP: the mean of the posterior under the prior N(0, σ_w²I) and noise of
+// variance σ² is ridge with λ = σ²/σ_w²; and its training error is no smaller than
+// that of least squares.
+func TestRidgeIsMAP(t *testing.T) {
+	dev := anyDevice(t)
+	x, y := gaussians(t, 40, 3, 29)
+	bayes, err := learners.BayesRidge{}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ridge, err := learners.Ridge{Lambda: bayes.Noise()[0] / bayes.Prior()[0]}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The condition of 40 samples of 3 standard normal features is below 4.
+	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
+	for p := range 3 {
+		near(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
+	}
+	squares := func(m learners.Model) float64 {
+		var d mat.Dense
+		d.Sub(labels(t, dev, m, x), y)
+		return mat.Norm(&d, 2)
+	}
+	least, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if squares(ridge) <= squares(least) {
+		t.Errorf("training error %v of ridge, %v of least squares", squares(ridge), squares(least))
+	}
+}
+
+// TestKernelRidgeIsGaussianProcess: the mean of a Gaussian process with the noise λ is
+// kernel ridge.
+func TestKernelRidgeIsGaussianProcess(t *testing.T) {
+	dev := anyDevice(t)
+	x, y := gaussians(t, 40, 3, 31)
+	const lambda = 0.1
+	k := kernels.Gaussian{Sigma: 1.5}
+	gp, err := learners.GaussianProcess{Kernel: k, Lambda: lambda, Fixed: true, UnitScale: true, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ridge, err := learners.KernelRidge{Kernel: k, Lambda: lambda}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, g := labels(t, dev, gp, x), labels(t, dev, ridge, x)
+	for i := range 40 {
+		// The condition of K + λI is at most n/λ + 1.
+		near(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
+	}
+}
+
+// TestSVCOfLambda: with C = 1/(2Nλ) the machine minimises the mean of the hinge losses
+// plus λ‖w‖²: no change of w and b has a lower sum.
+func TestSVCOfLambda(t *testing.T) {
+	dev := anyDevice(t)
+	const n, lambda = 40, 0.05
+	x, y := gaussians(t, n, 2, 37)
+	for i := range n {
+		y.Set(i, 0, math.Copysign(1, y.At(i, 0)))
+	}
+	m, err := learners.SVC{Kernel: kernels.Linear{}, C: 1 / (2 * n * lambda), Tol: 1e-10}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Decision(t.Context(), dev, mat.NewDense(3, 2, []float64{0, 0, 1, 0, 0, 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(b, w0, w1 float64) float64 {
+		loss := 0.0
+		for i := range n {
+			loss += max(0, 1-y.At(i, 0)*(b+w0*x.At(i, 0)+w1*x.At(i, 1))) / n
+		}
+		return loss + lambda*(w0*w0+w1*w1)
+	}
+	b := f.At(0, 0)
+	w0, w1 := f.At(1, 0)-b, f.At(2, 0)-b
+	best := sum(b, w0, w1)
+	r := rand.New(rand.NewPCG(41, 0))
+	for k := range 9000 {
+		size := math.Pow(10, -float64(k%6))
+		// The machine stops at a violation of 1e-10.
+		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < best-1e-8 {
+			t.Fatalf("change %d: %v is below %v", k, s, best)
+		}
+	}
+}
+
+// TestCosineSeriesTendsToSinc: (2π/L)·Σ_l cos(2πlΔ/L) is a Riemann sum of
+// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ, whose distance with h = 2π/L is at most h for the
+// ends, and 2πh²Δ²/12 by the trapezoidal rule.
+func TestCosineSeriesTendsToSinc(t *testing.T) {
+	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {
+		for _, l := range []int{16, 256, 4096, 65536} {
+			h := 2 * math.Pi / float64(l)
+			series := h * kernels.Eval(kernels.CosineSeries{L: l}, []float64{delta}, []float64{0})
+			limit := kernels.Eval(kernels.SincLimit{}, []float64{delta}, []float64{0})
+			near(t, "series", series, limit, h+2*math.Pi*h*h*delta*delta/12+float64(l)*h*0x1p-52)
+		}
+	}
+}
