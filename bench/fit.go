@@ -248,21 +248,17 @@ func (c *fitBench) entry(w candidate, j judge, residual func(function) (float64,
 	e := Entry{Implementation: w.name, Reason: w.reason, Optional: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
 	metrics := map[string]float64{}
 	e.Check = func() *Check {
-		wrong := &Check{Difference: math.Inf(1), Limit: limit}
-		f, err := w.result()
-		if err != nil {
-			return wrong
-		}
-		r, err := residual(f)
-		if err != nil {
-			return wrong
-		}
-		rmse, err := j.rmse(f)
-		if err != nil {
-			return wrong
-		}
-		metrics[Residual], metrics[RMSE] = r, rmse
-		return &Check{Difference: r, Limit: limit}
+		return checked(limit, func() (float64, error) {
+			f, err := w.result()
+			if err != nil {
+				return 0, err
+			}
+			if metrics[Residual], err = residual(f); err != nil {
+				return 0, err
+			}
+			metrics[RMSE], err = j.rmse(f)
+			return metrics[Residual], err
+		})
 	}
 	e.Metrics = func() map[string]float64 { return metrics }
 	return e

@@ -116,11 +116,7 @@ func directCandidate(ctx context.Context, d backend.Device, s *synthetic, x, y b
 			if alpha.Data == nil {
 				return function{}, errNothing
 			}
-			wide := make([]float64, len(alpha.Data))
-			for i, v := range alpha.Data {
-				wide[i] = float64(v)
-			}
-			return function{points: s.x, coef: wide}, nil
+			return function{points: s.x, coef: widened(alpha.Data)}, nil
 		},
 	}
 }
@@ -167,8 +163,7 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	if err := q.Potrf(backend.Lower, a); err != nil {
 		return alpha, err
 	}
-	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, b)
-	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, b)
+	twoTriangles(q, a, b)
 	return alpha, q.Download(alpha, b)
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -59,7 +60,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 			alpha, err = direct(o.q, o.kernel, o.x, o.y, T(o.lambda))
 			return err
 		}
-		e.Check = func() *Check { return o.residualCheck(alpha, residualLimit) }
+		e.Check = func() *Check { return checked(residualLimit, func() (float64, error) { return o.residualOf(alpha) }) }
 		return e, nil
 	}
 	x, err := o.keep(backend.Place(o.q, o.x))
@@ -79,7 +80,9 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 			o.q.GramMul(out, o.kernel, x, x, v)
 			return o.q.Sync()
 		}
-		e.Check = func() *Check { return o.productCheck(out, productLimit) }
+		e.Check = func() *Check {
+			return checked(productLimit, func() (float64, error) { return o.productDifference(out) })
+		}
 		return e, nil
 	}
 	k, err := o.keep(o.q.New(n, n))
@@ -91,7 +94,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 			o.q.Gram(k, o.kernel, x, x)
 			return o.q.Sync()
 		}
-		e.Check = func() *Check { return o.gramCheck(k, productLimit) }
+		e.Check = func() *Check { return checked(productLimit, func() (float64, error) { return o.gramDifference(k) }) }
 		return e, nil
 	}
 	e.Before = func() error {
@@ -101,19 +104,20 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	}
 	e.Run = func() error { return o.q.Potrf(backend.Lower, k) }
 	e.Check = func() *Check {
-		alpha := backend.NewHost[T](n, 1)
-		b, err := o.q.New(n, 1)
-		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: residualLimit}
-		}
-		defer b.Free()
-		err = o.q.Upload(b, o.y)
-		o.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, k, b)
-		o.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, k, b)
-		if err := errors.Join(err, o.q.Download(alpha, b)); err != nil {
-			return &Check{Difference: math.Inf(1), Limit: residualLimit}
-		}
-		return o.residualCheck(alpha, residualLimit)
+		return checked(residualLimit, func() (float64, error) {
+			alpha := backend.NewHost[T](n, 1)
+			b, err := o.q.New(n, 1)
+			if err != nil {
+				return 0, err
+			}
+			defer b.Free()
+			err = o.q.Upload(b, o.y)
+			twoTriangles(o.q, k, b)
+			if err := errors.Join(err, o.q.Download(alpha, b)); err != nil {
+				return 0, err
+			}
+			return o.residualOf(alpha)
+		})
 	}
 	return e, nil
 }
@@ -124,67 +128,53 @@ func (o *operand[T]) ones() (backend.Matrix[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	h := backend.NewHost[T](o.x.Rows, 1)
-	for i := range h.Data {
-		h.Data[i] = 1
-	}
-	if err := o.q.Upload(m, h); err != nil {
+	n := o.x.Rows
+	if err := o.q.Upload(m, backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}); err != nil {
 		m.Free()
 		return nil, err
 	}
 	return m, nil
 }
 
-// gramCheck multiplies the stored K, its lower triangle, by ones.
-func (o *operand[T]) gramCheck(k backend.Matrix[T], limit float64) *Check {
-	wrong := &Check{Difference: math.Inf(1), Limit: limit}
+// gramDifference multiplies the stored K, its lower triangle, by ones.
+func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	v, err := o.ones()
 	if err != nil {
-		return wrong
+		return 0, err
 	}
 	defer v.Free()
 	out, err := o.q.New(o.x.Rows, 1)
 	if err != nil {
-		return wrong
+		return 0, err
 	}
 	defer out.Free()
 	o.q.Symm(backend.Lower, 1, k, v, 0, out)
-	return o.productCheck(out, limit)
+	return o.productDifference(out)
 }
 
-// productCheck compares a product of K and ones with the judge's.
-func (o *operand[T]) productCheck(out backend.Matrix[T], limit float64) *Check {
-	wrong := &Check{Difference: math.Inf(1), Limit: limit}
+// productDifference compares a product of K and ones with the judge's.
+func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	n := o.x.Rows
 	got := backend.NewHost[T](n, 1)
 	if err := o.q.Download(got, out); err != nil {
-		return wrong
+		return 0, err
 	}
-	ones := make([]float64, n)
-	for i := range ones {
-		ones[i] = 1
-	}
-	want, err := o.product(o.synthetic.x, o.synthetic.x, ones)
+	want, err := o.product(o.synthetic.x, o.synthetic.x, slices.Repeat([]float64{1}, n))
 	if err != nil {
-		return wrong
+		return 0, err
 	}
 	var left, all float64
 	for i, w := range want {
 		d := float64(got.Data[i]) - w
 		left, all = left+d*d, all+w*w
 	}
-	return &Check{Difference: math.Sqrt(left / all), Limit: limit}
+	return math.Sqrt(left / all), nil
 }
 
-// residualCheck is the judge's residual of α.
-func (o *operand[T]) residualCheck(alpha backend.Host[T], limit float64) *Check {
-	wide := make([]float64, len(alpha.Data))
-	for i, v := range alpha.Data {
-		wide[i] = float64(v)
+// residualOf is the judge's residual of α.
+func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
+	if len(alpha.Data) == 0 {
+		return 0, errNothing
 	}
-	r, err := o.residual(function{points: o.synthetic.x, coef: wide})
-	if err != nil || len(wide) == 0 {
-		r = math.Inf(1)
-	}
-	return &Check{Difference: r, Limit: limit}
+	return o.residual(function{points: o.synthetic.x, coef: widened(alpha.Data)})
 }

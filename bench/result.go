@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"time"
 )
 
@@ -110,6 +111,15 @@ const (
 type Check struct {
 	Difference float64 `json:"difference"` // relative
 	Limit      float64 `json:"limit"`      // what rounding can explain
+}
+
+// checked is the Check of a difference; one that could not be computed is infinite.
+func checked(limit float64, difference func() (float64, error)) *Check {
+	d, err := difference()
+	if err != nil {
+		d = math.Inf(1)
+	}
+	return &Check{Difference: d, Limit: limit}
 }
 
 // Run returns the run of an implementation, nil when there is none.

@@ -235,20 +235,21 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		return []Phase{phase(GramStage, t.Gram), phase(FactorStage, t.Factor), phase(SolveStage, t.Solve)}
 	}
 	e.Check = func() *Check {
-		r, err := w.residual(s, last)
-		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: scaleTol}
-		}
-		p, err := last.predict(matrixOf(s.testX))
-		if err != nil {
-			return &Check{Difference: math.Inf(1), Limit: scaleTol}
-		}
-		metrics[Residual], metrics[RMSE] = r, rootMeanSquare(p, s.testY)
-		metrics[Bytes] = float64(last.res.Bytes)
-		metrics[Iters] = float64(last.res.Iters)
 		// The solvers hold the residual that they compute to the tolerance; the
 		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
-		return &Check{Difference: r, Limit: scaleTol + ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda)}
+		return checked(scaleTol+ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda), func() (float64, error) {
+			r, err := w.residual(s, last)
+			if err != nil {
+				return 0, err
+			}
+			p, err := last.predict(matrixOf(s.testX))
+			if err != nil {
+				return 0, err
+			}
+			metrics[Residual], metrics[RMSE] = r, rootMeanSquare(p, s.testY)
+			metrics[Bytes], metrics[Iters] = float64(last.res.Bytes), float64(last.res.Iters)
+			return r, nil
+		})
 	}
 	e.Metrics = func() map[string]float64 { return metrics }
 	return e

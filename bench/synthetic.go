@@ -62,6 +62,15 @@ func narrow(h backend.Host[float64]) backend.Host[float32] {
 	return out
 }
 
+// widened is a column in float64.
+func widened[T backend.Float](v []T) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
 // function is what a fit found: f(x) = Σ_j coef_j k(points_j, x) + b.
 type function struct {
 	points    backend.Host[float64]
