@@ -164,7 +164,7 @@ func (g *grid) mapTable() *Table {
 			form, times, unclear := q.winner()
 			field := Field{Text: form + " " + Times(times), Class: form}
 			if unclear {
-				field = Field{Text: "~" + field.Text}
+				field = Field{Text: "~" + field.Text, Class: "even"}
 			}
 			row = append(row, field)
 		}

@@ -20,12 +20,12 @@ type Table struct {
 type Field struct {
 	Text  string
 	Note  string // the range of the timings, the share of the ceiling
-	Class string // of HTML: good, bad, primal, dual
+	Class string // of HTML: good, bad, primal, dual, even
 }
 
 // Words tells whether f is neither a number nor empty.
 func (f Field) Words() bool {
-	return f.Text != "–" && f.Text != "" && (f.Text[0] < '0' || f.Text[0] > '9') && f.Text[0] != '-'
+	return f.Text != "–" && f.Text != "" && !strings.Contains("0123456789-<>", f.Text[:1])
 }
 
 // Chart is a picture with two logarithmic axes.
