@@ -35,6 +35,8 @@ type Column struct {
 	Sums    sums.Sums // of the numbers, and of their squares
 	Low     float64
 	High    float64
+
+	FirstText, FirstMissing Piece // the least pieces with such a cell; of no path where none has
 }
 
 // Row is a row that was drawn: its cells in the order of the names, sorted, and
@@ -66,7 +68,7 @@ func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) e
 		c.Columns[name].addZeros(int64(t.Rows()))
 	}
 	for _, name := range names {
-		if err := c.Columns[name].add(t, name); err != nil {
+		if err := c.Columns[name].add(p, t, name); err != nil {
 			return err
 		}
 	}
@@ -74,8 +76,14 @@ func (c *Census) add(p Piece, t *dataset.Table, targets []string, seed uint64) e
 	return c.draw(t, targets, seed)
 }
 
-// add adds the cells of a column.
-func (c *Column) add(t *dataset.Table, name string) error {
+// add adds the cells of a column of a table of the piece.
+func (c *Column) add(p Piece, t *dataset.Table, name string) error {
+	missing := c.Missing
+	defer func() {
+		if c.Missing > missing {
+			c.FirstMissing = least(c.FirstMissing, p)
+		}
+	}()
 	numbers, notNumbers := t.Numbers(name)
 	if notNumbers == nil {
 		c.addNumbers(numbers)
@@ -94,6 +102,7 @@ func (c *Column) add(t *dataset.Table, name string) error {
 	}
 	if notNumbers != nil {
 		c.Texts = true
+		c.FirstText = least(c.FirstText, p)
 	}
 	for _, text := range texts {
 		if text == "" {
@@ -341,8 +350,17 @@ func (c *Census) merge(o *Census) error {
 	return nil
 }
 
+// least is the piece that comes first; one of no path is none.
+func least(a, b Piece) Piece {
+	if a.Path == "" || b.Path != "" && b.before(a) {
+		return b
+	}
+	return a
+}
+
 func (c *Column) merge(o *Column) error {
 	c.Texts = c.Texts || o.Texts
+	c.FirstText, c.FirstMissing = least(c.FirstText, o.FirstText), least(c.FirstMissing, o.FirstMissing)
 	c.Present += o.Present
 	c.Missing += o.Missing
 	c.Low, c.High = min(c.Low, o.Low), max(c.High, o.High)

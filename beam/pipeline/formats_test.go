@@ -378,7 +378,7 @@ func TestFileFaults(t *testing.T) {
 	}
 }
 
-// TestPartFaults: a fault in a part of a file names the line so that it can be found.
+// TestPartFaults: a fault in a part of a file names the line of the file.
 func TestPartFaults(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -404,14 +404,58 @@ func TestPartFaults(t *testing.T) {
 		if err != nil || len(faults) != 1 {
 			t.Fatalf("%s: %v, faults %q", c.name, err, faults)
 		}
-		var line, from int
-		prefix := filepath.Join(dir, c.name) + ", line "
-		if _, err := fmt.Sscanf(strings.TrimPrefix(faults[0], prefix), "%d from byte %d on:", &line, &from); err != nil {
+		var line int
+		if _, err := fmt.Sscanf(strings.TrimPrefix(faults[0], filepath.Join(dir, c.name)), ":%d:", &line); err != nil {
 			t.Fatalf("%s: %q: %v", c.name, faults[0], err)
 		}
-		lines := strings.SplitAfter(string(text[from-1:]), "\n")
+		lines := strings.SplitAfter(string(text), "\n")
 		if lines[line-1] != c.bad {
 			t.Errorf("%s: %q names the line %q", c.name, faults[0], lines[line-1])
+		}
+	}
+}
+
+// TestBadCells: a cell that makes a column useless is named with its file and line,
+// the first of several, whatever the pieces.
+func TestBadCells(t *testing.T) {
+	const n, at = 3000, 1234 // rows from 0; the header is line 1
+	table := func(target, feature string) []byte {
+		var b bytes.Buffer
+		b.WriteString("a,b,y\n")
+		for i := range n {
+			a, y := fmt.Sprint(i), fmt.Sprint(2*i)
+			if i == at || i == at+700 {
+				if target != "-" {
+					y = target
+				}
+				if feature != "-" {
+					a = feature
+				}
+			}
+			fmt.Fprintf(&b, "%s,%d,%s\n", a, i%7, y)
+		}
+		return b.Bytes()
+	}
+	for _, c := range []struct {
+		name            string
+		target, feature string
+		refuse          bool
+		want            string
+	}{
+		{"a target that is no number", "abc", "-", false, `column "y": "abc" is not a number; to learn classes, say so`},
+		{"a missing target", "", "-", false, `column "y": the cell is empty`},
+		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number, and the column has more than`},
+		{"a missing feature that is refused", "-", "", true, `column "a": the cell is empty`},
+	} {
+		good := table("-", "-")
+		dir := folder(t, map[string][]byte{"a.csv": good, "b.csv": table(c.target, c.feature), "c.csv": table(c.target, c.feature)})
+		for _, size := range []int64{0, 4096} {
+			p := Params{Inputs: []string{filepath.Join(dir, "*.csv")}, Targets: []string{"y"}, Learner: "ridge", RefuseMissing: c.refuse, PieceBytes: size, Model: filepath.Join(t.TempDir(), "m")}
+			_, err := Run(t.Context(), "prism", p, 5)
+			want := fmt.Sprintf("%s:%d: %s", filepath.Join(dir, "b.csv"), at+2, c.want)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, pieces of %d bytes:\ngot  %v\nwant %s", c.name, size, err, want)
+			}
 		}
 	}
 }

@@ -272,7 +272,7 @@ func (p Piece) part(ctx context.Context, use func(t *dataset.Table) error) error
 			text = append(text, rest...)
 		}
 		if err := p.chunk(text, use); err != nil {
-			return p.placed(err, from)
+			return p.placed(ctx, err, from)
 		}
 		if ended {
 			return nil
@@ -310,10 +310,10 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed makes the line of a fault in the lines that begin at a byte of the file one
-// that can be found: `tail -c +BYTE FILE | sed -n LINEp`. To count the lines before
-// would take reading them.
-func (p Piece) placed(err error, from int64) error {
+// placed makes the line of a fault in the lines that begin at a byte of the file that
+// of the file, for which it reads what is before. Where that fails the place is what
+// `tail -c +BYTE FILE | sed -n LINEp` prints.
+func (p Piece) placed(ctx context.Context, err error, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {
 		return err
@@ -321,7 +321,47 @@ func (p Piece) placed(err error, from int64) error {
 	copied := *fault
 	copied.Source = p.Path
 	if line := copied.Line - bytes.Count(p.Header, []byte{'\n'}); line > 0 {
-		copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", p.Path, line, from+1), 0
+		if before, err := p.linesBefore(ctx, from); err == nil {
+			copied.Line = before + line
+		} else {
+			copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", p.Path, line, from+1), 0
+		}
 	}
 	return &copied
+}
+
+// linesBefore counts the lines of the file before a byte.
+func (p Piece) linesBefore(ctx context.Context, to int64) (int, error) {
+	fs, err := filesystem.New(ctx, p.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer fs.Close()
+	f, err := fs.OpenRead(ctx, p.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines, buf := 0, make([]byte, 1<<16)
+	for to > 0 {
+		n, err := f.Read(buf[:min(int64(len(buf)), to)])
+		lines += bytes.Count(buf[:n], []byte{'\n'})
+		if to -= int64(n); err != nil && to > 0 {
+			return 0, err
+		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+	return lines, nil
+}
+
+// fault is what check, which is given the rows of the piece, finds wrong with one of
+// them; otherwise it is the error that is given.
+func (p Piece) fault(ctx context.Context, otherwise error, check func(t *dataset.Table) error) error {
+	var found *dataset.Error
+	if p.Path == "" || !errors.As(p.tables(ctx, check), &found) {
+		return otherwise
+	}
+	return fmt.Errorf("pipeline: %w", found)
 }

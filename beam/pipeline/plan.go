@@ -49,7 +49,7 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 	if c.Rows == 0 {
 		return nil, fmt.Errorf("pipeline: there is no row in %s", strings.Join(p.Inputs, ", "))
 	}
-	enc, err := c.encoder(p)
+	enc, err := c.encoder(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,16 @@ func columnsOf(enc *dataset.Encoder) int {
 // encoder is what dataset.Learn would learn from all rows: means and deviations to
 // rounding, categories exactly; the median that stands for missing numbers is that
 // of their counts where they have few values, and of the sample where not.
-func (c *Census) encoder(p Params) (*dataset.Encoder, error) {
+func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing}
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {
 			return nil, fmt.Errorf("pipeline: %s has no target column %q; it has %s", c.First.Path, name, some(c.Names))
+		}
+		if column.Missing > 0 {
+			missing := fmt.Errorf("pipeline: the target %q is missing in %d rows: give it a value or drop the rows", name, column.Missing)
+			return nil, column.FirstMissing.fault(ctx, missing, func(t *dataset.Table) error { return missingIn(t, name) })
 		}
 		if p.Classify {
 			labels, err := column.labels(name)
@@ -138,16 +142,16 @@ func (c *Census) encoder(p Params) (*dataset.Encoder, error) {
 			}
 			e.Labels = labels
 		} else if column.Texts {
-			return nil, fmt.Errorf("pipeline: the target %q has cells that are no numbers; to learn classes, say so", name)
-		} else if column.Missing > 0 {
-			return nil, fmt.Errorf("pipeline: the target %q is missing in %d rows: give it a value or drop the rows", name, column.Missing)
+			texts := fmt.Errorf("pipeline: the target %q has cells that are no numbers", name)
+			texts = column.FirstText.fault(ctx, texts, func(t *dataset.Table) error { return textIn(t, name) })
+			return nil, fmt.Errorf("%w; to learn classes, say so", texts)
 		}
 	}
 	for _, name := range c.Names {
 		if slices.Contains(p.Targets, name) {
 			continue
 		}
-		in, err := c.input(p, name)
+		in, err := c.input(ctx, p, name)
 		if err != nil {
 			return nil, err
 		}
@@ -160,13 +164,14 @@ func (c *Census) encoder(p Params) (*dataset.Encoder, error) {
 }
 
 // input learns one column.
-func (c *Census) input(p Params, name string) (*dataset.Input, error) {
+func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Input, error) {
 	column := c.Columns[name]
 	if p.RefuseMissing && column.Missing > 0 {
-		return nil, fmt.Errorf("pipeline: column %q: %d cells are missing, which was refused: give them values or drop the rows", name, column.Missing)
+		missing := fmt.Errorf("pipeline: column %q: %d cells are missing, which was refused: give them values or drop the rows", name, column.Missing)
+		return nil, column.FirstMissing.fault(ctx, missing, func(t *dataset.Table) error { return missingIn(t, name) })
 	}
 	if column.Texts {
-		return column.categories(name)
+		return column.categories(ctx, name)
 	}
 	if column.Present == 0 {
 		return nil, fmt.Errorf("pipeline: column %q has no value: drop it", name)
@@ -189,10 +194,34 @@ func (c *Census) input(p Params, name string) (*dataset.Input, error) {
 	return &dataset.Input{Name: name, Number: n}, nil
 }
 
+// textIn is the fault of the first cell of a column that is no number.
+func textIn(t *dataset.Table, name string) error {
+	_, err := t.Numbers(name)
+	return err
+}
+
+// missingIn is the fault of the first cell of a column that is missing.
+func missingIn(t *dataset.Table, name string) error {
+	at := -1
+	if numbers, err := t.Numbers(name); err == nil {
+		at = slices.IndexFunc(numbers, math.IsNaN)
+	} else if texts, err := t.Texts(name); err == nil {
+		at = slices.Index(texts, "")
+	}
+	if at < 0 {
+		return nil
+	}
+	alone := dataset.Encoder{Inputs: []dataset.Input{{Name: name, Number: &dataset.Number{Scale: 1}}}, RefuseMissing: true}
+	_, err := alone.Features(t.Select([]int{at}))
+	return err
+}
+
 // categories learns a column of texts.
-func (c *Column) categories(name string) (*dataset.Input, error) {
+func (c *Column) categories(ctx context.Context, name string) (*dataset.Input, error) {
 	if c.Over {
-		return nil, fmt.Errorf("pipeline: column %q has texts and more than %d different cells, too many to be categories: drop the column or correct it", name, dataset.MaxCategories)
+		many := fmt.Errorf("pipeline: column %q has texts", name)
+		many = c.FirstText.fault(ctx, many, func(t *dataset.Table) error { return textIn(t, name) })
+		return nil, fmt.Errorf("%w, and the column has more than %d different cells, too many to be categories: drop the column or correct it", many, dataset.MaxCategories)
 	}
 	x := &dataset.Text{}
 	for text := range c.Counts {
@@ -211,9 +240,6 @@ func (c *Column) categories(name string) (*dataset.Input, error) {
 func (c *Column) labels(name string) ([]string, error) {
 	if c.Over {
 		return nil, fmt.Errorf("pipeline: the target %q has more than %d different values: too many to be classes", name, dataset.MaxCategories)
-	}
-	if c.Missing > 0 {
-		return nil, fmt.Errorf("pipeline: the target %q is missing in %d rows: give it a class or drop the rows", name, c.Missing)
 	}
 	var list []string
 	for text := range c.Counts {

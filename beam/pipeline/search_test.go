@@ -186,7 +186,7 @@ func TestCensus(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := all.encoder(p)
+		got, err := all.encoder(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
