@@ -53,8 +53,9 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 	}
 }
 
-// everyKernel is a kernel of every type for d features of size about 1, and
-// compositions that share statistics or need a deep stack.
+// everyKernel is a kernel of every type for d features of size about 1, the examples
+// of the catalogue among them, and compositions that share statistics or need a deep
+// stack.
 func everyKernel(d int) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1)))
 	distances := distanceKernels(d, 1)
@@ -76,6 +77,12 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.Normalised{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
 	} {
 		distances = append(distances, kernels.StatDerivatives(k)[0])
+	}
+	for _, e := range kernels.Catalogue() {
+		// Kernels with a rule for points have tests of their own.
+		if k, err := kernels.Parse(e.Example); err == nil && k.Check(d) == nil && kernels.PointRule(k) == nil {
+			distances = append(distances, k)
+		}
 	}
 	return append(distances,
 		kernels.Linear{},
