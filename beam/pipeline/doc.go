@@ -19,7 +19,7 @@
 //	solve.go    the scores of every kernel and λ from the sums of folds, and β
 //	measure.go  pieces → the residual of β, in passes of their own; corrections
 //	write.go    the model and the report
-//	told.go     what a DoFn says, told apart from what runners put around it
+//	usererror.go the error of a DoFn, extracted from what runners wrap around it
 //
 // # Pieces
 //

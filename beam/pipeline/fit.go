@@ -74,7 +74,7 @@ func Fit(s beam.Scope, p Params) error {
 type listFn struct{ Params Params }
 
 func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	return pieces(ctx, f.Params, emit)
 }
 
@@ -82,7 +82,7 @@ func (f *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(Piece))
 type censusFn struct{ Params Params }
 
 func (f *censusFn) ProcessElement(ctx context.Context, p Piece, emit func(Census)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	c, err := censusOf(ctx, f.Params, p)
 	if err != nil {
 		return err
@@ -97,13 +97,13 @@ type censusMerge struct{}
 func (censusMerge) CreateAccumulator() Census { return Census{} }
 
 func (censusMerge) AddInput(a, c Census) (sum Census, err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	err = a.merge(&c)
 	return a, err
 }
 
 func (censusMerge) MergeAccumulators(a, b Census) (sum Census, err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	err = a.merge(&b)
 	return a, err
 }
@@ -112,7 +112,7 @@ func (censusMerge) MergeAccumulators(a, b Census) (sum Census, err error) {
 type planFn struct{ Params Params }
 
 func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c Census, emit func(Plan)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	plan, err := planOf(ctx, f.Params, &c)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ type gramFn struct {
 func (f *gramFn) StartBundle(context.Context, Plan, func(int, Part)) { f.group = bundleGroup{} }
 
 func (f *gramFn) ProcessElement(ctx context.Context, p Piece, plan Plan, emit func(int, Part)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (mergeFn) CreateAccumulator() Part { return Part{&sums.Sums{}} }
 func (mergeFn) AddInput(a, p Part) (Part, error) { return mergeFn{}.MergeAccumulators(a, p) }
 
 func (mergeFn) MergeAccumulators(a, b Part) (sum Part, err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	return a, a.Sums.Merge(b.Sums)
 }
 

@@ -21,7 +21,7 @@ func (f *measureFn) StartBundle(context.Context, Plan, Solved, func(int, Part)) 
 }
 
 func (f *measureFn) ProcessElement(ctx context.Context, p Piece, plan Plan, solved Solved, emit func(int, Part)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ type judgeFn struct {
 }
 
 func (f *judgeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved, total, measured Part, emit func(Solved)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type Params struct {
 	// Lambdas are the candidates for λ, unscaled; none is 1.
 	Lambdas []float64
 	// Folds of the cross-validation that chooses among them; 0 is 5, or none when
-	// there is one candidate. A row's fold is told by its features.
+	// there is one candidate. The fold of a row follows from its features.
 	Folds int
 
 	Functions     int  // M: centers or random features; 0 is 1000. Not for ridge
@@ -92,7 +92,7 @@ func (p Params) check(candidates int) error {
 	case len(p.Targets) == 0:
 		return errors.New("pipeline: no target column is named")
 	case p.Classify && len(p.Targets) != 1:
-		return bad("classes are told by one target, %d are named", len(p.Targets))
+		return bad("classes need exactly one target, %d are named", len(p.Targets))
 	case p.Model == "":
 		return errors.New("pipeline: no path for the model is given")
 	case !slices.Contains(Learners(), p.Learner):

@@ -49,7 +49,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		err, ours := said(err)
+		err, ours := extractUserError(err)
 		if ours {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func (p Params) problem(plan *Plan, candidate int, lambda float64) sums.Problem 
 type solveFn struct{ Params Params }
 
 func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, next func(*int, *Part) bool, emit func(Solved), emitTotal func(Part)) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ type Report struct {
 type writeFn struct{ Params Params }
 
 func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan Plan, solved Solved) (err error) {
-	defer tell(&err)
+	defer markUserError(&err)
 	bundle, err := f.Params.bundle(&plan, &solved)
 	if err != nil {
 		return err

@@ -1,0 +1,51 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// Runners wrap the error of a DoFn in their own, as text of many lines. What is
+// between these marks is what the user is to read.
+const (
+	userErrorStart = "⟦"
+	userErrorEnd   = "⟧"
+)
+
+// userError is an error with the marks.
+type userError struct{ err error }
+
+func (t userError) Error() string { return userErrorStart + t.err.Error() + userErrorEnd }
+
+func (t userError) Unwrap() error { return t.err }
+
+// markUserError marks the error that a DoFn is about to return.
+func markUserError(err *error) {
+	if *err != nil && !errors.Is(*err, context.Canceled) {
+		*err = userError{*err}
+	}
+}
+
+// runnerError is the error of a runner with the text that a DoFn marked.
+type runnerError struct {
+	text string
+	err  error
+}
+
+func (q runnerError) Error() string { return q.text }
+
+func (q runnerError) Unwrap() error { return q.err }
+
+// extractUserError returns the error with the text that a DoFn marked in it, if there is one.
+func extractUserError(err error) (error, bool) {
+	_, text, found := strings.Cut(err.Error(), userErrorStart)
+	text, _, ended := strings.Cut(text, userErrorEnd)
+	if !found || !ended {
+		return err, false
+	}
+	if !strings.HasPrefix(text, "pipeline: ") {
+		text = "pipeline: " + text
+	}
+	return runnerError{text, err}, true
+}
