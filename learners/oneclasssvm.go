@@ -15,7 +15,7 @@ func init() {
 	register(Description{
 		Name:    oneClassSVMName,
 		Tasks:   []Task{Novelty},
-		Formula: "minimise ½‖f‖² + (1/nu Σw) Σ w_i max(−b − f(x_i), 0) + b; x is like the samples when f(x) + b > 0",
+		Formula: "minimise ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
 		Parameters: []Parameter{
 			medianKernel,
@@ -36,10 +36,10 @@ func init() {
 // on a region that holds all but a share ν of them and is otherwise small, in the
 // sense of ‖f‖. Predict returns f: > 0 is like the samples.
 //
-//	min ½‖f‖² + b + (1/ν Σw_i) Σ_i w_i max(−b − f(x_i), 0)
+//	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //
 // Solved and scaled as LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and
-// Σβ_i = νΣw_i, so that f is that of the formula times νΣw. SMO (smo.go) takes
+// Σβ_i = νΣw_i; Schölkopf's f is this one divided by νΣw. SMO (smo.go) takes
 // O(n·support) values of k, and there are at least νn support vectors: with a
 // large ν it is no sparser than a density estimate. Targets are not looked at.
 type OneClassSVM struct {

@@ -40,9 +40,9 @@ type smoSettings struct {
 type smoResult struct {
 	beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
 	b         float64
-	objective float64
-	steps     int // changes of a pair
-	rows      int // rows of K that were computed
+	objective float64 // of the dual as a maximum, which is the minimum of the primal
+	steps     int     // changes of a pair
+	rows      int     // rows of K that were computed
 }
 
 // smo solves an smoProblem by sequential minimal optimisation in two levels.
@@ -504,7 +504,7 @@ func (s *smo) result() *smoResult {
 			sum += v
 			free++
 		}
-		res.objective += s.p[i] * s.alpha[i]
+		res.objective -= s.p[i] * s.alpha[i]
 	}
 	switch {
 	case free > 0:
@@ -517,7 +517,7 @@ func (s *smo) result() *smoResult {
 		res.b = (most + least) / 2
 	}
 	for r, beta := range res.beta {
-		res.objective += beta * s.f[r] / 2
+		res.objective -= beta * s.f[r] / 2
 	}
 	return res
 }

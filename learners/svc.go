@@ -345,8 +345,9 @@ func (m *SVCModel) Classes() Classes {
 	return m.classes
 }
 
-// Facts implements Describer: steps and the objectives, of the dual, are summed
-// over the pairs.
+// Facts implements Describer: steps and objectives are summed over the pairs. An
+// objective is the minimum of the formula, by the dual: what LIBSVM prints as obj
+// with the other sign.
 func (m *SVCModel) Facts() []Fact {
 	if m == nil {
 		return nil

@@ -141,7 +141,8 @@ func (m *SupportModel) Dims() (features, outputs int) {
 	return m.points.Cols, 1
 }
 
-// Facts implements Describer.
+// Facts implements Describer. The objective is the minimum of the learner's formula,
+// by the dual: what LIBSVM prints as obj with the other sign.
 func (m *SupportModel) Facts() []Fact {
 	if m == nil {
 		return nil

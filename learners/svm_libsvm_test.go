@@ -20,7 +20,7 @@ import (
 )
 
 // libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of
-// the objectives, over the pairs of classes, and the number of support vectors.
+// the minima of the primal, over the pairs of classes, and the number of support vectors.
 func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, support int) {
 	t.Helper()
 	var data strings.Builder
@@ -50,7 +50,7 @@ func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, s
 			if err != nil {
 				t.Fatal(err)
 			}
-			objective += v
+			objective -= v // LIBSVM minimizes the negative of the dual
 		}
 		var all, bound int
 		if _, err := fmt.Sscanf(line, "nSV = %d, nBSV = %d", &all, &bound); err == nil {

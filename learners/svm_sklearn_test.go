@@ -45,7 +45,7 @@ for p in range(k):
         rows = np.r_[starts[p]:ends[p], starts[q]:ends[q]]
         w = np.r_[m.dual_coef_[q - 1, starts[p]:ends[p]], m.dual_coef_[p, starts[q]:ends[q]]]
         rows, w = rows[w != 0], w[w != 0]
-        total += w @ rbf_kernel(m.support_vectors_[rows], gamma=g) @ w / 2 - abs(w).sum()
+        total += abs(w).sum() - w @ rbf_kernel(m.support_vectors_[rows], gamma=g) @ w / 2
 out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), support=int(m.n_support_.sum()), steps=float(m.n_iter_.sum()))
 `, &peer)
 	dev, err := backend.Open("cpu", backend.Config{})
@@ -124,14 +124,14 @@ out["cases"] = []
 for args in [`+cases.String()+`]:
     def result(m, f, linear):
         c = np.zeros(len(X)); c[m.support_] = m.dual_coef_[0]
-        return dict(f=f.tolist(), objective=float(c @ K @ c / 2 + linear(c)), support=len(m.support_))
+        return dict(f=f.tolist(), objective=float(linear(c) - c @ K @ c / 2), support=len(m.support_))
     C, name, case = args.pop("C"), args.pop("kernel"), {}
     K = pairwise_kernels(X, metric=name, **args)
     c, s = y > 140, y / 50
     m = SVC(C=C, tol=1e-6, kernel=name, **args).fit(X, c)
-    case["class"] = result(m, m.decision_function(X), lambda c: -abs(c).sum())
+    case["class"] = result(m, m.decision_function(X), lambda c: abs(c).sum())
     m = SVR(C=C, epsilon=0.2, tol=1e-6, kernel=name, **args).fit(X, s)
-    case["regress"] = result(m, m.predict(X), lambda c: 0.2 * abs(c).sum() - c @ s)
+    case["regress"] = result(m, m.predict(X), lambda c: c @ s - 0.2 * abs(c).sum())
     if name == "linear": # the optimum is 0, and scikit-learn does not get there
         name, K = "rbf", pairwise_kernels(X, metric="rbf", gamma=1/8)
         args = dict(gamma=1/8)

@@ -191,8 +191,8 @@ func TestSupportOptimality(t *testing.T) {
 	t.Logf("%v", o.Facts())
 }
 
-// TestSVMByHand: two points at ±1 with k = xz have f = x; one class of two equal
-// points has f = 0 there.
+// TestSVMByHand: two points at ±1 with k = xz have f = x; the objectives are the
+// minima of the formulas.
 func TestSVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{3, 8})
@@ -205,6 +205,7 @@ func TestSVMByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "f", f.At(0, 0), 0.25, 1e-12)
+		near(t, "objective of svc", fact(t, m, "objective").(float64), 0.5, 1e-12)
 		// With C = 1/8 both are at the bound: w = Σ C y x = 1/4.
 		if m, err = (learners.SVC{Kernel: kernels.Linear{}, C: 0.125}).Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
 			t.Fatal(err)
@@ -213,6 +214,8 @@ func TestSVMByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "f", f.At(0, 0), 0.5, 1e-12)
+		// (1/4)²/2 and two losses of 3/4.
+		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
 		// ε-regression of y = x at ±1 with ε = 1/4: the flattest line has slope 3/4.
 		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25}.Fit(t.Context(), dev, x, x, learners.Options{})
 		if err != nil {
@@ -222,6 +225,13 @@ func TestSVMByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "slope", f.At(0, 0), 1.5, 1e-12)
+		near(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
+		// One class of the points 1 and 1: w = 1 and b = −1, so ½w² + ν n b = ½ − 1.
+		o, err := learners.OneClassSVM{Kernel: kernels.Linear{}, Nu: 0.5}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1}), nil, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "objective of one-class-svm", fact(t, o, "objective").(float64), -0.5, 1e-12)
 	})
 }
 
