@@ -71,13 +71,20 @@ func entry(x, z []float64) float64 {
 	return math.NaN()
 }
 
-// precomputedPoint is the rule of a point.
+// notGram is what to do with a Gram matrix in the place of points.
+const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
+
+// precomputedPoint is the rule of a point: a number, and for a training object the value
+// with itself in both places.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err
 	}
 	if x[0] != -1 && PrecomputedIndex(x[0], len(x)) < 0 {
-		return fmt.Errorf("kernels: precomputed: feature 1 is %v: it must be -1 or the number of one of %d training objects, from 0", x[0], len(x)-2)
+		return fmt.Errorf("kernels: precomputed: feature 1 is %v: it must be -1 or the number of one of %d training objects, from 0%s", x[0], len(x)-2, notGram)
+	}
+	if i := PrecomputedIndex(x[0], len(x)); i >= 0 && x[1] != x[2+i] {
+		return fmt.Errorf("kernels: precomputed: the value of training object %d with itself is %v in feature 2 and %v in feature %d%s", i, x[1], x[2+i], i+3, notGram)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (l KernelKNN) remember(ctx context.Context, dev backend.Device, x, y backen
 	if l.K == 0 {
 		l.K = 5
 	}
-	k, err := svmKernel(ctx, l.Kernel, x, o, 0)
+	k, err := kernelFor(ctx, l.Kernel, x, o.Weights, 0)
 	if err != nil {
 		return nil, err
 	}

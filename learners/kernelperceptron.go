@@ -152,7 +152,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	return h.model(l.Kind, facts), nil
 }
 
-// kernelFor is k, or the default of all kernel learners where it is nil. It
+// kernelFor is k, or where it is nil the Gaussian whose sigma is the median distance. It
 // refuses one that is not made for the samples.
 func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
@@ -162,7 +162,10 @@ func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], w
 		}
 		return kernels.Gaussian{Sigma: sigma}, nil
 	}
-	return k, k.Check(x.Cols)
+	if err := k.Check(x.Cols); err != nil {
+		return nil, err
+	}
+	return k, backend.CheckPoints(k, "x", x)
 }
 
 // KernelPerceptronModel is a fitted KernelPerceptron, the last or the averaged

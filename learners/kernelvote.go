@@ -96,7 +96,7 @@ func (l KernelVote) fitClasses(ctx context.Context, dev backend.Device, x, y mat
 }
 
 func (l KernelVote) remember(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelVoteModel, error) {
-	k, err := svmKernel(ctx, l.Kernel, x, o, l.Seed)
+	k, err := kernelFor(ctx, l.Kernel, x, o.Weights, l.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 		return nil, err
 	}
 	set.noC = true
-	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
 	if err != nil {
 		return nil, err
 	}

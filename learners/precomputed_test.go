@@ -85,3 +85,39 @@ func TestPrecomputedLearners(t *testing.T) {
 		}
 	})
 }
+
+// TestGramMatrixIsNoPoints: a linear kernel of small integers, whose first column may be
+// that of numbers of training objects, is refused by each learner with a kernel and one
+// target as a matrix of points.
+func TestGramMatrixIsNoPoints(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 8
+	bare, y := mat.NewDense(n, n, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		y.Set(i, 0, float64(i%2))
+		for j := range n {
+			bare.Set(i, j, float64(i*j%5+i+j))
+		}
+	}
+	for name, fit := range map[string]learners.Fitter{
+		"svc":               fitter(learners.SVC{Kernel: kernels.Precomputed{}}.Fit),
+		"svr":               fitter(learners.SVR{Kernel: kernels.Precomputed{}}.Fit),
+		"one-class-svm":     fitter(learners.OneClassSVM{Kernel: kernels.Precomputed{}}.Fit),
+		"rvm":               fitter(learners.RVM{Kernel: kernels.Precomputed{}}.Fit),
+		"rvc":               fitter(learners.RVC{Kernel: kernels.Precomputed{}}.Fit),
+		"kernel-knn":        fitter(learners.KernelKNN{Kernel: kernels.Precomputed{}}.Fit),
+		"kernel-vote":       fitter(learners.KernelVote{Kernel: kernels.Precomputed{}}.Fit),
+		"kernel-logistic":   fitter(learners.KernelLogistic{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
+		"kernel-ridge":      fitter(learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
+		"gaussian-process":  fitter(learners.GaussianProcess{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
+		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}}.Fit),
+	} {
+		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 0 with itself is 1 in feature 2 and 2 in feature 3") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
-	if m.kernel, err = svmKernel(ctx, l.Kernel, hx, o, l.Seed); err != nil {
+	if m.kernel, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
 		return nil, err
 	}
 	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return basisBytes(n, hx.Cols) })

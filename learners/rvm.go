@@ -137,7 +137,7 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
-	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (l SVC) prepare(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	if f.set, err = svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows); err != nil {
 		return nil, err
 	}
-	if f.kernel, err = svmKernel(ctx, l.Kernel, hx, o, l.Seed); err != nil {
+	if f.kernel, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
 		return nil, err
 	}
 	f.rows = make([][]int, f.classes.Len())

@@ -55,21 +55,6 @@ func svmSettings(tol float64, limit int, cache int64, n int) (smoSettings, error
 	return smoSettings{tol: tol, limit: limit, cache: cache}, nil
 }
 
-// svmKernel returns the kernel for x, chosen if k is nil, after its checks.
-func svmKernel(ctx context.Context, k kernels.Kernel, x backend.Host[float64], o Options, seed uint64) (kernels.Kernel, error) {
-	if k == nil {
-		sigma, err := medianDistance(ctx, x, o.Weights, seed)
-		if err != nil {
-			return nil, err
-		}
-		return kernels.Gaussian{Sigma: sigma}, nil
-	}
-	if err := k.Check(x.Cols); err != nil {
-		return nil, err
-	}
-	return k, backend.CheckPoints(k, "x", x)
-}
-
 // svmBytes is what SMO takes for n rows of d features: the cache, and two sets of
 // points with a column each for F at the start and after shrinking.
 func svmBytes(dev backend.Device, n, d int, cache int64) int64 {

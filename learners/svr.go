@@ -83,7 +83,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	k, err := svmKernel(ctx, l.Kernel, hx, o, l.Seed)
+	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
 	if err != nil {
 		return nil, err
 	}
