@@ -22,7 +22,8 @@ type laplace struct {
 	positive    []bool                  // the class of a row
 	base, share float64                 // of the progress
 	laplaceState
-	trace []float64
+	trace   []float64
+	warning string // why the steps ended before tol; "": they did not
 }
 
 // laplaceState is what a step changes.
@@ -74,7 +75,7 @@ func (p *laplace) begin(signs backend.Host[float64], c int) {
 	for j := range p.alpha {
 		p.alpha[j] = math.Inf(1)
 	}
-	p.positive, p.trace = make([]bool, signs.Rows), nil
+	p.positive, p.trace, p.warning = make([]bool, signs.Rows), nil, ""
 	for i := range p.positive {
 		p.positive[i] = signs.Row(i)[c] > 0
 	}
@@ -328,5 +329,6 @@ func (p *laplace) maximise(tol float64, limit int) error {
 		p.trace = append(p.trace, p.value)
 	}
 	_, _, gain := choose(p.s, p.q, p.alpha, p.place, len(p.active), refused)
-	return fmt.Errorf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+	p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+	return nil
 }

@@ -21,8 +21,7 @@ func init() {
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003)",
 		Parameters: []Parameter{
 			medianKernel,
-			number("tol", "1e-4", positive, "least gain of the log evidence that is worth a step"),
-			rvmLimit, seedNumber,
+			rvmTol, rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed()}.Fit)
@@ -50,7 +49,7 @@ func init() {
 // than that of svc, and the fit far slower for n beyond some thousands.
 type RVC struct {
 	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
-	Tol     float64        // 0 is 1e-4: gain of the log evidence
+	Tol     float64        // 0 is 0.003: gain of the log evidence
 	MaxIter int            // for a machine; 0 is 1000 steps, or 10n if that is more
 	Seed    uint64         // of the choice of rows where Kernel is nil
 }
@@ -86,9 +85,6 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if m.classes, index, err = classesOf(hy, o.Weights, o.Classes); err != nil {
 		return nil, err
 	}
-	if l.Tol == 0 {
-		l.Tol = 1e-4
-	}
 	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
@@ -112,7 +108,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	defer p.free()
 	m.intercept = make([]float64, machines)
 	line := make(map[int][]float64) // weights of a function in all machines
-	steps, evidence := 0, 0.0
+	steps, evidence, warning := 0, 0.0, ""
 	for c := range machines {
 		p.begin(signs, c)
 		p.base, p.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
@@ -128,6 +124,9 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 				line[j] = make([]float64, machines)
 			}
 			line[j][c] = p.mu[at]
+		}
+		if p.warning != "" && warning == "" {
+			warning = p.warning
 		}
 		steps += len(p.trace)
 		evidence += p.value
@@ -146,6 +145,9 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		copy(m.weights.Row(r), line[j])
 	}
 	m.facts = []Fact{{"relevance vectors", len(list)}, {"machines", machines}, {"steps", steps}, {"log evidence", evidence}}
+	if warning != "" {
+		m.facts = append(m.facts, Fact{"warning", warning})
+	}
 	return m, t.at("solve", 1)
 }
 

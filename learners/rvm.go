@@ -17,7 +17,7 @@ const rvmName = "rvm"
 
 // The parameters of both relevance vector machines.
 var (
-	rvmTol   = number("tol", "1e-6", positive, "least gain of the log evidence that is worth a step")
+	rvmTol   = number("tol", "0.003", positive, "minimum gain of the log evidence that is worth a step")
 	rvmLimit = whole("iterations", "0", atLeast(0), "most steps; 0: 1000, or 10 for each sample if more")
 )
 
@@ -69,6 +69,9 @@ const (
 // algorithm, which cannot, takes its place. k need not be positive
 // semi-definite. One target.
 //
+// A fit that ends before Tol is reached returns the model of its last step, with the fact
+// "warning".
+//
 // ΦᵀΦ is formed on the device: O(n³) operations and 2n² numbers, so that n of
 // some ten thousand is the end. The variance falls back to σ² far from the
 // relevance vectors, which is not what ignorance would say; where that matters
@@ -76,7 +79,7 @@ const (
 type RVM struct {
 	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
 	Method  RVMMethod      // "" is Sequential
-	Tol     float64        // 0 is 1e-6: gain of the log evidence
+	Tol     float64        // 0 is 0.003: gain of the log evidence
 	MaxIter int            // 0 is 1000 steps, or 10n if that is more
 	Seed    uint64         // of the choice of rows where Kernel is nil
 }
@@ -106,7 +109,7 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 // rvmSettings fills in defaults.
 func rvmSettings(tol float64, limit, n int) (float64, int, error) {
 	if tol == 0 {
-		tol = 1e-6
+		tol = 0.003
 	}
 	if limit == 0 {
 		limit = max(1000, 10*n)
@@ -165,6 +168,9 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	m := &RVMModel{kernel: k, noise: 1 / e.beta, trace: e.trace}
 	m.points, m.weights, m.intercept, m.root = b.model(e.active, e.mu, e.root)
 	m.facts = []Fact{{"relevance vectors", len(e.active)}, {"steps", len(e.trace)}, {"noise deviation", math.Sqrt(m.noise)}, {"log evidence", e.value}}
+	if e.warning != "" {
+		m.facts = append(m.facts, Fact{"warning", e.warning})
+	}
 	return m, t.at("solve", 1)
 }
 

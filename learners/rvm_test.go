@@ -46,7 +46,7 @@ func TestRVMEvidence(t *testing.T) {
 		k := kernels.Gaussian{Sigma: 2}
 		values := map[learners.RVMMethod]float64{}
 		for _, method := range []learners.RVMMethod{learners.Sequential, learners.FixedPoint} {
-			m, err := learners.RVM{Kernel: k, Method: method}.Fit(t.Context(), dev, x, y, learners.Options{})
+			m, err := learners.RVM{Kernel: k, Method: method, Tol: 1e-6}.Fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,10 +127,21 @@ func TestRVMSettings(t *testing.T) {
 		`no method is called "slow"`: {Method: "slow"},
 		"tol must be":                {Tol: -1},
 		"iterations must be":         {MaxIter: -1},
-		"after 2 steps the log evid": {MaxIter: 2},
 	} {
 		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for _, method := range []learners.RVMMethod{learners.Sequential, learners.FixedPoint} {
+		m, err := learners.RVM{Method: method, MaxIter: 2}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := fact(t, m, "warning").(string); !strings.Contains(w, "after 2 steps the log evidence still grows by ") {
+			t.Errorf("%s: got %q", method, w)
+		}
+		if f, err := m.Predict(t.Context(), dev, x); err != nil || f.At(0, 0) != f.At(0, 0) {
+			t.Errorf("%s: the model of two steps: %v", method, err)
 		}
 	}
 	if _, err := (learners.RVM{}).Fit(t.Context(), dev, x, mat.NewDense(60, 1, nil), learners.Options{}); err == nil || !strings.Contains(err.Error(), "y is constant") {
@@ -172,4 +183,43 @@ func TestRVMLarge(t *testing.T) {
 		}
 	}
 	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
+}
+
+// TestRVMManyVectors: a function of 20 features that takes hundreds of vectors alike, for
+// which steps of one α at a time do not end within 10 for each sample.
+func TestRVMManyVectors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("1000 samples: not under -short")
+	}
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seed 29")
+	r := rand.New(rand.NewPCG(29, 0))
+	const n, d = 1000, 20
+	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for p := range d {
+			x.Set(i, p, r.NormFloat64())
+		}
+		y.Set(i, 0, math.Sin(x.At(i, 0))+x.At(i, 1)*x.At(i, 2)+0.1*r.NormFloat64())
+	}
+	m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 4}}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(m.Facts())
+	for _, f := range m.Facts() {
+		if f.Name == "warning" {
+			t.Error(f.Value)
+		}
+	}
+	trace := m.Trace()
+	for i, v := range trace[1:] {
+		if !(v >= trace[i]-1e-8*(1+math.Abs(v))) {
+			t.Errorf("step %d: the evidence falls from %v to %v", i+2, trace[i], v)
+		}
+	}
 }

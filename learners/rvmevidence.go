@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/floats"
 )
 
 // evidence is the log evidence of a relevance vector machine for regression, and
@@ -24,11 +25,14 @@ type evidence struct {
 	active []int                 // those in the model
 	place  []int                 // of a function in active; −1
 	mu     []float64
+	rest   float64               // ‖t − Φμ‖² of the last posterior
 	sigma  [][]float64           // Σ
 	root   backend.Host[float64] // R, Σ = RRᵀ, of the last refresh
 	s, q   []float64             // S and Q of all functions (Tipping and Faul, eq. 24 and 25)
 	value  float64               // the log evidence
 	trace  []float64
+
+	warning string // why the steps ended before tol; "": they did not
 }
 
 func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) {
@@ -118,16 +122,25 @@ func (e *evidence) remove(j int) {
 
 // refresh computes Σ, μ, S, Q and the evidence from α and β.
 func (e *evidence) refresh() error {
-	k, m := len(e.active), len(e.alpha)
+	if err := e.posterior(); err != nil {
+		return err
+	}
+	return e.statistics()
+}
+
+// posterior computes Σ, μ and the evidence from α and β.
+func (e *evidence) posterior() error {
+	k := len(e.active)
 	e.root, e.sigma = backend.Host[float64]{}, nil // room for the new ones
-	h, g := backend.NewHost[float64](k, k), backend.NewHost[float64](k, m)
+	g, h := backend.NewHost[float64](k, k), backend.NewHost[float64](k, k)
 	inverse := backend.NewHost[float64](k, k)
 	for p, j := range e.active {
-		copy(g.Row(p), e.g.Row(j))
+		row, from, to := e.g.Row(j), g.Row(p), h.Row(p)
 		for q, i := range e.active {
-			h.Row(p)[q] = e.beta * e.g.Row(j)[i]
+			from[q] = row[i]
+			to[q] = e.beta * row[i]
 		}
-		h.Row(p)[p] += e.alpha[j]
+		to[p] += e.alpha[j]
 		inverse.Row(p)[p] = 1
 	}
 	// A row of Σ has room for the function that a step may add.
@@ -139,11 +152,6 @@ func (e *evidence) refresh() error {
 		return err
 	}
 	defer mh.Free()
-	mg, err := backend.Place(b, g)
-	if err != nil {
-		return err
-	}
-	defer mg.Free()
 	mi, err := backend.Place(b, inverse)
 	if err != nil {
 		return err
@@ -155,57 +163,56 @@ func (e *evidence) refresh() error {
 		}
 		return err
 	}
-	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mg)
 	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mi)
 	ms, err := backend.Place(b, sigma)
 	if err != nil {
 		return err
 	}
 	defer ms.Free()
-	b.Gemm(backend.Transpose, backend.NoTrans, 1, mi, mi, 0, ms) // Σ = L⁻ᵀL⁻¹
+	b.Syrk(backend.Lower, backend.Transpose, 1, mi, 0, ms) // Σ = L⁻ᵀL⁻¹
 	for _, d := range []struct {
 		to   backend.Host[float64]
 		from backend.Matrix[float64]
-	}{{h, mh}, {g, mg}, {inverse, mi}, {sigma, ms}} {
+	}{{h, mh}, {inverse, mi}, {sigma, ms}} {
 		if err := b.Download(d.to, d.from); err != nil {
 			return err
 		}
 	}
-	// R is the transpose of L⁻¹, whose upper triangle is zero.
-	e.root = inverse
 	e.sigma, e.mu = make([][]float64, k), make([]float64, k)
 	half := make([]float64, k) // L⁻¹Φᵀt
 	for p := range k {
-		for q := range p + 1 {
-			v := inverse.Row(p)[q]
-			inverse.Row(p)[q], inverse.Row(q)[p] = 0, v
+		for q, v := range inverse.Row(p)[:p+1] {
 			half[p] += v * e.c[e.active[q]]
+		}
+	}
+	// R is the transpose of L⁻¹, whose upper triangle is zero.
+	e.root = inverse
+	const block = 32 // rows of a block stay in cache while its columns are written
+	for from := 0; from < k; from += block {
+		for q := range k {
+			for p := max(from, q); p < min(from+block, k); p++ {
+				v := inverse.Row(p)[q]
+				inverse.Row(p)[q] = 0
+				inverse.Row(q)[p] = v
+				sigma.Row(q)[p] = sigma.Row(p)[q]
+			}
 		}
 	}
 	logH, logA := 0.0, 0.0
 	for p, j := range e.active {
 		e.sigma[p] = sigma.Data[p*sigma.Stride:][: k : k+1]
-		for r := p; r < k; r++ {
-			e.mu[p] += e.beta * e.root.Row(p)[r] * half[r]
-		}
+		e.mu[p] = e.beta * floats.Dot(e.root.Row(p)[p:], half[p:])
 		logH += 2 * math.Log(h.Row(p)[p])
 		logA += math.Log(e.alpha[j])
 	}
-	// S_j = β φᵀφ − β² ‖L⁻¹Φᵀφ‖², Q_j = β φᵀ(t − Φμ).
-	squares, fit := make([]float64, m), make([]float64, m)
+	e.rest = e.total
 	for p, j := range e.active {
-		for i, v := range g.Row(p) {
-			squares[i] += v * v
-		}
-		axpy(e.mu[p], e.g.Row(j), fit)
+		e.rest += e.mu[p] * (floats.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
-	for j := range e.s {
-		e.s[j] = e.beta * (e.g.Row(j)[j] - e.beta*squares[j])
-		e.q[j] = e.beta * (e.c[j] - fit[j])
-	}
+	e.rest = max(e.rest, e.total*epsilon)
 	// log|C| = N log σ² + log|H| − log|A|, tᵀC⁻¹t = β tᵀ(t − Φμ); the latter
 	// as β‖t − Φμ‖² + μᵀAμ, which does not cancel.
-	quadratic := e.beta * e.residual()
+	quadratic := e.beta * e.rest
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
 	}
@@ -216,17 +223,42 @@ func (e *evidence) refresh() error {
 	return nil
 }
 
-// residual is ‖t − Φμ‖².
-func (e *evidence) residual() float64 {
-	sum := e.total
+// statistics computes S and Q from Σ = RRᵀ and μ:
+//
+//	S_j = β φᵀφ − β² ‖RᵀΦᵀφ‖²,  Q_j = β φᵀ(t − Φμ)
+func (e *evidence) statistics() error {
+	k, m := len(e.active), len(e.alpha)
+	g := backend.NewHost[float64](k, m)
+	squares, fit := make([]float64, m), make([]float64, m)
 	for p, j := range e.active {
-		fit := 0.0
-		for q, i := range e.active {
-			fit += e.g.Row(j)[i] * e.mu[q]
-		}
-		sum += e.mu[p] * (fit - 2*e.c[j])
+		copy(g.Row(p), e.g.Row(j))
+		axpy(e.mu[p], e.g.Row(j), fit)
 	}
-	return max(sum, e.total*epsilon)
+	to, err := e.t.b.New(k, m)
+	if err != nil {
+		return err
+	}
+	defer to.Free()
+	err = placed(e.t.b, e.root, g, func(root, from backend.Matrix[float64]) error {
+		e.t.b.Gemm(backend.Transpose, backend.NoTrans, 1, root, from, 0, to)
+		return e.t.b.Sync()
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.t.b.Download(g, to); err != nil {
+		return err
+	}
+	for p := range k {
+		for i, v := range g.Row(p) {
+			squares[i] += v * v
+		}
+	}
+	for j := range e.s {
+		e.s[j] = e.beta * (e.g.Row(j)[j] - e.beta*squares[j])
+		e.q[j] = e.beta * (e.c[j] - fit[j])
+	}
+	return nil
 }
 
 // gamma is Σγ_j, the number of weights that the samples determine.
@@ -241,17 +273,13 @@ func (e *evidence) gamma() float64 {
 // note records the evidence after a step.
 func (e *evidence) note() { e.trace = append(e.trace, e.value) }
 
-// better sets β where that raises the evidence, by the fixed point or else by EM,
+// quieter sets β where that raises the evidence, by the fixed point or else by EM,
 // and returns the gain.
-func (e *evidence) better() (float64, error) {
-	before, beta := e.value, e.beta
-	residual, gamma := e.residual(), e.gamma()
-	for _, noise := range []float64{
-		residual / max(e.n-gamma, epsilon*e.n),
-		(residual + gamma/beta) / e.n,
-	} {
+func (e *evidence) quieter() (float64, error) {
+	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
+	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
 		e.beta = 1 / max(noise, e.least)
-		if err := e.refresh(); err != nil {
+		if err := e.posterior(); err != nil {
 			return 0, err
 		}
 		if e.value >= before {
@@ -259,12 +287,134 @@ func (e *evidence) better() (float64, error) {
 		}
 	}
 	e.beta = beta
-	return 0, e.refresh()
+	return 0, e.posterior()
 }
 
-// unfinished is the error when the steps were not enough.
-func (e *evidence) unfinished(limit int, gain, tol float64) error {
-	return fmt.Errorf("after %s the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+// better takes a Newton step in the logarithms of β and of all α of the model, without S
+// and Q, and returns the gain of the evidence. One function at a time, many that are alike
+// move slowly.
+func (e *evidence) better() (float64, error) {
+	k := len(e.active)
+	before, beta, alpha := e.value, e.beta, make([]float64, k)
+	for p, j := range e.active {
+		alpha[p] = e.alpha[j]
+	}
+	step, slope, err := e.newton(alpha)
+	if err != nil {
+		return 0, err
+	}
+	largest := 0.0
+	for _, v := range step {
+		largest = max(largest, math.Abs(v))
+	}
+	for t := min(1, 4/largest); slope > 0 && t > 1e-3; t /= 4 {
+		e.beta = min(beta*math.Exp(t*step[k]), 1/e.least)
+		for p, j := range e.active {
+			e.alpha[j] = alpha[p] * math.Exp(t*step[p])
+		}
+		if err := e.posterior(); err == nil && e.value >= before {
+			return e.value - before, nil
+		}
+		if e.t.ctx.Err() != nil {
+			return 0, context.Cause(e.t.ctx)
+		}
+	}
+	e.beta = beta
+	for p, j := range e.active {
+		e.alpha[j] = alpha[p]
+	}
+	return 0, e.posterior()
+}
+
+// newton returns H⁻¹g and gᵀH⁻¹g for the gradient g of the evidence by log α and, last,
+// log β, with M = ΣAΣ and v = ΣAμ:
+//
+//	2g_j = 1 − α_jΣ_jj − α_jμ_j²,  2g_β = N − Σγ − β‖t − Φμ‖²
+//
+// H is the negative Hessian,
+//
+//	2H_jk = [j = k] α_j(Σ_jj + μ_j²) − α_jα_kΣ_jk(Σ_jk + 2μ_jμ_k)
+//	2H_jβ = α_j(M_jj − Σ_jj + 2μ_jv_j)
+//	2H_ββ = β‖t − Φμ‖² + Σα_j(Σ_jj − M_jj) − 2μᵀAv
+//
+// or, where that is not positive definite, its expectation, ½tr(C⁻¹∂C C⁻¹∂C): of a pair
+// of α ½(δ_jk − √(α_jα_k)Σ_jk)², beside which β is alone. Source: Patterson and Thompson
+// (1971), Recovery of inter-block information when block sizes are unequal.
+func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err error) {
+	k := len(alpha)
+	g, h := backend.NewHost[float64](k+1, 1), backend.NewHost[float64](k+1, k+1)
+	v, inner := make([]float64, k), make([]float64, k) // v and diag(M)
+	for p := range k {
+		for q, s := range e.sigma[p] {
+			v[p] += s * alpha[q] * e.mu[q]
+			inner[p] += s * s * alpha[q]
+		}
+	}
+	noise := e.beta * e.rest
+	last := noise
+	g.Data[k] = (e.n - e.gamma() - noise) / 2
+	for p, s := range e.sigma {
+		a, mu, row := alpha[p], e.mu[p], h.Row(p)
+		g.Data[p] = (1 - a*s[p] - a*mu*mu) / 2
+		for q := range p + 1 {
+			row[q] = -a * alpha[q] * s[q] * (s[q] + 2*mu*e.mu[q]) / 2
+		}
+		row[p] += a * (s[p] + mu*mu) / 2
+		h.Row(k)[p] = a * (inner[p] - s[p] + 2*mu*v[p]) / 2
+		last += a*(s[p]-inner[p]) - 2*mu*a*v[p]
+	}
+	h.Row(k)[k] = last / 2
+	step, err = e.solve(h, g)
+	if errors.Is(err, backend.ErrNotPosDef) {
+		for p, s := range e.sigma {
+			row := h.Row(p)
+			for q := range p + 1 {
+				row[q] = alpha[p] * alpha[q] * s[q] * s[q] / 2
+			}
+			w := 1 - alpha[p]*s[p]
+			row[p] = w*w/2 + 1e-8
+			h.Row(k)[p] = 0
+		}
+		h.Row(k)[k] = e.n / 2
+		step, err = e.solve(h, g)
+	}
+	if errors.Is(err, backend.ErrNotPosDef) {
+		return g.Data, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, s := range step {
+		slope += g.Data[i] * s
+	}
+	return step, slope, nil
+}
+
+// solve returns H⁻¹g for the lower triangle of H.
+func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
+	b := e.t.b
+	mh, err := upload(b, h)
+	if err != nil {
+		return nil, err
+	}
+	defer mh.Free()
+	mv, err := upload(b, g)
+	if err != nil {
+		return nil, err
+	}
+	defer mv.Free()
+	if err := b.Potrf(backend.Lower, mh); err != nil {
+		return nil, err
+	}
+	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, mh, mv)
+	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, mh, mv)
+	step := backend.NewHost[float64](g.Rows, 1)
+	return step.Data, b.Download(step, mv)
+}
+
+// unfinished is the warning when the steps were not enough.
+func (e *evidence) unfinished(limit int, gain, tol float64) {
+	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximises the evidence by Tipping's steps from the model of all
@@ -295,7 +445,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 				e.alpha[j] = 1e12 * e.beta * e.g.Row(j)[j]
 			}
 		}
-		residual, gamma := e.residual(), 0.0
+		residual, gamma := e.rest, 0.0
 		for p := range e.active {
 			gamma += 1 - alpha[p]*e.sigma[p][p]
 		}
@@ -325,7 +475,8 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			return nil
 		}
 	}
-	return e.unfinished(limit, gain, tol)
+	e.unfinished(limit, gain, tol)
+	return nil
 }
 
 // drop leaves out the functions that are not determined, all but one of them.

@@ -3,7 +3,7 @@ package learners
 import "math"
 
 // sequential maximises the evidence by one function at a time (Tipping and Faul
-// 2003), and the noise in between.
+// 2003), and by all α of the model and the noise in between.
 func (e *evidence) sequential(tol float64, limit int) error {
 	// The function that explains most of t alone comes first.
 	first, most := 0, 0.0
@@ -17,14 +17,17 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.note()
-	// Noise is looked at after this many steps, which grow rarer: it is the one
-	// part that costs O(n m²).
+	// All α and the noise are moved after this many steps, which grow rarer: it is
+	// the one part that costs O(n m²).
 	const least, longest = 5, 100
 	pause, since := least, 0
 	start := math.Abs(e.value) + 1
+	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		if gain > tol && since < pause {
+		// A change of α that gains less than this is left to the steps for all α, while they gain.
+		const worth = 0.01
+		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.act(j, alpha)
 			e.value += gain
 			e.note()
@@ -35,11 +38,25 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			continue
 		}
 		// Σ and the rest anew: sums of many small changes lose digits.
-		if err := e.refresh(); err != nil {
+		if err := e.posterior(); err != nil {
 			return err
 		}
-		more, err := e.better()
-		if err != nil {
+		// Steps for all α at first lead to a poorer maximum than the functions that come
+		// and go one by one, so that they wait.
+		improve := e.better
+		if pause < longest {
+			improve = e.quieter
+		}
+		for range 3 {
+			var err error
+			if more, err = improve(); err != nil {
+				return err
+			}
+			if more <= max(tol, worth) || pause < longest {
+				break
+			}
+		}
+		if err := e.statistics(); err != nil {
 			return err
 		}
 		e.note()
@@ -52,7 +69,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		}
 	}
 	_, _, gain := e.choose()
-	return e.unfinished(limit, gain, tol)
+	e.unfinished(limit, gain, tol)
+	return e.refresh()
 }
 
 // dependent is the share of φᵀφ below which S is rounding: the function is a
