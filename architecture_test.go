@@ -37,7 +37,7 @@ var layers = []layer{
 	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "backend"}},
 	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "backend"}},
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "kernels", ours: []string{"internal/count"}, others: []string{"github.com/agnivade/levenshtein"}},
+	{folder: "kernels", ours: []string{"internal/count", "internal/suggest"}},
 	{folder: "backend", ours: []string{"kernels"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
@@ -48,7 +48,7 @@ var layers = []layer{
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/planned"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"internal/count"}, others: []string{"gonum.org/v1/gonum", "github.com/agnivade/levenshtein", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"internal/count", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/planned"}, others: []string{"gonum.org/v1/gonum"}},
@@ -62,6 +62,8 @@ var layers = []layer{
 	{folder: "internal/planned"},
 	// message makes one line of an error.
 	{folder: "internal/message"},
+	// suggest finds misspelled names, by the distances of levenshtein.
+	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	{folder: "testdata"},

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/mercer-go/mercer/internal/suggest"
 )
 
 // Error is a fault of the data. Its text is one line, such as
@@ -71,26 +70,10 @@ func list(names []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// nearest returns a phrase that asks whether the one of names that is spelt
-// most like name was meant, or nothing when none is near.
+// nearest is "; did you mean ...?" when a name is near.
 func nearest(name string, names []string) string {
-	const longest = 100 // more is no misspelling, and the distance is quadratic
-	if len(name) > longest {
-		return ""
+	if best := suggest.Nearest(name, names); best != "" {
+		return "; did you mean " + quote(best) + "?"
 	}
-	name = strings.ToLower(name)
-	best, bestDistance := "", max(1, utf8.RuneCountInString(name)/2)+1
-	for _, n := range names {
-		if len(n) > longest {
-			continue
-		}
-		d := levenshtein.ComputeDistance(name, strings.ToLower(n))
-		if d < bestDistance && d < max(utf8.RuneCountInString(name), utf8.RuneCountInString(n)) {
-			best, bestDistance = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + quote(best) + "?"
+	return ""
 }

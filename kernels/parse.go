@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/mercer-go/mercer/internal/suggest"
 )
 
 // Bounds on what Parse takes, so that no text can exhaust the stack or the
@@ -338,21 +338,10 @@ func (p *parser) number() float64 {
 	return sign * v
 }
 
-// nearest names the one of names that is spelt most like typed, if one is
-// near.
+// nearest is ", did you mean ...?" when a name is near.
 func nearest(typed string, names []string) string {
-	const longest = 100 // more is no misspelling, and the distance is quadratic
-	if len(typed) > longest {
-		return ""
+	if best := suggest.Nearest(typed, names); best != "" {
+		return fmt.Sprintf(", did you mean %q?", best)
 	}
-	best, bestDistance := "", len(typed)/2+1
-	for _, n := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(typed), n); d < bestDistance {
-			best, bestDistance = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", best)
+	return ""
 }

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/suggest"
 )
 
 // usageError is wrong use: exit code 2.
@@ -145,23 +145,10 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; mercer --help lists the commands", args[0], didYouMean("", args[0], names))
 }
 
-// didYouMean is ", did you mean ...?" when a name is near: a third of its letters or
-// two differ; or, where none is, when one has what was given in it.
+// didYouMean is ", did you mean ...?" when a name is near.
 func didYouMean(prefix, got string, names []string) string {
-	typed := strings.ToLower(got)
-	best, distance := "", min(max(2, len(typed)/3)+1, len(typed))
-	for _, name := range names {
-		if d := levenshtein.ComputeDistance(typed, name); d < distance {
-			best, distance = name, d
-		}
+	if best := suggest.Nearest(got, names); best != "" {
+		return fmt.Sprintf(", did you mean %s%s?", prefix, best)
 	}
-	for _, name := range names {
-		if best == "" && len(typed) > 2 && strings.Contains(name, typed) {
-			best = name
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
+	return ""
 }
