@@ -153,12 +153,12 @@ type Rates struct {
 // the rates.
 type Rated interface{ Rates() Rates }
 
-// Keeper is an optional ability of a Backend, found by assertion.
-type Keeper[T Float] interface {
-	// PotrfKeep waits: A = UᵀU for a symmetric A that is given by its lower
+// PreserveBackend is an optional ability of a Backend, found by assertion.
+type PreserveBackend[T Float] interface {
+	// PotrfPreserve waits: A = UᵀU for a symmetric A that is given by its lower
 	// triangle, U in its upper one; what is below the diagonal stays. A
 	// *PivotError is that of Potrf.
-	PotrfKeep(a Matrix[T]) error
+	PotrfPreserve(a Matrix[T]) error
 }
 
 // HostPackedBackend is a PackedBackend with the optional ability, found by assertion,

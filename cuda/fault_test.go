@@ -76,7 +76,7 @@ func packedWorkload(dev backend.Device) error {
 	k := kernels.Gaussian{Sigma: 1}
 	b.Gram(square, k, x, x)
 	b.AddDiag([]float64{2}, square)
-	if err := b.PotrfKeep(square); err != nil {
+	if err := b.PotrfPreserve(square); err != nil {
 		return err
 	}
 	for _, make := range []func(int) (backend.Packed[float64], error){b.NewPacked, b.NewHostPacked} {

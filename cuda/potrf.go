@@ -250,10 +250,10 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 	return q.engine.launch("copy", spread(b.rows, b.cols))
 }
 
-// PotrfKeep factors the triangle that cuSOLVER is faster on.
-func (q *queue[T]) PotrfKeep(a backend.Matrix[T]) error {
+// PotrfPreserve factors the triangle that cuSOLVER is faster on.
+func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
 	backend.CheckPotrf(backend.Lower, a)
-	A := q.own("PotrfKeep", a)
+	A := q.own("PotrfPreserve", a)
 	return q.wait("potrf", func() error {
 		if err := q.copy(A.view().t(), A.view(), upper); err != nil {
 			return err

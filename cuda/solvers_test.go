@@ -26,7 +26,7 @@ func TestSolvers(t *testing.T) {
 		{Method: solvers.Dual, Params: solvers.Params{Operator: solvers.Stored64}, Kernels: gaussian},
 		{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}},
 		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: gaussian},
-		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64, Precision: solvers.PrecisionRough}, Kernels: gaussian},
+		{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64, Precision: solvers.PrecisionReduced}, Kernels: gaussian},
 		{Method: solvers.OutOfCore, Able: true, Kernels: gaussian},
 		{Method: solvers.OutOfCore, Able: true, Params: solvers.Params{Tol: fine, Precision: solvers.PrecisionSingle}, Kernels: gaussian},
 		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian},
@@ -36,7 +36,7 @@ func TestSolvers(t *testing.T) {
 	}
 	for _, suite := range suites {
 		t.Run(strings.Join([]string{string(suite.Method), string(suite.Params.Operator), string(suite.Params.Precision)}, " "), func(t *testing.T) {
-			if suite.Params.Precision == solvers.PrecisionRough || suite.Method == solvers.OutOfCore {
+			if suite.Params.Precision == solvers.PrecisionReduced || suite.Method == solvers.OutOfCore {
 				cuda.SmallCuts(t)
 			}
 			suite.Device = "cuda/0"

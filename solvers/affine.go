@@ -12,7 +12,7 @@ import (
 // values are made anew.
 type affine struct{ a, c float64 }
 
-// affineOf tells whether k is one.
+// affineOf reports whether k is one.
 func affineOf(k kernels.Kernel) (affine, bool) {
 	switch k := k.(type) {
 	case kernels.Linear:
@@ -101,7 +101,7 @@ func (z *sizes) textOf(o Operator) string {
 
 // affineOperator is A = aXXᵀ + c·11ᵀ + λW⁻¹.
 type affineOperator[T backend.Float] struct {
-	mem   *memory
+	mem   *arena
 	b     backend.Backend[T]
 	f     affine
 	x     backend.Matrix[T] // n×d

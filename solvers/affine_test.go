@@ -145,12 +145,12 @@ func TestAffineOperations(t *testing.T) {
 		// or computes it, and what conjugate gradients do with n×1 blocks: below
 		// 20n operations each.
 		each := 4*n*d*outputs + c.extra + 20*n*outputs
-		most := float64(res.Iters+5) * each
+		largest := float64(res.Iters+5) * each
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())
 		evaluated := float64(res.Iters) * backend.GramMulFlops(n, n, d, outputs)
 		t.Logf("%v: %d iterations, %.3g operations in products, %.3g in values of K; values for each product would be %.3g", c.k, res.Iters, gemm, gramMul, evaluated)
-		if res.Iters < 4 || gemm > most || gramMul > c.looks*backend.GramMulFlops(n, n, d, outputs) {
-			t.Errorf("%v: more than %.3g operations in products", c.k, most)
+		if res.Iters < 4 || gemm > largest || gramMul > c.looks*backend.GramMulFlops(n, n, d, outputs) {
+			t.Errorf("%v: more than %.3g operations in products", c.k, largest)
 		}
 	}
 	plan, err := solvers.MakePlan(inner, p, solvers.Params{Method: solvers.CG, Operator: solvers.Unstored64})

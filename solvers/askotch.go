@@ -80,10 +80,10 @@ func (w *work) askotch() error {
 		return w.fail(err)
 	}
 	choice := w.plan.choice.(askotchChoice)
-	if w.saver, err = newSaver(w, choice); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
 		return err
 	}
-	return w.refine(x, rung{method: Askotch, text: "askotch", make: func() (inner, error) {
+	return w.refine(x, fallback{method: Askotch, text: "askotch", make: func() (inner, error) {
 		return newSketch(w, x, choice)
 	}})
 }
@@ -153,11 +153,11 @@ func newSketch(w *work, x backend.Matrix[float64], choice askotchChoice) (*sketc
 	return k, nil
 }
 
-func (k *sketch) once() bool    { return false }
-func (k *sketch) ended() string { return k.stopped }
+func (k *sketch) direct() bool       { return false }
+func (k *sketch) stopReason() string { return k.stopped }
 
-// strengthen implements inner: there is no way that takes more work.
-func (k *sketch) strengthen() bool { return false }
+// switchToCG implements inner: there is no way that takes more work.
+func (k *sketch) switchToCG() bool { return false }
 
 func (k *sketch) release() {
 	for _, m := range k.own {
@@ -240,7 +240,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		return k.w.fail(err)
 	}
 	d := k.begin(r)
-	if st := k.w.saver.take(); st != nil {
+	if st := k.w.checkpointer.take(); st != nil {
 		var err error
 		if d, err = k.goOn(st); err != nil {
 			return k.w.fail(err)
@@ -248,11 +248,11 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 	}
 	for {
 		var whole *state
-		if k.w.saver != nil {
+		if k.w.checkpointer != nil {
 			whole = k.state(d)
 		}
-		if k.w.saver.due() {
-			if err := k.w.saver.write(whole); err != nil {
+		if k.w.checkpointer.due() {
+			if err := k.w.checkpointer.write(whole); err != nil {
 				return err
 			}
 		}
@@ -260,7 +260,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		left, err := k.epoch(d)
 		if err != nil {
 			if whole != nil && k.w.ctx.Err() != nil {
-				if err := k.w.saver.write(whole); err != nil {
+				if err := k.w.checkpointer.write(whole); err != nil {
 					return err
 				}
 			}
@@ -276,7 +276,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		case worst <= 1:
 			return k.w.b.Upload(rhs, d.p.w)
 		case d.p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
-			return &insufficient{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
+			return &accuracyError{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
 		case worst < 0.99*float64(d.Best):
 			d.Best, d.Since = number(worst), 0
 		default:

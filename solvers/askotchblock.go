@@ -115,7 +115,7 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 	for i := range h.Data {
 		h.Data[i] = k.random.NormFloat64()
 	}
-	most := 0.0
+	largest := 0.0
 	for range powerSteps {
 		size := norm(b, func(i int) float64 { return h.Data[i] })
 		if !(size > 0) || math.IsInf(size, 1) {
@@ -144,7 +144,7 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 		if err := w.b.Download(h, u); err != nil {
 			return err
 		}
-		most = norm(b, func(i int) float64 { return h.Data[i] })
+		largest = norm(b, func(i int) float64 { return h.Data[i] })
 	}
 	z := k.s.View(0, 0, b, c)
 	if err := p.apply(z, r); err != nil {
@@ -154,7 +154,7 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 		return err
 	}
 	for i := range d.Data {
-		d.Data[i] /= 1.05 * most // the power method comes from below
+		d.Data[i] /= 1.05 * largest // the power method comes from below
 	}
 	return nil
 }

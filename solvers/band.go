@@ -32,7 +32,7 @@ import (
 // after formQ, as Qᵀ there.
 type bandForm struct {
 	b        backend.Backend[float64]
-	mem      *memory
+	mem      *arena
 	n, width int
 	a        backend.Matrix[float64]
 	formed   bool
@@ -62,7 +62,7 @@ const stripWidth = 8
 
 // newBandForm reduces the symmetric matrix whose lower triangle a has. The
 // memory of a becomes that of Q, and is freed with mem.
-func newBandForm(b backend.Backend[float64], mem *memory, a backend.Matrix[float64], width int) (*bandForm, error) {
+func newBandForm(b backend.Backend[float64], mem *arena, a backend.Matrix[float64], width int) (*bandForm, error) {
 	n, _ := a.Dims()
 	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
 	var err error

@@ -43,7 +43,7 @@ type factorScratch struct {
 	s [5]backend.Matrix[float64]
 }
 
-func newFactorScratch(b backend.Backend[float64], mem *memory, width int) (*factorScratch, error) {
+func newFactorScratch(b backend.Backend[float64], mem *arena, width int) (*factorScratch, error) {
 	w := &factorScratch{b: b}
 	var err error
 	for i := range w.s {

@@ -56,11 +56,11 @@ func (k *block[T]) run(resumed *state) error {
 			k.stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.w.par.maxIter(), "iteration"))
 			break
 		}
-		if k.most > 0 && k.iter >= k.most {
-			k.stopped = fmt.Sprintf("no convergence within %s", count.Of(k.most, "iteration"))
+		if k.maxIter > 0 && k.iter >= k.maxIter {
+			k.stopped = fmt.Sprintf("no convergence within %s", count.Of(k.maxIter, "iteration"))
 			break
 		}
-		if k.saver.due() {
+		if k.checkpointer.due() {
 			if err := k.save(k.b); err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func (k *block[T]) step() error {
 	}
 	if err != nil {
 		// X, R and P are as they were: nothing is lost.
-		if k.saver != nil && k.w.ctx.Err() != nil {
+		if k.checkpointer != nil && k.w.ctx.Err() != nil {
 			k.w.res.Iters--
 			if err := k.save(k.raw); err != nil {
 				return err
@@ -349,7 +349,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 			m.to.Data[i] = float64(v)
 		}
 	}
-	return k.saver.write(st)
+	return k.checkpointer.write(st)
 }
 
 // restore is start from a checkpoint. The right-hand sides are on the device.
@@ -373,9 +373,9 @@ func (k *block[T]) restore(st *state) error {
 	return k.measure()
 }
 
-// weak is an error that a more precise rung may not have.
+// weak is an error that a more precise fallback may not have.
 func (k *block[T]) weak(reason string) error {
-	return &insufficient{fmt.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: raise lambda or scale the features down", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
+	return &accuracyError{fmt.Errorf("solvers: %s: conjugate gradients in %s: %s after %s: raise lambda or scale the features down", k.w.plan.Method, precisionOf[T](), reason, count.Of(k.w.res.Iters, "iteration"))}
 }
 
 // finish puts X where the right-hand sides were: the norms of conjugate gradients

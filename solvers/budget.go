@@ -16,7 +16,7 @@ type BudgetError struct {
 	Method            Method
 	Rows              int    // the rows of the Problem that take part
 	Needed, Available int64  // bytes
-	Largest           int    // the most rows that would fit; 0: none would
+	Largest           int    // maximum number of rows that would fit; 0: none would
 	Host              bool   // it is the host's memory that is too small, not the device's
 	Advice            string // what to do; "": what follows from Largest
 }

@@ -24,13 +24,13 @@ const (
 	// LeverageCenters are drawn by approximate ridge leverage scores: see
 	// leverage.go.
 	LeverageCenters CenterRule = "leverage"
-	// SpreadCenters are those of k-means++, by squared distances: see spread.go.
-	SpreadCenters CenterRule = "kmeans++"
+	// KMeansCenters are those of k-means++, by squared distances: see kmeans.go.
+	KMeansCenters CenterRule = "kmeans++"
 )
 
 // CenterRules lists the rules, the default first.
 func CenterRules() []CenterRule {
-	return []CenterRule{UniformCenters, PivotCenters, LeverageCenters, SpreadCenters}
+	return []CenterRule{UniformCenters, PivotCenters, LeverageCenters, KMeansCenters}
 }
 
 // CenterChoice says how centers are chosen. The same seed gives the same ones.
@@ -78,8 +78,8 @@ func (c CenterChoice) bytes(n, d int) int64 {
 		return bytes(sum(elements(pool, d), elements(pool, m), pivotingElements(m, d)))
 	case LeverageCenters:
 		return leverageBytes(pool, m, d)
-	case SpreadCenters:
-		return bytes(sum(elements(pool, d), elements(spreadWidth(m), d), elements(pool, spreadWidth(m))))
+	case KMeansCenters:
+		return bytes(sum(elements(pool, d), elements(kMeansWidth(m), d), elements(pool, kMeansWidth(m))))
 	}
 	return 0
 }
@@ -92,7 +92,7 @@ func (c CenterChoice) flops(n, d int) float64 {
 		return backend.GramFlops(pool, m, d, false) + backend.TrsmFlops(m, pool)
 	case LeverageCenters:
 		return backend.GramFlops(pool, m, d, false) + backend.TrsmFlops(m, pool) + backend.PotrfFlops(m)
-	case SpreadCenters:
+	case KMeansCenters:
 		return backend.GemmFlops(pool, m, d)
 	}
 	return 0
@@ -139,8 +139,8 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 		rows, err = r.pivotCenters(p, from, m)
 	case LeverageCenters:
 		rows, err = r.leverageCenters(p, from, m, f.n, random(3))
-	case SpreadCenters:
-		rows, err = r.spreadCenters(from, m, random(3))
+	case KMeansCenters:
+		rows, err = r.kMeansPlusPlus(from, m, random(3))
 	}
 	if err != nil {
 		return centers, q, err

@@ -52,7 +52,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// singleEnough tells whether λ stands out of the rounding of products in
+// singleEnough reports whether λ stands out of the rounding of products in
 // float32: 2⁻²³ of the norm of K, and with many rows less by √n, since the signs
 // of the roundings differ. 32 is a margin, so that a refinement gains a digit.
 func (z *sizes) singleEnough() bool {
@@ -137,8 +137,8 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	if o.single() {
 		block = conjugateBytes[float32](n, z.columns)
 	}
-	most := max(make, add(keep, operator), sum(keep, stays, block))
-	return sum(z.place(n), z.refinedBytes(n), most)
+	largest := max(make, add(keep, operator), sum(keep, stays, block))
+	return sum(z.place(n), z.refinedBytes(n), largest)
 }
 
 // cg solves by conjugate gradients; in float64 when float32 does not do and
@@ -146,29 +146,29 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 func (w *work) cg() error {
 	choice := w.plan.choice.(cgChoice)
 	var err error
-	if w.saver, err = newSaver(w, [2]any{choice.Operator, choice.Rank}); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, [2]any{choice.Operator, choice.Rank}); err != nil {
 		return err
 	}
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
 	}
-	rungs := []rung{w.conjugateRung(choice.Operator, choice.Rank, x)}
+	fallbacks := []fallback{w.conjugateFallback(choice.Operator, choice.Rank, x)}
 	if choice.Operator.single() && w.par.Operator == OperatorAuto {
 		double := Unstored64
 		if w.plan.sizes.cgBytes(Stored64, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
 			double = Stored64
 		}
 		if w.plan.sizes.cgBytes(double, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
-			rungs = append(rungs, w.conjugateRung(double, choice.Rank, x))
+			fallbacks = append(fallbacks, w.conjugateFallback(double, choice.Rank, x))
 		}
 	}
-	return w.refine(x, rungs...)
+	return w.refine(x, fallbacks...)
 }
 
-// conjugateRung is conjugate gradients with one way to keep K.
-func (w *work) conjugateRung(o Operator, rank int, x backend.Matrix[float64]) rung {
-	return rung{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
+// conjugateFallback is conjugate gradients with one way to keep K.
+func (w *work) conjugateFallback(o Operator, rank int, x backend.Matrix[float64]) fallback {
+	return fallback{method: CG, text: "cg, " + w.plan.sizes.textOf(o), make: func() (inner, error) {
 		columns := w.s.t
 		if w.s.bordered() {
 			columns++
@@ -198,7 +198,7 @@ func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64])
 		return nil, w.fail(err)
 	}
 	if p != nil {
-		c.also = []freer{p.own, p.t}
+		c.also = []releaser{p.own, p.t}
 	}
 	return c, nil
 }
@@ -229,7 +229,7 @@ func (w *work) newCG32(o Operator, rank, columns int, x backend.Matrix[float64])
 		return nil, w.fail(err)
 	}
 	if p != nil {
-		c.also = []freer{p.own, p.t}
+		c.also = []releaser{p.own, p.t}
 	}
 	return c, nil
 }

@@ -52,7 +52,8 @@ type state struct {
 	Key string // the hash of the problem and the params
 
 	// of the refinement; residuals are computed again
-	Rung, Round    int
+	Attempt        int `json:"Rung"` // index of the fallback; the name of the first version
+	Round          int
 	B, BestB       []float64
 	Fallback       string
 	Iters          int
@@ -87,8 +88,8 @@ func (s *state) arrays() []*backend.Host[float64] {
 	return []*backend.Host[float64]{&s.alpha, &s.best, &s.z, &s.rhs, &s.x, &s.least, &s.r, &s.p}
 }
 
-// A saver writes the checkpoints of one Solve, SolveNystrom or SolveFourier.
-type saver struct {
+// A checkpointer writes the checkpoints of one Solve, SolveNystrom or SolveFourier.
+type checkpointer struct {
 	res     *Result
 	path    string
 	key     string
@@ -96,26 +97,26 @@ type saver struct {
 	last    time.Time
 	resumed *state // not yet taken up; nil otherwise
 
-	f     *refinement // nil when the samples come in passes
-	rung  int
-	round int
+	f       *refinement // nil when the samples come in passes
+	attempt int
+	round   int
 }
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newSaver returns nil when no checkpoints are asked for. It reads the one that
+// newCheckpointer returns nil when no checkpoints are asked for. It reads the one that
 // is there. choice is what the plan chose beyond the params.
-func newSaver(w *work, choice any) (*saver, error) {
+func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
 	}
-	return openSaver(w.par.Checkpoint, w.key(choice), w.res, func(st *state) error { return st.check(w) })
+	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.res, func(st *state) error { return st.check(w) })
 }
 
-// openSaver reads the checkpoint that is there, and notes that in res. check
+// openCheckpointer reads the checkpoint that is there, and notes that in res. check
 // returns what is wrong with a state of this problem.
-func openSaver(c Checkpoint, key string, res *Result, check func(st *state) error) (*saver, error) {
-	s := &saver{res: res, key: key, every: c.every(), last: time.Now()}
+func openCheckpointer(c Checkpoint, key string, res *Result, check func(st *state) error) (*checkpointer, error) {
+	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
@@ -145,7 +146,7 @@ func openSaver(c Checkpoint, key string, res *Result, check func(st *state) erro
 }
 
 // refused is the error of a checkpoint that cannot be resumed.
-func (s *saver) refused(err error) error {
+func (s *checkpointer) refused(err error) error {
 	return fmt.Errorf("solvers: checkpoint: %s: %w: remove it to begin anew", s.path, err)
 }
 
@@ -180,16 +181,16 @@ func appendFloats(to []byte, values []float64) []byte {
 }
 
 // due reports whether it is time for a checkpoint.
-func (s *saver) due() bool {
+func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }
 
 // write saves the state of an inner solver, with that of the refinement around it
 // where there is one.
-func (s *saver) write(st *state) error {
+func (s *checkpointer) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {
-		st.Rung, st.Round = s.rung, s.round
+		st.Attempt, st.Round = s.attempt, s.round
 		st.B, st.BestB = f.b, f.best.b
 		st.Fallback, st.Iters = s.res.Fallback, s.res.Iters
 		st.alpha, st.best, st.z = f.alpha, f.best.alpha, f.z
@@ -202,7 +203,7 @@ func (s *saver) write(st *state) error {
 }
 
 // done removes the file of a problem that has been solved.
-func (s *saver) done() error {
+func (s *checkpointer) done() error {
 	if s == nil {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (s *saver) done() error {
 }
 
 // take returns the state that was read, once; nil when there is none.
-func (s *saver) take() *state {
+func (s *checkpointer) take() *state {
 	if s == nil {
 		return nil
 	}
@@ -222,8 +223,8 @@ func (s *saver) take() *state {
 	return st
 }
 
-// pending is take without taking.
-func (s *saver) pending() *state {
+// restored is take without taking.
+func (s *checkpointer) restored() *state {
 	if s == nil {
 		return nil
 	}

@@ -53,8 +53,10 @@ func finite(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v-v != 0 })
 }
 
-// in reports whether v is a number from least to most.
-func (v number) in(least, most float64) bool { return float64(v) >= least && float64(v) <= most }
+// in reports whether v is a number from smallest to largest.
+func (v number) in(smallest, largest float64) bool {
+	return float64(v) >= smallest && float64(v) <= largest
+}
 
 // check holds the state of a refinement to the shapes of its problem.
 func (s *state) check(w *work) error {
@@ -64,10 +66,10 @@ func (s *state) check(w *work) error {
 		columns++
 	}
 	fields := []stateField{
-		{"Rung", s.Rung >= 0},
+		{"Rung", s.Attempt >= 0},
 		{"Round", s.Round >= 0 && s.Round < refineRounds},
 		{"Iters", s.Iters >= 0 && s.Iters <= mostIters},
-		{"Fallback", (s.Rung > 0) == (s.Fallback != "") && len(s.Fallback) < 1000 && strings.IndexFunc(s.Fallback, unicode.IsControl) < 0},
+		{"Fallback", (s.Attempt > 0) == (s.Fallback != "") && len(s.Fallback) < 1000 && strings.IndexFunc(s.Fallback, unicode.IsControl) < 0},
 		{"B", len(s.B) == t && finite(s.B)},
 		{"Passes", s.Passes == nil},
 		{"Sketch", (s.Sketch != nil) == (w.plan.Method == Askotch)},
@@ -109,7 +111,7 @@ func (s *state) check(w *work) error {
 
 // fields are those of a sketch of n samples; goOn checks Random.
 func (c *course) fields(n int) []stateField {
-	inf, most := math.Inf(1), math.MaxFloat64
+	inf, largest := math.Inf(1), math.MaxFloat64
 	order := slices.Sorted(slices.Values(c.Order))
 	permutation := len(order) == n
 	for i, v := range order {
@@ -118,13 +120,13 @@ func (c *course) fields(n int) []stateField {
 	return []stateField{
 		{"Epoch", c.Epoch >= 0 && c.Epoch <= mostIters},
 		{"Since", c.Since >= 0 && c.Since <= mostIters},
-		{"Nu", c.Nu.in(1, most)},
-		{"Before", c.Before.in(0, most)},
-		{"Rate", c.Rate.in(-most, most)},
+		{"Nu", c.Nu.in(1, largest)},
+		{"Before", c.Before.in(0, largest)},
+		{"Rate", c.Rate.in(-largest, largest)},
 		{"Best", c.Best.in(0, inf)},
 		{"Lowest", c.Lowest.in(0, inf)},
 		{"Beta", c.Beta.in(0, 1)},
-		{"Gamma", c.Gamma.in(0, most)},
+		{"Gamma", c.Gamma.in(0, largest)},
 		{"A", c.A.in(0, 1)},
 		{"Order", permutation},
 	}

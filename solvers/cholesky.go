@@ -24,7 +24,7 @@ type Cholesky struct {
 	kernel kernels.Kernel // nil for a matrix that was given
 
 	mu     sync.RWMutex
-	l      grown // capacity × capacity, of which the leading n rows are in use
+	l      updatable // capacity × capacity, of which the leading n rows are in use
 	n, cap int
 	points backend.Host[float64] // X, n×d, with a kernel
 }
@@ -36,7 +36,7 @@ type Cholesky struct {
 // A matrix that is not positive definite to working precision gives an error
 // that wraps *backend.PivotError, one that does not fit *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
-	return newCholesky(ctx, dev, nil, lambda, n, func(a grown) error {
+	return newCholesky(ctx, dev, nil, lambda, n, func(a updatable) error {
 		for first := 0; first < n; first += moveRows {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -73,7 +73,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	for i := range x.Rows {
 		points.Data = append(points.Data, x.Row(i)...)
 	}
-	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a grown) error {
+	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a updatable) error {
 		place, err := backend.Place(dev.F64(), points)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	return f, nil
 }
 
-func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a grown) error) (*Cholesky, error) {
+func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a updatable) error) (*Cholesky, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return nil, fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
 	}
@@ -97,57 +97,57 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 		return nil, fmt.Errorf("solvers: factor: %w", context.Cause(ctx))
 	}
 	f := &Cholesky{dev: dev, lambda: lambda, kernel: k, n: n, cap: n}
-	l, err := newGrown(dev.F64().With(ctx, nil), n)
+	l, err := newUpdatable(dev.F64().With(ctx, nil), n)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: factor: %w", err)
 	}
-	most := 0.0
+	largest := 0.0
 	err = fill(l)
 	if err == nil {
 		l.addDiag([]float64{lambda})
-		most, err = factorOf(l, n)
+		largest, err = factorOf(l, n)
 	}
 	if err != nil {
 		l.Free()
-		return nil, f.failed("factor", err, most)
+		return nil, f.failed("factor", err, largest)
 	}
 	f.l = l.on(dev.F64())
 	return f, nil
 }
 
-// factorOf factors a, whose largest diagonal element is most, and refuses pivots
+// factorOf factors a, whose diagonal elements are ≤ largest, and refuses pivots
 // that are rounding only.
-func factorOf(a grown, n int) (most float64, err error) {
+func factorOf(a updatable, n int) (largest float64, err error) {
 	before, err := a.diagonal()
 	if err != nil {
 		return 0, err
 	}
 	for _, v := range before {
-		most = max(most, v)
+		largest = max(largest, v)
 	}
 	if err := a.factor(false); err != nil {
-		return most, err
+		return largest, err
 	}
 	after, err := a.diagonal()
 	if err != nil {
-		return most, err
+		return largest, err
 	}
 	for i, v := range after {
 		if v*v <= pivotTol(float64(n))*before[i] {
-			return most, &backend.PivotError{Index: i, Value: v * v}
+			return largest, &backend.PivotError{Index: i, Value: v * v}
 		}
 	}
-	return most, nil
+	return largest, nil
 }
 
 // failed says what helps against a matrix that is not positive definite, whose
-// largest diagonal element is most.
-func (f *Cholesky) failed(what string, err error, most float64) error {
+// diagonal elements are ≤ largest.
+func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
 	case errors.As(err, &pivot) && pivot.Value-pivot.Value != 0:
 		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", what, err)
-	case errors.As(err, &pivot) && indefinite(pivot.Value, most):
+	case errors.As(err, &pivot) && indefinite(pivot.Value, largest):
 		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, instead(f.kernel), err)
 	case pivot != nil:
 		return fmt.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: raise lambda, or remove samples that repeat others: %w", what, f.lambda, err)
@@ -204,14 +204,14 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	if f.n == 0 || b.Cols == 0 {
 		return nil
 	}
-	if err := f.solve(ctx, dst, b, func(l grown, m backend.Matrix[float64]) { l.solve(m) }); err != nil {
+	if err := f.solve(ctx, dst, b, func(l updatable, m backend.Matrix[float64]) { l.solve(m) }); err != nil {
 		return fmt.Errorf("solvers: solve: %w", err)
 	}
 	return nil
 }
 
 // solve sets dst to what queue makes of b with the leading part of the factor.
-func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l grown, m backend.Matrix[float64])) error {
+func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l updatable, m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -102,16 +102,16 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	l := append([]float64(nil), row...)
 	if n > 0 {
 		column := columnHost(l[:n])
-		if err := f.solve(ctx, column, column, func(g grown, m backend.Matrix[float64]) { g.substitute(m) }); err != nil {
+		if err := f.solve(ctx, column, column, func(g updatable, m backend.Matrix[float64]) { g.substitute(m) }); err != nil {
 			return fmt.Errorf("solvers: append: %w", err)
 		}
 	}
 	square := row[n] + f.lambda
-	least := pivotTol(float64(n+1)) * square
+	smallest := pivotTol(float64(n+1)) * square
 	for _, v := range l[:n] {
 		square -= v * v
 	}
-	if !(square > least) {
+	if !(square > smallest) {
 		return f.failed("append", &backend.PivotError{Index: n, Value: square}, row[n]+f.lambda)
 	}
 	l[n] = math.Sqrt(square)
@@ -134,10 +134,10 @@ func (f *Cholesky) reserve(n int) error {
 		return nil
 	}
 	size := max(n, f.cap+f.cap/2, 16)
-	l, err := newGrown(f.dev.F64(), size)
+	l, err := newUpdatable(f.dev.F64(), size)
 	if err != nil && size > n {
 		size = n
-		l, err = newGrown(f.dev.F64(), size)
+		l, err = newUpdatable(f.dev.F64(), size)
 	}
 	if err != nil {
 		return err

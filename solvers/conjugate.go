@@ -25,22 +25,22 @@ type conjugate[T backend.Float] struct {
 	raw  backend.Backend[T] // the same without a context
 	a    operator[T]
 	pre  preconditioner[T] // nil: none
-	own  []freer           // what is freed with it
-	also []freer           // of the preconditioner
+	own  []releaser        // what is freed with it
+	also []releaser        // of the preconditioner
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil when that is 1
-	least            backend.Matrix[T] // n×width: the X of the least residual
+	least            backend.Matrix[T] // n×width: the X of the smallest residual
 	coeff            backend.Matrix[T] // width × width
 	load             func(dst backend.Matrix[T], src backend.Matrix[float64]) error
 	store            func(dst backend.Matrix[float64], src backend.Matrix[T]) error
-	patience         int     // iterations without progress
-	most             int     // iterations in one solve; 0: any number
-	limit            float64 // what one solve can take a residual down to, relative; 0: anything
-	stopped          string  // why the last solve ended above its goal; ""
-	saver            *saver  // nil: no checkpoints
+	patience         int           // iterations without progress
+	maxIter          int           // iterations in one solve; 0: any number
+	limit            float64       // what one solve can take a residual down to, relative; 0: anything
+	stopped          string        // why the last solve ended above its goal; ""
+	checkpointer     *checkpointer // nil: no checkpoints
 }
 
-// blockWidth is the most columns that are solved for together. With more, the
+// blockWidth is the maximum number of columns that are solved for together. With more, the
 // work between the products grows beside them.
 const blockWidth = 64
 
@@ -65,7 +65,7 @@ func conjugateBytes[T backend.Float](n, columns int) int64 {
 }
 
 func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operator[T], pre preconditioner[T], columns int) (*conjugate[T], error) {
-	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, pre: pre, saver: w.saver, patience: patience}
+	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, pre: pre, checkpointer: w.checkpointer, patience: patience}
 	if choice, ok := w.plan.choice.(cgChoice); ok {
 		c.patience = max(patience, min(choice.iterations, mostPatience))
 	}
@@ -122,9 +122,9 @@ func newConjugate32(w *work, a operator[float32], pre preconditioner[float32], c
 	return c, nil
 }
 
-func (c *conjugate[T]) once() bool       { return false }
-func (c *conjugate[T]) ended() string    { return c.stopped }
-func (c *conjugate[T]) strengthen() bool { return false }
+func (c *conjugate[T]) direct() bool       { return false }
+func (c *conjugate[T]) stopReason() string { return c.stopped }
+func (c *conjugate[T]) switchToCG() bool   { return false }
 
 func (c *conjugate[T]) release() {
 	for _, m := range c.own {
@@ -139,7 +139,7 @@ func (c *conjugate[T]) release() {
 func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error {
 	n, columns := rhs.Dims()
 	c.stopped = ""
-	resumed := c.saver.take()
+	resumed := c.checkpointer.take()
 	first := 0
 	if resumed != nil {
 		first = resumed.From

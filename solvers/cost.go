@@ -5,7 +5,7 @@ import "github.com/mercer-go/mercer/backend"
 // The cost model: the modelled time of a step in operations at the rate of a
 // large matrix product in float64. Only ratios matter for a choice; the constants
 // are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
-// n = 10,000. A device that tells its rates (backend.Rated) is taken at its word
+// n = 10,000. A device that reports its rates (backend.Rated) is taken at its word
 // where float32 is weighed against float64; beyond that the choice depends on the
 // problem and these only.
 const (

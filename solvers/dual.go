@@ -5,7 +5,7 @@ import (
 )
 
 // Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time, n²/2 elements, or n²
-// on a device that can keep K beside the factor (backend.Keeper) and has room.
+// on a device that can keep K beside the factor (backend.PreserveBackend) and has room.
 const Dual Method = "dual"
 
 func dualEstimate(z *sizes, par Params) (estimate, error) {
@@ -13,7 +13,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 		return estimate{}, err
 	}
 	e := z.dualEstimate(false)
-	if z.keeps(par) {
+	if z.preserves(par) {
 		if kept := z.dualEstimate(true); par.Operator == Stored64 || kept.bytesOf(z.n) <= z.available {
 			e = kept
 		}
@@ -21,7 +21,7 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// dualChoice tells whether K is kept beside the factor.
+// dualChoice says whether K is kept beside the factor.
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
@@ -57,13 +57,13 @@ func (w *work) dual() error {
 	return w.refine(x, w.direct(x))
 }
 
-// direct is the rung that solves by the factor in float64.
-func (w *work) direct(x backend.Matrix[float64]) rung {
+// direct is the fallback that solves by the factor in float64.
+func (w *work) direct(x backend.Matrix[float64]) fallback {
 	method := Dual
 	if w.onHost {
 		method = OutOfCore
 	}
-	return rung{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
+	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
 }
 
 // direct64 is an inner solver by the Cholesky factor of A in float64.
@@ -76,7 +76,7 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	var a symmetric[float64]
 	var err error
 	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
-		a, err = newKept(w.mem, w.b, w.s.n)
+		a, err = newCopyInLowerTriangle(w.mem, w.b, w.s.n)
 	} else {
 		a, err = newFactored(w, w.b, w.s.n)
 	}
@@ -116,12 +116,12 @@ func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
-func (d *direct64) once() bool       { return true }
-func (d *direct64) ended() string    { return "" }
-func (d *direct64) strengthen() bool { return false }
+func (d *direct64) direct() bool       { return true }
+func (d *direct64) stopReason() string { return "" }
+func (d *direct64) switchToCG() bool   { return false }
 
 func (d *direct64) release() {
-	if k, ok := d.a.(*keptStored); ok {
+	if k, ok := d.a.(*copyInLowerTriangle); ok {
 		d.w.mem.free(k.a)
 		return
 	}

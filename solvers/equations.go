@@ -53,7 +53,7 @@ func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par St
 	}
 	m, t := e.Right.Rows, e.Right.Cols
 	b := dev.F64().With(ctx, nil)
-	mem := newMemory(dev, b)
+	mem := newArena(dev, b)
 	defer mem.freeAll()
 	h, err := mem.new(m, m)
 	if err != nil {
@@ -182,7 +182,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
 // residual falls by half.
-func (e Equations) refine(b backend.Backend[float64], mem *memory, h backend.Matrix[float64], l factored, res *EquationsResult) error {
+func (e Equations) refine(b backend.Backend[float64], mem *arena, h backend.Matrix[float64], l factored, res *EquationsResult) error {
 	m, t := e.Right.Rows, e.Right.Cols
 	var beta, r, step backend.Matrix[float64]
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {

@@ -76,13 +76,13 @@ func TestEquationsAgree(t *testing.T) {
 	tol := (n/lambda + 1) * n * 0x1p-53
 	near := func(what string, got, want backend.Host[float64], scale float64) {
 		t.Helper()
-		most, apart := 0.0, 0.0
+		largest, apart := 0.0, 0.0
 		for i, v := range want.Data {
-			most = max(most, math.Abs(v))
+			largest = max(largest, math.Abs(v))
 			apart = max(apart, math.Abs(v-scale*got.Data[i]))
 		}
-		if !(apart <= tol*most) {
-			t.Errorf("%s: the coefficients differ by %.3g of %.3g, more than %.3g of it", what, apart, most, tol)
+		if !(apart <= tol*largest) {
+			t.Errorf("%s: the coefficients differ by %.3g of %.3g, more than %.3g of it", what, apart, largest, tol)
 		}
 	}
 	near("fourier", got.Beta, want.Beta, scale)

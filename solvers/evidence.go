@@ -29,7 +29,7 @@ type Evidence struct {
 	Lambda   float64
 }
 
-// EvidenceParams are the choices of a caller; the zero value is right for most.
+// EvidenceParams are the choices of a caller; the zero value suits most problems.
 type EvidenceParams struct {
 	FitScale bool
 	Gradient bool  // also the derivatives, which cost about twice as much again
@@ -73,7 +73,7 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 type covariance struct {
 	ctx  context.Context
 	b    backend.Backend[float64]
-	mem  *memory
+	mem  *arena
 	s    *samples
 	x, l backend.Matrix[float64]
 }
@@ -102,7 +102,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 		return nil, err
 	}
 	b := dev.F64().With(ctx, nil)
-	f := &covariance{ctx: ctx, b: b, mem: newMemory(dev, b), s: s}
+	f := &covariance{ctx: ctx, b: b, mem: newArena(dev, b), s: s}
 	if w := wrapper(dev); w != nil && keep != nil {
 		*keep = backend.NewHost[float64](s.n, s.n)
 		f.l = w.Wrap(*keep)

@@ -59,7 +59,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	}
 	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }
 	b := dev.F64().With(ctx, nil)
-	mem := newMemory(dev, b)
+	mem := newArena(dev, b)
 	defer mem.freeAll()
 	place, err := mem.place(x)
 	if err != nil {

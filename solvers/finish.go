@@ -38,7 +38,7 @@ func (f *refinement) finish() error {
 func (f *refinement) short(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
-		var weak *insufficient
+		var weak *accuracyError
 		if errors.As(err, &weak) {
 			return weak.err
 		}

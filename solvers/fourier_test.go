@@ -114,7 +114,7 @@ func TestOrthogonalFrequencies(t *testing.T) {
 			}
 		}
 	}
-	// 300 draws tell variances apart that differ by a quarter.
+	// 300 draws distinguish variances that differ by a quarter.
 	if squares[true] > 0.75*squares[false] {
 		t.Errorf("mean squared error %.3g with orthogonal directions, %.3g without", squares[true]/draws, squares[false]/draws)
 	}

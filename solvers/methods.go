@@ -81,7 +81,7 @@ type sizes struct {
 // estimate is what a method would do and take.
 type estimate struct {
 	stages  []stage
-	bytesOf func(n int) int64 // the most on the device at any time, for n rows; never falls with n
+	bytesOf func(n int) int64 // peak on the device for n rows; never falls with n
 	cost    float64           // modelled time, in operations at the rate of a large float64 product
 	note    string            // what was chosen within the method, for Plan.Reason; may be empty
 	choice  any               // the same for its solve

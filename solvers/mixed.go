@@ -15,33 +15,44 @@ import (
 // then of conjugate gradients with the factor as the preconditioner: where
 // refinement would diverge, for a condition above 10⁷, they only take longer.
 //
-// A device with rough products (backend.ReducedBackend) makes a rough factor where λ
-// stands far enough out of its rounding, and one in float32 when that does not do.
+// A device with products of reduced precision (backend.ReducedBackend) uses them for the
+// factor when λ is well above their rounding error, and float32 when that fails.
 const Mixed Method = "mixed"
 
 // Precision is that of the factor of Mixed.
 type Precision string
 
 const (
-	PrecisionAuto   Precision = ""        // what takes the least time
-	PrecisionSingle Precision = "float32" // the products too
-	PrecisionRough  Precision = "rough"   // products of the device's rough precision
+	PrecisionAuto    Precision = ""        // what takes the least time
+	PrecisionSingle  Precision = "float32" // the products too
+	PrecisionReduced Precision = "reduced" // products of the device's reduced precision, such as TF32
 )
 
 func (f Precision) check() error {
-	if f == PrecisionAuto || f == PrecisionSingle || f == PrecisionRough {
+	if f == PrecisionAuto || f == PrecisionSingle || f.reduced() {
 		return nil
 	}
-	return fmt.Errorf("solvers: no precision is called %q: there are %q and %q", f, PrecisionSingle, PrecisionRough)
+	return fmt.Errorf("solvers: no precision is called %q: there are %q and %q", f, PrecisionSingle, PrecisionReduced)
 }
 
+// reduced accepts the earlier name too.
+func (f Precision) reduced() bool { return f == PrecisionReduced || f == "rough" }
+
 // mixedSteps is how many iterations are tried before the factor is taken to be
-// too rough: more of them cost as much as a factor in float64.
+// too imprecise: more of them cost as much as a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
 	Operator Operator
-	Rough    bool // the factor
+	Reduced  bool // the factor
+}
+
+// key is what the key of a checkpoint is made of, by the names of its first version.
+func (c mixedChoice) key() any {
+	return struct {
+		Operator Operator
+		Rough    bool
+	}{c.Operator, c.Reduced}
 }
 
 func mixedEstimate(z *sizes, par Params) (estimate, error) {
@@ -56,18 +67,18 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 		list = []Operator{par.Operator}
 	}
 	factors := []bool{false}
-	switch rough := roughUnit(z.dev.F32()) > 0; {
-	case par.Precision == PrecisionRough && !rough:
-		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no rough products: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
-	case par.Precision == PrecisionRough:
+	switch reduced := reducedUnit(z.dev.F32()) > 0; {
+	case par.Precision.reduced() && !reduced:
+		return estimate{}, fmt.Errorf("solvers: mixed: the device %s has no products of reduced precision: leave the factor to be chosen, or use %q", z.dev.Info().Device, PrecisionSingle)
+	case par.Precision.reduced():
 		factors = []bool{true}
-	case par.Precision == PrecisionAuto && rough:
+	case par.Precision == PrecisionAuto && reduced:
 		factors = []bool{false, true}
 	}
 	var best estimate
-	for _, rough := range factors {
+	for _, reduced := range factors {
 		for _, o := range list {
-			e := z.mixedEstimate(o, rough, par)
+			e := z.mixedEstimate(o, reduced, par)
 			if best.bytesOf == nil || e.cost < best.cost && e.bytesOf(z.n) <= z.available {
 				best = e
 			}
@@ -77,13 +88,13 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 }
 
 // mixedEstimate is that of one operator and factor.
-func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
+func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// What the factor misses of K is a matrix of rounding errors, 2⁻²³ of its
-	// elements or what rough products leave: their signs differ, so that its norm
+	// elements or what products of reduced precision leave: their signs differ, so that its norm
 	// falls behind that of K by √n. 4 is a margin.
 	unit, rate := epsilonSingle, z.rates().Single
-	if rough {
-		unit, rate = 2*roughUnit(z.dev.F32()), z.rates().Reduced
+	if reduced {
+		unit, rate = 2*reducedUnit(z.dev.F32()), z.rates().Reduced
 	}
 	condition := 1 + 4*unit*z.spectrum().largest()/math.Sqrt(float64(z.n))/z.p.Lambda
 	root := math.Sqrt(condition)
@@ -91,7 +102,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 	if !(its < 1e6) {
 		its = 1e6
 	}
-	if rough && its > mixedSteps/2 {
+	if reduced && its > mixedSteps/2 {
 		its = 1e6 // it would be given up
 	}
 	if !o.stored() && condition < 1.1 {
@@ -103,7 +114,7 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
 	}
 	e := estimate{
-		choice: mixedChoice{o, rough},
+		choice: mixedChoice{o, reduced},
 		cost: lookOverhead + z.storedCost(true) + gram + z.potrfCost(rate) +
 			its*(product+z.symmCost(z.columns, true)+stepOverhead),
 		stages: []stage{
@@ -123,8 +134,8 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 	if o.stored() {
 		e.stages[0].flops *= 2
 	}
-	if rough {
-		e.note = "a rough factor, " + e.note
+	if reduced {
+		e.note = "a factor of reduced precision, " + e.note
 	}
 	return e
 }
@@ -134,33 +145,33 @@ func (z *sizes) mixedEstimate(o Operator, rough bool, par Params) estimate {
 func (w *work) mixed() error {
 	choice := w.plan.choice.(mixedChoice)
 	var err error
-	if w.saver, err = newSaver(w, choice); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, choice.key()); err != nil {
 		return err
 	}
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
 	}
-	var rungs []rung
-	if choice.Rough {
-		rungs = append(rungs, rung{method: Mixed, text: "a rough factor", make: func() (inner, error) { return w.newMixed(choice.Operator, true, x) }})
+	var fallbacks []fallback
+	if choice.Reduced {
+		fallbacks = append(fallbacks, fallback{method: Mixed, text: "the factor of reduced precision", make: func() (inner, error) { return w.newMixed(choice.Operator, true, x) }})
 	}
-	if !choice.Rough || w.par.Precision == PrecisionAuto {
-		rungs = append(rungs, rung{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
+	if !choice.Reduced || w.par.Precision == PrecisionAuto {
+		fallbacks = append(fallbacks, fallback{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
 	}
 	dual, err := dualEstimate(w.plan.sizes, w.par)
 	if err == nil && dual.bytesOf(w.s.n) <= w.plan.available {
-		rungs = append(rungs, w.direct(x))
+		fallbacks = append(fallbacks, w.direct(x))
 	}
-	return w.refine(x, rungs...)
+	return w.refine(x, fallbacks...)
 }
 
-func (w *work) newMixed(o Operator, rough bool, x backend.Matrix[float64]) (inner, error) {
+func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (inner, error) {
 	a, err := w.operator64(o, x)
 	if err != nil {
 		return nil, err
 	}
-	factor, err := w.factor32(rough)
+	factor, err := w.factor32(reduced)
 	if err != nil {
 		a.Free()
 		return nil, err
@@ -177,9 +188,9 @@ func (w *work) newMixed(o Operator, rough bool, x backend.Matrix[float64]) (inne
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c.most = mixedSteps
-	c.also = []freer{p.a, p.t}
-	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.saver.pending() != nil}, nil
+	c.maxIter = mixedSteps
+	c.also = []releaser{p.a, p.t}
+	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
 // corrector is an inner solver by the factor alone, until that is not enough.
@@ -204,16 +215,16 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 	return nil
 }
 
-func (c *corrector) strengthen() bool {
+func (c *corrector) switchToCG() bool {
 	was := c.strong
 	c.strong = true
 	return !was
 }
 
 // factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a
-// pivot fails the rounding of float32, then ten times that, and so on; with rough
+// pivot fails the rounding of float32, then ten times that, and so on; with reduced
 // the same of its products.
-func (w *work) factor32(rough bool) (symmetric[float32], error) {
+func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 	s := w.s
 	x, err := w.placeX32()
 	if err != nil {
@@ -225,8 +236,8 @@ func (w *work) factor32(rough bool) (symmetric[float32], error) {
 		return nil, w.fail(err)
 	}
 	delta, unit, name := 0.0, 0x1p-23, "float32"
-	if rough {
-		unit, name = 2*roughUnit(w.b32), "rough products"
+	if reduced {
+		unit, name = 2*reducedUnit(w.b32), "reduced precision"
 	}
 	for {
 		err = w.timed("gram", &w.res.Seconds.Gram, func() error {
@@ -245,7 +256,7 @@ func (w *work) factor32(rough bool) (symmetric[float32], error) {
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(rough) })
+		err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(reduced) })
 		if err == nil {
 			w.res.Jitter = delta
 			return a, nil
@@ -253,16 +264,16 @@ func (w *work) factor32(rough bool) (symmetric[float32], error) {
 		if !errors.Is(err, backend.ErrNotPosDef) {
 			return nil, w.fail(err)
 		}
-		most := 0.0
+		largest := 0.0
 		for _, v := range before {
-			most = larger(most, float64(v)-delta)
+			largest = larger(largest, float64(v)-delta)
 		}
-		first := unit * math.Sqrt(float64(s.n)) * most
+		first := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, first)
 		// With δ far above λ the factor says nothing about the small eigenvalues.
 		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.mem.free(a)
-			return nil, &insufficient{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
+			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}
 	}
 }

@@ -11,19 +11,19 @@ const epsilonSingle = 0x1p-23
 // norm returns the 2-norm of v(0), …, v(n−1), scaled so that squares neither
 // overflow nor vanish.
 func norm(n int, v func(i int) float64) float64 {
-	most := 0.0
+	largest := 0.0
 	for i := range n {
-		most = larger(most, math.Abs(v(i)))
+		largest = larger(largest, math.Abs(v(i)))
 	}
-	if !(most > 0) || math.IsInf(most, 1) {
-		return most // 0, Inf or NaN
+	if !(largest > 0) || math.IsInf(largest, 1) {
+		return largest // 0, Inf or NaN
 	}
 	sum := 0.0
 	for i := range n {
-		q := v(i) / most
+		q := v(i) / largest
 		sum += q * q
 	}
-	return most * math.Sqrt(sum)
+	return largest * math.Sqrt(sum)
 }
 
 // ratio is a/b with 0/0 = 0, as a relative residual of a zero right-hand side.

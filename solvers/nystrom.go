@@ -39,11 +39,11 @@ type NystromProblem struct {
 }
 
 // StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
-// the zero value is right for most.
+// the zero value suits most problems.
 type StreamParams struct {
 	Method   Method         // Auto, Normal or Falkon
 	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress func(Progress) // nil, or told of the work as it is done; called by one goroutine at a time
+	Progress func(Progress) // nil, or called as the work is done; called by one goroutine at a time
 	// Tol is the relative residual of the normal equations that every output
 	// must reach; 0 is 1e-6.
 	Tol     float64

@@ -53,13 +53,13 @@ func (o Operator) text() string {
 
 // An operator is A = K + λW⁻¹ on the device, for products.
 type operator[T backend.Float] interface {
-	freer
+	releaser
 	// apply queues q ← A p, both n×c; it waits only where it needs the host.
 	// spare, n×c, is overwritten.
 	apply(q, p, spare backend.Matrix[T]) error
 }
 
-// operatorBytes is the most that newOperator takes on the device: for a stored
+// operatorBytes is the peak that newOperator takes on the device: for a stored
 // one in float32 X is there in both precisions while K is formed.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := elementBytes[float32](elements(n, z.d))
@@ -97,7 +97,7 @@ func newOperator32(w *work, o Operator) (operator[float32], error) {
 // withPoints frees the points with the operator that was made of them.
 type withPoints struct {
 	operator[float32]
-	mem *memory
+	mem *arena
 	x   backend.Matrix[float32]
 }
 
@@ -128,7 +128,7 @@ func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x
 
 type storedOperator[T backend.Float] struct {
 	a   symmetric[T]
-	mem *memory
+	mem *arena
 }
 
 func (s *storedOperator[T]) Free() { s.mem.free(s.a) }
@@ -197,7 +197,7 @@ func (w *work) placeX32() (backend.Matrix[float32], error) {
 	return x, nil
 }
 
-// translationInvariant tells whether a vector may be added to all samples.
+// translationInvariant reports whether a vector may be added to all samples.
 func translationInvariant(k kernels.Kernel) bool {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() {

@@ -25,7 +25,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	if !ok || !ok32 {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the device %s has no memory but the host's: use %q", z.dev.Info().Device, Dual)
 	}
-	if par.Precision == PrecisionRough {
+	if par.Precision.reduced() {
 		return estimate{}, fmt.Errorf("solvers: outofcore: the factor is in float64 or %q", PrecisionSingle)
 	}
 	single := par.Precision == PrecisionSingle || z.rates().Single >= 4
@@ -35,11 +35,11 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return b64.HostPackedBytes(n)
 	}
-	if free := b64.HostFree(); over(bytesOf, z.n, free) {
+	if free := b64.HostFree(); exceedsHost(bytesOf, z.n, free) {
 		_, host := bytesOf(z.n)
 		return estimate{}, &BudgetError{
 			Method: OutOfCore, Rows: z.n, Needed: host, Available: free, Host: true,
-			Largest: sort.Search(z.n, func(n int) bool { return over(bytesOf, n+1, free) }),
+			Largest: sort.Search(z.n, func(n int) bool { return exceedsHost(bytesOf, n+1, free) }),
 		}
 	}
 	e := z.dualEstimate(false)
@@ -66,8 +66,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// over tells whether the host's part is more than there is.
-func over(bytesOf func(n int) (device, host int64), n int, free int64) bool {
+// exceedsHost reports whether the host's part is more than there is.
+func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bool {
 	_, host := bytesOf(n)
 	return host > free || host == math.MaxInt64
 }
@@ -82,17 +82,17 @@ func (w *work) outOfCore() error {
 	if !choice.Single {
 		return w.refine(x, w.direct(x))
 	}
-	if w.saver, err = newSaver(w, choice); err != nil {
+	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
 		return err
 	}
-	rungs := []rung{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
+	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
 	// As mixed does, where the factor in float64 fits both memories.
 	b, z := w.b.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if sum(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
-		rungs = append(rungs, w.direct(x))
+		fallbacks = append(fallbacks, w.direct(x))
 	}
-	return w.refine(x, rungs...)
+	return w.refine(x, fallbacks...)
 }
 
 // newFactored is newSymmetric for a matrix that is to be factored: in the memory of

@@ -34,7 +34,7 @@ type Path struct {
 	Reason string
 	Plan   PathPlan
 
-	mem   *memory
+	mem   *arena
 	route route
 	meter *pathMeter
 }
@@ -49,7 +49,7 @@ const (
 	PathCholesky PathMethod = "cholesky" // O(n³) for each λ
 )
 
-// PathParams are the choices of a caller; the zero value is right for most.
+// PathParams are the choices of a caller; the zero value suits most problems.
 type PathParams struct {
 	Method PathMethod
 	// Lambdas is how many λ will be asked for, 0 being 30; the choice of the
@@ -58,7 +58,7 @@ type PathParams struct {
 	// LeaveOneOut asks for the leave-one-out errors, which cost more than GCV.
 	LeaveOneOut bool
 	Memory      int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress    func(Progress) // nil, or told of the work; called by one goroutine at a time
+	Progress    func(Progress) // nil, or called as the work is done; called by one goroutine at a time
 }
 
 func (p PathParams) lambdas() int {
@@ -164,7 +164,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	}
 	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, meter: newPathMeter(par.Progress, plan.Flops)}
 	b := dev.F64().With(ctx, path.meter.done)
-	path.mem = newMemory(dev, b)
+	path.mem = newArena(dev, b)
 	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), meter: path.meter, loo: par.LeaveOneOut}
 	switch plan.Method {
 	case PathPrimal:
@@ -203,8 +203,8 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	return points, nil
 }
 
-// Bytes is the most that the path has had on the device.
-func (p *Path) Bytes() int64 { return p.mem.peak() }
+// Bytes is the peak of the path on the device.
+func (p *Path) Bytes() int64 { return p.mem.peakBytes() }
 
 // Close frees what the path holds on the device.
 func (p *Path) Close() { p.mem.freeAll() }
@@ -240,10 +240,10 @@ func Lambdas(low, high float64, count int) []float64 {
 
 // pathMeter turns counted operations into Progress.
 type pathMeter struct {
-	mu                 sync.Mutex
-	report             func(Progress)
-	total, count, told float64
-	last               time.Time
+	mu                     sync.Mutex
+	report                 func(Progress)
+	total, count, reported float64
+	last                   time.Time
 }
 
 func newPathMeter(report func(Progress), total float64) *pathMeter {
@@ -258,8 +258,8 @@ func (m *pathMeter) done(flops float64) {
 	defer m.mu.Unlock()
 	m.count += flops
 	// The plan may be passed by a caller who asks for more λ than were planned.
-	if f := min(m.count/m.total, 0.999); f >= m.told+1e-3 && time.Since(m.last) > 10*time.Millisecond {
-		m.told, m.last = f, time.Now()
+	if f := min(m.count/m.total, 0.999); f >= m.reported+1e-3 && time.Since(m.last) > 10*time.Millisecond {
+		m.reported, m.last = f, time.Now()
 		m.report(Progress{Stage: "path", Fraction: f})
 	}
 }

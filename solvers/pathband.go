@@ -13,7 +13,7 @@ import (
 // pathBase is what all routes share.
 type pathBase struct {
 	dev   backend.Device
-	mem   *memory
+	mem   *arena
 	s     *samples
 	meter *pathMeter
 	loo   bool
@@ -142,7 +142,7 @@ func (s *samples) lifted() kernels.Kernel {
 		trace += dot(row.Data, row.Data)
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
-		trace = float64(s.n) // all samples are equal; or Gram will tell
+		trace = float64(s.n) // all samples are equal; or Gram will report it
 	}
 	return kernels.Sum{s.Kernel, kernels.Constant{Value: trace / float64(s.n)}}
 }
@@ -372,11 +372,11 @@ func (p *pathBase) explain(err error) error {
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
 		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", p.s.Kernel)
 	}
-	most := 0.0
+	largest := 0.0
 	for i := range p.s.n {
-		most = max(most, kernels.Diag(p.s.Kernel, p.s.X.Row(p.s.row(i))))
+		largest = max(largest, kernels.Diag(p.s.Kernel, p.s.X.Row(p.s.row(i))))
 	}
-	if indefinite(pivot.Value, most) {
+	if indefinite(pivot.Value, largest) {
 		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(p.s.Kernel))
 	}
 	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): raise lambda", pivot.Value)

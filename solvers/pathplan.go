@@ -13,7 +13,7 @@ import (
 type PathPlan struct {
 	Method PathMethod
 	Reason string
-	Bytes  int64   // the most that matrices will take on the device
+	Bytes  int64   // peak that matrices will take on the device
 	Flops  float64 // for as many λ as PathParams says
 
 	rows    int

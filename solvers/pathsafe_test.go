@@ -252,7 +252,7 @@ func TestPathRefuses(t *testing.T) {
 	}
 }
 
-// A path stops soon after it is told to.
+// A path stops soon after its context is done.
 func TestPathCancel(t *testing.T) {
 	rng := pathRandom(t)
 	dev := open(t, "cpu")

@@ -36,11 +36,11 @@ func pivotTol(terms float64) float64 { return 8 * epsilon * math.Sqrt(terms) }
 func (w *work) checkPivots(after, before []float64) error {
 	tol := w.pivotTol()
 	for i, v := range after {
-		least := tol * before[i]
+		smallest := tol * before[i]
 		if w.plan.Method == Primal {
-			least = max(least, w.s.roundingOfColumn(i))
+			smallest = max(smallest, w.s.roundingOfColumn(i))
 		}
-		if v*v <= least {
+		if v*v <= smallest {
 			return &backend.PivotError{Index: i, Value: v * v}
 		}
 	}
@@ -64,11 +64,11 @@ func (s *samples) roundingOfColumn(j int) float64 {
 
 // enough is a λ that lifts every pivot above rounding.
 func (w *work) enough(before []float64) float64 {
-	most := 0.0
+	largest := 0.0
 	for _, v := range before {
-		most = max(most, v)
+		largest = max(largest, v)
 	}
-	return w.s.Lambda + w.pivotTol()*most
+	return w.s.Lambda + w.pivotTol()*largest
 }
 
 // explained is a PivotError in the words of the problem. Its own text, which
@@ -86,9 +86,9 @@ func explain(pivot *backend.PivotError, format string, args ...any) error {
 }
 
 // indefinite reports whether a pivot is further below 0 than rounding of a positive
-// semidefinite matrix with diagonal elements up to most takes it. A larger λ is then
+// semidefinite matrix with diagonal elements up to largest takes it. A larger λ is then
 // no help: K itself is not what it should be.
-func indefinite(pivot, most float64) bool { return pivot < -math.Sqrt(epsilon)*most }
+func indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(epsilon)*largest }
 
 // instead says what to do about an indefinite K of the kernel k; nil is a matrix.
 func instead(k kernels.Kernel) string {

@@ -76,12 +76,12 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 // element after the pivots accepted before it) / (what the proposal said), and
 // eliminates it then. It returns the numbers in s of those accepted, at most
 // most, and the factor of h at them.
-func reject(r *rand.Rand, h backend.Host[float64], diag []float64, s []int, most int, floor float64) (accepted []int, l backend.Host[float64]) {
+func reject(r *rand.Rand, h backend.Host[float64], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[float64]) {
 	e := newElimination(h)
 	for j := range s {
 		u := r.Float64() // one for each candidate, accepted or not
 		left := e.left(j)
-		if len(accepted) < most && left > floor && u*diag[s[j]] < left {
+		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
 			e.eliminate(j)
 			accepted = append(accepted, j)
 		}

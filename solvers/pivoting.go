@@ -22,7 +22,7 @@ type pivoting struct {
 	diag   []float64               // of K − FFᵀ
 	left   float64                 // the sum of diag
 	n, d   int
-	rank   int     // the most columns
+	rank   int     // maximum number of columns
 	floor  float64 // what is left of a diagonal element when it is rounding only
 }
 
@@ -35,16 +35,16 @@ func newPivoting(task lowRankTask, f backend.Matrix[float64]) (*pivoting, error)
 	if err := p.diagonal(); err != nil {
 		return nil, err
 	}
-	most := 0.0
+	largest := 0.0
 	for i, v := range p.diag {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return nil, fmt.Errorf("k(x, x) is %v at row %d: a low-rank factor needs a positive semidefinite kernel", v, i+1)
 		}
 		p.left += v
-		most = max(most, v)
+		largest = max(largest, v)
 	}
 	// A sum of k squares is taken from each element.
-	p.floor = 8 * epsilon * math.Sqrt(float64(p.rank)) * most
+	p.floor = 8 * epsilon * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
 
@@ -78,7 +78,7 @@ func (p *pivoting) rows(m backend.Matrix[float64], visit func(i int, row []float
 	return nil
 }
 
-// more tells whether another pivot is wanted and there is one.
+// more reports whether another pivot is wanted and there is one.
 func (p *pivoting) more() bool {
 	return len(p.pivots) < p.rank && p.left > max(p.stop, float64(p.n)*p.floor)
 }

@@ -58,7 +58,7 @@ func hostGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
 	t.Helper()
 	b := dev.F64()
-	mem := newMemory(dev, b)
+	mem := newArena(dev, b)
 	defer mem.freeAll()
 	mx, err := mem.place(x)
 	if err != nil {
@@ -139,8 +139,8 @@ func TestPivotedFactor(t *testing.T) {
 				if !eigen.Factorize(symmetric, false) {
 					t.Fatal("no eigenvalues")
 				}
-				if least := slices.Min(eigen.Values(nil)); least < -bound {
-					t.Errorf("%s, rank %d: K − FFᵀ has the eigenvalue %.3g", name, rank, least)
+				if smallest := slices.Min(eigen.Values(nil)); smallest < -bound {
+					t.Errorf("%s, rank %d: K − FFᵀ has the eigenvalue %.3g", name, rank, smallest)
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Method Method
 	Reason string  // why this method, and what was chosen within it
-	Bytes  int64   // the most that matrices will take on the device
+	Bytes  int64   // peak that matrices will take on the device
 	Flops  float64 // floating-point operations, counted as in backend/flops.go; of an iterative method, about
 
 	how       method

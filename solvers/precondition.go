@@ -26,7 +26,7 @@ type preconditioner[T backend.Float] interface {
 type lowRankTask struct {
 	ctx    context.Context
 	b      backend.Backend[float64]
-	mem    *memory // for what is needed meanwhile; the maker frees it
+	mem    *arena // for what is needed meanwhile; the maker frees it
 	kernel kernels.Kernel
 	x      backend.Matrix[float64] // n×d, on the device
 	seed   uint64
@@ -80,7 +80,7 @@ type lowRank[T backend.Float] struct {
 	g    backend.Matrix[T] // n×k, a view of own
 	half []float64         // D^{-½}; nil where all are the same
 	t    backend.Matrix[T] // k×c
-	own  freer
+	own  releaser
 }
 
 // newLowRank makes the preconditioner from the first rank columns of f, which
@@ -92,10 +92,10 @@ type lowRank[T backend.Float] struct {
 // without harm, since the condition of P⁻¹(K + D) is about that of K − F Fᵀ + D
 // then too, and it is, as far as the digits of I − G Gᵀ need it. jitter is by how
 // much, in the largest of its elements.
-func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
+func newLowRank(mem *arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
 	n, _ := f.Dims()
 	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
-	least := d[0]
+	smallest := d[0]
 	if len(d) > 1 && slices.Min(d) > 0 {
 		p.half = make([]float64, n)
 		for i, v := range d {
@@ -104,7 +104,7 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 		if err := scaleRows(b, p.g, p.g, p.half); err != nil {
 			return nil, 0, err
 		}
-		least, left = 1, left/slices.Max(d)
+		smallest, left = 1, left/slices.Max(d)
 	}
 	s, err := mem.new(rank, rank)
 	if err != nil {
@@ -115,12 +115,12 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 	if err := b.ColDot(trace, p.g, p.g); err != nil {
 		return nil, 0, err
 	}
-	total := least
+	total := smallest
 	for _, v := range trace {
 		total += v
 	}
 	const digits = 1e4 // that I − G Gᵀ has at least where D may be raised
-	raised := max(least, unit*total, min(left/float64(n), digits*unit*total))
+	raised := max(smallest, unit*total, min(left/float64(n), digits*unit*total))
 	for {
 		b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s)
 		b.AddDiag([]float64{raised}, s)
@@ -137,7 +137,7 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 	if p.t, err = mem.new(rank, c); err != nil {
 		return nil, 0, err
 	}
-	jitter = raised - least
+	jitter = raised - smallest
 	if p.half != nil {
 		jitter *= slices.Max(d)
 	}
@@ -145,7 +145,7 @@ func newLowRank(mem *memory, b backend.Backend[float64], f backend.Matrix[float6
 }
 
 // narrowed is p in float32: G is copied, and what p has on the device freed.
-func narrowed(p *lowRank[float64], mem *memory, dev backend.Device, b backend.Backend[float32]) (*lowRank[float32], error) {
+func narrowed(p *lowRank[float64], mem *arena, dev backend.Device, b backend.Backend[float32]) (*lowRank[float32], error) {
 	n, k := p.g.Dims()
 	_, c := p.t.Dims()
 	q := &lowRank[float32]{b: b, half: p.half}

@@ -14,7 +14,7 @@ import (
 // refinement (Wilkinson 1963): the residual is computed in float64 from the data,
 // by GramMul, or by X(Xᵀα) for a linear kernel, which shares nothing with the inner solver's K; what the inner
 // solver makes of it is added to the solution. So a factor or a product with K may
-// be rough, and the residual that is reported is not the one that was hoped for.
+// be of reduced precision, and the reported residual is computed, not estimated.
 //
 // With an intercept that is an unknown, the bordered system
 //
@@ -30,35 +30,35 @@ type inner interface {
 	// have norms near 1, or are 0. An iterative solver stops when what is left
 	// of column j has the norm goal[j], which may be above what r has.
 	solve(r backend.Matrix[float64], goal []float64) error
-	// once tells whether a second solve on the residual is all that is to be had
+	// direct reports whether a second solve on the residual is all that is to be had
 	// from it: a direct method.
-	once() bool
-	// ended tells why the last solve ended above its goal, when another one would
+	direct() bool
+	// stopReason says why the last solve ended above its goal, when another one would
 	// end the same way; "" otherwise.
-	ended() string
-	// strengthen is asked after a solve that took less than a digit from the
-	// residual: it changes to a way that takes more work and tells so, or false.
-	strengthen() bool
+	stopReason() string
+	// switchToCG is called after a solve that took less than a digit from the
+	// residual: it changes to conjugate gradients and returns true, or returns false.
+	switchToCG() bool
 	// release frees what it has on the device.
 	release()
 }
 
-// A rung is an inner solver that is made when those before it did not do.
-type rung struct {
+// A fallback is an inner solver that is made when those before it did not do.
+type fallback struct {
 	method Method
 	text   string // what it is, for Result.Fallback
 	make   func() (inner, error)
 }
 
-// insufficient is an error of an inner solver or of making one that the next
-// rung may overcome: rounding of float32, a failed pivot.
-type insufficient struct{ err error }
+// accuracyError is an error of an inner solver or of making one that the next
+// fallback may overcome: rounding of float32, a failed pivot.
+type accuracyError struct{ err error }
 
-// exhausted is an insufficient after which nothing else is tried.
-type exhausted struct{ error }
+// stagnationError is an accuracyError after which nothing else is tried.
+type stagnationError struct{ error }
 
-func (e *insufficient) Error() string { return e.err.Error() }
-func (e *insufficient) Unwrap() error { return e.err }
+func (e *accuracyError) Error() string { return e.err.Error() }
+func (e *accuracyError) Unwrap() error { return e.err }
 
 // A refinement is the loop for one Problem.
 type refinement struct {
@@ -98,9 +98,9 @@ func (z *sizes) refinedBytes(n int) int64 {
 // refineRounds is for halvings from 1 to far below the rounding of float64.
 const refineRounds = 40
 
-// refine solves the system by the first rung that reaches the tolerance, going on
+// refine solves the system by the first fallback that reaches the tolerance, going on
 // from what those before it have found, and fills the result.
-func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
+func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), left: make([]float64, s.t)}
 	var err error
@@ -121,32 +121,32 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 	}
 	f.begin(columns)
 	first := 0
-	if w.saver != nil {
-		w.saver.f = f
-		if st := w.saver.pending(); st != nil {
-			if first = st.Rung; first >= len(rungs) || rungs[first].method == Dual {
-				return w.saver.refused(errors.New("it was written by a way to solve that is not available with this memory"))
+	if w.checkpointer != nil {
+		w.checkpointer.f = f
+		if st := w.checkpointer.restored(); st != nil {
+			if first = st.Attempt; first >= len(fallbacks) || fallbacks[first].method == Dual {
+				return w.checkpointer.refused(errors.New("it was written by a way to solve that is not available with this memory"))
 			}
 			if err := f.restore(st); err != nil {
 				return err
 			}
 		}
 	}
-	for i := first; i < len(rungs); i++ {
-		g, last := rungs[i], i == len(rungs)-1
-		if w.saver != nil {
-			w.saver.rung = i
+	for i := first; i < len(fallbacks); i++ {
+		g, last := fallbacks[i], i == len(fallbacks)-1
+		if w.checkpointer != nil {
+			w.checkpointer.attempt = i
 		}
-		err = f.climb(g)
-		var weak *insufficient
-		var spent *exhausted
+		err = f.tryNext(g)
+		var weak *accuracyError
+		var spent *stagnationError
 		switch {
 		case err == nil:
 			w.res.Method = g.method
 			if err := f.finish(); err != nil {
 				return err
 			}
-			return w.saver.done()
+			return w.checkpointer.done()
 		case w.ctx.Err() != nil:
 			return w.fail(context.Cause(w.ctx))
 		case errors.As(err, &spent):
@@ -154,10 +154,10 @@ func (w *work) refine(x backend.Matrix[float64], rungs ...rung) error {
 		case !errors.As(err, &weak):
 			return err
 		case !last:
-			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, rungs[i+1].text)
+			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, fallbacks[i+1].text)
 		}
 	}
-	var weak *insufficient
+	var weak *accuracyError
 	errors.As(err, &weak)
 	return f.short(weak.err)
 }
@@ -180,7 +180,7 @@ func (f *refinement) restore(st *state) error {
 			return f.w.fail(err)
 		}
 		if f.residual-f.residual != 0 {
-			return f.w.saver.refused(errors.New("the residual of its solution is not finite"))
+			return f.w.checkpointer.refused(errors.New("the residual of its solution is not finite"))
 		}
 	}
 	return nil
@@ -218,9 +218,9 @@ func (f *refinement) begin(columns int) {
 	}
 }
 
-// climb makes an inner solver and refines until the tolerance is met or a
+// tryNext makes an inner solver and refines until the tolerance is met or a
 // round no longer helps.
-func (f *refinement) climb(g rung) error {
+func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	in, err := g.make()
 	if err != nil {
@@ -229,12 +229,12 @@ func (f *refinement) climb(g rung) error {
 	defer in.release()
 	return w.timed("solve", &w.res.Seconds.Solve, func() error {
 		first := 0
-		if st := w.saver.pending(); st != nil {
+		if st := w.checkpointer.restored(); st != nil {
 			first = st.Round
 		}
 		for round := first; round < refineRounds; round++ {
-			if w.saver != nil {
-				w.saver.round = round
+			if w.checkpointer != nil {
+				w.checkpointer.round = round
 			}
 			before := f.residual
 			if err := f.correct(in); err != nil {
@@ -250,33 +250,33 @@ func (f *refinement) climb(g rung) error {
 			}
 			if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
 				f.reset()
-				return &insufficient{w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))}
+				return &accuracyError{w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))}
 			}
 			switch {
-			case in.once() && round == 0:
+			case in.direct() && round == 0:
 				continue
 			case f.best.residual <= w.par.tol():
 				return nil
-			case in.once():
-				return f.insufficient("its residual does not fall by refinement")
+			case in.direct():
+				return f.inaccurate("its residual does not fall by refinement")
 			case w.res.Iters >= w.par.maxIter():
-				return &exhausted{f.insufficient(in.ended())}
-			case !(f.residual < before/10) && in.strengthen():
+				return &stagnationError{f.inaccurate(in.stopReason())}
+			case !(f.residual < before/10) && in.switchToCG():
 				f.revert()
 			case round > 0 && !(f.residual < before/2):
 				reason := "refinement stagnates"
-				if ended := in.ended(); ended != "" {
+				if ended := in.stopReason(); ended != "" {
 					reason = ended
 				}
-				return f.insufficient(reason)
+				return f.inaccurate(reason)
 			}
 		}
-		return f.insufficient("refinement stagnates")
+		return f.inaccurate("refinement stagnates")
 	})
 }
 
-func (f *refinement) insufficient(reason string) error {
-	return &insufficient{&ConvergenceError{
+func (f *refinement) inaccurate(reason string) error {
+	return &accuracyError{&ConvergenceError{
 		Method: f.w.res.Method, Residual: f.best.residual, Tol: f.w.par.tol(), Iters: f.w.res.Iters, Reason: reason,
 		mayBeIndefinite: !f.w.s.Kernel.IsPSD(),
 	}}
@@ -318,7 +318,7 @@ func (f *refinement) correct(in inner) error {
 	rhs := f.rhs.View(0, 0, s.n, columns)
 	h := f.r.View(0, 0, s.n, columns)
 	from := h
-	if st := w.saver.pending(); st != nil {
+	if st := w.checkpointer.restored(); st != nil {
 		from = st.rhs
 	}
 	if err := w.b.Upload(rhs, from); err != nil {

@@ -62,7 +62,7 @@ func countPositive(w []float64) (n int) {
 
 func isLinear(k kernels.Kernel) bool { _, ok := k.(kernels.Linear); return ok }
 
-// bordered tells whether b is an unknown of the dual system.
+// bordered reports whether b is an unknown of the dual system.
 func (s *samples) bordered() bool { return s.Intercept && s.meanX == nil }
 
 // row returns the number in X of row i of those that take part.
@@ -115,7 +115,7 @@ func (s *samples) mean(h backend.Host[float64]) centre {
 	return centre{first, second}
 }
 
-// plain tells whether X takes part as it stands in Problem.X.
+// plain reports whether X takes part as it stands in Problem.X.
 func (s *samples) plain(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }

@@ -15,7 +15,7 @@ func (s small) at(i, j int) float64     { return s.data[i*s.cols+j] }
 func (s small) set(i, j int, v float64) { s.data[i*s.cols+j] = v }
 
 // cholesky overwrites the lower triangle of s, which is symmetric but for
-// rounding, with its factor, and tells whether all pivots are positive and finite.
+// rounding, with its factor, and reports whether all pivots are positive and finite.
 func (s small) cholesky() bool {
 	n := s.rows
 	for j := range n {

@@ -25,11 +25,11 @@ type Method string
 // Auto is the method with the least modelled time that fits the memory.
 const Auto Method = ""
 
-// Params are the choices of a caller; the zero value is right for most.
+// Params are the choices of a caller; the zero value suits most problems.
 type Params struct {
 	Method   Method
 	Memory   int64          // bytes that may be taken on the device; 0: all that it has free
-	Progress func(Progress) // nil, or told of the work as it is done; called by one goroutine at a time
+	Progress func(Progress) // nil, or called as the work is done; called by one goroutine at a time
 
 	// Tol is the relative residual that every output must reach, in float64 and
 	// computed from the data; 0 is 1e-8. A Solve that does not reach it fails
@@ -89,7 +89,7 @@ type Result struct {
 	// primal one also X, is centred by its weighted mean in the norms. 0/0 is 0.
 	Residual float64
 	Plan     Plan
-	Bytes    int64 // the most that this Solve had on the device, measured
+	Bytes    int64 // peak of this Solve on the device, measured
 	Seconds  Seconds
 
 	Iters    int      // products with K + λW⁻¹ that the iteration took; 0 for a direct method
@@ -128,7 +128,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	w := newWork(ctx, dev, p, par, plan)
 	defer w.mem.freeAll()
 	err = plan.how.solve(w)
-	w.res.Bytes = w.mem.peak()
+	w.res.Bytes = w.mem.peakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
 		return nil, err
@@ -188,18 +188,18 @@ func (par Params) maxIter() int {
 
 // work is one Solve in progress.
 type work struct {
-	ctx      context.Context
-	dev      backend.Device
-	b        backend.Backend[float64] // under ctx, counting progress
-	b32      backend.Backend[float32] // the same
-	mem      *memory
-	s        *samples
-	par      Params
-	plan     Plan
-	progress *progress
-	res      *Result
-	saver    *saver // nil: no checkpoints
-	onHost   bool   // factors are in the memory of the host
+	ctx          context.Context
+	dev          backend.Device
+	b            backend.Backend[float64] // under ctx, counting progress
+	b32          backend.Backend[float32] // the same
+	mem          *arena
+	s            *samples
+	par          Params
+	plan         Plan
+	progress     *progress
+	res          *Result
+	checkpointer *checkpointer // nil: no checkpoints
+	onHost       bool          // factors are in the memory of the host
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
@@ -214,7 +214,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 	}
 	w.b = dev.F64().With(ctx, w.progress.done)
 	w.b32 = dev.F32().With(ctx, w.progress.done)
-	w.mem = newMemory(dev, w.b)
+	w.mem = newArena(dev, w.b)
 	return w
 }
 

@@ -12,7 +12,7 @@ import (
 
 // A spectrum is an estimate of the eigenvalues of W^½ K W^½ from a sample of its
 // rows: those of the sample's matrix times n/m. The large ones are right to
-// 1/√m; those of the bulk, which no sample of m rows can tell apart, come out as
+// 1/√m; those of the bulk, which no sample of m rows can distinguish, come out as
 // the mean of the bulk spread over m instead of n values, and that is corrected.
 type spectrum struct {
 	n      int
@@ -22,7 +22,7 @@ type spectrum struct {
 }
 
 // sampleRows is the number of rows of the sample for n: the cost is its cube, some
-// 20 ms or, where the work takes many seconds, some 0.5 s; what is to be told apart
+// 20 ms or, where the work takes many seconds, some 0.5 s; what is to be distinguished
 // from it are some hundred eigenvalues.
 func sampleRows(n int) int {
 	switch {

@@ -21,15 +21,15 @@ import (
 // Φ is never stored but for a piece of rows. H is not stored either, unless a
 // preconditioner is made of it: conjugate gradients need its products only.
 type streamed struct {
-	ctx       context.Context
-	b         backend.Backend[float64]
-	mem       *memory
-	feed      *feed
-	saver     *saver // nil: no checkpoints
-	basis     basis
-	lambda    float64
-	intercept bool
-	m, d, t   int
+	ctx          context.Context
+	b            backend.Backend[float64]
+	mem          *arena
+	feed         *feed
+	checkpointer *checkpointer // nil: no checkpoints
+	basis        basis
+	lambda       float64
+	intercept    bool
+	m, d, t      int
 
 	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
@@ -48,7 +48,7 @@ func streamedBytes(n, m, d, t int) int64 {
 }
 
 // newStreamed places the basis and takes the memory for pieces.
-func newStreamed(ctx context.Context, b backend.Backend[float64], mem *memory, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
+func newStreamed(ctx context.Context, b backend.Backend[float64], mem *arena, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
 	n, d, t := data.Dims()
 	m := phi.size()
 	r := pieceRows(n, m)

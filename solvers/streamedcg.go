@@ -67,7 +67,7 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		return improved, err
 	}
 	ones := repeated(1, w.t)
-	resumed := w.saver.take()
+	resumed := w.checkpointer.take()
 	for range 2 {
 		if !exact || resumed != nil {
 			break
@@ -164,7 +164,7 @@ func (g *gradients) descend() error {
 		if err := context.Cause(w.ctx); err != nil {
 			return g.interrupted(err)
 		}
-		if w.saver.due() {
+		if w.checkpointer.due() {
 			if err := g.save(); err != nil {
 				return err
 			}
@@ -232,7 +232,7 @@ func (g *gradients) descend() error {
 // interrupted saves the state once more when err is the end of the context: β, r
 // and p are those of the step's beginning.
 func (g *gradients) interrupted(err error) error {
-	if g.saver == nil || g.ctx.Err() == nil {
+	if g.checkpointer == nil || g.ctx.Err() == nil {
 		return err
 	}
 	if failed := g.save(); failed != nil {
@@ -254,7 +254,7 @@ func (g *gradients) save() error {
 			return err
 		}
 	}
-	return g.saver.write(st)
+	return g.checkpointer.write(st)
 }
 
 // resume continues from a checkpoint, but for the best solution.

@@ -11,7 +11,7 @@ import (
 )
 
 // Every call of the device that fails, in the choice of centers, in the passes
-// and in between, is told, and the memory is given back; on a device without any
+// and in between, is reported, and the memory is given back; on a device without any
 // optional ability.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)

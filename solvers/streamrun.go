@@ -18,7 +18,7 @@ import (
 type streamRun struct {
 	ctx      context.Context
 	b        backend.Backend[float64] // under ctx, counting progress
-	mem      *memory
+	mem      *arena
 	par      StreamParams
 	plan     Plan
 	progress *progress
@@ -69,8 +69,8 @@ func (p StreamParams) sample(n, m, d int) int {
 		return min(n, p.Sample)
 	}
 	s := math.Pow(2500*float64(n)/float64(m)/float64(m), 1/1.55)
-	most := max(5, float64(m)/float64(max(d, 1)))
-	return min(n, int(float64(m)*min(max(s, 2), most)))
+	largest := max(5, float64(m)/float64(max(d, 1)))
+	return min(n, int(float64(m)*min(max(s, 2), largest)))
 }
 
 // checkStream holds the rules of a problem whose samples come in passes.
@@ -93,7 +93,7 @@ func checkStream(dev backend.Device, data Rows, lambda float64, par StreamParams
 func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, plan Plan) *streamRun {
 	r := &streamRun{ctx: ctx, par: par, plan: plan, progress: newProgress(par.Progress, plan), res: &Result{Method: plan.Method, Plan: plan}}
 	r.b = dev.F64().With(ctx, r.progress.done)
-	r.mem = newMemory(dev, r.b)
+	r.mem = newArena(dev, r.b)
 	planned.Report(ctx, add(r.mem.before, plan.Bytes))
 	return r
 }
@@ -122,7 +122,7 @@ func (r *streamRun) timed(stage string, seconds *float64, f func() error) error 
 // solve finds β by the planned method; q is what Falkon's preconditioner is made
 // of.
 func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, intercept bool) (*solution, error) {
-	saver, err := r.saver(data, phi, lambda, intercept)
+	saved, err := r.checkpointer(data, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 	if err != nil {
 		return nil, err
 	}
-	w.saver = saver
+	w.checkpointer = saved
 	var pre preconditioner[float64]
 	exact := r.plan.Method == Normal
 	if exact {
@@ -149,14 +149,14 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 		return err
 	})
 	if err == nil && s.reason == "" {
-		err = saver.done()
+		err = saved.done()
 	}
 	return s, err
 }
 
-// saver returns what writes the checkpoints; nil when none are asked for, or the
+// checkpointer returns what writes the checkpoints; nil when none are asked for, or the
 // method is direct. It reads the samples once, for their hash.
-func (r *streamRun) saver(data Rows, phi basis, lambda float64, intercept bool) (*saver, error) {
+func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
 	}
@@ -183,7 +183,7 @@ func (r *streamRun) saver(data Rows, phi basis, lambda float64, intercept bool) 
 	if err != nil {
 		return nil, err
 	}
-	return openSaver(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
+	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
 }
 
 // normal sums H in the lower triangle of a matrix and factors it. H of functions
@@ -266,7 +266,7 @@ func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], err
 // finish fills the Result, and says when Tol was not reached.
 func (r *streamRun) finish(s *solution, start time.Time) error {
 	r.res.Intercept, r.res.Residual, r.res.Iters = s.bias, s.residual, s.iters
-	r.res.Bytes = r.mem.peak()
+	r.res.Bytes = r.mem.peakBytes()
 	r.res.Seconds.Total = time.Since(start).Seconds()
 	if err := context.Cause(r.ctx); err != nil {
 		return r.fail(err)

@@ -11,17 +11,17 @@ import (
 // same place: in packed storage where the backend has it, as the lower triangle of
 // a square matrix elsewhere. What queues and what waits is as in backend.
 type symmetric[T backend.Float] interface {
-	freer
+	releaser
 	gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
 	addDiag(d []T)
 	diagonal() ([]T, error)     // waits
 	mul(q, p backend.Matrix[T]) // q ← A p
-	factor(rough bool) error    // waits: A = L Lᵀ, or about that
+	factor(reduced bool) error  // waits: A = L Lᵀ, or about that
 	solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 }
 
 // newSymmetric takes symmetricBytes(b, n) on the device.
-func newSymmetric[T backend.Float](mem *memory, b backend.Backend[T], n int) (symmetric[T], error) {
+func newSymmetric[T backend.Float](mem *arena, b backend.Backend[T], n int) (symmetric[T], error) {
 	if hb, ok := b.(backend.PackedBackend[T]); ok {
 		h, err := hb.NewPacked(n)
 		if err != nil {
@@ -47,8 +47,8 @@ func symmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return elementBytes[T](elements(n, n))
 }
 
-// roughUnit is to what precision a rough factor rounds; 0: there is none.
-func roughUnit[T backend.Float](b backend.Backend[T]) float64 {
+// reducedUnit is to what precision a factor of reduced precision rounds; 0: there is none.
+func reducedUnit[T backend.Float](b backend.Backend[T]) float64 {
 	if r, ok := b.(backend.ReducedBackend[T]); ok {
 		return r.ReducedUnit()
 	}
@@ -78,8 +78,8 @@ func (s *packedStored[T]) gram(k kernels.Kernel, x backend.Matrix[T]) { s.b.Gram
 func (s *packedStored[T]) addDiag(d []T)                              { s.b.AddDiagPacked(d, s.a) }
 func (s *packedStored[T]) mul(q, p backend.Matrix[T])                 { s.b.SymmPacked(1, s.a, p, 0, q) }
 
-func (s *packedStored[T]) factor(rough bool) error {
-	if b, ok := s.b.(backend.ReducedBackend[T]); ok && rough {
+func (s *packedStored[T]) factor(reduced bool) error {
+	if b, ok := s.b.(backend.ReducedBackend[T]); ok && reduced {
 		return b.PotrfPackedReduced(s.a)
 	}
 	return s.b.PotrfPacked(s.a)

@@ -21,7 +21,7 @@ import (
 // memory. A λ whose solution by it is above the tolerance is solved for on its own.
 //
 // Of the Result, Residual, Bytes, Rank and Jitter are the largest, Iters and
-// Seconds the sums over the parts, and Plan is the sum of the work and the most
+// Seconds the sums over the parts, and Plan is the sum of the work and the largest
 // memory of any part. Errors are those of Solve, and name λ where there are
 // several.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
@@ -67,13 +67,13 @@ type each struct {
 	lambdas, different []float64
 	par                Params
 	res                *Result
-	told               float64 // of the progress
+	reported           float64 // of the progress
 }
 
-// tell reports a fraction of the whole, which rounding must not make fall.
-func (e *each) tell(stage string, fraction float64) {
-	e.told = max(e.told, min(fraction, 1))
-	e.par.Progress(Progress{Stage: stage, Fraction: e.told})
+// report reports a fraction of the whole, which rounding must not make fall.
+func (e *each) report(stage string, fraction float64) {
+	e.reported = max(e.reported, min(fraction, 1))
+	e.par.Progress(Progress{Stage: stage, Fraction: e.reported})
 }
 
 func (e *each) solve() error {
@@ -83,7 +83,7 @@ func (e *each) solve() error {
 	if err != nil {
 		return err
 	}
-	before := e.told
+	before := e.reported
 	for i, l := range left {
 		from, to := float64(i)/float64(len(left)), float64(i+1)/float64(len(left))
 		if err := e.one(l, before+(1-before)*from, before+(1-before)*to); err != nil {
@@ -111,7 +111,7 @@ func (e *each) one(lambda, from, to float64) error {
 	}
 	if e.par.Progress != nil {
 		par.Progress = func(q Progress) {
-			e.tell(q.Stage, from+(to-from)*q.Fraction)
+			e.report(q.Stage, from+(to-from)*q.Fraction)
 		}
 	}
 	r, err := Solve(e.ctx, e.dev, p, par)
@@ -188,7 +188,7 @@ func (e *each) byPath() (left []float64, err error) {
 	}
 	const share = 0.9 // the rest is for what it leaves
 	if e.par.Progress != nil {
-		par.Progress = func(q Progress) { e.tell(q.Stage, share*q.Fraction) }
+		par.Progress = func(q Progress) { e.report(q.Stage, share*q.Fraction) }
 	}
 	path, err := NewPath(e.ctx, e.dev, e.p, par)
 	if err != nil {
@@ -216,7 +216,7 @@ func (e *each) byPath() (left []float64, err error) {
 	if len(left) > 0 {
 		e.res.Fallback = fmt.Sprintf("the decomposition leaves a residual above %.2g where lambda is %v; solved for each of them", e.par.tol(), left)
 	} else if e.par.Progress != nil {
-		e.tell("path", 1)
+		e.report("path", 1)
 	}
 	return left, nil
 }

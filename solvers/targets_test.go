@@ -52,19 +52,19 @@ func TestSolveEach(t *testing.T) {
 				}
 			}
 			p.X, p.Y = normals(rng, n, 3), normals(rng, n, len(test.lambdas))
-			told := 0.0
+			reported := 0.0
 			test.par.Progress = func(q solvers.Progress) {
-				if q.Fraction < told {
-					t.Errorf("%s: progress falls from %v to %v", test.name, told, q.Fraction)
+				if q.Fraction < reported {
+					t.Errorf("%s: progress falls from %v to %v", test.name, reported, q.Fraction)
 				}
-				told = q.Fraction
+				reported = q.Fraction
 			}
 			got, err := solvers.SolveEach(context.Background(), dev, p, test.lambdas, test.par)
 			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
-			if told != 1 || string(got.Method) != test.method || !(got.Residual <= 1e-11) || got.Plan.Bytes <= 0 || got.Bytes > got.Plan.Bytes {
-				t.Errorf("%s %s: progress to %v, method %s, residual %g, plan %d, bytes %d", name, test.name, told, got.Method, got.Residual, got.Plan.Bytes, got.Bytes)
+			if reported != 1 || string(got.Method) != test.method || !(got.Residual <= 1e-11) || got.Plan.Bytes <= 0 || got.Bytes > got.Plan.Bytes {
+				t.Errorf("%s %s: progress to %v, method %s, residual %g, plan %d, bytes %d", name, test.name, reported, got.Method, got.Residual, got.Plan.Bytes, got.Bytes)
 			}
 			for j, lambda := range test.lambdas {
 				one := p

@@ -93,7 +93,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 		return nil, err
 	}
 	b := dev.F64().With(ctx, nil)
-	f := &covariance{ctx: ctx, b: b, mem: newMemory(dev, b), s: s}
+	f := &covariance{ctx: ctx, b: b, mem: newArena(dev, b), s: s}
 	defer f.mem.freeAll()
 	variance, err := u.variance(f, points, rows)
 	if err != nil {

@@ -46,7 +46,7 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// Check tells whether Write could begin: whether path is a place for a file and
+// Check reports whether Write could begin: whether path is a place for a file and
 // its folder takes new ones. It makes a file there and removes it.
 func Check(path string) error {
 	f, err := create(path)

@@ -23,7 +23,7 @@ import (
 // Python is the interpreter that the distribution's scikit-learn is installed for.
 const Python = "/usr/bin/python3"
 
-// Names tells whether MERCER_REQUIRE names what.
+// Names reports whether MERCER_REQUIRE names what.
 func Names(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
 }

@@ -51,7 +51,7 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 	return out.down()
 }
 
-// explain tells what helps against a matrix that is not positive definite.
+// explain says what helps against a matrix that is not positive definite.
 func explain(err error, lambda float64) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return fmt.Errorf("the matrix K + λI is not positive definite for lambda = %v: raise lambda, or give a kernel that is: %w", lambda, err)

@@ -217,7 +217,7 @@ func (w Weights) check(n, m int) error {
 	return checkRows("v", w.V, m, "z")
 }
 
-// productStat tells whether the sums of a statistic are matrix products.
+// productStat reports whether the sums of a statistic are matrix products.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
 }

@@ -79,12 +79,12 @@ func (c *cell) condition(p solvers.Problem) {
 	}
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
-		most := 0.0
+		largest := 0.0
 		for i := range p.X.Rows {
-			most = max(most, kernels.Diag(p.Kernel, p.X.Row(i)))
+			largest = max(largest, kernels.Diag(p.Kernel, p.X.Row(i)))
 		}
-		if p.Lambda > o.unit()*float64(p.X.Rows)*most {
-			c.Errorf("λ %g stands out of the rounding of the diagonal, at most %g: %v", p.Lambda, most, err)
+		if p.Lambda > o.unit()*float64(p.X.Rows)*largest {
+			c.Errorf("λ %g stands out of the rounding of the diagonal, at most %g: %v", p.Lambda, largest, err)
 		}
 		return
 	}

@@ -107,7 +107,7 @@ func testBudget(c *cell) {
 				c.Fatal(err)
 			}
 			if fits := small.Bytes <= budget.Available; fits != (n == budget.Largest) {
-				c.Errorf("%d rows need %d bytes of %d, %d rows are said to be the most", n, small.Bytes, budget.Available, budget.Largest)
+				c.Errorf("%d rows need %d bytes of %d, %d rows are said to be the maximum", n, small.Bytes, budget.Available, budget.Largest)
 			}
 		}
 	}
@@ -123,20 +123,20 @@ func testBudget(c *cell) {
 func testProgress(c *cell) {
 	p := c.large()
 	var inside atomic.Int32
-	var told []solvers.Progress
+	var reported []solvers.Progress
 	_, err := solvers.Solve(c.Context(), c.dev, p, c.watched(func(s solvers.Progress) {
 		if inside.Add(1) != 1 {
 			c.Error("called by two goroutines at a time")
 		}
-		told = append(told, s)
+		reported = append(reported, s)
 		inside.Add(-1)
 	}))
 	if err != nil {
 		c.Fatal(err)
 	}
-	known, last := []string{"gram", "factor", "solve"}, told[0]
+	known, last := []string{"gram", "factor", "solve"}, reported[0]
 	left := map[string]bool{} // stages that have ended
-	for i, s := range told {
+	for i, s := range reported {
 		if s.Stage != last.Stage {
 			left[last.Stage] = true
 		}
@@ -145,8 +145,8 @@ func testProgress(c *cell) {
 		}
 		last = s
 	}
-	if len(told) < 5 || told[0].Fraction != 0 || last.Fraction != 1 || last.Stage != "solve" {
-		c.Errorf("%d calls, from %+v to %+v", len(told), told[0], last)
+	if len(reported) < 5 || reported[0].Fraction != 0 || last.Fraction != 1 || last.Stage != "solve" {
+		c.Errorf("%d calls, from %+v to %+v", len(reported), reported[0], last)
 	}
 }
 
@@ -154,13 +154,13 @@ func testProgress(c *cell) {
 func testCancelled(c *cell) {
 	p := c.large()
 	cause := errors.New("the reason")
-	var told []float64
-	if _, err := solvers.Solve(c.Context(), c.dev, p, c.watched(func(s solvers.Progress) { told = append(told, s.Fraction) })); err != nil {
+	var reported []float64
+	if _, err := solvers.Solve(c.Context(), c.dev, p, c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
 	// The last call comes after the work.
-	all := len(told) - 1
-	for _, at := range []float64{-1, 0, told[all/5], told[all/2], told[all*4/5], told[all-1]} {
+	all := len(reported) - 1
+	for _, at := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
 		if at < 0 {
 			cancel(cause)

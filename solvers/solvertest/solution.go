@@ -76,9 +76,9 @@ func testLargeLambda(c *cell) {
 	p.Lambda = 1e6 * o.a
 	z := points(r, p)
 	want := backend.NewHost[float64](z.Rows, 2)
-	wy, most := backend.NewHost[float64](p.X.Rows, 2), 0.0
+	wy, largest := backend.NewHost[float64](p.X.Rows, 2), 0.0
 	for q, w := range p.Weights {
-		most = max(most, w)
+		largest = max(largest, w)
 		for j, y := range p.Y.Row(q) {
 			wy.Row(q)[j] = w * y
 		}
@@ -95,7 +95,7 @@ func testLargeLambda(c *cell) {
 	}
 	c.compare("values", values(p, c.solve(p), z), want, func(i, j int) float64 {
 		first := sizes[i] * norm(column(wy, j)) / p.Lambda
-		return first * (most*o.a/p.Lambda + o.unit()*most)
+		return first * (largest*o.a/p.Lambda + o.unit()*largest)
 	})
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// spreadWidth is how many centers are proposed at once.
-func spreadWidth(m int) int { return min(m, max(8, min(64, m/4))) }
+// kMeansWidth is how many centers are proposed at once.
+func kMeansWidth(m int) int { return min(m, max(8, min(64, m/4))) }
 
-// spreadCenters are the seeds of k-means++ (Arthur and Vassilvitskii 2007): each
+// kMeansPlusPlus are the seeds of k-means++ (Arthur and Vassilvitskii 2007): each
 // center is drawn with the chance proportional to its squared distance from the
 // centers before it. Proposals are drawn together and rejected as in pivoted.go,
 // which leaves the law as it is, so that distances come from products.
-func (r *streamRun) spreadCenters(pool backend.Host[float64], m int, random *rand.Rand) ([]int, error) {
+func (r *streamRun) kMeansPlusPlus(pool backend.Host[float64], m int, random *rand.Rand) ([]int, error) {
 	n, d := pool.Rows, pool.Cols
 	x := backend.NewHost[float64](n, d) // centred, so that distances keep their digits
 	mean := make([]float64, d)
@@ -29,7 +29,7 @@ func (r *streamRun) spreadCenters(pool backend.Host[float64], m int, random *ran
 			square[i] += x.Row(i)[j] * x.Row(i)[j]
 		}
 	}
-	width := spreadWidth(m)
+	width := kMeansWidth(m)
 	mx, err := r.mem.new(n, d)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (r *streamRun) spreadCenters(pool backend.Host[float64], m int, random *ran
 			total += v
 		}
 		if total == 0 {
-			return rows, nil // all samples are as near as rounding can tell
+			return rows, nil // all samples are equal to within rounding
 		}
 		proposed := draw(random, left, min(width, m-len(rows)))
 		var accepted []int
