@@ -55,6 +55,7 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	$(GO) test -timeout 30m ./...
 	$(MAKE) check-generated modules-test tiers purego fuzz-smoke
 	$(MAKE) bench BENCHTIME=1x
+	@if command -v g++ >/dev/null; then $(MAKE) gpu-bundle-test; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi
 	@if command -v gcc >/dev/null; then $(MAKE) race libmercer-test; else echo 'left out: the race detector and the C library need gcc'; fi
 	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then $(MAKE) agree python-test; else echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; fi
 	@if command -v qemu-aarch64 >/dev/null; then $(MAKE) arm64; else echo 'left out: arm64 needs qemu-aarch64'; fi
@@ -149,6 +150,13 @@ gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and
 	$(GO) test -c -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
 	install -m 755 bench/gpubundle.sh '$(BUNDLE)/run'
 	@echo 'copy $(BUNDLE) to the machine with the GPU and call ./run there'
+
+# Its times are those of a simulation on the processor, good for nothing else.
+.PHONY: gpu-bundle-test
+gpu-bundle-test: gpu-bundle ## run build/gpu, tiny, on simulated CUDA libraries (needs g++)
+	rm -rf '$(BUNDLE)-test' && mkdir -p '$(BUNDLE)-test/libraries'
+	$(GO) run ./cuda/cudatest/simulate '$(BUNDLE)-test/libraries'
+	MERCER_CUDA_LIBDIR='$(abspath $(BUNDLE)-test/libraries)' '$(BUNDLE)/run' --size tiny --out '$(abspath $(BUNDLE)-test/results)'
 
 .PHONY: beam
 beam: ## build bin/mercer-beam, fits over Apache Beam (a module of its own, minutes the first time)
