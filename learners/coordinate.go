@@ -90,14 +90,12 @@ func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 
 // product is x_pᵀ(y − Xw).
 func (c *coordinate) product(p int) float64 {
-	n := len(c.residual)
-	return blas64.Dot(blas64.Vector{N: n, Inc: 1, Data: c.x.Row(p)}, blas64.Vector{N: n, Inc: 1, Data: c.residual})
+	return blas64.Dot(vectorOf(c.x.Row(p)), vectorOf(c.residual))
 }
 
 // sweep minimises over each weight of the list in turn and returns Σ‖x_p‖²δ_p²,
 // which is about what the objective lost, twice.
 func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64) {
-	n := len(c.residual)
 	for _, p := range list {
 		norm := c.diagonal[p]
 		if norm == 0 {
@@ -117,9 +115,9 @@ func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64)
 		s.w[p] = w
 		gain += norm * delta * delta
 		if c.a.r == nil {
-			blas64.Axpy(delta, blas64.Vector{N: len(s.q), Inc: 1, Data: c.a.moments.g.Row(p)}, blas64.Vector{N: len(s.q), Inc: 1, Data: s.q})
+			blas64.Axpy(delta, vectorOf(c.a.moments.g.Row(p)), vectorOf(s.q))
 		} else {
-			blas64.Axpy(-delta, blas64.Vector{N: n, Inc: 1, Data: c.x.Row(p)}, blas64.Vector{N: n, Inc: 1, Data: c.residual})
+			blas64.Axpy(-delta, vectorOf(c.x.Row(p)), vectorOf(c.residual))
 		}
 	}
 	return gain

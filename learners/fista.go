@@ -1,19 +1,30 @@
 package learners
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+)
 
 // fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
 // adaptive restart (O'Donoghue and Candès 2015). XᵀXz of the extrapolated point
 // z is that of the last two iterates, extrapolated, so that a step costs one
-// product on the device.
+// product on the device. ISTA is the same without momentum.
 type fista struct {
 	a         *normal
+	plain     bool    // ISTA
+	fixed     bool    // its step was given: lipschitz stays as it is
 	lipschitz float64 // at least the largest eigenvalue of XᵀX, as far as steps have shown
 }
 
-func newFista(a *normal) (*fista, error) {
-	l, err := a.largest(nil)
-	return &fista{a, 1.05 * l}, err
+func newFista(a *normal, l Lasso) (*fista, error) {
+	f := &fista{a: a, plain: l.Method == ISTA, fixed: l.Rate > 0, lipschitz: 1 / (2 * l.Rate)}
+	if f.fixed {
+		return f, nil
+	}
+	largest, err := a.largest(nil)
+	f.lipschitz = 1.05 * largest
+	return f, err
 }
 
 func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
@@ -28,6 +39,9 @@ func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
 	for {
 		if s.steps%8 == 0 {
 			done, err := s.settled(f.a.t, mu, l)
+			if errors.Is(err, errLassoOverflow) && f.fixed && s.steps > 0 {
+				return fmt.Errorf("the weights diverge at rate %v: lower the rate, or leave it out for 1/‖2XᵀX‖", l.Rate)
+			}
 			if err != nil || done {
 				return err
 			}
@@ -54,7 +68,7 @@ func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
 				size += step * step
 			}
 			// Rounding of q is relative to ‖XᵀX‖‖w‖.
-			if !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
+			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
 			f.lipschitz *= 2
@@ -65,7 +79,7 @@ func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
 		}
 		next := (1 + math.Sqrt(1+4*momentum*momentum)) / 2
 		beta := (momentum - 1) / next
-		if uphill > 0 {
+		if uphill > 0 || f.plain {
 			next, beta = 1, 0
 		}
 		momentum = next

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -17,19 +18,25 @@ func init() {
 	register(Description{
 		Name:    lassoName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalised",
+		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalised; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
-			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n"),
-			oneOf("method", []string{string(CoordinateDescent), string(FISTA)}, "way to minimise"),
+			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
+			number("theta", "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
+			oneOf("method", []string{string(CoordinateDescent), string(FISTA), string(ISTA)}, "way to minimise"),
+			number("rate", "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
 			number("tol", "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
-			whole("iterations", "10000", atLeast(1), "most sweeps over the features, or steps of FISTA"),
+			whole("iterations", "10000", atLeast(1), "most sweeps over the features, or steps"),
 			truth("intercept", "true", "fit an unpenalised intercept"),
 		},
 		fitter: func(v Values) Fitter {
+			lambda := v.Number("lambda")
+			if v.Has("theta") {
+				lambda = 0
+			}
 			return fitterOf(Lasso{
-				Lambda: v.Number("lambda"), Method: LassoMethod(v.Choice("method")),
+				Lambda: lambda, Theta: v.Number("theta"), Method: LassoMethod(v.Choice("method")), Rate: v.Number("rate"),
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept"),
 			}.Fit)
 		},
@@ -48,6 +55,8 @@ const (
 	// a restart when momentum leads uphill (O'Donoghue and Candès 2015). Each
 	// step is a product on the device.
 	FISTA LassoMethod = "fista"
+	// ISTA is the proximal gradient with a fixed step and without momentum.
+	ISTA LassoMethod = "ista"
 )
 
 // Lasso is linear regression with a penalty that makes weights 0:
@@ -56,7 +65,14 @@ const (
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
 // λ is that of this sum: scikit-learn minimises (1/2n)‖y − Xw‖² + alpha‖w‖₁, so
-// that λ = 2n·alpha. From λ = 2‖Xᵀ(y − ȳ)‖_∞ on, w is 0.
+// that λ = 2n·alpha. From λ = 2‖Xᵀ(y − ȳ)‖_∞ on, w is 0. It is the posterior mode
+// under noise N(0, σ²/w_i) and independent Laplace priors of the weights with
+// density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
+//
+// With Theta the penalty is a bound: the w and b that minimise the sum subject to
+// ‖w‖₁ ≤ θ. That is the lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, given by the
+// facts and LinearModel.Lambda, or λ = 0 where least squares obeys the bound. The
+// fact "l1 norm" is ‖w‖₁ in both forms, of the first output as all facts: θ(λ).
 //
 // It stops when the duality gap, which bounds how far the objective is from its
 // least value, is at most Tol·‖y − ȳ‖², or after MaxIter steps: then the model is the
@@ -67,7 +83,9 @@ const (
 // by little: use ridge there.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
+	Theta       float64     // > 0: bound of ‖w‖₁, with Lambda 0; 0: none
 	Method      LassoMethod // "" is CoordinateDescent
+	Rate        float64     // η of ISTA; 0 is 1/‖2XᵀX‖
 	Tol         float64     // 0 is 1e-7
 	MaxIter     int         // 0 is 10000
 	NoIntercept bool        // b = 0
@@ -86,14 +104,30 @@ func (l *Lasso) check() error {
 	if err := nonNegative.check(l.Lambda); err != nil {
 		return fmt.Errorf("lambda %w", err)
 	}
+	if l.Theta != 0 {
+		if err := positive.check(l.Theta); err != nil {
+			return fmt.Errorf("theta %w", err)
+		}
+		if l.Lambda != 0 {
+			return fmt.Errorf("theta replaces lambda: one of them must be 0, got %v and %v", l.Theta, l.Lambda)
+		}
+	}
+	if l.Rate != 0 {
+		if err := positive.check(l.Rate); err != nil {
+			return fmt.Errorf("rate %w", err)
+		}
+		if l.Method != ISTA {
+			return fmt.Errorf("rate belongs to the method %q, got %q", ISTA, l.Method)
+		}
+	}
 	if err := positive.check(l.Tol); err != nil {
 		return fmt.Errorf("tol %w", err)
 	}
 	if err := atLeast(1).check(float64(l.MaxIter)); err != nil {
 		return fmt.Errorf("iterations %w", err)
 	}
-	if l.Method != CoordinateDescent && l.Method != FISTA {
-		return fmt.Errorf("no method is called %q; there are %q and %q", l.Method, CoordinateDescent, FISTA)
+	if l.Method != CoordinateDescent && l.Method != FISTA && l.Method != ISTA {
+		return fmt.Errorf("no method is called %q; there are %q, %q and %q", l.Method, CoordinateDescent, FISTA, ISTA)
 	}
 	return nil
 }
@@ -117,6 +151,9 @@ func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		if err := nonNegative.check(v); err != nil {
 			return nil, fmt.Errorf("learners: lasso: lambda %d of the path %w", i+1, err)
 		}
+	}
+	if l.Theta != 0 {
+		return nil, fmt.Errorf("learners: lasso: a path has lambdas, and no theta")
 	}
 	l.Lambda = 0
 	models, err := l.path(ctx, dev, x, y, lambdas, o)
@@ -154,12 +191,10 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 	}
 	norms := a.diagonal()
 	var p proximal
-	if l.Method == FISTA {
-		if p, err = newFista(a); err != nil {
-			return nil, err
-		}
-	} else {
+	if l.Method == CoordinateDescent {
 		p = newCoordinate(a)
+	} else if p, err = newFista(a, l); err != nil {
+		return nil, err
 	}
 	order := make([]int, len(lambdas))
 	for i := range order {
@@ -176,14 +211,24 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 			m := models[i]
 			share := 1 / float64(len(order)*c.t)
 			s.base, s.share, s.warning = (float64(j*len(order)+done))*share, share, ""
-			if err := p.minimise(s, lambdas[i]/2, l); err != nil {
+			w, mu := s.w, lambdas[i]/2
+			if l.Theta > 0 {
+				w, mu, err = s.bounded(p, l)
+			} else {
+				err = p.minimise(s, mu, l)
+			}
+			if err != nil {
 				return nil, err
 			}
-			for p, w := range s.w {
-				m.coef.Row(p)[j] = w
+			for p, v := range w {
+				m.coef.Row(p)[j] = v
 			}
+			m.penalty[j] = 2 * mu
 			if j == 0 {
-				m.facts = []Fact{{"iterations", s.steps}, {"weights not 0", s.support()}, {"duality gap", 2 * s.gap}}
+				m.facts = []Fact{{"iterations", s.steps}, {"weights not 0", s.support()}, {"l1 norm", blas64.Asum(vectorOf(w))}, {"duality gap", 2 * s.gap}}
+				if l.Theta > 0 {
+					m.facts = append(m.facts, Fact{"lambda", 2 * mu})
+				}
 			}
 			if s.warning != "" {
 				m.facts = append(m.facts, Fact{"warning", fmt.Sprintf("output %d has not converged: %s", j+1, s.warning)})
@@ -243,6 +288,8 @@ func soft(v, mu float64) float64 {
 	return 0
 }
 
+var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
+
 // settled updates the duality gap. With r = y − Xw the point s·r, s the largest
 // number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ, is dual feasible, so that
 //
@@ -265,7 +312,7 @@ func (s *lassoState) settled(t *task, mu float64, l Lasso) (bool, error) {
 	}
 	s.gap = squares/2*(1+scale*scale) + mu*ones - scale*(s.total-cw)
 	if s.gap-s.gap != 0 {
-		return false, errors.New("values of x or y overflow: scale them down")
+		return false, errLassoOverflow
 	}
 	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
 	// squares/2, which says nothing; then it is the gradient that must vanish:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -120,3 +121,6 @@ func restoreLinear(s State) (Model, error) {
 	m.intercept, m.penalty = b.Row(0), l.Row(0)
 	return m, nil
 }
+
+// vectorOf returns v as a vector of gonum's BLAS that shares its memory.
+func vectorOf(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }

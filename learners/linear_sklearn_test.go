@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLassoAgainstScikitLearn: equal weights, at λ = 2n·alpha.
+// TestLassoAgainstScikitLearn: equal weights, at λ = 2n·alpha and at the bound
+// θ = ‖w(λ)‖₁.
 func TestLassoAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)
 	n, d := x.Dims()
@@ -24,11 +25,23 @@ for alpha in a["alphas"]:
     out["intercept"].append([float(m.intercept_)])
 `, &want)
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		for _, method := range []learners.LassoMethod{learners.CoordinateDescent, learners.FISTA} {
+		for _, method := range []learners.LassoMethod{learners.CoordinateDescent, learners.FISTA, learners.ISTA} {
 			for i, alpha := range alphas {
 				m, err := learners.Lasso{Lambda: 2 * float64(n) * alpha, Method: method, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
 				if err != nil {
 					t.Fatal(err)
+				}
+				// θ = ‖w(λ)‖₁ has the solution of λ, and gives λ back.
+				if theta := fact(t, m, "l1 norm").(float64); theta > 0 && method == learners.CoordinateDescent {
+					bounded, err := learners.Lasso{Theta: theta, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if norm := fact(t, bounded, "l1 norm").(float64); norm > theta*(1+float64(d)*0x1p-52) {
+						t.Errorf("‖w‖₁ = %v exceeds %v", norm, theta)
+					}
+					near(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
+					m = bounded
 				}
 				// Both gaps are at most 1e-14‖y‖², so that the fits differ by
 				// 2e-7‖y‖ at most; the smallest singular value of x is 0.09√n.

@@ -434,6 +434,18 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 	})
 }
 
+// sparseTargets returns samples around 5 whose targets depend on two features.
+func sparseTargets(r *rand.Rand, n, d int) (x, y *mat.Dense) {
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for p := range d {
+			x.Set(i, p, 5+r.NormFloat64())
+		}
+		y.Set(i, 0, 3*x.At(i, 0)-2*x.At(i, 1)+0.1*r.NormFloat64())
+	}
+	return x, y
+}
+
 // TestLassoOptimality: the conditions of Karush, Kuhn and Tucker hold for both
 // methods, with XᵀX and without, and on a path.
 func TestLassoOptimality(t *testing.T) {
@@ -452,13 +464,7 @@ func TestLassoOptimality(t *testing.T) {
 			if d > 2048 { // with 2100 features of deviation 1 and 12 samples λ of any effect is larger
 				lambdas, tol = []float64{30, 100, 20}, 1e-7
 			}
-			x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
-			for i := range n {
-				for p := range d {
-					x.Set(i, p, 5+r.NormFloat64())
-				}
-				y.Set(i, 0, 3*x.At(i, 0)-2*x.At(i, 1)+0.1*r.NormFloat64())
-			}
+			x, y := sparseTargets(r, n, d)
 			for _, method := range []learners.LassoMethod{learners.CoordinateDescent, learners.FISTA} {
 				l := learners.Lasso{Method: method, Tol: tol}
 				path, err := l.Path(t.Context(), dev, x, y, lambdas, learners.Options{})
@@ -524,6 +530,10 @@ func TestLassoSettings(t *testing.T) {
 		"lambda must be":               {Lambda: -1},
 		"tol must be":                  {Tol: -1},
 		"iterations must be":           {MaxIter: -1},
+		"theta must be":                {Theta: -1},
+		"theta replaces lambda":        {Theta: 1, Lambda: 1},
+		`rate belongs to`:              {Rate: 1},
+		"diverge at rate 1: lower":     {Lambda: 1, Rate: 1, Method: learners.ISTA},
 		`no method is called "newton"`: {Method: "newton"},
 	} {
 		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
@@ -778,4 +788,79 @@ func TestL0Recovers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestLassoBound: w that minimises ‖y − Xw‖² subject to ‖w‖₁ ≤ θ obeys the bound and
+// the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 where the
+// bound does not bind; by hand for orthonormal columns.
+func TestLassoBound(t *testing.T) {
+	const tol = 1e-12
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		t.Log("seed 8")
+		r := rand.New(rand.NewPCG(8, 0))
+		for _, shape := range [][2]int{{50, 8}, {30, 60}} {
+			n, d := shape[0], shape[1]
+			x, y := sparseTargets(r, n, d)
+			for _, method := range []learners.LassoMethod{learners.CoordinateDescent, learners.FISTA} {
+				for _, theta := range []float64{1e-3, 1, 4.5, 100} {
+					l := learners.Lasso{Theta: theta, Method: method, Tol: tol, MaxIter: 1e6}
+					if theta == 100 && d > n {
+						l.Tol = 1e-6 // λ → 0 with many least squares solutions
+					}
+					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					norm, lambda := 0.0, m.Lambda()[0]
+					for p := range d {
+						norm += math.Abs(m.Coef().At(p, 0))
+					}
+					t.Logf("%d×%d, %s, θ = %v: ‖w‖₁ − θ = %.2g; %v", n, d, method, theta, norm-theta, m.Facts())
+					near(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
+					// Rounding of d additions.
+					if norm > theta*(1+float64(d)*0x1p-52) || lambda > 0 != (theta < 100) || lambda > 0 && math.Abs(norm-theta) > 1e-7*theta {
+						t.Errorf("θ = %v: ‖w‖₁ = %v at λ = %v", theta, norm, lambda)
+					}
+					kkt(t, dev, m, x, y, lambda, l.Tol)
+				}
+			}
+		}
+		// XᵀX = I and Xᵀy = (3, −2, 1): w = soft(Xᵀy, λ/2); θ = 3 at λ/2 = 1, w = (2, −1, 0).
+		x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewDense(3, 1, []float64{3, -2, 1})
+		m, err := learners.Lasso{Theta: 3, NoIntercept: true, Tol: tol}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p, want := range []float64{2, -1, 0} {
+			near(t, "w", m.Coef().At(p, 0), want, 1e-7)
+		}
+		near(t, "lambda", m.Lambda()[0], 2, 1e-7)
+	})
+}
+
+// TestISTA: r steps of w ← soft(w − η∇, ηλ) from w = 0 as the plain loop takes them.
+func TestISTA(t *testing.T) {
+	x, y := gaussians(t, 40, 5, 9)
+	const lambda, rate, steps = 4, 0.003, 7
+	m, err := learners.Lasso{Lambda: lambda, Method: learners.ISTA, Rate: rate, MaxIter: steps, Tol: 1e-15, NoIntercept: true}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := make([]float64, 5)
+	for range steps {
+		slope := make([]float64, 5)
+		for i := range 40 {
+			f := mat.Dot(x.RowView(i), mat.NewVecDense(5, w))
+			for p := range w {
+				slope[p] += 2 * x.At(i, p) * (f - y.At(i, 0))
+			}
+		}
+		for p := range w {
+			v := w[p] - rate*slope[p]
+			w[p] = math.Copysign(max(0, math.Abs(v)-rate*lambda), v)
+		}
+	}
+	for p := range w {
+		near(t, "w", m.Coef().At(p, 0), w[p], 1e-12*mat.Max(y))
+	}
 }

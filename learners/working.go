@@ -146,5 +146,5 @@ func (w *working) shift(i int, t float64, bound bool) {
 
 // axpy is y ← y + a·x.
 func axpy(a float64, x, y []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+	blas64.Axpy(a, vectorOf(x), vectorOf(y))
 }

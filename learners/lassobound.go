@@ -1,0 +1,105 @@
+package learners
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// boundTol is the relative error of ‖w‖₁ at which a bound that binds is met, and
+// boundSteps how many penalties may be tried.
+const (
+	boundTol   = 1e-8
+	boundSteps = 200
+)
+
+// bounded minimises ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the
+// penalized problem with the same solution, 0 where the bound does not bind.
+//
+// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell
+// and Turlach 2000): μ falls from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded,
+// and then the secant, or where that is slow its variant "Illinois", closes in; each
+// solve starts from the one before. In the end w is scaled onto the bound.
+//
+// It ends by a bound of the distance from the minimum f*, f = ½‖y − Xw‖². The penalized
+// problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) + μ‖v‖₁ ≤
+// f(v) + μθ for every v that obeys the bound, so that for a multiple w' of w that obeys it
+//
+//	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
+func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
+	theta, limit := l.Theta, max(l.Tol/2, 8*epsilon)*s.total
+	inner := l
+	inner.Tol = l.Tol / 10
+	base, share, steps := s.base, s.share, 0
+	defer func() { s.steps = steps }()
+	w = make([]float64, len(s.w))
+
+	// h(μ) = ‖w(μ)‖₁ − θ at both ends of the bracket.
+	var low, atLow, last float64 // last is the last h
+	high, atHigh := 0.0, -theta
+	for _, v := range s.c {
+		high = max(high, math.Abs(v))
+	}
+	first, bracketed := high, false
+	mu = high / 2
+	for try := 1; ; try++ {
+		s.base, s.share = base+share*float64(try-1)/boundSteps, share/boundSteps
+		if err := p.minimise(s, mu, inner); err != nil {
+			return nil, 0, err
+		}
+		steps += s.steps
+		norm := blas64.Asum(vectorOf(s.w))
+		cw, wq := blas64.Dot(vectorOf(s.c), vectorOf(s.w)), blas64.Dot(vectorOf(s.w), vectorOf(s.q))
+		gapAt := func(scale float64) float64 {
+			return max(0, s.gap+(1-scale)*cw-(1-scale*scale)/2*wq+mu*(theta-norm))
+		}
+		scale, gap := 1.0, gapAt(1)
+		if norm > theta || norm > 0 && gapAt(theta/norm) < gap {
+			scale, gap = theta/norm, gapAt(theta/norm)
+		}
+		met, binding := math.Abs(norm-theta) <= boundTol*theta, mu*theta > limit
+		closed := bracketed && high-low <= 4*epsilon*high
+		free := mu == 0 && norm <= theta
+		done := gap <= limit && (met || closed || !binding) || free && s.warning == ""
+		if done || s.warning != "" || try == boundSteps {
+			for j, v := range s.w {
+				w[j] = scale * v
+			}
+			s.gap = gap
+			if done {
+				s.warning = ""
+			} else if s.warning == "" {
+				s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: raise tol, or standardize x", count.Of(try, "penalty"), 2*gap/s.total, l.Tol)
+			}
+			if !binding && norm <= theta {
+				mu = 0
+			}
+			return w, mu, nil
+		}
+		// Illinois: an end that stays for a second time counts half.
+		if h := norm - theta; h > 0 {
+			if last > 0 {
+				atHigh /= 2
+			}
+			low, atLow, last, bracketed = mu, h, h, true
+		} else {
+			if last < 0 {
+				atLow /= 2
+			}
+			high, atHigh, last = mu, h, h
+		}
+		switch {
+		case bracketed:
+			mu = low + (high-low)*atLow/(atLow-atHigh)
+			if !(mu > low && mu < high) {
+				mu = low + (high-low)/2
+			}
+		case mu > first/1000:
+			mu = high / 4
+		default:
+			mu = 0 // the bound may not bind
+		}
+	}
+}
