@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +44,15 @@ func (a *app) learners(ctx context.Context, args []string) error {
 		for _, p := range d.Parameters {
 			names = append(names, p.Name)
 		}
-		rows = append(rows, []string{d.Name, tasks(d), strings.Join(names, ", ")})
+		for i, line := range strings.Split(wrapped(strings.Join(names, ", "), 50), "\n") {
+			row := []string{"", "", line}
+			if i == 0 {
+				row = []string{d.Name, tasks(d), line}
+			}
+			rows = append(rows, row)
+		}
 	}
-	return a.print(ctx, table("lll", rows)+"\nmercer learners NAME tells more of one.\n")
+	return a.print(ctx, table("lll", rows)+"\nmercer learners NAME describes one.\n")
 }
 
 func tasks(d learners.Description) string {
@@ -58,19 +65,24 @@ func tasks(d learners.Description) string {
 
 // describeLearner is all about one learner.
 func describeLearner(d learners.Description) string {
-	text := table("ll", [][]string{{"learner", d.Name}, {"for", tasks(d)}, {"formula", d.Formula}, {"source", d.Source}})
-	if len(d.Parameters) == 0 {
-		return text
-	}
-	rows := [][]string{{"parameter", "type", "default", "rule", ""}}
+	text := entry("learner  ", d.Name) + entry("for      ", tasks(d)) + entry("formula  ", d.Formula) + entry("source   ", d.Source)
 	for _, p := range d.Parameters {
 		rule := p.Rule
 		if p.When != nil {
 			rule += "; " + p.When.String()
 		}
-		rows = append(rows, []string{"--" + p.Name, p.Type, cmp.Or(p.Default, "none"), rule, p.Help})
+		text += fmt.Sprintf("\n--%s %s (default: %s)\n", p.Name, p.Type, cmp.Or(p.Default, "none")) + entry("    ", p.Help+": "+rule)
 	}
-	return text + "\n" + table("lllll", rows)
+	return text
+}
+
+// listWidth is the number of columns that the lists fit.
+const listWidth = 100
+
+// entry is a text that is wrapped to listWidth beside a name.
+func entry(name, text string) string {
+	width := utf8.RuneCountInString(name)
+	return name + strings.ReplaceAll(wrapped(text, listWidth-width), "\n", "\n"+strings.Repeat(" ", width)) + "\n"
 }
 
 // A kernelList is a family of kernels and the samples that they are for.
@@ -103,23 +115,27 @@ func (a *app) kernels(ctx context.Context) error {
 		Samples string `json:"samples"`
 	}
 	var list []listed
-	rows := [][]string{{"kernel", "on", "formula", "parameters", "example"}}
+	text := "Kernels, each as an example, with the formula and the rules of the parameters.\n"
 	for _, family := range kernelLists() {
+		text += "\non " + family.Samples + "\n"
 		for _, d := range family.Kernels {
 			list = append(list, listed{d, family.Samples})
 			var parameters []string
 			for _, p := range d.Parameters {
-				text := p.Name + " " + p.Rule
+				rule := p.Name + " " + p.Rule
 				if p.Default != "" {
-					text += fmt.Sprintf(" (default %s)", p.Default)
+					rule += fmt.Sprintf(" (default %s)", p.Default)
 				}
-				parameters = append(parameters, text)
+				parameters = append(parameters, rule)
 			}
-			rows = append(rows, []string{d.Name, family.Samples, d.Formula, strings.Join(parameters, "; "), d.Example})
+			text += entry(fmt.Sprintf("  %-35s  ", d.Example), d.Formula)
+			if len(parameters) > 0 {
+				text += entry(strings.Repeat(" ", 39), strings.Join(parameters, "; "))
+			}
 		}
 	}
 	if a.json {
 		return a.printJSON(ctx, map[string]any{"kernels": list})
 	}
-	return a.print(ctx, table("lllll", rows)+"\nKernels on numbers are joined with + and * and scaled: '0.5*linear() + gaussian(sigma=3)';\nthose on texts, and those on trees, with + and scaled.\n")
+	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled: '0.5*linear() + gaussian(sigma=3)';\nthose on texts, and those on trees, with + and scaled.\n")
 }
