@@ -79,6 +79,19 @@ func PointRule(k Kernel) func(x []float64) error {
 	}
 }
 
+// PointError is the error of a point that a kernel is not defined for.
+type PointError struct {
+	Kernel   string
+	Feature  int // from 1
+	Value    float64
+	Rule     string
+	Overflow bool // the value is too large, rather than of a wrong kind
+}
+
+func (e *PointError) Error() string {
+	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.Kernel, e.Feature, e.Value, e.Rule)
+}
+
 // inRange refuses a point x for which ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ +
 // ‖z‖₁, may overflow with a z that is not refused.
 func (s Stat) inRange(x []float64) error {
@@ -102,13 +115,13 @@ func (s Stat) inRange(x []float64) error {
 	if sum <= most {
 		return nil
 	}
-	return fmt.Errorf("kernels: %v: feature %d is %v: distances of points of this size leave the range of float64: scale the features down", s.Kind, largest+1, x[largest])
+	return &PointError{Kernel: s.Kind.String(), Feature: largest + 1, Value: x[largest], Rule: "distances of points of this size leave the range of float64: scale the features down", Overflow: true}
 }
 
 func notNegative(x []float64) error {
 	for p, v := range x {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("kernels: chi2: feature %d is %v: features must be finite numbers ≥ 0", p+1, v)
+			return &PointError{Kernel: "chi2", Feature: p + 1, Value: v, Rule: "features must be finite numbers ≥ 0"}
 		}
 	}
 	return nil

@@ -59,6 +59,9 @@ func alternatives(list []Method) string {
 // smallCost is a fifth of a second or so.
 const smallCost = 2e10
 
+// operations is the unit of modelled costs in Plan.Reason.
+const operations = "operations, those that are slower than in a matrix product counted as several"
+
 // cheapest takes the method of the least modelled time among those that fit the
 // memory, or of the least memory when none does. With a checkpoint only methods
 // that write one are taken.
@@ -81,7 +84,11 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		need := e.bytesOf(z.n)
 		fit := need <= z.available
 		if fit {
-			list = append(list, fmt.Sprintf("%s %.2g", m.name, e.cost))
+			text := fmt.Sprintf("%s %.2g", m.name, e.cost)
+			if m.count != "" {
+				text += " (" + m.count + ")"
+			}
+			list = append(list, text)
 		} else {
 			large = append(large, fmt.Sprintf("%s needs %s", m.name, size(need)))
 		}
@@ -110,8 +117,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 	case len(list) == 1:
 		why = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(large, ", "))
 	default:
-		why = "cheapest"
-		why += ": " + strings.Join(list, ", ") + " operations at the rate of a matrix product"
+		why = "cheapest: " + strings.Join(list, ", ") + " " + operations
 		if len(large) > 0 {
 			why += fmt.Sprintf("; of %s %s", size(z.available), strings.Join(large, ", "))
 		}

@@ -29,7 +29,7 @@ func (e *ConvergenceError) Error() string {
 	}
 	advice := "raise lambda or the tolerance"
 	if e.Attainable > e.Tol {
-		advice = fmt.Sprintf("rounding alone may leave %.2g: raise lambda or the tolerance", e.Attainable)
+		advice = fmt.Sprintf("the exact solution rounded to float64 may have one of up to %.2g: raise lambda or the tolerance", e.Attainable)
 	}
 	if !(e.Residual < 1) && e.Attainable > 1 {
 		advice = "no digit is left beside values of the kernel that large: raise lambda, scale the features down or take another kernel"

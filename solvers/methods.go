@@ -13,6 +13,9 @@ import (
 // methods.
 type method struct {
 	name Method
+	// count is the formula of its operations for n samples of d features, for those who
+	// read Plan.Reason; empty where it depends on the spectrum of K.
+	count string
 	// estimate says what the method would do and take for a problem of these
 	// sizes, or why it cannot solve it: "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
@@ -32,8 +35,8 @@ var methods []method
 
 func init() {
 	methods = []method{
-		{name: Dual, estimate: dualEstimate, solve: (*work).dual},
-		{name: Primal, estimate: primalEstimate, solve: (*work).primal},
+		{name: Dual, count: "n²d + n³/3", estimate: dualEstimate, solve: (*work).dual},
+		{name: Primal, count: "nd² + d³/3", estimate: primalEstimate, solve: (*work).primal},
 		{name: Mixed, estimate: mixedEstimate, solve: (*work).mixed, iterates: true, saves: true},
 		{name: OutOfCore, estimate: outOfCoreEstimate, solve: (*work).outOfCore, iterates: true},
 		{name: CG, estimate: cgEstimate, solve: (*work).cg, iterates: true, saves: true},

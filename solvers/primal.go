@@ -125,7 +125,7 @@ func (w *work) primal() error {
 		return err
 	}
 	if tol := w.par.tol(); !(w.res.Residual <= tol) {
-		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "its residual does not fall by refinement", Result: w.res}
+		return &ConvergenceError{Method: Primal, Residual: w.res.Residual, Tol: tol, Reason: "iterative refinement does not reduce it", Result: w.res}
 	}
 	return nil
 }

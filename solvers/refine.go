@@ -258,7 +258,7 @@ func (f *refinement) tryNext(g fallback) error {
 			case f.best.residual <= w.par.tol():
 				return nil
 			case in.direct():
-				return f.inaccurate("its residual does not fall by refinement")
+				return f.inaccurate("iterative refinement does not reduce it")
 			case w.res.Iters >= w.par.maxIter():
 				return &stagnationError{f.inaccurate(in.stopReason())}
 			case !(f.residual < before/10) && in.switchToCG():

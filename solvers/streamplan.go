@@ -98,7 +98,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 		if falkon.cost < normal.cost && falkon.bytes <= available {
 			best = falkon
 		}
-		reason = fmt.Sprintf("cheaper: %s %.3g, %s %.3g operations at the rate of a matrix product", Normal, normal.cost, Falkon, falkon.cost)
+		reason = fmt.Sprintf("cheaper: %s %.3g (nm² + m³/3), %s %.3g %s", Normal, normal.cost, Falkon, falkon.cost, operations)
 	}
 	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
 	for _, s := range plan.stages {

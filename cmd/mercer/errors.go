@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/suggest"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // usageError is wrong use: exit code 2.
@@ -31,9 +32,7 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 		return "interrupted", 1
 	}
 	text = oneLine(err)
-	if strings.Contains(text, "features must be finite numbers ≥ 0") && !slices.Contains(a.args, "--no-standardize") {
-		text += "; numbers of the table are standardised unless --no-standardize is given"
-	}
+	text += a.aboutScale(err)
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
 	}
@@ -42,6 +41,25 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 		return text, 2
 	}
 	return text, 1
+}
+
+// aboutScale is what --no-standardize has to do with an error, where the command has
+// that flag: values of a wrong kind are made by standardizing, too large ones are
+// avoided by it.
+func (a *app) aboutScale(err error) string {
+	if a.command == nil || a.command.Flags().Lookup("no-standardize") == nil {
+		return ""
+	}
+	given := a.command.Flags().Changed("no-standardize")
+	point, pivot := (*kernels.PointError)(nil), (*backend.PivotError)(nil)
+	tooLarge := errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
+	switch {
+	case tooLarge && given:
+		return "; without --no-standardize the numbers of the table are standardized"
+	case point != nil && !point.Overflow && !given:
+		return "; numbers of the table are standardized unless --no-standardize is given"
+	}
+	return ""
 }
 
 // plain rewrites the library's messages for somebody at a terminal: the names

@@ -53,7 +53,8 @@ type app struct {
 	input   inputFlags
 
 	args    []string
-	started bool // the flags were right and the work has begun
+	command *cobra.Command // that failed
+	started bool           // the flags were right and the work has begun
 	writing sync.Mutex
 }
 
@@ -71,7 +72,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := a.interruptible(ctx, func() error {
 		root := a.root()
 		root.SetArgs(args)
-		if err := root.ExecuteContext(ctx); err != nil {
+		command, err := root.ExecuteContextC(ctx)
+		if err != nil {
+			a.command = command
 			return err
 		}
 		a.started = true // help that cannot be written is no wrong use
