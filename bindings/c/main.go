@@ -209,7 +209,7 @@ func mercer_parse(data *C.bytes, size C.size_t, to *C.mercer_handle) C.int {
 		if err := place("model", to != nil); err != nil {
 			return err
 		}
-		b, err := slice[byte]("bytes", unsafe.Pointer(data), int64(size))
+		b, err := handles.Shared[byte]("bytes", unsafe.Pointer(data), int64(size))
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,8 @@
  * too. A handle may be freed while other threads use it: it goes when they have
  * done, and later calls with it fail. The memory of arguments is read during the
  * call only, never written, and not copied where it holds doubles; the memory of
- * results is the caller's unless a function says otherwise.
+ * results is the caller's unless a function says otherwise. Sizes that reach beyond
+ * what is mapped into the process are MERCER_INVALID before anything is read.
  *
  * A program that installs a signal handler while the library is loaded must give
  * sigaction SA_ONSTACK, as any program with Go in it: the threads of the library

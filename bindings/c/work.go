@@ -46,7 +46,7 @@ func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_w
 		}
 		if l.weights != nil {
 			rows, _ := mx.Dims()
-			if what.Weights, err = slice[float64]("weights", unsafe.Pointer(l.weights), int64(rows)); err != nil {
+			if what.Weights, err = handles.Shared[float64]("weights", unsafe.Pointer(l.weights), int64(rows)); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *
 		if err != nil {
 			return err
 		}
-		to, err := slice[float64]("out", unsafe.Pointer(out), int64(size))
+		to, err := handles.Shared[float64]("out", unsafe.Pointer(out), int64(size))
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func mercer_array(model C.mercer_handle, name *C.text, out *C.double, size C.siz
 		if err != nil {
 			return err
 		}
-		to, err := slice[float64]("out", unsafe.Pointer(out), int64(size))
+		to, err := handles.Shared[float64]("out", unsafe.Pointer(out), int64(size))
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.
 		if err != nil {
 			return err
 		}
-		to, err := slice[float64]("a", unsafe.Pointer(a), int64(size))
+		to, err := handles.Shared[float64]("a", unsafe.Pointer(a), int64(size))
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func mercer_factor_solve(factor C.mercer_handle, y *C.matrix, a *C.double, size 
 		if err != nil {
 			return err
 		}
-		to, err := slice[float64]("a", unsafe.Pointer(a), int64(size))
+		to, err := handles.Shared[float64]("a", unsafe.Pointer(a), int64(size))
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func mercer_factor_append(factor C.mercer_handle, values *C.numbers, size C.size
 		if err != nil {
 			return err
 		}
-		v, err := slice[float64]("values", unsafe.Pointer(values), int64(size))
+		v, err := handles.Shared[float64]("values", unsafe.Pointer(values), int64(size))
 		if err != nil {
 			return err
 		}

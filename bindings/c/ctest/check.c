@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int failures;
@@ -274,6 +275,56 @@ static void misuse(void)
 	FAILS(MERCER_INVALID, "freed", mercer_fit(device, &big, &mp, &mt, NULL, &model));
 }
 
+/* Sizes that go beyond the memory of the process are refused before anything of it
+ * is read, in whichever argument they stand. */
+static void too_large(void)
+{
+	double v[] = {1, 2, 3, 4}, out[2];
+	mercer_matrix x = doubles(v, 2, 2), y = doubles(v, 2, 1), bad;
+	const char *parameters[] = {"lambda=1", NULL};
+	mercer_learner learner = {.name = "ridge", .parameters = parameters};
+	mercer_handle model, other = 77;
+	OK(mercer_fit(0, &learner, &x, &y, NULL, &model));
+	struct {
+		int64_t rows, cols, stride;
+	} sizes[] = {
+		{(int64_t)1 << 40, 2, 2}, {2, (int64_t)1 << 40, (int64_t)1 << 40},
+		{2, 2, (int64_t)1 << 44}, {INT64_MAX / 8, 1, 1}, {INT64_MAX / 32, 2, 4},
+	};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (int type = MERCER_FLOAT64; type <= MERCER_FLOAT32; type++) {
+			const char *part = "beyond the memory of the process";
+			bad = (mercer_matrix){v, sizes[i].rows, sizes[i].cols, sizes[i].stride, type};
+			FAILS(MERCER_INVALID, part, mercer_fit(0, &learner, &bad, &y, NULL, &other));
+			FAILS(MERCER_INVALID, part, mercer_fit(0, &learner, &x, &bad, NULL, &other));
+			FAILS(MERCER_INVALID, part, mercer_predict(0, model, MERCER_VALUES, &bad, out, 2, NULL));
+			FAILS(MERCER_INVALID, part, mercer_solve(0, NULL, 1, &bad, &y, out, 2, NULL, NULL));
+			FAILS(MERCER_INVALID, part, mercer_solve(0, NULL, 1, &x, &bad, out, 2, NULL, NULL));
+			FAILS(MERCER_INVALID, part, mercer_factor(0, NULL, 1, &bad, NULL, &other));
+		}
+	FAILS(MERCER_INVALID, "out: ", mercer_predict(0, model, MERCER_VALUES, &x, out, (size_t)1 << 45, NULL));
+	FAILS(MERCER_INVALID, "cannot be", mercer_predict(0, model, MERCER_VALUES, &x, out, SIZE_MAX, NULL));
+	FAILS(MERCER_INVALID, "bytes: ", mercer_parse(v, (size_t)1 << 50, &other));
+
+	/* 4 TiB of addresses, which are mapped and take no memory until they are read. */
+	size_t size = (size_t)1 << 42;
+	float *reserved = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(reserved != MAP_FAILED, "4 TiB of addresses");
+	if (reserved == MAP_FAILED)
+		return;
+	for (int type = MERCER_FLOAT64; type <= MERCER_FLOAT32; type++) {
+		int64_t rows = size / (type == MERCER_FLOAT64 ? sizeof(double) : sizeof(float));
+		bad = (mercer_matrix){reserved, rows, 1, 1, type};
+		FAILS(MERCER_MEMORY, "memory", mercer_fit(0, &learner, &bad, &bad, NULL, &other));
+		FAILS(MERCER_MEMORY, "memory", mercer_solve(0, "linear()", 1, &bad, &bad, out, 2, NULL, NULL));
+		FAILS(MERCER_MEMORY, "memory", mercer_factor(0, "linear()", 1, &bad, NULL, &other));
+		FAILS(MERCER_MEMORY, "memory", mercer_predict(0, model, MERCER_VALUES, &bad, out, 2, NULL));
+	}
+	munmap(reserved, size);
+	CHECK(other == 77, "a failed call wrote a handle");
+	OK(mercer_free(model));
+}
+
 static mercer_watch interrupted;
 
 static void on_alarm(int signal)
@@ -398,6 +449,7 @@ int main(void)
 	classes();
 	systems();
 	misuse();
+	too_large();
 	cancelled();
 	in_threads();
 	if (failures > 0) {

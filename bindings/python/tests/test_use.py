@@ -180,6 +180,27 @@ class TestMemory(unittest.TestCase):
             factor = _library.Handle()
             _library.call("mercer_factor", handle.value, b"gaussian(sigma=1)", 1.0, _library.byref(m), None, _library.byref(factor))
 
+    def test_shapes_beyond_the_memory(self):
+        # 2**46 rows of doubles are more than a process of 64 bits can address.
+        X, y = support.smooth(support.rng(self), 30, 3)
+        huge = np.lib.stride_tricks.as_strided(X, shape=(1 << 46, 3), strides=(24, 8))
+        apart = np.lib.stride_tricks.as_strided(X, shape=(2, 3), strides=(1 << 50, 8))
+        one = np.broadcast_to(X[:1], (1 << 46, 3))
+        column = y.reshape(-1, 1)
+        model = mercer.Model.fit("ridge", X, column)
+        for a in (huge, apart):
+            with self.assertRaisesRegex(ValueError, "x: .* beyond the memory of the process"):
+                mercer.Model.fit("ridge", a, column)
+            with self.assertRaisesRegex(ValueError, "y: .* beyond the memory of the process"):
+                mercer.Model.fit("ridge", X, a)
+        with self.assertRaisesRegex(ValueError, "x: .* beyond the memory of the process"):
+            model.predict(apart)
+        for a in (huge, one):  # the result, or the copy, has no room
+            with self.assertRaises(MemoryError):
+                model.predict(a)
+        with self.assertRaises(MemoryError):
+            mercer.Model.fit("ridge", one, column)
+
 
 class TestErrors(unittest.TestCase):
     def test_texts(self):

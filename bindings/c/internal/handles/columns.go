@@ -75,6 +75,9 @@ func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	if x.Cols != len(e.Inputs) {
 		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(e.Inputs))
 	}
+	if err := room("x", x.Rows, x.Cols, 2); err != nil {
+		return nil, err
+	}
 	columns := make([]dataset.Column, x.Cols)
 	for j, in := range e.Inputs {
 		if in.Number == nil {

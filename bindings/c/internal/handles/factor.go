@@ -31,9 +31,12 @@ type Factor struct {
 // backend.ErrNotPosDef.
 func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x Matrix) (*Factor, error) {
 	f := &Factor{device: d, lambda: lambda}
-	var err error
+	points, err := x.host("x")
+	if err != nil {
+		return nil, err
+	}
 	if kernel == "" {
-		f.gram, err = newGiven(x.host())
+		f.gram, err = newGiven(points)
 	} else {
 		f.kernel, err = kernels.Parse(kernel)
 	}
@@ -46,7 +49,7 @@ func NewFactor(ctx context.Context, d *Device, kernel string, lambda float64, x 
 	if f.kernel == nil {
 		f.factor, err = solvers.NewCholesky(ctx, d.dev, f.gram.n, f.gram.copyRow, lambda)
 	} else {
-		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, x.host(), lambda)
+		f.factor, err = solvers.NewKernelCholesky(ctx, d.dev, f.kernel, points, lambda)
 	}
 	if err != nil {
 		d.release()
@@ -72,7 +75,10 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	defer f.release()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	h := y.host()
+	h, err := y.host("y")
+	if err != nil {
+		return 0, err
+	}
 	if n := f.factor.Order(); h.Rows != n || h.Cols == 0 || len(out) != n*h.Cols {
 		return 0, fmt.Errorf("libmercer: factor: y is %d×%d with room for %s, the factor is of order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
 	}

@@ -22,6 +22,9 @@ func trainingPoints(gram backend.Host[float64]) (backend.Host[float64], error) {
 	if gram.Rows != gram.Cols {
 		return backend.Host[float64]{}, notSquare(gram)
 	}
+	if err := room("x", gram.Rows, gram.Cols+2, 2); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	points, err := kernels.TrainingPoints(gram.Rows, packed(gram))
 	if err != nil {
 		return backend.Host[float64]{}, err
@@ -37,6 +40,9 @@ func notSquare(gram backend.Host[float64]) error {
 // training objects are the rows of cross. Their values with themselves are not
 // known; predictions of f(x) do not ask for them.
 func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
+	if err := room("x", cross.Rows, cross.Cols+2, 2); err != nil {
+		return nil, err
+	}
 	points, err := kernels.OtherPoints(cross.Cols, packed(cross), make([]float64, cross.Rows))
 	if err != nil {
 		return nil, err
@@ -73,6 +79,9 @@ type given struct {
 func newGiven(gram backend.Host[float64]) (given, error) {
 	if gram.Rows != gram.Cols {
 		return given{}, notSquare(gram)
+	}
+	if err := room("x", gram.Rows, gram.Cols, 2); err != nil {
+		return given{}, err
 	}
 	if err := kernels.CheckGram(gram.Rows, packed(gram)); err != nil {
 		return given{}, err

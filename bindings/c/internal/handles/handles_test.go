@@ -451,7 +451,10 @@ func TestStatus(t *testing.T) {
 // TestFloats: a matrix of float32 is that of its values in float64.
 func TestFloats(t *testing.T) {
 	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
-	h := Matrix{F32: narrow}.host()
+	h, err := Matrix{F32: narrow}.host("x")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !slices.Equal(h.Data, []float64{1, float64(float32(0.1)), 3, 4}) {
 		t.Errorf("got %v", h.Data)
 	}

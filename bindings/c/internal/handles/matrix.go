@@ -28,9 +28,12 @@ func (m Matrix) Dims() (rows, cols int) {
 
 // host returns m in float64: itself, or one copy of float32 elements, since all
 // fits and predictions are in float64.
-func (m Matrix) host() backend.Host[float64] {
+func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.F32.Rows == 0 {
-		return m.F64
+		return m.F64, nil
+	}
+	if err := room(name, m.F32.Rows, m.F32.Cols, 1); err != nil {
+		return backend.Host[float64]{}, err
 	}
 	h := backend.NewHost[float64](m.F32.Rows, m.F32.Cols)
 	for i := range h.Rows {
@@ -39,11 +42,8 @@ func (m Matrix) host() backend.Host[float64] {
 			wide[j] = float64(v)
 		}
 	}
-	return h
+	return h, nil
 }
-
-// dense returns m as learners take it, without a copy of float64 elements.
-func (m Matrix) dense() mat.Matrix { return denseOf(m.host()) }
 
 func denseOf(h backend.Host[float64]) *mat.Dense {
 	d := &mat.Dense{}

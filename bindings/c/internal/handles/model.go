@@ -67,7 +67,10 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	start := time.Now()
-	hx := x.host()
+	hx, err := x.host("x")
+	if err != nil {
+		return nil, err
+	}
 	if isPrecomputed(given["kernel"]) {
 		if hx, err = trainingPoints(hx); err != nil {
 			return nil, err
@@ -75,7 +78,11 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	}
 	var targets mat.Matrix
 	if rows, _ := y.Dims(); rows > 0 {
-		targets = y.dense()
+		hy, err := y.host("y")
+		if err != nil {
+			return nil, err
+		}
+		targets = denseOf(hy)
 	}
 	o := learners.Options{Weights: slices.Clone(l.Weights), Classes: l.Classes, Memory: l.Memory, Progress: progress}
 	fitted, err := learn(ctx, dev, denseOf(hx), targets, o)
@@ -141,6 +148,9 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 		if err != nil {
 			return err
 		}
+		if err := room("out", len(out), 1, 1); err != nil {
+			return err
+		}
 		f, err := m.values(ctx, d, wanted, points)
 		if err != nil {
 			return err
@@ -151,8 +161,10 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 
 // points returns x as the model takes it.
 func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
-	h := x.host()
+	h, err := x.host("x")
 	switch {
+	case err != nil:
+		return nil, err
 	case m.bundle.Objects != nil:
 		return nil, fmt.Errorf("libmercer: predict: the model takes texts or trees, not numbers: use mercer predict")
 	case m.gram:

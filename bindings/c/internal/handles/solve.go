@@ -17,11 +17,15 @@ func Solve(ctx context.Context, d *Device, kernel string, lambda float64, x, y M
 		if err != nil {
 			return err
 		}
+		right, err := y.host("y")
+		if err != nil {
+			return err
+		}
 		par := solvers.Params{Progress: progress}
 		if _, linear := k.(kernels.Linear); linear {
 			par.Method = solvers.Dual // the primal one gives no α
 		}
-		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points, Y: y.host(), Lambda: lambda}, par)
+		res, err := solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, X: points, Y: right, Lambda: lambda}, par)
 		if err != nil {
 			return err
 		}
@@ -34,10 +38,14 @@ func Solve(ctx context.Context, d *Device, kernel string, lambda float64, x, y M
 // system returns the kernel of a text and the points that it takes. The points
 // are for the solvers to check.
 func system(kernel string, x Matrix) (kernels.Kernel, backend.Host[float64], error) {
+	points, err := x.host("x")
+	if err != nil {
+		return nil, points, err
+	}
 	if kernel == "" {
-		points, err := trainingPoints(x.host())
+		points, err = trainingPoints(points)
 		return kernels.Precomputed{}, points, err
 	}
 	k, err := kernels.Parse(kernel)
-	return k, x.host(), err
+	return k, points, err
 }

@@ -1,0 +1,68 @@
+package handles
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Shared returns the n elements at p in the caller's memory, which the slice
+// shares. Nothing is read: a number of elements that no memory has, or that
+// reaches beyond the memory of the process, is an error.
+func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
+	var zero T
+	size := int64(unsafe.Sizeof(zero))
+	switch {
+	case n < 0 || n > math.MaxInt64/size:
+		return nil, fmt.Errorf("libmercer: %s: %d elements cannot be", name, n)
+	case n == 0:
+		return nil, nil
+	case p == nil:
+		return nil, fmt.Errorf("libmercer: %s is NULL", name)
+	case uintptr(p)%unsafe.Alignof(zero) != 0:
+		return nil, fmt.Errorf("libmercer: %s is not aligned to %d bytes", name, unsafe.Alignof(zero))
+	case !mapped(uintptr(p), uintptr(n*size)):
+		return nil, fmt.Errorf("libmercer: %s: %d elements of %d bytes reach beyond the memory of the process: check the sizes", name, n, size)
+	}
+	return unsafe.Slice((*T)(p), n), nil
+}
+
+// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j, as Shared
+// does. One that is larger than the memory of the machine, a file that is mapped,
+// is an error that is backend.ErrMemory: it would be read from there many times.
+func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
+	switch {
+	case rows <= 0 || cols <= 0:
+		return backend.Host[T]{}, fmt.Errorf("libmercer: %s is empty: %d rows, %d columns", name, rows, cols)
+	case stride < cols:
+		return backend.Host[T]{}, fmt.Errorf("libmercer: %s: stride %d is less than %d columns", name, stride, cols)
+	case rows-1 > (math.MaxInt64/8-cols)/stride:
+		return backend.Host[T]{}, fmt.Errorf("libmercer: %s: %d rows with stride %d cannot be", name, rows, stride)
+	}
+	data, err := Shared[T](name, p, (rows-1)*stride+cols)
+	var zero T
+	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // below MaxInt64 by Shared
+		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, need, machine())
+	}
+	if err != nil {
+		return backend.Host[T]{}, err
+	}
+	return backend.Host[T]{Rows: int(rows), Cols: int(cols), Stride: int(stride), Data: data}, nil
+}
+
+// room returns an error that is backend.ErrMemory where copies of a rows × cols
+// matrix in float64 have no room. What has room anywhere is not asked about.
+func room(name string, rows, cols, copies int) error {
+	const anywhere = 1 << 26
+	need := 8 * float64(rows) * float64(cols) * float64(copies)
+	if need <= anywhere {
+		return nil
+	}
+	if free, known := backend.HostMemory(); known && need > 0.8*float64(free) {
+		return fmt.Errorf("libmercer: %s: %w: %s of %d×%d numbers in float64 needs %.0f bytes, %d are available", name, backend.ErrMemory, count.Of(copies, "copy"), rows, cols, need, free/10*8)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package handles
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
+)
+
+// TestSizesBeyondTheMemoryAreRefused: the caller's memory ends long before the
+// matrices that it is said to contain, and none of it is read or copied.
+func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "which memory is mapped is asked of Linux")
+	}
+	data := []float64{1, 2, 3, 4, 5, 6}
+	p := unsafe.Pointer(&data[0])
+	h, err := SharedMatrix[float64]("x", p, 2, 2, 4)
+	if err != nil || len(h.Data) != 6 || h.Row(1)[1] != 6 {
+		t.Fatalf("2×2 with stride 4: %v, %v", h, err)
+	}
+	for _, c := range []struct {
+		rows, cols, stride int64
+		want               string
+	}{
+		{1 << 40, 1, 1, "reach beyond the memory of the process"},
+		{1 << 40, 3, 3, "reach beyond the memory of the process"},
+		{1, 1 << 40, 1 << 40, "reach beyond the memory of the process"},
+		{2, 2, 1 << 44, "reach beyond the memory of the process"},
+		{1 << 30, 1 << 30, 1 << 30, "cannot be"},
+		{math.MaxInt64 / 8, 1, 1, "reach beyond the memory of the process"},
+		{math.MaxInt64, 1, 1, "cannot be"},
+		{2, 2, math.MaxInt64, "cannot be"},
+		{1, math.MaxInt64, math.MaxInt64, "cannot be"},
+		{math.MinInt64, 2, 2, "empty"},
+		{2, -1, 2, "empty"},
+		{2, 2, -2, "stride -2"},
+	} {
+		h, err := SharedMatrix[float64]("x", p, c.rows, c.cols, c.stride)
+		if err == nil || !strings.Contains(err.Error(), c.want) || h.Data != nil || StatusOf(err) != Invalid {
+			t.Errorf("%d×%d with stride %d: %d elements, error %v, want %q", c.rows, c.cols, c.stride, len(h.Data), err, c.want)
+		}
+	}
+	if _, err := Shared[byte]("bytes", p, 1<<50); err == nil {
+		t.Error("2⁵⁰ bytes are taken from a slice of 48")
+	}
+}
+
+// TestCopiesWithoutRoomAreRefused: matrices that the caller may have, in a file that is
+// mapped, are refused where the float64 copy that a call makes has no room.
+func TestCopiesWithoutRoomAreRefused(t *testing.T) {
+	if _, known := backend.HostMemory(); !known {
+		required.Lacking(t, "proc", "the free memory is asked of Linux")
+	}
+	narrow := Matrix{F32: backend.Host[float32]{Rows: 1 << 40, Cols: 2, Stride: 2}}
+	square := backend.Host[float64]{Rows: 1 << 22, Cols: 1 << 22, Stride: 1 << 22}
+	_, floats := narrow.host("x")
+	_, training := trainingPoints(square)
+	_, others := otherPoints(square)
+	_, factor := newGiven(square)
+	d := open(t, "ref")
+	_, system := Solve(t.Context(), d, "gaussian(sigma=1)", 1, narrow, Matrix{}, nil, nil)
+	_, fit := Fit(t.Context(), d, Learner{Name: "ridge"}, narrow, narrow, nil)
+	for name, err := range map[string]error{"floats": floats, "precomputed": training, "others": others, "factor": factor, "solve": system, "fit": fit} {
+		if StatusOf(err) != Memory || !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), "x: ") || !strings.Contains(err.Error(), "available") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package handles
+
+import (
+	"math"
+	"os"
+	"syscall"
+)
+
+// mapped reports whether all pages of size bytes at p are mapped into the process.
+// With MS_ASYNC msync does nothing else than to fail with ENOMEM where one is not
+// (msync(2), under NOTES and ERRORS); it reads no page, and its time goes by the
+// number of mappings.
+func mapped(p, size uintptr) bool {
+	if p+size < p {
+		return false
+	}
+	start := p &^ (uintptr(os.Getpagesize()) - 1)
+	_, _, err := syscall.Syscall(syscall.SYS_MSYNC, start, p+size-start, syscall.MS_ASYNC)
+	return err != syscall.ENOMEM
+}
+
+// machine is the memory of the machine in bytes, with what it can swap.
+func machine() int64 {
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return math.MaxInt64
+	}
+	return int64((uint64(info.Totalram) + uint64(info.Totalswap)) * uint64(info.Unit))
+}
