@@ -162,6 +162,11 @@ func kernelFor(ctx context.Context, k kernels.Kernel, x backend.Host[float64], w
 		}
 		return kernels.Gaussian{Sigma: sigma}, nil
 	}
+	return checkedKernel(k, x)
+}
+
+// checkedKernel refuses a kernel that is not made for the samples.
+func checkedKernel(k kernels.Kernel, x backend.Host[float64]) (kernels.Kernel, error) {
 	if err := k.Check(x.Cols); err != nil {
 		return nil, err
 	}

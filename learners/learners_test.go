@@ -119,6 +119,39 @@ func TestDefaultKernel(t *testing.T) {
 	})
 }
 
+// TestScaleKernel: γ = 1/(2σ²) is what scikit-learn's SVC takes for gamma="scale",
+// 1/(n_features·X.var()), worked out by hand: of features 0, 2 | 0, 4 the four entries
+// have the mean 1.5 and the variance 11/4.
+func TestScaleKernel(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		y := mat.NewVecDense(3, []float64{0, 1, 1})
+		fits := map[string]learners.Fitter{
+			"svc": fitter(learners.SVC{}.Fit), "svr": fitter(learners.SVR{}.Fit), "one-class-svm": fitter(learners.OneClassSVM{}.Fit),
+		}
+		for name, fit := range fits {
+			for _, unit := range []float64{1, 1e-145, 1e150} {
+				x := mat.NewDense(3, 2, []float64{0, 2 * unit, 0, 4 * unit, 99 * unit, 99 * unit})
+				o := learners.Options{Weights: []float64{1, 1, 0}}
+				if name == "svc" {
+					y.SetVec(0, 1)
+					y.SetVec(1, 0)
+				}
+				m, err := fit(t.Context(), dev, x, y, o)
+				if err != nil {
+					t.Errorf("%s, %g: %v", name, unit, err)
+					continue
+				}
+				want := unit * math.Sqrt(11./4)
+				near(t, name+": sigma", m.(interface{ Kernel() kernels.Kernel }).Kernel().(kernels.Gaussian).Sigma, want, 16*0x1p-52*want)
+			}
+			_, err := fit(t.Context(), dev, mat.NewDense(3, 2, []float64{7, 7, 7, 7, 7, 7}), y, learners.Options{})
+			if err == nil || !strings.Contains(err.Error(), "all entries of x are equal: give a kernel") {
+				t.Errorf("%s of equal entries: %v", name, err)
+			}
+		}
+	})
+}
+
 // TestSeed: of many rows some are looked at; the seed says which, and the
 // median depends on them little.
 func TestSeed(t *testing.T) {

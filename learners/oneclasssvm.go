@@ -18,14 +18,14 @@ func init() {
 		Formula: "minimise ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
 		Parameters: []Parameter{
-			medianKernel,
+			scaleKernel,
 			number("nu", "0.5", part, "share of the samples that may be outliers; at least that share are support vectors"),
-			svmTol, svmLimit, svmMemory, seedNumber,
+			svmTol, svmLimit, svmMemory,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(OneClassSVM{
 				Kernel: v.Kernel("kernel"), Nu: v.Number("nu"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
 		restore: restoreSupport,
@@ -43,12 +43,11 @@ func init() {
 // O(n·support) values of k, and there are at least νn support vectors: with a
 // large ν it is no sparser than a density estimate. Targets are not looked at.
 type OneClassSVM struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // in (0, 1]; 0 is 0.5
 	Tol     float64        // 0 is 1e-3
 	MaxIter int            // 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of the choice of rows where Kernel is nil
 }
 
 // Fit fits the n×d samples x; y is not looked at.
@@ -76,7 +75,7 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 		return nil, err
 	}
 	set.noC = true
-	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
+	k, err := scaleKernelFor(l.Kernel, hx, o.Weights)
 	if err != nil {
 		return nil, err
 	}

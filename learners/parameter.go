@@ -149,6 +149,7 @@ func kernel(chosen string) Parameter {
 // The parameters that many learners have.
 var (
 	medianKernel = kernel("gaussian, sigma the median distance")
+	scaleKernel  = kernel("gaussian, sigma √(d·Var(X)/2) of d features: gamma=\"scale\" of scikit-learn")
 	lambdaNumber = number("lambda", "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
 	lambdaList   = numbers("lambdas", nonNegative, "λ of each target, instead of lambda")
 	seedNumber   = whole("seed", "1", atLeast(0), "seed of every random choice")

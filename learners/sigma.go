@@ -79,6 +79,53 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 	return sigma, nil
 }
 
+// scaleKernelFor is k, or where it is nil the Gaussian with sigma = √(d·Var(X)/2),
+// where Var(X) is the variance of all entries of the n×d matrix X, rows of weight 0
+// left out: exp(−γ‖x − z‖²) with the γ = 1/(d·Var(X)) that scikit-learn's support
+// vector machines call gamma="scale". It refuses a kernel that is not made for the
+// samples, and entries that are all equal, where every sigma gives k = 1.
+func scaleKernelFor(k kernels.Kernel, x backend.Host[float64], weights []float64) (kernels.Kernel, error) {
+	if k != nil {
+		return checkedKernel(k, x)
+	}
+	if i, j, ok := notFinite(x); ok {
+		return nil, valueError("x", x, i, j)
+	}
+	var rows []int
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range x.Rows {
+		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
+			rows = append(rows, i)
+			for _, v := range x.Row(i) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+	}
+	if !(low < high) {
+		return nil, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
+	}
+	// Differences from an entry in units of the largest: squares neither overflow nor
+	// vanish, and a common offset does not round them away.
+	largest := high/2 - low/2
+	count, mean, square := float64(len(rows))*float64(x.Cols), 0.0, 0.0
+	for _, i := range rows {
+		for _, v := range x.Row(i) {
+			mean += (v/2 - low/2) / largest / count
+		}
+	}
+	for _, i := range rows {
+		for _, v := range x.Row(i) {
+			d := (v/2-low/2)/largest - mean
+			square += d * d / count
+		}
+	}
+	g := kernels.Gaussian{Sigma: 2 * largest * math.Sqrt(float64(x.Cols)*square/2)}
+	if err := g.Check(-1); err != nil {
+		return nil, fmt.Errorf("the deviation of the entries of x: %w", err)
+	}
+	return g, nil
+}
+
 // distance is the 2-norm of a − b, scaled so that squares neither overflow nor
 // vanish.
 func distance(a, b []float64) float64 {

@@ -21,9 +21,9 @@ func init() {
 		Formula: "minimise ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 		Parameters: []Parameter{
-			medianKernel, svmC, svcTol, svmLimit, svmMemory,
+			scaleKernel, svmC, svcTol, svmLimit, svmMemory,
 			truth("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
-			seedNumber,
+			seedNumber.withHelp("seed of the parts of the cross-validation for probabilities"),
 		},
 		fitter: func(v Values) Fitter {
 			l := SVC{
@@ -56,12 +56,12 @@ func init() {
 // grows with n: then logistic regression on features, or kernel-logistic with
 // centers, costs less.
 type SVC struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1
 	Tol     float64        // < 2; 0 is 1e-3
 	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of the choice of rows where Kernel is nil, and of FitProbabilities' parts
+	Seed    uint64         // of FitProbabilities' parts
 }
 
 // SVCModel is a fitted SVC.
@@ -128,7 +128,7 @@ func (l SVC) prepare(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	if f.set, err = svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows); err != nil {
 		return nil, err
 	}
-	if f.kernel, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
+	if f.kernel, err = scaleKernelFor(l.Kernel, hx, o.Weights); err != nil {
 		return nil, err
 	}
 	f.rows = make([][]int, f.classes.Len())

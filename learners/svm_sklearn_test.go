@@ -1,6 +1,7 @@
 package learners_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -205,6 +206,64 @@ for args in [`+cases.String()+`]:
 			}
 			t.Logf("%s, %v, C %v: objective %.10g, scikit-learn %.10g; values differ by %.2g of %.2g; %v",
 				part.name, test.kernel, test.c, got, value, worst, size, part.model.(learners.Describer).Facts())
+		}
+	}
+}
+
+// TestScaleKernelAgainstScikitLearn: without a kernel the machines are those of
+// scikit-learn with its defaults, kernel="rbf" and gamma="scale".
+func TestScaleKernelAgainstScikitLearn(t *testing.T) {
+	x, y := table(t, true)
+	x.Scale(3, x)
+	classes := mat.DenseCopyOf(y)
+	aboveMedian(classes)
+	var peer struct {
+		Gamma                 float64
+		Class, Regress, Novel []float64
+	}
+	scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "c": mat.Col(nil, 0, classes)}, `
+from sklearn.svm import SVC, SVR, OneClassSVM
+X, y = a["x"], a["y"]
+c = SVC(tol=1e-9).fit(X, a["c"])
+out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(X),
+    **{"class": c.decision_function(X), "regress": SVR(tol=1e-9).fit(X, y).predict(X)})
+`, &peer)
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const tol = 1e-9
+	svc, err := learners.SVC{Tol: tol}.Fit(t.Context(), dev, x, classes, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svr, err := learners.SVR{Tol: tol, Epsilon: 0.1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := learners.OneClassSVM{Tol: tol}.Fit(t.Context(), dev, x, nil, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sigma := svc.Kernel().(kernels.Gaussian).Sigma
+	near(t, "gamma", 1/(2*sigma*sigma), peer.Gamma, float64(len(peer.Novel))*0x1p-52*peer.Gamma)
+	for _, c := range []struct {
+		name string
+		f    func(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
+		want []float64
+	}{{"svc", svc.Decision, peer.Class}, {"svr", svr.Predict, peer.Regress}, {"one-class-svm", one.Predict, peer.Novel}} {
+		f, err := c.f(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Both stop at violations of 1e-9; objectives are flat, as in svmCondition.
+		scale := 1.0
+		for _, v := range c.want {
+			scale = max(scale, math.Abs(v))
+		}
+		for i, v := range c.want {
+			near(t, c.name, f.At(i, 0), v, tol*svmCondition*scale)
 		}
 	}
 }

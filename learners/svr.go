@@ -19,14 +19,14 @@ func init() {
 		Formula: "minimise ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 		Parameters: []Parameter{
-			medianKernel, svmC,
+			scaleKernel, svmC,
 			number("epsilon", "0.1", nonNegative, "error that costs nothing, in units of the target"),
-			svmTol, svmLimit, svmMemory, seedNumber,
+			svmTol, svmLimit, svmMemory,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(SVR{
 				Kernel: v.Kernel("kernel"), C: v.Number("C"), Epsilon: v.Number("epsilon"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
 		restore: restoreSupport,
@@ -44,13 +44,12 @@ func init() {
 // it costs the more the noisier the targets are beyond ε; C and ε are in units of
 // y, so that targets far from unit size need others.
 type SVR struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1
 	Epsilon float64        // ≥ 0
 	Tol     float64        // 0 is 1e-3
 	MaxIter int            // 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
-	Seed    uint64         // of the choice of rows where Kernel is nil
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
@@ -83,7 +82,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
+	k, err := scaleKernelFor(l.Kernel, hx, o.Weights)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
     def _parameters(self, X):
         return {
             "kernel": self._kernel(X), "nu": self.nu, "tol": self.tol, "iterations": max(self.max_iter, 0),
-            "cache": self.cache_size, "seed": self._seed(),
+            "cache": self.cache_size,
         }
 
     def fit(self, X, y=None, sample_weight=None):
