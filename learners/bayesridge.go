@@ -130,7 +130,7 @@ func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		m.rest, m.noise, m.evidence = append(m.rest, f.noise/f.lambda), append(m.noise, f.noise), append(m.evidence, f.evidence)
 	}
 	m.intercept = c.intercepts(m.coef)
-	m.facts = []Fact{{"steps", most}, {"noise deviation", math.Sqrt(m.noise[0])}, {"lambda", m.noise[0] / m.rest[0]}, {"log evidence", m.evidence[0]}}
+	m.facts = []Fact{{"steps", most}, {"noise deviation", math.Sqrt(m.noise[0])}, {"lambda", m.noise[0] / m.rest[0]}, {"log evidence", m.evidence[0]}, {squaredNorm, coefNorm(m.coef)}}
 	return m, t.at("solve", 1)
 }
 

@@ -152,6 +152,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
+	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
 	return m, nil
 }
 

@@ -134,7 +134,7 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	}
 	m := &KernelLogisticModel{
 		kernel: k, lambda: l.Lambda, classes: classes, centers: centers, alpha: f.alpha, intercept: f.b,
-		facts: []Fact{{"newton steps", f.steps}, {"products with K", f.products}, {"residual", f.residual()}, {"loss", f.value}},
+		facts: []Fact{{"newton steps", f.steps}, {"products with K", f.products}, {"residual", f.residual()}, {"loss", f.value}, {squaredNorm, f.square(f.f, f.alpha, f.b)}},
 	}
 	if short != nil {
 		m.facts = append(m.facts, Fact{"warning", short.Error()})
@@ -199,11 +199,18 @@ func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g 
 	for i := range f.Rows {
 		row, target := f.Row(i), m.y.Row(i)
 		value += m.weight(i) * gap(g.Row(i), row, target)
+	}
+	return g, value + m.lambda/2*m.square(f, alpha, b)
+}
+
+// square returns Σ ‖f_c‖² = Σ α_cᵀKα_c over the columns for the scores f = Kα + b.
+func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum float64) {
+	for i := range f.Rows {
 		for c, a := range alpha.Row(i) {
-			value += m.lambda / 2 * a * (row[c] - b[c])
+			sum += a * (f.Row(i)[c] - b[c])
 		}
 	}
-	return g, value
+	return max(sum, 0)
 }
 
 // gap sets g to [y = c] − p for the scores f of a sample, target being [y = c],

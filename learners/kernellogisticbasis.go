@@ -81,7 +81,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 	}
 	fit := &KernelLogisticModel{
 		kernel: m.k, lambda: m.lambda, centers: m.x, alpha: alpha, intercept: b,
-		facts: []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}},
+		facts: []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}, {squaredNorm, squares(beta)}},
 	}
 	residual, err := m.checkBasis(fit, k.F, beta)
 	if err != nil {

@@ -90,6 +90,7 @@ type KernelRidgeModel struct {
 	alpha     backend.Host[float64]
 	intercept []float64
 	solved    *solvers.Result
+	facts     []Fact
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -130,7 +131,16 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if m.centers.Rows < hx.Rows {
 		m.alpha = keepPositive(res.Alpha, o.Weights)
 	}
+	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
 	return m, nil
+}
+
+// Facts implements Describer: ‖f‖² = αᵀKα of the first output.
+func (m *KernelRidgeModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
 }
 
 // keepPositive returns a copy of the rows of h whose weight is > 0.

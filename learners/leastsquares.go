@@ -50,6 +50,9 @@ func init() {
 // scaled to norm 1 (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
+//
+// The facts "noise variance" and "log likelihood" are of the first output: the unbiased
+// estimate of σ², and the likelihood at the one that maximizes it.
 type LeastSquares struct {
 	NoIntercept bool // b = 0
 }
@@ -93,7 +96,7 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 			return nil, err
 		}
 	}
-	squares, _, err := c.residual(t, s.coef)
+	left, _, err := c.residual(t, s.coef)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +105,16 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if s.rank < c.d {
 		m.facts = append(m.facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.rank, c.d)})
 	}
-	bound, err := c.forwardError(ctx, s, squares)
+	bound, err := c.forwardError(ctx, s, left)
 	if err != nil {
 		return nil, err
 	}
-	m.facts = append(m.facts, Fact{"forward error", bound})
+	m.facts = append(m.facts, Fact{"forward error", bound}, Fact{squaredNorm, coefNorm(s.coef)})
+	parameters := s.rank
+	if !l.NoIntercept {
+		parameters++
+	}
+	m.facts = append(m.facts, noiseFacts(left[0], o.Weights, c.n, parameters)...)
 	return m, t.at("solve", 1)
 }
 

@@ -168,7 +168,7 @@ func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	for _, g := range gradient.Data {
 		steepest = max(steepest, math.Abs(g))
 	}
-	m.facts = []Fact{{"method", string(l.Solver)}, {"iterations", iterations}, {"evaluations", f.evals}, {"loss", value}, {"largest gradient", steepest}}
+	m.facts = []Fact{{"method", string(l.Solver)}, {"iterations", iterations}, {"evaluations", f.evals}, {"loss", value}, {"largest gradient", steepest}, {squaredNorm, squares(m.coef)}}
 	return m, nil
 }
 

@@ -189,7 +189,7 @@ func (l *mistakes) margin(f backend.Host[float64]) float64 {
 	return least
 }
 
-// facts are what a perceptron tells of its fit. functional is the smallest
+// facts are what a perceptron reports of its fit. functional is the smallest
 // y f(x), norm the length of w, radius the largest ‖φ(x)‖.
 func (l *mistakes) facts(functional, norm, radius float64) []Fact {
 	facts := []Fact{{"epochs", l.used}, {"mistakes", l.total}, {"last epoch without mistakes", l.clean}}
@@ -198,7 +198,7 @@ func (l *mistakes) facts(functional, norm, radius float64) []Fact {
 	}
 	functional += 0 // −0 is 0
 	geometric := functional / norm
-	facts = append(facts, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
+	facts = append(facts, Fact{squaredNorm, norm * norm}, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
 	if len(l.classes.Labels) == 2 && geometric > 0 {
 		ratio := radius / geometric
 		if l.bias > 0 {

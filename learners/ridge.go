@@ -64,6 +64,7 @@ type RidgeModel struct {
 	coef      backend.Host[float64]
 	intercept []float64
 	solved    *solvers.Result
+	facts     []Fact
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -86,7 +87,27 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
-	return &RidgeModel{lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}, nil
+	m := &RidgeModel{lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}
+	left, n, err := linearSquares(ctx, hx, hy, m.coef, m.intercept, o.Weights)
+	if err != nil {
+		return nil, fmt.Errorf("learners: ridge: %w", err)
+	}
+	parameters := hx.Cols
+	if m.fitted {
+		parameters++
+	}
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left, o.Weights, n, parameters)...)
+	return m, nil
+}
+
+// Facts implements Describer: of the first output ‖w‖² and, under noise N(0, σ²/w_i),
+// the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and too large on average
+// above, and the log likelihood.
+func (m *RidgeModel) Facts() []Fact {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.facts)
 }
 
 // Learner returns "ridge".

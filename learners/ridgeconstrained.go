@@ -124,7 +124,7 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 			return nil, err
 		}
 	}
-	m.facts = []Fact{{"steps", steps}, {"lambda", m.penalty[0]}}
+	m.facts = []Fact{{"steps", steps}, {"lambda", m.penalty[0]}, {squaredNorm, coefNorm(m.coef)}}
 	return m, nil
 }
 

@@ -41,6 +41,7 @@ type smoResult struct {
 	beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
 	b         float64
 	objective float64 // of the dual as a maximum, which is the minimum of the primal
+	square    float64 // ‖f‖² = βᵀKβ
 	steps     int     // changes of a pair
 	rows      int     // rows of K that were computed
 }
@@ -517,7 +518,8 @@ func (s *smo) result() *smoResult {
 		res.b = (most + least) / 2
 	}
 	for r, beta := range res.beta {
-		res.objective -= beta * s.f[r] / 2
+		res.square += beta * s.f[r]
 	}
+	res.objective -= res.square / 2
 	return res
 }

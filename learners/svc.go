@@ -323,6 +323,9 @@ func (f *svcFit) model(results []*smoResult) *SVCModel {
 	}
 	m.coef = backend.Host[float64]{Rows: len(rows), Cols: k - 1, Stride: k - 1, Data: coef}
 	m.facts = []Fact{{"support vectors", len(rows)}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
+	if len(results) == 1 {
+		m.facts = append(m.facts, Fact{squaredNorm, results[0].square})
+	}
 	return m
 }
 

@@ -106,7 +106,7 @@ func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportMode
 		copy(m.points.Row(r), p.x.Row(i))
 		m.beta.Data[r] = res.beta[i]
 	}
-	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.steps}, {"objective", res.objective}, {"rows of K", res.rows}}
+	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.steps}, {"objective", res.objective}, {squaredNorm, res.square}, {"rows of K", res.rows}}
 	return m
 }
 

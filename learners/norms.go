@@ -1,0 +1,98 @@
+package learners
+
+import (
+	"context"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// squaredNorm is the fact ‖w‖², or ‖f‖² of a function in the space of a kernel: the θ of
+// the constrained problem with the same solution. It is that of the first output of a
+// regression, and summed over the functions of K classes.
+const squaredNorm = "squared norm"
+
+// squares returns the sum of the squares of all elements.
+func squares(h backend.Host[float64]) (sum float64) {
+	for i := range h.Rows {
+		for _, v := range h.Row(i) {
+			sum += v * v
+		}
+	}
+	return sum
+}
+
+// coefNorm returns ‖w‖² of the first output.
+func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
+
+// expansionNorm returns the fact ‖f‖² = αᵀKα of the first output from the system
+// (K + λW⁻¹)α + b·1 = y that α solves, so that Kα takes no product: none where
+// rounding of αᵀ(y − b − λW⁻¹α) leaves nothing of it.
+func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
+	sum, size := 0.0, 0.0
+	for i := range alpha.Rows {
+		a, weight := alpha.Row(i)[0], 1.0
+		if weights != nil {
+			weight = weights[i]
+		}
+		if weight == 0 {
+			continue // α_i = 0
+		}
+		penalty := lambda / weight * a
+		sum += a * (y.Row(i)[0] - b[0] - penalty)
+		size += math.Abs(a) * (math.Abs(y.Row(i)[0]) + math.Abs(b[0]) + math.Abs(penalty))
+	}
+	if !finite(sum) || sum < 1e3*epsilon*size {
+		return nil
+	}
+	return []Fact{{squaredNorm, sum}}
+}
+
+// noiseFacts are what a linear fit of p parameters says of noise N(0, σ²/w_i): the
+// estimate ‖r‖²/(n − p) of σ², unbiased for least squares and above σ² on average with
+// a penalty, and the log likelihood at the estimate ‖r‖²/n that maximizes it,
+//
+//	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
+//
+// for ‖r‖² = Σ w_i r_i² of the first output over the n rows of weight > 0. An exact
+// fit has neither.
+func noiseFacts(squares float64, weights []float64, n, p int) []Fact {
+	if !(squares > 0) || !finite(squares) {
+		return nil
+	}
+	var facts []Fact
+	if n > p {
+		facts = append(facts, Fact{"noise variance", squares / float64(n-p)})
+	}
+	log := -float64(n) / 2 * (math.Log(2*math.Pi*squares/float64(n)) + 1)
+	for _, w := range weights {
+		if w > 0 {
+			log += math.Log(w) / 2
+		}
+	}
+	return append(facts, Fact{"log likelihood", log})
+}
+
+// linearSquares returns Σ w_i (y_i − wᵀx_i − b)² of the first output, and the rows of
+// weight > 0.
+func linearSquares(ctx context.Context, x, y, coef backend.Host[float64], b []float64, weights []float64) (squares float64, n int, err error) {
+	for i := range x.Rows {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return 0, 0, context.Cause(ctx)
+		}
+		weight := 1.0
+		if weights != nil {
+			weight = weights[i]
+		}
+		if weight == 0 {
+			continue
+		}
+		r := y.Row(i)[0] - b[0]
+		for p, v := range x.Row(i) {
+			r -= v * coef.Row(p)[0]
+		}
+		squares += weight * r * r
+		n++
+	}
+	return squares, n, nil
+}
