@@ -64,6 +64,8 @@ var layers = []layer{
 	{folder: "internal/message"},
 	// suggest finds misspelled names, by the distances of levenshtein.
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
+	// uniseg knows how many places a character takes on a terminal.
+	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	{folder: "testdata"},

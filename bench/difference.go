@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/perf/benchmath"
+
+	"github.com/mercer-go/mercer/internal/texttable"
 )
 
 // Verdict is what became of a timing between two measurements.
@@ -168,7 +170,7 @@ func (d *Differences) Text(all bool) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	rows := [][]string{{"", "", "before", "after", "", "", ""}}
+	rows := [][]string{{"", "", "", "before", "after"}} // an empty column, which indents
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {
 		for _, x := range d.List {
@@ -176,13 +178,13 @@ func (d *Differences) Text(all bool) string {
 				continue
 			}
 			rows = append(rows, []string{
-				x.Case.String(), x.Implementation, Figures(x.Old.Median), Figures(x.New.Median),
+				"", x.Case.String(), x.Implementation, Figures(x.Old.Median), Figures(x.New.Median),
 				fmt.Sprintf("%+.1f %%", 100*(x.Ratio-1)), words[v], fmt.Sprintf("p = %.3f", x.P),
 			})
 		}
 	}
 	if len(rows) > 1 {
-		b.WriteString(columns("llrrrll", rows) + "\n")
+		b.WriteString(texttable.Format("lllrrrll", rows) + "\n")
 	}
 	slower, faster, untested := d.count(Slower), d.count(Faster), d.count(Untested)
 	switch tested := len(d.List) - untested; {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/internal/texttable"
 )
 
 // Text is p for a terminal.
@@ -27,6 +29,10 @@ func (p *Report) Text() string {
 func (t *Table) text() string {
 	var align strings.Builder
 	rows := make([][]string, len(t.Rows)+1)
+	align.WriteByte('l')
+	for i := range rows {
+		rows[i] = []string{""} // an empty column, which indents
+	}
 	for j, head := range t.Head {
 		side, width := byte('r'), 0
 		for _, row := range t.Rows {
@@ -51,32 +57,7 @@ func (t *Table) text() string {
 	if strings.Join(rows[0], "") == "" {
 		rows = rows[1:]
 	}
-	return columns(align.String(), rows)
-}
-
-// columns lays rows out two spaces apart and indented by two, aligned by a letter
-// for each column: l or r. A rune counts as one place.
-func columns(align string, rows [][]string) string {
-	widths := make([]int, len(align))
-	for _, row := range rows {
-		for j, cell := range row {
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for j, cell := range row {
-			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
-			if align[j] == 'r' {
-				line.WriteString("  " + pad + cell)
-			} else {
-				line.WriteString("  " + cell + pad)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return b.String()
+	return texttable.Format(align.String(), rows)
 }
 
 // Markdown is p as a section of a page.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/solvers"
@@ -265,6 +266,6 @@ Next:
   %[7]s devices
   %[7]s fit --kernel 'gaussian(sigma=4)' --intercept --target target --test-fraction 0.25 --model %[8]s %[9]s
   %[7]s evaluate --model %[8]s %[9]s
-`, r.Device, r.Threads, plural("thread", r.Threads), table("lrrllrrrr", rows), r.Difference, r.Picture,
+`, r.Device, r.Threads, plural("thread", r.Threads), texttable.Format("lrrllrrrr", rows), r.Difference, r.Picture,
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/texttable"
 )
 
 // openDevice is backend.Open, with a name that nobody has told from a device
@@ -135,7 +136,7 @@ func devicesTable(lines []deviceLine) string {
 		}
 		rows = append(rows, []string{mark, l.Device, l.Instruction, threads, humanBytes(l.MemoryBytes), l.Processor})
 	}
-	text := table("lllrrl", rows)
+	text := texttable.Format("lllrrl", rows)
 	for _, l := range lines {
 		if l.Usable && l.Libraries != "" {
 			text += fmt.Sprintf("%s works with: %s\n", l.Device, l.Libraries)

@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -399,7 +400,7 @@ func (r fitReport) text() string {
 		add("held out", "%s", r.Test.line())
 	}
 	add("model", "%s", r.Model)
-	return table("ll", rows)
+	return texttable.Format("ll", rows)
 }
 
 // count is n and the word, in the plural where it belongs.

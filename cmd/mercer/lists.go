@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
@@ -52,7 +53,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 			rows = append(rows, row)
 		}
 	}
-	return a.print(ctx, table("lll", rows)+"\nmercer learners NAME describes one.\n")
+	return a.print(ctx, texttable.Format("lll", rows)+"\nmercer learners NAME describes one.\n")
 }
 
 func tasks(d learners.Description) string {

@@ -8,12 +8,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/mercer-go/mercer/internal/atomicfile"
-	"github.com/mercer-go/mercer/internal/message"
 )
 
 // size is a flag in bytes: 8GB, 512MiB or a plain number.
@@ -86,34 +84,4 @@ func (a *app) writeFile(ctx context.Context, flag, path string, data []byte) err
 		}
 		return nil
 	})
-}
-
-// table lays rows out in columns, two spaces apart. align has one letter for
-// each column: l or r. A rune counts as one place; what cannot be printed is escaped.
-func table(align string, rows [][]string) string {
-	widths := make([]int, len(align))
-	for _, row := range rows {
-		for j := range row {
-			row[j] = message.Printable(row[j])
-			cell := row[j]
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for j, cell := range row {
-			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
-			if j > 0 {
-				line.WriteString("  ")
-			}
-			if align[j] == 'r' {
-				line.WriteString(pad + cell)
-			} else {
-				line.WriteString(cell + pad)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -264,7 +265,7 @@ func (r resampleReport) text() string {
 	} else {
 		rows = append(rows, []string{"models", count(r.Rounds, "round"), ""})
 	}
-	text := table("lll", rows) + "\n"
+	text := texttable.Format("lll", rows) + "\n"
 	rows = [][]string{{"measure", "mean", "standard deviation", "lowest", "highest"}}
 	for _, m := range r.Measures {
 		low, high := math.Inf(1), math.Inf(-1)
@@ -273,13 +274,13 @@ func (r resampleReport) text() string {
 		}
 		rows = append(rows, []string{titles[m.Name], short(m.Mean), short(m.SD), short(low), short(high)})
 	}
-	text += table("lrrrr", rows)
+	text += texttable.Format("lrrrr", rows)
 	if r.OutOfBag != nil {
 		name := "root of the mean squared error"
 		if r.Task == learners.Classification {
 			name = "part of the rows whose class is wrong"
 		}
-		text += "\n" + table("lr", [][]string{
+		text += "\n" + texttable.Format("lr", [][]string{
 			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learnt", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
 		})
 	}

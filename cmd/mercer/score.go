@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -161,7 +162,7 @@ const mostShown = 30
 
 // text is the score for eyes.
 func (s *score) text() string {
-	text := table("lr", s.figures())
+	text := texttable.Format("lr", s.figures())
 	if s.Confusion == nil {
 		return text
 	}
@@ -177,5 +178,5 @@ func (s *score) text() string {
 		}
 		rows = append(rows, line)
 	}
-	return text + "\n" + table("l"+strings.Repeat("r", len(s.Classes)), rows)
+	return text + "\n" + texttable.Format("l"+strings.Repeat("r", len(s.Classes)), rows)
 }

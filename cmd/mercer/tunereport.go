@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners/tuning"
 )
@@ -159,5 +160,5 @@ func (r tuneReport) text() string {
 	if r.Model != "" {
 		rows = append(rows, []string{"model", r.Model + ", " + r.Learner})
 	}
-	return table(align, lines) + "\n" + table("ll", rows)
+	return texttable.Format(align, lines) + "\n" + texttable.Format("ll", rows)
 }
