@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/pypeer"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -224,9 +225,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			continue
 		}
 		if operation == "solve" {
-			c := fitBench{setup: w.setup, Fit: Fit{Memory: w.Memory}}
-			e := c.entry(c.ownCandidate(dev, s, ownName(dev), solvers.Auto), j, j.residual, ridgeLimit(n, d, precision, s.lambda))
-			finish(e)
+			finish(w.bySolver(dev, s, ownName(dev), solvers.Auto).entry(j, j.residual, ridgeLimit(n, d, precision, s.lambda)))
 			continue
 		}
 		o := &operand[T]{q: queue(dev).With(w.ctx, nil), judge: j, x: x, y: y}
@@ -245,34 +244,27 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			finish(Entry{Implementation: p.name, Reason: reason})
 			continue
 		}
-		finish(peerOperation(w, p, operation, precision, s, x, y))
+		finish(peerOperation(p, operation, precision, j, x, y))
 	}
 	return list, nil
 }
 
-// peerOperation is an operation by a library of Python.
-func peerOperation[T backend.Float](w *deviceWork, p fitPeer, operation, precision string, s *synthetic, x, y backend.Host[T]) Entry {
-	parameters := s.parameters()
-	task := "only_" + operation
+// peerOperation is an operation by a library of Python. What it makes stays on its side
+// and is not checked, but the solution of a fit.
+func peerOperation[T backend.Float](p fitPeer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
+	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {
-		task = "ridge"
+		k.task = "ridge"
+		return byPython(p, p.name, k).entry(j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, j.lambda))
 	}
-	c := pythonCandidate(p.name, p, task, parameters, alphaOf(s))
-	if p.python == nil {
-		return Entry{Implementation: p.name, Reason: p.missing}
-	}
-	if err := putAll(p.python, x, y); err != nil {
-		return Entry{Implementation: p.name, Reason: err.Error()}
-	}
-	if operation != "fit" {
-		hold := s.parameters()
-		hold["what"] = operation
-		if _, err := p.python.Run("hold", hold); err != nil {
-			return Entry{Implementation: p.name, Reason: err.Error()}
+	k.put = func(process *pypeer.Process) error {
+		if err := putAll(x, y)(process); err != nil {
+			return err
 		}
-		return Entry{Implementation: p.name, Optional: true, Run: c.run, Took: c.took, Close: c.close}
+		hold := j.parameters()
+		hold["what"] = operation
+		_, err := process.Run("hold", hold)
+		return err
 	}
-	j := w.judge(s)
-	f := fitBench{setup: w.setup}
-	return f.entry(c, j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, s.lambda))
+	return byPython(p, p.name, k).Entry
 }

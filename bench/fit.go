@@ -3,9 +3,9 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -65,7 +65,7 @@ const (
 type fitBench struct {
 	Fit
 	setup
-	methods []string // what the automatic choice was, once for each case
+	folder string // of the files of the fit from a file
 }
 
 // fitPeer is a library, or the reason why it is missing.
@@ -84,6 +84,12 @@ func (f Fit) Run(ctx context.Context) (*Result, error) {
 	}
 	c := &fitBench{Fit: f, setup: setup{ctx: ctx}}
 	defer c.close()
+	folder, err := os.MkdirTemp("", "mercer-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	c.folder = folder
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -205,9 +211,6 @@ func (c *fitBench) implementations() []Implementation {
 }
 
 func (c *fitBench) tasks() []Task {
-	starts := map[string]func(precision string, n int) ([]Entry, error){
-		"ridge": c.ridge, "nystrom": c.nystrom, "svr": c.svr, "file": c.file,
-	}
 	var list []Task
 	for _, fit := range chosen(Fits(), c.Fits) {
 		for _, precision := range precisions() {
@@ -220,10 +223,7 @@ func (c *fitBench) tasks() []Task {
 						{"fit", fit}, {"precision", precision}, {"threads", strconv.Itoa(c.Threads)}, {"n", strconv.Itoa(n)},
 					},
 					Weight: math.Pow(float64(n), 2.5),
-					Start: func(context.Context) ([]Entry, error) {
-						runtime.GC() // what the last case held
-						return starts[fit](precision, n)
-					},
+					Start:  func(context.Context) ([]Entry, error) { return c.start(fit, precision, n) },
 				})
 			}
 		}
@@ -231,23 +231,69 @@ func (c *fitBench) tasks() []Task {
 	return list
 }
 
-// A candidate is an implementation in one case.
-type candidate struct {
-	name   string
-	own    bool
-	reason string                   // why it does not take part
-	run    func() error             // a fit
-	took   func() time.Duration     // by its own clock; nil: the runner's
-	result func() (function, error) // of the last run
-	enter  func() func()
-	close  func()
+// A contest is what the competitors of a case do: Mercer's on each device, and a task of
+// peers.py by each library of Python.
+type contest struct {
+	own        func(d backend.Device) []competitor
+	task       string
+	parameters map[string]any
+	put        func(*pypeer.Process) error // its data; nil: it reads a file
+	result     func(*pypeer.Process) (function, error)
+	residual   func(function) (float64, error)
+	limit      float64 // of the residual
 }
 
-// entry makes the Entry of a candidate: judged once, after its first run.
-func (c *fitBench) entry(w candidate, j judge, residual func(function) (float64, error), limit float64) Entry {
-	e := Entry{Implementation: w.name, Reason: w.reason, Optional: !w.own, Run: w.run, Took: w.took, Enter: w.enter, Close: w.close}
+// start makes the entries of a case. Libraries but scikit-learn have no part in fits but
+// ridge.
+func (c *fitBench) start(fit, precision string, n int) ([]Entry, error) {
+	runtime.GC() // what the last case held
+	j := c.judge(newSynthetic(n, c.Features, fitLambda))
+	contests := map[string]func() (contest, error){
+		"ridge":   func() (contest, error) { return c.ridge(j, precision), nil },
+		"nystrom": func() (contest, error) { return c.nystrom(j), nil },
+		"svr":     func() (contest, error) { return c.svr(j), nil },
+		"file":    func() (contest, error) { return c.file(j) },
+	}
+	k, err := contests[fit]()
+	if err != nil {
+		return nil, err
+	}
+	var list []competitor
+	for _, d := range c.devices {
+		list = append(list, k.own(d)...)
+	}
+	for _, p := range c.peers {
+		switch {
+		case p.name != sklearn && fit != "ridge":
+		case p.name == "gonum":
+			list = append(list, c.byGonum(p, j.synthetic, precision))
+		default:
+			list = append(list, byPython(p, p.name, k))
+			if p.name == sklearn && fit == "ridge" {
+				if k.task = "process"; precision == "float32" && p.python != nil {
+					p = fitPeer{missing: "computes in float64, whatever it is given"}
+				}
+				list = append(list, byPython(p, sklearn+processGP, k))
+			}
+		}
+	}
+	entries := make([]Entry, len(list))
+	for i, w := range list {
+		entries[i] = w.entry(j, k.residual, k.limit)
+	}
+	return entries, nil
+}
+
+// A competitor is an implementation in one case.
+type competitor struct {
+	Entry
+	result func() (function, error) // of the last run
+}
+
+// entry is w's Entry: the function is judged once, after the first run.
+func (w competitor) entry(j judge, residual func(function) (float64, error), limit float64) Entry {
 	metrics := map[string]float64{}
-	e.Check = func() *Check {
+	w.Check = func() *Check {
 		return checked(limit, func() (float64, error) {
 			f, err := w.result()
 			if err != nil {
@@ -260,50 +306,51 @@ func (c *fitBench) entry(w candidate, j judge, residual func(function) (float64,
 			return metrics[Residual], err
 		})
 	}
-	e.Metrics = func() map[string]float64 { return metrics }
-	return e
+	w.Metrics = func() map[string]float64 { return metrics }
+	return w.Entry
 }
 
-// pythonCandidate runs a task of peers.py on the arrays that are there.
-func pythonCandidate(name string, p fitPeer, task string, parameters map[string]any, result func(*pypeer.Process) (function, error)) candidate {
-	w := candidate{name: name, reason: p.missing}
+// byPython is a library of Python in a contest.
+func byPython(p fitPeer, name string, k contest) competitor {
+	w := competitor{Entry: Entry{Implementation: name, Reason: p.missing, Optional: true}}
 	if p.python == nil {
 		return w
 	}
+	w.Close = func() { _ = p.python.Clear() } // if it has gone, the next case says so
+	if k.put != nil {
+		if err := k.put(p.python); err != nil {
+			w.Reason = err.Error()
+		}
+	}
 	var last time.Duration
-	w.run = func() (err error) {
-		last, err = p.python.Run(task, parameters)
+	w.Run = func() (err error) {
+		last, err = p.python.Run(k.task, k.parameters)
 		return err
 	}
-	w.took = func() time.Duration { return last }
-	w.result = func() (function, error) { return result(p.python) }
-	w.close = func() { _ = p.python.Clear() } // if it has gone, the next case says so
+	w.Took = func() time.Duration { return last }
+	w.result = func() (function, error) { return k.result(p.python) }
 	return w
 }
 
-// ownCandidate is Mercer by solvers.Solve.
-func (c *fitBench) ownCandidate(d backend.Device, s *synthetic, name string, method solvers.Method) candidate {
-	w := candidate{name: name, own: true}
+// bySolver is Mercer by solvers.Solve.
+func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
+	w := competitor{Entry: Entry{Implementation: name}}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
-	par := solvers.Params{Method: method, Tol: fitTol, Memory: c.Memory}
-	plan, err := solvers.MakePlan(d, p, par)
-	if err == nil && plan.Bytes > d.Info().Memory {
-		w.reason = fmt.Sprintf("needs %d bytes of memory, %d may be used", plan.Bytes, d.Info().Memory)
+	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.memory}
+	if plan, err := solvers.MakePlan(d, p, par); err == nil && plan.Bytes > d.Info().Memory {
+		w.Reason = fmt.Sprintf("needs %d bytes of memory, %d may be used", plan.Bytes, d.Info().Memory)
 		return w
 	}
 	var res *solvers.Result
-	w.run = func() (err error) {
-		res, err = solvers.Solve(c.ctx, d, p, par)
+	w.Run = func() (err error) {
+		res, err = solvers.Solve(l.ctx, d, p, par)
 		return err
 	}
 	w.result = func() (function, error) {
 		if method == solvers.Auto {
-			c.methods = append(c.methods, fmt.Sprintf("n = %d: %s chose %s: %s", s.x.Rows, name, res.Method, res.Plan.Reason))
+			l.methods = append(l.methods, fmt.Sprintf("n = %d: %s chose %s: %s", s.x.Rows, name, res.Method, res.Plan.Reason))
 		}
 		return function{points: s.x, coef: res.Alpha.Data}, nil
 	}
 	return w
 }
-
-// errNothing is the error of a result that is asked for before a run.
-var errNothing = errors.New("bench: fit: there is no result")

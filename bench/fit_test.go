@@ -103,13 +103,12 @@ func TestFitWrong(t *testing.T) {
 	defer dev.Close()
 	s := newSynthetic(50, 3, fitLambda)
 	j := newJudge(s)
-	c := &fitBench{}
 	for _, own := range []bool{true, false} {
-		w := candidate{name: "zeros", own: own, run: func() error { return nil }, result: func() (function, error) {
+		w := competitor{Entry: Entry{Implementation: "zeros", Optional: !own, Run: func() error { return nil }}, result: func() (function, error) {
 			return function{points: s.x, coef: make([]float64, 50)}, nil
 		}}
 		cells, err := Runner{}.Measure(t.Context(), []Task{{Start: func(context.Context) ([]Entry, error) {
-			return []Entry{c.entry(w, j, j.residual, ridgeLimit(50, 3, "float64", fitLambda))}, nil
+			return []Entry{w.entry(j, j.residual, ridgeLimit(50, 3, "float64", fitLambda))}, nil
 		}}})
 		switch {
 		case own && (err == nil || !strings.Contains(err.Error(), "the result is wrong: it differs from the reference by 1,")):

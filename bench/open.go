@@ -65,11 +65,14 @@ type setup struct {
 	peers   []fitPeer
 	judges  backend.Device
 	judge   func(*synthetic) judge
+	memory  int64    // bytes for matrices; 0 is 80 % of what the process may use
+	methods []string // what the automatic choice was, once for each case
 }
 
 // open opens the devices, the best processor for the judge, and the libraries by name
 // in the processes of interpreters; gonum is in this one.
 func (l *setup) open(devices []string, c backend.Config, libraries, pythons []string) (err error) {
+	l.memory = c.Memory
 	if l.judges, l.judge, err = newJudge(l.ctx, c.Memory); err != nil {
 		return err
 	}

@@ -173,8 +173,5 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 
 // residualOf is the judge's residual of α.
 func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
-	if len(alpha.Data) == 0 {
-		return 0, errNothing
-	}
 	return o.residual(function{points: o.synthetic.x, coef: widened(alpha.Data)})
 }

@@ -1,0 +1,388 @@
+package bench
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// ridge is (K + λI)α = y; in float32 by a device's own Cholesky without refinement: what
+// other libraries do in that precision.
+func (c *fitBench) ridge(j judge, precision string) contest {
+	s := j.synthetic
+	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
+	if precision == "float64" {
+		k.own = func(d backend.Device) []competitor {
+			return []competitor{c.bySolver(d, s, ownName(d), solvers.Auto), c.bySolver(d, s, ownName(d)+directName, solvers.Dual)}
+		}
+		return k
+	}
+	x, y := narrow(s.x), narrow(s.y)
+	k.put = putAll(x, y)
+	k.own = func(d backend.Device) []competitor {
+		var alpha backend.Host[float32]
+		return []competitor{{
+			Entry: Entry{Implementation: ownName(d) + directName, Run: func() (err error) {
+				alpha, err = direct(d.F32().With(c.ctx, nil), s.kernel, x, y, float32(s.lambda))
+				return err
+			}},
+			result: func() (function, error) { return function{points: s.x, coef: widened(alpha.Data)}, nil },
+		}}
+	}
+	return k
+}
+
+// ridgeLimit is the residual that a direct solver can leave. An element of K is
+// within (d + 8)u of what it should be, from the d products of its distance and
+// from exp; the factor is that of a matrix within γ of it, γ = 10√n·u with a
+// probability that leaves no room for chance (Higham and Mary 2019); that twice
+// for the two solutions. So ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32
+// X itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost
+// every pair. More than a half is no solution in any precision.
+func ridgeLimit(n, d int, precision string, lambda float64) float64 {
+	unit := 0x1p-53
+	if precision == "float32" {
+		unit = 0x1p-24
+	}
+	bound := float64(n) * (20*math.Sqrt(float64(n)) + float64(d) + 12) * unit / lambda
+	return min(max(bound, fitTol), 0.5)
+}
+
+// parameters are what peers.py is told.
+func (s *synthetic) parameters() map[string]any {
+	return map[string]any{"gamma": s.gamma(), "sigma": s.kernel.Sigma, "lambda": s.lambda}
+}
+
+// putAll gives a process X and y.
+func putAll[T backend.Float](x, y backend.Host[T]) func(*pypeer.Process) error {
+	return func(p *pypeer.Process) error {
+		return errors.Join(pypeer.Put(p, "x", x.Rows, x.Cols, x.Data), pypeer.Put(p, "y", y.Rows, 0, y.Data))
+	}
+}
+
+// alphaOf takes the α that a process has found.
+func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
+	return func(p *pypeer.Process) (function, error) {
+		a, err := p.Get("alpha")
+		if err == nil && len(a.Data) != s.x.Rows {
+			err = fmt.Errorf("bench: fit: %d coefficients for %d rows", len(a.Data), s.x.Rows)
+		}
+		return function{points: s.x, coef: a.Data}, err
+	}
+}
+
+// direct solves (K + λI)α = y by Cholesky in one precision, in packed storage where
+// the device has it.
+func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
+	alpha = backend.NewHost[T](y.Rows, y.Cols)
+	mx, err := backend.Place(q, x)
+	if err != nil {
+		return alpha, err
+	}
+	defer mx.Free()
+	b, err := q.New(y.Rows, y.Cols)
+	if err != nil {
+		return alpha, err
+	}
+	defer b.Free()
+	if err := q.Upload(b, y); err != nil {
+		return alpha, err
+	}
+	if h, ok := q.(backend.PackedBackend[T]); ok {
+		a, err := h.NewPacked(x.Rows)
+		if err != nil {
+			return alpha, err
+		}
+		defer a.Free()
+		h.GramPacked(a, k, mx)
+		h.AddDiagPacked([]T{lambda}, a)
+		if err := h.PotrfPacked(a); err != nil {
+			return alpha, err
+		}
+		h.TrsmPacked(backend.NoTrans, a, b)
+		h.TrsmPacked(backend.Transpose, a, b)
+		return alpha, q.Download(alpha, b)
+	}
+	a, err := q.New(x.Rows, x.Rows)
+	if err != nil {
+		return alpha, err
+	}
+	defer a.Free()
+	q.Gram(a, k, mx, mx)
+	q.AddDiag([]T{lambda}, a)
+	if err := q.Potrf(backend.Lower, a); err != nil {
+		return alpha, err
+	}
+	twoTriangles(q, a, b)
+	return alpha, q.Download(alpha, b)
+}
+
+// byGonum is what one would write with gonum/mat.
+func (c *fitBench) byGonum(p fitPeer, s *synthetic, precision string) competitor {
+	w := competitor{Entry: Entry{Implementation: p.name, Reason: p.missing, Optional: true}}
+	if p.gonum == nil {
+		return w
+	}
+	if precision == "float32" {
+		w.Reason = "gonum/mat has no float32"
+		return w
+	}
+	n := s.x.Rows
+	x := mat.NewDense(n, s.x.Cols, s.x.Data)
+	y := mat.NewVecDense(n, s.y.Data)
+	var alpha *mat.VecDense
+	w.Enter = func() func() { return p.gonum.Threads(c.Threads) }
+	w.Run = func() error {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		k := mat.NewSymDense(n, nil)
+		k.SymOuterK(1, x)
+		norms := make([]float64, n)
+		for i := range norms {
+			norms[i] = k.At(i, i)
+		}
+		raw, gamma := k.RawSymmetric(), s.gamma()
+		for i := range n {
+			row := raw.Data[i*raw.Stride+i : i*raw.Stride+n]
+			for j, v := range row {
+				row[j] = math.Exp(-gamma * max(norms[i]+norms[i+j]-2*v, 0))
+			}
+			row[0] += s.lambda
+		}
+		var factor mat.Cholesky
+		if !factor.Factorize(k) {
+			return errors.New("bench: fit: gonum: the matrix is not positive definite")
+		}
+		alpha = mat.NewVecDense(n, nil)
+		return factor.SolveVecTo(alpha, y)
+	}
+	w.result = func() (function, error) { return function{points: s.x, coef: alpha.RawVector().Data}, nil }
+	return w
+}
+
+// centersSeed is that of scikit-learn's choice of centers, which all get.
+const centersSeed = 7
+
+// nystrom is kernel ridge regression with M centers: those that scikit-learn's Nystroem
+// draws, where it is here, so that all solve one problem.
+func (c *fitBench) nystrom(j judge) contest {
+	s, n := j.synthetic, j.x.Rows
+	m := c.Centers
+	if m == 0 {
+		m = int(10 * math.Sqrt(float64(n)))
+	}
+	m = min(m, n)
+	centers := backend.NewHost[float64](m, c.Features)
+	take := func(rows []int) {
+		for i, row := range rows {
+			copy(centers.Row(i), s.x.Row(row))
+		}
+	}
+	take(rand.New(rand.NewPCG(centersSeed, 0)).Perm(n)[:m])
+	k := contest{task: "nystrom", parameters: s.parameters(), residual: j.normalResidual, limit: nystromLimit(n, m, c.Features, s.lambda)}
+	k.parameters["centers"], k.parameters["seed"], k.parameters["n"] = m, centersSeed, n
+	k.put = func(p *pypeer.Process) error {
+		err := putAll(s.x, s.y)(p)
+		if err == nil {
+			_, err = p.Run("centers", k.parameters)
+		}
+		if err != nil {
+			return err
+		}
+		h, err := p.Get("rows")
+		rows := make([]int, len(h.Data))
+		for i, v := range h.Data {
+			rows[i] = int(v)
+		}
+		take(rows)
+		return err
+	}
+	k.result = func(p *pypeer.Process) (function, error) {
+		points, err := p.Get("centers")
+		if err != nil {
+			return function{}, err
+		}
+		beta, err := p.Get("beta")
+		return function{points: points, coef: beta.Data}, err
+	}
+	k.own = func(d backend.Device) (list []competitor) {
+		for _, method := range []solvers.Method{solvers.Auto, solvers.Normal} {
+			var res *solvers.NystromResult
+			w := competitor{Entry: Entry{Implementation: ownName(d)}}
+			if method != solvers.Auto {
+				w.Implementation += directName
+			}
+			w.Run = func() (err error) {
+				res, err = solvers.SolveNystrom(c.ctx, d, solvers.NystromProblem{
+					Kernel: s.kernel, Data: solvers.InMemory(s.x, s.y, nil), Centers: centers, Lambda: s.lambda,
+				}, solvers.StreamParams{Method: method, Tol: fitTol, Memory: c.Memory})
+				return err
+			}
+			w.result = func() (function, error) { return function{points: centers, coef: res.Beta.Data}, nil }
+			list = append(list, w)
+		}
+		return list
+	}
+	return k
+}
+
+// nystromLimit is the residual that a solution by way of S^(−1/2) can leave, as
+// scikit-learn's: Φ S^(−1/2) is formed with an error of √κ·(d + 8 + 10√M)u relative
+// to its norm, κ ≤ M/λ being the condition of S where it matters beside λ, and the
+// normal equations of it are solved with one of 10√n·u times their condition,
+// which is at most nM/λ over M. The margin of 1000 is the factor by which norms of
+// matrices exceed what the residual divides by, ‖Φᵀy‖, for targets of mean 0.
+func nystromLimit(n, m, d int, lambda float64) float64 {
+	u := 0x1p-53
+	forming := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
+	solving := 10 * math.Sqrt(float64(n)) * u * float64(n) / lambda
+	return max(1000*(forming+solving), fitTol)
+}
+
+// The parameters of ε-support vector regression.
+const (
+	svrC       = 1.0
+	svrEpsilon = 0.1
+	svrTol     = 1e-3
+	svrCache   = 200 << 20
+)
+
+// svr is ε-support vector regression.
+func (c *fitBench) svr(j judge) contest {
+	s := j.synthetic
+	k := contest{task: "svr", parameters: s.parameters(), put: putAll(s.x, s.y)}
+	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
+	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
+	// SMO ends when no pair of samples violates the conditions of optimality by more
+	// than tol (Fan, Chen and Lin 2005): with a b between the two, y − f(x) is within
+	// tol of where its β says it is for every sample, which adds at most tol·C to the
+	// gap. 2, because b is a mean over samples and may lie beside the best.
+	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
+	k.result = func(p *pypeer.Process) (function, error) {
+		beta, err := p.Get("beta")
+		if err != nil {
+			return function{}, err
+		}
+		b, err := p.Get("intercept")
+		if err != nil {
+			return function{}, err
+		}
+		return function{points: s.x, coef: beta.Data, intercept: b.Data[0]}, nil
+	}
+	k.own = func(d backend.Device) []competitor {
+		var m *learners.SupportModel
+		return []competitor{{
+			Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
+				l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache}
+				m, err = l.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
+				return err
+			}},
+			result: func() (function, error) { return s.allRows(m) },
+		}}
+	}
+	return k
+}
+
+// allRows is m with a coefficient for every sample, in their order, which is that
+// of its support vectors.
+func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
+	beta, support, next := make([]float64, s.x.Rows), m.Support(), 0
+	for i := range s.x.Rows {
+		if next < support.RawMatrix().Rows && slices.Equal(support.RawRowView(next), s.x.Row(i)) {
+			beta[i] = m.Beta()[next]
+			next++
+		}
+	}
+	if next != support.RawMatrix().Rows {
+		return function{}, fmt.Errorf("bench: fit: svr: %d of %d support vectors are samples", next, support.RawMatrix().Rows)
+	}
+	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
+}
+
+func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
+
+// file is kernel ridge regression from a CSV file to a model in another file.
+func (c *fitBench) file(j judge) (contest, error) {
+	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
+	k := contest{task: "file", parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
+	k.parameters["csv"], k.parameters["model"] = table, filepath.Join(c.folder, "sklearn.joblib")
+	k.own = func(d backend.Device) []competitor {
+		var m *learners.KernelRidgeModel
+		return []competitor{{
+			Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
+				m, err = c.fromFile(d, s, table, filepath.Join(c.folder, "mercer.safetensors"))
+				return err
+			}},
+			result: func() (function, error) {
+				return function{points: s.x, coef: m.Alpha().RawMatrix().Data}, nil
+			},
+		}}
+	}
+	return k, s.writeCSV(table)
+}
+
+// fromFile reads a table, fits and saves the model.
+func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string) (*learners.KernelRidgeModel, error) {
+	t, err := dataset.Read(table, nil)
+	if err != nil {
+		return nil, err
+	}
+	e, err := dataset.Learn(t, dataset.Rules{Targets: []string{"y"}})
+	if err != nil {
+		return nil, err
+	}
+	x, err := e.Features(t)
+	if err != nil {
+		return nil, err
+	}
+	y, err := e.Targets(t)
+	if err != nil {
+		return nil, err
+	}
+	l := learners.KernelRidge{Kernel: s.kernel, Lambda: s.lambda, Solver: solvers.Params{Tol: fitTol}}
+	m, err := l.Fit(c.ctx, d, x, y, learners.Options{Memory: c.Memory})
+	if err != nil {
+		return nil, err
+	}
+	return m, modelfile.Save(model, modelfile.Bundle{Model: m, Encoder: e})
+}
+
+// writeCSV writes X and y with a header line, every digit of them.
+func (s *synthetic) writeCSV(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(f)
+	line := make([]string, s.x.Cols+1)
+	for j := range line {
+		line[j] = fmt.Sprintf("x%d", j+1)
+	}
+	line[s.x.Cols] = "y"
+	_ = w.Write(line) // Error has the first failure
+	for i := range s.x.Rows {
+		for j, v := range s.x.Row(i) {
+			line[j] = fmt.Sprint(v)
+		}
+		line[s.x.Cols] = fmt.Sprint(s.y.Data[i])
+		_ = w.Write(line)
+	}
+	w.Flush()
+	return errors.Join(w.Error(), f.Close())
+}
