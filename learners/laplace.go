@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type laplace struct {
 	base, share float64                 // of the progress
 	laplaceState
 	trace   []float64
+	steps   int
 	warning string // why the steps ended before tol; "": they did not
 }
 
@@ -32,12 +34,16 @@ type laplaceState struct {
 	active []int
 	place  []int
 	mu     []float64
+	curve  []float64 // diagonal of B at the mode; not changed in place
+	slope  []float64 // W(t − y) there; not changed in place
 	s, q   []float64
 	value  float64
 }
 
 func (s laplaceState) clone() laplaceState {
-	return laplaceState{slices.Clone(s.alpha), slices.Clone(s.active), slices.Clone(s.place), slices.Clone(s.mu), slices.Clone(s.s), slices.Clone(s.q), s.value}
+	s.alpha, s.active, s.place, s.mu = slices.Clone(s.alpha), slices.Clone(s.active), slices.Clone(s.place), slices.Clone(s.mu)
+	s.s, s.q = slices.Clone(s.s), slices.Clone(s.q)
+	return s
 }
 
 func newLaplace(t *task, b *basis) (*laplace, error) {
@@ -75,7 +81,7 @@ func (p *laplace) begin(signs backend.Host[float64], c int) {
 	for j := range p.alpha {
 		p.alpha[j] = math.Inf(1)
 	}
-	p.positive, p.trace, p.warning = make([]bool, signs.Rows), nil, ""
+	p.positive, p.trace, p.steps, p.warning = make([]bool, signs.Rows), nil, 0, ""
 	for i := range p.positive {
 		p.positive[i] = signs.Row(i)[c] > 0
 	}
@@ -121,18 +127,35 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 // newtonSteps are more than Newton's method on a concave function ever took here.
 const newtonSteps = 100
 
-// refresh finds the mode from μ on, and S, Q and the evidence there.
-func (p *laplace) refresh() error {
-	n, k := p.phi.phi.Rows, len(p.active)
-	part := backend.NewHost[float64](n, k)
-	for i := range n {
+// errNoMode: Newton's method did not come to the mode.
+var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
+
+// columns copies columns of Φ.
+func (p *laplace) columns(list []int) backend.Host[float64] {
+	part := backend.NewHost[float64](p.phi.phi.Rows, len(list))
+	for i := range part.Rows {
 		from, to := p.phi.phi.Row(i), part.Row(i)
-		for at, j := range p.active {
+		for at, j := range list {
 			to[at] = from[j]
 		}
 	}
+	return part
+}
+
+// scaledRows returns the rows of h multiplied by factors.
+func scaledRows(h backend.Host[float64], factors []float64) backend.Host[float64] {
+	scaled := backend.NewHost[float64](h.Rows, h.Cols)
+	for i, factor := range factors {
+		axpy(factor, h.Row(i), scaled.Row(i))
+	}
+	return scaled
+}
+
+// mode finds the mode from μ on, and the evidence there.
+func (p *laplace) mode() error {
+	n, k := p.phi.phi.Rows, len(p.active)
+	part := p.columns(p.active)
 	now, f := p.objective(part, p.mu)
-	b := p.t.b
 	root := backend.NewHost[float64](n, k)
 	error1, curve := make([]float64, n), make([]float64, n)
 	for range newtonSteps {
@@ -169,7 +192,8 @@ func (p *laplace) refresh() error {
 			if p.value-p.value != 0 {
 				return errors.New("values of the kernel overflow: scale the features down")
 			}
-			return p.statistics(b, part, error1, curve)
+			p.slope, p.curve = error1, curve
+			return nil
 		}
 		length := 1.0
 		for ; ; length /= 2 {
@@ -184,7 +208,7 @@ func (p *laplace) refresh() error {
 			}
 		}
 	}
-	return fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
+	return errNoMode
 }
 
 // newton returns H⁻¹g and log|H| for H = RᵀR + A.
@@ -230,15 +254,13 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
 // with LLᵀ = Φ_AᵀBΦ_A + A for the functions of the model.
-func (p *laplace) statistics(b backend.Backend[float64], part backend.Host[float64], error1, curve []float64) error {
-	n, m, k := part.Rows, p.phi.phi.Cols, part.Cols
-	scaled, alpha := backend.NewHost[float64](n, k), make([]float64, k)
+func (p *laplace) statistics() error {
+	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
+	b, part, alpha := p.t.b, p.columns(p.active), make([]float64, k)
+	scaled := scaledRows(part, p.curve)
 	both := backend.NewHost[float64](n, 2)
 	for i := range n {
-		for at, v := range part.Row(i) {
-			scaled.Row(i)[at] = curve[i] * v
-		}
-		both.Row(i)[0], both.Row(i)[1] = error1[i], curve[i]
+		both.Row(i)[0], both.Row(i)[1] = p.slope[i], p.curve[i]
 	}
 	for at, j := range p.active {
 		alpha[at] = p.alpha[j]
@@ -299,36 +321,135 @@ func (p *laplace) statistics(b backend.Backend[float64], part backend.Host[float
 	return nil
 }
 
-// maximise changes one function at a time until none promises to gain tol.
+// The steps of a batch, at most, and the functions outside the model that it may add.
+const batchSteps, batchFunctions = 256, 128
+
+// maximise changes functions until none promises to gain tol: many at a time while that
+// raises the evidence, else one.
 func (p *laplace) maximise(tol float64, limit int) error {
-	if err := p.refresh(); err != nil {
+	if err := p.mode(); err != nil {
+		return err
+	}
+	if err := p.statistics(); err != nil {
 		return err
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
 	refused := map[int]bool{} // tried from here in vain
-	for step := 1; step <= limit; step++ {
+	size := 4                 // of a batch
+	for {
 		j, alpha, gain := choose(p.s, p.q, p.alpha, p.place, len(p.active), refused)
 		if gain <= tol {
 			return nil
 		}
-		if err := p.t.at("solve", p.base+p.share*min(progressOf(gain, start, tol, step), 0.999)); err != nil {
+		if p.steps >= limit {
+			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
+			return nil
+		}
+		if err := p.t.at("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
 			return err
 		}
-		before := p.clone()
-		p.set(j, alpha)
-		if err := p.refresh(); err != nil {
+		before, taken := p.clone(), 1
+		var err error
+		if size == 1 {
+			p.set(j, alpha)
+		} else {
+			taken, err = p.batch(tol, min(size, limit-p.steps))
+		}
+		if err == nil {
+			err = p.mode()
+		}
+		if err != nil && !errors.Is(err, backend.ErrNotPosDef) && !errors.Is(err, errNoMode) {
 			return err
 		}
-		if !(p.value > before.value) { // the mode has moved: the promise was not kept
+		p.steps += taken
+		if err != nil || !(p.value > before.value) { // the mode has moved: the promise was not kept
 			p.laplaceState = before
-			refused[j] = true
+			if size == 1 {
+				refused[j] = true
+			}
+			size = 1
 			continue
 		}
+		if err := p.statistics(); err != nil {
+			return err
+		}
 		clear(refused)
+		size = min(2*size, batchSteps)
 		p.trace = append(p.trace, p.value)
 	}
-	_, _, gain := choose(p.s, p.q, p.alpha, p.place, len(p.active), refused)
-	p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
-	return nil
+}
+
+// batch takes steps of Tipping and Faul with the targets linearised at the mode,
+// Φμ + B⁻¹W(t − y) of precision B, among the functions of the model and those outside
+// that promise to gain most, and returns their number, at least 1.
+func (p *laplace) batch(tol float64, limit int) (int, error) {
+	k := len(p.active)
+	list := append(slices.Clone(p.active), p.promising(tol)...)
+	size := len(list)
+	e := &evidence{
+		t: p.t, g: backend.NewHost[float64](size, size), c: make([]float64, size), beta: 1,
+		alpha: make([]float64, size), place: filledInts(size, -1), s: make([]float64, size), q: make([]float64, size),
+	}
+	part := p.columns(list)
+	b := p.t.b
+	g, err := b.New(size, size)
+	if err != nil {
+		return 0, err
+	}
+	defer g.Free()
+	err = placed(b, scaledRows(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, scaled, part, 0, g)
+		return b.Download(e.g, g)
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, j := range list {
+		e.alpha[i] = p.alpha[j]
+		e.c[i] = p.q[j]
+		for at, v := range e.g.Row(i)[:k] {
+			e.c[i] += v * p.mu[at]
+		}
+		if i < k {
+			e.insert(i, p.alpha[j])
+		}
+	}
+	if err := e.refresh(); err != nil {
+		return 0, err
+	}
+	steps := 0
+	for steps < limit {
+		i, alpha, gain := e.choose()
+		if gain <= tol {
+			break
+		}
+		e.act(i, alpha)
+		steps++
+	}
+	for i, j := range list {
+		if e.alpha[i] != p.alpha[j] {
+			p.set(j, e.alpha[i])
+		}
+	}
+	for at, j := range p.active {
+		p.mu[at] = e.mu[e.place[slices.Index(list, j)]]
+	}
+	return max(steps, 1), nil
+}
+
+// promising are the functions outside the model that alone promise to gain more than
+// tol, the best first, batchFunctions at most.
+func (p *laplace) promising(tol float64) []int {
+	var list []int
+	gains := make([]float64, len(p.s))
+	for j := range gains {
+		if p.place[j] < 0 {
+			if _, gains[j] = bestAlpha(p.s[j], p.q[j], p.alpha[j], false, len(p.active)); gains[j] > tol {
+				list = append(list, j)
+			}
+		}
+	}
+	slices.SortFunc(list, func(i, j int) int { return cmp.Or(cmp.Compare(gains[j], gains[i]), cmp.Compare(i, j)) })
+	return list[:min(len(list), batchFunctions)]
 }

@@ -38,15 +38,17 @@ func init() {
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// one function at a time: the one that promises to gain most (Tipping and Faul
-// 2003, with targets linearised at the mode) is added, changed or deleted; a step
-// that lowers the evidence after all is taken back. For K > 2 classes there are K
-// such machines, each class against the rest, and the probabilities of the
-// classes are made to sum to 1.
+// by steps of Tipping and Faul (2003) with targets linearised at the mode: the
+// function that promises to gain most is added, changed or deleted. Steps are taken
+// in batches of up to 256 among the model and the 128 most promising functions
+// outside; a batch that does not raise the evidence is taken back, and single steps
+// follow until one raises it. For K > 2 classes there are K such machines, each
+// class against the rest, and the probabilities of the classes are made to sum to 1.
 //
-// Φ is kept on the device: n² numbers twice; a step is a few Newton steps and
-// products of O(n²m) for m functions in the model. The support is far smaller
-// than that of svc, and the fit far slower for n beyond some thousands.
+// Φ is kept on the device: n² numbers twice. A batch costs a few Newton steps,
+// O(nm²) for m functions in the model, and one product of O(n²m). A fit that ends
+// before Tol is reached returns its model with the fact "warning". The support is
+// far smaller than that of svc.
 type RVC struct {
 	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
 	Tol     float64        // 0 is 0.003: gain of the log evidence
@@ -61,7 +63,7 @@ type RVCModel struct {
 	points    backend.Host[float64] // m×d: relevance vectors of any machine
 	weights   backend.Host[float64] // m×c for c machines: 1 for two classes, K for more
 	intercept []float64
-	traces    [][]float64 // of each machine; nil for a restored model
+	traces    [][]float64 // log evidence of each machine; nil for a restored model
 	facts     []Fact
 }
 
@@ -128,7 +130,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		if p.warning != "" && warning == "" {
 			warning = p.warning
 		}
-		steps += len(p.trace)
+		steps += p.steps
 		evidence += p.value
 		m.traces = append(m.traces, p.trace)
 	}
@@ -185,8 +187,8 @@ func (m *RVCModel) Kernel() kernels.Kernel { return m.kernel }
 // Relevance returns a copy of the relevance vectors.
 func (m *RVCModel) Relevance() *mat.Dense { return denseOf(m.points) }
 
-// Traces returns the log evidence of each machine after each step of Fit; nil
-// for a restored model.
+// Traces returns the log evidence of each machine at first and after each batch of
+// steps that raised it; nil for a restored model.
 func (m *RVCModel) Traces() [][]float64 {
 	var list [][]float64
 	for _, t := range m.traces {

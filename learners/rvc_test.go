@@ -2,6 +2,7 @@ package learners_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -95,6 +96,87 @@ func TestRVCOne(t *testing.T) {
 		// of Laplace's evidence; near it both are flat.
 		near(t, "log evidence", trace[len(trace)-1], best, 1e-2)
 	})
+}
+
+// TestRVCBatches: the mode is found less often than functions come into the models, and
+// the predictions are near those of Bayes' rule.
+func TestRVCBatches(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const classes, features = 6, 20
+	t.Log("seeds 34, 35, 36")
+	r := rand.New(rand.NewPCG(34, 0))
+	centers := mat.NewDense(classes, features, nil)
+	for c := range classes {
+		for j := range features {
+			centers.Set(c, j, 0.6*r.NormFloat64())
+		}
+	}
+	draw := func(n int, seed uint64) (x, y *mat.Dense) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		x, y = mat.NewDense(n, features, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			c := r.IntN(classes)
+			y.Set(i, 0, float64(c))
+			for j := range features {
+				x.Set(i, j, centers.At(c, j)+r.NormFloat64())
+			}
+		}
+		return x, y
+	}
+	x, y := draw(500, 35)
+	m, err := learners.RVC{}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes, functions := 0, 0
+	for _, trace := range m.Traces() {
+		modes += len(trace)
+	}
+	weights := m.State().Arrays["weights"]
+	for i := range weights.Rows {
+		for _, w := range weights.Row(i) {
+			if w != 0 {
+				functions++
+			}
+		}
+	}
+	const tests = 4000
+	newX, newY := draw(tests, 36)
+	p, err := m.Predict(t.Context(), dev, newX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, best := 0.0, 0.0
+	for i := range tests {
+		// The nearest center: the classes are equally likely, with equal covariance.
+		nearest, least := 0, math.Inf(1)
+		for c := range classes {
+			var d mat.VecDense
+			d.SubVec(newX.RowView(i), centers.RowView(c))
+			if v := mat.Norm(&d, 2); v < least {
+				nearest, least = c, v
+			}
+		}
+		if newY.At(i, 0) == float64(nearest) {
+			best += 1.0 / tests
+		}
+		if newY.At(i, 0) == p.At(i, 0) {
+			right += 1.0 / tests
+		}
+	}
+	t.Logf("%d modes, %d weights, accuracy %.3f, %.3f by Bayes' rule; %v", modes, functions, right, best, m.Facts())
+	if modes >= functions {
+		t.Errorf("%d modes for %d functions: steps come one by one", modes, functions)
+	}
+	// Learning 6 classes from some 80 samples each cost 0.026 here, which has a standard
+	// error of √(0.05/4000) = 0.0035 if they differ on a twentieth: twice that, and some.
+	if right < best-0.06 {
+		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", right, best)
+	}
 }
 
 // TestRVCLarge: 2000 samples. The time is logged.

@@ -93,41 +93,44 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 func choose(all, products, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
-		S, Q, in := all[j], products[j], place[j] >= 0
-		s, q := S, Q
-		if in { // as if it were not in the model
-			if !(a > s) {
-				continue // rounding: the next refresh will tell
-			}
-			s, q = a*s/(a-s), a*q/(a-s)
-		}
-		if !(s > 0) || refused[j] {
+		if refused[j] {
 			continue
 		}
-		theta := q*q - s
-		var to, delta float64
-		switch {
-		case theta > 0 && in:
-			to = s * s / theta
-			change := 1/to - 1/a
-			if change == 0 || !(1+S*change > 0) {
-				continue
-			}
-			delta = (Q*Q/(S+1/change) - math.Log1p(S*change)) / 2
-		case theta > 0:
-			to = s * s / theta
-			delta = (theta/s + math.Log(s/(q*q))) / 2
-		case in && active > 1:
-			to = math.Inf(1)
-			delta = (Q*Q/(S-a) - math.Log1p(-S/a)) / 2
-		default:
-			continue
-		}
-		if delta > gain {
+		if to, delta := bestAlpha(all[j], products[j], a, place[j] >= 0, active); delta > gain {
 			best, alpha, gain = j, to, delta
 		}
 	}
 	return best, alpha, gain
+}
+
+// bestAlpha returns the best α of a function with S, Q and α = a, in the model or outside,
+// and the gain, 0 where there is none.
+func bestAlpha(S, Q, a float64, in bool, active int) (to, gain float64) {
+	s, q := S, Q
+	if in { // as if it were not in the model
+		if !(a > s) {
+			return a, 0 // rounding: the next refresh will tell
+		}
+		s, q = a*s/(a-s), a*q/(a-s)
+	}
+	if !(s > 0) {
+		return a, 0
+	}
+	theta := q*q - s
+	switch {
+	case theta > 0 && in:
+		to = s * s / theta
+		change := 1/to - 1/a
+		if change == 0 || !(1+S*change > 0) {
+			return a, 0
+		}
+		return to, (Q*Q/(S+1/change) - math.Log1p(S*change)) / 2
+	case theta > 0:
+		return s * s / theta, (theta/s + math.Log(s/(q*q))) / 2
+	case in && active > 1:
+		return math.Inf(1), (Q*Q/(S-a) - math.Log1p(-S/a)) / 2
+	}
+	return a, 0
 }
 
 // act changes α_j and brings Σ, μ, S and Q up to date (appendix of Tipping and
