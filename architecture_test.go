@@ -46,7 +46,9 @@ var layers = []layer{
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/planned"}},
+	// run is the frame of a long call, which solvers and learners share.
+	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/run"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -101,7 +102,7 @@ func (z *sizes) textOf(o Operator) string {
 
 // affineOperator is A = aXXᵀ + c·11ᵀ + λW⁻¹.
 type affineOperator[T backend.Float] struct {
-	mem   *arena
+	mem   *run.Arena
 	b     backend.Backend[T]
 	f     affine
 	x     backend.Matrix[T] // n×d
@@ -118,28 +119,28 @@ func newAffine[T backend.Float](w *work, b backend.Backend[T], f affine, x backe
 		columns++
 	}
 	width := min(columns, blockWidth)
-	o := &affineOperator[T]{mem: w.mem, b: b, f: f, x: x, shift: w.s.shift()}
+	o := &affineOperator[T]{mem: w.Mem, b: b, f: f, x: x, shift: w.s.shift()}
 	var err error
-	if o.t, err = newMatrix(w.mem, b, d, width); err != nil {
+	if o.t, err = run.NewMatrix(w.Mem, b, d, width); err != nil {
 		return nil, err
 	}
 	if f.c == 0 {
 		return o, nil
 	}
-	if o.s, err = newMatrix(w.mem, b, 1, width); err != nil {
+	if o.s, err = run.NewMatrix(w.Mem, b, 1, width); err != nil {
 		return nil, err
 	}
-	if o.ones, err = newMatrix(w.mem, b, n, 1); err != nil {
+	if o.ones, err = run.NewMatrix(w.Mem, b, n, 1); err != nil {
 		return nil, err
 	}
 	return o, b.Upload(o.ones, backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)})
 }
 
 func (o *affineOperator[T]) Free() {
-	o.mem.free(o.t)
+	o.mem.Free(o.t)
 	if o.ones != nil {
-		o.mem.free(o.ones)
-		o.mem.free(o.s)
+		o.mem.Free(o.ones)
+		o.mem.Free(o.s)
 	}
 }
 

@@ -142,7 +142,7 @@ func newSketch(w *work, x backend.Matrix[float64], choice askotchChoice) (*sketc
 		if m.ranked < 0 && choice.Rank > 0 || m.ranked > 0 && choice.Rank == 0 {
 			continue
 		}
-		a, err := w.mem.new(m.rows, m.cols)
+		a, err := w.Mem.New(m.rows, m.cols)
 		if err != nil {
 			k.release()
 			return nil, w.fail(err)
@@ -161,7 +161,7 @@ func (k *sketch) switchToCG() bool { return false }
 
 func (k *sketch) release() {
 	for _, m := range k.own {
-		k.w.mem.free(m)
+		k.w.Mem.Free(m)
 	}
 	k.own = nil
 }
@@ -236,7 +236,7 @@ func (k *sketch) state(d *descent) *state {
 func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 	k.stopped = ""
 	r := backend.NewHost[float64](rhs.Dims())
-	if err := k.w.b.Download(r, rhs); err != nil {
+	if err := k.w.B.Download(r, rhs); err != nil {
 		return k.w.fail(err)
 	}
 	d := k.begin(r)
@@ -259,7 +259,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		began := cloneHost(d.p.w)
 		left, err := k.epoch(d)
 		if err != nil {
-			if whole != nil && k.w.ctx.Err() != nil {
+			if whole != nil && k.w.Ctx.Err() != nil {
 				if err := k.w.checkpointer.write(whole); err != nil {
 					return err
 				}
@@ -274,7 +274,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		}
 		switch {
 		case worst <= 1:
-			return k.w.b.Upload(rhs, d.p.w)
+			return k.w.B.Upload(rhs, d.p.w)
 		case d.p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
 			return &accuracyError{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
 		case worst < 0.99*float64(d.Best):
@@ -293,7 +293,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 			k.stopped = fmt.Sprintf("the limit of %s is reached", count.Of(k.w.par.maxIter(), "iteration"))
 		}
 		if k.stopped != "" {
-			return k.w.b.Upload(rhs, d.saved)
+			return k.w.B.Upload(rhs, d.saved)
 		}
 		d.accelerate(total)
 	}

@@ -22,15 +22,15 @@ func (k *sketch) project(block []int, r, z backend.Host[float64], left []float64
 		s.fill(points.View(q, 0, 1, s.d), s.X, s.meanX, i, false)
 	}
 	xb, onDevice := k.xb.View(0, 0, b, s.d), k.r.View(0, 0, b, c)
-	if err := k.w.b.Upload(xb, points); err != nil {
+	if err := k.w.B.Upload(xb, points); err != nil {
 		return g, err
 	}
 	all := k.z.View(0, 0, s.n, c) // one column less once the border is solved
-	if err := k.w.b.Upload(all, z); err != nil {
+	if err := k.w.B.Upload(all, z); err != nil {
 		return g, err
 	}
-	k.w.b.GramMul(onDevice, s.Kernel, xb, k.x, all)
-	if err := k.w.b.Download(g, onDevice); err != nil {
+	k.w.B.GramMul(onDevice, s.Kernel, xb, k.x, all)
+	if err := k.w.B.Download(g, onDevice); err != nil {
 		return g, err
 	}
 	shift := k.shift
@@ -47,7 +47,7 @@ func (k *sketch) project(block []int, r, z backend.Host[float64], left []float64
 			left[j] += to[j] * to[j]
 		}
 	}
-	if err := k.w.b.Upload(onDevice, g); err != nil {
+	if err := k.w.B.Upload(onDevice, g); err != nil {
 		return g, err
 	}
 	if k.choice.Rank > 0 {
@@ -64,14 +64,14 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 	a := k.a.View(0, 0, b, b)
 	jitter := 0.0
 	for {
-		k.w.b.Gram(a, k.w.s.Kernel, xb, xb)
-		k.w.b.AddDiag(shift, a)
-		k.w.b.AddDiag([]float64{jitter}, a)
-		before, err := diagonal(k.w.b, a)
+		k.w.B.Gram(a, k.w.s.Kernel, xb, xb)
+		k.w.B.AddDiag(shift, a)
+		k.w.B.AddDiag([]float64{jitter}, a)
+		before, err := diagonal(k.w.B, a)
 		if err != nil {
 			return err
 		}
-		err = k.w.b.Potrf(backend.Lower, a)
+		err = k.w.B.Potrf(backend.Lower, a)
 		if err == nil {
 			break
 		}
@@ -85,9 +85,9 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 		jitter = max(100*jitter, 4*epsilon*trace)
 		k.w.res.Jitter = max(k.w.res.Jitter, jitter)
 	}
-	k.w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, r)
-	k.w.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, r)
-	return k.w.b.Download(d, r)
+	k.w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, r)
+	k.w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, r)
+	return k.w.B.Download(d, r)
 }
 
 // approximate sets d to P⁻¹r/L with P = FFᵀ + (λ + ρ)I, F from randomly pivoted
@@ -97,7 +97,7 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d backend.Host[float64]) error {
 	w, b, c := k.w, d.Rows, d.Cols
 	f := k.f.View(0, 0, b, min(k.choice.Rank, b))
-	rank, rest, err := rpCholesky(lowRankTask{ctx: w.ctx, b: w.b, mem: w.mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
+	rank, rest, err := rpCholesky(lowRankTask{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
 	if err != nil {
 		return err
 	}
@@ -105,11 +105,11 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 	for i, v := range shift {
 		damped[i] = v + rest/float64(max(rank, 1))
 	}
-	p, _, err := newLowRank(w.mem, w.b, f, rank, damped, 0, c, epsilon)
+	p, _, err := newLowRank(w.Mem, w.B, f, rank, damped, 0, c, epsilon)
 	if err != nil {
 		return err
 	}
-	defer w.mem.free(p.t)
+	defer w.Mem.Free(p.t)
 	u, v := k.u.View(0, 0, b, 1), k.u.View(0, 1, b, 1)
 	h := backend.NewHost[float64](b, 1)
 	for i := range h.Data {
@@ -124,24 +124,24 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 		for i := range h.Data {
 			h.Data[i] /= size
 		}
-		if err := w.b.Upload(u, h); err != nil {
+		if err := w.B.Upload(u, h); err != nil {
 			return err
 		}
-		w.b.GramMul(v, w.s.Kernel, xb, xb, u)
+		w.B.GramMul(v, w.s.Kernel, xb, xb, u)
 		product := backend.NewHost[float64](b, 1)
-		if err := w.b.Download(product, v); err != nil {
+		if err := w.B.Download(product, v); err != nil {
 			return err
 		}
 		for i := range product.Data {
 			product.Data[i] += shift[i%len(shift)] * h.Data[i]
 		}
-		if err := w.b.Upload(v, product); err != nil {
+		if err := w.B.Upload(v, product); err != nil {
 			return err
 		}
 		if err := p.apply(u, v); err != nil {
 			return err
 		}
-		if err := w.b.Download(h, u); err != nil {
+		if err := w.B.Download(h, u); err != nil {
 			return err
 		}
 		largest = norm(b, func(i int) float64 { return h.Data[i] })
@@ -150,7 +150,7 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 	if err := p.apply(z, r); err != nil {
 		return err
 	}
-	if err := w.b.Download(d, z); err != nil {
+	if err := w.B.Download(d, z); err != nil {
 		return err
 	}
 	for i := range d.Data {

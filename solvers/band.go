@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // A symmetric matrix is brought to Q B Qᵀ, Q orthogonal and B block tridiagonal
@@ -32,7 +33,7 @@ import (
 // after formQ, as Qᵀ there.
 type bandForm struct {
 	b        backend.Backend[float64]
-	mem      *arena
+	mem      *run.Arena
 	n, width int
 	a        backend.Matrix[float64]
 	formed   bool
@@ -62,20 +63,20 @@ const stripWidth = 8
 
 // newBandForm reduces the symmetric matrix whose lower triangle a has. The
 // memory of a becomes that of Q, and is freed with mem.
-func newBandForm(b backend.Backend[float64], mem *arena, a backend.Matrix[float64], width int) (*bandForm, error) {
+func newBandForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float64], width int) (*bandForm, error) {
 	n, _ := a.Dims()
 	f := &bandForm{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
 	var err error
-	if f.t, err = mem.new(wide(width), wide(width)); err != nil {
+	if f.t, err = mem.New(wide(width), wide(width)); err != nil {
 		return nil, err
 	}
 	for i := range f.s {
-		if f.s[i], err = mem.new(width, width); err != nil {
+		if f.s[i], err = mem.New(width, width); err != nil {
 			return nil, err
 		}
 	}
 	for i := range f.w {
-		if f.w[i], err = mem.new(n, wide(width)); err != nil {
+		if f.w[i], err = mem.New(n, wide(width)); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // bandFactor is B + λI = LLᵀ for one λ, L block bidiagonal:
@@ -43,11 +44,11 @@ type factorScratch struct {
 	s [5]backend.Matrix[float64]
 }
 
-func newFactorScratch(b backend.Backend[float64], mem *arena, width int) (*factorScratch, error) {
+func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*factorScratch, error) {
 	w := &factorScratch{b: b}
 	var err error
 	for i := range w.s {
-		if w.s[i], err = mem.new(width, width); err != nil {
+		if w.s[i], err = mem.New(width, width); err != nil {
 			return nil, err
 		}
 	}

@@ -153,7 +153,7 @@ func (k *block[T]) step() error {
 	}
 	if err != nil {
 		// X, R and P are as they were: nothing is lost.
-		if k.checkpointer != nil && k.w.ctx.Err() != nil {
+		if k.checkpointer != nil && k.w.Ctx.Err() != nil {
 			k.w.res.Iters--
 			if err := k.save(k.raw); err != nil {
 				return err
@@ -332,7 +332,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 		From: k.from, Iter: k.iter, Since: k.since, Lowest: number(k.best), Truth: number(k.truth), Kept: number(k.kept),
 		Goal: k.goal, rhs: backend.NewHost[float64](k.n, columns),
 	}
-	if err := k.w.dev.F64().Download(st.rhs, k.all); err != nil {
+	if err := k.w.Dev.F64().Download(st.rhs, k.all); err != nil {
 		return k.w.fail(err)
 	}
 	for _, m := range []struct {

@@ -3,11 +3,10 @@ package solvers
 import (
 	"context"
 	"fmt"
-	"sort"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // BudgetError says that a Solve was refused because it would take more memory
@@ -64,11 +63,8 @@ func size(n int64) string {
 // fits reports the plan, or returns a *BudgetError when it takes more than it may.
 func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	if p.Bytes <= p.available {
-		now, _ := dev.InUse()
-		planned.Report(ctx, add(now, p.Bytes))
+		run.ReportPlan(ctx, dev, p.Bytes)
 		return nil
 	}
-	// The bytes never fall as rows are added.
-	largest := sort.Search(p.rows, func(n int) bool { return p.bytesOf(n+1) > p.available })
-	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: largest}
+	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: p.available, Largest: run.Largest(p.rows, p.bytesOf, p.available)}
 }

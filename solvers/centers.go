@@ -113,7 +113,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	}
 	f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
 	f.rule = kernels.PointRule(p.Kernel)
-	err = f.pass(r.ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
+	err = f.pass(r.Ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
 			if !given {
 				pool.offer(x.Row(i), w[i])
@@ -230,20 +230,20 @@ func drawRows(r *rand.Rand, n, count int) []int {
 
 // pivotCenters are the pivots of randomly pivoted Cholesky on the pool.
 func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m int) ([]int, error) {
-	x, err := r.mem.new(pool.Rows, pool.Cols)
+	x, err := r.Mem.New(pool.Rows, pool.Cols)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(x)
-	if err := r.b.Upload(x, pool); err != nil {
+	defer r.Mem.Free(x)
+	if err := r.B.Upload(x, pool); err != nil {
 		return nil, err
 	}
-	f, err := r.mem.new(pool.Rows, m)
+	f, err := r.Mem.New(pool.Rows, m)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(f)
-	pivots, err := newPivoting(lowRankTask{ctx: r.ctx, b: r.b, mem: r.mem, kernel: p.Kernel, x: x, seed: p.Choice.Seed}, f)
+	defer r.Mem.Free(f)
+	pivots, err := newPivoting(lowRankTask{ctx: r.Ctx, b: r.B, mem: r.Mem, kernel: p.Kernel, x: x, seed: p.Choice.Seed}, f)
 	if err != nil {
 		return nil, err
 	}

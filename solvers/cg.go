@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // CG is block conjugate gradients, preconditioned by a low-rank approximation of
@@ -198,7 +199,7 @@ func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64])
 		return nil, w.fail(err)
 	}
 	if p != nil {
-		c.also = []releaser{p.own, p.t}
+		c.also = []run.Releaser{p.own, p.t}
 	}
 	return c, nil
 }
@@ -211,13 +212,13 @@ func (w *work) newCG32(o Operator, rank, columns int, x backend.Matrix[float64])
 	var p *lowRank[float32]
 	var pre preconditioner[float32]
 	if p64 != nil {
-		if p, err = narrowed(p64, w.mem, w.dev, w.b32); err != nil {
+		if p, err = narrowed(p64, w.Mem, w.Dev, w.B32); err != nil {
 			return nil, w.fail(err)
 		}
 		pre = p
 	}
 	var a operator[float32]
-	err = w.timed("gram", &w.res.Seconds.Gram, func() (err error) {
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
 		a, err = newOperator32(w, o)
 		return err
 	})
@@ -229,7 +230,7 @@ func (w *work) newCG32(o Operator, rank, columns int, x backend.Matrix[float64])
 		return nil, w.fail(err)
 	}
 	if p != nil {
-		c.also = []releaser{p.own, p.t}
+		c.also = []run.Releaser{p.own, p.t}
 	}
 	return c, nil
 }
@@ -239,7 +240,7 @@ func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[flo
 	if !o.stored() {
 		return newOperator(w, o, x)
 	}
-	err = w.timed("gram", &w.res.Seconds.Gram, func() (err error) {
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
 		a, err = newOperator(w, o, x)
 		return err
 	})
@@ -256,22 +257,22 @@ func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matr
 		return nil, nil
 	}
 	var p *lowRank[float64]
-	err := w.timed("factor", &w.res.Seconds.Factor, func() error {
-		f, err := w.mem.new(w.s.n, rank)
+	err := w.Timed("factor", &w.res.Seconds.Factor, func() error {
+		f, err := w.Mem.New(w.s.n, rank)
 		if err != nil {
 			return err
 		}
-		task := lowRankTask{ctx: w.ctx, b: w.b, mem: w.mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
+		task := lowRankTask{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
 		got, left, err := lowRankMakers[w.par.preconditioner()](task, f)
 		if err != nil {
 			return err
 		}
 		if got == 0 { // K is 0
-			w.mem.free(f)
+			w.Mem.Free(f)
 			return nil
 		}
 		w.res.Rank = got
-		p, w.res.Jitter, err = newLowRank(w.mem, w.b, f, got, w.s.shift(), left, min(columns, blockWidth), unit)
+		p, w.res.Jitter, err = newLowRank(w.Mem, w.B, f, got, w.s.shift(), left, min(columns, blockWidth), unit)
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // conjugate is the inner solver by preconditioned conjugate gradients in the
@@ -25,8 +26,8 @@ type conjugate[T backend.Float] struct {
 	raw  backend.Backend[T] // the same without a context
 	a    operator[T]
 	pre  preconditioner[T] // nil: none
-	own  []releaser        // what is freed with it
-	also []releaser        // of the preconditioner
+	own  []run.Releaser    // what is freed with it
+	also []run.Releaser    // of the preconditioner
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil when that is 1
 	least            backend.Matrix[T] // n×width: the X of the smallest residual
@@ -76,48 +77,48 @@ func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operato
 	}
 	for _, m := range list {
 		var err error
-		if *m, err = newMatrix(w.mem, b, w.s.n, width); err != nil {
+		if *m, err = run.NewMatrix(w.Mem, b, w.s.n, width); err != nil {
 			return nil, err
 		}
 		c.own = append(c.own, *m)
 	}
 	var err error
-	c.coeff, err = newMatrix(w.mem, b, width, width)
+	c.coeff, err = run.NewMatrix(w.Mem, b, width, width)
 	c.own = append(c.own, c.coeff)
 	return c, err
 }
 
 // newConjugate64 is newConjugate in the precision of the outer loop.
 func newConjugate64(w *work, a operator[float64], pre preconditioner[float64], columns int) (*conjugate[float64], error) {
-	c, err := newConjugate(w, w.b, w.dev.F64(), a, pre, columns)
+	c, err := newConjugate(w, w.B, w.Dev.F64(), a, pre, columns)
 	if err != nil {
 		return nil, err
 	}
-	c.load = func(dst, src backend.Matrix[float64]) error { copyMatrix(w.b, dst, src); return nil }
+	c.load = func(dst, src backend.Matrix[float64]) error { copyMatrix(w.B, dst, src); return nil }
 	c.store = c.load
 	return c, nil
 }
 
 // newConjugate32 takes float32 as far as it goes; the loop around it goes on.
 func newConjugate32(w *work, a operator[float32], pre preconditioner[float32], columns int) (*conjugate[float32], error) {
-	c, err := newConjugate(w, w.b32, w.dev.F32(), a, pre, columns)
+	c, err := newConjugate(w, w.B32, w.Dev.F32(), a, pre, columns)
 	if err != nil {
 		return nil, err
 	}
 	c.limit = 2e-5
 	c.load = func(dst backend.Matrix[float32], src backend.Matrix[float64]) error {
-		if err := w.b.Sync(); err != nil {
+		if err := w.B.Sync(); err != nil {
 			return err
 		}
-		w.dev.Narrow(dst, src)
-		return w.dev.Sync()
+		w.Dev.Narrow(dst, src)
+		return w.Dev.Sync()
 	}
 	c.store = func(dst backend.Matrix[float64], src backend.Matrix[float32]) error {
-		if err := w.b32.Sync(); err != nil {
+		if err := w.B32.Sync(); err != nil {
 			return err
 		}
-		w.dev.Widen(dst, src)
-		return w.dev.Sync()
+		w.Dev.Widen(dst, src)
+		return w.Dev.Sync()
 	}
 	return c, nil
 }
@@ -128,11 +129,11 @@ func (c *conjugate[T]) switchToCG() bool   { return false }
 
 func (c *conjugate[T]) release() {
 	for _, m := range c.own {
-		c.w.mem.free(m)
+		c.w.Mem.Free(m)
 	}
 	c.a.Free()
 	for _, f := range c.also {
-		c.w.mem.free(f)
+		c.w.Mem.Free(f)
 	}
 }
 

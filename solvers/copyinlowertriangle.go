@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -27,8 +28,8 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-func newCopyInLowerTriangle(mem *arena, b backend.Backend[float64], n int) (symmetric[float64], error) {
-	a, err := mem.new(n, n)
+func newCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (symmetric[float64], error) {
+	a, err := mem.New(n, n)
 	if err != nil {
 		return nil, err
 	}

@@ -76,9 +76,9 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	var a symmetric[float64]
 	var err error
 	if choice, ok := w.plan.choice.(dualChoice); ok && choice.Keep {
-		a, err = newCopyInLowerTriangle(w.mem, w.b, w.s.n)
+		a, err = newCopyInLowerTriangle(w.Mem, w.B, w.s.n)
 	} else {
-		a, err = newFactored(w, w.b, w.s.n)
+		a, err = newFactored(w, w.B, w.s.n)
 	}
 	if err != nil {
 		return nil, w.fail(err)
@@ -86,7 +86,7 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	if !w.onHost {
 		w.res.Method = Dual
 	}
-	err = w.timed("gram", &w.res.Seconds.Gram, func() error {
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
 		a.gram(w.s.Kernel, x)
 		a.addDiag(w.s.shift())
 		return nil
@@ -98,7 +98,7 @@ func (w *work) newDirect(x backend.Matrix[float64]) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(false) })
+	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(false) })
 	if err == nil {
 		var after []float64
 		if after, err = a.diagonal(); err == nil {
@@ -122,20 +122,20 @@ func (d *direct64) switchToCG() bool   { return false }
 
 func (d *direct64) release() {
 	if k, ok := d.a.(*copyInLowerTriangle); ok {
-		d.w.mem.free(k.a)
+		d.w.Mem.Free(k.a)
 		return
 	}
-	d.w.mem.free(d.a)
+	d.w.Mem.Free(d.a)
 }
 
 // placeX puts the samples that take part on the device: Problem.X itself where
 // the device can use it as it is.
-func (w *work) placeX() (backend.Matrix[float64], error) {
+func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.plain(false) {
-		return w.mem.place(s.X)
+		return w.Mem.Place(s.X)
 	}
-	x, err := w.mem.new(s.n, s.d)
+	x, err := w.Mem.New(s.n, s.d)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (w *work) placeX() (backend.Matrix[float64], error) {
 	for i := 0; i < s.n; i += r {
 		h := buffer.View(0, 0, min(r, s.n-i), s.d)
 		s.fill(h, s.X, s.meanX, i, false)
-		if err := w.b.Upload(x.View(i, 0, h.Rows, s.d), h); err != nil {
+		if err := w.B.Upload(x.View(i, 0, h.Rows, s.d), h); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Equations are the normal equations of f(x) = φ(x)ᵀβ whose sums over the
@@ -53,13 +53,13 @@ func SolveEquations(ctx context.Context, dev backend.Device, e Equations, par St
 	}
 	m, t := e.Right.Rows, e.Right.Cols
 	b := dev.F64().With(ctx, nil)
-	mem := newArena(dev, b)
-	defer mem.freeAll()
-	h, err := mem.new(m, m)
+	mem := run.NewArena(dev, b)
+	defer mem.FreeAll()
+	h, err := mem.New(m, m)
 	if err != nil {
 		return nil, failEquations(err)
 	}
-	l, err := mem.new(m, m)
+	l, err := mem.New(m, m)
 	if err != nil {
 		return nil, failEquations(err)
 	}
@@ -118,15 +118,11 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 		}
 	}
 	need := bytes(sum(elements(m, 2*m), elements(3*m, e.Right.Cols)))
-	now, _ := dev.InUse()
-	available := max(dev.Info().Memory-now, 0)
-	if par.Memory > 0 {
-		available = min(available, par.Memory)
-	}
+	available := run.Available(dev, par.Memory)
 	if need > available {
 		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or allow more memory"}
 	}
-	planned.Report(ctx, add(now, need))
+	run.ReportPlan(ctx, dev, need)
 	return nil
 }
 
@@ -182,12 +178,12 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the
 // residual falls by half.
-func (e Equations) refine(b backend.Backend[float64], mem *arena, h backend.Matrix[float64], l factored, res *EquationsResult) error {
+func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l factored, res *EquationsResult) error {
 	m, t := e.Right.Rows, e.Right.Cols
 	var beta, r, step backend.Matrix[float64]
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {
 		var err error
-		if *to, err = mem.new(m, t); err != nil {
+		if *to, err = mem.New(m, t); err != nil {
 			return err
 		}
 	}

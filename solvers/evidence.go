@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -61,7 +62,7 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 	if err != nil {
 		return nil, err
 	}
-	defer f.mem.freeAll()
+	defer f.Mem.FreeAll()
 	e, err := f.evidence(par)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: evidence: %w", err)
@@ -71,10 +72,7 @@ func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par Evidenc
 
 // covariance is C = K + λW⁻¹ = LLᵀ on the device.
 type covariance struct {
-	ctx  context.Context
-	b    backend.Backend[float64]
-	mem  *arena
-	s    *samples
+	call
 	x, l backend.Matrix[float64]
 }
 
@@ -101,15 +99,14 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	if err := p.checkValues(ctx); err != nil {
 		return nil, err
 	}
-	b := dev.F64().With(ctx, nil)
-	f := &covariance{ctx: ctx, b: b, mem: newArena(dev, b), s: s}
+	f := &covariance{call: call{run.New(ctx, dev, nil), s}}
 	if w := wrapper(dev); w != nil && keep != nil {
 		*keep = backend.NewHost[float64](s.n, s.n)
 		f.l = w.Wrap(*keep)
-		f.mem.keep(f.l)
+		f.Mem.Keep(f.l)
 	}
 	if err := f.factor(); err != nil {
-		f.mem.freeAll()
+		f.Mem.FreeAll()
 		if errors.Is(err, backend.ErrNotPosDef) {
 			return nil, err // in its own words
 		}
@@ -134,43 +131,37 @@ func covariancePlan(dev backend.Device, what string, s *samples, squares int, mo
 	return plan
 }
 
-func (f *covariance) placeX() (backend.Matrix[float64], error) {
-	base := pathBase{mem: f.mem, s: f.s}
-	return base.work(f.ctx, f.b).placeX()
-}
-
 func (f *covariance) factor() error {
 	var err error
-	base := pathBase{mem: f.mem, s: f.s}
 	if f.x, err = f.placeX(); err != nil {
 		return err
 	}
 	if f.l == nil {
-		if f.l, err = f.mem.new(f.s.n, f.s.n); err != nil {
+		if f.l, err = f.Mem.New(f.s.n, f.s.n); err != nil {
 			return err
 		}
 	}
-	f.b.Gram(f.l, f.s.Kernel, f.x, f.x)
-	f.b.AddDiag(f.s.shift(), f.l)
-	before, err := diagonal(f.b, f.l)
+	f.B.Gram(f.l, f.s.Kernel, f.x, f.x)
+	f.B.AddDiag(f.s.shift(), f.l)
+	before, err := diagonal(f.B, f.l)
 	if err != nil {
 		return err
 	}
-	if err = f.b.Potrf(backend.Lower, f.l); err == nil {
-		err = roundedPivot(f.b, f.l, before)
+	if err = f.B.Potrf(backend.Lower, f.l); err == nil {
+		err = roundedPivot(f.B, f.l, before)
 	}
 	if errors.Is(err, backend.ErrNotPosDef) {
-		return base.explain(err)
+		return f.s.explain(err)
 	}
 	return err
 }
 
 func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
-	s, b := f.s, f.b
+	s, b := f.s, f.B
 	e := &Evidence{Scale: make([]float64, s.t)}
 	y := backend.NewHost[float64](s.n, s.t)
 	s.fill(y, s.Y, nil, 0, false)
-	sol, err := f.mem.new(s.n, s.t)
+	sol, err := f.Mem.New(s.n, s.t)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +207,8 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 
 // gradient sets the derivatives; alpha is C⁻¹y.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error {
-	s, b := f.s, f.b
-	scaled, err := f.mem.new(s.n, s.t) // α_j/s_j²
+	s, b := f.s, f.B
+	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
 	if err != nil {
 		return err
 	}
@@ -229,7 +220,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	width := min(s.n, evidenceBlock)
 	var scratch [2]backend.Matrix[float64] // columns of M, and of ∂K/∂θ
 	for i := range scratch {
-		if scratch[i], err = f.mem.new(s.n, width); err != nil {
+		if scratch[i], err = f.Mem.New(s.n, width); err != nil {
 			return err
 		}
 	}
@@ -237,8 +228,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 	e.Gradient = make([]float64, len(derivatives))
 	sums := make([]float64, width)
 	for first := 0; first < s.n; first += width {
-		if f.ctx.Err() != nil {
-			return context.Cause(f.ctx)
+		if f.Ctx.Err() != nil {
+			return context.Cause(f.Ctx)
 		}
 		rest := s.n - first
 		cols := min(width, rest)

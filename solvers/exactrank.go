@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -49,23 +50,19 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		}
 		return bytes(e)
 	}
-	now, _ := dev.InUse()
-	plan := Plan{Method: "pivoted cholesky", Bytes: bytesOf(x.Rows), rows: x.Rows, bytesOf: bytesOf, available: max(dev.Info().Memory-now, 0)}
-	if limit > 0 {
-		plan.available = min(plan.available, limit)
-	}
+	plan := Plan{Method: "pivoted cholesky", Bytes: bytesOf(x.Rows), rows: x.Rows, bytesOf: bytesOf, available: run.Available(dev, limit)}
 	if err := plan.fits(ctx, dev); err != nil {
 		return none, err
 	}
 	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }
 	b := dev.F64().With(ctx, nil)
-	mem := newArena(dev, b)
-	defer mem.freeAll()
-	place, err := mem.place(x)
+	mem := run.NewArena(dev, b)
+	defer mem.FreeAll()
+	place, err := mem.Place(x)
 	if err != nil {
 		return fail(err)
 	}
-	f, err := mem.new(x.Rows, columns(x.Rows))
+	f, err := mem.New(x.Rows, columns(x.Rows))
 	if err != nil {
 		return fail(err)
 	}

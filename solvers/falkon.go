@@ -34,7 +34,7 @@ func falkonBytes(m int) int64 { return bytes(elements(m+1, m)) }
 // of w. What was added to the diagonal of S to factor it is returned.
 func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
-	if f.both, err = w.mem.new(w.m+1, w.m); err != nil {
+	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
 		return nil, 0, err
 	}
 	f.a = f.both.View(1, 0, w.m, w.m)

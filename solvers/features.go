@@ -48,10 +48,10 @@ func (c *centred) hash(h hash.Hash) {
 
 func (c *centred) place(w *streamed) (err error) {
 	c.b = w.b
-	if c.c, err = w.mem.new(c.host.Rows, c.host.Cols); err != nil {
+	if c.c, err = w.mem.New(c.host.Rows, c.host.Cols); err != nil {
 		return err
 	}
-	if c.tmp, err = w.mem.new(c.host.Rows, c.t); err != nil {
+	if c.tmp, err = w.mem.New(c.host.Rows, c.t); err != nil {
 		return err
 	}
 	return w.b.Upload(c.c, c.host)

@@ -17,12 +17,12 @@ func (f *refinement) finish() error {
 	copy(w.res.Intercept, best.b)
 	if isLinear(s.Kernel) {
 		alpha := f.rhs.View(0, 0, s.n, s.t)
-		if err := w.b.Upload(alpha, best.alpha); err != nil {
+		if err := w.B.Upload(alpha, best.alpha); err != nil {
 			return w.fail(err)
 		}
-		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
+		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.res.Coef = backend.NewHost[float64](s.d, s.t)
-		if err := w.b.Download(w.res.Coef, f.coef); err != nil {
+		if err := w.B.Download(w.res.Coef, f.coef); err != nil {
 			return w.fail(err)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *work) finishIntercept() error {
 	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
 		return w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))
 	}
-	if err := context.Cause(w.ctx); err != nil {
+	if err := context.Cause(w.Ctx); err != nil {
 		return w.fail(err)
 	}
 	return nil

@@ -56,17 +56,17 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
-	run := newStreamRun(ctx, dev, par, plan)
-	defer run.mem.freeAll()
+	r := newStreamRun(ctx, dev, par, plan)
+	defer r.Mem.FreeAll()
 
 	n, d, t := p.Data.Dims()
 	basis, err := p.basis(ctx, n, d)
 	if err != nil {
-		return nil, run.fail(err)
+		return nil, r.fail(err)
 	}
 	var q sampled
 	if plan.Method == Falkon {
-		err := run.timed("features", &run.res.Seconds.Gram, func() error {
+		err := r.Timed("features", &r.res.Seconds.Gram, func() error {
 			some := newReservoir(par.sample(n, basis.size(), d), d, rand.New(rand.NewPCG(p.Seed, 2)))
 			f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
 			err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
@@ -79,15 +79,15 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 			return err
 		})
 		if err != nil {
-			return nil, run.fail(err)
+			return nil, r.fail(err)
 		}
 	}
-	s, err := run.solve(p.Data, basis, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, basis, q, p.Lambda, p.Intercept)
 	if err != nil {
-		return nil, run.fail(err)
+		return nil, r.fail(err)
 	}
-	err = run.finish(s, start)
-	res := &FourierResult{Result: *run.res, Frequencies: basis.omega, Beta: backend.NewHost[float64](basis.size(), t)}
+	err = r.finish(s, start)
+	res := &FourierResult{Result: *r.res, Frequencies: basis.omega, Beta: backend.NewHost[float64](basis.size(), t)}
 	for i, v := range s.beta.Data {
 		res.Beta.Data[i] = basis.scale * v
 	}
@@ -165,7 +165,7 @@ func (f *trigonometric) hash(h hash.Hash) {
 
 func (f *trigonometric) place(w *streamed) (err error) {
 	f.b = w.b
-	if f.w, err = w.mem.new(f.omega.Rows, f.omega.Cols); err != nil {
+	if f.w, err = w.mem.New(f.omega.Rows, f.omega.Cols); err != nil {
 		return err
 	}
 	return w.b.Upload(f.w, f.omega)

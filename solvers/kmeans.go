@@ -30,24 +30,24 @@ func (r *streamRun) kMeansPlusPlus(pool backend.Host[float64], m int, random *ra
 		}
 	}
 	width := kMeansWidth(m)
-	mx, err := r.mem.new(n, d)
+	mx, err := r.Mem.New(n, d)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(mx)
-	if err := r.b.Upload(mx, x); err != nil {
+	defer r.Mem.Free(mx)
+	if err := r.B.Upload(mx, x); err != nil {
 		return nil, err
 	}
-	mc, err := r.mem.new(width, d)
+	mc, err := r.Mem.New(width, d)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(mc)
-	products, err := r.mem.new(n, width)
+	defer r.Mem.Free(mc)
+	products, err := r.Mem.New(n, width)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(products)
+	defer r.Mem.Free(products)
 
 	left := make([]float64, n) // squared distance from the nearest center
 	first := random.IntN(n)
@@ -58,11 +58,11 @@ func (r *streamRun) kMeansPlusPlus(pool backend.Host[float64], m int, random *ra
 		for j, i := range chosen {
 			copy(c.Row(j), x.Row(i))
 		}
-		if err := r.b.Upload(mc.View(0, 0, a, d), c); err != nil {
+		if err := r.B.Upload(mc.View(0, 0, a, d), c); err != nil {
 			return err
 		}
-		r.b.Gemm(backend.NoTrans, backend.Transpose, 1, mx, mc.View(0, 0, a, d), 0, products.View(0, 0, n, a))
-		if err := r.b.Download(h, products.View(0, 0, n, a)); err != nil {
+		r.B.Gemm(backend.NoTrans, backend.Transpose, 1, mx, mc.View(0, 0, a, d), 0, products.View(0, 0, n, a))
+		if err := r.B.Download(h, products.View(0, 0, n, a)); err != nil {
 			return err
 		}
 		for i := range n {

@@ -37,19 +37,19 @@ func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64]
 	for j, i := range inside {
 		copy(part.Row(j), pool.Row(i))
 	}
-	xj, err := r.mem.new(m, d)
+	xj, err := r.Mem.New(m, d)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(xj)
-	if err := r.b.Upload(xj, part); err != nil {
+	defer r.Mem.Free(xj)
+	if err := r.B.Upload(xj, part); err != nil {
 		return nil, err
 	}
-	l, err := r.mem.new(m, m)
+	l, err := r.Mem.New(m, m)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(l)
+	defer r.Mem.Free(l)
 	scores := diagonalOf(p.Kernel, pool)
 	trace := 0.0
 	for _, v := range scores {
@@ -59,9 +59,9 @@ func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64]
 	shift := max(p.Lambda*float64(m)/float64(n), 4*epsilon*trace)
 	const tries = 4
 	for try := 1; ; try++ {
-		r.b.Gram(l, p.Kernel, xj, xj)
-		r.b.AddDiag([]float64{shift}, l)
-		err := r.b.Potrf(backend.Lower, l)
+		r.B.Gram(l, p.Kernel, xj, xj)
+		r.B.AddDiag([]float64{shift}, l)
+		err := r.B.Potrf(backend.Lower, l)
 		if err == nil {
 			break
 		}
@@ -73,26 +73,26 @@ func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64]
 	}
 
 	rows := pieceRows(pool.Rows, m)
-	x, err := r.mem.new(rows, d)
+	x, err := r.Mem.New(rows, d)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(x)
-	k, err := r.mem.new(rows, m)
+	defer r.Mem.Free(x)
+	k, err := r.Mem.New(rows, m)
 	if err != nil {
 		return nil, err
 	}
-	defer r.mem.free(k)
+	defer r.Mem.Free(k)
 	buffer := backend.NewHost[float64](rows, m)
 	for i := 0; i < pool.Rows; i += rows {
 		count := min(rows, pool.Rows-i)
 		xi, ki, h := x.View(0, 0, count, d), k.View(0, 0, count, m), buffer.View(0, 0, count, m)
-		if err := r.b.Upload(xi, pool.View(i, 0, count, d)); err != nil {
+		if err := r.B.Upload(xi, pool.View(i, 0, count, d)); err != nil {
 			return nil, err
 		}
-		r.b.Gram(ki, p.Kernel, xi, xj)
-		r.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, ki)
-		if err := r.b.Download(h, ki); err != nil {
+		r.B.Gram(ki, p.Kernel, xi, xj)
+		r.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, ki)
+		if err := r.B.Download(h, ki); err != nil {
 			return nil, err
 		}
 		for q := range count {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Mixed is Cholesky of K + (λ+δ)W⁻¹ in float32, and what it leaves corrected in
@@ -181,7 +182,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 		columns++
 	}
 	p := &singleFactor{w: w, a: factor}
-	if p.t, err = newMatrix(w.mem, w.b32, w.s.n, min(columns, blockWidth)); err != nil {
+	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(columns, blockWidth)); err != nil {
 		return nil, w.fail(err)
 	}
 	c, err := newConjugate64(w, a, p, columns)
@@ -189,7 +190,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 		return nil, w.fail(err)
 	}
 	c.maxIter = mixedSteps
-	c.also = []releaser{p.a, p.t}
+	c.also = []run.Releaser{p.a, p.t}
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
@@ -230,17 +231,17 @@ func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	defer w.mem.free(x)
-	a, err := newFactored(w, w.b32, s.n)
+	defer w.Mem.Free(x)
+	a, err := newFactored(w, w.B32, s.n)
 	if err != nil {
 		return nil, w.fail(err)
 	}
 	delta, unit, name := 0.0, 0x1p-23, "float32"
 	if reduced {
-		unit, name = 2*reducedUnit(w.b32), "reduced precision"
+		unit, name = 2*reducedUnit(w.B32), "reduced precision"
 	}
 	for {
-		err = w.timed("gram", &w.res.Seconds.Gram, func() error {
+		err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
 			a.gram(s.Kernel, x)
 			shift := make([]float32, 0, 1)
 			for _, v := range s.shift() {
@@ -256,7 +257,7 @@ func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		err = w.timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(reduced) })
+		err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.factor(reduced) })
 		if err == nil {
 			w.res.Jitter = delta
 			return a, nil
@@ -272,7 +273,7 @@ func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 		delta = max(10*delta, first)
 		// With δ far above λ the factor says nothing about the small eigenvalues.
 		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
-			w.mem.free(a)
+			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}
 	}
@@ -288,17 +289,17 @@ type singleFactor struct {
 func (p *singleFactor) apply(z, r backend.Matrix[float64]) error {
 	n, c := r.Dims()
 	t := p.t.View(0, 0, n, c)
-	if err := p.w.b.Sync(); err != nil {
+	if err := p.w.B.Sync(); err != nil {
 		return err
 	}
-	p.w.dev.Narrow(t, r)
-	if err := p.w.dev.Sync(); err != nil {
+	p.w.Dev.Narrow(t, r)
+	if err := p.w.Dev.Sync(); err != nil {
 		return err
 	}
 	p.a.solve(t)
-	if err := p.w.b32.Sync(); err != nil {
+	if err := p.w.B32.Sync(); err != nil {
 		return err
 	}
-	p.w.dev.Widen(z, t)
-	return p.w.dev.Sync()
+	p.w.Dev.Widen(z, t)
+	return p.w.Dev.Sync()
 }

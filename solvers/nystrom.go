@@ -82,29 +82,29 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 		return nil, fmt.Errorf("solvers: %w", context.Cause(ctx))
 	}
 	n, d, t := p.Data.Dims()
-	run := newStreamRun(ctx, dev, par, plan)
-	defer run.mem.freeAll()
+	r := newStreamRun(ctx, dev, par, plan)
+	defer r.Mem.FreeAll()
 
 	var centers backend.Host[float64]
 	var q sampled
-	err = run.timed("centers", &run.res.Seconds.Gram, func() error {
+	err = r.Timed("centers", &r.res.Seconds.Gram, func() error {
 		var err error
 		count := 0
 		if plan.Method == Falkon {
 			count = par.sample(n, p.size(), d)
 		}
-		centers, q, err = p.choose(run, count)
+		centers, q, err = p.choose(r, count)
 		return err
 	})
 	if err != nil {
-		return nil, run.fail(err)
+		return nil, r.fail(err)
 	}
-	s, err := run.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
 	if err != nil {
-		return nil, run.fail(err)
+		return nil, r.fail(err)
 	}
-	err = run.finish(s, start)
-	return &NystromResult{Result: *run.res, Centers: centers, Beta: s.beta}, err
+	err = r.finish(s, start)
+	return &NystromResult{Result: *r.res, Centers: centers, Beta: s.beta}, err
 }
 
 // size is M, or more where samples are repeated.

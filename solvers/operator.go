@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -53,7 +54,7 @@ func (o Operator) text() string {
 
 // An operator is A = K + λW⁻¹ on the device, for products.
 type operator[T backend.Float] interface {
-	releaser
+	run.Releaser
 	// apply queues q ← A p, both n×c; it waits only where it needs the host.
 	// spare, n×c, is overwritten.
 	apply(q, p, spare backend.Matrix[T]) error
@@ -77,7 +78,7 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 
 // newOperator makes A from X, which is on the device in float64 and stays there.
 func newOperator(w *work, o Operator, x backend.Matrix[float64]) (operator[float64], error) {
-	return makeOperator(w, w.b, o.stored(), x)
+	return makeOperator(w, w.B, o.stored(), x)
 }
 
 // newOperator32 is newOperator in float32.
@@ -86,24 +87,24 @@ func newOperator32(w *work, o Operator) (operator[float32], error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := makeOperator(w, w.b32, o.stored(), x)
+	a, err := makeOperator(w, w.B32, o.stored(), x)
 	if err != nil || o.stored() {
-		w.mem.free(x)
+		w.Mem.Free(x)
 		return a, err
 	}
-	return &withPoints{a, w.mem, x}, nil
+	return &withPoints{a, w.Mem, x}, nil
 }
 
 // withPoints frees the points with the operator that was made of them.
 type withPoints struct {
 	operator[float32]
-	mem *arena
+	mem *run.Arena
 	x   backend.Matrix[float32]
 }
 
 func (a *withPoints) Free() {
 	a.operator.Free()
-	a.mem.free(a.x)
+	a.mem.Free(a.x)
 }
 
 func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x backend.Matrix[T]) (operator[T], error) {
@@ -117,21 +118,21 @@ func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x
 		}
 		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
 	}
-	a, err := newSymmetric(w.mem, b, w.s.n)
+	a, err := newSymmetric(w.Mem, b, w.s.n)
 	if err != nil {
 		return nil, err
 	}
 	a.gram(w.s.Kernel, x)
 	a.addDiag(shift)
-	return &storedOperator[T]{a, w.mem}, b.Sync()
+	return &storedOperator[T]{a, w.Mem}, b.Sync()
 }
 
 type storedOperator[T backend.Float] struct {
 	a   symmetric[T]
-	mem *arena
+	mem *run.Arena
 }
 
-func (s *storedOperator[T]) Free() { s.mem.free(s.a) }
+func (s *storedOperator[T]) Free() { s.mem.Free(s.a) }
 
 func (s *storedOperator[T]) apply(q, p, _ backend.Matrix[T]) error {
 	s.a.mul(q, p)
@@ -172,7 +173,7 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matri
 // would keep few digits of the differences.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
-	x, err := newMatrix(w.mem, w.b32, s.n, s.d)
+	x, err := run.NewMatrix(w.Mem, w.B32, s.n, s.d)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +191,7 @@ func (w *work) placeX32() (backend.Matrix[float32], error) {
 				h32.Row(q)[j] = float32(v)
 			}
 		}
-		if err := w.b32.Upload(x.View(i, 0, h.Rows, s.d), h32); err != nil {
+		if err := w.B32.Upload(x.View(i, 0, h.Rows, s.d), h32); err != nil {
 			return nil, err
 		}
 	}

@@ -87,7 +87,7 @@ func (w *work) outOfCore() error {
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
 	// As mixed does, where the factor in float64 fits both memories.
-	b, z := w.b.(backend.HostPackedBackend[float64]), w.plan.sizes
+	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if sum(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
 		fallbacks = append(fallbacks, w.direct(x))
@@ -99,7 +99,7 @@ func (w *work) outOfCore() error {
 // the host where the method wants it there.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetric[T], error) {
 	if !w.onHost {
-		return newSymmetric(w.mem, b, n)
+		return newSymmetric(w.Mem, b, n)
 	}
 	hb := b.(backend.HostPackedBackend[T])
 	h, err := hb.NewHostPacked(n)
@@ -107,6 +107,6 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetr
 		return nil, err
 	}
 	s := &packedStored[T]{hb, h}
-	w.mem.keep(s)
+	w.Mem.Keep(s)
 	return s, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Path solves one Problem for many λ and measures each: from one
@@ -34,7 +35,7 @@ type Path struct {
 	Reason string
 	Plan   PathPlan
 
-	mem   *arena
+	mem   *run.Arena
 	route route
 	meter *pathMeter
 }
@@ -164,7 +165,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	}
 	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, meter: newPathMeter(par.Progress, plan.Flops)}
 	b := dev.F64().With(ctx, path.meter.done)
-	path.mem = newArena(dev, b)
+	path.mem = run.NewArena(dev, b)
 	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), meter: path.meter, loo: par.LeaveOneOut}
 	switch plan.Method {
 	case PathPrimal:
@@ -204,10 +205,10 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 }
 
 // Bytes is the peak of the path on the device.
-func (p *Path) Bytes() int64 { return p.mem.peakBytes() }
+func (p *Path) Bytes() int64 { return p.mem.PeakBytes() }
 
 // Close frees what the path holds on the device.
-func (p *Path) Close() { p.mem.freeAll() }
+func (p *Path) Close() { p.mem.FreeAll() }
 
 // SolvePath is NewPath, At and Close.
 func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par PathParams) ([]PathPoint, error) {

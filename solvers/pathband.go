@@ -7,13 +7,14 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // pathBase is what all routes share.
 type pathBase struct {
 	dev   backend.Device
-	mem   *arena
+	mem   *run.Arena
 	s     *samples
 	meter *pathMeter
 	loo   bool
@@ -24,8 +25,8 @@ func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.dev.F64().With(ctx, p.meter.done)
 }
 
-func (p *pathBase) work(ctx context.Context, b backend.Backend[float64]) *work {
-	return &work{ctx: ctx, b: b, mem: p.mem, s: p.s, res: &Result{Intercept: make([]float64, p.s.t)}}
+func (p *pathBase) call(ctx context.Context, b backend.Backend[float64]) *call {
+	return &call{run.Frame{Ctx: ctx, Dev: p.dev, B: b, Mem: p.mem}, p.s}
 }
 
 // columns of the right-hand sides: the outputs and, with an intercept, √w.
@@ -60,13 +61,12 @@ type pathBand struct {
 
 func (p *pathBand) begin(ctx context.Context) error {
 	s, b := p.s, p.queue(ctx)
-	p.mem.b = b
-	w := p.work(ctx, b)
+	p.mem.Use(b)
 	var err error
-	if p.x, err = w.placeX(); err != nil {
+	if p.x, err = p.call(ctx, b).placeX(); err != nil {
 		return err
 	}
-	a, err := p.mem.new(s.n, s.n)
+	a, err := p.mem.New(s.n, s.n)
 	if err != nil {
 		return err
 	}
@@ -93,12 +93,12 @@ func (p *pathBand) begin(ctx context.Context) error {
 		return err
 	}
 	for _, m := range []*backend.Matrix[float64]{&p.alpha, &p.product} {
-		if *m, err = p.mem.new(s.n, groupSize*s.t); err != nil {
+		if *m, err = p.mem.New(s.n, groupSize*s.t); err != nil {
 			return err
 		}
 	}
 	if isLinear(s.Kernel) {
-		p.coef, err = p.mem.new(s.d, groupSize*s.t)
+		p.coef, err = p.mem.New(s.d, groupSize*s.t)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 	for i, l := range lambdas {
 		points[i].Lambda = l
 		if err := p.q.errs[i]; err != nil {
-			points[i].Err = p.explain(err)
+			points[i].Err = p.s.explain(err)
 			continue
 		}
 		c := p.columns()
@@ -364,20 +364,20 @@ func (s *samples) uncentre(at *PathPoint) {
 }
 
 // explain puts a failed factorisation in the words of the problem.
-func (p *pathBase) explain(err error) error {
+func (s *samples) explain(err error) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {
 		return err
 	}
 	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
-		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", p.s.Kernel)
+		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", s.Kernel)
 	}
 	largest := 0.0
-	for i := range p.s.n {
-		largest = max(largest, kernels.Diag(p.s.Kernel, p.s.X.Row(p.s.row(i))))
+	for i := range s.n {
+		largest = max(largest, kernels.Diag(s.Kernel, s.X.Row(s.row(i))))
 	}
 	if indefinite(pivot.Value, largest) {
-		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(p.s.Kernel))
+		return explain(pivot, "solvers: path: K + λI is not positive definite (pivot %.3g): %s", pivot.Value, instead(s.Kernel))
 	}
 	return explain(pivot, "solvers: path: K + λI is not positive definite to working precision (pivot %.3g): raise lambda", pivot.Value)
 }
@@ -411,11 +411,11 @@ func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matri
 		if err != nil {
 			return nil, err
 		}
-		y, err := mem.new(f.n, columns)
+		y, err := mem.New(f.n, columns)
 		if err != nil {
 			return nil, err
 		}
-		z, err := mem.new(f.n, columns)
+		z, err := mem.New(f.n, columns)
 		if err != nil {
 			return nil, err
 		}
@@ -438,7 +438,7 @@ func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matri
 		}
 	}
 	for _, w := range wanted {
-		if *w.m, err = mem.new(w.rows, w.cols); err != nil {
+		if *w.m, err = mem.New(w.rows, w.cols); err != nil {
 			return nil, err
 		}
 	}

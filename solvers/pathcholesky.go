@@ -23,21 +23,22 @@ const inverseBlock = 256
 
 func (p *pathCholesky) begin(ctx context.Context) error {
 	s, b := p.s, p.queue(ctx)
-	p.mem.b, p.kernel = b, s.lifted()
+	p.kernel = s.lifted()
+	p.mem.Use(b)
 	var err error
-	if p.x, err = p.work(ctx, b).placeX(); err != nil {
+	if p.x, err = p.call(ctx, b).placeX(); err != nil {
 		return err
 	}
 	for _, m := range []struct {
 		m          *backend.Matrix[float64]
 		rows, cols int
 	}{{&p.a, s.n, s.n}, {&p.rhs, s.n, p.columns()}, {&p.fit, s.n, s.t}, {&p.inverse, s.n, min(s.n, inverseBlock)}} {
-		if *m.m, err = p.mem.new(m.rows, m.cols); err != nil {
+		if *m.m, err = p.mem.New(m.rows, m.cols); err != nil {
 			return err
 		}
 	}
 	if isLinear(s.Kernel) {
-		p.coef, err = p.mem.new(s.d, s.t)
+		p.coef, err = p.mem.New(s.d, s.t)
 	}
 	return err
 }
@@ -70,7 +71,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 		err = roundedPivot(b, p.a, before)
 	}
 	if errors.Is(err, backend.ErrNotPosDef) {
-		at.Err = p.explain(err)
+		at.Err = p.s.explain(err)
 		return nil
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // PathPlan says what a Path will do and take.
@@ -34,12 +35,7 @@ func bandWidth(loo bool) int {
 // fits returns a *BudgetError when the plan takes more than the limit (0: no
 // limit of its own) or than the device has free.
 func (p PathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
-	now, _ := dev.InUse()
-	free := max(dev.Info().Memory-now, 0)
-	if limit > 0 {
-		free = min(free, limit)
-	}
-	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: free}.fits(ctx, dev)
+	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: run.Available(dev, limit)}.fits(ctx, dev)
 }
 
 // PlanPath returns the plan of NewPath without doing any work.

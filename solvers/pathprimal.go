@@ -32,13 +32,13 @@ type pathPrimal struct {
 
 func (p *pathPrimal) begin(ctx context.Context) error {
 	s, b := p.s, p.queue(ctx)
-	p.mem.b = b
+	p.mem.Use(b)
 	var err error
-	if p.blocks, err = p.work(ctx, b).newBlocks(); err != nil {
+	if p.blocks, err = p.call(ctx, b).newBlocks(); err != nil {
 		return err
 	}
 	rows, group := p.blocks.rows, groupSize*s.t
-	a, err := p.mem.new(s.d, s.d)
+	a, err := p.mem.New(s.d, s.d)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *pathPrimal) begin(ctx context.Context) error {
 		if m.loo && !p.loo {
 			continue
 		}
-		if *m.m, err = p.mem.new(m.rows, m.cols); err != nil {
+		if *m.m, err = p.mem.New(m.rows, m.cols); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	for i, l := range lambdas {
 		points[i].Lambda = l
 		if err := p.q.errs[i]; err != nil {
-			points[i].Err = p.explain(err)
+			points[i].Err = p.s.explain(err)
 		}
 	}
 	coef, left := p.coef.View(0, 0, s.d, cols), p.left.View(0, 0, s.d, cols)
@@ -143,7 +143,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	_, cols := coef.Dims()
 	first, beta := 0, 0.0
 	blocks := *p.blocks
-	blocks.w = p.work(ctx, b)
+	blocks.w = p.call(ctx, b)
 	var failure error
 	err := blocks.each(func(x, y backend.Matrix[float64]) {
 		rows, _ := x.Dims()

@@ -111,12 +111,12 @@ func (p *pivoting) gather(m backend.Matrix[float64], s []int) (backend.Host[floa
 
 // upload puts h on the device. The caller frees it.
 func (p *pivoting) upload(h backend.Host[float64]) (backend.Matrix[float64], error) {
-	m, err := p.mem.new(h.Rows, h.Cols)
+	m, err := p.mem.New(h.Rows, h.Cols)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.b.Upload(m, h); err != nil {
-		p.mem.free(m)
+		p.mem.Free(m)
 		return nil, err
 	}
 	return m, nil
@@ -131,19 +131,19 @@ func (p *pivoting) remain(s []int) (h backend.Host[float64], err error) {
 	if err != nil {
 		return h, err
 	}
-	defer p.mem.free(xs)
-	m, err := p.mem.new(len(s), len(s))
+	defer p.mem.Free(xs)
+	m, err := p.mem.New(len(s), len(s))
 	if err != nil {
 		return h, err
 	}
-	defer p.mem.free(m)
+	defer p.mem.Free(m)
 	p.b.Gram(m, p.kernel, xs, xs)
 	if len(p.pivots) > 0 {
 		fs, err := p.gathered(p.done(), s)
 		if err != nil {
 			return h, err
 		}
-		defer p.mem.free(fs)
+		defer p.mem.Free(fs)
 		p.b.Syrk(backend.Lower, backend.NoTrans, -1, fs, 1, m)
 	}
 	h = backend.NewHost[float64](len(s), len(s))
@@ -169,12 +169,12 @@ func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
 	if err != nil {
 		return err
 	}
-	defer p.mem.free(xs)
+	defer p.mem.Free(xs)
 	l, err := p.upload(factor)
 	if err != nil {
 		return err
 	}
-	defer p.mem.free(l)
+	defer p.mem.Free(l)
 	columns := p.f.View(0, len(p.pivots), p.n, len(s))
 	p.b.Gram(columns, p.kernel, p.x, xs)
 	if len(p.pivots) > 0 {
@@ -182,7 +182,7 @@ func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
 		if err != nil {
 			return err
 		}
-		defer p.mem.free(fs)
+		defer p.mem.Free(fs)
 		p.b.Gemm(backend.NoTrans, backend.Transpose, -1, p.done(), fs, 1, columns)
 	}
 	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)

@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -58,13 +59,13 @@ func hostGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
 	t.Helper()
 	b := dev.F64()
-	mem := newArena(dev, b)
-	defer mem.freeAll()
-	mx, err := mem.place(x)
+	mem := run.NewArena(dev, b)
+	defer mem.FreeAll()
+	mx, err := mem.Place(x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := mem.new(x.Rows, rank)
+	f, err := mem.New(x.Rows, rank)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Plan says what a Solve will do and take.
@@ -81,11 +82,7 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 		z.columns++
 	}
 	z.wrapped = wrapper(dev) != nil && n == p.X.Rows && !z.centred
-	now, _ := dev.InUse()
-	z.available = max(dev.Info().Memory-now, 0)
-	if par.Memory > 0 {
-		z.available = min(z.available, par.Memory)
-	}
+	z.available = run.Available(dev, par.Memory)
 	return z
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -26,7 +27,7 @@ type preconditioner[T backend.Float] interface {
 type lowRankTask struct {
 	ctx    context.Context
 	b      backend.Backend[float64]
-	mem    *arena // for what is needed meanwhile; the maker frees it
+	mem    *run.Arena // for what is needed meanwhile; the maker frees it
 	kernel kernels.Kernel
 	x      backend.Matrix[float64] // n×d, on the device
 	seed   uint64
@@ -80,7 +81,7 @@ type lowRank[T backend.Float] struct {
 	g    backend.Matrix[T] // n×k, a view of own
 	half []float64         // D^{-½}; nil where all are the same
 	t    backend.Matrix[T] // k×c
-	own  releaser
+	own  run.Releaser
 }
 
 // newLowRank makes the preconditioner from the first rank columns of f, which
@@ -92,7 +93,7 @@ type lowRank[T backend.Float] struct {
 // without harm, since the condition of P⁻¹(K + D) is about that of K − F Fᵀ + D
 // then too, and it is, as far as the digits of I − G Gᵀ need it. jitter is by how
 // much, in the largest of its elements.
-func newLowRank(mem *arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
+func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
 	n, _ := f.Dims()
 	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
 	smallest := d[0]
@@ -106,11 +107,11 @@ func newLowRank(mem *arena, b backend.Backend[float64], f backend.Matrix[float64
 		}
 		smallest, left = 1, left/slices.Max(d)
 	}
-	s, err := mem.new(rank, rank)
+	s, err := mem.New(rank, rank)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer mem.free(s)
+	defer mem.Free(s)
 	trace := make([]float64, rank)
 	if err := b.ColDot(trace, p.g, p.g); err != nil {
 		return nil, 0, err
@@ -134,7 +135,7 @@ func newLowRank(mem *arena, b backend.Backend[float64], f backend.Matrix[float64
 		raised = max(100*raised, epsilon*total)
 	}
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, s, p.g)
-	if p.t, err = mem.new(rank, c); err != nil {
+	if p.t, err = mem.New(rank, c); err != nil {
 		return nil, 0, err
 	}
 	jitter = raised - smallest
@@ -145,15 +146,15 @@ func newLowRank(mem *arena, b backend.Backend[float64], f backend.Matrix[float64
 }
 
 // narrowed is p in float32: G is copied, and what p has on the device freed.
-func narrowed(p *lowRank[float64], mem *arena, dev backend.Device, b backend.Backend[float32]) (*lowRank[float32], error) {
+func narrowed(p *lowRank[float64], mem *run.Arena, dev backend.Device, b backend.Backend[float32]) (*lowRank[float32], error) {
 	n, k := p.g.Dims()
 	_, c := p.t.Dims()
 	q := &lowRank[float32]{b: b, half: p.half}
 	var err error
-	if q.g, err = newMatrix(mem, b, n, k); err != nil {
+	if q.g, err = run.NewMatrix(mem, b, n, k); err != nil {
 		return nil, err
 	}
-	if q.t, err = newMatrix(mem, b, k, c); err != nil {
+	if q.t, err = run.NewMatrix(mem, b, k, c); err != nil {
 		return nil, err
 	}
 	q.own = q.g
@@ -161,8 +162,8 @@ func narrowed(p *lowRank[float64], mem *arena, dev backend.Device, b backend.Bac
 	if err := dev.Sync(); err != nil {
 		return nil, err
 	}
-	mem.free(p.own)
-	mem.free(p.t)
+	mem.Free(p.own)
+	mem.Free(p.t)
 	return q, nil
 }
 
@@ -232,11 +233,11 @@ func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 	_, d := task.x.Dims()
 	b := task.b
 	r := rand.New(rand.NewPCG(task.seed, 0x6e797374726f6d))
-	s, err := task.mem.new(k, d)
+	s, err := task.mem.New(k, d)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer task.mem.free(s)
+	defer task.mem.Free(s)
 	row := backend.NewHost[float64](1, d)
 	for i, from := range r.Perm(n)[:k] {
 		if err := b.Download(row, task.x.View(from, 0, 1, d)); err != nil {
@@ -246,11 +247,11 @@ func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 			return 0, 0, err
 		}
 	}
-	l, err := task.mem.new(k, k)
+	l, err := task.mem.New(k, k)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer task.mem.free(l)
+	defer task.mem.Free(l)
 	trace := 0.0
 	for i := range k {
 		if err := b.Download(row, s.View(i, 0, 1, d)); err != nil {

@@ -48,59 +48,59 @@ func (w *work) primal() error {
 	if err != nil {
 		return w.fail(err)
 	}
-	a, err := w.mem.new(s.d, s.d)
+	a, err := w.Mem.New(s.d, s.d)
 	if err != nil {
 		return w.fail(err)
 	}
-	coef, err := w.mem.new(s.d, s.t)
+	coef, err := w.Mem.New(s.d, s.t)
 	if err != nil {
 		return w.fail(err)
 	}
-	r, err := w.mem.new(s.d, s.t)
+	r, err := w.Mem.New(s.d, s.t)
 	if err != nil {
 		return w.fail(err)
 	}
 	rhs := backend.NewHost[float64](s.d, s.t) // XᵀWy
 
-	err = w.timed("gram", &w.res.Seconds.Gram, func() error {
+	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
 		err := blocks.each(func(x, y backend.Matrix[float64]) {
-			w.b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
-			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, coef)
+			w.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
+			w.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, coef)
 		})
 		if err != nil {
 			return err
 		}
-		w.b.AddDiag([]float64{s.Lambda}, a)
-		return w.b.Download(rhs, coef)
+		w.B.AddDiag([]float64{s.Lambda}, a)
+		return w.B.Download(rhs, coef)
 	})
 	if err != nil {
 		return w.fail(err)
 	}
-	before, err := diagonal(w.b, a)
+	before, err := diagonal(w.B, a)
 	if err != nil {
 		return w.fail(err)
 	}
-	err = w.timed("factor", &w.res.Seconds.Factor, func() error { return w.b.Potrf(backend.Lower, a) })
+	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return w.B.Potrf(backend.Lower, a) })
 	if err == nil {
 		var after []float64
-		if after, err = diagonal(w.b, a); err == nil {
+		if after, err = diagonal(w.B, a); err == nil {
 			err = w.checkPivots(after, before)
 		}
 	}
 	if err != nil {
 		return w.primalPivot(err, before)
 	}
-	err = w.timed("solve", &w.res.Seconds.Solve, func() error {
-		cholesky(w.b, a, coef)
+	err = w.Timed("solve", &w.res.Seconds.Solve, func() error {
+		cholesky(w.B, a, coef)
 		if err := w.normalResidual(blocks, coef, r); err != nil {
 			return err
 		}
-		cholesky(w.b, a, r)
+		cholesky(w.B, a, r)
 		one := make([]float64, s.t)
 		for j := range one {
 			one[j] = 1
 		}
-		w.b.ColAxpy(one, r, coef)
+		w.B.ColAxpy(one, r, coef)
 		return w.normalResidual(blocks, coef, r)
 	})
 	if err != nil {
@@ -108,11 +108,11 @@ func (w *work) primal() error {
 	}
 
 	left := backend.NewHost[float64](s.d, s.t)
-	if err := w.b.Download(left, r); err != nil {
+	if err := w.B.Download(left, r); err != nil {
 		return w.fail(err)
 	}
 	w.res.Coef = backend.NewHost[float64](s.d, s.t)
-	if err := w.b.Download(w.res.Coef, coef); err != nil {
+	if err := w.B.Download(w.res.Coef, coef); err != nil {
 		return w.fail(err)
 	}
 	for j := range s.t {
@@ -134,8 +134,8 @@ func (w *work) primal() error {
 func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) error {
 	first := 0.0
 	err := blocks.each(func(x, y backend.Matrix[float64]) {
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, y)
-		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, r)
+		w.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, coef, 1, y)
+		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, r)
 		first = 1
 	})
 	if err != nil {
@@ -145,36 +145,36 @@ func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) e
 	for j := range minus {
 		minus[j] = -w.s.Lambda
 	}
-	w.b.ColAxpy(minus, coef, r)
+	w.B.ColAxpy(minus, coef, r)
 	return nil
 }
 
 // blocks feeds the samples to the device, some rows at a time: √w_i (x_i − x̄)
 // and √w_i (y_i − ȳ).
 type blocks struct {
-	w            *work
+	w            *call
 	rows         int
 	wrap         backend.Wrapper[float64] // not nil: X is used where it is
 	x, y         backend.Matrix[float64]  // on the device; x is nil with wrap
 	hostX, hostY backend.Host[float64]    // hostX is empty when X needs no change
 }
 
-func (w *work) newBlocks() (*blocks, error) {
+func (w *call) newBlocks() (*blocks, error) {
 	s := w.s
 	b := &blocks{w: w, rows: blockRows(s.n, s.d)}
 	plain := s.plain(true)
 	if plain {
-		b.wrap = wrapper(w.mem.dev)
+		b.wrap = wrapper(w.Dev)
 	} else {
 		b.hostX = backend.NewHost[float64](b.rows, s.d)
 	}
 	b.hostY = backend.NewHost[float64](b.rows, s.t)
 	var err error
-	if b.y, err = w.mem.new(b.rows, s.t); err != nil {
+	if b.y, err = w.Mem.New(b.rows, s.t); err != nil {
 		return nil, err
 	}
 	if b.wrap == nil {
-		b.x, err = w.mem.new(b.rows, s.d)
+		b.x, err = w.Mem.New(b.rows, s.d)
 	}
 	return b, err
 }
@@ -186,13 +186,13 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 		r := min(b.rows, s.n-i)
 		hy, y := b.hostY.View(0, 0, r, s.t), b.y.View(0, 0, r, s.t)
 		s.fill(hy, s.Y, s.meanY, i, true)
-		if err := b.w.b.Upload(y, hy); err != nil {
+		if err := b.w.B.Upload(y, hy); err != nil {
 			return err
 		}
 		if b.wrap != nil {
 			x := b.wrap.Wrap(s.X.View(i, 0, r, s.d))
 			f(x, y)
-			err := b.w.b.Sync()
+			err := b.w.B.Sync()
 			x.Free()
 			if err != nil {
 				return err
@@ -207,7 +207,7 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 			hx = hx.View(i, 0, r, s.d)
 		}
 		x := b.x.View(0, 0, r, s.d)
-		if err := b.w.b.Upload(x, hx); err != nil {
+		if err := b.w.B.Upload(x, hx); err != nil {
 			return err
 		}
 		f(x, y)

@@ -108,14 +108,14 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	if s.bordered() {
 		columns++
 	}
-	if f.rhs, err = w.mem.new(s.n, columns); err != nil {
+	if f.rhs, err = w.Mem.New(s.n, columns); err != nil {
 		return w.fail(err)
 	}
-	if f.fit, err = w.mem.new(s.n, s.t); err != nil {
+	if f.fit, err = w.Mem.New(s.n, s.t); err != nil {
 		return w.fail(err)
 	}
 	if isLinear(s.Kernel) {
-		if f.coef, err = w.mem.new(s.d, s.t); err != nil {
+		if f.coef, err = w.Mem.New(s.d, s.t); err != nil {
 			return w.fail(err)
 		}
 	}
@@ -147,8 +147,8 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 				return err
 			}
 			return w.checkpointer.done()
-		case w.ctx.Err() != nil:
-			return w.fail(context.Cause(w.ctx))
+		case w.Ctx.Err() != nil:
+			return w.fail(context.Cause(w.Ctx))
 		case errors.As(err, &spent):
 			return f.short(spent.error)
 		case !errors.As(err, &weak):
@@ -227,7 +227,7 @@ func (f *refinement) tryNext(g fallback) error {
 		return err
 	}
 	defer in.release()
-	return w.timed("solve", &w.res.Seconds.Solve, func() error {
+	return w.Timed("solve", &w.res.Seconds.Solve, func() error {
 		first := 0
 		if st := w.checkpointer.restored(); st != nil {
 			first = st.Round
@@ -321,13 +321,13 @@ func (f *refinement) correct(in inner) error {
 	if st := w.checkpointer.restored(); st != nil {
 		from = st.rhs
 	}
-	if err := w.b.Upload(rhs, from); err != nil {
+	if err := w.B.Upload(rhs, from); err != nil {
 		return w.fail(err)
 	}
 	if err := in.solve(rhs, goal); err != nil {
 		return err
 	}
-	if err := w.b.Download(h, rhs); err != nil {
+	if err := w.B.Download(h, rhs); err != nil {
 		return w.fail(err)
 	}
 	for i := range s.n {
@@ -379,7 +379,7 @@ func (f *refinement) add(d backend.Host[float64]) {
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
-	if err := w.b.Upload(alpha, f.alpha); err != nil {
+	if err := w.B.Upload(alpha, f.alpha); err != nil {
 		return err
 	}
 	shift := s.shift() // what K α lacks of the diagonal
@@ -387,13 +387,13 @@ func (f *refinement) measure() error {
 	case f.product != nil:
 		shift = f.product.times(f.fit, alpha)
 	case f.coef != nil: // K α = X(Xᵀα), 4nd operations for each output and not 2n²d
-		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
+		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
+		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
 	default:
-		w.b.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
+		w.B.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
 	}
 	fit := f.r.View(0, 0, s.n, s.t)
-	if err := w.b.Download(fit, f.fit); err != nil {
+	if err := w.B.Download(fit, f.fit); err != nil {
 		return err
 	}
 	targets := backend.NewHost[float64](1, s.t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -126,14 +127,14 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	}
 
 	w := newWork(ctx, dev, p, par, plan)
-	defer w.mem.freeAll()
+	defer w.Mem.FreeAll()
 	err = plan.how.solve(w)
-	w.res.Bytes = w.mem.peakBytes()
+	w.res.Bytes = w.Mem.PeakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
 		return nil, err
 	}
-	w.progress.finish()
+	w.Progress.Finish()
 	return w.res, nil
 }
 
@@ -186,54 +187,44 @@ func (par Params) maxIter() int {
 	return par.MaxIter
 }
 
+// call is a call about the samples of one Problem.
+type call struct {
+	run.Frame
+	s *samples
+}
+
 // work is one Solve in progress.
 type work struct {
-	ctx          context.Context
-	dev          backend.Device
-	b            backend.Backend[float64] // under ctx, counting progress
-	b32          backend.Backend[float32] // the same
-	mem          *arena
-	s            *samples
+	call
 	par          Params
 	plan         Plan
-	progress     *progress
 	res          *Result
 	checkpointer *checkpointer // nil: no checkpoints
 	onHost       bool          // factors are in the memory of the host
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
-	w := &work{
-		ctx:      ctx,
-		dev:      dev,
-		s:        newSamples(p),
-		par:      par,
-		plan:     plan,
-		progress: newProgress(par.Progress, plan),
-		res:      &Result{Method: plan.Method, Plan: plan, Intercept: make([]float64, p.Y.Cols)},
+	return &work{
+		call: call{run.New(ctx, dev, newProgress(par.Progress, plan)), newSamples(p)},
+		par:  par,
+		plan: plan,
+		res:  &Result{Method: plan.Method, Plan: plan, Intercept: make([]float64, p.Y.Cols)},
 	}
-	w.b = dev.F64().With(ctx, w.progress.done)
-	w.b32 = dev.F32().With(ctx, w.progress.done)
-	w.mem = newArena(dev, w.b)
-	return w
+}
+
+func newProgress(report func(Progress), plan Plan) *run.Progress {
+	var notify func(stage string, fraction float64)
+	if report != nil {
+		notify = func(stage string, fraction float64) { report(Progress{Stage: stage, Fraction: fraction}) }
+	}
+	share := map[string]float64{}
+	for _, s := range plan.stages {
+		share[s.name] += s.flops / plan.Flops
+	}
+	return run.NewProgress(notify, share, plan.Flops)
 }
 
 // fail names the method in an error of the backend.
 func (w *work) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", w.plan.Method, err)
-}
-
-// timed runs one stage: it waits for the stage's work and takes its time.
-func (w *work) timed(stage string, seconds *float64, f func() error) error {
-	start := time.Now()
-	w.progress.enter(stage)
-	err := f()
-	if err == nil {
-		err = w.b.Sync()
-	}
-	if err == nil {
-		err = w.b32.Sync()
-	}
-	*seconds += time.Since(start).Seconds()
-	return err
 }

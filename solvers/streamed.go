@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -23,7 +24,7 @@ import (
 type streamed struct {
 	ctx          context.Context
 	b            backend.Backend[float64]
-	mem          *arena
+	mem          *run.Arena
 	feed         *feed
 	checkpointer *checkpointer // nil: no checkpoints
 	basis        basis
@@ -48,7 +49,7 @@ func streamedBytes(n, m, d, t int) int64 {
 }
 
 // newStreamed places the basis and takes the memory for pieces.
-func newStreamed(ctx context.Context, b backend.Backend[float64], mem *arena, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
+func newStreamed(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Rows, phi basis, lambda float64, intercept bool) (*streamed, error) {
 	n, d, t := data.Dims()
 	m := phi.size()
 	r := pieceRows(n, m)
@@ -61,7 +62,7 @@ func newStreamed(ctx context.Context, b backend.Backend[float64], mem *arena, da
 		to         *backend.Matrix[float64]
 		rows, cols int
 	}{{&w.x, r, d}, {&w.y, r, t}, {&w.phi, r, m}, {&w.w, r, 1}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
-		if *a.to, err = mem.new(a.rows, a.cols); err != nil {
+		if *a.to, err = mem.New(a.rows, a.cols); err != nil {
 			return nil, err
 		}
 	}

@@ -31,10 +31,10 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &z, &p, &q} {
-		if *to, err = w.mem.new(w.m, w.t); err != nil {
+		if *to, err = w.mem.New(w.m, w.t); err != nil {
 			return nil, err
 		}
-		defer w.mem.free(*to)
+		defer w.mem.Free(*to)
 	}
 	size, err := w.norms(w.z)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		if resumed == nil && exact && best.residual <= tol {
 			return best, nil
 		}
-		run := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
+		descent := &gradients{streamed: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
 			if resumed.best.Rows > 0 { // its residual is not in the file
 				if err := w.b.Upload(beta, resumed.best); err != nil {
@@ -101,15 +101,15 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 					return nil, err
 				}
 			}
-			if err := run.resume(resumed); err != nil {
+			if err := descent.resume(resumed); err != nil {
 				return nil, err
 			}
 			resumed = nil
 		} else {
-			run.pass = pass{Began: best.iters, Least: -1, Before: make([]float64, w.t)}
+			descent.pass = pass{Began: best.iters, Least: -1, Before: make([]float64, w.t)}
 		}
-		before := run.Began
-		if err := run.descend(); err != nil {
+		before := descent.Began
+		if err := descent.descend(); err != nil {
 			return nil, err
 		}
 		if err := w.residual(r, beta); err != nil {

@@ -3,10 +3,10 @@ package solvers
 import (
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // streamSizes are what a plan for a problem in passes depends on.
@@ -72,11 +72,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 // what that takes on the device by itself, and the basis with the rest, for a
 // number of functions.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
-	now, _ := dev.InUse()
-	available := max(dev.Info().Memory-now, 0)
-	if par.Memory > 0 {
-		available = min(available, par.Memory)
-	}
+	available := run.Available(dev, par.Memory)
 	need := func(method Method, m int) streamEstimate {
 		s := z
 		s.m = m
@@ -108,7 +104,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	if plan.Bytes <= available {
 		return plan, nil
 	}
-	largest := sort.Search(z.m, func(m int) bool { return need(best.method, m+1).bytes > available })
+	largest := run.Largest(z.m, func(m int) int64 { return need(best.method, m).bytes }, available)
 	advice := "allow more memory, or use fewer features or outputs"
 	if largest > 0 {
 		advice = fmt.Sprintf("use at most %d of the %s or allow more memory", largest, count.Of(z.m, "function"))

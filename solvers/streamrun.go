@@ -10,19 +10,16 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // streamRun is one SolveNystrom or SolveFourier in progress: what they share.
 type streamRun struct {
-	ctx      context.Context
-	b        backend.Backend[float64] // under ctx, counting progress
-	mem      *arena
-	par      StreamParams
-	plan     Plan
-	progress *progress
-	res      *Result
+	run.Frame
+	par  StreamParams
+	plan Plan
+	res  *Result
 }
 
 const (
@@ -91,11 +88,13 @@ func checkStream(dev backend.Device, data Rows, lambda float64, par StreamParams
 }
 
 func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, plan Plan) *streamRun {
-	r := &streamRun{ctx: ctx, par: par, plan: plan, progress: newProgress(par.Progress, plan), res: &Result{Method: plan.Method, Plan: plan}}
-	r.b = dev.F64().With(ctx, r.progress.done)
-	r.mem = newArena(dev, r.b)
-	planned.Report(ctx, add(r.mem.before, plan.Bytes))
-	return r
+	run.ReportPlan(ctx, dev, plan.Bytes)
+	return &streamRun{
+		Frame: run.New(ctx, dev, newProgress(par.Progress, plan)),
+		par:   par,
+		plan:  plan,
+		res:   &Result{Method: plan.Method, Plan: plan},
+	}
 }
 
 // fail names the method in an error that is not about the samples.
@@ -107,18 +106,6 @@ func (r *streamRun) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", r.plan.Method, err)
 }
 
-// timed runs one stage: it waits for the stage's work and takes its time.
-func (r *streamRun) timed(stage string, seconds *float64, f func() error) error {
-	start := time.Now()
-	r.progress.enter(stage)
-	err := f()
-	if err == nil {
-		err = r.b.Sync()
-	}
-	*seconds += time.Since(start).Seconds()
-	return err
-}
-
 // solve finds β by the planned method; q is what Falkon's preconditioner is made
 // of.
 func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, intercept bool) (*solution, error) {
@@ -126,7 +113,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 	if err != nil {
 		return nil, err
 	}
-	w, err := newStreamed(r.ctx, r.b, r.mem, data, phi, lambda, intercept)
+	w, err := newStreamed(r.Ctx, r.B, r.Mem, data, phi, lambda, intercept)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +129,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 		return nil, err
 	}
 	var s *solution
-	err = r.timed("solve", &r.res.Seconds.Solve, func() error {
+	err = r.Timed("solve", &r.res.Seconds.Solve, func() error {
 		tol, maxIter := r.par.limits()
 		var err error
 		s, err = w.iterate(pre, exact, tol, maxIter)
@@ -166,7 +153,7 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.Sample)
 	phi.hash(h)
 	var buffer []byte
-	err := data.Pass(r.ctx, func(b Block) error {
+	err := data.Pass(r.Ctx, func(b Block) error {
 		for i := range b.X.Rows {
 			buffer = appendFloats(appendFloats(buffer[:0], b.X.Row(i)), b.Y.Row(i))
 			weight := 1.0
@@ -174,8 +161,8 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 				weight = b.Weights[i]
 			}
 			h.Write(appendFloats(buffer, []float64{weight}))
-			if i%4096 == 0 && r.ctx.Err() != nil {
-				return context.Cause(r.ctx)
+			if i%4096 == 0 && r.Ctx.Err() != nil {
+				return context.Cause(r.Ctx)
 			}
 		}
 		return nil
@@ -191,21 +178,21 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 // its diagonal for the factor is no more than its rounding, and the refinement
 // takes it out again. Should the factor fail yet, H is summed again with more.
 func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
-	a, err := r.mem.new(w.m, w.m)
+	a, err := r.Mem.New(w.m, w.m)
 	if err != nil {
 		return nil, err
 	}
 	const tries = 3
 	jitter := 4 * epsilon // of the trace
 	for try := 1; ; try++ {
-		err := r.timed("gram", &r.res.Seconds.Gram, func() error {
+		err := r.Timed("gram", &r.res.Seconds.Gram, func() error {
 			w.basis.penalty(a, w.lambda)
 			return w.first(a)
 		})
 		if err != nil {
 			return nil, err
 		}
-		err = r.timed("factor", &r.res.Seconds.Factor, func() error {
+		err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
 			diag, err := diagonal(w.b, a)
 			if err != nil {
 				return err
@@ -247,12 +234,12 @@ func notPSD(phi basis) kernels.Kernel {
 
 // falkon sums z in a first pass and makes the preconditioner.
 func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], error) {
-	err := r.timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
+	err := r.Timed("gram", &r.res.Seconds.Gram, func() error { return w.first(nil) })
 	if err != nil {
 		return nil, err
 	}
 	var f *falkon
-	err = r.timed("factor", &r.res.Seconds.Factor, func() error {
+	err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
 		var err error
 		f, r.res.Jitter, err = newFalkon(w, q)
 		return err
@@ -266,15 +253,15 @@ func (r *streamRun) falkon(w *streamed, q sampled) (preconditioner[float64], err
 // finish fills the Result, and says when Tol was not reached.
 func (r *streamRun) finish(s *solution, start time.Time) error {
 	r.res.Intercept, r.res.Residual, r.res.Iters = s.bias, s.residual, s.iters
-	r.res.Bytes = r.mem.peakBytes()
+	r.res.Bytes = r.Mem.PeakBytes()
 	r.res.Seconds.Total = time.Since(start).Seconds()
-	if err := context.Cause(r.ctx); err != nil {
+	if err := context.Cause(r.Ctx); err != nil {
 		return r.fail(err)
 	}
 	if s.reason != "" {
 		tol, _ := r.par.limits()
 		return &ConvergenceError{Method: r.plan.Method, Residual: s.residual, Tol: tol, Iters: s.iters, Reason: s.reason, Result: r.res}
 	}
-	r.progress.finish()
+	r.Progress.Finish()
 	return nil
 }

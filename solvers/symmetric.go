@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -11,7 +12,7 @@ import (
 // same place: in packed storage where the backend has it, as the lower triangle of
 // a square matrix elsewhere. What queues and what waits is as in backend.
 type symmetric[T backend.Float] interface {
-	releaser
+	run.Releaser
 	gram(k kernels.Kernel, x backend.Matrix[T]) // ← k(X, X)
 	addDiag(d []T)
 	diagonal() ([]T, error)     // waits
@@ -21,14 +22,14 @@ type symmetric[T backend.Float] interface {
 }
 
 // newSymmetric takes symmetricBytes(b, n) on the device.
-func newSymmetric[T backend.Float](mem *arena, b backend.Backend[T], n int) (symmetric[T], error) {
+func newSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (symmetric[T], error) {
 	if hb, ok := b.(backend.PackedBackend[T]); ok {
 		h, err := hb.NewPacked(n)
 		if err != nil {
 			return nil, err
 		}
 		s := &packedStored[T]{hb, h}
-		mem.keep(s)
+		mem.Keep(s)
 		return s, nil
 	}
 	a, err := b.New(n, n)
@@ -36,7 +37,7 @@ func newSymmetric[T backend.Float](mem *arena, b backend.Backend[T], n int) (sym
 		return nil, err
 	}
 	s := &squareStored[T]{b, a}
-	mem.keep(s)
+	mem.Keep(s)
 	return s, nil
 }
 
@@ -135,4 +136,10 @@ func diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, 
 		}
 	}
 	return d, nil
+}
+
+// wrapper returns dev's ability to use Go memory without a copy, or nil.
+func wrapper(dev backend.Device) backend.Wrapper[float64] {
+	w, _ := dev.F64().(backend.Wrapper[float64])
+	return w
 }

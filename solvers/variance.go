@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -28,7 +29,7 @@ func Variance(ctx context.Context, dev backend.Device, p Problem, points backend
 	if err != nil {
 		return nil, err
 	}
-	defer f.mem.freeAll()
+	defer f.Mem.FreeAll()
 	variance, err := f.variance(points, rows)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
@@ -64,11 +65,11 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	if err != nil {
 		return nil, err
 	}
-	defer f.mem.freeAll()
+	defer f.Mem.FreeAll()
 	u.s = f.s
 	if wrapper(dev) == nil {
 		u.factor = backend.NewHost[float64](f.s.n, f.s.n)
-		if err := f.b.Download(u.factor, f.l); err != nil {
+		if err := f.B.Download(u.factor, f.l); err != nil {
 			return nil, fmt.Errorf("solvers: variance: %w", err)
 		}
 	}
@@ -92,9 +93,8 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 	if err := plan.fits(ctx, dev, limit); err != nil {
 		return nil, err
 	}
-	b := dev.F64().With(ctx, nil)
-	f := &covariance{ctx: ctx, b: b, mem: newArena(dev, b), s: s}
-	defer f.mem.freeAll()
+	f := &covariance{call: call{run.New(ctx, dev, nil), s}}
+	defer f.Mem.FreeAll()
 	variance, err := u.variance(f, points, rows)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
@@ -107,19 +107,19 @@ func (u *Uncertainty) variance(f *covariance, points backend.Host[float64], rows
 	if f.x, err = f.placeX(); err != nil {
 		return nil, err
 	}
-	if f.l, err = f.mem.place(u.factor); err != nil {
+	if f.l, err = f.Mem.Place(u.factor); err != nil {
 		return nil, err
 	}
 	return f.variance(points, rows)
 }
 
 func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {
-	s, b := f.s, f.b
-	cross, err := f.mem.new(s.n, rows)
+	s, b := f.s, f.B
+	cross, err := f.Mem.New(s.n, rows)
 	if err != nil {
 		return nil, err
 	}
-	z, err := f.mem.new(rows, s.d)
+	z, err := f.Mem.New(rows, s.d)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64
 	stats := make([]float64, len(program.Stats))
 	known, variance := make([]float64, rows), make([]float64, points.Rows)
 	for first := 0; first < points.Rows; first += rows {
-		if f.ctx.Err() != nil {
-			return nil, context.Cause(f.ctx)
+		if f.Ctx.Err() != nil {
+			return nil, context.Cause(f.Ctx)
 		}
 		count := min(rows, points.Rows-first)
 		h := points.View(first, 0, count, s.d)

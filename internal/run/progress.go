@@ -1,0 +1,76 @@
+package run
+
+import (
+	"math"
+	"sync"
+)
+
+// Progress reports the fraction of a call that is done: it never falls and never
+// passes 1. A stage ends at its planned share whatever the backend has counted.
+type Progress struct {
+	mu       sync.Mutex
+	notify   func(stage string, fraction float64)
+	share    map[string]float64 // of the whole
+	stage    string
+	base     float64 // fraction at which the stage began
+	total    float64 // operations of the whole
+	count    float64 // operations done in this stage
+	reported float64 // the last fraction reported
+}
+
+// NewProgress returns a Progress that calls notify, which may be nil, by one
+// goroutine at a time. share is the fraction of the whole of each stage, total the
+// operations of the whole.
+func NewProgress(notify func(stage string, fraction float64), share map[string]float64, total float64) *Progress {
+	return &Progress{notify: notify, share: share, total: total}
+}
+
+// Enter begins a stage.
+func (p *Progress) Enter(stage string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stage != "" {
+		p.base += p.share[p.stage]
+	}
+	p.stage, p.count = stage, 0
+	p.report(p.base)
+}
+
+// Done is called by the backend with the operations that have been finished.
+func (p *Progress) Done(flops float64) {
+	if p.notify == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count += flops
+	// A thousand calls are enough for any display.
+	if f := p.base + min(p.count/p.total, p.share[p.stage]); f >= p.reported+1e-3 {
+		p.report(f)
+	}
+}
+
+// Finish reports 1.
+func (p *Progress) Finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report(1)
+}
+
+// Report reports a fraction that its caller knows.
+func (p *Progress) Report(stage string, fraction float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stage = stage
+	p.report(fraction)
+}
+
+func (p *Progress) report(fraction float64) {
+	if math.IsNaN(fraction) {
+		return
+	}
+	p.reported = max(p.reported, min(fraction, 1))
+	if p.notify != nil {
+		p.notify(p.stage, p.reported)
+	}
+}
