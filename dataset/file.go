@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -109,9 +110,31 @@ var extensions = map[string]form{
 	".npy": formNPY, ".npz": formNPZ, ".idx": formIDX, ".parquet": formParquet, ".pq": formParquet,
 }
 
-// format tells the format of a file by its first bytes, and by its name where
-// it is text.
+// format is the format of a file, for which all that f says must have a meaning.
 func (f File) format(in *input) (form, error) {
+	found, err := f.detect(in)
+	if err != nil {
+		return "", err
+	}
+	for _, option := range []struct {
+		given bool
+		of    string
+		form  form
+	}{
+		{len(f.Arrays) > 0, "names of arrays are", formNPZ},
+		{f.Labels != "", "a file of labels is", formIDX},
+		{f.Delimiter != 0, "a delimiter is", formCSV},
+	} {
+		if option.given && found != option.form {
+			return "", in.t.fault("", fmt.Sprintf("is %s file; %s for %s files only", article(found), option.of, option.form))
+		}
+	}
+	return found, nil
+}
+
+// detect tells the format of a file by its first bytes, and by its name where
+// it is text.
+func (f File) detect(in *input) (form, error) {
 	name := strings.ToLower(f.Path)
 	named := extensions[filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))]
 	head, err := in.r.Peek(4)

@@ -29,8 +29,8 @@ func init() {
 			whole("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
 			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Unstored64), string(solvers.Unstored32)},
 				"how an iterative solver keeps K: stored, or evaluated for every product"),
-			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg").with("solver", "auto", string(solvers.CG)),
-			whole("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", "auto", string(solvers.CG), string(solvers.Askotch)),
+			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
+			whole("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {

@@ -39,7 +39,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "impute", "empty cells: impute or refuse")
+	flags.StringVar(&f.missing, "missing", "", "empty cells: impute or refuse (default: impute)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
@@ -147,7 +147,7 @@ func (f *learnerFlags) check(command string) error {
 		return usagef("--target: %q is given twice", twice(f.targets))
 	case len(f.targets) > 1 && !d.Outputs:
 		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
-	case f.missing != "impute" && f.missing != "refuse":
+	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		var tasks []string

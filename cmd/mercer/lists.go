@@ -16,12 +16,12 @@ import (
 )
 
 func (a *app) learnersCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.withoutDevice(&cobra.Command{
 		Use:   "learners [NAME]",
 		Short: "List the learners, or one with its parameters",
 		Args:  cobra.MaximumNArgs(1),
 		RunE:  a.work(a.learners),
-	}
+	})
 }
 
 func (a *app) learners(ctx context.Context, args []string) error {
@@ -102,12 +102,12 @@ func kernelLists() []kernelList {
 }
 
 func (a *app) kernelsCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.withoutDevice(&cobra.Command{
 		Use:   "kernels",
 		Short: "List the kernels with their parameters and formulas",
 		Args:  cobra.NoArgs,
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.kernels(ctx) }),
-	}
+	})
 }
 
 func (a *app) kernels(ctx context.Context) error {

@@ -152,6 +152,29 @@ rows (it is alpha in scikit-learn). Files are CSV with a header line, also
 	return root
 }
 
+// withoutDevice takes the flags of work on data from a command that does none: an error
+// where they are given, and absent from its help.
+func (a *app) withoutDevice(c *cobra.Command) *cobra.Command {
+	unused := []string{"device", "threads", "memory", "quiet"}
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		for _, name := range unused {
+			if c.Flags().Changed(name) {
+				return usagef("--%s: has no effect on mercer %s", name, c.Name())
+			}
+		}
+		return run(c, args)
+	}
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		for _, name := range unused {
+			c.Flags().Lookup(name).Hidden = true
+		}
+		help(c, args)
+	})
+	return c
+}
+
 // work makes the RunE of a subcommand: what fails before it is wrong use.
 func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {

@@ -61,6 +61,9 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if err := o.unused(f.noStandardize, f.missing); err != nil {
+		return err
+	}
 	d, err := learners.Find(f.learner)
 	if err != nil {
 		return nil // to be said by check
@@ -100,6 +103,19 @@ func (o *objectFlags) kind() objects.Input {
 func (o *objectFlags) check() error {
 	if o.text != "" && o.tree != "" {
 		return usagef("--text and --tree: the whole input is one column; give one of them")
+	}
+	return nil
+}
+
+// unused is the fault of a flag about columns of features, of which there are none.
+func (o *objectFlags) unused(noStandardize bool, missing string) error {
+	switch {
+	case o.flag() == "":
+		return nil
+	case noStandardize:
+		return usagef("--no-standardize: with %s the input is no column of numbers", o.flag())
+	case missing == "impute":
+		return usagef("--missing: with %s no cell is imputed: an empty text is one, an empty tree an error; leave --missing out, or give refuse", o.flag())
 	}
 	return nil
 }

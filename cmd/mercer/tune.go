@@ -95,7 +95,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "impute", "empty cells: impute or refuse")
+	flags.StringVar(&f.missing, "missing", "", "empty cells: impute or refuse (default: impute)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	f.objects.add(flags)
 	a.input.add(flags)
@@ -136,6 +136,9 @@ func (f *tuneFlags) check() error {
 	if err := f.objects.check(); err != nil {
 		return err
 	}
+	if err := f.objects.unused(f.noStandardize, f.missing); err != nil {
+		return err
+	}
 	list, err := f.parseKernels()
 	if err != nil {
 		return err
@@ -163,7 +166,7 @@ func (f *tuneFlags) check() error {
 		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.ard && len(f.kernels) > 0:
 		return usagef("--ard: is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead")
-	case f.missing != "impute" && f.missing != "refuse":
+	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)

@@ -37,7 +37,7 @@ func readVersion() version {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.withoutDevice(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
@@ -55,5 +55,5 @@ func (a *app) versionCommand() *cobra.Command {
 			}
 			return a.print(ctx, fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform))
 		}),
-	}
+	})
 }
