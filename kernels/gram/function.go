@@ -32,7 +32,7 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 	}
 	return objects.Pairs(ctx, n, m, false, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
-			for j := lo; j < hi && !stop(); j++ {
+			for j := lo; j < hi && !stop(0); j++ {
 				out[j-lo] = f(i, j)
 			}
 		}

@@ -47,22 +47,40 @@ type Options struct {
 	Memory   int64                  // bytes that matrices may take; 0 is 80 % of what the process may use
 }
 
-// fits returns nil when a rows × cols matrix, and one of its size that is made of
-// it, have room, and an error that is backend.ErrMemory otherwise. What has room anywhere is not
-// asked about.
-func (o Options) fits(rows, cols int) error {
-	const anywhere = 1 << 26
-	need := 2 * 8 * int64(rows) * int64(cols)
-	limit := o.Memory
-	if limit == 0 {
-		free, known := backend.HostMemory()
-		if need <= anywhere || !known {
-			return nil
-		}
-		limit = free / 10 * 8
+// anywhere is what has room on any machine and is not asked about.
+const anywhere = 1 << 26
+
+// limit is the bytes that may be taken; false when that is not known.
+func (o Options) limit() (int64, bool) {
+	if o.Memory != 0 {
+		return o.Memory, true
 	}
-	if need > limit {
+	free, known := backend.HostMemory()
+	return free / 10 * 8, known
+}
+
+// fits returns nil when a rows × cols matrix, and one of its size that is made of
+// it, have room, and an error that is backend.ErrMemory otherwise.
+func (o Options) fits(rows, cols int) error {
+	need := 2 * 8 * int64(rows) * int64(cols)
+	if o.Memory == 0 && need <= anywhere {
+		return nil
+	}
+	if limit, known := o.limit(); known && need > limit {
 		return fmt.Errorf("%w: the kernel values of %d × %s, and points made of them, take %d bytes, there is room for %d", backend.ErrMemory, rows, count.Of(cols, "object"), need, limit)
+	}
+	return nil
+}
+
+// Room returns an error that is backend.ErrMemory where numbers of 8 bytes for each
+// worker have no room.
+func (o Options) Room(what string, numbers float64) error {
+	need := 8 * numbers * float64(o.threads())
+	if need <= anywhere {
+		return nil
+	}
+	if limit, known := o.limit(); known && need > float64(limit) {
+		return fmt.Errorf("%w: %s takes %.0f bytes for %s, there is room for %d: shorten the objects, or take fewer threads", backend.ErrMemory, what, need, count.Of(o.threads(), "thread"), limit)
 	}
 	return nil
 }
@@ -170,7 +188,7 @@ func (k Function) Cross(ctx context.Context, a, b []string, o Options) (backend.
 	}
 	return Pairs(ctx, len(a), len(b), false, o, func(stop Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
-			for j := lo; j < hi && !stop(); j++ {
+			for j := lo; j < hi && !stop(0); j++ {
 				out[j-lo] = k.K(a[i], b[j])
 			}
 		}

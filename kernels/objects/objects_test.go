@@ -186,7 +186,7 @@ func TestPairs(t *testing.T) {
 	_, err := objects.Pairs(stopped, 100, 100, false, objects.Options{Threads: 2}, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			cancel(reason)
-			for !stop() {
+			for !stop(0) {
 			}
 		}
 	})

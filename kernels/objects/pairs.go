@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,8 +12,28 @@ import (
 )
 
 // Stop reports whether work that is going on must end; its results are not used
-// any more.
-type Stop func() bool
+// any more. values is how much of a value has been computed since the last call,
+// for the progress; what a task does not say is added when it ends.
+type Stop func(values float64) bool
+
+// Poll is the number of operations after which a long value calls Stop: some
+// milliseconds of work.
+const Poll = 1 << 22
+
+// maxOperations is where work is refused that could not end: 10¹⁵ steps of a scalar
+// loop, each a multiplication and an addition with a load and a store, keep one
+// processor of a few 10⁹ cycles a second busy for days, and eight for a day.
+const maxOperations = 1e15
+
+// Feasible returns an error for work of more than 10¹⁵ operations. advice says what to
+// do beside shortening objects, where the work goes by the square of their size.
+func Feasible(what string, operations float64, advice string) error {
+	if operations <= maxOperations {
+		return nil
+	}
+	return fmt.Errorf("%s needs about %.1e operations, days of work begin at %.0e: shorten the objects to %.2g %% of their size, take fewer of them, or %s",
+		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
+}
 
 // columns is how many values of a row make a task, at least, and mostTasks
 // about how many tasks there are at most.
@@ -80,45 +101,62 @@ func Each(ctx context.Context, n int, o Options, worker func(stop Stop) func(i i
 	return out, nil
 }
 
+// threads is the number of workers.
+func (o Options) threads() int {
+	if o.Threads == 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return o.Threads
+}
+
 // run does tasks 0 … n−1. A task returns how much of total it was.
 func run(ctx context.Context, n, total int, o Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
 	}
-	threads := o.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
 	var next atomic.Int64
 	var stopped atomic.Bool
 	defer context.AfterFunc(ctx, func() { stopped.Store(true) })()
-	stop := func() bool { return stopped.Load() }
 
 	var mu sync.Mutex
-	done, told := 0, -1
-	tell := func(parts int) {
+	done, begun, reported := 0, 0.0, -1 // done are the values of tasks that are over, begun those of others
+	report := func(parts int, part float64) {
 		if o.Progress == nil {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		done += parts
+		begun += part
+		at := float64(done)
+		if done < total {
+			at = min(at+max(begun, 0), float64(total)*0.999) // rounded sums do not end the work
+		}
 		// A thousand reports are enough; the last one says 1.
-		if step := 1000 * done / total; step > told {
-			told = step
-			o.Progress(float64(done) / float64(total))
+		if step := int(1000 * at / float64(total)); step > reported {
+			reported = step
+			o.Progress(at / float64(total))
 		}
 	}
 	work := func() {
+		part := 0.0 // of the task
+		stop := func(values float64) bool {
+			if values > 0 {
+				part += values
+				report(0, values)
+			}
+			return stopped.Load()
+		}
 		f := worker(stop)
-		for i := next.Add(1) - 1; i < int64(n) && !stop(); i = next.Add(1) - 1 {
-			if parts := f(int(i)); !stop() {
-				tell(parts)
+		for i := next.Add(1) - 1; i < int64(n) && !stop(0); i = next.Add(1) - 1 {
+			if parts := f(int(i)); !stop(0) {
+				report(parts, -part)
+				part = 0
 			}
 		}
 	}
 	var group sync.WaitGroup
-	for range min(threads, n) - 1 {
+	for range min(o.threads(), n) - 1 {
 		group.Go(work)
 	}
 	if n > 0 {

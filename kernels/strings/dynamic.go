@@ -35,25 +35,32 @@ type dynamic struct {
 	places []int32
 	heads  []float64 // R_l at the places of a row, level by level
 	sums   []float64 // of each level
+
+	operations int // on elements of R, of all values so far
 }
 
 func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
 	d := &dynamic{
 		length: k.Length, decay: k.Decay, powers: powers,
-		window: math.MaxInt,
+		window: window(k.Decay),
 		r:      make([][]float64, k.Length-1),
 		start:  make([]int32, characters+1),
 		places: make([]int32, longest),
 		heads:  make([]float64, max(k.Length-1, 0)*longest),
 		sums:   make([]float64, max(k.Length-1, 0)),
 	}
-	if k.Decay < 1 {
-		d.window = max(1, int(math.Log(1e-100)/math.Log(k.Decay)))
-	}
 	for l := range d.r {
 		d.r[l] = make([]float64, longest)
 	}
 	return d
+}
+
+// window is the number of rows in which the factors 1/λ^(i−base) stay in range.
+func window(decay float64) int {
+	if decay == 1 {
+		return math.MaxInt
+	}
+	return max(1, int(math.Log(1e-100)/math.Log(decay)))
 }
 
 // load takes t and sorts its places by character.
@@ -75,7 +82,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value is k(s, t), not normalised.
+// value is k(s, t), not normalised. It calls stop with the rows that are done.
 func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 	n := len(d.t)
 	if len(s) < d.length || n < d.length {
@@ -93,6 +100,7 @@ func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 		clear(r[:n])
 	}
 	base, front := 0, 1.0 // λ^(i−base)
+	from, since := 0, 0   // the row and the operations after the last call of stop
 	for i, c := range s {
 		if i-base == d.window {
 			for _, r := range d.r {
@@ -101,6 +109,8 @@ func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 				}
 			}
 			base, front = i, 1
+			d.operations += levels * n
+			since += levels * n
 		}
 		places := d.places[d.start[c]:d.start[c+1]]
 		if len(places) > 0 {
@@ -112,10 +122,16 @@ func (d *dynamic) value(s []int32, stop objects.Stop) float64 {
 			sum += row * front
 			if i+1 < len(s) {
 				d.update(places, d.decay*d.decay/front)
+				work := levels * (n - 1 - int(places[0]))
+				d.operations += work
+				since += work
 			}
-			if i&63 == 0 && stop() {
+		}
+		if since += 1 + len(places); since >= objects.Poll {
+			if stop(float64(i+1-from) / float64(len(s))) {
 				return 0
 			}
+			from, since = i+1, 0
 		}
 		front *= d.decay
 	}

@@ -172,7 +172,7 @@ func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options
 	return objects.Pairs(ctx, len(a), len(b), lower, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			for _, c := range a[i] {
-				if int(c.substring) >= len(holders) || stop() {
+				if int(c.substring) >= len(holders) || stop(0) {
 					continue
 				}
 				list := holders[c.substring]

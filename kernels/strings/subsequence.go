@@ -95,6 +95,9 @@ func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options
 	}
 	c := newCoder()
 	coded := c.all(texts)
+	if err := k.feasible(c, coded, coded, true, o); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	gram, err := objects.Pairs(ctx, len(texts), len(texts), true, o, k.worker(c, coded, coded))
 	if err != nil {
 		return backend.Host[float64]{}, err
@@ -118,6 +121,9 @@ func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options
 	}
 	c := newCoder()
 	ca, cb := c.all(a), c.all(b)
+	if err := k.feasible(c, ca, cb, false, o); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(c, ca, cb))
 	if err != nil || k.Raw {
 		return cross, err
@@ -139,11 +145,75 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 		return nil, err
 	}
 	c := newCoder()
-	diag, err := k.diag(ctx, c, c.all(texts), o)
+	coded := c.all(texts)
+	if err := k.feasible(c, coded, nil, false, o); err != nil {
+		return nil, err
+	}
+	diag, err := k.diag(ctx, c, coded, o)
 	if err != nil || k.Raw {
 		return diag, err
 	}
 	return objects.Ones(diag), nil
+}
+
+// feasible returns an error where the values of texts a with b, or for the lower
+// triangle with the texts before, and those of each with itself are too much work
+// or too much to have in memory.
+func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
+	operations, longest := k.operations(c, a, b, lower), 0
+	for _, list := range [][][]int32{a, b} {
+		for _, s := range list {
+			longest = max(longest, len(s))
+			if n := float64(len(s)); !lower && len(s) >= k.Length {
+				operations += float64(k.Length-1) * n * n
+			}
+		}
+	}
+	what := fmt.Sprintf("strings: %v: texts of up to %d characters", k, longest)
+	advice := fmt.Sprintf("take spectrum(length=%d), whose work goes by the sum of their sizes", k.Length)
+	if err := objects.Feasible(what, operations, advice); err != nil || longest < k.Length {
+		return err
+	}
+	return o.Room(what, 2*float64(k.Length)*float64(longest))
+}
+
+// operations is how many dynamic will count for the values of texts a with b, or
+// for the lower triangle with the texts before, the last row of each value
+// included. A row of s changes every R_l behind the first place of its character
+// in t: the sum over all pairs is one over the characters.
+func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
+	count, rescaled := make([]float64, c.size()), 0.0
+	add := func(s []int32) {
+		if len(s) < k.Length {
+			return
+		}
+		for _, character := range s {
+			count[character]++
+		}
+		rescaled += float64((len(s) - 1) / window(k.Decay))
+	}
+	if !lower {
+		for _, s := range b {
+			add(s)
+		}
+	}
+	sum, seen := 0.0, make([]int, c.size())
+	for i, t := range a {
+		if lower {
+			add(t)
+		}
+		if len(t) < k.Length {
+			continue
+		}
+		sum += rescaled * float64(len(t))
+		for j, character := range t {
+			if seen[character] != i+1 {
+				seen[character] = i + 1
+				sum += count[character] * float64(len(t)-1-j)
+			}
+		}
+	}
+	return float64(k.Length-1) * sum
 }
 
 // diag is k(s, s), not normalised, without progress.
@@ -184,7 +254,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop objects.Stop) fu
 		d := newDynamic(k, powers, c.size(), longest)
 		return func(i, lo, hi int, out []float64) {
 			d.load(a[i])
-			for j := lo; j < hi && !stop(); j++ {
+			for j := lo; j < hi && !stop(0); j++ {
 				out[j-lo] = d.value(b[j], stop)
 			}
 		}

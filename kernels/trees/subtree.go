@@ -74,6 +74,9 @@ func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (b
 	if err != nil {
 		return backend.Host[float64]{}, err
 	}
+	if err := k.feasible(g, trees, trees, true, o); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	gram, err := objects.Pairs(ctx, len(trees), len(trees), true, o, k.worker(g, trees, trees))
 	if err != nil {
 		return backend.Host[float64]{}, err
@@ -101,6 +104,9 @@ func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (b
 	if err != nil {
 		return backend.Host[float64]{}, err
 	}
+	if err := k.feasible(g, ta, tb, false, o); err != nil {
+		return backend.Host[float64]{}, err
+	}
 	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(g, ta, tb))
 	if err != nil {
 		return backend.Host[float64]{}, err
@@ -126,11 +132,70 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	if err != nil {
 		return nil, err
 	}
+	if err := k.feasible(g, trees, nil, false, o); err != nil {
+		return nil, err
+	}
 	diag, err := k.diag(ctx, g, trees, o)
 	if err == nil && !k.Raw {
 		diag = objects.Ones(diag)
 	}
 	return diag, err
+}
+
+// feasible returns an error where the values of trees a with b, or for the lower
+// triangle with the trees before, and those of each with itself are too much work
+// or too much to have in memory.
+func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
+	operations, pairs := operations(g, a, b, lower), 0.0
+	for _, list := range [][]indexed{a, b} {
+		for i := range list {
+			own := map[int32]float64{}
+			for _, p := range list[i].production {
+				own[p]++
+			}
+			sum := 0.0
+			for _, n := range own {
+				sum += n * n
+			}
+			pairs = max(pairs, sum)
+			if !lower {
+				operations += sum
+			}
+		}
+	}
+	const what = "trees: subtree: pairs of nodes with the same production"
+	if err := objects.Feasible(what, operations, "make productions differ, by words or labels"); err != nil {
+		return err
+	}
+	// By Cauchy and Schwarz's inequality no two trees have more pairs than one of
+	// them with itself.
+	return o.Room(what, pairs)
+}
+
+// operations is how many matcher will count for the values of trees a with b, or
+// for the lower triangle with the trees before: the sum over all pairs of trees is
+// one over the productions.
+func operations(g grammar, a, b []indexed, lower bool) float64 {
+	work, sum := make([]float64, len(g)), 0.0
+	add := func(t indexed) {
+		for n, p := range t.production {
+			work[p] += float64(1 + len(t.children[n]))
+		}
+	}
+	if !lower {
+		for _, t := range b {
+			add(t)
+		}
+	}
+	for _, t := range a {
+		if lower {
+			add(t)
+		}
+		for _, p := range t.production {
+			sum += work[p]
+		}
+	}
+	return sum
 }
 
 // diag is k(a, a), not normalised, without progress.
@@ -217,7 +282,7 @@ func (k Subtree) worker(g grammar, a, b []indexed) func(stop objects.Stop) func(
 		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
 		return func(i, lo, hi int, out []float64) {
 			m.load(a[i])
-			for j := lo; j < hi && !stop(); j++ {
+			for j := lo; j < hi && !stop(0); j++ {
 				out[j-lo] = m.value(b[j], stop)
 			}
 		}
@@ -233,6 +298,8 @@ type matcher struct {
 	rank   []int32   // of a node among those with its production
 	common []float64 // C(m, n), for each n those m with its production
 	first  []int     // where those of n begin in common
+
+	operations int // on pairs of nodes and of their children, of all values so far
 }
 
 // load takes a tree and sorts its nodes by production.
@@ -264,12 +331,17 @@ func (m *matcher) load(t indexed) {
 // looked at; pairs with different productions have no place in memory.
 func (m *matcher) value(b indexed, stop objects.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
-	sum := 0.0
+	sum, from, since := 0.0, 0, 0
 	for n, p := range b.production {
-		if n&63 == 0 && stop() {
-			return 0
-		}
 		below := b.children[n]
+		work := int(m.start[p+1]-m.start[p]) * (1 + len(below))
+		m.operations += work
+		if since += 1 + work; since >= objects.Poll {
+			if stop(float64(n-from) / float64(len(b.production))) {
+				return 0
+			}
+			from, since = n, 0
+		}
 		m.first = append(m.first, len(m.common))
 		for _, i := range m.nodes[m.start[p]:m.start[p+1]] {
 			c := m.decay

@@ -1,0 +1,114 @@
+package strings
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// counted returns the operations that dynamic counts for all values.
+func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
+	longest, sum := 0, 0
+	for _, s := range a {
+		longest = max(longest, len(s))
+	}
+	powers := make([]float64, longest+1) // what the values are is of no interest here
+	for i, t := range a {
+		d := newDynamic(k, powers, c.size(), longest)
+		d.load(t)
+		others := b
+		if lower {
+			others = a[:i+1]
+		}
+		for _, s := range others {
+			d.value(s, func(float64) bool { return false })
+		}
+		sum += d.operations
+	}
+	return float64(sum)
+}
+
+// TestEstimatedOperationsAreCounted: the estimate is what the evaluation counts and the
+// last row of each value, at most levels·|t| operations.
+func TestEstimatedOperationsAreCounted(t *testing.T) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, k := range []Subsequence{{Length: 1, Decay: 0.5}, {Length: 2, Decay: 1}, {Length: 3, Decay: 0.5}, {Length: 4, Decay: 1e-20}} {
+		for _, letters := range []int{1, 4, 200} {
+			c := newCoder()
+			list := make([]string, 12)
+			total := 0
+			for i := range list {
+				text := make([]rune, r.IntN(150))
+				for j := range text {
+					text[j] = rune(0x400 + r.IntN(letters))
+				}
+				list[i] = string(text)
+				total += len(text)
+			}
+			all := c.all(list)
+			a, b := all[:5], all[5:]
+			for _, test := range []struct {
+				a, b  [][]int32
+				lower bool
+			}{{a, b, false}, {all, all, true}} {
+				got, want := k.operations(c, test.a, test.b, test.lower), counted(k, c, test.a, test.b, test.lower)
+				last := float64((k.Length - 1) * len(list) * total)
+				if got < want || got > want+last {
+					t.Errorf("%v, %d letters, lower %t: estimate %v, counted %v, last rows %v", k, letters, test.lower, got, want, last)
+				}
+			}
+		}
+	}
+}
+
+// TestOneValueCanBeStopped: the evaluation of one pair asks after every Poll operations
+// whether it must end, and says how much of the pair is done.
+func TestOneValueCanBeStopped(t *testing.T) {
+	const n, calls = 10000, 5
+	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
+	s := c.all([]string{strings.Repeat("a", n)})[0]
+	d := newDynamic(k, make([]float64, n+1), c.size(), n)
+	d.load(s)
+	asked, part := 0, 0.0
+	d.value(s, func(values float64) bool {
+		asked++
+		part += values
+		return asked == calls
+	})
+	const row = (3 + 1) * n // of operations and places
+	if most := calls * (objects.Poll + row); asked != calls || d.operations > most {
+		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
+	}
+	// All rows are equally long here, and the operations on R are 3 of 4 that are asked by.
+	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
+		t.Errorf("%v of the value is said to be done, %v is", part, share)
+	}
+	reports, last := 0, 0.0
+	_, err := k.Gram(t.Context(), []string{strings.Repeat("a", n)}, objects.Options{Threads: 1, Progress: func(f float64) {
+		if f <= last {
+			t.Errorf("progress %v after %v", f, last)
+		}
+		reports, last = reports+1, f
+	}})
+	if err != nil || reports < 3*n*n/objects.Poll/2 || last != 1 {
+		t.Errorf("%d reports of one value, the last %v, error %v", reports, last, err)
+	}
+}
+
+// TestWorkThatCannotEndIsRefused: (Length − 1)·|s|² = 8·2⁴⁸ = 2.3·10¹⁵ operations.
+func TestWorkThatCannotEndIsRefused(t *testing.T) {
+	text := strings.Repeat("a", 1<<24)
+	k := Subsequence{Length: 9, Decay: 0.5}
+	_, gram := k.Gram(t.Context(), []string{text}, objects.Options{})
+	_, cross := k.Cross(t.Context(), []string{text}, []string{"b"}, objects.Options{})
+	_, diag := k.Diag(t.Context(), []string{text}, objects.Options{})
+	for name, err := range map[string]error{"gram": gram, "cross": cross, "diag": diag} {
+		if err == nil || !strings.Contains(err.Error(), "2.3e+15 operations") || !strings.Contains(err.Error(), "67 %") || !strings.Contains(err.Error(), "spectrum(length=9)") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

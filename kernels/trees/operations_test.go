@@ -1,0 +1,90 @@
+package trees
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// flat is a tree whose n leaves have k productions in turn.
+func flat(n, k int) string {
+	var b strings.Builder
+	b.WriteString("(S")
+	for i := range n {
+		fmt.Fprintf(&b, " (L w%d)", i%k)
+	}
+	return b.String() + ")"
+}
+
+// TestEstimatedOperationsAreCounted: the estimate is what the evaluation counts.
+func TestEstimatedOperationsAreCounted(t *testing.T) {
+	k, g := Subtree{Decay: 0.1}, grammar{}
+	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lower := range []bool{false, true} {
+		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
+		for i, a := range all {
+			m.load(a)
+			others := all
+			if lower {
+				others = all[:i+1]
+			}
+			for _, b := range others {
+				m.value(b, func(float64) bool { return false })
+			}
+		}
+		if got := operations(g, all, all, lower); got != float64(m.operations) {
+			t.Errorf("lower %t: estimate %v, counted %d", lower, got, m.operations)
+		}
+	}
+}
+
+// TestOneValueCanBeStopped: the evaluation of one pair asks after every Poll operations
+// whether it must end.
+func TestOneValueCanBeStopped(t *testing.T) {
+	const n, calls = 6000, 3
+	g := grammar{}
+	all, err := Subtree{Decay: 0.1}.read(g, []string{flat(n, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &matcher{decay: 0.1, start: make([]int32, len(g)+1)}
+	m.load(all[0])
+	asked, part := 0, 0.0
+	m.value(all[0], func(values float64) bool {
+		asked++
+		part += values
+		return asked == calls
+	})
+	if most := calls * (objects.Poll + n); asked != calls || m.operations > most || part <= 0 || part >= 1 {
+		t.Errorf("%d operations with %d calls, more than %d; %v of the value is done", m.operations, asked, most, part)
+	}
+}
+
+// TestWorkThatCannotEndIsRefused: 50,000 trees with the same 3,000 leaves make
+// 3000²·50000²/2 = 1.1·10¹⁶ pairs; the 9·10⁶ pairs of one take 72 MB for each thread.
+func TestWorkThatCannotEndIsRefused(t *testing.T) {
+	tree := flat(3000, 1)
+	k := Subtree{Decay: 0.1}
+	g := grammar{}
+	one, err := k.read(g, []string{tree})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := make([]indexed, 50000)
+	for i := range many {
+		many[i] = one[0]
+	}
+	if err := k.feasible(g, many, many, true, objects.Options{}); err == nil || !strings.Contains(err.Error(), "1.1e+16 operations") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.Gram(t.Context(), []string{tree}, objects.Options{Memory: 1 << 26, Threads: 1}); !errors.Is(err, backend.ErrMemory) {
+		t.Errorf("got %v", err)
+	}
+}
