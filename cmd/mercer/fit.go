@@ -121,6 +121,7 @@ type fitReport struct {
 	Program     string            `json:"program"` // "fit": for mercer bench import
 	Learner     string            `json:"learner"`
 	Task        learners.Task     `json:"task"`
+	Assumed     string            `json:"task_assumed,omitempty"`
 	Kernel      string            `json:"kernel,omitempty"`
 	Lambda      *float64          `json:"lambda,omitempty"`
 	Parameters  map[string]string `json:"parameters"` // those given and the defaults
@@ -233,6 +234,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	r := newFitReport(m, dev)
 	r.setParameters(&f.learnerFlags, task)
+	r.Assumed = f.assumed(all, task)
 	r.Planned = memory.total()
 	if test != nil {
 		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest); err != nil {
@@ -349,6 +351,9 @@ func (r fitReport) text() string {
 	rows := [][]string{{"learner", r.Learner}}
 	add := func(name, format string, args ...any) {
 		rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
+	}
+	if r.Assumed != "" {
+		add("task", "%s", r.Assumed)
 	}
 	if r.Kernel != "" {
 		add("kernel", "%s", r.Kernel)

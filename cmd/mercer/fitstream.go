@@ -73,6 +73,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	}
 	r := newFitReport(m, dev)
 	r.setParameters(&f.learnerFlags, task)
+	r.Assumed = f.assumed(head, task)
 	r.N, r.D, _ = rows.Dims()
 	r.Seconds.Read = read.Seconds()
 	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)

@@ -214,6 +214,40 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
+// assumed is the task with what changes it, for the report, where --task does not name
+// it and a target of 0 and 1, or of −1 and 1, could be meant for either; otherwise "".
+func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
+	d, err := learners.Find(f.learner)
+	if err != nil || f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
+		return ""
+	}
+	return assumed(t, f.targets, task)
+}
+
+func assumed(t *dataset.Table, targets []string, task learners.Task) string {
+	if len(targets) != 1 {
+		return ""
+	}
+	values, err := t.Numbers(targets[0])
+	if err != nil {
+		return ""
+	}
+	seen := map[float64]bool{}
+	for _, v := range values {
+		if seen[v] = true; len(seen) > 2 {
+			return ""
+		}
+	}
+	if len(seen) != 2 || !seen[1] || !seen[0] && !seen[-1] {
+		return ""
+	}
+	other := learners.Classification
+	if task == other {
+		other = learners.Regression
+	}
+	return fmt.Sprintf("%s, assumed of a target of two numbers: --task %s for the other", task, other)
+}
+
 // allTexts tells whether no cell of a column is a number; a column that has both
 // is more likely one of numbers with a wrong cell.
 func allTexts(t *dataset.Table, name string) bool {

@@ -247,6 +247,7 @@ var titles = map[string]string{"rmse": "RMSE", "mae": "MAE", "r2": "R²", "accur
 type resampleReport struct {
 	Learner  string        `json:"learner"`
 	Task     learners.Task `json:"task"`
+	Assumed  string        `json:"task_assumed,omitempty"`
 	N        int           `json:"n"`
 	Folds    int           `json:"folds,omitempty"`
 	Repeats  int           `json:"repeats,omitempty"`
@@ -260,6 +261,9 @@ type resampleReport struct {
 
 func (r resampleReport) text() string {
 	rows := [][]string{{"learner", r.Learner, ""}, {"data", count(r.N, "row"), ""}}
+	if r.Assumed != "" {
+		rows = append(rows, []string{"task", r.Assumed, ""})
+	}
 	if r.Folds > 0 {
 		rows = append(rows, []string{"models", fmt.Sprintf("%d folds, %s", r.Folds, count(r.Repeats, "repeat")), ""})
 	} else {

@@ -21,6 +21,7 @@ type tuneReport struct {
 	Lambda  float64     `json:"lambda"`
 	Score   float64     `json:"score"` // RMSE; with evidence −log p per row
 	N       int         `json:"n"`
+	Assumed string      `json:"task_assumed,omitempty"`
 	Rows    int         `json:"rows"` // that were searched with
 	D       int         `json:"d"`
 	Device  string      `json:"device"`
@@ -146,6 +147,9 @@ func (r tuneReport) text() string {
 		{"lambda", exact(r.Lambda)},
 		{r.heading(), short(r.Score)},
 		{"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))},
+	}
+	if r.Assumed != "" {
+		rows = append(rows, []string{"task", r.Assumed})
 	}
 	if r.Rows < r.N {
 		rows = append(rows, []string{"searched with", count(r.Rows, "row")})

@@ -88,6 +88,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	at := best(found)
 	f.chooseLearner(found[at], task)
 	r := newTuneReport(f, found, at, dev)
+	if f.task == "" && f.learner != "gaussian-process" {
+		r.Assumed = assumed(all, f.targets, task)
+	}
 	r.N, r.D = train.Rows(), len(d.enc.FeatureNames())
 	if r.Rows = r.N; f.rows > 0 {
 		r.Rows = min(r.N, f.rows)
