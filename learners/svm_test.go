@@ -50,6 +50,68 @@ func TestSVR(t *testing.T) {
 	})
 }
 
+// TestSVRStandardizeTarget: of y it is the fit with s·C and s·ε for C and ε, which the
+// formula of svr gives for targets (y − m)/s; and a change of the unit and the origin
+// of y is the same change of the predictions.
+func TestSVRStandardizeTarget(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, seed = 60, 7
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+	weights := make([]float64, n)
+	var total, mean, square float64
+	for i := range n {
+		x.SetRow(i, []float64{r.NormFloat64(), r.NormFloat64()})
+		y.Set(i, 0, 30+8*math.Sin(x.At(i, 0))+r.NormFloat64())
+		weights[i] = float64(i % 3)
+		total += weights[i]
+		mean += weights[i] * y.At(i, 0)
+		square += weights[i] * y.At(i, 0) * y.At(i, 0)
+	}
+	mean /= total
+	s := math.Sqrt(square/total - mean*mean)
+	k, o := kernels.Gaussian{Sigma: 1}, learners.Options{Weights: weights}
+	predict := func(l learners.SVR, y mat.Matrix) *mat.Dense {
+		t.Helper()
+		l.Kernel = k
+		m, err := l.Fit(t.Context(), dev, x, y, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.Predict(t.Context(), dev, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	standard := learners.SVR{C: 2, Epsilon: 0.1, Tol: svmTol, StandardizeTarget: true}
+	got := predict(standard, y)
+	want := predict(learners.SVR{C: 2 * s, Epsilon: 0.1 * s, Tol: svmTol * s}, y)
+	for i := range n {
+		near(t, "s·C and s·ε", got.At(i, 0), want.At(i, 0), s*svmTol*svmCondition)
+	}
+	for _, unit := range []float64{1e-100, 1e3, 1e200} {
+		moved := mat.DenseCopyOf(y)
+		moved.Apply(func(_, _ int, v float64) float64 { return unit * (v - 1000) }, y)
+		f := predict(standard, moved)
+		for i := range n {
+			near(t, "in another unit", f.At(i, 0)/unit+1000, got.At(i, 0), s*svmTol*svmCondition)
+		}
+	}
+	// Equal targets are predicted, whatever their size.
+	y.Apply(func(_, _ int, _ float64) float64 { return 1e9 }, y)
+	for i, f := range predict(standard, y).RawMatrix().Data {
+		if f != 1e9 {
+			t.Fatalf("row %d of equal targets: %v", i, f)
+		}
+	}
+}
+
 func TestOneClassSVM(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "one-class-svm", Task: learners.Novelty, Condition: svmCondition,

@@ -3,6 +3,7 @@ package learners
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -20,12 +21,13 @@ func init() {
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 		Parameters: []Parameter{
 			scaleKernel, svmC,
-			number("epsilon", "0.1", nonNegative, "error that costs nothing, in units of the target"),
+			number("epsilon", "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
+			truth("standardize-target", "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 			svmTol, svmLimit, svmMemory,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(SVR{
-				Kernel: v.Kernel("kernel"), C: v.Number("C"), Epsilon: v.Number("epsilon"),
+				Kernel: v.Kernel("kernel"), C: v.Number("C"), Epsilon: v.Number("epsilon"), StandardizeTarget: v.Bool("standardize-target"),
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
@@ -41,15 +43,19 @@ func init() {
 // so that most β are 0. One target. The dual is solved by SMO (smo.go), as
 // LIBSVM and scikit-learn's SVR do with the same C and ε: O(n·support) values of
 // k, and memory for the rows of K that the cache may hold. Unlike kernel ridge
-// it costs the more the noisier the targets are beyond ε; C and ε are in units of
-// y, so that targets far from unit size need others.
+// it costs the more the noisier the targets are beyond ε. C and ε are in units of y,
+// so that targets far from unit size need others, or StandardizeTarget.
 type SVR struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 is 1
 	Epsilon float64        // ≥ 0
-	Tol     float64        // 0 is 1e-3
-	MaxIter int            // 0 is 10 million steps, or 100n if that is more
-	Cache   int64          // bytes for rows of K; 0 is 512 MiB
+	// StandardizeTarget fits (y − m)/s, where m is the mean of the samples' targets by
+	// their weights and s their standard deviation, or 1 where it is 0; β and b of the
+	// model are those of y. It is the fit to y with s·ε for ε and s·C for C.
+	StandardizeTarget bool
+	Tol               float64 // 0 is 1e-3
+	MaxIter           int     // 0 is 10 million steps, or 100n if that is more
+	Cache             int64   // bytes for rows of K; 0 is 512 MiB
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
@@ -91,13 +97,19 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
+	mean, scale := 0.0, 1.0
+	if l.StandardizeTarget {
+		if mean, scale, err = targetScale(hy, o); err != nil {
+			return nil, err
+		}
+	}
 	p := &smoProblem{k: k, x: keepPositive(hx, o.Weights)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
 	for _, sign := range []float64{1, -1} {
 		for i := range hx.Rows {
 			if w := weightOf(o, i); w > 0 {
 				p.sign = append(p.sign, sign)
-				p.p = append(p.p, l.Epsilon-sign*hy.Row(i)[0])
+				p.p = append(p.p, l.Epsilon-sign*(hy.Row(i)[0]/scale-mean/scale))
 				p.c = append(p.c, l.C*w)
 			}
 		}
@@ -107,7 +119,44 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	return newSupportModel(svrName, p, res), t.at("solve", 1)
+	m := newSupportModel(svrName, p, res)
+	if l.StandardizeTarget {
+		for i := range m.beta.Data {
+			m.beta.Data[i] *= scale
+		}
+		m.b = m.b*scale + mean
+		m.facts = append(m.facts, Fact{"target mean", mean}, Fact{"target deviation", scale})
+	}
+	return m, t.at("solve", 1)
+}
+
+// targetScale returns the mean of the one column of y by the weights and its standard
+// deviation, 1 where all targets with a weight are equal.
+func targetScale(y backend.Host[float64], o Options) (mean, scale float64, err error) {
+	low, high, total := math.Inf(1), math.Inf(-1), 0.0
+	for i := range y.Rows {
+		if w := weightOf(o, i); w > 0 {
+			low, high, total = min(low, y.Row(i)[0]), max(high, y.Row(i)[0]), total+w
+		}
+	}
+	if low == high {
+		return low, 1, nil
+	}
+	// Differences from the lowest in units of half the range: no square overflows.
+	half := high/2 - low/2
+	for i := range y.Rows {
+		mean += weightOf(o, i) / total * ((y.Row(i)[0]/2 - low/2) / half)
+	}
+	square := 0.0
+	for i := range y.Rows {
+		d := (y.Row(i)[0]/2-low/2)/half - mean
+		square += weightOf(o, i) / total * d * d
+	}
+	mean, scale = low+2*(half*mean), 2*half*math.Sqrt(square)
+	if scale == 0 || math.IsInf(scale, 1) {
+		return 0, 0, fmt.Errorf("the standard deviation of y is %v: scale y", scale)
+	}
+	return mean, scale, nil
 }
 
 // smo solves one problem and tells of its progress.

@@ -330,7 +330,7 @@ class MercerSVR(KernelParameters, Regressor):
     def _parameters(self, X):
         return {
             "kernel": self._kernel(X), "C": self.C, "epsilon": self.epsilon, "tol": self.tol,
-            "iterations": max(self.max_iter, 0), "cache": self.cache_size,
+            "iterations": max(self.max_iter, 0), "cache": self.cache_size, "standardize-target": False,
         }
 
 
