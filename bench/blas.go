@@ -97,13 +97,8 @@ func (b *BLAS) fill() error {
 	b.Threads = orElse(b.Threads, slices.Compact([]int{1, runtime.GOMAXPROCS(0)}))
 	b.Sizes = orElse(b.Sizes, []int{256, 512, 1024, 2048, 4096})
 	b.Devices = orElse(b.Devices, []string{""})
-	if err := cmp.Or(checkNames(BLASKind, "routine", b.Routines, Routines()), checkNames(BLASKind, "precision", b.Precisions, precisions())); err != nil {
+	if err := cmp.Or(checkNames(BLASKind, "routine", b.Routines, Routines()), checkNames(BLASKind, "precision", b.Precisions, precisions()), checkPositive(BLASKind, "sizes and threads", b.Sizes, b.Threads)); err != nil {
 		return err
-	}
-	for _, n := range append(slices.Clone(b.Sizes), b.Threads...) {
-		if n < 1 {
-			return fmt.Errorf("bench: blas: sizes and threads must be ≥ 1, got %d", n)
-		}
 	}
 	// In rising order and once each, so that the last is the largest.
 	b.Sizes = slices.Compact(slices.Sorted(slices.Values(b.Sizes)))

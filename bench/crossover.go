@@ -65,10 +65,8 @@ func (c *Crossover) fill() error {
 		if *list == nil {
 			*list = []int{64, 128, 256, 512, 1024, 2048, 4096}
 		}
-		for _, v := range *list {
-			if v < 1 {
-				return fmt.Errorf("bench: crossover: numbers of samples and features must be ≥ 1, got %d", v)
-			}
+		if err := checkPositive(CrossoverKind, "numbers of samples and features", *list); err != nil {
+			return err
 		}
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 	}

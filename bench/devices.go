@@ -110,20 +110,11 @@ func (s *Devices) fill() error {
 			}
 		}
 	}
-	for _, list := range []struct {
-		what         string
-		given, known []string
-	}{
-		{"operation", s.Operations, Operations()}, {"precision", s.Precisions, precisions()}, {"library", s.Peers, DevicePeers()},
-	} {
-		if err := checkNames(DevicesKind, list.what, list.given, list.known); err != nil {
-			return err
-		}
-	}
-	for _, n := range append(slices.Clone(s.Sizes), s.Features, s.Threads) {
-		if n < 1 {
-			return fmt.Errorf("bench: devices: sizes, features and threads must be ≥ 1, got %d", n)
-		}
+	if err := cmp.Or(
+		checkNames(DevicesKind, "operation", s.Operations, Operations()), checkNames(DevicesKind, "precision", s.Precisions, precisions()), checkNames(DevicesKind, "library", s.Peers, DevicePeers()),
+		checkPositive(DevicesKind, "sizes, features and threads", s.Sizes, []int{s.Features, s.Threads}),
+	); err != nil {
+		return err
 	}
 	s.Sizes = slices.Compact(slices.Sorted(slices.Values(s.Sizes)))
 	return nil

@@ -123,20 +123,11 @@ func (f *Fit) fill() error {
 	f.Features = cmp.Or(f.Features, 50)
 	f.Threads = cmp.Or(f.Threads, runtime.GOMAXPROCS(0))
 	f.Devices = orElse(f.Devices, bestDevices())
-	for _, list := range []struct {
-		what         string
-		given, known []string
-	}{
-		{"fit", f.Fits, Fits()}, {"precision", f.Precisions, precisions()}, {"library", f.Peers, FitPeers()},
-	} {
-		if err := checkNames(FitKind, list.what, list.given, list.known); err != nil {
-			return err
-		}
-	}
-	for _, n := range append(slices.Clone(f.Sizes), f.Features, f.Threads) {
-		if n < 1 {
-			return fmt.Errorf("bench: fit: sizes, features and threads must be ≥ 1, got %d", n)
-		}
+	if err := cmp.Or(
+		checkNames(FitKind, "fit", f.Fits, Fits()), checkNames(FitKind, "precision", f.Precisions, precisions()), checkNames(FitKind, "library", f.Peers, FitPeers()),
+		checkPositive(FitKind, "sizes, features and threads", f.Sizes, []int{f.Features, f.Threads}),
+	); err != nil {
+		return err
 	}
 	if f.Centers < 0 {
 		return fmt.Errorf("bench: fit: the number of centers must be ≥ 0, got %d", f.Centers)

@@ -95,7 +95,7 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 		return alpha, err
 	}
 	defer mx.Free()
-	b, err := q.New(y.Rows, y.Cols)
+	b, err := q.New(y.Rows, y.Cols) // not placed: y stays as it is
 	if err != nil {
 		return alpha, err
 	}

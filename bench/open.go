@@ -45,6 +45,16 @@ func checkNames(kind, what string, given, known []string) error {
 	return nil
 }
 
+// checkPositive refuses numbers below 1.
+func checkPositive(kind, what string, lists ...[]int) error {
+	for _, n := range slices.Concat(lists...) {
+		if n < 1 {
+			return fmt.Errorf("bench: %s: %s must be ≥ 1, got %d", kind, what, n)
+		}
+	}
+	return nil
+}
+
 // orElse is list, or other where that is nil.
 func orElse[T any](list, other []T) []T {
 	if list == nil {

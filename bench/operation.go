@@ -106,7 +106,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	e.Check = func() *Check {
 		return checked(residualLimit, func() (float64, error) {
 			alpha := backend.NewHost[T](n, 1)
-			b, err := o.q.New(n, 1)
+			b, err := o.q.New(n, 1) // not placed: y stays as it is
 			if err != nil {
 				return 0, err
 			}
@@ -124,16 +124,8 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 
 // ones is a column of ones, with which no terms of a product with K cancel.
 func (o *operand[T]) ones() (backend.Matrix[T], error) {
-	m, err := o.q.New(o.x.Rows, 1)
-	if err != nil {
-		return nil, err
-	}
 	n := o.x.Rows
-	if err := o.q.Upload(m, backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}); err != nil {
-		m.Free()
-		return nil, err
-	}
-	return m, nil
+	return backend.Place(o.q, backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)})
 }
 
 // gramDifference multiplies the stored K, its lower triangle, by ones.

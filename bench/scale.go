@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/learners"
@@ -77,10 +78,8 @@ const (
 // scaling is a Scale at work.
 type scaling struct {
 	Scale
-	ctx           context.Context
+	setup
 	dev           backend.Device
-	judges        backend.Device
-	judge         func(*synthetic) judge
 	timeEstimates timeEstimates // by solver and sweep
 }
 
@@ -91,16 +90,12 @@ func (s Scale) Run(ctx context.Context) (*Result, error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	w := &scaling{Scale: s, ctx: ctx, timeEstimates: timeEstimates{}}
-	var err error
-	if w.dev, err = backend.Open(s.Device, backend.Config{Threads: s.Threads, Memory: s.Memory}); err != nil {
+	w := &scaling{Scale: s, setup: setup{ctx: ctx}, timeEstimates: timeEstimates{}}
+	defer w.close()
+	if err := w.open([]string{s.Device}, backend.Config{Threads: s.Threads, Memory: s.Memory}, nil, nil); err != nil {
 		return nil, err
 	}
-	defer w.dev.Close()
-	if w.judges, w.judge, err = newJudge(ctx, 0); err != nil {
-		return nil, err
-	}
-	defer w.judges.Close()
+	w.dev = w.devices[0]
 	r, err := s.Runner.Run(ctx, ScaleKind, w.implementations(), w.tasks())
 	if err != nil {
 		return nil, err
@@ -121,13 +116,9 @@ func (s *Scale) fill() error {
 	s.Features = cmp.Or(s.Features, 50)
 	s.Threads = cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	s.Limit = cmp.Or(s.Limit, time.Minute)
-	if err := checkNames(ScaleKind, "solver", s.Solvers, ScaleSolvers()); err != nil {
+	if err := cmp.Or(checkNames(ScaleKind, "solver", s.Solvers, ScaleSolvers()),
+		checkPositive(ScaleKind, "sizes, centers, features and threads", s.Sizes, s.Centers, []int{s.Features, s.Threads})); err != nil {
 		return err
-	}
-	for _, n := range append(append(slices.Clone(s.Sizes), s.Centers...), s.Features, s.Threads) {
-		if n < 1 {
-			return fmt.Errorf("bench: scale: sizes, centers, features and threads must be ≥ 1, got %d", n)
-		}
 	}
 	if s.Fixed < 0 || s.Limit < 0 {
 		return fmt.Errorf("bench: scale: the fixed number of centers and the limit must be ≥ 0, got %d and %v", s.Fixed, s.Limit)
@@ -185,8 +176,8 @@ func (w *scaling) tasks() []Task {
 // solved is what a solver's run came to.
 type solved struct {
 	res     *solvers.Result
-	predict func(x mat.Matrix) (*mat.Dense, error)
 	f       function // of an exact solver or of one with centers; no points otherwise
+	fourier *learners.FourierRidgeModel
 }
 
 // entry is a solver in a case, or the reason why it takes no part.
@@ -238,17 +229,11 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		// The solvers hold the residual that they compute to the tolerance; the
 		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
 		return checked(scaleTol+ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda), func() (float64, error) {
-			r, err := w.residual(s, last)
-			if err != nil {
-				return 0, err
-			}
-			p, err := last.predict(matrixOf(s.testX))
-			if err != nil {
-				return 0, err
-			}
-			metrics[Residual], metrics[RMSE] = r, rootMeanSquare(p, s.testY)
+			var errR, errE error
+			metrics[Residual], errR = w.residual(s, last)
+			metrics[RMSE], errE = w.rmse(s, last)
 			metrics[Bytes], metrics[Iters] = float64(last.res.Bytes), float64(last.res.Iters)
-			return r, nil
+			return metrics[Residual], errors.Join(errR, errE)
 		})
 	}
 	e.Metrics = func() map[string]float64 { return metrics }
@@ -270,8 +255,7 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 			if err != nil {
 				return solved{}, err
 			}
-			f := function{points: res.Centers, coef: res.Beta.Data}
-			return solved{&res.Result, w.predictor(s, f), f}, nil
+			return solved{res: &res.Result, f: function{points: res.Centers, coef: res.Beta.Data}}, nil
 		}, err
 	case "fourier":
 		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
@@ -281,7 +265,7 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 			if err != nil {
 				return solved{}, err
 			}
-			return solved{res: model.Solved(), predict: func(x mat.Matrix) (*mat.Dense, error) { return model.Predict(w.ctx, w.dev, x) }}, nil
+			return solved{res: model.Solved(), fourier: model}, nil
 		}, err
 	}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
@@ -292,24 +276,15 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) (solvers.Plan, fun
 		if err != nil {
 			return solved{}, err
 		}
-		f := function{points: s.x, coef: res.Alpha.Data}
-		return solved{res, w.predictor(s, f), f}, nil
+		return solved{res: res, f: function{points: s.x, coef: res.Alpha.Data}}, nil
 	}, err
-}
-
-// predictor predicts by the judge's product.
-func (w *scaling) predictor(s *synthetic, f function) func(mat.Matrix) (*mat.Dense, error) {
-	return func(mat.Matrix) (*mat.Dense, error) {
-		p, err := w.judge(s).product(s.testX, f.points, f.coef)
-		return mat.NewDense(len(p), 1, p), err
-	}
 }
 
 // residual is the judge's, but for Fourier features, whose solver computes it in a
 // pass over the samples of its own.
 func (w *scaling) residual(s *synthetic, f solved) (float64, error) {
 	switch j := w.judge(s); {
-	case f.f.points.Rows == 0:
+	case f.fourier != nil:
 		return f.res.Residual, nil
 	case len(f.res.Alpha.Data) > 0:
 		return j.residual(f.f)
@@ -318,13 +293,16 @@ func (w *scaling) residual(s *synthetic, f solved) (float64, error) {
 	}
 }
 
-func rootMeanSquare(p *mat.Dense, y backend.Host[float64]) float64 {
-	var sum float64
-	for i, v := range y.Data {
-		r := p.At(i, 0) - v
-		sum += r * r
+// rmse is the error on the rows held out: the judge's, but for Fourier features.
+func (w *scaling) rmse(s *synthetic, f solved) (float64, error) {
+	if f.fourier == nil {
+		return w.judge(s).rmse(f.f)
 	}
-	return math.Sqrt(sum / float64(len(y.Data)))
+	p, err := f.fourier.Predict(w.ctx, w.dev, matrixOf(s.testX))
+	if err != nil {
+		return 0, err
+	}
+	return floats.Distance(p.RawMatrix().Data, s.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
 // bytesText writes bytes for people.

@@ -167,7 +167,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	w := &scaling{Scale: Scale{Features: 50}, ctx: b.Context(), dev: dev}
+	w := &scaling{Scale: Scale{Features: 50}, setup: setup{ctx: b.Context()}, dev: dev}
 	for _, solver := range scaleds {
 		for _, n := range sizes {
 			m := int(10 * math.Sqrt(float64(n)))

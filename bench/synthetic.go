@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -196,12 +198,8 @@ func (j judge) rmse(f function) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var sum float64
-	for i, y := range j.testY.Data {
-		r := p[i] + f.intercept - y
-		sum += r * r
-	}
-	return math.Sqrt(sum / float64(len(p))), nil
+	floats.AddConst(f.intercept, p)
+	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
 // newJudge opens the best processor for it.

@@ -55,39 +55,36 @@ type Quantity struct {
 
 // single is a Quantity of one value for each run.
 func single(name, unit string, of func(*Run) (float64, bool)) Quantity {
-	return Quantity{Name: name, Unit: unit, Of: func(r *Run) (Summary, bool) {
+	return timed(name, unit, func(r *Run) (Summary, bool) {
+		v, ok := of(r)
+		return Summary{Median: v, Min: v, Max: v}, ok
+	})
+}
+
+// timed is a Quantity that only a run with a timing has.
+func timed(name, unit string, of func(*Run) (Summary, bool)) Quantity {
+	return Quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
 			return Summary{}, false
 		}
-		v, ok := of(r)
-		return Summary{Median: v, Min: v, Max: v}, ok
+		return of(r)
 	}}
 }
 
 // Seconds is the time of a run.
-var Seconds = Quantity{Name: "seconds", Unit: "s", Of: func(r *Run) (Summary, bool) {
-	if !r.Timed() {
-		return Summary{}, false
-	}
-	return r.Time, true
-}}
+var Seconds = timed("seconds", "s", func(r *Run) (Summary, bool) { return r.Time, true })
 
 // Rate is the rate at which a run did its work.
-var Rate = Quantity{Name: "GFLOP/s", Unit: "GFLOP/s", Of: func(r *Run) (Summary, bool) {
-	if !r.Timed() || r.Work == 0 {
-		return Summary{}, false
-	}
-	return r.Rate, true
-}}
+var Rate = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
 // StageSeconds is the time of a stage of a run.
 func StageSeconds(stage string) Quantity {
-	return Quantity{Name: stage + " seconds", Unit: "s", Of: func(r *Run) (Summary, bool) {
-		if !r.Timed() || r.Stage(stage) == nil {
-			return Summary{}, false
+	return timed(stage+" seconds", "s", func(r *Run) (Summary, bool) {
+		if s := r.Stage(stage); s != nil {
+			return s.Time, true
 		}
-		return r.Stage(stage).Time, true
-	}}
+		return Summary{}, false
+	})
 }
 
 // Metric is one of a run's metrics.

@@ -21,7 +21,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -265,6 +264,3 @@ func (p *Process) Close() {
 	p.in.Close()
 	_ = p.cmd.Wait() // there is nothing more to lose
 }
-
-// Known tells whether a library is one of Names.
-func Known(name string) bool { return slices.Contains(Names(), name) }
