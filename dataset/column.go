@@ -17,7 +17,7 @@ type kind uint8
 
 const (
 	missing    kind = iota
-	marker          // a text that stands for a missing number, such as NA
+	marker          // a text that stands for a missing value, such as NA
 	number          // a finite number
 	notFinite       // ±Inf, spelt out
 	outOfRange      // a number that float64 cannot hold
@@ -49,10 +49,6 @@ func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":
 		return math.NaN(), missing
-	case s[0] == '?' || s[0]|0x20 == 'n': // most cells are told from markers by a look
-		if s == "?" || strings.EqualFold(s, "NA") || strings.EqualFold(s, "N/A") || strings.EqualFold(s, "NULL") || strings.EqualFold(s, "NaN") {
-			return math.NaN(), marker
-		}
 	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':
 		return math.NaN(), text // digits in groups, and hexadecimal
 	}
@@ -83,6 +79,7 @@ type entry struct {
 // is plain from the start, a view of the cells of its table.
 type column struct {
 	name string
+	na   *naValues // of its cells of text
 
 	codes   []int32 // coded: row → entry, −1 for a missing cell
 	entries []entry
@@ -112,7 +109,7 @@ type cells interface {
 func (c *column) add(s string) {
 	s = strings.TrimSpace(s)
 	if c.plain {
-		v, k := parseCell(s)
+		v, k := c.na.parse(s)
 		if k > number {
 			if c.odd == nil {
 				c.odd = map[int]string{}
@@ -139,7 +136,7 @@ func (c *column) add(s string) {
 // addBytes is add for what is mostly no new text.
 func (c *column) addBytes(b []byte) {
 	if c.plain {
-		if v, ok := decimal(b); ok {
+		if v, ok := decimal(b); ok && c.na.plain() {
 			c.numbers = append(c.numbers, v)
 			return
 		}
@@ -151,7 +148,7 @@ func (c *column) addBytes(b []byte) {
 }
 
 func (c *column) addEntry(s string) int32 {
-	v, k := parseCell(s)
+	v, k := c.na.parse(s)
 	code := int32(len(c.entries))
 	c.entries = append(c.entries, entry{s, v, k})
 	c.textBytes += int64(len(s))
@@ -237,7 +234,7 @@ func (c *column) cell(i int) string {
 // selectRows returns the column of those rows, in that order. inCells are the
 // same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
-	s := &column{name: c.name, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
+	s := &column{name: c.name, na: c.na, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded}
 	if c.cells != nil {
 		s.cells, s.at, s.rows = c.cells, c.at, inCells
 		return s

@@ -15,11 +15,12 @@ type columnLearner struct {
 	place int // in the sample
 
 	// Coded: the different cells, and how often each occurs.
-	index   map[string]int
-	entries []entry
-	counts  []int
-	texts   bool
-	first   [text + 1]sighting // the first row with a cell of each kind
+	index    map[string]int
+	entries  []entry
+	counts   []int
+	texts    bool
+	declared bool               // to be categorical
+	first    [text + 1]sighting // the first row with a cell of each kind
 
 	moments // plain: of the numbers
 
@@ -146,21 +147,21 @@ func (f *columnLearner) makePlain() {
 
 // tooMany is the error for a column of texts with too many different ones.
 func (f *columnLearner) tooMany(t *Table, rows int) error {
-	numbers, present := 0, 0
-	for i, e := range f.entries {
-		present += f.counts[i]
-		if e.kind == number {
-			numbers++
-		}
+	present := 0
+	for _, n := range f.counts {
+		present += n
 	}
-	kinds := max(len(f.entries), MaxCategories+1)
-	return f.textFault(t, kinds, numbers, present, rows)
+	return f.textFault(t, max(len(f.entries), MaxCategories+1), present, rows)
 }
 
 // textFault returns what textRule finds, or nil.
-func (f *columnLearner) textFault(t *Table, kinds, numbers, present, rows int) error {
+func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 	example := f.first[text]
-	rule, ofCell := textRule(commasOf(f.entries, f.counts), kinds, numbers, present, rows, example.fault.Value)
+	value := ""
+	if example.fault != nil {
+		value = example.fault.Value
+	}
+	rule, ofCell := textRule(f.entries, f.counts, kinds, present, rows, f.declared, value)
 	switch {
 	case ofCell:
 		return example.breaks(rule)
@@ -184,18 +185,18 @@ func (f *columnLearner) oddFault() error {
 // input is what was learnt from the whole file; j is the column's place in the
 // sample.
 func (f *columnLearner) input(l *learner, j int) (*Input, error) {
-	if f.texts {
+	if f.declared && f.plain {
+		return nil, l.p.t.fault(f.name, notCategorical)
+	}
+	if f.texts || f.declared {
 		x, present := learnCategories(f.entries, f.counts)
-		numbers := 0
-		for _, e := range f.entries {
-			if e.kind == number {
-				numbers++
-			}
+		if len(x.Categories) == 0 {
+			return nil, l.p.t.fault(f.name, noValues)
 		}
-		if err := f.textFault(l.p.t, len(x.Categories), numbers, present, l.rows); err != nil {
+		if err := f.textFault(l.p.t, len(x.Categories), present, l.rows); err != nil {
 			return nil, err
 		}
-		if empty := f.first[missing]; l.rules.RefuseMissing && empty.fault != nil {
+		if empty := earlier(f.first[missing], f.first[marker]); l.rules.RefuseMissing && empty.fault != nil {
 			return nil, empty.missingFault(refused)
 		}
 		return &Input{Name: f.name, Text: x}, nil
@@ -296,9 +297,8 @@ func (f *columnLearner) labelList() []string {
 // labels is what was learnt about the classes.
 func (f *columnLearner) labels(t *Table, rows int, anyLabels bool) ([]string, error) {
 	const rule = "a target needs a class: give it one or drop the row"
-	empty := f.first[missing]
+	empty := earlier(f.first[missing], f.first[marker])
 	if !f.texts {
-		empty = earlier(empty, f.first[marker])
 		if odd := earlier(f.first[notFinite], f.first[outOfRange]); odd.fault != nil && (empty.fault == nil || odd.row < empty.row) {
 			err := f.oddFault().(*Error)
 			err.Rule += ", as the other labels are"

@@ -162,7 +162,7 @@ func TestReadNoFile(t *testing.T) {
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
-	wantFault(t, err, `standard input:5: column "b": "oops" is not a number`)
+	wantFault(t, err, `standard input:5: column "b": "oops" is not a number; correct it, or name it as a marker of missing values`)
 	_, err = table.Numbers("c")
 	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
@@ -176,7 +176,7 @@ func TestCells(t *testing.T) {
 	}{
 		{"0", 0, ""}, {"-1.5e3", -1500, ""}, {"+.5", 0.5, ""}, {"5.", 5, ""}, {" 7 ", 7, ""}, {"1E2", 100, ""},
 		{"1e-400", 0, ""}, {"007", 7, ""},
-		{"", math.NaN(), ""}, {"NA", math.NaN(), ""}, {"n/a", math.NaN(), ""}, {"Null", math.NaN(), ""}, {"?", math.NaN(), ""},
+		{"", math.NaN(), ""}, {"NA", math.NaN(), ""}, {"n/a", math.NaN(), ""}, {"#N/A", math.NaN(), ""}, {"None", math.NaN(), ""}, {"Null", 0, "is not a number"}, {"?", 0, "is not a number"},
 		{"nan", math.NaN(), ""}, {"NaN", math.NaN(), ""}, {"null", math.NaN(), ""}, {"inf", 0, "is not a finite number"},
 		{"-Inf", 0, "is not a finite number"}, {"+Infinity", 0, "is not a finite number"},
 		{"1e999", 0, "is outside the range of float64"}, {"-1e309", 0, "is outside the range of float64"},
@@ -189,6 +189,9 @@ func TestCells(t *testing.T) {
 		for _, table := range []*dataset.Table{few, many} {
 			got, err := table.Numbers("b")
 			if c.rule != "" {
+				if c.rule == "is not a number" {
+					c.rule += "; correct it, or name it as a marker of missing values"
+				}
 				wantFault(t, err, fmt.Sprintf(`standard input:%d: column "b": %q %s`, table.Rows()+1, c.cell, c.rule))
 				continue
 			}
@@ -255,7 +258,7 @@ func TestNewTable(t *testing.T) {
 		t.Errorf("x is %q, %v", x, err)
 	}
 	_, err = table.Numbers("c")
-	wantFault(t, err, `dataset: row 1: column "c": "a" is not a number`)
+	wantFault(t, err, `dataset: row 1: column "c": "a" is not a number; correct it, or name it as a marker of missing values`)
 
 	one := []float64{1}
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 type csvPart struct {
 	piece
 	source string
+	na     *naValues
 	names  []string
 	comma  byte
 	index  bool
@@ -21,9 +22,9 @@ type csvPart struct {
 
 // table returns the rows of the part. A column may be plain from the start.
 func (p *csvPart) table() (*Table, error) {
-	t := &Table{Source: p.source, comma: p.comma, index: p.index}
+	t := &Table{Source: p.source, na: p.na, comma: p.comma, index: p.index}
 	for j, name := range p.names {
-		t.columns = append(t.columns, &column{name: name, plain: p.plain[j].Load(), rounded: true})
+		t.columns = append(t.columns, &column{name: name, na: p.na, plain: p.plain[j].Load(), rounded: true})
 	}
 	return t, t.addPiece(p.piece)
 }
@@ -73,6 +74,7 @@ type csvOp struct {
 type textOp struct {
 	categories map[string]int
 	fill       int
+	na         *naValues // nil where markers are texts as others are
 }
 
 // csvPlan is how an Encoder encodes the columns of a CSV file.
@@ -82,12 +84,16 @@ type csvPlan struct {
 	refuse      bool
 	comma       byte
 	index       bool
+	na          *naValues
 }
 
-// csvPlan makes a plan. It says nothing of columns that are missing: the
+// csvPlan makes a plan, or none where numbers may stand for missing values. It says nothing of columns that are missing: the
 // encoding of a table does.
-func (e *Encoder) csvPlan(names []string) *csvPlan {
-	p := &csvPlan{ops: make([]csvOp, len(names)), outs: len(e.Outputs), refuse: e.RefuseMissing}
+func (e *Encoder) csvPlan(names []string, na *naValues) *csvPlan {
+	if !na.plain() {
+		return nil
+	}
+	p := &csvPlan{na: na, ops: make([]csvOp, len(names)), outs: len(e.Outputs), refuse: e.RefuseMissing}
 	place := make(map[string]int, len(names))
 	for j, name := range names {
 		place[name] = j
@@ -107,6 +113,9 @@ func (e *Encoder) csvPlan(names []string) *csvPlan {
 		o.at, o.number = p.width, in.Number
 		if in.Text != nil {
 			o.text = &textOp{categories: make(map[string]int, len(in.Text.Categories))}
+			if e.NAValues != nil {
+				o.text.na = na
+			}
 			for k, v := range in.Text.Categories {
 				o.text.categories[v] = k
 				if v == in.Text.Fill {
@@ -171,7 +180,7 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 				for end = i; end < len(text) && text[end] != plan.comma && text[end] != '\n'; {
 					end++
 				}
-				if v, ok = op.slow(row, bytes.TrimSpace(text[i:end]), plan.refuse); !ok {
+				if v, ok = op.slow(row, bytes.TrimSpace(text[i:end]), plan); !ok {
 					return e, false
 				}
 			}
@@ -200,15 +209,15 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 // slow reads a cell that is not a plain number: a text, an empty cell, a number
 // with spaces around it. It returns the number or the class, and writes the
 // features of a text itself.
-func (op *csvOp) slow(row []float64, cell []byte, refuse bool) (v float64, ok bool) {
+func (op *csvOp) slow(row []float64, cell []byte, plan *csvPlan) (v float64, ok bool) {
 	switch {
 	case op.text != nil:
 		k := op.text.fill
-		if len(cell) > 0 {
+		if len(cell) > 0 && (op.text.na == nil || !op.text.na.texts[string(cell)]) {
 			if k, ok = op.text.categories[string(cell)]; !ok {
 				return 0, false
 			}
-		} else if refuse {
+		} else if plan.refuse {
 			return 0, false
 		}
 		row[op.at+k] = 1
@@ -219,11 +228,11 @@ func (op *csvOp) slow(row []float64, cell []byte, refuse bool) (v float64, ok bo
 	case op.number == nil && !op.target:
 		return 0, true
 	}
-	v, k := parseOther(unsafe.String(unsafe.SliceData(cell), len(cell))) // which keeps no part of it
+	v, k := plan.na.parse(unsafe.String(unsafe.SliceData(cell), len(cell))) // which keeps no part of it
 	switch {
 	case k == number:
 		return v, true
-	case k < number && op.number != nil && !refuse:
+	case k < number && op.number != nil && !plan.refuse:
 		return op.number.Fill, true
 	}
 	return 0, false

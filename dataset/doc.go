@@ -22,13 +22,12 @@
 // What a cell means, where the file is of texts:
 //
 //   - Spaces around a cell do not count.
-//   - An empty cell is missing. In a column of numbers so are NaN, NA, N/A, NULL
-//     in any case and a lone "?"; in a column of texts these are texts like any
-//     other (NA may be a country).
+//   - An empty cell is missing, and so are those of File.NAValues, in columns of
+//     numbers and of texts.
 //   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
 //     outside the range of float64 are refused.
 //   - A column with any other text is a column of texts; true and false are
-//     texts. A text past the first MaxCategories different cells of a column
+//     texts. Texts that are few among numbers are a fault: see Rules.Categorical. A text past the first MaxCategories different cells of a column
 //     which were all numbers does not change the column: it is a fault, and
 //     is reported where the column is used.
 //

@@ -21,6 +21,7 @@ type place struct {
 	table  *Table
 	column *column
 	refuse bool // missing cells
+	marked bool // markers are missing cells in columns of texts
 	at     int  // the first feature's place in a row
 }
 
@@ -80,7 +81,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		if c == nil {
 			return nil, 0, t.noColumn("feature column", in.Name, e.unused(t))
 		}
-		place := place{table: t, column: c, refuse: e.RefuseMissing, at: width}
+		place := place{table: t, column: c, refuse: e.RefuseMissing, marked: e.NAValues != nil, at: width}
 		switch {
 		case in.Number != nil:
 			writers = append(writers, &numberWriter{place, in.Number})

@@ -21,6 +21,7 @@ type Rules struct {
 	Text, Tree    string   // the column that is the whole input, as it is: see Encoder.Texts
 	Standardize   bool     // numeric features to mean 0, population standard deviation 1
 	RefuseMissing bool     // a missing cell of a feature is an error
+	Categorical   []string // columns of CSV whose cells are categories, numbers or not
 	RefuseUnknown bool     // a category that the training table does not have is an error
 }
 
@@ -32,6 +33,7 @@ type Encoder struct {
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
+	NAValues      []string `json:"na_values"` // see File.NAValues; nil in encoders of before it: see MissingValues
 }
 
 // Input says how one column becomes features. Exactly one of Number, Text and
@@ -68,7 +70,10 @@ type Text struct {
 //     column after the replacement; a constant column is divided by 1.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in
 //     sorted order. A missing cell is replaced by the most frequent text, the
-//     first in sorted order among equals.
+//     first in sorted order among equals. r.Categorical names such columns whose
+//     texts are numbers, all or many of them. In others these texts are an *Error:
+//     at most a tenth of the cells, the rest being numbers; texts without a letter
+//     or a digit, no more than the numbers; one without a digit beside two numbers.
 //
 // With r.Text or r.Tree that column is the whole input, and Texts takes the
 // place of Features; other columns are ignored. With r.Labels the classes of
@@ -83,7 +88,10 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
 	}
-	e := &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown}
+	e := t.newEncoder(r)
+	if err := t.checkCategorical(r); err != nil {
+		return nil, err
+	}
 	for i, name := range r.Targets {
 		if slices.Contains(r.Targets[:i], name) {
 			return nil, t.fault(name, "is named twice as a target")
@@ -125,6 +133,10 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 
 // learnInput decides what c is, and learns it.
 func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
+	declared := slices.Contains(r.Categorical, c.name)
+	if c.plain && declared {
+		return nil, t.fault(c.name, notCategorical)
+	}
 	if c.plain {
 		return t.learnNumber(c, r)
 	}
@@ -135,10 +147,38 @@ func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
 			seen[e.kind]++
 		}
 	}
-	if seen[text] == 0 {
+	if seen[text] == 0 && !declared {
 		return t.learnNumber(c, r)
 	}
-	return t.learnText(c, counts, seen[number], r)
+	return t.learnText(c, counts, declared, r)
+}
+
+// newEncoder is an encoder without inputs.
+func (t *Table) newEncoder(r Rules) *Encoder {
+	na := t.na
+	if na == nil {
+		na = newNAValues(nil)
+	}
+	return &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, NAValues: na.list}
+}
+
+// notCategorical is the rule that a column named as categorical breaks.
+const notCategorical = "cannot be categorical: it holds numbers and not texts, or more than 1000 different ones"
+
+// checkCategorical returns an error for a name that no feature column has.
+func (t *Table) checkCategorical(r Rules) error {
+	for _, name := range r.Categorical {
+		if r.Text != "" || r.Tree != "" {
+			return t.fault(name, "is named as categorical, but the whole input is the column "+quote(r.Text+r.Tree))
+		}
+		if slices.Contains(r.Targets, name) {
+			return t.fault(name, "is named both as a target and as categorical")
+		}
+		if t.find(name) == nil {
+			return t.noColumn("column", name, t.Names())
+		}
+	}
+	return nil
 }
 
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
@@ -202,6 +242,9 @@ func (e *Encoder) Check() error {
 		if e.Inputs[i].Raw != "" && len(e.Inputs) > 1 {
 			return fmt.Errorf("dataset: encoder: column %s: a %s must be the only input", quote(e.Inputs[i].Name), e.Inputs[i].Raw)
 		}
+	}
+	if err := e.checkNAValues(); err != nil {
+		return err
 	}
 	for _, name := range e.Outputs {
 		if err := use(name); err != nil {

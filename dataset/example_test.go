@@ -45,5 +45,5 @@ func Example() {
 	// ⎡50   0   1⎤
 	// ⎢60   1   0⎥
 	// ⎣70   1   0⎦
-	// standard input:3: column "area": "wide" is not a number
+	// standard input:3: column "area": "wide" is not a number; correct it, or name it as a marker of missing values
 }

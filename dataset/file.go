@@ -48,6 +48,11 @@ type File struct {
 	// Delimiter separates the cells of a CSV file; 0: see ReadCSV.
 	Delimiter byte
 
+	// NAValues are the cells of a CSV file that stand for a missing value, in columns
+	// of numbers and of texts, besides the empty cell; nil: DefaultNAValues. A number
+	// among them stands for all its spellings.
+	NAValues []string
+
 	// Memory is the number of bytes that the table may take, 0 for any number. A
 	// file that takes more is refused before it is read, where it says so itself,
 	// and otherwise as soon as it does: what it claims is not believed.
@@ -196,7 +201,7 @@ type input struct {
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path}, size: -1, delimiter: f.Delimiter, allowance: newAllowance(f.Memory)}
+	in := &input{t: &Table{Source: f.Path, na: newNAValues(f.NAValues)}, size: -1, delimiter: f.Delimiter, allowance: newAllowance(f.Memory)}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {

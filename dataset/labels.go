@@ -151,7 +151,7 @@ func (c *column) hasTexts() bool {
 // checkLabel returns what is wrong with a cell of a column of labels.
 func (t *Table) checkLabel(c *column, row int, texts bool) error {
 	switch _, k := c.number(row); {
-	case k == missing, k == marker && !texts:
+	case k < number:
 		return t.missingFault(c, row, "a target needs a class: give it one or drop the row")
 	case k != number && !texts:
 		return t.cellFault(c, row, c.cell(row), k.rule()+", as the other labels are")
@@ -219,7 +219,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 		}
 		return i, nil
 	}
-	if k == missing || k == marker && f.numbers != nil {
+	if k < number {
 		return 0, t.missingFault(c, row, "a target needs a class: give it one or drop the row")
 	}
 	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))

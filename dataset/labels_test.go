@@ -39,7 +39,6 @@ func TestClasses(t *testing.T) {
 		{"10 9 x", []string{"10", "9", "x"}, []float64{0, 1, 2}},
 		{"1 1.0 x", []string{"1", "1.0", "x"}, []float64{0, 1, 2}},
 		{"true false true", []string{"false", "true"}, []float64{1, 0, 1}},
-		{"NA nan x", []string{"NA", "nan", "x"}, []float64{0, 1, 2}},
 		{"Ä Z z", []string{"Z", "z", "Ä"}, []float64{2, 0, 1}},
 		{"only only", []string{"only"}, []float64{0, 0}},
 	} {
@@ -188,6 +187,7 @@ func TestClassFaults(t *testing.T) {
 		want  string
 	}{
 		{"x,y\n1,a\n2,\n", labels, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`},
+		{"x,y\n1,a\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,NA\n", labels, `standard input:3: column "y": "NA" stands for a missing cell; a target needs a class: give it one or drop the row`},
 		{"x,y\n1,3\n2,inf\n", labels, `standard input:3: column "y": "inf" is not a finite number, as the other labels are`},
 		{"x,y\n" + many.String(), labels, `standard input: column "y": has values that are not integers, such as "0.5": a target of numbers needs a learner for regression; if they are classes, say so`},

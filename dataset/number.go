@@ -155,7 +155,7 @@ func (w *numberWriter) write(row []float64, i int) error {
 	v, k := w.column.number(i)
 	switch {
 	case k > number:
-		return w.table.cellFault(w.column, i, w.column.cell(i), k.rule())
+		return w.table.notNumber(w.column, i, k)
 	case k != number && w.refuse:
 		return w.table.missingFault(w.column, i, refused)
 	case k != number:

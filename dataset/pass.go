@@ -113,7 +113,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 				return nil, err
 			}
 		}
-		return &csvPart{piece: next, source: in.t.Source, names: p.names, comma: in.t.comma, index: in.t.index, plain: p.plain}, nil
+		return &csvPart{piece: next, source: in.t.Source, na: in.t.na, names: p.names, comma: in.t.comma, index: in.t.index, plain: p.plain}, nil
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	}
 	defer p.close()
 	if p.form == formCSV {
-		if p.plan = e.csvPlan(p.names); p.plan != nil {
+		if p.plan = e.csvPlan(p.names, p.t.na); p.plan != nil {
 			p.plan.comma, p.plan.index = p.t.comma, p.t.index
 		}
 	}

@@ -46,6 +46,9 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	defer p.close()
+	if err := p.t.checkCategorical(r); err != nil {
+		return nil, err
+	}
 	l := &learner{p: p, rules: r, byName: map[string]*columnLearner{}, random: rand.New(rand.NewPCG(1, learnStream))}
 	if !r.Labels {
 		l.targets = r.Targets
@@ -211,7 +214,7 @@ func (l *learner) merge(s *summary) error {
 		}
 		f := l.byName[c.name]
 		if f == nil {
-			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns)}
+			f = &columnLearner{name: c.name, plain: c.plain, place: len(l.columns), declared: slices.Contains(l.rules.Categorical, c.name)}
 			f.moments.add(repeated(l.rows, 0)) // none but in a sparse file
 			l.byName[c.name] = f
 			l.columns = append(l.columns, f)
@@ -305,7 +308,7 @@ func (l *learner) encoder() (*Encoder, error) {
 	if l.rows == 0 {
 		return nil, t.noRows()
 	}
-	e := &Encoder{Outputs: slices.Clone(l.rules.Targets), RefuseMissing: l.rules.RefuseMissing, RefuseUnknown: l.rules.RefuseUnknown}
+	e := t.newEncoder(l.rules)
 	if l.rules.Labels {
 		if l.label == nil {
 			return nil, l.noTarget()

@@ -19,13 +19,14 @@ type Table struct {
 
 	columns []*column
 	rows    int
-	lines   []int32 // line of the file on which each row begins; nil without lines
-	origin  []int32 // place of each row in the file or the first table; nil: they are all there
-	first   int     // rows of the file before the first one
-	note    string  // added to the fault of a column that is not there
-	sparse  bool    // a feature past the last is 0 in every row
-	comma   byte    // CSV: the delimiter
-	index   bool    // CSV: each row begins with a cell that is in no column
+	lines   []int32   // line of the file on which each row begins; nil without lines
+	origin  []int32   // place of each row in the file or the first table; nil: they are all there
+	first   int       // rows of the file before the first one
+	note    string    // added to the fault of a column that is not there
+	sparse  bool      // a feature past the last is 0 in every row
+	na      *naValues // of the cells of CSV, and of texts
+	comma   byte      // CSV: the delimiter
+	index   bool      // CSV: each row begins with a cell that is in no column
 }
 
 // Column is a named column for NewTable, made by Numbers or Texts.
@@ -57,7 +58,7 @@ func (c Column) len() int {
 // empty. The columns must be of equal length, their names not empty and all
 // different, their numbers not infinite; otherwise it returns an *Error.
 func NewTable(source string, columns ...Column) (*Table, error) {
-	t := &Table{Source: source}
+	t := &Table{Source: source, na: newNAValues(nil)}
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
@@ -108,7 +109,7 @@ func (t *Table) setNames(names []string) *Error {
 			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
 		}
 		first[name] = i
-		t.columns = append(t.columns, &column{name: strings.Clone(name)})
+		t.columns = append(t.columns, &column{name: strings.Clone(name), na: t.na})
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func (t *Table) numbers(c *column) ([]float64, error) {
 	for i := range values {
 		v, k := c.number(i)
 		if k > number {
-			return nil, t.cellFault(c, i, c.cell(i), k.rule())
+			return nil, t.notNumber(c, i, k)
 		}
 		values[i] = v
 	}
@@ -181,7 +182,9 @@ func (t *Table) Texts(name string) ([]string, error) {
 	}
 	texts := make([]string, t.rows)
 	for i := range texts {
-		texts[i] = c.cell(i)
+		if _, k := c.number(i); k >= number {
+			texts[i] = c.cell(i)
+		}
 	}
 	return texts, nil
 }
@@ -206,7 +209,7 @@ func (t *Table) column(name string) (*column, error) {
 
 // selectRows returns the table of those rows, in that order.
 func (t *Table) selectRows(rows []int) *Table {
-	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse}
+	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, na: t.na}
 	for i, r := range rows {
 		s.origin[i] = int32(t.place(r))
 	}

@@ -12,18 +12,24 @@ import (
 // they are categories at all.
 const few = 20
 
-// learnText learns from a coded column that has texts. counts is how often
-// each entry occurs, numbers how many of the entries are numbers.
-func (t *Table) learnText(c *column, counts []int, numbers int, r Rules) (*Input, error) {
+// learnText learns from a coded column of texts, or one that is declared to be of
+// them. counts is how often each entry occurs.
+func (t *Table) learnText(c *column, counts []int, declared bool, r Rules) (*Input, error) {
 	x, present := learnCategories(c.entries, counts)
-	row := c.firstText()
-	if rule, ofCell := textRule(commasOf(c.entries, counts), len(x.Categories), numbers, present, t.rows, c.cell(row)); ofCell {
+	if len(x.Categories) == 0 {
+		return nil, t.fault(c.name, noValues)
+	}
+	row, example := c.firstText(), x.Fill
+	if row >= 0 {
+		example = c.cell(row)
+	}
+	if rule, ofCell := textRule(c.entries, counts, len(x.Categories), present, t.rows, declared, example); ofCell {
 		return nil, t.cellFault(c, row, c.cell(row), rule)
 	} else if rule != "" {
 		return nil, t.fault(c.name, rule)
 	}
 	if r.RefuseMissing {
-		if row := slices.Index(c.codes, -1); row >= 0 {
+		if row := slices.IndexFunc(c.codes, func(code int32) bool { return code < 0 || c.entries[code].kind == marker }); row >= 0 {
 			return nil, t.missingFault(c, row, refused)
 		}
 	}
@@ -36,7 +42,7 @@ func learnCategories(entries []entry, counts []int) (x *Text, present int) {
 	most := 0
 	for code, e := range entries {
 		n := counts[code]
-		if n == 0 {
+		if n == 0 || e.kind == marker {
 			continue
 		}
 		x.Categories = append(x.Categories, e.text)
@@ -80,20 +86,23 @@ func commasOf(entries []entry, counts []int) commas {
 	return found
 }
 
-// textRule returns what is wrong with a column of that many kinds of cells,
-// numbers of them numbers, or "". It is the fault of one cell, the example,
-// or of the column.
+// textRule returns what is wrong with a column of that many kinds of cells, or "".
+// It is the fault of one cell, the example, or of the column. Where the column is
+// declared to be categorical, its numbers are no fault.
 //
 // Groups of three digits are always refused; 1,2 may be a list of two, and is a
 // number where there are too many for categories.
-func textRule(c commas, kinds, numbers, present, rows int, example string) (rule string, ofCell bool) {
+func textRule(entries []entry, counts []int, kinds, present, rows int, declared bool, example string) (rule string, ofCell bool) {
 	const comma = "is a number with commas; write 1000000 and 3.14, not 1,000,000 and 3,14"
+	c := commasOf(entries, counts)
+	odd, numbers, cells := isOdd(entries, counts)
 	tooMany := kinds > MaxCategories || kinds > few && kinds > present/2
 	switch {
+	case declared && kinds <= MaxCategories:
 	case c == commaGroups, c == commaPoint && tooMany:
 		return comma, true
-	case numbers > few && numbers > kinds/2:
-		return fmt.Sprintf("is not a number, but %d of the %d different cells of the column are; correct it or leave it empty", numbers, kinds), true
+	case odd, tooMany && 2*numbers > cells:
+		return fmt.Sprintf("is not a number, but %d of the %d cells of the column are; correct it, name it as a marker of missing values, or the column as categorical", numbers, cells), true
 	case tooMany:
 		return fmt.Sprintf("has %d different texts, such as %s, in %s: too many to be categories; drop the column", kinds, quote(example), count.Of(rows, "row")), false
 	}
@@ -124,7 +133,11 @@ func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 	}
 	w := &textWriter{place: p, rule: rule, strict: strict, fill: category(rule.Fill)}
 	for _, e := range p.column.entries {
-		w.known = append(w.known, category(e.text))
+		k := category(e.text)
+		if p.marked && e.kind == marker {
+			k = w.fill
+		}
+		w.known = append(w.known, k)
 	}
 	return w
 }
@@ -133,7 +146,7 @@ func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 func (w *textWriter) write(row []float64, i int) error {
 	k := w.fill
 	switch code := w.column.codes[i]; {
-	case code >= 0:
+	case code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker):
 		if k = w.known[code]; k < 0 && !w.strict {
 			return nil
 		} else if k < 0 {

@@ -21,7 +21,7 @@ func (e *Encoder) Unknown(t *Table) []Unknown {
 		u := Unknown{Column: in.Name}
 		for code, n := range c.census() {
 			text := c.entries[code].text
-			if _, known := slices.BinarySearch(in.Text.Categories, text); n > 0 && !known {
+			if _, known := slices.BinarySearch(in.Text.Categories, text); n > 0 && !known && !(e.NAValues != nil && c.entries[code].kind == marker) {
 				u.add(n, text)
 			}
 		}

@@ -125,7 +125,7 @@ func columnsOf(enc *dataset.Encoder) int {
 // rounding, categories exactly; the median that stands for missing numbers is that
 // of their counts where they have few values, and of the sample where not.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
-	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing}
+	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: dataset.DefaultNAValues()}
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {

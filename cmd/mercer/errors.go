@@ -71,6 +71,7 @@ var plain = strings.NewReplacer(
 	", lower C,", ", lower --C,", ", or use ridge", ", or use --learner ridge",
 	"use fewer folds", "lower --folds",
 	"if they are classes, say so", "if they are classes, say --task classification",
+	"name it as a marker of missing values", "name it with --na-values", "or the column as categorical", "or name the column with --categorical",
 	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
 )
 

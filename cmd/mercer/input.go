@@ -15,13 +15,18 @@ type inputFlags struct {
 	labels string
 
 	delimiter string
-	unknown   string // "", ignore or error
+	na        []string // nil: none were given
+	defaultNA bool
+	ofModel   []string // nil: no model, or flags were given
+	unknown   string   // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
+	flags.StringSliceVar(&f.na, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
+	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
 	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
 }
 
@@ -44,6 +49,17 @@ func (f *inputFlags) delimiterByte() byte {
 		return '\t'
 	}
 	return f.delimiter[0]
+}
+
+// naValues is the list of markers of missing values: of the flags, or else of the model.
+func (f *inputFlags) naValues() []string {
+	switch {
+	case !f.defaultNA:
+		return append([]string{}, f.na...)
+	case f.na != nil:
+		return append(dataset.DefaultNAValues(), f.na...)
+	}
+	return f.ofModel
 }
 
 // apply is an encoder with what the flags say about new rows.
@@ -74,5 +90,5 @@ func (a *app) table(file string) (*dataset.Table, error) {
 
 // file is the file of that name, in any format.
 func (a *app) file(name string) dataset.File {
-	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), Memory: a.memoryLimit()}
+	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), NAValues: a.input.naValues(), Memory: a.memoryLimit()}
 }

@@ -20,6 +20,7 @@ import (
 // parameters, and which columns of the table it learns from.
 type learnerFlags struct {
 	learner, task, missing string
+	categorical            []string
 	given                  map[string]string // the learner's parameters
 	targets                []string
 	seed                   uint64
@@ -27,6 +28,8 @@ type learnerFlags struct {
 }
 
 // defaultLearner is the one that mercer fit takes when none is named.
+const categoricalHelp = "`COLUMNS` of CSV whose cells are categories, numbers or not"
+
 const defaultLearner = "kernel-ridge"
 
 // add adds the flags to a command. The parameters of all learners are its
@@ -39,7 +42,8 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "", "empty cells: impute or refuse (default: impute)")
+	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
+	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
@@ -267,7 +271,8 @@ func allTexts(t *dataset.Table, name string) bool {
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return dataset.Rules{
-		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Categorical: f.categorical,
+		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
 	}
 }

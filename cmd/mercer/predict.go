@@ -149,6 +149,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	if b.Encoder == nil {
 		return nil, b, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
 	}
+	a.input.ofModel = b.Encoder.MissingValues()
 	if !stream {
 		if t, err = a.table(file); err != nil {
 			return nil, b, nil, err

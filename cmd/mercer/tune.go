@@ -31,6 +31,7 @@ type tuneFlags struct {
 	ard, noIntercept     bool
 	noStandardize        bool
 	missing, model, plot string
+	categorical          []string
 	seed                 uint64
 	devices              []backend.Device // beside the first one
 	given                func(flag string) bool
@@ -95,7 +96,8 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
-	flags.StringVar(&f.missing, "missing", "", "empty cells: impute or refuse (default: impute)")
+	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
+	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	f.objects.add(flags)
 	a.input.add(flags)

@@ -137,7 +137,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 // learnData learns the encoding of a table and encodes it.
 func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, input *inputFlags) (*tuneData, error) {
 	enc, err := dataset.Learn(train, f.objects.rules(dataset.Rules{
-		Targets: f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Categorical: f.categorical,
+		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
 	}))
 	if err != nil {
