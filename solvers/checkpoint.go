@@ -110,12 +110,13 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
 	}
-	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.res, func(st *state) error { return st.check(w) })
+	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads the checkpoint that is there, and notes that in res. check
-// returns what is wrong with a state of this problem.
-func openCheckpointer(c Checkpoint, key string, res *Result, check func(st *state) error) (*checkpointer, error) {
+// openCheckpointer reads the checkpoint that is there, and notes that in res. No array
+// of a state of this problem has more than rows × cols numbers; check returns what is
+// wrong with one.
+func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
@@ -124,10 +125,17 @@ func openCheckpointer(c Checkpoint, key string, res *Result, check func(st *stat
 	if err := atomicfile.Check(s.path); err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}
-	data, err := os.ReadFile(s.path)
+	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
+	}
+	if limit := stateBytes(rows, cols); info.Size() > limit {
+		return nil, s.refused(fmt.Errorf("it has %d bytes, a state of this problem has %d at most", info.Size(), limit))
+	}
+	data, err := os.ReadFile(s.path)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}
@@ -143,6 +151,15 @@ func openCheckpointer(c Checkpoint, key string, res *Result, check func(st *stat
 	res.Iters, res.Fallback = s.resumed.Iters, s.resumed.Fallback
 	res.Notes = append(res.Notes, fmt.Sprintf("went on from a checkpoint after %s", count.Of(s.resumed.Iters, "iteration")))
 	return s, nil
+}
+
+// stateBytes is an upper bound of the bytes that encode writes for arrays of at most
+// rows × cols: the arrays, an order of the rows and a few numbers for each column in
+// the header, and what does not grow.
+func stateBytes(rows, cols int) int64 {
+	const digits, columns, header = 24, 8, 1 << 16
+	n, t := int64(rows), int64(cols)
+	return 8*int64(len((&state{}).arrays()))*n*t + digits*(n+columns*t) + header
 }
 
 // refused is the error of a checkpoint that cannot be resumed.

@@ -494,3 +494,21 @@ func FuzzCheckpoint(f *testing.F) {
 		list[at].errorOrRight(t, dir, "fuzz")
 	})
 }
+
+// TestCheckpointsLargerThanTheProblemAreNotRead: a file of 1 TiB, which is one hole, is
+// refused by its size.
+func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
+	dev := openRef(t, backend.Config{})
+	for _, r := range resumables(dev) {
+		dir := t.TempDir()
+		c := r.interrupted(t, dir)
+		path := filepath.Join(dir, c.key[:24]+".checkpoint")
+		if err := os.Truncate(path, 1<<40); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
+		if err == nil || !strings.Contains(err.Error(), "it has 1099511627776 bytes") {
+			t.Errorf("%s: %v", r.name, err)
+		}
+	}
+}

@@ -170,7 +170,7 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 	if err != nil {
 		return nil, err
 	}
-	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
+	return openCheckpointer(r.par.Checkpoint, hex.EncodeToString(h.Sum(nil)), phi.size(), t, r.res, func(st *state) error { return st.checkPasses(phi.size(), t) })
 }
 
 // normal sums H in the lower triangle of a matrix and factors it. H of functions
