@@ -45,7 +45,7 @@ var layers = []layer{
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count"}},
+	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/run"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/run"}},

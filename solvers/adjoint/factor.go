@@ -31,7 +31,7 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 	if err != nil {
 		return err
 	}
-	defer w.free()
+	defer w.Mem.FreeAll()
 	for i := range k.Rows {
 		row := dst.Row(i)
 		copy(row[:i+1], k.Row(i)[:i+1])
@@ -44,8 +44,8 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 	if err := out.up(); err != nil {
 		return err
 	}
-	w.b.AddDiag([]float64{lambda}, out.m)
-	if err := w.b.Potrf(backend.Lower, out.m); err != nil {
+	w.B.AddDiag([]float64{lambda}, out.m)
+	if err := w.B.Potrf(backend.Lower, out.m); err != nil {
 		return explain(err, lambda)
 	}
 	return out.down()
@@ -76,8 +76,8 @@ func solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
 	if err != nil {
 		return err
 	}
-	defer w.free()
-	ml, err := w.place(l)
+	defer w.Mem.FreeAll()
+	ml, err := w.Mem.Place(l)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (w *work) solve(l matrix, y, dst host) error {
 	if err := out.up(); err != nil {
 		return err
 	}
-	w.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, out.m)
-	w.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, out.m)
+	w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, out.m)
+	w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, out.m)
 	return out.down()
 }
 

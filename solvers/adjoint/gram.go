@@ -33,22 +33,22 @@ func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst h
 	if err != nil {
 		return err
 	}
-	defer w.free()
+	defer w.Mem.FreeAll()
 	out, err := w.buffer(dst)
 	if err != nil {
 		return err
 	}
-	mx, err := w.place(x)
+	mx, err := w.Mem.Place(x)
 	if err != nil {
 		return err
 	}
 	mz := mx
 	if !symmetric {
-		if mz, err = w.place(z); err != nil {
+		if mz, err = w.Mem.Place(z); err != nil {
 			return err
 		}
 	}
-	w.b.Gram(out.m, k, mx, mz)
+	w.B.Gram(out.m, k, mx, mz)
 	if err := out.down(); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func gramGradient(ctx context.Context, dev backend.Device, k kernels.Kernel, x, 
 	if err != nil {
 		return nil, err
 	}
-	defer w.free()
+	defer w.Mem.FreeAll()
 	s := &gramSums{work: w, k: k, x: x, z: z, weights: weights, want: want}
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -19,35 +20,15 @@ type (
 	queue  = backend.Backend[float64]
 )
 
-// work is one call: the queue under its context, and what is to be freed.
-type work struct {
-	b     queue
-	taken []matrix
-}
+// work is one call.
+type work struct{ run.Frame }
 
 func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 	if dev == nil {
 		return nil, fmt.Errorf("no device was given")
 	}
-	return &work{b: dev.F64().With(ctx, nil)}, nil
+	return &work{run.New(ctx, dev, nil)}, nil
 }
-
-func (w *work) free() {
-	for _, m := range w.taken {
-		m.Free()
-	}
-}
-
-func (w *work) keep(m matrix, err error) (matrix, error) {
-	if err == nil {
-		w.taken = append(w.taken, m)
-	}
-	return m, err
-}
-
-// place is h on the device, for reading; new is zeros there.
-func (w *work) place(h host) (matrix, error)       { return w.keep(backend.Place(w.b, h)) }
-func (w *work) new(rows, cols int) (matrix, error) { return w.keep(w.b.New(rows, cols)) }
 
 // A buffer is a matrix that both sides work on: one memory where the device's is
 // Go memory, two elsewhere.
@@ -59,11 +40,12 @@ type buffer struct {
 }
 
 func (w *work) buffer(h host) (buffer, error) {
-	if wrap, ok := w.b.(backend.Wrapper[float64]); ok {
-		m, err := w.keep(wrap.Wrap(h), nil)
-		return buffer{w, h, m, true}, err
+	if wrap, ok := w.B.(backend.Wrapper[float64]); ok {
+		m := wrap.Wrap(h)
+		w.Mem.Keep(m)
+		return buffer{w, h, m, true}, nil
 	}
-	m, err := w.new(h.Rows, h.Cols)
+	m, err := w.Mem.New(h.Rows, h.Cols)
 	return buffer{w, h, m, false}, err
 }
 
@@ -75,16 +57,16 @@ func (f buffer) view(first, rows int) buffer {
 // down waits until the host sees what the device has queued; up is the way back.
 func (f buffer) down() error {
 	if f.one {
-		return f.w.b.Sync()
+		return f.w.B.Sync()
 	}
-	return f.w.b.Download(f.host, f.m)
+	return f.w.B.Download(f.host, f.m)
 }
 
 func (f buffer) up() error {
 	if f.one {
 		return nil
 	}
-	return f.w.b.Upload(f.m, f.host)
+	return f.w.B.Upload(f.m, f.host)
 }
 
 // checkMatrix refuses what is not well formed, and NaN and Inf.

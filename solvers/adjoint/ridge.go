@@ -49,17 +49,17 @@ func (r *Ridge) fit(ctx context.Context, y host, lambda float64) error {
 	if err != nil {
 		return err
 	}
-	defer w.free()
-	x, err := w.place(r.x)
+	defer w.Mem.FreeAll()
+	x, err := w.Mem.Place(r.x)
 	if err != nil {
 		return err
 	}
-	if r.l, err = w.b.New(r.x.Rows, r.x.Rows); err != nil {
+	if r.l, err = w.B.New(r.x.Rows, r.x.Rows); err != nil {
 		return err
 	}
-	w.b.Gram(r.l, r.kernel, x, x)
-	w.b.AddDiag([]float64{lambda}, r.l)
-	if err := w.b.Potrf(backend.Lower, r.l); err != nil {
+	w.B.Gram(r.l, r.kernel, x, x)
+	w.B.AddDiag([]float64{lambda}, r.l)
+	if err := w.B.Potrf(backend.Lower, r.l); err != nil {
 		return explain(err, lambda)
 	}
 	r.alpha = backend.NewHost[float64](y.Rows, y.Cols)
@@ -99,10 +99,10 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 	if err != nil {
 		return err
 	}
-	defer w.free()
+	defer w.Mem.FreeAll()
 	var m [3]matrix
 	for i, h := range []host{a, b, v} {
-		if m[i], err = w.place(h); err != nil {
+		if m[i], err = w.Mem.Place(h); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 	if err != nil {
 		return err
 	}
-	w.b.GramMul(out.m, r.kernel, m[0], m[1], m[2])
+	w.B.GramMul(out.m, r.kernel, m[0], m[1], m[2])
 	return out.down()
 }
 
@@ -159,7 +159,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if err != nil {
 		return nil, err
 	}
-	defer w.free()
+	defer w.Mem.FreeAll()
 	if err := w.solve(r.l, u, u); err != nil {
 		return nil, err
 	}

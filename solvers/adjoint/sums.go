@@ -40,26 +40,26 @@ type statSums struct {
 }
 
 func (s *gramSums) prepare() (err error) {
-	if s.mx, err = s.place(s.x); err != nil {
+	if s.mx, err = s.Mem.Place(s.x); err != nil {
 		return err
 	}
-	if s.mz, err = s.place(s.z); err != nil {
+	if s.mz, err = s.Mem.Place(s.z); err != nil {
 		return err
 	}
 	if s.values, err = s.buffer(backend.NewHost[float64](s.block, s.z.Rows)); err != nil {
 		return err
 	}
 	if d := s.weights.Dense; d.Rows > 0 {
-		if _, ok := s.b.(backend.Wrapper[float64]); ok {
+		if _, ok := s.B.(backend.Wrapper[float64]); ok {
 			s.dense, err = s.buffer(d) // read only
-		} else if s.product, err = s.new(s.block, s.z.Rows); err == nil {
+		} else if s.product, err = s.Mem.New(s.block, s.z.Rows); err == nil {
 			s.weightRows = d
 		}
 	} else {
-		if s.u, err = s.place(s.weights.U); err != nil {
+		if s.u, err = s.Mem.Place(s.weights.U); err != nil {
 			return err
 		}
-		if s.v, err = s.place(s.weights.V); err != nil {
+		if s.v, err = s.Mem.Place(s.weights.V); err != nil {
 			return err
 		}
 		s.dense, err = s.buffer(backend.NewHost[float64](s.block, s.z.Rows))
@@ -85,10 +85,10 @@ func (s *gramSums) prepare() (err error) {
 			t.px, t.pz, t.mpx, t.mpz = s.x, s.z, s.mx, s.mz
 			if t.stat.Kind == kernels.SqDist {
 				t.px, t.pz = centred(s.x, s.z)
-				if t.mpx, err = s.place(t.px); err != nil {
+				if t.mpx, err = s.Mem.Place(t.px); err != nil {
 					return err
 				}
-				if t.mpz, err = s.place(t.pz); err != nil {
+				if t.mpz, err = s.Mem.Place(t.pz); err != nil {
 					return err
 				}
 			}
@@ -113,12 +113,12 @@ func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
 	switch {
 	case s.u != nil:
 		w := s.dense.view(0, rows)
-		s.b.Gemm(backend.NoTrans, backend.Transpose, 1, s.u.View(first, 0, rows, s.weights.U.Cols), s.v, 0, w.m)
+		s.B.Gemm(backend.NoTrans, backend.Transpose, 1, s.u.View(first, 0, rows, s.weights.U.Cols), s.v, 0, w.m)
 		return w.m, w.host, w.down()
 	case s.weightRows.Rows > 0:
 		h := s.weightRows.View(first, 0, rows, s.weightRows.Cols)
 		m := s.product.View(0, 0, rows, s.z.Rows)
-		return m, h, s.b.Upload(m, h)
+		return m, h, s.B.Upload(m, h)
 	}
 	w := s.dense.view(first, rows)
 	return w.m, w.host, nil
@@ -133,8 +133,8 @@ func (s *gramSums) add(first, rows int) error {
 	x := s.mx.View(first, 0, rows, s.x.Cols)
 	values := s.values.view(0, rows)
 	for i, d := range s.derivatives {
-		s.b.Gram(values.m, d, x, s.mz)
-		if err := s.b.ColDot(s.columns, wm, values.m); err != nil {
+		s.B.Gram(values.m, d, x, s.mz)
+		if err := s.B.ColDot(s.columns, wm, values.m); err != nil {
 			return err
 		}
 		for _, v := range s.columns {
@@ -150,7 +150,7 @@ func (s *gramSums) add(first, rows int) error {
 }
 
 func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, first int) error {
-	s.b.Gram(values.m, t.derivative, x, s.mz)
+	s.B.Gram(values.m, t.derivative, x, s.mz)
 	if err := values.down(); err != nil {
 		return err
 	}
@@ -187,16 +187,16 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		return err
 	}
 	if s.want&WantX != 0 {
-		s.b.Gemm(backend.NoTrans, backend.NoTrans, 1, values.m, t.mpz, 0, t.byX.view(first, rows).m)
+		s.B.Gemm(backend.NoTrans, backend.NoTrans, 1, values.m, t.mpz, 0, t.byX.view(first, rows).m)
 	}
 	if s.want&WantZ != 0 {
 		beta := 1.0
 		if first == 0 {
 			beta = 0
 		}
-		s.b.Gemm(backend.Transpose, backend.NoTrans, 1, values.m, t.mpx.View(first, 0, rows, s.x.Cols), beta, t.byZ.m)
+		s.B.Gemm(backend.Transpose, backend.NoTrans, 1, values.m, t.mpx.View(first, 0, rows, s.x.Cols), beta, t.byZ.m)
 	}
-	return s.b.Sync() // values.host is written again
+	return s.B.Sync() // values.host is written again
 }
 
 // addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms.
