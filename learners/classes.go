@@ -42,7 +42,13 @@ const MaxClasses = 1000
 type Classes struct {
 	Labels []float64 // what stands in y for each: −1 and 1, or 0, 1, 2, …
 	Names  []string  // by Options.Classes, or the labels as texts
+	// ZeroIsPositive: of two classes the decision value 0 is the second, sgn(0) = +1;
+	// otherwise the first. A perceptron may be given it.
+	ZeroIsPositive bool
 }
+
+// positive returns whether a decision value of two classes stands for the second.
+func (c Classes) positive(f float64) bool { return f > 0 || f == 0 && c.ZeroIsPositive }
 
 // Len returns the number of classes.
 func (c Classes) Len() int { return len(c.Labels) }
@@ -157,7 +163,7 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	for i := range n {
 		row, best := decision.RawRowView(i), 0
 		if cols == 1 {
-			if row[0] > 0 {
+			if c.positive(row[0]) {
 				best = 1
 			}
 		} else {
@@ -186,6 +192,9 @@ func (c Classes) save(s State) {
 	text, _ := json.Marshal(c.Names) // of strings: cannot fail
 	s.Params["classes"] = string(text)
 	s.Arrays["labels"] = rowOf(c.Labels)
+	if c.ZeroIsPositive {
+		s.Params["zero"] = true
+	}
 }
 
 // restoreClasses reads what save wrote.
@@ -205,6 +214,11 @@ func restoreClasses(s State) (c Classes, err error) {
 		return c, err
 	}
 	c.Labels = h.Row(0)
+	if _, ok := s.Params["zero"]; ok {
+		if c.ZeroIsPositive, err = param[bool](s, "zero"); err != nil {
+			return c, err
+		}
+	}
 	for i := range c.Labels[1:] {
 		if !(c.Labels[i] < c.Labels[i+1]) {
 			return c, errors.New("array \"labels\" is not in ascending order")

@@ -165,7 +165,7 @@ func (h *kernelHypothesis) facts(radius float64) []Fact {
 			support++
 		}
 	}
-	facts := h.run.facts(h.run.margin(f), math.Sqrt(max(square, 0)), radius)
+	facts := h.run.facts(f, math.Sqrt(max(square, 0)), radius)
 	return append(facts, Fact{"support", support})
 }
 
@@ -173,7 +173,7 @@ func (h *kernelHypothesis) facts(radius float64) []Fact {
 func (h *kernelHypothesis) model(kind PerceptronKind, facts []Fact) *KernelPerceptronModel {
 	a, b := h.a, h.offset[:h.f.Rows]
 	if kind == AveragedPerceptron {
-		steps := float64(h.run.steps)
+		steps := h.run.averaged()
 		for i := range a.Rows {
 			for c := range a.Cols {
 				a.Row(i)[c] -= h.late.Row(i)[c] / steps

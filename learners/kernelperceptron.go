@@ -24,8 +24,9 @@ func init() {
 			medianKernel,
 			oneOf("kind", []string{"last", "averaged", "voted"}, "which of the hypotheses predicts"),
 			truth("intercept", "false", "learn b: k + max k(x, x) in place of k"),
-			whole("epochs", "20", atLeast(1), "most passes over the samples; one without mistakes is the last"),
-			truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+			startNumber.with("kind", "last", "averaged"), zeroChoice,
+			whole("epochs", "20", atLeast(0), epochsHelp),
+			shuffleTruth, replacementTruth, averageFrom.with("kind", "averaged"),
 			perceptronBatch,
 			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
 			seedNumber,
@@ -36,8 +37,8 @@ func init() {
 				kind = LastPerceptron
 			}
 			return fitterOf(KernelPerceptron{
-				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Epochs: v.Whole("epochs"), Batch: batchOf(v),
-				Shuffle: v.Bool("shuffle"), Budget: v.Whole("budget"), Seed: v.Seed(),
+				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Start: v.Number("bias"), ZeroIsPositive: v.Choice("zero") == "+1", Epochs: epochsOf(v), Batch: batchOf(v),
+				Shuffle: v.Bool("shuffle"), Replace: v.Bool("replacement"), AverageFrom: v.Whole("average-from"), Budget: v.Whole("budget"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: func(s State) (Model, error) {
@@ -75,6 +76,11 @@ type KernelPerceptron struct {
 	Budget  int    // most samples in f, LastPerceptron only; 0: no limit
 	Cache   int64  // bytes for rows of K; 0 is 512 MiB
 	Seed    uint64 // of the order, and of the choice of rows where Kernel is nil
+
+	Start          float64 // b at the start, as in Perceptron; it stays without Bias
+	Replace        bool    // as in Perceptron
+	ZeroIsPositive bool    // as in Perceptron
+	AverageFrom    int     // as in Perceptron
 }
 
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
@@ -96,7 +102,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	case l.Cache < 0:
 		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
 	}
-	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed}
+	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
 	if l.Epochs == 0 {
 		shared.Epochs = 20
 	}
@@ -135,6 +141,9 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	h := &kernelHypothesis{
 		b: t.b, k: k, x: hx, cache: cache, bias: run.bias, run: run, budget: l.Budget,
 		f: backend.NewHost[float64](outputs, n), a: backend.NewHost[float64](n, outputs), offset: make([]float64, 2*outputs),
+	}
+	for c := range outputs {
+		h.offset[c] = l.Start
 	}
 	if l.Kind == AveragedPerceptron {
 		h.late = backend.NewHost[float64](n, outputs)

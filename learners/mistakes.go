@@ -3,6 +3,7 @@ package learners
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,6 +41,9 @@ type mistakes struct {
 	batch   int
 	epochs  int
 	shuffle bool
+	replace bool // draw with replacement
+	from    int  // steps before those that are averaged
+	started bool // not with f = 0
 	seed    uint64
 	block   int // samples in one block, at least
 
@@ -73,8 +77,18 @@ func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float
 		size = max(l.batch, size-size%l.batch)
 	}
 	size = min(size, n)
+	quiet := false // the last epoch had no mistake
 	for l.used = 0; l.used < l.epochs && !l.clean; {
-		if l.shuffle {
+		complete := !l.replace || quiet // n draws need not hold every sample: then all are judged
+		switch {
+		case l.replace:
+			for i := range order {
+				order[i] = i
+				if !quiet {
+					order[i] = r.IntN(n)
+				}
+			}
+		case l.shuffle:
 			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
 		before := l.total
@@ -87,7 +101,8 @@ func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float
 			}
 		}
 		l.used++
-		l.clean = l.total == before
+		quiet = l.total == before
+		l.clean = quiet && complete
 	}
 	return at(1)
 }
@@ -131,7 +146,7 @@ func (l *mistakes) judge(h hypothesis, block []int) error {
 		}
 		l.steps++
 		if l.change(delta.Row(r), row, i, size) {
-			mistaken, steps = append(mistaken, r), append(steps, first+end-1)
+			mistaken, steps = append(mistaken, r), append(steps, max(0, first+end-1-l.from))
 			l.total++
 			if l.remember {
 				l.changes = append(l.changes, change{i, first + end - 1, slices.Clone(delta.Row(r))})
@@ -145,7 +160,7 @@ func (l *mistakes) judge(h hypothesis, block []int) error {
 }
 
 // change sets delta to what sample i changes whose values are f, and tells
-// whether it was a mistake. Of two classes f > 0 is the second; of more the
+// whether it was a mistake. Of two classes f > 0 is the second, and 0 by Classes.ZeroIsPositive; of more the
 // first of the largest is predicted.
 func (l *mistakes) change(delta, f []float64, i, batch int) bool {
 	class, rate := l.index[i], l.rate/float64(batch)
@@ -154,7 +169,7 @@ func (l *mistakes) change(delta, f []float64, i, batch int) bool {
 	}
 	if len(f) == 1 {
 		y := float64(2*class - 1)
-		if (f[0] > 0) == (y > 0) {
+		if l.classes.positive(f[0]) == (y > 0) {
 			return false
 		}
 		delta[0] = rate * y
@@ -179,27 +194,41 @@ func largest(f []float64) int {
 	return best
 }
 
+// averaged is the number of steps that are averaged; the last hypothesis counts where
+// there are none.
+func (l *mistakes) averaged() float64 { return float64(max(1, l.steps-l.from)) }
+
 // margin returns the smallest y f(x), of several classes the smallest lead of the
-// right one, over the samples with decision values f.
-func (l *mistakes) margin(f backend.Host[float64]) float64 {
-	least := math.Inf(1)
+// right one, over the samples with decision values f; and the perceptron criterion,
+// the sum of w_i times what it is below 0.
+func (l *mistakes) margin(f backend.Host[float64]) (least, criterion float64) {
+	least = math.Inf(1)
 	for i, class := range l.index {
-		least = min(least, lead(f.Row(i), class))
+		m := lead(f.Row(i), class)
+		least = min(least, m)
+		if l.weights != nil {
+			m *= l.weights[i]
+		}
+		criterion += max(0, -m)
 	}
-	return least
+	return least, criterion
 }
 
-// facts are what a perceptron reports of its fit. functional is the smallest
-// y f(x), norm the length of w, radius the largest ‖φ(x)‖.
-func (l *mistakes) facts(functional, norm, radius float64) []Fact {
-	facts := []Fact{{"epochs", l.used}, {"mistakes", l.total}, {"last epoch without mistakes", l.clean}}
+// facts are what a perceptron reports of its fit with decision values f. norm is the
+// length of w, radius the largest ‖φ(x)‖.
+func (l *mistakes) facts(f backend.Host[float64], norm, radius float64) []Fact {
+	functional, criterion := l.margin(f)
+	facts := []Fact{{"epochs", l.used}, {"mistakes", l.total}, {"last epoch without mistakes", l.clean}, {"criterion", criterion}}
+	if l.epochs == untilClean && !l.clean {
+		facts = append(facts, Fact{"warning", fmt.Sprintf("there were mistakes in each of %d epochs: the samples may not be separable", l.used)})
+	}
 	if norm == 0 {
 		return facts
 	}
 	functional += 0 // −0 is 0
 	geometric := functional / norm
 	facts = append(facts, Fact{squaredNorm, norm * norm}, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
-	if len(l.classes.Labels) == 2 && geometric > 0 {
+	if len(l.classes.Labels) == 2 && geometric > 0 && !l.started {
 		ratio := radius / geometric
 		if l.bias > 0 {
 			ratio *= 2

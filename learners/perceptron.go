@@ -23,25 +23,38 @@ func init() {
 		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k starts at 1 and gains 1 for each sample classified correctly",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
+		start := []Parameter{startNumber}
+		switch perceptronKinds[name] {
+		case AveragedPerceptron:
+			start = append(start, averageFrom)
+		case VotedPerceptron:
+			start = nil
+		}
 		register(Description{
 			Name: name, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
-			Parameters: []Parameter{
+			Parameters: append([]Parameter{
 				truth("intercept", "true", "learn b"),
+				zeroChoice,
 				number("rate", "1", positive, "step η; without b and batches it changes nothing"),
-				whole("epochs", "100", atLeast(1), "most passes over the samples; one without mistakes is the last"),
+				whole("epochs", "100", atLeast(0), epochsHelp),
 				perceptronBatch,
-				truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+				shuffleTruth, replacementTruth,
 				seedNumber,
-			},
+			}, start...),
 			fitter: func(v Values) Fitter {
 				return fitterOf(Perceptron{
-					Kind:    perceptronKinds[name],
-					NoBias:  !v.Bool("intercept"),
-					Rate:    v.Number("rate"),
-					Epochs:  v.Whole("epochs"),
-					Batch:   batchOf(v),
-					Shuffle: v.Bool("shuffle"),
-					Seed:    v.Seed(),
+					Kind:   perceptronKinds[name],
+					NoBias: !v.Bool("intercept"),
+					Start:  v.Number("bias"),
+
+					ZeroIsPositive: v.Choice("zero") == "+1",
+					Rate:           v.Number("rate"),
+					Epochs:         epochsOf(v),
+					Batch:          batchOf(v),
+					Shuffle:        v.Bool("shuffle"),
+					Replace:        v.Bool("replacement"),
+					AverageFrom:    v.Whole("average-from"),
+					Seed:           v.Seed(),
 				}.Fit)
 			},
 			restore: func(s State) (Model, error) {
@@ -56,6 +69,27 @@ func init() {
 
 // perceptronBatch is the parameter of all perceptrons, batchOf its value.
 var perceptronBatch = whole("batch", "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all")
+
+// The parameters of all perceptrons.
+const epochsHelp = "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most"
+
+var (
+	zeroChoice       = oneOf("zero", []string{"-1", "+1"}, "sgn(0) of two classes, in training and in predictions")
+	startNumber      = number("bias", "0", anyNumber, "b at the start, and to the end where it is not learned; of two classes")
+	shuffleTruth     = truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand")
+	replacementTruth = truth("replacement", "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true")
+	averageFrom      = whole("average-from", "0", atLeast(0), "epochs before those whose hypotheses are averaged")
+)
+
+// untilClean is how many epochs there may be until one has no mistake.
+const untilClean = 100000
+
+func epochsOf(v Values) int {
+	if n := v.Whole("epochs"); n > 0 {
+		return n
+	}
+	return untilClean
+}
 
 func batchOf(v Values) int {
 	if m := v.Whole("batch"); m > 0 {
@@ -87,7 +121,7 @@ func (k PerceptronKind) name() string {
 }
 
 // Perceptron learns f(x) = wᵀx + b from mistakes. Two classes: where
-// sgn f(x_i) ≠ y_i, with sgn(0) = −1,
+// sgn f(x_i) ≠ y_i, with sgn(0) = −1 or by choice +1,
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
@@ -114,7 +148,14 @@ type Perceptron struct {
 	Epochs  int     // 0 is 100
 	Batch   int     // 0 is 1; n or more: all samples
 	Shuffle bool    // a new order in each epoch; otherwise that of x
+	Replace bool    // n draws with replacement in each epoch; the last, in order, shows that none is mistaken
 	Seed    uint64  // of the order
+
+	ZeroIsPositive bool // sgn(0) = +1 instead of −1, in training and in predictions
+
+	Start       float64    // b at the start, of two classes; it stays with NoBias
+	Coef        mat.Matrix // w at the start, d×C; nil is 0
+	AverageFrom int        // epochs before those that the averaged kind averages; the last w where there are no more
 }
 
 // perceptronBlock is the number of samples that go to the backend together.
@@ -132,6 +173,12 @@ func (l *Perceptron) check() error {
 		return fmt.Errorf("epochs must be ≥ 0, got %d", l.Epochs)
 	case l.Batch < 0:
 		return fmt.Errorf("batch must be ≥ 0, got %d", l.Batch)
+	case !finite(l.Start):
+		return fmt.Errorf("bias must be %s, got %v", anyNumber.text, l.Start)
+	case l.AverageFrom < 0 || l.AverageFrom > 0 && l.Kind != AveragedPerceptron:
+		return fmt.Errorf("average-from must be ≥ 0, and 0 but for the averaged kind, got %d", l.AverageFrom)
+	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
+		return errors.New("the voted kind starts with w = 0 and b = 0")
 	}
 	if l.Rate == 0 {
 		l.Rate = 1
@@ -171,9 +218,14 @@ func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx ba
 	run = &mistakes{
 		weights: positiveOf(o.Weights),
 		rate:    l.Rate, batch: min(max(l.Batch, 1), hx.Rows), epochs: l.Epochs, shuffle: l.Shuffle, seed: l.Seed,
+		replace: l.Replace, from: l.AverageFrom * hx.Rows, started: l.Start != 0 || l.Coef != nil,
 		block: perceptronBlock, remember: l.Kind == VotedPerceptron,
 	}
 	run.classes, run.index, err = classesOf(hy, nil, o.Classes)
+	run.classes.ZeroIsPositive = l.ZeroIsPositive
+	if err == nil && l.Start != 0 && run.outputs() > 1 {
+		err = fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start)
+	}
 	return hx, run, err
 }
 
@@ -194,6 +246,18 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		run.bias = square
 	}
 	outputs := run.outputs()
+	if l.Coef != nil {
+		if r, c := l.Coef.Dims(); r != hx.Cols || c != outputs {
+			return nil, fmt.Errorf("coef must be %d×%d, got %d×%d", hx.Cols, outputs, r, c)
+		}
+		for p := range hx.Cols {
+			for c := range outputs {
+				if v := l.Coef.At(p, c); !finite(v) {
+					return nil, fmt.Errorf("coef: row %d, column %d must be %s, got %v", p+1, c+1, anyNumber.text, v)
+				}
+			}
+		}
+	}
 	columns := outputs
 	if l.Kind == AveragedPerceptron {
 		columns *= 2
@@ -210,10 +274,24 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		return nil, err
 	}
 	defer h.w.Free()
+	for c := range outputs {
+		h.offset[c] = l.Start
+	}
+	if l.Coef != nil {
+		start := backend.NewHost[float64](hx.Cols, columns)
+		for p := range start.Rows {
+			for c := range outputs {
+				start.Row(p)[c] = l.Coef.At(p, c)
+			}
+		}
+		if err := t.b.Upload(h.w, start); err != nil {
+			return nil, err
+		}
+	}
 	if err := run.run(ctx, h, func(f float64) error { return t.at("learn", f) }); err != nil {
 		return nil, err
 	}
-	w, b, err := h.result(run.steps)
+	w, b, err := h.result(run.averaged())
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +307,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	for _, v := range w.Data {
 		norm = math.Hypot(norm, v)
 	}
-	m.facts = run.facts(run.margin(backend.Host[float64]{Rows: hx.Rows, Cols: outputs, Stride: outputs, Data: f.RawMatrix().Data}), norm, math.Sqrt(square))
+	m.facts = run.facts(backend.Host[float64]{Rows: hx.Rows, Cols: outputs, Stride: outputs, Data: f.RawMatrix().Data}, norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
 		return newVoted(l.Kind.name(), kernels.Linear{}, hx, run, m.facts), nil
 	}
@@ -330,7 +408,7 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 }
 
 // result returns w and b, averaged over the steps where that was asked for.
-func (h *linearHypothesis) result(steps int) (backend.Host[float64], []float64, error) {
+func (h *linearHypothesis) result(steps float64) (backend.Host[float64], []float64, error) {
 	_, columns := h.w.Dims()
 	all := backend.NewHost[float64](h.x.Cols, columns)
 	if err := h.b.Download(all, h.w); err != nil {
@@ -342,11 +420,11 @@ func (h *linearHypothesis) result(steps int) (backend.Host[float64], []float64, 
 	w, b := backend.NewHost[float64](h.x.Cols, h.outputs), make([]float64, h.outputs)
 	for p := range w.Rows {
 		for c := range h.outputs {
-			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.outputs+c]/float64(steps)
+			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.outputs+c]/steps
 		}
 	}
 	for c := range b {
-		b[c] = h.offset[c] - h.offset[h.outputs+c]/float64(steps)
+		b[c] = h.offset[c] - h.offset[h.outputs+c]/steps
 	}
 	return w, b, nil
 }

@@ -136,7 +136,7 @@ func (m *VotedModel) vote(votes, k, f []float64, total float64) {
 		switch {
 		case len(f) > 1:
 			votes[largest(f)] += v / total
-		case f[0] > 0:
+		case m.classes.positive(f[0]):
 			votes[0] += v / total
 		default:
 			votes[0] -= v / total
