@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -18,12 +19,15 @@ func init() {
 		return KernelVote{Kernel: v.Kernel("kernel"), Seed: v.Seed()}
 	}
 	register(Description{
-		Name:       kernelVoteName,
-		Tasks:      []Task{Regression, Classification},
-		Formula:    "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
-		Source:     "Nadaraya (1964); Watson (1964); Parzen (1962)",
-		Outputs:    true,
-		Parameters: []Parameter{medianKernel, seedNumber},
+		Name:    kernelVoteName,
+		Tasks:   []Task{Regression, Classification},
+		Formula: "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
+		Source:  "Nadaraya (1964); Watson (1964); Parzen (1962)",
+		Outputs: true,
+		Parameters: []Parameter{
+			kernel("gaussian, sigma of the smallest leave-one-out error between 8 and 1/16 of the median distance"),
+			seedNumber.withHelp("seed of the choice of rows for sigma"),
+		},
 		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
 		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
 		restore:    restoreKernelVote,
@@ -43,8 +47,12 @@ func init() {
 // with its row. Larger classes have more votes; a small length scale makes it the
 // nearest neighbour.
 type KernelVote struct {
-	Kernel kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
-	Seed   uint64         // of the choice of rows where Kernel is nil
+	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out
+	// squared error, of memberships for classes, among the median distance between
+	// rows times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed.
+	// At 8 the mean is that of all targets, or nearly.
+	Kernel kernels.Kernel
+	Seed   uint64 // of the choice of rows where Kernel is nil
 }
 
 // KernelVoteModel is a fitted KernelVote for regression.
@@ -96,7 +104,19 @@ func (l KernelVote) fitClasses(ctx context.Context, dev backend.Device, x, y mat
 }
 
 func (l KernelVote) remember(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelVoteModel, error) {
-	k, err := kernelFor(ctx, l.Kernel, x, o.Weights, l.Seed)
+	k := l.Kernel
+	if k == nil {
+		median, err := medianDistance(ctx, x, o.Weights, l.Seed)
+		if err != nil {
+			return nil, err
+		}
+		sigma, err := l.width(ctx, median, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		k = kernels.Gaussian{Sigma: sigma}
+	}
+	k, err := checkedKernel(k, x)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +127,90 @@ func (l KernelVote) remember(ctx context.Context, dev backend.Device, x, y backe
 		return nil, err
 	}
 	return &KernelVoteModel{r, y}, nil
+}
+
+// voteRows is the number of rows that the default width is chosen by.
+const voteRows = 1000
+
+// width returns the sigma of the default kernel: see KernelVote.Kernel. y has the rows
+// of x that have a weight. A sigma at which some row is too far from the others for
+// their mean is left out; errors of a column of y are relative to its variance.
+func (l KernelVote) width(ctx context.Context, median float64, x, y backend.Host[float64], o Options) (float64, error) {
+	points := keepPositive(x, o.Weights)
+	var weight []float64
+	for i := range x.Rows {
+		if w := weightOf(o, i); w > 0 {
+			weight = append(weight, w)
+		}
+	}
+	rows := rand.New(rand.NewPCG(l.Seed, 1)).Perm(points.Rows)
+	rows = rows[:min(len(rows), voteRows)]
+	// Targets from 0 to 1: no square overflows.
+	u, variance := backend.NewHost[float64](len(rows), y.Cols), make([]float64, y.Cols)
+	weights, all := make([]float64, len(rows)), 0.0
+	for a, i := range rows {
+		weights[a] = weight[i]
+		all += weight[i]
+	}
+	for j := range y.Cols {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, i := range rows {
+			low, high = min(low, y.Row(i)[j]), max(high, y.Row(i)[j])
+		}
+		if low == high {
+			continue
+		}
+		mean := 0.0
+		for a, i := range rows {
+			u.Row(a)[j] = (y.Row(i)[j]/2 - low/2) / (high/2 - low/2)
+			mean += weights[a] / all * u.Row(a)[j]
+		}
+		for a := range rows {
+			variance[j] += weights[a] / all * (u.Row(a)[j] - mean) * (u.Row(a)[j] - mean)
+		}
+	}
+	var loss [15]float64
+	sum, square := make([]float64, y.Cols), make([]float64, len(rows))
+	for a, i := range rows {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		for b, other := range rows {
+			d := distance(points.Row(i), points.Row(other)) / median
+			square[b] = d * d
+		}
+		for g := range loss {
+			// (8·2^(−g/2))² = 64·2^−g
+			scale, total := -0.5/math.Ldexp(64, -g), 0.0
+			clear(sum)
+			for b := range rows {
+				if b == a {
+					continue
+				}
+				k := weights[b] * math.Exp(scale*square[b])
+				total += k
+				for j, v := range u.Row(b) {
+					sum[j] += k * v
+				}
+			}
+			if !(total > 0) {
+				loss[g] = math.Inf(1)
+				continue
+			}
+			for j, s := range sum {
+				if e := u.Row(a)[j] - s/total; variance[j] > 0 {
+					loss[g] += weights[a] * e * e / variance[j]
+				}
+			}
+		}
+	}
+	best := 6 // the median distance itself
+	for g, v := range loss {
+		if v < loss[best] {
+			best = g
+		}
+	}
+	return median * 8 * math.Pow(2, -float64(best)/2), nil
 }
 
 // Learner returns "kernel-vote".

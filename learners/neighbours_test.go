@@ -3,6 +3,7 @@ package learners_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/learnertest"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
 func TestKernelKNN(t *testing.T) {
@@ -167,4 +169,76 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 			}
 		}
 	})
+}
+
+// TestVoteDefaultWidth: by models without the row, one after the other, the chosen
+// width is better than its neighbors of the grid; where y is noise, it does no worse
+// than the mean on new rows; and it finds waves that the median distance cannot.
+func TestVoteDefaultWidth(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, seed = 60, 5
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	x, waves, noise := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		x.Set(i, 0, r.NormFloat64())
+		waves.Set(i, 0, math.Sin(4*x.At(i, 0))+0.1*r.NormFloat64())
+		noise.Set(i, 0, r.NormFloat64())
+	}
+	sigmaOf := func(y mat.Matrix) float64 {
+		m, err := learners.KernelVote{}.Fit(t.Context(), dev, x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Kernel().(kernels.Gaussian).Sigma
+	}
+	// looMSE fits n models, each with weight 0 for the row that it predicts.
+	looMSE := func(y mat.Matrix, sigma float64) float64 {
+		sum := 0.0
+		for i := range n {
+			w := slices.Repeat([]float64{1}, n)
+			w[i] = 0
+			m, err := learners.KernelVote{Kernel: kernels.Gaussian{Sigma: sigma}}.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := m.Predict(t.Context(), dev, x.Slice(i, i+1, 0, 1))
+			if err != nil {
+				return math.Inf(1)
+			}
+			d := f.At(0, 0) - y.At(i, 0)
+			sum += d * d / n
+		}
+		return sum
+	}
+	median, err := learners.MedianDistance(t.Context(), x, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, y := range map[string]*mat.Dense{"waves": waves, "noise": noise} {
+		sigma := sigmaOf(y)
+		chosen := looMSE(y, sigma)
+		mean, variance := stat.PopMeanVariance(mat.Col(nil, 0, y), nil)
+		t.Logf("%s: sigma %v of median %v: %v; mean %v: variance %v", name, sigma, median, chosen, mean, variance)
+		for g := range 15 {
+			if other := median * 8 * math.Pow(2, -float64(g)/2); looMSE(y, other) < chosen*(1-1e-9) {
+				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, chosen, other, looMSE(y, other))
+			}
+		}
+		// Leaving one out, the mean has (n/(n−1))² of the variance; at 8 medians, of
+		// which weights are off by less than 1/8² of their exponent, a little else.
+		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); chosen > limit {
+			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
+		}
+	}
+	// A mean over several waves explains nothing; one over less than a wave must explain
+	// more than half of the variance.
+	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
+	if got, old := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || old < variance {
+		t.Errorf("waves: %v, at the median distance %v, variance %v", got, old, variance)
+	}
 }
