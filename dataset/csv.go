@@ -70,8 +70,22 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 	if err := in.t.skipMark(in.r); err != nil {
 		return rest, nil, err
 	}
+	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
+		return rest, nil, in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
+	} else if c > 0 {
+		in.r = bufio.NewReaderSize(&commentReader{r: in.r, mark: c}, bufferSize)
+	}
 	cut = &pieces{in: in, quotes: true, line: 1, lines: lines}
 	first, err := cut.next()
+	for skipped := 0; err == nil; { // empty lines, and those of comments
+		begin := len(first.text) - len(bytes.TrimLeft(first.text, "\r\n"))
+		skipped += bytes.Count(first.text[:begin], newline)
+		first = piece{first.text[begin:], 1 + skipped}
+		if len(first.text) > 0 {
+			break
+		}
+		first, err = cut.next()
+	}
 	if err != nil && err != io.EOF {
 		return rest, nil, err
 	}
@@ -81,11 +95,11 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 		return rest, nil, in.t.fault("", fmt.Sprintf("the delimiter %q cannot be one: use , ; | or a tab", d))
 	}
 	r := newCSVReader(bytes.NewReader(first.text), in.t.comma)
-	if err := in.t.readNames(r); err != nil {
+	if err := in.t.readNames(r, first.line-1); err != nil {
 		return rest, nil, err
 	}
 	end := int(r.InputOffset())
-	return piece{first.text[end:], 1 + bytes.Count(first.text[:end], newline)}, cut, nil
+	return piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
 }
 
 // addPiece reads the rows of a piece.
@@ -118,16 +132,17 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 
 // readNames reads the header. It returns an error, not an *Error, for nil to be
 // nil.
-func (t *Table) readNames(r *csv.Reader) error {
+func (t *Table) readNames(r *csv.Reader, before int) error {
 	header, err := r.Read()
 	if err == io.EOF {
 		return t.fault("", "is empty; a header line with the names of the columns is needed")
 	}
 	if err != nil {
-		return t.recordFault(0, 1, err)
+		return t.recordFault(before, before+1, err)
 	}
 	if err := t.setHeader(header); err != nil {
 		err.Line, _ = r.FieldPos(0)
+		err.Line += before
 		if strings.HasSuffix(err.Rule, "is not valid UTF-8") {
 			err.Rule += "; save the file as UTF-8, if it is a table at all"
 		}

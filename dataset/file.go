@@ -48,6 +48,10 @@ type File struct {
 	// Delimiter separates the cells of a CSV file; 0: see ReadCSV.
 	Delimiter byte
 
+	// Comment begins what is no part of a line of a CSV file, outside quotation marks;
+	// 0: no character does. Lines of nothing else are skipped, before the header too.
+	Comment byte
+
 	// NAValues are the cells of a CSV file that stand for a missing value, in columns
 	// of numbers and of texts, besides the empty cell; nil: DefaultNAValues. A number
 	// among them stands for all its spellings.
@@ -197,11 +201,12 @@ type input struct {
 
 	allowance *allowance
 	delimiter byte // 0: to be found
+	comment   byte // 0: none
 }
 
 // open opens the file.
 func (f File) open() (*input, error) {
-	in := &input{t: &Table{Source: f.Path, na: newNAValues(f.NAValues)}, size: -1, delimiter: f.Delimiter, allowance: newAllowance(f.Memory)}
+	in := &input{t: &Table{Source: f.Path, na: newNAValues(f.NAValues)}, size: -1, delimiter: f.Delimiter, comment: f.Comment, allowance: newAllowance(f.Memory)}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {

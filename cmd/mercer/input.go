@@ -15,6 +15,7 @@ type inputFlags struct {
 	labels string
 
 	delimiter string
+	comment   string
 	na        []string // nil: none were given
 	defaultNA bool
 	ofModel   []string // nil: no model, or flags were given
@@ -25,6 +26,7 @@ func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
+	flags.StringVar(&f.comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
 	flags.StringSliceVar(&f.na, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
 	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
 	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
@@ -37,7 +39,18 @@ func (f *inputFlags) check() error {
 	if f.delimiter != "" && f.delimiter != "tab" && len(f.delimiter) > 1 {
 		return usagef("--delimiter: want one character, such as ; or |, or tab, got %q", f.delimiter)
 	}
+	if len(f.comment) > 1 {
+		return usagef("--comment: want one character, such as #, got %q", f.comment)
+	}
 	return nil
+}
+
+// commentByte is 0 where none was given.
+func (f *inputFlags) commentByte() byte {
+	if f.comment == "" {
+		return 0
+	}
+	return f.comment[0]
 }
 
 // delimiterByte is 0 where none was given.
@@ -90,5 +103,5 @@ func (a *app) table(file string) (*dataset.Table, error) {
 
 // file is the file of that name, in any format.
 func (a *app) file(name string) dataset.File {
-	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), NAValues: a.input.naValues(), Memory: a.memoryLimit()}
+	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), Comment: a.input.commentByte(), NAValues: a.input.naValues(), Memory: a.memoryLimit()}
 }
