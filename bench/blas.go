@@ -108,13 +108,9 @@ func (b *BLAS) fill() error {
 
 func (c *blasBench) close() {
 	for _, list := range c.devices {
-		for _, d := range list {
-			d.Close()
-		}
+		closeAll(list)
 	}
-	for _, d := range c.ceilings {
-		d.Close()
-	}
+	closeAll(c.ceilings)
 }
 
 // open opens every device at every number of threads, and those whose ceilings
@@ -182,10 +178,7 @@ func (c *blasBench) implementations() []Implementation {
 		list = append(list, e)
 	}
 	for _, d := range c.ceilings {
-		list = append(list, Implementation{
-			Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind,
-			Detail: "fused multiply-adds in registers on one core, times the threads",
-		})
+		list = append(list, ceilingImplementation(d))
 	}
 	if slices.ContainsFunc(routines, func(r routine) bool { return r.vector && slices.Contains(c.Routines, r.name) }) {
 		list = append(list, Implementation{
@@ -206,21 +199,18 @@ func (c *blasBench) tasks() []Task {
 		for _, precision := range chosen(precisions(), c.Precisions) {
 			for _, threads := range c.Threads {
 				for _, n := range c.Sizes {
-					start := func(ctx context.Context) ([]Entry, error) {
-						return entries(ctx, c, r, threads, n, backend.Device.F64, func(l *peer.Library) peer.Routines[float64] { return l.F64 })
-					}
-					if precision == "float32" {
-						start = func(ctx context.Context) ([]Entry, error) {
-							return entries(ctx, c, r, threads, n, backend.Device.F32, func(l *peer.Library) peer.Routines[float32] { return l.F32 })
-						}
-					}
 					list = append(list, Task{
 						Case: Case{
 							{"routine", r.name}, {"precision", precision},
 							{"threads", strconv.Itoa(threads)}, {"n", strconv.Itoa(n)},
 						},
 						Weight: r.flops(n),
-						Start:  start,
+						Start: func(ctx context.Context) ([]Entry, error) {
+							if precision == "float32" {
+								return entries(ctx, c, r, threads, n, backend.Device.F32, func(l *peer.Library) peer.Routines[float32] { return l.F32 })
+							}
+							return entries(ctx, c, r, threads, n, backend.Device.F64, func(l *peer.Library) peer.Routines[float64] { return l.F64 })
+						},
 					})
 				}
 			}

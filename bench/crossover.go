@@ -36,14 +36,9 @@ func (c Crossover) Run(ctx context.Context) (*Result, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	var devices []backend.Device
-	defer func() {
-		for _, d := range devices {
-			d.Close()
-		}
-	}()
-	var err error
-	if devices, err = openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}); err != nil {
+	devices, err := openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory})
+	defer closeAll(devices)
+	if err != nil {
 		return nil, err
 	}
 	for _, d := range devices {
@@ -104,18 +99,14 @@ func crossoverImplementations(devices []backend.Device) []Implementation {
 	var list []Implementation
 	for _, d := range devices {
 		for _, form := range []string{Primal, Dual} {
-			list = append(list, Implementation{
-				Name: ridgeName(d, form), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor,
-				Device: d.Info().Device, Processor: d.Info().Processor, Threads: d.Info().Threads, Method: form,
-			})
+			e := ownImplementation(d)
+			e.Name, e.Method, e.Processor = ridgeName(d, form), form, d.Info().Processor
+			list = append(list, e)
 		}
 	}
 	for _, d := range devices {
 		if _, ok := d.(ceiling); ok {
-			list = append(list, Implementation{
-				Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
-				Detail: "fused multiply-adds in registers on one core, times the threads",
-			})
+			list = append(list, ceilingImplementation(d))
 		}
 	}
 	return list
@@ -127,18 +118,15 @@ func (c *Crossover) tasks(devices []backend.Device) []Task {
 	for _, precision := range chosen(precisions(), c.Precisions) {
 		for _, n := range c.N {
 			for _, m := range c.M {
-				start := func(ctx context.Context) ([]Entry, error) {
-					return ridgeEntries(ctx, devices, n, m, backend.Device.F64)
-				}
-				if precision == "float32" {
-					start = func(ctx context.Context) ([]Entry, error) {
-						return ridgeEntries(ctx, devices, n, m, backend.Device.F32)
-					}
-				}
 				list = append(list, Task{
 					Case:   Case{{"precision", precision}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
 					Weight: ridgeFlops(Primal, n, m) + ridgeFlops(Dual, n, m) + leastWeight,
-					Start:  start,
+					Start: func(ctx context.Context) ([]Entry, error) {
+						if precision == "float32" {
+							return ridgeEntries(ctx, devices, n, m, backend.Device.F32)
+						}
+						return ridgeEntries(ctx, devices, n, m, backend.Device.F64)
+					},
 				})
 			}
 		}

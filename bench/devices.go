@@ -123,15 +123,10 @@ func (s *Devices) fill() error {
 func (w *deviceWork) implementations() []Implementation {
 	var list []Implementation
 	for _, d := range w.devices {
-		i := d.Info()
-		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor})
+		list = append(list, ownImplementation(d))
 	}
 	for _, p := range w.peers {
-		e := Implementation{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: w.Threads}
-		if p.python != nil {
-			e.Detail, e.Path = p.python.Detail, p.python.Path
-		}
-		list = append(list, e)
+		list = append(list, p.implementation(w.Threads))
 	}
 	return list
 }

@@ -167,36 +167,27 @@ func (c *fitBench) open() error {
 func (c *fitBench) implementations() []Implementation {
 	var list []Implementation
 	for _, d := range c.devices {
-		i := d.Info()
-		own := Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: c.Threads, Method: "auto"}
-		own.Detail = fmt.Sprintf("%s, %s; the method that it chooses itself, to a residual of %.0e", i.Instruction, i.Processor, fitTol)
+		own := ownImplementation(d)
+		own.Threads, own.Method = c.Threads, "auto"
+		own.Detail += fmt.Sprintf("; the method that it chooses itself, to a residual of %.0e", fitTol)
 		list = append(list, own)
-		own.Name += directName
-		own.Method = "direct"
-		own.Detail = "the same device, by a Cholesky factor in the precision of the case"
+		own.Name, own.Method, own.Detail = own.Name+directName, "direct", "the same device, by a Cholesky factor in the precision of the case"
 		list = append(list, own)
 	}
 	for _, p := range c.peers {
-		e := Implementation{Name: p.name, Kind: PeerKind, Threads: c.Threads, Missing: p.missing}
-		switch {
-		case p.gonum != nil:
+		e := p.implementation(c.Threads)
+		if p.gonum != nil {
 			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
-		case p.python != nil:
-			e.Detail, e.Path = p.python.Detail, p.python.Path
 		}
-		if p.name != sklearn {
-			list = append(list, e)
-			continue
-		}
-		if p.python != nil {
+		process := e
+		if p.name == sklearn && p.python != nil {
 			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM): " + p.python.Detail
+			process.Detail = "GaussianProcessRegressor without its search for parameters"
 		}
-		list = append(list, e)
-		e.Name += processGP
-		if p.python != nil {
-			e.Detail = "GaussianProcessRegressor without its search for parameters"
+		if list = append(list, e); p.name == sklearn {
+			process.Name += processGP
+			list = append(list, process)
 		}
-		list = append(list, e)
 	}
 	return list
 }

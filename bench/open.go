@@ -108,10 +108,36 @@ func (l *setup) open(devices []string, c backend.Config, libraries, pythons []st
 	return l.ctx.Err()
 }
 
-func (l *setup) close() {
-	for _, d := range l.devices {
+// ownImplementation is a device as an implementation.
+func ownImplementation(d backend.Device) Implementation {
+	i := d.Info()
+	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
+}
+
+// implementation is a library as an implementation.
+func (p fitPeer) implementation(threads int) Implementation {
+	e := Implementation{Name: p.name, Kind: PeerKind, Missing: p.missing, Threads: threads}
+	if p.python != nil {
+		e.Detail, e.Path = p.python.Detail, p.python.Path
+	}
+	return e
+}
+
+func ceilingImplementation(d backend.Device) Implementation {
+	return Implementation{
+		Name: ceilingPrefix + d.Info().Device, Kind: CeilingKind, Device: d.Info().Device,
+		Detail: "fused multiply-adds in registers on one core, times the threads",
+	}
+}
+
+func closeAll(devices []backend.Device) {
+	for _, d := range devices {
 		d.Close()
 	}
+}
+
+func (l *setup) close() {
+	closeAll(l.devices)
 	if l.judges != nil {
 		l.judges.Close()
 	}
