@@ -68,6 +68,8 @@ var layers = []layer{
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg knows how many places a character takes on a terminal.
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
+	// process reads what a program has taken, for programs that report it.
+	{folder: "internal/process"},
 	// required is for tests alone.
 	{folder: "internal/required"},
 	{folder: "testdata"},

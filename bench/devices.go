@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/pypeer"
 	"github.com/mercer-go/mercer/solvers"
@@ -203,7 +205,7 @@ func operationEntries[T backend.Float](w *deviceWork, operation, precision strin
 			needs /= 2
 		}
 		if memory := dev.Info().Memory; operation != "mul" && operation != "solve" && needs > memory {
-			finish(Entry{Implementation: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", bytesText(needs), bytesText(memory))})
+			finish(Entry{Implementation: ownName(dev), Reason: fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(needs)), humanize.IBytes(uint64(memory)))})
 			continue
 		}
 		if reason := late(ownName(dev)); reason != "" {

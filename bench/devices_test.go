@@ -156,7 +156,7 @@ func TestDevicesRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run := r.Cells[0].Run("mercer ref"); !strings.Contains(run.Reason, "1 MiB may be used") {
+	if run := r.Cells[0].Run("mercer ref"); !strings.Contains(run.Reason, "1.0 MiB may be used") {
 		t.Errorf("gram: %+v", run)
 	}
 	if run := r.Cells[1].Run("mercer ref"); !run.Timed() {

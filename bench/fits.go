@@ -55,9 +55,9 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 // X itself is rounded, which moves the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost
 // every pair. More than a half is no solution in any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
-	unit := 0x1p-53
+	unit := roundoff[float64]()
 	if precision == "float32" {
-		unit = 0x1p-24
+		unit = roundoff[float32]()
 	}
 	bound := float64(n) * (20*math.Sqrt(float64(n)) + float64(d) + 12) * unit / lambda
 	return min(max(bound, fitTol), 0.5)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
 )
@@ -37,11 +36,7 @@ func (o *operand[T]) free() {
 // cancel: the elements are within (d + 12)u of what they should be (ridgeLimit has
 // the reasons), and a sum of n terms within 10√n·u, twice for the two.
 func productLimit[T backend.Float](n, d int) float64 {
-	unit := 0x1p-53
-	if unsafe.Sizeof(T(0)) == 4 {
-		unit = 0x1p-24
-	}
-	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * unit
+	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
 // entry makes an operation's entry. A product is compared with the judge's, a

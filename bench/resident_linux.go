@@ -4,7 +4,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/internal/process"
 )
 
 // watchResident gives free memory back to the system, and begins to watch how

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
-	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -202,10 +201,7 @@ func (p *ridge[T]) check() *Check {
 // ‖α‖ ≤ ‖y‖/λ. The product with Xᵀ errs in each of m elements by 10·u·√n·√c
 // times ‖y‖ or ‖α‖. Both implementations may err by the larger.
 func (p *ridge[T]) bound() float64 {
-	u := 0x1p-53
-	if unsafe.Sizeof(T(0)) == 4 {
-		u = 0x1p-24
-	}
+	u := roundoff[T]()
 	columns, rows := make([]float64, p.m), 0.0
 	for i := range p.n {
 		row := 0.0

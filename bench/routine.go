@@ -111,6 +111,14 @@ func (p *problem[T]) setReference() {
 	p.limit = p.bound()
 }
 
+// roundoff is half a unit in the last place of 1.
+func roundoff[T backend.Float]() float64 {
+	if unsafe.Sizeof(T(0)) == 4 {
+		return 0x1p-24
+	}
+	return 0x1p-53
+}
+
 // compare is the relative difference of C and the reference in the Frobenius
 // norm, of the triangle where there is one.
 func (p *problem[T]) compare() *Check {
@@ -157,12 +165,8 @@ func norm[T backend.Float](triangle bool, h backend.Host[T], element func(i, j i
 // (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and
 // ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
 func (p *problem[T]) bound() float64 {
-	unit := 0x1p-53
-	if unsafe.Sizeof(T(0)) == 4 {
-		unit = 0x1p-24
-	}
 	n := float64(p.n)
-	gamma := min(n, 10*math.Sqrt(n)) * unit
+	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()
 	switch p.name {
 	case "trsm":
 		return 2 * 3 * gamma

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/mercer-go/mercer/backend"
@@ -189,7 +190,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		return e
 	}
 	if available := w.dev.Info().Memory; plan.Bytes > available {
-		e.Reason = fmt.Sprintf("needs %s of memory, %s may be used", bytesText(plan.Bytes), bytesText(available))
+		e.Reason = fmt.Sprintf("needs %s of memory, %s may be used", humanize.IBytes(uint64(plan.Bytes)), humanize.IBytes(uint64(available)))
 		return e
 	}
 	key := solver.name + " " + over
@@ -303,13 +304,4 @@ func (w *scaling) rmse(s *synthetic, f solved) (float64, error) {
 		return 0, err
 	}
 	return floats.Distance(p.RawMatrix().Data, s.testY.Data, 2) / math.Sqrt(heldOut), nil
-}
-
-// bytesText writes bytes for people.
-func bytesText(n int64) string {
-	v, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	for len(units) > 1 && v >= 1024 {
-		v, units = v/1024, units[1:]
-	}
-	return fmt.Sprintf("%.3g %s", v, units[0])
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/internal/process"
 )
 
 // TestFreeReturnsMemoryToTheSystem: a freed matrix is no longer resident, although

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/internal/process"
 )
 
 // evaluateReport is what `mercer evaluate --json` prints.

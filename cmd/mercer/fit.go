@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
 	counted "github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"

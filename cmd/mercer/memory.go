@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/process"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/planned"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/learners"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/bench/process"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners/tuning"

@@ -27,9 +27,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/mercer-go/mercer/beam/pipeline"
-	"github.com/mercer-go/mercer/bench/process"
 	_ "github.com/mercer-go/mercer/cpu"
 	_ "github.com/mercer-go/mercer/cuda"
+	"github.com/mercer-go/mercer/internal/process"
 )
 
 // list is a flag that may be repeated.
