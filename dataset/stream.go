@@ -29,6 +29,7 @@ type Stream struct {
 	file  File
 	form  form
 	names []string // of the columns; nil: found in the first pass
+	index bool     // see Table.LeftOutIndex
 	rows  int      // counted in the first pass; −1 before
 
 	mu      sync.Mutex
@@ -50,9 +51,12 @@ func (f File) Open() (*Stream, error) {
 		return nil, err
 	}
 	p.close()
-	s.form, s.names = p.form, p.names
+	s.form, s.names, s.index = p.form, p.names, p.t.index
 	return s, nil
 }
+
+// LeftOutIndex is Table.LeftOutIndex.
+func (s *Stream) LeftOutIndex() bool { return s.index }
 
 // Rows returns the number of rows, which Learn counts; it is −1 before.
 func (s *Stream) Rows() int { return s.rows }

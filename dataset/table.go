@@ -129,6 +129,10 @@ func nameRule(name string) string {
 	return ""
 }
 
+// LeftOutIndex reports whether the first column of a CSV file was left out, having no
+// name: the index that pandas and R write.
+func (t *Table) LeftOutIndex() bool { return t.index }
+
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.rows }
 

@@ -33,7 +33,7 @@ func checkpointLearners() []string {
 
 // fitStream is fit for a table that stays in its file.
 func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
-	s, err := a.file(file).Open()
+	s, err := a.stream(file)
 	if err != nil {
 		return err
 	}

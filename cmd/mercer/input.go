@@ -98,7 +98,27 @@ func (a *app) table(file string) (*dataset.Table, error) {
 	if err := a.input.check(); err != nil {
 		return nil, err
 	}
-	return a.file(file).Read()
+	t, err := a.file(file).Read()
+	if err == nil {
+		a.reportIndex(file, t.LeftOutIndex())
+	}
+	return t, err
+}
+
+// stream opens a table that stays in its file.
+func (a *app) stream(file string) (*dataset.Stream, error) {
+	s, err := a.file(file).Open()
+	if err == nil {
+		a.reportIndex(file, s.LeftOutIndex())
+	}
+	return s, err
+}
+
+// reportIndex says that the first column of a CSV file was left out.
+func (a *app) reportIndex(source string, leftOut bool) {
+	if leftOut {
+		fmt.Fprintf(a.stderr, "%s: the first column has no name and is left out, as the index of pandas\n", source)
+	}
 }
 
 // file is the file of that name, in any format.

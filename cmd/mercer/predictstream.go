@@ -46,7 +46,7 @@ func (g *gathered) dense() *mat.Dense {
 // the targets are not looked at and y is nil. each is told of the rows of a block, and
 // may be nil.
 func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x *mat.Dense) error) (o outcome, y *mat.Dense, err error) {
-	s, err := a.file(file).Open()
+	s, err := a.stream(file)
 	if err != nil {
 		return o, nil, err
 	}
