@@ -89,7 +89,7 @@ func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := r.where(sweep, "n").Cells[2]
-	if run := last.Run("dual"); run.Timed() || !strings.Contains(run.Reason, "1 MiB may be used") {
+	if run := last.Run("dual"); run.Timed() || !strings.Contains(run.Reason, "1.0 MiB may be used") {
 		t.Errorf("got %+v", run)
 	}
 	if run := last.Run("normal"); !run.Timed() {
