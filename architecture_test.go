@@ -53,14 +53,14 @@ var layers = []layer{
 	{folder: "dataset", ours: []string{"internal/count", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
-	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/planned"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
-	// planned carries the plans of solvers to the caller of a fit.
+	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
 	// message makes one line of an error.
 	{folder: "internal/message"},

@@ -167,7 +167,7 @@ func (c *centred) spectrum(t *task) (*spectrum, error) {
 		}
 	}
 	var eigen mat.EigenSym
-	if ok, err := aside(t.ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
+	if ok, err := aside(t.Ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
 		return nil, err
 	} else if !ok {
 		return nil, errors.New("the eigenvalues of XᵀX did not converge")

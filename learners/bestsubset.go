@@ -98,15 +98,15 @@ func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty fl
 // searchSubsets does so for each output of c, and sets m and the objectives where
 // the search came to its end; the others it returns as they are so far.
 func (c *centred) searchSubsets(t *task, l L0, m *LinearModel) (best []float64, complete []bool, err error) {
-	norms, err := c.scales(t.ctx)
+	norms, err := c.scales(t.Ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	ynorms, err := c.targetScales(t.ctx)
+	ynorms, err := c.targetScales(t.Ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, z, err := c.triangle(t.ctx, norms, ynorms)
+	a, z, err := c.triangle(t.Ctx, norms, ynorms)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +122,7 @@ func (c *centred) searchSubsets(t *task, l L0, m *LinearModel) (best []float64, 
 			most, penalty = c.d, l.Lambda/size/size
 		}
 		var chosen []int
-		if chosen, best[j], complete[j], err = search(t.ctx, a, right.RawVector().Data, most, penalty, c.n); err != nil {
+		if chosen, best[j], complete[j], err = search(t.Ctx, a, right.RawVector().Data, most, penalty, c.n); err != nil {
 			return nil, nil, err
 		}
 		best[j] *= size * size

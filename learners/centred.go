@@ -167,22 +167,22 @@ func (c *centred) momentBytes(n int) int64 {
 }
 
 func (c *centred) moments(t *task) (*moments, error) {
-	g, err := t.b.New(c.d, c.d)
+	g, err := t.B.New(c.d, c.d)
 	if err != nil {
 		return nil, err
 	}
 	defer g.Free()
-	v, err := t.b.New(c.t, c.d)
+	v, err := t.B.New(c.t, c.d)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Free()
 	m := &moments{g: backend.NewHost[float64](c.d, c.d), c: backend.NewHost[float64](c.t, c.d), s: make([]float64, c.t)}
 	part := make([]float64, c.t)
-	err = c.each(t.ctx, t.b, func(x, y backend.Matrix[float64], _ int) error {
-		t.b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
-		t.b.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
-		if err := t.b.ColDot(part, y, y); err != nil {
+	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
+		t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
+		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
+		if err := t.B.ColDot(part, y, y); err != nil {
 			return err
 		}
 		for j, p := range part {
@@ -193,10 +193,10 @@ func (c *centred) moments(t *task) (*moments, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.b.Download(m.g, g); err != nil {
+	if err := t.B.Download(m.g, g); err != nil {
 		return nil, err
 	}
-	if err := t.b.Download(m.c, v); err != nil {
+	if err := t.B.Download(m.c, v); err != nil {
 		return nil, err
 	}
 	for i := range c.d {

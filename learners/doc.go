@@ -33,7 +33,7 @@
 //
 // What they share: checked (x, y and weights that can be worked with), classesOf
 // (classes of y) with Classes.targets, Classes.Decide, save and restoreClasses, predictor
-// (f(x) in blocks of rows), budget (memory) and meter (progress), or task, which is
+// (f(x) in blocks of rows), budget (memory) and newProgress, or task, which is
 // both and the device; centred and moments (linear models with an intercept and
 // weights), rowCache (rows of K on demand) and smo (support vector machines). All
 // products and Gram matrices go through the backend.

@@ -119,13 +119,13 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	m := &GaussianProcessModel{intercept: make([]float64, hy.Cols), weights: positiveWeights(o.Weights, hx.Rows)}
 	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.centre(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
-	progress := newMeter(o)
+	progress := newProgress(o)
 	evaluations := 0
 	if !l.Fixed {
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
 		h, err := newHyperparameters(ctx, dev, p, par, func(n int) {
-			progress.tell("optimise", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
+			progress.Report("optimise", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
 		})
 		if err != nil {
 			return nil, err
@@ -139,9 +139,9 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if err != nil {
 		return nil, err
 	}
-	began := progress.told
+	began := progress.Fraction()
 	res, err := solvers.Solve(ctx, dev, p, solvers.Params{Method: solvers.Dual, Memory: o.Memory, Progress: func(q solvers.Progress) {
-		progress.tell(q.Stage, began+(1-began)*q.Fraction)
+		progress.Report(q.Stage, began+(1-began)*q.Fraction)
 	}})
 	if err != nil {
 		return nil, err

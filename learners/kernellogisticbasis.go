@@ -42,7 +42,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 	if !m.k.IsPSD() {
 		return nil, nil
 	}
-	k, err := solvers.PivotedCholesky(t.ctx, t.dev, m.k, m.x, m.memory)
+	k, err := solvers.PivotedCholesky(t.Ctx, t.Dev, m.k, m.x, m.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
 	// What the model of second order promises falls as the square of the gradient.
 	l := Logistic{Lambda: m.lambda, Solver: LogisticNewton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
-	if err := budget(t.ctx, t.dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
+	if err := budget(t.Ctx, t.Dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
 		return nil, err
 	}
 	f, err := newLogit(t, k.F, index, m.weights, columns, false, m.lambda, m.intercept)
@@ -99,7 +99,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 // the minimum: the norm of Σ_i (w_i(y − p) − λα_i) k(x_i, ·) beside the sum of the
 // norms of w_i(y − p) k(x_i, ·).
 func (m *kernelLogit) checkBasis(fit *KernelLogisticModel, f, beta backend.Host[float64]) (float64, error) {
-	d, err := fit.Decision(m.t.ctx, m.t.dev, denseOf(m.x))
+	d, err := fit.Decision(m.t.Ctx, m.t.Dev, denseOf(m.x))
 	if err != nil {
 		return 0, err
 	}

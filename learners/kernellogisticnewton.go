@@ -31,7 +31,7 @@ const innerSteps = 1000
 
 // minimise takes Newton steps until the residual is tol, or says why it ended before.
 func (m *kernelLogit) minimise(tol float64, most int) (*shortError, error) {
-	b, n, c := m.t.b, m.f.Rows, m.f.Cols
+	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
 		to   *backend.Matrix[float64]
 		cols int
@@ -102,7 +102,7 @@ func (m *kernelLogit) residual() float64 {
 // product sets to to K v.
 func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	m.products++
-	b := m.t.b
+	b := m.t.B
 	if err := b.Upload(m.in, v); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		for k := range q {
 			q[k] = s[k]/bend + beta*q[k]
 		}
-		if err := m.t.at("fit", m.t.told); err != nil {
+		if err := m.t.at("fit", m.t.reported); err != nil {
 			return false, false, err
 		}
 	}

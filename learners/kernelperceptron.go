@@ -139,7 +139,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	}
 	outputs := run.outputs()
 	h := &kernelHypothesis{
-		b: t.b, k: k, x: hx, cache: cache, bias: run.bias, run: run, budget: l.Budget,
+		b: t.B, k: k, x: hx, cache: cache, bias: run.bias, run: run, budget: l.Budget,
 		f: backend.NewHost[float64](outputs, n), a: backend.NewHost[float64](n, outputs), offset: make([]float64, 2*outputs),
 	}
 	for c := range outputs {

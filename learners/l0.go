@@ -305,7 +305,7 @@ func (h *threshold) refit(kept []int) error {
 		}
 		v.Data[i] = h.c[p]
 	}
-	b := h.a.t.b
+	b := h.a.t.B
 	a, err := upload(b, g)
 	if err != nil {
 		return err
@@ -349,7 +349,7 @@ func (h *threshold) refitPivoted(kept []int, g backend.Host[float64], rounding f
 	s := len(kept)
 	order := make([]int, s)
 	var rank int
-	if _, err := aside(h.a.t.ctx, func() bool {
+	if _, err := aside(h.a.t.Ctx, func() bool {
 		_, rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, order, rounding, make([]float64, 2*s))
 		return true
 	}); err != nil {

@@ -50,8 +50,8 @@ func newLaplace(t *task, b *basis) (*laplace, error) {
 	p := &laplace{t: t, phi: b}
 	square := backend.NewHost[float64](b.phi.Rows, b.phi.Cols)
 	for i := range square.Rows {
-		if i%64 == 0 && t.ctx.Err() != nil {
-			return nil, context.Cause(t.ctx)
+		if i%64 == 0 && t.Ctx.Err() != nil {
+			return nil, context.Cause(t.Ctx)
 		}
 		to := square.Row(i)
 		for j, v := range b.phi.Row(i) {
@@ -59,10 +59,10 @@ func newLaplace(t *task, b *basis) (*laplace, error) {
 		}
 	}
 	var err error
-	if p.whole, err = backend.Place(t.b, b.phi); err != nil {
+	if p.whole, err = backend.Place(t.B, b.phi); err != nil {
 		return nil, err
 	}
-	if p.squares, err = backend.Place(t.b, square); err != nil {
+	if p.squares, err = backend.Place(t.B, square); err != nil {
 		p.whole.Free()
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (p *laplace) mode() error {
 
 // newton returns H⁻¹g and log|H| for H = RᵀR + A.
 func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step []float64, logH float64, err error) {
-	b, k := p.t.b, len(p.active)
+	b, k := p.t.B, len(p.active)
 	h, err := b.New(k, k)
 	if err != nil {
 		return nil, 0, err
@@ -256,7 +256,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 // with LLᵀ = Φ_AᵀBΦ_A + A for the functions of the model.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
-	b, part, alpha := p.t.b, p.columns(p.active), make([]float64, k)
+	b, part, alpha := p.t.B, p.columns(p.active), make([]float64, k)
 	scaled := scaledRows(part, p.curve)
 	both := backend.NewHost[float64](n, 2)
 	for i := range n {
@@ -392,7 +392,7 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 		alpha: make([]float64, size), place: filledInts(size, -1), s: make([]float64, size), q: make([]float64, size),
 	}
 	part := p.columns(list)
-	b := p.t.b
+	b := p.t.B
 	g, err := b.New(size, size)
 	if err != nil {
 		return 0, err

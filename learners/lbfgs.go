@@ -150,7 +150,7 @@ func metricBytes(d, c int) int64 { return 8 * (2*int64(d)*int64(d) + int64(d)*in
 
 func (l *logit) fullMetric() (m *fullMetric, err error) {
 	m = &fullMetric{l: l}
-	b := l.t.b
+	b := l.t.B
 	defer func() {
 		if err != nil {
 			m.free()
@@ -201,12 +201,12 @@ func (l *logit) weightedGram(g backend.Matrix[float64]) error {
 				block.Row(i)[q] = root * v
 			}
 		}
-		x, err := backend.Place(l.t.b, block)
+		x, err := backend.Place(l.t.B, block)
 		if err != nil {
 			return err
 		}
-		l.t.b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
-		err = l.t.b.Sync()
+		l.t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
+		err = l.t.B.Sync()
 		x.Free()
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (m *fullMetric) refresh(spread float64) error {
 		return nil
 	}
 	m.spread = max(spread, 1e-6)
-	b, g := m.l.t.b, backend.NewHost[float64](m.l.d, m.l.d)
+	b, g := m.l.t.B, backend.NewHost[float64](m.l.d, m.l.d)
 	if err := b.Download(g, m.gram); err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (m *fullMetric) refresh(spread float64) error {
 }
 
 func (m *fullMetric) solve(g backend.Host[float64]) (backend.Host[float64], error) {
-	b, d := m.l.t.b, m.l.d
+	b, d := m.l.t.B, m.l.d
 	s := along(g, 0, g)
 	if err := b.Upload(m.v, g.View(0, 0, d, g.Cols)); err != nil {
 		return s, err

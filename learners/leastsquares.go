@@ -149,18 +149,18 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 			m.g.Row(p)[q] = v * scale[p] * scale[q]
 		}
 	}
-	a, err := upload(t.b, m.g)
+	a, err := upload(t.B, m.g)
 	if err != nil {
 		return false, err
 	}
 	defer a.Free()
-	if err := t.b.Potrf(backend.Lower, a); err != nil {
+	if err := t.B.Potrf(backend.Lower, a); err != nil {
 		if errors.Is(err, backend.ErrNotPosDef) {
 			err = nil
 		}
 		return false, err
 	}
-	if err := t.b.Download(m.g, a); err != nil {
+	if err := t.B.Download(m.g, a); err != nil {
 		return false, err
 	}
 	factor := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c.d, Stride: m.g.Stride, Data: m.g.Data}
@@ -181,13 +181,13 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 				right.Row(p)[j] *= v
 			}
 		}
-		step, err := upload(t.b, right)
+		step, err := upload(t.B, right)
 		if err != nil {
 			return false, err
 		}
-		t.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, step)
-		t.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, step)
-		err = t.b.Download(right, step)
+		t.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, step)
+		t.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, step)
+		err = t.B.Download(right, step)
 		step.Free()
 		if err != nil {
 			return false, err
@@ -207,22 +207,22 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 // residual returns ‖y − Xw‖² of each output and Xᵀ(y − Xw).
 func (c *centred) residual(t *task, coef backend.Host[float64]) (squares []float64, gradient backend.Host[float64], err error) {
 	gradient = backend.NewHost[float64](c.d, c.t)
-	w, err := upload(t.b, coef)
+	w, err := upload(t.B, coef)
 	if err != nil {
 		return nil, gradient, err
 	}
 	defer w.Free()
-	g, err := t.b.New(c.d, c.t)
+	g, err := t.B.New(c.d, c.t)
 	if err != nil {
 		return nil, gradient, err
 	}
 	defer g.Free()
 	squares = make([]float64, c.t)
 	part := make([]float64, c.t)
-	err = c.each(t.ctx, t.b, func(x, y backend.Matrix[float64], _ int) error {
-		t.b.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
-		t.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
-		if err := t.b.ColDot(part, y, y); err != nil {
+	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
+		t.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
+		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
+		if err := t.B.ColDot(part, y, y); err != nil {
 			return err
 		}
 		for j, v := range part {
@@ -231,7 +231,7 @@ func (c *centred) residual(t *task, coef backend.Host[float64]) (squares []float
 		return nil
 	})
 	if err == nil {
-		err = t.b.Download(gradient, g)
+		err = t.B.Download(gradient, g)
 	}
 	return squares, gradient, err
 }

@@ -135,7 +135,7 @@ func (w *batchLoss) gradient(theta backend.Host[float64], batch []int) error {
 			rows.Row(r)[p] -= m
 		}
 	}
-	b := w.t.b
+	b := w.t.B
 	x, err := backend.Place(b, rows)
 	if err != nil {
 		return err

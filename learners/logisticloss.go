@@ -45,7 +45,7 @@ func logitBytes(n, d, c int) int64 {
 
 func newLogit(t *task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
 	l := &logit{
-		t: t, threads: max(t.dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
+		t: t, threads: max(t.Dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
 		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](hx.Rows, c),
 	}
 	if intercept {
@@ -61,19 +61,19 @@ func newLogit(t *task, hx backend.Host[float64], index []int, weights []float64,
 		}
 	}
 	var err error
-	if l.x, err = backend.Place(t.b, hx); err != nil {
+	if l.x, err = backend.Place(t.B, hx); err != nil {
 		return nil, err
 	}
-	if w, ok := t.b.(backend.Wrapper[float64]); ok {
+	if w, ok := t.B.(backend.Wrapper[float64]); ok {
 		l.s, l.shared = w.Wrap(l.residual), true
 	} else {
-		l.s, err = t.b.New(l.n, c)
+		l.s, err = t.B.New(l.n, c)
 	}
 	if err == nil {
-		l.w, err = t.b.New(l.d, c)
+		l.w, err = t.B.New(l.d, c)
 	}
 	if err == nil {
-		l.g, err = t.b.New(l.d, c)
+		l.g, err = t.B.New(l.d, c)
 	}
 	if err != nil {
 		l.free()
@@ -102,7 +102,7 @@ func (l *logit) zero() backend.Host[float64] { return backend.NewHost[float64](l
 
 // eval returns F(θ) and sets gradient to its gradient.
 func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
-	b := l.t.b
+	b := l.t.B
 	l.evals++
 	if err := b.Upload(l.w, theta.View(0, 0, l.d, l.c)); err != nil {
 		return 0, err
@@ -153,9 +153,9 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 // fetch waits for the scores.
 func (l *logit) fetch() error {
 	if l.shared {
-		return l.t.b.Sync()
+		return l.t.B.Sync()
 	}
-	return l.t.b.Download(l.residual, l.s)
+	return l.t.B.Download(l.residual, l.s)
 }
 
 // lossRows is the number of rows of one part of the sums, so that they do not

@@ -80,7 +80,7 @@ func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 // raised by what rounding may have left of it or some more: the step is shorter then
 // and leads to the same minimum, for the gradient has none of it.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
-	b, m := l.t.b, l.d+1
+	b, m := l.t.B, l.d+1
 	size := m * l.c
 	h, err := b.New(size, size)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	block, d := backend.NewHost[float64](side, side), make([]float64, size)
 	for i := 0; i < size; i += side {
 		part := block.View(0, 0, min(side, size-i), min(side, size-i))
-		if err := l.t.b.Download(part, h.View(i, i, part.Rows, part.Cols)); err != nil {
+		if err := l.t.B.Download(part, h.View(i, i, part.Rows, part.Cols)); err != nil {
 			return nil, err
 		}
 		for k := range part.Rows {
@@ -185,7 +185,7 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 
 // hessian sets the lower triangle of h.
 func (l *logit) hessian(h backend.Matrix[float64]) error {
-	b, m, rows := l.t.b, l.d+1, hessianRows(l.d)
+	b, m, rows := l.t.B, l.d+1, hessianRows(l.d)
 	plain, scaled := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
 	p := make([]float64, l.c)
 	for from := 0; from < l.n; from += rows {
@@ -271,7 +271,7 @@ func (l *logit) penalise(h backend.Matrix[float64]) error {
 			}
 		}
 	}
-	l.t.b.AddDiag(add, h)
+	l.t.B.AddDiag(add, h)
 	if l.c == 1 || l.reference {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (l *logit) penalise(h backend.Matrix[float64]) error {
 	}
 	for a := range l.c {
 		for c := range a + 1 {
-			l.t.b.AddDiag(shared, h.View(a*m, c*m, m, m))
+			l.t.B.AddDiag(shared, h.View(a*m, c*m, m, m))
 		}
 	}
 	return nil

@@ -39,13 +39,13 @@ func (c *centred) normal(t *task) (*normal, error) {
 	var err error
 	if c.byGram() {
 		if a.moments, err = c.moments(t); err == nil {
-			a.fixed, err = upload(t.b, a.moments.g)
+			a.fixed, err = upload(t.B, a.moments.g)
 		}
 	} else {
 		err = a.whole()
 	}
 	if err == nil {
-		a.v, err = t.b.New(c.d, 1)
+		a.v, err = t.B.New(c.d, 1)
 	}
 	if err != nil {
 		a.free()
@@ -56,7 +56,7 @@ func (c *centred) normal(t *task) (*normal, error) {
 
 // whole puts X itself on the device.
 func (a *normal) whole() error {
-	c, b := a.c, a.t.b
+	c, b := a.c, a.t.B
 	a.x = backend.NewHost[float64](c.n, c.d)
 	y := backend.NewHost[float64](c.n, c.t)
 	c.fill(a.x, c.x, c.meanX, 0)
@@ -111,7 +111,7 @@ func (a *normal) free() {
 
 // apply sets dst to XᵀXw.
 func (a *normal) apply(dst, w []float64) error {
-	b, d := a.t.b, a.c.d
+	b, d := a.t.B, a.c.d
 	if err := b.Upload(a.v, backend.Host[float64]{Rows: d, Cols: 1, Stride: 1, Data: w}); err != nil {
 		return err
 	}
@@ -166,14 +166,14 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 			to[k] = from[p]
 		}
 	}
-	m, err := a.t.b.New(s, s)
+	m, err := a.t.B.New(s, s)
 	if err != nil {
 		return g, err
 	}
 	defer m.Free()
-	return g, placed(a.t.b, x, g, func(x, _ backend.Matrix[float64]) error {
-		a.t.b.Syrk(backend.Lower, backend.Transpose, 1, x, 0, m)
-		return a.t.b.Download(g, m)
+	return g, placed(a.t.B, x, g, func(x, _ backend.Matrix[float64]) error {
+		a.t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 0, m)
+		return a.t.B.Download(g, m)
 	})
 }
 

@@ -269,8 +269,8 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err != nil {
 		return nil, err
 	}
-	h := &linearHypothesis{b: t.b, x: hx, bias: run.bias, offset: make([]float64, columns), outputs: outputs}
-	if h.w, err = t.b.New(hx.Cols, columns); err != nil {
+	h := &linearHypothesis{b: t.B, x: hx, bias: run.bias, offset: make([]float64, columns), outputs: outputs}
+	if h.w, err = t.B.New(hx.Cols, columns); err != nil {
 		return nil, err
 	}
 	defer h.w.Free()
@@ -284,7 +284,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 				start.Row(p)[c] = l.Coef.At(p, c)
 			}
 		}
-		if err := t.b.Upload(h.w, start); err != nil {
+		if err := t.B.Upload(h.w, start); err != nil {
 			return nil, err
 		}
 	}

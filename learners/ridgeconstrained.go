@@ -156,14 +156,14 @@ func newSecular(t *task, c *centred) (*secular, error) {
 				s.r.Row(j)[i] = v
 			}
 		}
-		k, err := t.b.New(c.n, c.n)
+		k, err := t.B.New(c.n, c.n)
 		if err != nil {
 			return nil, err
 		}
 		defer k.Free()
-		err = placed(t.b, x, y, func(x, _ backend.Matrix[float64]) error {
-			t.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
-			return t.b.Download(s.m, k)
+		err = placed(t.B, x, y, func(x, _ backend.Matrix[float64]) error {
+			t.B.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
+			return t.B.Download(s.m, k)
 		})
 		if err != nil {
 			return nil, err
@@ -240,12 +240,12 @@ func (s *secular) root(j int, theta float64) (lambda float64, steps int, err err
 // norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.
 func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	n := s.m.Rows
-	a, err := s.t.b.New(n, n)
+	a, err := s.t.B.New(n, n)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer a.Free()
-	v, err := s.t.b.New(n, 2)
+	v, err := s.t.B.New(n, 2)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -254,7 +254,7 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	for i, r := range s.r.Row(j) {
 		h.Row(i)[0] = r
 	}
-	b := s.t.b
+	b := s.t.B
 	if err := b.Upload(a, s.m); err != nil {
 		return 0, 0, err
 	}

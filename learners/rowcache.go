@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -104,7 +105,7 @@ func rowCacheWithin(dev backend.Device, o Options, bytes int64) int64 {
 	if bytes <= 0 {
 		bytes = rowCacheBytes
 	}
-	return min(bytes, max(available(dev, o)/2, 1))
+	return min(bytes, max(run.Available(dev, o.Memory)/2, 1))
 }
 
 func filledInts(n, v int) []int {

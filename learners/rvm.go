@@ -198,23 +198,23 @@ func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*b
 		}
 	}
 	n := b.x.Rows
-	gram, err := t.b.New(n, n)
+	gram, err := t.B.New(n, n)
 	if err != nil {
 		return nil, err
 	}
 	defer gram.Free()
 	b.phi = backend.NewHost[float64](n, n+1)
 	values := b.phi.View(0, 1, n, n)
-	err = placed(t.b, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
-		t.b.Gram(gram, k, x, x)
-		return t.b.Download(values, gram)
+	err = placed(t.B, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+		t.B.Gram(gram, k, x, x)
+		return t.B.Download(values, gram)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
-		if i%64 == 0 && t.ctx.Err() != nil {
-			return nil, context.Cause(t.ctx)
+		if i%64 == 0 && t.Ctx.Err() != nil {
+			return nil, context.Cause(t.Ctx)
 		}
 		b.phi.Row(i)[0] = 1
 		for j := range i + 1 {

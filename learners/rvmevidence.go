@@ -66,30 +66,30 @@ func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) 
 			}
 		}
 	}
-	g, err := t.b.New(m, m)
+	g, err := t.B.New(m, m)
 	if err != nil {
 		return nil, err
 	}
 	defer g.Free()
-	v, err := t.b.New(m, 1)
+	v, err := t.B.New(m, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Free()
-	err = placed(t.b, scaled, right, func(phi, y backend.Matrix[float64]) error {
-		t.b.Syrk(backend.Lower, backend.Transpose, 1, phi, 0, g)
-		t.b.Gemm(backend.Transpose, backend.NoTrans, 1, phi, y, 0, v)
-		if err := t.b.Download(backend.Host[float64]{Rows: m, Cols: 1, Stride: 1, Data: e.c}, v); err != nil {
+	err = placed(t.B, scaled, right, func(phi, y backend.Matrix[float64]) error {
+		t.B.Syrk(backend.Lower, backend.Transpose, 1, phi, 0, g)
+		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, phi, y, 0, v)
+		if err := t.B.Download(backend.Host[float64]{Rows: m, Cols: 1, Stride: 1, Data: e.c}, v); err != nil {
 			return err
 		}
-		return t.b.Download(e.g, g)
+		return t.B.Download(e.g, g)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range m {
-		if i%64 == 0 && t.ctx.Err() != nil {
-			return nil, context.Cause(t.ctx)
+		if i%64 == 0 && t.Ctx.Err() != nil {
+			return nil, context.Cause(t.Ctx)
 		}
 		for j := range i {
 			e.g.Data[j*m+i] = e.g.Data[i*m+j]
@@ -146,7 +146,7 @@ func (e *evidence) posterior() error {
 	// A row of Σ has room for the function that a step may add.
 	sigma := backend.NewHost[float64](k, k+1).View(0, 0, k, k)
 	// On a device that uses Go memory all of these are changed where they are.
-	b := e.t.b
+	b := e.t.B
 	mh, err := backend.Place(b, h)
 	if err != nil {
 		return err
@@ -234,19 +234,19 @@ func (e *evidence) statistics() error {
 		copy(g.Row(p), e.g.Row(j))
 		axpy(e.mu[p], e.g.Row(j), fit)
 	}
-	to, err := e.t.b.New(k, m)
+	to, err := e.t.B.New(k, m)
 	if err != nil {
 		return err
 	}
 	defer to.Free()
-	err = placed(e.t.b, e.root, g, func(root, from backend.Matrix[float64]) error {
-		e.t.b.Gemm(backend.Transpose, backend.NoTrans, 1, root, from, 0, to)
-		return e.t.b.Sync()
+	err = placed(e.t.B, e.root, g, func(root, from backend.Matrix[float64]) error {
+		e.t.B.Gemm(backend.Transpose, backend.NoTrans, 1, root, from, 0, to)
+		return e.t.B.Sync()
 	})
 	if err != nil {
 		return err
 	}
-	if err := e.t.b.Download(g, to); err != nil {
+	if err := e.t.B.Download(g, to); err != nil {
 		return err
 	}
 	for p := range k {
@@ -315,8 +315,8 @@ func (e *evidence) better() (float64, error) {
 		if err := e.posterior(); err == nil && e.value >= before {
 			return e.value - before, nil
 		}
-		if e.t.ctx.Err() != nil {
-			return 0, context.Cause(e.t.ctx)
+		if e.t.Ctx.Err() != nil {
+			return 0, context.Cause(e.t.Ctx)
 		}
 	}
 	e.beta = beta
@@ -392,7 +392,7 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 
 // solve returns H⁻¹g for the lower triangle of H.
 func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
-	b := e.t.b
+	b := e.t.B
 	mh, err := upload(b, h)
 	if err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func (f *svcFit) workers() int {
 	k := f.classes.Len()
 	threads := 1
 	if f.t != nil {
-		threads = f.t.dev.Info().Threads
+		threads = f.t.Dev.Info().Threads
 	}
 	return max(1, min(svmWorkers, k*(k-1)/2, threads))
 }
@@ -217,13 +217,13 @@ func (f *svcFit) fit() (*SVCModel, error) {
 // the same time, and then progress is told by pairs.
 func (f *svcFit) machine(t *task, p *smoProblem) (*smoResult, error) {
 	first := 0.0
-	return solveSMO(f.t.ctx, f.t.b, p, f.set, func(gap float64) error {
+	return solveSMO(f.t.Ctx, f.t.B, p, f.set, func(gap float64) error {
 		if t != nil {
 			first = max(first, gap)
 			return t.at("solve", f.base+f.share*min(gapProgress(gap, first, f.set.tol), 0.999))
 		}
-		if f.t.ctx.Err() != nil {
-			return context.Cause(f.t.ctx)
+		if f.t.Ctx.Err() != nil {
+			return context.Cause(f.t.Ctx)
 		}
 		return nil
 	})

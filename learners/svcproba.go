@@ -101,7 +101,7 @@ func (f *svcFit) heldOut(pair, a, b int) (values, sign, weight []float64, err er
 				return nil, nil, nil, err
 			}
 			x := f.problem(outA[part], outB[part]).x
-			if decision, err = kernelSum(f.t.b, f.kernel, x, p.x, res.beta); err != nil {
+			if decision, err = kernelSum(f.t.B, f.kernel, x, p.x, res.beta); err != nil {
 				return nil, nil, nil, err
 			}
 			for i := range decision {

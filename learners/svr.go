@@ -162,7 +162,7 @@ func targetScale(y backend.Host[float64], o Options) (mean, scale float64, err e
 // smo solves one problem and tells of its progress.
 func (t *task) smo(p *smoProblem, set smoSettings) (*smoResult, error) {
 	first := 0.0
-	return solveSMO(t.ctx, t.b, p, set, func(gap float64) error {
+	return solveSMO(t.Ctx, t.B, p, set, func(gap float64) error {
 		first = max(first, gap)
 		return t.at("solve", min(gapProgress(gap, first, set.tol), 0.999))
 	})

@@ -4,16 +4,13 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
-// task is one Fit of a learner that has a loop of its own: the device under the
-// context, and the progress.
+// task is one Fit of a learner that has a loop of its own.
 type task struct {
-	ctx   context.Context
-	dev   backend.Device
-	b     backend.Backend[float64] // under ctx
-	meter *meter
-	told  float64
+	run.Frame
+	reported float64
 }
 
 // newTask refuses a context that is done and work that takes more memory on the
@@ -25,18 +22,20 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 	if err := budget(ctx, dev, o, learner, rows, bytes); err != nil {
 		return nil, err
 	}
-	return &task{ctx: ctx, dev: dev, b: dev.F64().With(ctx, nil), meter: newMeter(o), told: -1}, nil
+	t := &task{Frame: run.New(ctx, dev, nil), reported: -1}
+	t.Progress = newProgress(o)
+	return t, nil
 }
 
 // at says that the work has come to a fraction of the whole, a thousand times
 // at most, and returns why it must stop, if it must.
 func (t *task) at(stage string, fraction float64) error {
-	if fraction >= t.told+1e-3 || fraction == 1 {
-		t.told = fraction
-		t.meter.tell(stage, fraction)
+	if fraction >= t.reported+1e-3 || fraction == 1 {
+		t.reported = fraction
+		t.Progress.Report(stage, fraction)
 	}
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if t.Ctx.Err() != nil {
+		return context.Cause(t.Ctx)
 	}
 	return nil
 }

@@ -65,6 +65,13 @@ func (p *Progress) Report(stage string, fraction float64) {
 	p.report(fraction)
 }
 
+// Fraction is the last one that was reported.
+func (p *Progress) Fraction() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reported
+}
+
 func (p *Progress) report(fraction float64) {
 	if math.IsNaN(fraction) {
 		return
