@@ -115,7 +115,7 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 							fit = append(fit, "--target", target)
 						}
 						fit = append(append(append(fit, needs[d.Name]...), planParameters[d.Name]...), args...)
-						checkPlan(t, d, folder, append(fit, table))
+						checkPlan(t, d, append(append([]string{"fit", "--model", filepath.Join(folder, "m.safetensors")}, fit...), table))
 					})
 				}
 			}
@@ -136,26 +136,60 @@ func TestPlanOfWideTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkPlan(t, d, folder, []string{"--learner", "ridge", "--target", "number", table})
+	checkPlan(t, d, []string{"fit", "--model", filepath.Join(folder, "m.safetensors"), "--learner", "ridge", "--target", "number", table})
 }
 
-// checkPlan fits in a process of its own and compares its plan with its peak.
-func checkPlan(t *testing.T, d learners.Description, folder string, fit []string) {
+// TestPlanOfResamplingIsThePeak: cv and bootstrap plan the model that takes most, with
+// the whole table and the rows of the model beside it, and refuse what --memory has no
+// room for.
+func TestPlanOfResamplingIsThePeak(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	table := filepath.Join(t.TempDir(), "number.csv")
+	writePlanTable(t, table, 3000, 10, "number")
+	d, err := learners.Find("kernel-ridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "2"}} {
+		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
+		t.Run(command[0], func(t *testing.T) {
+			checkPlan(t, d, args)
+			// A model of 2000 rows has 32 MB of kernel values, or half of it packed.
+			out, err := output(t, append(args, "--memory", "12MB"))
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 {
+				t.Errorf("with 12 MB: %v, %s", err, out)
+			}
+		})
+	}
+}
+
+// output runs the command in a process of its own; the error has its standard error.
+func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), self, append([]string{"fit", "--json", "--quiet", "--model", filepath.Join(folder, "m.safetensors")}, fit...)...)
+	c := exec.CommandContext(t.Context(), self, append(args, "--json", "--quiet")...)
 	c.Env = append(os.Environ(), asCommand+"=1")
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	out, err := c.Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 {
-		t.Skipf("these parameters do not go together: %s", errs.String())
+	return c.Output()
+}
+
+// checkPlan compares the plan of a command with its peak.
+func checkPlan(t *testing.T, d learners.Description, args []string) {
+	t.Helper()
+	out, err := output(t, args)
+	exit := (*exec.ExitError)(nil)
+	if errors.As(err, &exit) && exit.ExitCode() == 2 {
+		t.Skipf("these parameters do not go together: %s", exit.Stderr)
+	}
+	if exit != nil {
+		t.Fatalf("%v: %s", err, exit.Stderr)
 	}
 	if err != nil {
-		t.Fatalf("%v: %s", err, errs.String())
+		t.Fatal(err)
 	}
 	var report struct {
 		Planned int64 `json:"planned_bytes"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -103,12 +104,13 @@ type resampling struct {
 	mu      sync.Mutex
 	unknown []dataset.Unknown // of the rows that were held out, of all models
 
+	memory  *budget
 	devices []backend.Device // that share the models
 	close   func()           // of the devices
 }
 
 // newResampling reads the table and opens the devices, which the caller closes.
-func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file string) (*resampling, error) {
+func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file string) (r *resampling, err error) {
 	if err := f.objects.take(&f.learnerFlags); err != nil {
 		return nil, err
 	}
@@ -118,15 +120,29 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if len(f.targets) == 0 {
 		return nil, usagef("%s needs --target COLUMN: what the predictions are compared with", command)
 	}
+	r = &resampling{a: a, f: f}
+	if err := r.openDevices(); err != nil {
+		return nil, err
+	}
+	release := r.close
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	r.memory = a.newBudget(r.devices[0])
 	all, err := a.table(file)
 	if err != nil {
 		return nil, err
 	}
-	r := &resampling{a: a, f: f, all: all, task: f.taskFor(all)}
+	r.all, r.task = all, f.taskFor(all)
 	if r.fit, err = f.fitter(r.task); err != nil {
 		return nil, err
 	}
 	if r.full, err = dataset.Learn(all, f.objects.rules(f.rules(r.task))); err != nil {
+		return nil, err
+	}
+	if err := r.memory.encoding(all, r.full); err != nil {
 		return nil, err
 	}
 	o, err := f.objects.objectsOf(r.full, all)
@@ -143,9 +159,6 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if err != nil {
 		return nil, err
 	}
-	if err := r.openDevices(); err != nil {
-		return nil, err
-	}
 	r.p = a.newProgress()
 	return r, nil
 }
@@ -157,7 +170,8 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 		return nil, err
 	}
 	names := r.full.Classes()
-	m, err := r.fit(ctx, dev, x, y, learners.Options{Classes: names})
+	options := learners.Options{Classes: names}
+	m, err := r.fit(r.memory.fitting(ctx, &options), dev, x, y, options)
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +271,9 @@ type resampleReport struct {
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
+
+	Planned int64 `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	process.Used
 }
 
 func (r resampleReport) text() string {
@@ -293,6 +310,7 @@ func (r resampleReport) text() string {
 
 func (a *app) printReport(ctx context.Context, r resampleReport) error {
 	if a.json {
+		r.Used = process.Read()
 		return a.printJSON(ctx, r)
 	}
 	return a.print(ctx, r.text())

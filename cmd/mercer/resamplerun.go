@@ -97,7 +97,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	}
 	r.p.close()
 	r.reportUnknown()
-	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Folds: folds, Repeats: repeats, Measures: measures(scores)})
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Folds: folds, Repeats: repeats, Measures: measures(scores), Planned: r.memory.total()})
 }
 
 func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
@@ -178,7 +178,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	}
 	return a.printReport(ctx, resampleReport{
 		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Rounds: len(scores), Measures: measures(scores),
-		OutOfBag: &out, Apparent: &apparent, E632: &e632,
+		OutOfBag: &out, Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
 	})
 }
 
