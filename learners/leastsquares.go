@@ -21,13 +21,20 @@ func init() {
 		Name:    leastSquaresName,
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
-		Source:  "Björck (1996), Numerical methods for least squares problems",
+		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			truth("intercept", "true", "fit an intercept"),
+			oneOf("method", []string{"direct", "lms"}, "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
+			number("rate", "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
+			whole("epochs", "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(LeastSquares{NoIntercept: !v.Bool("intercept")}.Fit)
+			l := LeastSquares{NoIntercept: !v.Bool("intercept")}
+			if v.Choice("method") == "lms" {
+				l.LMS, l.Rate, l.Epochs = true, v.Number("rate"), v.Whole("epochs")
+			}
+			return fitterOf(l.Fit)
 		},
 		restore: restoreLinear,
 	})
@@ -54,7 +61,10 @@ func init() {
 // The facts "noise variance" and "log likelihood" are of the first output: the unbiased
 // estimate of σ², and the likelihood at the one that maximizes it.
 type LeastSquares struct {
-	NoIntercept bool // b = 0
+	NoIntercept bool    // b = 0
+	LMS         bool    // by the rule of Widrow and Hoff (1960), the samples in turn: an approximation
+	Rate        float64 // step of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
+	Epochs      int     // of LMS; 0 is 100
 }
 
 // choleskyCondition is the largest condition of the triangular factor up to which
@@ -72,6 +82,19 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 }
 
 func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+	switch {
+	case !l.LMS && (l.Rate != 0 || l.Epochs != 0):
+		return nil, fmt.Errorf("rate and epochs belong to LMS, got %v and %d", l.Rate, l.Epochs)
+	case l.Epochs < 0:
+		return nil, fmt.Errorf("epochs must be ≥ 0, got %d", l.Epochs)
+	case l.Rate != 0 && !positive.ok(l.Rate):
+		return nil, fmt.Errorf("rate must be %s, got %v", positive.text, l.Rate)
+	case l.LMS:
+		if l.Epochs == 0 {
+			l.Epochs = 100
+		}
+		return l.lms(ctx, dev, x, y, o)
+	}
 	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err

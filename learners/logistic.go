@@ -21,7 +21,7 @@ func init() {
 			number("lambda", "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
 			truth("intercept", "true", "fit unpenalised intercepts"),
 			oneOf("solver", logisticSolvers, "auto is newton for up to 600 unknowns, lbfgs for more"),
-			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns"),
+			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
 			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
 			whole("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
@@ -65,7 +65,8 @@ const newtonUnknowns = 600
 // which is n times the mean cross-entropy + (λ/2n)‖W‖². Two classes have one
 // column, Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; K classes the softmax of K
 // columns, Pr(c | x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns beside
-// f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j). The intercepts are not
+// f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j); the form
+// e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not
 // penalised. λ is 1/C of scikit-learn.
 //
 // With λ > 0 there is one minimum, except that the K intercepts may all be

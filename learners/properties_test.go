@@ -3,12 +3,14 @@ package learners_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // anyDevice is a cpu device for properties that do not depend on it.
@@ -171,6 +173,90 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 			series := h * kernels.Eval(kernels.CosineSeries{L: l}, []float64{delta}, []float64{0})
 			limit := kernels.Eval(kernels.SincLimit{}, []float64{delta}, []float64{0})
 			near(t, "series", series, limit, h+2*math.Pi*h*h*delta*delta/12+float64(l)*h*0x1p-52)
+		}
+	}
+}
+
+// TestWidrowHoff: the rule takes the steps of the text, comes to least squares where the
+// residual is 0, and a rate at which it diverges is an error.
+func TestWidrowHoff(t *testing.T) {
+	dev := anyDevice(t)
+	// By hand at η = 1/4 from 0: at (1, 2) w = b = 1/2; at (2, 1) the error is 1 − 3/2.
+	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
+	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "w", m.Coef().At(0, 0), 0.25, 0)
+	near(t, "b", m.Intercept()[0], 0.375, 0)
+	x, _ = gaussians(t, 40, 3, 12)
+	y = mat.NewDense(40, 1, nil)
+	for i := range 40 {
+		y.Set(i, 0, 2*x.At(i, 0)-x.At(i, 2)+3)
+	}
+	if m, err = (learners.LeastSquares{LMS: true, Epochs: 1000}).Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for p, want := range []float64{2, 0, -1} {
+		near(t, "w", m.Coef().At(p, 0), want, 1e-10)
+	}
+	near(t, "b", m.Intercept()[0], 3, 1e-10)
+	if _, err := (learners.LeastSquares{LMS: true, Rate: 10}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "diverge at rate 10") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (learners.LeastSquares{Rate: 1}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "belong to LMS") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLassoIsLaplaceMAP: of y = (3, 0.4) under noise of variance 1 and Laplace priors
+// of scale τ = 1/2 the mode of the posterior density, searched on a grid, is the lasso at
+// λ = 2σ²/τ = 4 with X = I.
+func TestLassoIsLaplaceMAP(t *testing.T) {
+	y := []float64{3, 0.4}
+	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), anyDevice(t), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prior := distuv.Laplace{Mu: 0, Scale: 0.5}
+	for p, v := range y {
+		best, mode := math.Inf(-1), 0.0
+		for step := -4000; step <= 4000; step++ {
+			w := float64(step) / 1000
+			if density := prior.LogProb(w) + (distuv.Normal{Mu: w, Sigma: 1}).LogProb(v); density > best {
+				best, mode = density, w
+			}
+		}
+		near(t, "w", m.Coef().At(p, 0), mode, 1e-3)
+	}
+}
+
+// TestReferenceSign: Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the form of the
+// text, for v = −w and a = −b of the K−1 columns.
+func TestReferenceSign(t *testing.T) {
+	dev := anyDevice(t)
+	x, y := gaussians(t, 60, 2, 13)
+	y.Apply(func(i, _ int, v float64) float64 { return math.Max(0, math.Min(2, math.Round(v+1))) }, y)
+	m, err := learners.Logistic{Lambda: 1, Reference: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.Proba(t.Context(), dev, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		e, sum := [3]float64{2: 1}, 1.0
+		for c := range 2 {
+			f := -m.Intercept()[c]
+			for q := range 2 {
+				f -= m.Coef().At(q, c) * x.At(i, q)
+			}
+			e[c] = math.Exp(-f)
+			sum += e[c]
+		}
+		for c := range e {
+			near(t, "Pr", p.At(i, c), e[c]/sum, 1e-14)
 		}
 	}
 }
