@@ -1,0 +1,62 @@
+package learners_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// TestJointPerceptron: φ(x, t) = x ⊗ e_t is the perceptron of K classes, and with
+// features that one w of 2 numbers is enough for, classes on a line are learned.
+func TestJointPerceptron(t *testing.T) {
+	const n, d, classes = 40, 3, 4
+	x, y := gaussians(t, n, d, 15)
+	index := make([]int, n)
+	for i := range n {
+		index[i] = i % classes
+		y.Set(i, 0, float64(index[i]))
+	}
+	kron := func(x []float64, c int) []float64 {
+		phi := make([]float64, classes*d)
+		copy(phi[c*d:], x)
+		return phi
+	}
+	for kind, averaged := range map[learners.PerceptronKind]bool{learners.LastPerceptron: false, learners.AveragedPerceptron: true} {
+		got, err := learners.JointPerceptron{Features: kron, Classes: classes, Averaged: averaged, Epochs: 5}.Fit(t.Context(), x, index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := learners.Perceptron{Kind: kind, NoBias: true, Epochs: 5}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		coef := want.(*learners.PerceptronModel).Coef()
+		for p := range d {
+			for c := range classes {
+				near(t, "w", got.W[c*d+p], coef.At(p, c), 1e-12*(1+math.Abs(coef.At(p, c))))
+			}
+		}
+		if mistakes := fact(t, want, "mistakes"); mistakes != got.Mistakes || got.Clean {
+			t.Errorf("%d mistakes, want %v", got.Mistakes, mistakes)
+		}
+	}
+	// Class t where x is nearest to t: wᵀφ = xt − t²/2 separates with a margin.
+	line := learners.JointPerceptron{Classes: 3, Epochs: 1000, Features: func(x []float64, c int) []float64 {
+		return []float64{x[0] * float64(c), float64(c * c)}
+	}}
+	at, want := mat.NewDense(6, 1, []float64{-0.2, 0.2, 0.8, 1.2, 1.8, 2.2}), []int{0, 0, 1, 1, 2, 2}
+	m, err := line.Fit(t.Context(), at, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := line.Fit(t.Context(), at, []int{0, 0, 1, 1, 2, 3}); err == nil || !strings.Contains(err.Error(), "row 6 must be a class from 0 to 2, got 3") {
+		t.Errorf("got %v", err)
+	}
+}
