@@ -223,3 +223,23 @@ func TestRVMManyVectors(t *testing.T) {
 		}
 	}
 }
+
+// TestFixedPointSettles: the fixed point ends when α has settled, and not merely when
+// the evidence gains little: a coarse Tol leaves the same number of relevance vectors
+// and nearly the same evidence.
+func TestFixedPointSettles(t *testing.T) {
+	x, y := sinc(100, 0.1, 21)
+	var evidence []float64
+	var vectors []any
+	for _, tol := range []float64{1, 1e-6} {
+		m, err := learners.RVM{Kernel: kernels.Gaussian{Sigma: 2}, Method: learners.FixedPoint, Tol: tol}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evidence, vectors = append(evidence, fact(t, m, "log evidence").(float64)), append(vectors, fact(t, m, "relevance vectors"))
+	}
+	near(t, "log evidence", evidence[0], evidence[1], 1e-3)
+	if vectors[0] != vectors[1] {
+		t.Errorf("%v relevance vectors", vectors)
+	}
+}

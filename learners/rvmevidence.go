@@ -419,7 +419,8 @@ func (e *evidence) unfinished(limit int, gain, tol float64) {
 
 // fixedPoint maximises the evidence by Tipping's steps from the model of all
 // functions. A function is dropped when α_j Σ_jj is 1 but for rounding: the
-// samples say nothing about its weight, so that the evidence is as good without.
+// samples say nothing about its weight, so that the evidence is as good without. It ends
+// when besides the small gain no ln α moves by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		e.insert(j, e.n/e.g.Row(j)[j]*e.beta/100)
@@ -466,12 +467,16 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 			return fmt.Errorf("the log evidence fell from %v to %v: the basis functions are dependent to working precision: use %q or a kernel with a smaller length scale", before, e.value, Sequential)
 		}
 		gain = e.value - before
+		moved := 0.0
+		for p, j := range e.active {
+			moved = max(moved, math.Abs(math.Log(e.alpha[j]/alpha[p])))
+		}
 		dropped, err := e.drop()
 		if err != nil {
 			return err
 		}
 		e.note()
-		if gain <= tol && !dropped {
+		if gain <= tol && moved <= 1e-3 && !dropped {
 			return nil
 		}
 	}
