@@ -37,7 +37,7 @@ func exactOf(s string) (x exactNumber) {
 // exponentOf reads an exponent. One that no float64 has is bounded: its number is 0,
 // or was refused before.
 func exponentOf(s string) int {
-	const bound = 1 << 40
+	const bound = 1 << 27 // ten times it is an int of 32 bits
 	negative := strings.HasPrefix(s, "-")
 	e := 0
 	for _, c := range strings.TrimLeft(s, "+-") {

@@ -15,9 +15,9 @@ import (
 // residual is what it reports: here every field is held to the range that its use
 // relies on, and residuals are not in the file.
 
-// mostIters is a number of iterations that no solve reaches; more can be added to
+// maxIters is a number of iterations that no solve reaches; more can be added to
 // it without overflow.
-const mostIters = 1 << 53
+const maxIters = math.MaxInt >> 10
 
 // stateField is a field of a state and whether it is in its range.
 type stateField struct {
@@ -68,7 +68,7 @@ func (s *state) check(w *work) error {
 	fields := []stateField{
 		{"Rung", s.Attempt >= 0},
 		{"Round", s.Round >= 0 && s.Round < refineRounds},
-		{"Iters", s.Iters >= 0 && s.Iters <= mostIters},
+		{"Iters", s.Iters >= 0 && s.Iters <= maxIters},
 		{"Fallback", (s.Attempt > 0) == (s.Fallback != "") && len(s.Fallback) < 1000 && strings.IndexFunc(s.Fallback, unicode.IsControl) < 0},
 		{"B", len(s.B) == t && finite(s.B)},
 		{"Passes", s.Passes == nil},
@@ -92,8 +92,8 @@ func (s *state) check(w *work) error {
 		width = min(blockWidth, columns-s.From)
 		inf := math.Inf(1)
 		fields = append(fields,
-			stateField{"Iter", s.Iter >= 0 && s.Iter <= mostIters},
-			stateField{"Since", s.Since >= 0 && s.Since <= mostIters},
+			stateField{"Iter", s.Iter >= 0 && s.Iter <= maxIters},
+			stateField{"Since", s.Since >= 0 && s.Since <= maxIters},
 			stateField{"Lowest", s.Lowest.in(0, inf)},
 			stateField{"Truth", s.Truth.in(0, inf)},
 			stateField{"Kept", s.Kept.in(0, math.MaxFloat64)},
@@ -118,8 +118,8 @@ func (c *course) fields(n int) []stateField {
 		permutation = permutation && v == i
 	}
 	return []stateField{
-		{"Epoch", c.Epoch >= 0 && c.Epoch <= mostIters},
-		{"Since", c.Since >= 0 && c.Since <= mostIters},
+		{"Epoch", c.Epoch >= 0 && c.Epoch <= maxIters},
+		{"Since", c.Since >= 0 && c.Since <= maxIters},
 		{"Nu", c.Nu.in(1, largest)},
 		{"Before", c.Before.in(0, largest)},
 		{"Rate", c.Rate.in(-largest, largest)},
@@ -139,10 +139,10 @@ func (s *state) checkPasses(m, t int) error {
 	}
 	p := s.Passes
 	fields := []stateField{
-		{"Iters", s.Iters >= 0 && s.Iters <= mostIters},
+		{"Iters", s.Iters >= 0 && s.Iters <= maxIters},
 		{"Began", p.Began >= 0 && p.Began <= s.Iters},
-		{"Step", p.Step >= 0 && p.Step <= mostIters},
-		{"Since", p.Since >= 0 && p.Since <= mostIters},
+		{"Step", p.Step >= 0 && p.Step <= maxIters},
+		{"Since", p.Since >= 0 && p.Since <= maxIters},
 		{"Least", p.Least == -1 || p.Least.in(0, math.MaxFloat64)},
 		{"Before", len(p.Before) == t && finite(p.Before) && slices.Min(append(p.Before, 0)) == 0},
 		{"Fallback", s.Fallback == ""},

@@ -1,14 +1,17 @@
-// Package process tells what the running process has taken of its machine, for
-// programs that say so themselves when they end: `mercer fit --json` and its like,
-// whose output `mercer bench import` makes a measurement of.
+// Package process reports what the running process has used of its machine, for the
+// reports of `mercer fit --json` and its like, which `mercer bench import` reads.
 package process
 
-// Used is what a process has taken since it began. What the system does not tell is
+// Used is what a process has used since it began. What the system does not report is
 // 0, and left out of JSON.
 type Used struct {
-	Processor float64 `json:"processor_seconds,omitempty"` // of all threads, in the program and in the kernel for it
-	Peak      int64   `json:"peak_bytes,omitempty"`        // the most memory that it held at once: its largest resident set
+	Processor float64 `json:"processor_seconds,omitempty"` // of all threads, in user mode and in the kernel
+	Peak      int64   `json:"peak_bytes,omitempty"`        // the largest resident set
 }
 
-// Read tells what this process has taken until now.
+// Read returns what this process has used until now.
 func Read() Used { return read() }
+
+// Status returns a line of /proc/self/status that is an amount of memory, such as
+// "VmRSS:", in bytes (proc_pid_status(5)); false where there is no such file.
+func Status(name string) (float64, bool) { return status(name) }

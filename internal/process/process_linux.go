@@ -20,9 +20,7 @@ func read() Used {
 	return u
 }
 
-// Status is a line of /proc/self/status that tells an amount of memory, in bytes
-// (proc_pid_status(5)).
-func Status(name string) (float64, bool) {
+func status(name string) (float64, bool) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, false

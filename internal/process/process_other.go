@@ -2,5 +2,6 @@
 
 package process
 
-// read knows nothing here.
 func read() Used { return Used{} }
+
+func status(string) (float64, bool) { return 0, false }
