@@ -171,7 +171,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	norm := func() (float64, error) { // of the residual in the metric, squared
 		v := dot(r, kr)
 		if !m.k.IsPSD() && v < -1e-10*floats.Norm(r.Data, 2)*floats.Norm(kr.Data, 2) {
-			return 0, errors.New("K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
+			return 0, errors.New("the matrix K + λI is not positive definite, as K has negative eigenvalues: use another kernel")
 		}
 		return v + floats.Dot(s, s)/bend, nil
 	}

@@ -17,7 +17,6 @@ import (
 type (
 	host   = backend.Host[float64]
 	matrix = backend.Matrix[float64]
-	queue  = backend.Backend[float64]
 )
 
 // work is one call.
