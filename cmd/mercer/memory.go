@@ -30,7 +30,7 @@ func limitGarbage() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	debug.SetGCPercent(max(100/spareShare, int(100*spareBytes/max(live[0].Value.Uint64(), spareBytes/10))))
-	o := new(*int) // garbage at once, and no tiny object, whose finalizer may wait: its finalizer runs after the next collection
+	o := new(*int) // garbage at once: its finalizer runs after the next collection
 	runtime.SetFinalizer(o, func(**int) { limitGarbage() })
 }
 
