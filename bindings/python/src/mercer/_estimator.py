@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._kernels import kernel_text
-from ._model import Model
+from ._model import Model, with_effect
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import validate_data
@@ -113,6 +113,7 @@ class Estimator(BaseEstimator):
             X = pairwise_kernels(X, metric=self.kernel)
         learner, task = self._learner()
         given = {name: value for name, value in self._parameters(X).items() if value is not None}
+        given = with_effect(learner, given, keep=getattr(self, "params", None) or ())
         names = getattr(self, "feature_names_in_", None)
         try:
             self.model_ = Model.fit(

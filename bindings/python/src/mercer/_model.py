@@ -24,12 +24,35 @@ def about():
 
 
 @functools.lru_cache(maxsize=None)
-def parameter_names(learner):
-    """The names of a learner's parameters."""
+def _descriptions(learner):
+    """The parameters of a learner, as the library describes them."""
     for description in about()["learners"]:
         if description["name"] == learner:
-            return frozenset(p["name"] for p in description["parameters"])
-    return frozenset()  # the fit says what there is
+            return description["parameters"]
+    return []  # the fit reports which learners there are
+
+
+def parameter_names(learner):
+    """The names of a learner's parameters."""
+    return frozenset(p["name"] for p in _descriptions(learner))
+
+
+def with_effect(learner, given, keep=()):
+    """Those of the parameters given that have an effect beside the others, and those
+    to keep: the library refuses a parameter that has none."""
+    described = {p["name"]: p for p in _descriptions(learner)}
+
+    def met(name):
+        when = described.get(name, {}).get("when")
+        if when is None or name in keep:
+            return True
+        other = when["parameter"]
+        if "values" not in when:
+            return other not in given
+        value = given.get(other, described[other]["default"])
+        return (str(value).lower() if isinstance(value, bool) else str(value)) in when["values"]
+
+    return {name: value for name, value in given.items() if met(name)}
 
 
 class Model:
