@@ -442,9 +442,9 @@ func TestBadCells(t *testing.T) {
 		refuse          bool
 		want            string
 	}{
-		{"a target that is no number", "abc", "-", false, `column "y": "abc" is not a number; to learn classes, say so`},
+		{"a target that is no number", "abc", "-", false, `column "y": "abc" is not a number; correct it, or name it as a marker of missing values; to learn classes, say so`},
 		{"a missing target", "", "-", false, `column "y": the cell is empty`},
-		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number, and the column has more than`},
+		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number; correct it, or name it as a marker of missing values; the column has more than`},
 		{"a missing feature that is refused", "-", "", true, `column "a": the cell is empty`},
 	} {
 		good := table("-", "-")

@@ -221,7 +221,7 @@ func (c *Column) categories(ctx context.Context, name string) (*dataset.Input, e
 	if c.Over {
 		many := fmt.Errorf("pipeline: column %q has texts", name)
 		many = c.FirstText.fault(ctx, many, func(t *dataset.Table) error { return textIn(t, name) })
-		return nil, fmt.Errorf("%w, and the column has more than %d different cells, too many to be categories: drop the column or correct it", many, dataset.MaxCategories)
+		return nil, fmt.Errorf("%w; the column has more than %d different cells, too many to be categories", many, dataset.MaxCategories)
 	}
 	x := &dataset.Text{}
 	for text := range c.Counts {
