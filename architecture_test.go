@@ -109,7 +109,7 @@ func list(t *testing.T, env string, flags ...string) map[string]listed {
 	}
 }
 
-// inside tells whether path is the folder or below it.
+// inside reports whether path is the folder or below it.
 func inside(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 func TestImportArrows(t *testing.T) {

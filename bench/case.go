@@ -33,7 +33,7 @@ func (c Case) Int(name string) int {
 	return n
 }
 
-// Has tells whether c has every parameter of other, with the same value.
+// Has reports whether c has every parameter of other, with the same value.
 func (c Case) Has(other Case) bool {
 	return !slices.ContainsFunc(other, func(p Param) bool { return c.Get(p.Name) != p.Value })
 }

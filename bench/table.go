@@ -23,7 +23,7 @@ type Field struct {
 	Class string // of HTML: good, bad, primal, dual, even
 }
 
-// Words tells whether f is neither a number nor empty.
+// Words reports whether f is neither a number nor empty.
 func (f Field) Words() bool {
 	return f.Text != "–" && f.Text != "" && !strings.Contains("0123456789-<>", f.Text[:1])
 }
@@ -98,7 +98,7 @@ func Metric(name, unit string) Quantity {
 // Operations are the floating-point operations of a run, as its plan counts them.
 var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
 
-// Timed tells whether there is a timing.
+// Timed reports whether there is a timing.
 func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 
 // group is the cells of a Result that differ in one parameter only.

@@ -40,7 +40,7 @@ func mustSide(s blas.Side) { must(s == blas.Left || s == blas.Right, badSide) }
 
 func mustDiag(d blas.Diag) { must(d == blas.NonUnit || d == blas.Unit, badDiag) }
 
-// reaches tells whether a slice of the given length holds a rows × cols matrix
+// reaches reports whether a slice of the given length holds a rows × cols matrix
 // of rows ld elements apart.
 func reaches(length, rows, cols, ld int) bool { return length >= (rows-1)*ld+cols }
 

@@ -23,12 +23,12 @@ const (
 	vectorPiece  = 1 << 15
 )
 
-// ranges tells whether x and y are in one piece and reach to nx and ny elements.
+// ranges reports whether x and y are in one piece and reach to nx and ny elements.
 func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
 	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
 }
 
-// small tells whether an m × n matrix in rows lda apart is there, has elements, and
+// small reports whether an m × n matrix in rows lda apart is there, has elements, and
 // is not worth the workers.
 func small(m, n, lenA, lda int) bool {
 	return uint(m-1)|uint(n-1) < 1<<20-1 && m*n < sharedGemv && lda >= n && lenA >= (m-1)*lda+n
@@ -211,12 +211,12 @@ func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, 
 	return true
 }
 
-// symvFits tells whether a Symv has something to do and vectors in one piece.
+// symvFits reports whether a Symv has something to do and vectors in one piece.
 func symvFits[T backend.Float](ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, y []T, incY int) bool {
 	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && ranges(len(x), incX, n, len(y), incY, n)
 }
 
-// trsvFits tells whether a Trsv has something to do, a vector in one piece, and
+// trsvFits reports whether a Trsv has something to do, a vector in one piece, and
 // arguments that are right.
 func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, incX int) bool {
 	return n > 0 && lda >= n && lenA >= (n-1)*lda+n && incX == 1 && lenX >= n && (ul == blas.Upper || ul == blas.Lower) &&

@@ -190,7 +190,7 @@ func multiplied[T backend.Float](k int, alpha T, a, b func(i, j int) T, beta T, 
 	}
 }
 
-// inTriangle tells whether element (i, j) is in the triangle; every one is in
+// inTriangle reports whether element (i, j) is in the triangle; every one is in
 // blas.All.
 func inTriangle(ul blas.Uplo, i, j int) bool {
 	return ul == blas.All || i == j || (ul == blas.Lower) == (i > j)

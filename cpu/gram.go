@@ -114,7 +114,7 @@ func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	return g.pack(g.z, j0, g.q.engine.packerB, g.q.engine.shared)
 }
 
-// streams tells whether results for m are better stored past the caches: it is
+// streams reports whether results for m are better stored past the caches: it is
 // more than they hold, and its rows begin with a cache line.
 func (q *queue[T]) streams(m *matrix[T]) bool {
 	size := int(unsafe.Sizeof(*new(T)))

@@ -42,7 +42,7 @@ func (m *matrix[T]) host() backend.Host[T] {
 
 func (m *matrix[T]) row(i int) []T { return m.host().Row(i) }
 
-// same tells whether a and b are the same matrix: the same memory and shape.
+// same reports whether a and b are the same matrix: the same memory and shape.
 func (m *matrix[T]) same(b *matrix[T]) bool {
 	if m == b {
 		return true
@@ -124,7 +124,7 @@ func (v view[T]) reversed(both bool) view[T] {
 	return v
 }
 
-// inPieces tells whether the rows, or else the columns, of v lie in one piece.
+// inPieces reports whether the rows, or else the columns, of v lie in one piece.
 func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 
 // at is the address of element (i, j). By pointer, because a copy of v, which

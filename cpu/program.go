@@ -115,7 +115,7 @@ func (g *gram[T]) after(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad tells whether the instruction is the last that loads its statistic,
+// onlyLoad reports whether the instruction is the last that loads its statistic,
 // which may then be worked on in place.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {

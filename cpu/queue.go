@@ -26,7 +26,7 @@ func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.B
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// stopped tells whether the caller's context is done, and notes its cause as
+// stopped reports whether the caller's context is done, and notes its cause as
 // the queue's failure.
 func (q *queue[T]) stopped() bool {
 	if q.ctx == nil {

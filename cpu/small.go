@@ -24,7 +24,7 @@ const (
 	rank2Order = 32
 )
 
-// isSmall tells whether a product is one for the direct kernels.
+// isSmall reports whether a product is one for the direct kernels.
 func isSmall(m, n, k int) bool {
 	return (m|n|k) < 1<<20 && m*n*k <= aloneOps && m*n*k > 0 &&
 		(n > thinColumns || m*k < thinElements) && (m > thinColumns || n*k < thinElements)
@@ -120,7 +120,7 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 const plainPotrfOrder = 7
 
 // plainPotrf factors a small triangle row by row of L, which are columns of U, and
-// tells whether all pivots were positive and finite; the first that is not stays on
+// reports whether all pivots were positive and finite; the first that is not stays on
 // the diagonal.
 func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	rs, cs := lda, 1
@@ -158,7 +158,7 @@ func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
 	e.ukr.TransposeDirect(t)
 }
 
-// small does a product that is small enough, and tells whether it was.
+// small does a product that is small enough, and reports whether it was.
 func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
 	bt := b.t()
 	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
@@ -255,7 +255,7 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// direct tells whether a product or solution of so many columns with a triangle
+// direct reports whether a product or solution of so many columns with a triangle
 // of order n is done by the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
 

@@ -148,7 +148,7 @@ func only(scale []float64) (column int, ok bool) {
 	return column, ok
 }
 
-// inPlace tells whether a program ends with its result where its only load was.
+// inPlace reports whether a program ends with its result where its only load was.
 func inPlace(p *kernels.Program) bool {
 	loads := 0
 	for _, in := range p.Code {

@@ -120,7 +120,7 @@ func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
 	}
 }
 
-// finite tells whether no element is NaN or Inf.
+// finite reports whether no element is NaN or Inf.
 func finite[T backend.Float](x []T) bool {
 	var s0, s1, s2, s3 T
 	for ; len(x) >= 4; x = x[4:] {

@@ -23,7 +23,7 @@ func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
 	return true
 }
 
-// regular tells whether no element of the diagonal is exactly zero.
+// regular reports whether no element of the diagonal is exactly zero.
 func regular[T backend.Float](a view[T]) bool {
 	for i := range a.rows {
 		if *a.at(i, i) == 0 {
@@ -85,7 +85,7 @@ func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	}
 }
 
-// finiteLower tells whether no element of the lower triangle is NaN or Inf.
+// finiteLower reports whether no element of the lower triangle is NaN or Inf.
 func (v *view[T]) finiteLower() bool {
 	var sum T
 	for i := range v.rows {

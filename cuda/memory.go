@@ -125,7 +125,7 @@ func (m *matrix[T]) at(i, j int) driver.DevicePtr {
 	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
 }
 
-// same tells whether two matrices are the same memory in the same shape.
+// same reports whether two matrices are the same memory in the same shape.
 func (m *matrix[T]) same(o *matrix[T]) bool {
 	return m.ptr == o.ptr && m.rows == o.rows && m.cols == o.cols && m.stride == o.stride
 }

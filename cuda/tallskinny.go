@@ -49,7 +49,7 @@ func powerOfTwo(n, least, most int) int {
 	return least
 }
 
-// isThin tells whether C ← α A B + β C, C m × n, is left to thin: few columns or,
+// isThin reports whether C ← α A B + β C, C m × n, is left to thin: few columns or,
 // where A may be transposed, few rows.
 func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)

@@ -43,7 +43,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	return q.solveLower(l, x)
 }
 
-// solveAtOnce tells whether the library is given the triangle whole.
+// solveAtOnce reports whether the library is given the triangle whole.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], reduced bool) bool {
 	most := cuts.solve
 	if reduced {

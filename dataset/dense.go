@@ -203,7 +203,7 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// truncated tells whether the source ends in an error rather than in its end:
+// truncated reports whether the source ends in an error rather than in its end:
 // io.ReadFull reports both alike.
 func (in *input) truncated() bool {
 	_, err := in.r.Peek(1)

@@ -134,7 +134,7 @@ func classesOf(list []string, texts bool) []string {
 	return slices.SortedFunc(maps.Values(spelling), byNumber)
 }
 
-// hasTexts tells whether a column holds texts, so that its cells are compared
+// hasTexts reports whether a column holds texts, so that its cells are compared
 // as such; entries that occur in no row do not count.
 func (c *column) hasTexts() bool {
 	if c.plain || !c.texts {

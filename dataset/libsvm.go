@@ -289,7 +289,7 @@ type zeros struct{}
 func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
-// tooSparse tells whether the matrix of the features would be so large, and so
+// tooSparse reports whether the matrix of the features would be so large, and so
 // little of it was in the file, that it must not be attempted: one index in one
 // line can make a column of millions.
 func (t *Table) tooSparse(width int) bool {
@@ -305,7 +305,7 @@ func (t *Table) tooSparse(width int) bool {
 	return true
 }
 
-// looksLIBSVM tells whether a text begins with a number and index:value, or has
+// looksLIBSVM reports whether a text begins with a number and index:value, or has
 // just the number where there are no others; a header of CSV does not.
 func looksLIBSVM(r *bufio.Reader) bool {
 	head, _ := r.Peek(4096)

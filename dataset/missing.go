@@ -83,7 +83,7 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	return t.cellFault(c, row, c.cell(row), rule)
 }
 
-// isOdd tells whether the texts of a column are faults in a column of numbers, and
+// isOdd reports whether the texts of a column are faults in a column of numbers, and
 // not categories: when they have neither a letter nor a digit and are not more than
 // the numbers, when they are at most a tenth of the cells, or when there is one without
 // a digit and at least two numbers. 12a is a house number among nine of 12 or fewer.

@@ -51,7 +51,7 @@ func (v value) clone() value {
 	return c
 }
 
-// equal tells whether two values have the same shape and the same bits. Values
+// equal reports whether two values have the same shape and the same bits. Values
 // that differ in them, such as 0 and −0, count as different or not as == has it.
 func (v value) equal(o value) bool {
 	if v.dims != o.dims || v.Rows != o.Rows || v.Cols != o.Cols {

@@ -20,7 +20,7 @@ type Kernel interface {
 	// d < 0 the number of features is not known yet and is not checked.
 	Check(d int) error
 
-	// IsPSD tells whether the parameters guarantee a positive semi-definite
+	// IsPSD reports whether the parameters guarantee a positive semi-definite
 	// Gram matrix for every set of points.
 	IsPSD() bool
 
@@ -43,7 +43,7 @@ type Kernel interface {
 // number is the shortest text that reads back as v.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Equal tells whether a and b are the same kernel with the same parameters.
+// Equal reports whether a and b are the same kernel with the same parameters.
 func Equal(a, b Kernel) bool { return reflect.DeepEqual(a, b) }
 
 // Eval returns k(x, z) in float64, straight from the definition. It panics

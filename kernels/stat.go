@@ -41,7 +41,7 @@ func (k StatKind) String() string {
 	return fmt.Sprintf("StatKind(%d)", uint8(k))
 }
 
-// TranslationInvariant tells whether the statistic is the same after one
+// TranslationInvariant reports whether the statistic is the same after one
 // vector has been added to both points, so that data may be centred first.
 func (k StatKind) TranslationInvariant() bool {
 	switch k {
@@ -51,7 +51,7 @@ func (k StatKind) TranslationInvariant() bool {
 	return false
 }
 
-// OnePoint tells whether the statistic depends on one of the points only.
+// OnePoint reports whether the statistic depends on one of the points only.
 func (k StatKind) OnePoint() bool { return k >= SelfX }
 
 // A Stat is one statistic of a pair of points.
@@ -157,7 +157,7 @@ func inverseRoot(v float64) float64 {
 	return 1 / math.Sqrt(v)
 }
 
-// Equal tells whether two statistics are the same.
+// Equal reports whether two statistics are the same.
 func (s Stat) Equal(t Stat) bool {
 	return s.Kind == t.Kind && slices.Equal(s.Scale, t.Scale) && slices.Equal(s.Freqs, t.Freqs) && reflect.DeepEqual(s.Of, t.Of)
 }

@@ -57,7 +57,7 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded tells whether the values stay finite where points coincide. Where
+// Bounded reports whether the values stay finite where points coincide. Where
 // they do not, the derivative of k by a point is not continuous there, and 0 is
 // one of its subgradients.
 func (k StatDerivative) Bounded() bool { return k.Of.bounded() }
@@ -86,7 +86,7 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 // one is the derivative of a kernel that is its statistic.
 func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
 
-// depends tells whether k's program loads s.
+// depends reports whether k's program loads s.
 func depends(k Kernel, s Stat) bool { return slices.ContainsFunc(Compile(k).Stats, s.Equal) }
 
 // parts are the kernels that k is made of.

@@ -97,7 +97,7 @@ func Names() []string {
 	return names
 }
 
-// Does tells whether the learner is made for a task.
+// Does reports whether the learner is made for a task.
 func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
 
 // Parameter returns the parameter of that name.

@@ -70,7 +70,7 @@ func (k *keptFactor) get(ctx context.Context, dev backend.Device, p solvers.Prob
 	return u, err
 }
 
-// worthKeeping tells whether the factor leaves as much memory as it takes.
+// worthKeeping reports whether the factor leaves as much memory as it takes.
 func worthKeeping(n int) bool {
 	free, known := backend.HostMemory()
 	return !known || solvers.UncertaintyBytes(n) <= free/2

@@ -23,7 +23,7 @@ type normal struct {
 // samples: 32 MiB.
 const gramFeatures = 2048
 
-// byGram tells whether XᵀX is formed.
+// byGram reports whether XᵀX is formed.
 func (c *centred) byGram() bool { return c.d <= max(c.n, gramFeatures) }
 
 // normalBytes is what normal takes on the device with n rows.

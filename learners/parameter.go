@@ -170,7 +170,7 @@ func (w *When) String() string {
 	return "with " + w.Parameter + " " + strings.Join(w.Values, " or ") + " only"
 }
 
-// Met tells whether the values fulfil the condition; there may be none.
+// Met reports whether the values fulfil the condition; there may be none.
 func (w *When) Met(v Values) bool {
 	if w == nil {
 		return true
@@ -205,7 +205,7 @@ func value[T any](v Values, name string) T {
 	return t
 }
 
-// Has tells whether a parameter was given or has a default.
+// Has reports whether a parameter was given or has a default.
 func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
 
 // Number returns a number.

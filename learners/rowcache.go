@@ -153,7 +153,7 @@ func (c *rowCache[T]) close() {
 // capacity is the number of rows that can be kept.
 func (c *rowCache[T]) capacity() int { return c.rows.Rows }
 
-// has tells whether a row is kept.
+// has reports whether a row is kept.
 func (c *rowCache[T]) has(i int) bool { return c.slot[i] >= 0 }
 
 // row returns row i of K, only for reading. It stays valid until capacity()

@@ -15,7 +15,7 @@ import (
 // into memory; see Rows.
 type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error)
 
-// ReadsRows tells whether MakeRows makes the learner.
+// ReadsRows reports whether MakeRows makes the learner.
 func (d Description) ReadsRows() bool { return d.rows != nil }
 
 // Checkpoints reports whether the learner takes Options.Checkpoint.

@@ -120,7 +120,7 @@ func combine(alpha float64, s host, beta float64, c host) host {
 	})
 }
 
-// inside tells whether (i, j) belongs to the triangle ul.
+// inside reports whether (i, j) belongs to the triangle ul.
 func inside(ul backend.Uplo, i, j int) bool {
 	if ul == backend.Lower {
 		return j <= i

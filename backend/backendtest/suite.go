@@ -156,7 +156,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// leaves tells whether a test is not one for this backend, or not for -short.
+// leaves reports whether a test is not one for this backend, or not for -short.
 func (s Suite) leaves(test string, packed, expands bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:

@@ -124,7 +124,7 @@ func (g grid[T]) update(i, j int, alpha, s, beta float64) {
 	g.set(i, j, v)
 }
 
-// same tells whether two matrices are the same memory and shape.
+// same reports whether two matrices are the same memory and shape.
 func (g grid[T]) same(h grid[T]) bool {
 	if g.rows != h.rows || g.cols != h.cols || g.rs != h.rs {
 		return false

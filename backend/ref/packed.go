@@ -53,7 +53,7 @@ func (h *packedMatrix[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) 
 
 func (q *queue[T]) PackedBytes(n int) int64 {
 	backend.CheckNewPacked(n)
-	// One of n and n+1 is even; a float64 tells whether the product fits.
+	// One of n and n+1 is even; a float64 reports whether the product fits.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
 	}

@@ -32,7 +32,7 @@ type work struct {
 	err  error // the first failure, until wait returns it
 }
 
-// stopped tells whether work must stop, because ctx is done now or was when
+// stopped reports whether work must stop, because ctx is done now or was when
 // some work before it ran.
 func (w *work) stopped() bool {
 	w.mu.Lock()

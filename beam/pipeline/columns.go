@@ -46,7 +46,7 @@ func feature(name string) int {
 	return k
 }
 
-// areFeatures tells whether all are names of features of formats that name none.
+// areFeatures reports whether all are names of features of formats that name none.
 func areFeatures(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) == 0 })
 }

@@ -300,7 +300,7 @@ func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
 	return use(t)
 }
 
-// hasRow tells whether some line of a LIBSVM file is neither empty nor a comment.
+// hasRow reports whether some line of a LIBSVM file is neither empty nor a comment.
 func hasRow(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {

@@ -64,7 +64,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 	}
 }
 
-// lostWorker tells whether a job ended because its worker did; runners say so in
+// lostWorker reports whether a job ended because its worker did; runners say so in
 // words only.
 func lostWorker(err error) bool {
 	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected", "panic in stage.Execute"} {
@@ -75,7 +75,7 @@ func lostWorker(err error) bool {
 	return false
 }
 
-// afterFailure tells whether a step failed for want of what the one before it had to
+// afterFailure reports whether a step failed for want of what the one before it had to
 // hand on, which alone can say why it did not.
 func afterFailure(err error) bool {
 	return strings.Contains(err.Error(), "want one value for Singleton side input")

@@ -39,7 +39,7 @@ type key struct {
 	Name   string
 }
 
-// Wide tells whether the card takes the whole width: for a table of many columns,
+// Wide reports whether the card takes the whole width: for a table of many columns,
 // or one of words.
 func (c card) Wide() bool { return len(c.Head) > 5 || c.Picture == "" }
 

@@ -108,7 +108,7 @@ func (a *app) readImports(names []string) (*imports, error) {
 	return all, nil
 }
 
-// beginsObject tells whether the first letter that is no space opens an object of
+// beginsObject reports whether the first letter that is no space opens an object of
 // JSON, and leaves it unread.
 func beginsObject(in *bufio.Reader) (bool, error) {
 	for {

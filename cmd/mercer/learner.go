@@ -128,7 +128,7 @@ func (f *learnerFlags) describe(flags *pflag.FlagSet) {
 	})
 }
 
-// decides tells whether a flag decides about the condition of another.
+// decides reports whether a flag decides about the condition of another.
 func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
 		return false
@@ -252,7 +252,7 @@ func assumed(t *dataset.Table, targets []string, task learners.Task) string {
 	return fmt.Sprintf("%s, assumed of a target of two numbers: --task %s for the other", task, other)
 }
 
-// allTexts tells whether no cell of a column is a number; a column that has both
+// allTexts reports whether no cell of a column is a number; a column that has both
 // is more likely one of numbers with a wrong cell.
 func allTexts(t *dataset.Table, name string) bool {
 	texts, err := t.Texts(name)

@@ -62,7 +62,7 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// same tells whether the file that is read under name is the one at path, which
+// same reports whether the file that is read under name is the one at path, which
 // is described by to where it exists, under whatever names and links.
 func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
@@ -89,7 +89,7 @@ func sameName(a, b string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// isFile tells whether there is a file of that name, and no folder.
+// isFile reports whether there is a file of that name, and no folder.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

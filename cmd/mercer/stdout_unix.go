@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed tells whether the standard output was closed when the process began. Go's
+// isClosed reports whether the standard output was closed when the process began. Go's
 // runtime then opens the null device in its place, for reading and writing; a shell's
 // >/dev/null opens it for writing alone.
 func isClosed(w io.Writer) bool {

@@ -24,7 +24,7 @@ func (c candidate) linear() bool {
 	return linear
 }
 
-// varies tells whether a search can vary a parameter.
+// varies reports whether a search can vary a parameter.
 func (c candidate) varies() bool { return c.kernel == nil || len(varying(c.kernel)) > 0 }
 
 // varying names the parameters that can vary by a factor.

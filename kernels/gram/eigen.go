@@ -130,7 +130,7 @@ type PSD struct {
 	Tolerance         float64 // Smallest may be as far below 0 by rounding
 }
 
-// OK tells whether K is positive semi-definite to working precision.
+// OK reports whether K is positive semi-definite to working precision.
 func (p PSD) OK() bool { return p.Smallest >= -p.Tolerance }
 
 // CheckPSD tests Mercer's condition on a sample: K is symmetric and has no

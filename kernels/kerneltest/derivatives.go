@@ -109,7 +109,7 @@ func reach(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth tells whether the statistics of the point have derivatives there: the
+// smooth reports whether the statistics of the point have derivatives there: the
 // root of k(x, x) has none where that is 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {

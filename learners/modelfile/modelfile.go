@@ -49,7 +49,7 @@ func (b Bundle) check() error {
 	return nil
 }
 
-// isNovelty tells whether a model was fitted without targets.
+// isNovelty reports whether a model was fitted without targets.
 func isNovelty(m learners.Model) bool {
 	d, err := learners.Find(m.Learner())
 	return err == nil && d.Does(learners.Novelty)

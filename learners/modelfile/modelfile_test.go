@@ -118,7 +118,7 @@ func predictions(t testing.TB, m learners.Model) *mat.Dense {
 	return f
 }
 
-// sameBundle tells whether b is a: learner, parameters, arrays, encoder.
+// sameBundle reports whether b is a: learner, parameters, arrays, encoder.
 func sameBundle(a, b Bundle) string {
 	return cmp.Diff(a.Model.State(), b.Model.State()) + cmp.Diff(a.Encoder, b.Encoder)
 }

@@ -110,7 +110,7 @@ func (d doubles) register(a operand.Op) reg.VecVirtual {
 	return r
 }
 
-// broadcasts tells whether b is one element for all lanes.
+// broadcasts reports whether b is one element for all lanes.
 func (d doubles) broadcasts(b operand.Op) bool {
 	_, memory := b.(operand.Mem)
 	return memory && d.masks

@@ -57,7 +57,7 @@ type exponential struct {
 	magic     operand.Op
 }
 
-// table tells whether exp goes by 16 powers of two in registers.
+// table reports whether exp goes by 16 powers of two in registers.
 func (e *emitter) table() bool { return e.masks && e.double() }
 
 // exponential loads the constants.

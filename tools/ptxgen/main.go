@@ -141,5 +141,5 @@ func hash(sources map[string]string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// isHeader tells whether a source is included by others.
+// isHeader reports whether a source is included by others.
 func isHeader(name string) bool { return strings.HasSuffix(name, ".cuh") }

@@ -29,7 +29,7 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 	return b
 }
 
-// asked tells whether this process is to be a worker.
+// asked reports whether this process is to be a worker.
 func (b *bootFlags) asked() bool { return b.provision != "" }
 
 // endWithParent ends this process, if it is a worker or has started one, soon after

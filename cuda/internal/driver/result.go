@@ -48,7 +48,7 @@ var solverNames = map[int]string{
 	7: "CUSOLVER_STATUS_INTERNAL_ERROR", 8: "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED", 9: "CUSOLVER_STATUS_NOT_SUPPORTED",
 }
 
-// Sticky tells whether a result means that the context is of no use any more: every
+// Sticky reports whether a result means that the context is of no use any more: every
 // later call returns it too. 214 and 220 are errors of the memory and of NVLink that
 // could not be corrected, 201 a context that somebody else has destroyed.
 func (r Result) Sticky() bool {
