@@ -63,7 +63,7 @@ func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	return min(max(bound, fitTol), 0.5)
 }
 
-// parameters are what peers.py is told.
+// parameters are those passed to peers.py.
 func (s *synthetic) parameters() map[string]any {
 	return map[string]any{"gamma": s.gamma(), "sigma": s.kernel.Sigma, "lambda": s.lambda}
 }

@@ -26,7 +26,7 @@ type Entry struct {
 	Before         func() error              // untimed, before every run; nil: nothing
 	Run            func() error              // timed
 	Took           func() time.Duration      // after every run: what it took by the implementation's own clock, which counts then; nil: the runner's
-	Phases         func() []Phase            // after every run: its parts, the same ones each time; nil: not told
+	Phases         func() []Phase            // after every run: its parts, the same ones each time; nil: not known
 	Check          func() *Check             // after the first run: its result against the reference's; nil, or returning nil: it is the reference
 	Optional       bool                      // a failure leaves this implementation out of the case, with the reason, and the others go on
 	Metrics        func() map[string]float64 // after the last run; nil: none

@@ -271,7 +271,7 @@ func (f *svcFit) each(work func(pair, a, b int, t *task) error) error {
 				if err == nil && failed == nil {
 					err = f.t.at("solve", f.base+f.share*0.999*float64(ended)/float64(len(list)))
 				}
-				// Of several failures the first pair's is told.
+				// Of several failures that of the first pair is reported.
 				if err != nil && (failed == nil || p.at < failAt) {
 					failed, failAt = err, p.at
 				}

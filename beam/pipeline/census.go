@@ -36,7 +36,7 @@ type Column struct {
 	Low     float64
 	High    float64
 
-	FirstText, FirstMissing Piece // the least pieces with such a cell; of no path where none has
+	FirstText, FirstMissing Piece // the first pieces with such a cell; of no path where none has
 }
 
 // Row is a row that was drawn: its cells in the order of the names, sorted, and

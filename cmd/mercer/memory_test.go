@@ -182,10 +182,7 @@ func checkPlan(t *testing.T, d learners.Description, args []string) {
 	t.Helper()
 	out, err := output(t, args)
 	exit := (*exec.ExitError)(nil)
-	if errors.As(err, &exit) && exit.ExitCode() == 2 {
-		t.Skipf("these parameters do not go together: %s", exit.Stderr)
-	}
-	if exit != nil {
+	if errors.As(err, &exit) {
 		t.Fatalf("%v: %s", err, exit.Stderr)
 	}
 	if err != nil {

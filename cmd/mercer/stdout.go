@@ -10,7 +10,7 @@ import (
 // writers that drop it, such as that of the help texts.
 type standardOutput struct {
 	io.Writer
-	besides bool // the result is in a file, and what is written here tells of it
+	besides bool // the result is in a file, and what is written here describes it
 	err     error
 }
 
