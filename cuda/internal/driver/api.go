@@ -34,6 +34,19 @@ type API struct {
 //go:noinline
 func cell() *[2]uint64 { return new([2]uint64) }
 
+// buffer is the same for bytes: an array whose length the compiler knows may be on
+// the stack, even one that append makes.
+//
+//go:noinline
+func buffer(n int) []byte { return make([]byte, n) }
+
+// cString is a string as C has it, in a buffer.
+func cString[S ~string | ~[]byte](text S) []byte {
+	b := buffer(len(text) + 1)
+	copy(b, text)
+	return b
+}
+
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // do calls a function and makes an *Error of a result that is not 0.
@@ -91,7 +104,7 @@ func (a *API) Device(ordinal int) (Device, error) {
 }
 
 func (a *API) Name(d Device) (string, error) {
-	text := make([]byte, 256)
+	text := buffer(256)
 	err := a.do(cuDeviceGetName, address(&text[0]), uintptr(len(text)-1), uintptr(uint32(d)))
 	runtime.KeepAlive(text)
 	name, _, _ := bytes.Cut(text, []byte{0})
@@ -243,14 +256,14 @@ func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
 // it. When that fails the error holds what the compiler says.
 func (a *API) Load(image []byte) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
-	text := append(bytes.Clone(image), 0)
-	log := make([]byte, 8192)
+	text, log := cString(image), buffer(8192)
 	m := words() // two options, and their values behind them
 	m[0] = errorLog | errorLogSize<<32
 	m[1], m[2] = uint64(address(&log[0])), uint64(len(log))
 	out := cell()
 	err := a.do(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, address(&m[0]), address(&m[1]))
 	runtime.KeepAlive(text)
+	runtime.KeepAlive(log)
 	runtime.KeepAlive(m)
 	said, _, _ := bytes.Cut(log, []byte{0})
 	if err != nil && len(said) > 0 {
@@ -262,7 +275,7 @@ func (a *API) Load(image []byte) (Module, error) {
 func (a *API) Unload(m Module) error { return a.do(cuModuleUnload, uintptr(m)) }
 
 func (a *API) Function(m Module, name string) (Function, error) {
-	text := append([]byte(name), 0)
+	text := cString(name)
 	out := cell()
 	err := a.do(cuModuleGetFunction, address(&out[0]), uintptr(m), address(&text[0]))
 	runtime.KeepAlive(text)
