@@ -170,6 +170,10 @@ func statuses(name string) []Status {
 		if name == "" && r.preference == NotAutomatic {
 			continue
 		}
+		// A driver that was not named is not even asked: one of a GPU starts the GPU.
+		if driver, _, _ := strings.Cut(name, "/"); name != "" && driver != r.driver.Name() {
+			continue
+		}
 		for _, c := range r.driver.Candidates() {
 			if name != "" && name != r.driver.Name() && name != c.Device {
 				continue

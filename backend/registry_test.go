@@ -13,6 +13,7 @@ type fakeDriver struct {
 	name       string
 	candidates []Candidate
 	opened     *[]string
+	probed     *[]string
 }
 
 // fakeDevice answers nothing but its name.
@@ -22,8 +23,14 @@ type fakeDevice struct {
 	conf Config
 }
 
-func (d fakeDriver) Name() string            { return d.name }
-func (d fakeDriver) Candidates() []Candidate { return d.candidates }
+func (d fakeDriver) Name() string { return d.name }
+
+func (d fakeDriver) Candidates() []Candidate {
+	if d.probed != nil {
+		*d.probed = append(*d.probed, d.name)
+	}
+	return d.candidates
+}
 
 func (d fakeDriver) Open(device string, c Config) (Device, error) {
 	if d.opened != nil {
@@ -119,6 +126,37 @@ func TestOpen(t *testing.T) {
 				t.Errorf("opened %q with %+v, want %q with the configuration given", got.name, got.conf, c.want)
 			}
 		})
+	}
+}
+
+// TestOpenProbesOneDriver: a device that is named does not start the driver of another.
+func TestOpenProbesOneDriver(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		probed []string
+	}{
+		{"cpu", []string{"cpu"}}, {"cpu/avx2", []string{"cpu"}}, {"cuda/0", []string{"cuda"}}, {"slow", []string{"slow"}},
+		{"auto", []string{"cuda", "cpu"}},
+	} {
+		var probed []string
+		withDrivers(t, func() {
+			for name, preference := range map[string]int{"slow": NotAutomatic, "cpu": 0, "cuda": 10} {
+				device := name
+				if name != "slow" {
+					device += "/avx2"
+				}
+				if name == "cuda" {
+					device = "cuda/0"
+				}
+				Register(fakeDriver{name: name, candidates: []Candidate{{Device: device}}, probed: &probed}, preference)
+			}
+		})
+		if _, err := Open(c.name, Config{}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if !slices.Equal(probed, c.probed) {
+			t.Errorf("%s: probed %v, want %v", c.name, probed, c.probed)
+		}
 	}
 }
 
