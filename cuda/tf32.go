@@ -18,7 +18,7 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// Rates are those of NVIDIA's tables: 1, 7 and 2 on an H200, whose tensor cores
+// Rates are those of NVIDIA's tables: 1, 3.3 and 2 on an H200, whose tensor cores
 // take float64 at the rate of float32; 64, 0 and 64 on a card for games. A reduced-precision
 // factorisation keeps a fifth of its time for what stays in full precision.
 func (d *device) Rates() backend.Rates {
