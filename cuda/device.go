@@ -289,8 +289,9 @@ func (d *device) freed(err error) {
 // Error is a failure of the GPU or of its libraries.
 type Error = driver.Error
 
-// ErrLost is what an error matches after which a device is of no use: the driver
-// has given up its context. Open it anew.
+// ErrLost is what an error matches after which the GPU is of no use to this process: the
+// driver has given up its context, which all devices and libraries of the process share.
+// Start the program anew.
 var ErrLost = errors.New("cuda: the device is lost")
 
 // checked names the device in an error, and remembers one after which nothing
@@ -304,7 +305,7 @@ func (d *device) checked(op string, err error) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.dead == nil {
-			d.dead = fmt.Errorf("%s: %s: %w: open it anew: %w", d.name, op, ErrLost, err)
+			d.dead = fmt.Errorf("%s: %s: %w: start the program anew: %w", d.name, op, ErrLost, err)
 		}
 		return d.dead
 	}

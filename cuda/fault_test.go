@@ -292,3 +292,39 @@ func TestNoCode(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultOfOneCall: after a launch that asked for too much (701), a call that is not
+// permitted (800) or one during a stream capture (900), the device works on; after an
+// illegal address (700) it does not, and the error says what to do.
+func TestFaultOfOneCall(t *testing.T) {
+	need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []driver.Result{701, 704, 708, 712, 720, 800, 801, 900, 909, driver.IllegalAddress} {
+		armed := false
+		api := *real
+		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if armed && s.Name == "cuLaunchKernel" {
+				armed = false
+				return int32(code)
+			}
+			return real.Call(s, args...)
+		}
+		dev, err := open(&api, 0, backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		armed = true
+		err = workload(dev)
+		lost := code == driver.IllegalAddress
+		if err == nil || errors.Is(err, ErrLost) != lost || lost && !strings.Contains(err.Error(), "start the program anew") {
+			t.Errorf("%d: %v", code, err)
+		}
+		if err := workload(dev); (err != nil) != lost {
+			t.Errorf("%d: afterwards: %v", code, err)
+		}
+		dev.Close()
+	}
+}

@@ -48,9 +48,23 @@ var solverNames = map[int]string{
 	7: "CUSOLVER_STATUS_INTERNAL_ERROR", 8: "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED", 9: "CUSOLVER_STATUS_NOT_SUPPORTED",
 }
 
-// Sticky reports whether a result means that the context is of no use any more: every
-// later call returns it too. 214 and 220 are errors of the memory and of NVLink that
-// could not be corrected, 201 a context that somebody else has destroyed.
+// Sticky reports whether a result means that the context, and with it the process, is
+// of no use to the GPU any more: every later call returns it too, and NVIDIA's manual
+// wants the process to be started anew ("leaves the process in an inconsistent state").
+// Other errors, such as a launch that takes too many registers (701), a call that is
+// not permitted (800) or an error of stream capture (900 to 909), concern one call.
 func (r Result) Sticky() bool {
-	return r >= IllegalAddress || r == 201 || r == 214 || r == 220
+	switch r {
+	case 201, // the context is invalid: somebody else has destroyed it
+		214,                          // memory error that could not be corrected
+		220,                          // the same of NVLink
+		700,                          // illegal address
+		702,                          // a launch took too long
+		709,                          // the context was destroyed
+		710,                          // assertion
+		714, 715, 716, 717, 718, 719, // stack, instruction, alignment, address space, program counter, launch
+		999: // unknown
+		return true
+	}
+	return false
 }
