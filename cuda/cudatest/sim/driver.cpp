@@ -441,6 +441,29 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *c, void *stream)
 	return SUCCESS;
 }
 
+EXPORT CUresult cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t n, void *stream)
+{
+	NEED_CONTEXT
+	std::unique_lock<std::mutex> lock(mu);
+	if (!context->streams.count(stream))
+		return INVALID_HANDLE;
+	if (n == 0)
+		return SUCCESS;
+	for (uintptr_t p : {to, from})
+		if (!inside(context->device, p, n) && !inside(host, p, n))
+			return INVALID_VALUE;
+	lock.unlock();
+	Stream *s = static_cast<Stream *>(stream);
+	uint64_t place = s->add([=] { memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n); });
+	lock.lock();
+	for (uintptr_t p : {to, from})
+		if (inside(host, p, n)) {
+			uint64_t &last = std::prev(host.upper_bound(p))->second.copies[s];
+			last = std::max(last, place);
+		}
+	return SUCCESS;
+}
+
 EXPORT CUresult cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t n, void *stream)
 {
 	NEED_CONTEXT

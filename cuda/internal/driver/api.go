@@ -203,21 +203,31 @@ func words() *[16]uint64 { return new([16]uint64) }
 // mostPitch is the largest distance of two rows that the driver copies.
 const mostPitch = 1<<31 - 1
 
-// Copy queues a copy in a stream.
+// Copy queues a copy in a stream. Rows that follow each other without a gap are copied
+// as one: of short rows, such as points of three features, the driver copies many times
+// fewer bytes a second when they are described as rows.
 func (a *API) Copy(c Copy2D, s Stream) error {
-	if c.Height == 1 { // there is no next row
-		c.Src.Pitch, c.Dst.Pitch = c.Width, c.Width
+	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
+		return a.do(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))
 	}
 	if max(c.Src.Pitch, c.Dst.Pitch) <= mostPitch {
 		return a.copy(c, s)
 	}
 	for i := range c.Height {
 		row := Copy2D{Src: c.Src.row(i, c.Width), Dst: c.Dst.row(i, c.Width), Width: c.Width, Height: 1}
-		if err := a.copy(row, s); err != nil {
+		if err := a.Copy(row, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// address is where a place begins: page-locked memory and that of devices are one space.
+func (p Place) address() uintptr {
+	if p.Host != nil {
+		return address(unsafe.SliceData(p.Host))
+	}
+	return uintptr(p.Device)
 }
 
 // row is where row i lies.

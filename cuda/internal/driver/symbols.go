@@ -31,6 +31,7 @@ var driverTable = []Symbol{
 	{Name: "cuMemFree_v2", C: "CUresult (*)(CUdeviceptr)"},
 	{Name: "cuMemAllocHost_v2", C: "CUresult (*)(void **, size_t)"},
 	{Name: "cuMemFreeHost", C: "CUresult (*)(void *)"},
+	{Name: "cuMemcpyAsync", C: "CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream)"},
 	{Name: "cuMemcpy2DAsync_v2", C: "CUresult (*)(const CUDA_MEMCPY2D *, CUstream)"},
 	{Name: "cuMemsetD8Async", C: "CUresult (*)(CUdeviceptr, unsigned char, size_t, CUstream)"},
 	{Name: "cuModuleLoadDataEx", C: "CUresult (*)(CUmodule *, const void *, unsigned int, CUjit_option *, void **)"},
@@ -67,6 +68,7 @@ const (
 	cuMemFree
 	cuMemAllocHost
 	cuMemFreeHost
+	cuMemcpyAsync
 	cuMemcpy2DAsync
 	cuMemsetD8Async
 	cuModuleLoadDataEx
