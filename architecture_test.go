@@ -32,13 +32,14 @@ type layer struct {
 // counts. An import not named here needs a reason in the commit that adds it.
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
-	// Kernels over objects make Gram matrices, in the form that backend has.
-	{folder: "kernels/objects", ours: []string{"kernels", "backend", "internal/count"}},
-	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "backend"}},
-	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "backend"}},
-	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	// host has the matrices that everything exchanges.
+	{folder: "host"},
+	{folder: "kernels/objects", ours: []string{"kernels", "host", "internal/count"}},
+	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host"}},
+	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host"}},
+	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest"}},
-	{folder: "backend", ours: []string{"kernels"}},
+	{folder: "backend", ours: []string{"kernels", "host"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.

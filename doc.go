@@ -10,6 +10,7 @@
 //
 // Imports follow the arrows; a test checks them. The packages, from the bottom:
 //
+//   - host: matrices in Go memory.
 //   - kernels: kernel functions k(x, z) as data, with a parser, derivatives and
 //     feature maps. kernels/objects, kernels/strings, kernels/trees: kernels over
 //     texts and trees. kernels/gram: operations on whole Gram matrices.

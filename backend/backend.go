@@ -4,44 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // Float is the element type of a matrix.
-type Float interface{ float32 | float64 }
+type Float = host.Float
 
 // Host is a row-major matrix in Go memory: element (i, j) is Data[i*Stride+j].
-// Stride ≥ Cols, and Data reaches at least to the last element.
-type Host[T Float] struct {
-	Rows, Cols, Stride int
-	Data               []T
-}
+type Host[T Float] = host.Matrix[T]
 
 // NewHost returns a rows × cols matrix of zeros without padding.
-func NewHost[T Float](rows, cols int) Host[T] {
-	return Host[T]{Rows: rows, Cols: cols, Stride: cols, Data: make([]T, rows*cols)}
-}
+func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// Row returns row i of h, sharing its memory.
-func (h Host[T]) Row(i int) []T {
-	if h.Cols == 0 {
-		return nil // h.Data may be shorter than i rows
-	}
-	return h.Data[i*h.Stride : i*h.Stride+h.Cols : i*h.Stride+h.Cols]
-}
-
-// View returns the rows × cols part of h whose first element is (i, j),
-// sharing its memory.
-func (h Host[T]) View(i, j, rows, cols int) Host[T] {
-	if outside(i, j, rows, cols, h.Rows, h.Cols) {
-		panic(viewText("Host", i, j, rows, cols, h.Rows, h.Cols))
-	}
-	if rows == 0 || cols == 0 {
-		return Host[T]{Rows: rows, Cols: cols, Stride: max(h.Stride, cols)}
-	}
-	first := i*h.Stride + j
-	return Host[T]{Rows: rows, Cols: cols, Stride: h.Stride, Data: h.Data[first : first+(rows-1)*h.Stride+cols]}
-}
+// HostMemory is the memory in bytes that this process may still take; false when
+// that cannot be read.
+func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
 type Matrix[T Float] interface {

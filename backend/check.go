@@ -3,6 +3,7 @@ package backend
 import (
 	"fmt"
 
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -14,20 +15,9 @@ func misuse(op, format string, args ...any) {
 	panic("backend: " + op + ": " + fmt.Sprintf(format, args...))
 }
 
-func viewText(op string, i, j, rows, cols, r, c int) string {
-	return fmt.Sprintf("backend: %s.View: %d×%d at (%d, %d) is outside a %d×%d matrix", op, rows, cols, i, j, r, c)
-}
-
-// outside compares differences, because i+rows may overflow.
-func outside(i, j, rows, cols, r, c int) bool {
-	return i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j
-}
-
 // CheckView panics unless the part lies inside an r × c matrix.
 func CheckView(i, j, rows, cols, r, c int) {
-	if outside(i, j, rows, cols, r, c) {
-		panic(viewText("Matrix", i, j, rows, cols, r, c))
-	}
+	host.CheckView("backend: Matrix", i, j, rows, cols, r, c)
 }
 
 // CheckNew panics unless rows and cols are ≥ 0.

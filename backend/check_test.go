@@ -41,13 +41,23 @@ func TestCheckTexts(t *testing.T) {
 		{fmt.Sprintf("backend: Matrix.View: %d×1 at (1, 0) is outside a 3×4 matrix", math.MaxInt), func() { CheckView(1, 0, math.MaxInt, 1, 3, 4) }},
 		{"", func() { CheckNew(0, 0) }},
 		{"backend: New: negative dimension: 3×-1", func() { CheckNew(3, -1) }},
-		{"", func() { CheckTransfer("Upload", shape{2, 3}, Host[float64]{2, 3, 5, make([]float64, 8)}) }},
-		{"", func() { CheckTransfer("Upload", shape{2, 0}, Host[float64]{2, 0, 0, nil}) }},
-		{"backend: Upload: bad host matrix: 2×3 with stride 2", func() { CheckTransfer("Upload", shape{2, 3}, Host[float64]{2, 3, 2, make([]float64, 8)}) }},
-		{"backend: Upload: host matrix 2×3 with stride 5 needs 8 elements, has 7", func() { CheckTransfer("Upload", shape{2, 3}, Host[float64]{2, 3, 5, make([]float64, 7)}) }},
-		{"backend: Upload: host matrix 1×3 with stride 5 needs 3 elements, has 2", func() { CheckTransfer("Upload", shape{1, 3}, Host[float64]{1, 3, 5, make([]float64, 2)}) }},
-		{fmt.Sprintf("backend: Upload: host matrix 3×3 with stride %d needs %d elements, has 9", huge, uint(2*huge)), func() { CheckHost("Upload", Host[float64]{3, 3, huge, make([]float64, 9)}) }},
-		{"backend: Download: matrix is 2×3, host matrix is 3×2", func() { CheckTransfer("Download", shape{2, 3}, Host[float64]{3, 2, 2, make([]float64, 6)}) }},
+		{"", func() {
+			CheckTransfer("Upload", shape{2, 3}, Host[float64]{Rows: 2, Cols: 3, Stride: 5, Data: make([]float64, 8)})
+		}},
+		{"", func() { CheckTransfer("Upload", shape{2, 0}, Host[float64]{Rows: 2, Cols: 0, Stride: 0, Data: nil}) }},
+		{"backend: Upload: bad host matrix: 2×3 with stride 2", func() {
+			CheckTransfer("Upload", shape{2, 3}, Host[float64]{Rows: 2, Cols: 3, Stride: 2, Data: make([]float64, 8)})
+		}},
+		{"backend: Upload: host matrix 2×3 with stride 5 needs 8 elements, has 7", func() {
+			CheckTransfer("Upload", shape{2, 3}, Host[float64]{Rows: 2, Cols: 3, Stride: 5, Data: make([]float64, 7)})
+		}},
+		{"backend: Upload: host matrix 1×3 with stride 5 needs 3 elements, has 2", func() {
+			CheckTransfer("Upload", shape{1, 3}, Host[float64]{Rows: 1, Cols: 3, Stride: 5, Data: make([]float64, 2)})
+		}},
+		{fmt.Sprintf("backend: Upload: host matrix 3×3 with stride %d needs %d elements, has 9", huge, uint(2*huge)), func() { CheckHost("Upload", Host[float64]{Rows: 3, Cols: 3, Stride: huge, Data: make([]float64, 9)}) }},
+		{"backend: Download: matrix is 2×3, host matrix is 3×2", func() {
+			CheckTransfer("Download", shape{2, 3}, Host[float64]{Rows: 3, Cols: 2, Stride: 2, Data: make([]float64, 6)})
+		}},
 		{"backend: Narrow: shapes differ: 2×3 and 3×2", func() { CheckSameDims("Narrow", shape{2, 3}, shape{3, 2}) }},
 		{"", func() { CheckGemm(NoTrans, Transpose, shape{2, 3}, shape{4, 3}, shape{2, 4}) }},
 		{"backend: Gemm: shapes do not fit: op(A) 2×3, op(B) 4×3, C 2×4", func() { CheckGemm(NoTrans, NoTrans, shape{2, 3}, shape{4, 3}, shape{2, 4}) }},

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/mercer-go/mercer/host"
 )
 
 var (
@@ -13,7 +15,7 @@ var (
 	// was asked for; its text holds every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
 	// ErrMemory is what a *MemoryError matches.
-	ErrMemory = errors.New("backend: out of memory")
+	ErrMemory = host.ErrMemory
 )
 
 // PivotError says that a Cholesky factorisation met a pivot that is not a

@@ -31,7 +31,7 @@ func TestHostView(t *testing.T) {
 		CheckHost("test", empty) // panics when it is not well formed
 	}
 	for _, bad := range [][4]int{{-1, 0, 1, 1}, {0, -1, 1, 1}, {0, 0, -1, 1}, {0, 0, 1, -1}, {2, 0, 2, 1}, {0, 3, 1, 2}, {4, 0, 0, 0}, {1, 0, math.MaxInt, 0}, {0, 1, 0, math.MaxInt}} {
-		want := fmt.Sprintf("backend: Host.View: %d×%d at (%d, %d) is outside a 3×4 matrix", bad[2], bad[3], bad[0], bad[1])
+		want := fmt.Sprintf("host: Matrix.View: %d×%d at (%d, %d) is outside a 3×4 matrix", bad[2], bad[3], bad[0], bad[1])
 		if got := panicText(func() { h.View(bad[0], bad[1], bad[2], bad[3]) }); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -7,14 +7,14 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Eigen is K = U Λ Uᵀ: what Mercer's theorem says of a kernel, on a sample.
 type Eigen struct {
-	Values  []float64             // λ, the largest first
-	Vectors backend.Host[float64] // U: column j belongs to λ_j
+	Values  []float64            // λ, the largest first
+	Vectors host.Matrix[float64] // U: column j belongs to λ_j
 	// Tolerance is 16n·2⁻⁵³ times the largest |λ|: eigenvalues of that size may
 	// be rounding.
 	Tolerance float64
@@ -23,7 +23,7 @@ type Eigen struct {
 // Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in
 // O(n³). Once ctx is done it returns at once; what it has begun goes on in the
 // background and is thrown away.
-func Decompose(ctx context.Context, k backend.Host[float64]) (*Eigen, error) {
+func Decompose(ctx context.Context, k host.Matrix[float64]) (*Eigen, error) {
 	data, err := check("decompose", k)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func decompose(n int, data []float64) *Eigen {
 	var u mat.Dense
 	f.VectorsTo(&u)
 	ascending := f.Values(nil)
-	e := &Eigen{Values: make([]float64, n), Vectors: backend.NewHost[float64](n, n)}
+	e := &Eigen{Values: make([]float64, n), Vectors: host.New[float64](n, n)}
 	for j := range n {
 		from := n - 1 - j
 		e.Values[j] = ascending[from]
@@ -90,9 +90,9 @@ func (e *Eigen) Rank() int {
 // Features returns the points of the sample in the coordinates of their
 // principal axes, the rows of UΛ^½ without the columns whose λ is not above the
 // tolerance: n × Rank. The inner products of the rows are K.
-func (e *Eigen) Features() backend.Host[float64] {
+func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
-	out := backend.NewHost[float64](n, r)
+	out := host.New[float64](n, r)
 	for i := range n {
 		for j := range r {
 			out.Row(i)[j] = e.Vectors.Row(i)[j] * math.Sqrt(e.Values[j])
@@ -104,12 +104,12 @@ func (e *Eigen) Features() backend.Host[float64] {
 // Extend returns other points in the coordinates of Features, from their kernel
 // values with the sample, one row for each: φ(x) = Λ^−½Uᵀk_x, m × Rank. They are
 // the projections on the space that the sample spans.
-func (e *Eigen) Extend(cross backend.Host[float64]) (backend.Host[float64], error) {
+func (e *Eigen) Extend(cross host.Matrix[float64]) (host.Matrix[float64], error) {
 	n, r := len(e.Values), e.Rank()
 	if cross.Cols != n {
-		return backend.Host[float64]{}, fmt.Errorf("gram: extend: %s for a sample of %s", count.Of(cross.Cols, "column"), count.Of(n, "point"))
+		return host.Matrix[float64]{}, fmt.Errorf("gram: extend: %s for a sample of %s", count.Of(cross.Cols, "column"), count.Of(n, "point"))
 	}
-	out := backend.NewHost[float64](cross.Rows, r)
+	out := host.New[float64](cross.Rows, r)
 	for i := range cross.Rows {
 		row := out.Row(i)
 		for p, v := range cross.Row(i) {
@@ -137,7 +137,7 @@ func (p PSD) OK() bool { return p.Smallest >= -p.Tolerance }
 // eigenvalue below −tolerance, where tolerance is relative·‖K‖₂, or
 // 16n·2⁻⁵³‖K‖₂ where relative is 0. A matrix that is not symmetric is an error;
 // one with a negative eigenvalue is not, but OK is false. It takes O(n³).
-func CheckPSD(ctx context.Context, k backend.Host[float64], relative float64) (PSD, error) {
+func CheckPSD(ctx context.Context, k host.Matrix[float64], relative float64) (PSD, error) {
 	if !(relative >= 0) {
 		return PSD{}, fmt.Errorf("gram: check: the tolerance must be ≥ 0, got %v", relative)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
@@ -14,21 +14,21 @@ import (
 // pairs of n things, in parallel. It evaluates both f(i, j) and f(j, i), and
 // fails when they differ by more than rounding or one is not finite. f is called
 // by several goroutines at once.
-func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (backend.Host[float64], error) {
+func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)
 	if err == nil {
 		err = kernels.CheckGram(n, k.Data)
 	}
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	return k, nil
 }
 
 // CrossFunction returns f(i, j) for n things against m others; see OfFunction.
-func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o objects.Options) (backend.Host[float64], error) {
+func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	if f == nil || n < 0 || m < 0 {
-		return backend.Host[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)
+		return host.Matrix[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)
 	}
 	return objects.Pairs(ctx, n, m, false, o, func(stop objects.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
@@ -41,26 +41,26 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 
 // TrainingPoints returns the points of kernels.Precomputed that stand for the
 // sample of a Gram matrix, n × (n+2).
-func TrainingPoints(k backend.Host[float64]) (backend.Host[float64], error) {
+func TrainingPoints(k host.Matrix[float64]) (host.Matrix[float64], error) {
 	data, err := check("precomputed", k)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	n := k.Rows
 	points, err := kernels.TrainingPoints(n, data)
-	return backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, err
+	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, err
 }
 
 // OtherPoints returns the points of kernels.Precomputed for others, from their
 // values with the sample, one row for each, and with themselves.
-func OtherPoints(cross backend.Host[float64], diag []float64) (backend.Host[float64], error) {
+func OtherPoints(cross host.Matrix[float64], diag []float64) (host.Matrix[float64], error) {
 	if len(diag) != cross.Rows {
-		return backend.Host[float64]{}, fmt.Errorf("gram: precomputed: %s, %s of points with themselves", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
+		return host.Matrix[float64]{}, fmt.Errorf("gram: precomputed: %s, %s of points with themselves", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
 	}
 	data := make([]float64, 0, cross.Rows*cross.Cols)
 	for i := range cross.Rows {
 		data = append(data, cross.Row(i)...)
 	}
 	points, err := kernels.OtherPoints(cross.Cols, data, diag)
-	return backend.Host[float64]{Rows: cross.Rows, Cols: cross.Cols + 2, Stride: cross.Cols + 2, Data: points}, err
+	return host.Matrix[float64]{Rows: cross.Rows, Cols: cross.Cols + 2, Stride: cross.Cols + 2, Data: points}, err
 }

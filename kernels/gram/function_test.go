@@ -41,11 +41,11 @@ func TestFunction(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer dev.Close()
-		all, err := gram.Of(ctx, dev, kernels.Precomputed{}, train)
+		all, err := backend.GramMatrix(ctx, dev, kernels.Precomputed{}, train)
 		if err != nil {
 			t.Fatal(err)
 		}
-		some, err := gram.Cross(ctx, dev, kernels.Precomputed{}, points, train)
+		some, err := backend.CrossGramMatrix(ctx, dev, kernels.Precomputed{}, points, train)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,11 +54,11 @@ func TestWorkedCubicMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer dev.Close()
-		k, err := gram.Of(ctx, dev, kernels.Linear{}, phi)
+		k, err := backend.GramMatrix(ctx, dev, kernels.Linear{}, phi)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cross, err := gram.Cross(ctx, dev, kernels.Linear{}, phi, host([]float64{1, 2, 4, 8}))
+		cross, err := backend.CrossGramMatrix(ctx, dev, kernels.Linear{}, phi, host([]float64{1, 2, 4, 8}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestFeatures(t *testing.T) {
 		{kernels.Cosine{Theta: 0.5}, 6},
 		{kernels.Laplacian{Sigma: 1}, n},
 	} {
-		k, err := gram.Of(ctx, dev, c.k, normals(t, n, 3))
+		k, err := backend.GramMatrix(ctx, dev, c.k, normals(t, n, 3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,20 +215,20 @@ func TestErrors(t *testing.T) {
 	ctx := context.Background()
 	x := host([]float64{1, -2})
 	for want, f := range map[string]func() error{
-		"gram: x: row 1: kernels: chi2: feature 2 is -2: features must be finite numbers ≥ 0": func() error {
-			_, err := gram.Of(ctx, dev, kernels.ChiSquared{Gamma: 1}, x)
+		"backend: gram: x: row 1: kernels: chi2: feature 2 is -2: features must be finite numbers ≥ 0": func() error {
+			_, err := backend.GramMatrix(ctx, dev, kernels.ChiSquared{Gamma: 1}, x)
 			return err
 		},
-		"gram: x has 2 columns, z 1": func() error {
-			_, err := gram.Cross(ctx, dev, kernels.Linear{}, x, host([]float64{1}))
+		"backend: gram: x has 2 columns, z 1": func() error {
+			_, err := backend.CrossGramMatrix(ctx, dev, kernels.Linear{}, x, host([]float64{1}))
 			return err
 		},
-		"gram: the kernel is nil": func() error {
-			_, err := gram.Of(ctx, dev, nil, x)
+		"backend: gram: the kernel is nil": func() error {
+			_, err := backend.GramMatrix(ctx, dev, nil, x)
 			return err
 		},
 		"kernels: gaussian: sigma must be a finite number > 0, got 0": func() error {
-			_, err := gram.Of(ctx, dev, kernels.Gaussian{}, x)
+			_, err := backend.GramMatrix(ctx, dev, kernels.Gaussian{}, x)
 			return err
 		},
 	} {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -25,9 +25,9 @@ type Kernel interface {
 	// Input is what the objects are.
 	Input() Input
 	// Gram returns k of all pairs of objects, n × n, both triangles.
-	Gram(ctx context.Context, objects []string, o Options) (backend.Host[float64], error)
+	Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error)
 	// Cross returns k(a_i, b_j), one row for each a.
-	Cross(ctx context.Context, a, b []string, o Options) (backend.Host[float64], error)
+	Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error)
 	// Diag returns k(a, a) of each object.
 	Diag(ctx context.Context, objects []string, o Options) ([]float64, error)
 }
@@ -55,24 +55,24 @@ func (o Options) limit() (int64, bool) {
 	if o.Memory != 0 {
 		return o.Memory, true
 	}
-	free, known := backend.HostMemory()
+	free, known := host.Memory()
 	return free / 10 * 8, known
 }
 
 // fits returns nil when a rows × cols matrix, and one of its size that is made of
-// it, have room, and an error that is backend.ErrMemory otherwise.
+// it, have room, and an error that is host.ErrMemory otherwise.
 func (o Options) fits(rows, cols int) error {
 	need := 2 * 8 * int64(rows) * int64(cols)
 	if o.Memory == 0 && need <= anywhere {
 		return nil
 	}
 	if limit, known := o.limit(); known && need > limit {
-		return fmt.Errorf("%w: the kernel values of %d × %s, and points made of them, take %d bytes, there is room for %d", backend.ErrMemory, rows, count.Of(cols, "object"), need, limit)
+		return fmt.Errorf("%w: the kernel values of %d × %s, and points made of them, take %d bytes, there is room for %d", host.ErrMemory, rows, count.Of(cols, "object"), need, limit)
 	}
 	return nil
 }
 
-// Room returns an error that is backend.ErrMemory where numbers of 8 bytes for each
+// Room returns an error that is host.ErrMemory where numbers of 8 bytes for each
 // worker have no room.
 func (o Options) Room(what string, numbers float64) error {
 	need := 8 * numbers * float64(o.threads())
@@ -80,43 +80,43 @@ func (o Options) Room(what string, numbers float64) error {
 		return nil
 	}
 	if limit, known := o.limit(); known && need > float64(limit) {
-		return fmt.Errorf("%w: %s takes %.0f bytes for %s, there is room for %d: shorten the objects, or take fewer threads", backend.ErrMemory, what, need, count.Of(o.threads(), "thread"), limit)
+		return fmt.Errorf("%w: %s takes %.0f bytes for %s, there is room for %d: shorten the objects, or take fewer threads", host.ErrMemory, what, need, count.Of(o.threads(), "thread"), limit)
 	}
 	return nil
 }
 
 // TrainingPoints returns the points of objects for kernels.Precomputed, n ×
 // (n+2).
-func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) (backend.Host[float64], error) {
+func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) (host.Matrix[float64], error) {
 	gram, err := k.Gram(ctx, objects, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	n := len(objects)
 	data, err := kernels.TrainingPoints(n, gram.Data)
-	return backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, err
+	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, err
 }
 
 // OtherPoints returns the points of objects that are not among the training
 // objects for kernels.Precomputed, one row of n+2 for each.
-func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Options) (backend.Host[float64], error) {
+func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Options) (host.Matrix[float64], error) {
 	cross, err := k.Cross(ctx, others, training, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	diag, err := k.Diag(ctx, others, Options{Threads: o.Threads})
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	n := len(training)
 	data, err := kernels.OtherPoints(n, cross.Data, diag)
-	return backend.Host[float64]{Rows: len(others), Cols: n + 2, Stride: n + 2, Data: data}, err
+	return host.Matrix[float64]{Rows: len(others), Cols: n + 2, Stride: n + 2, Data: data}, err
 }
 
 // Normalise divides k(a_i, b_j) by √(k(a_i, a_i) k(b_j, b_j)), and gives 0 where
 // one of these is 0. With a and b the same objects the diagonal is exactly 1 or
 // 0.
-func Normalise(k backend.Host[float64], a, b []float64) {
+func Normalise(k host.Matrix[float64], a, b []float64) {
 	rows, cols := roots(a), roots(b)
 	same := len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 	for i, r := range rows {
@@ -171,20 +171,20 @@ func (k Function) Check() error {
 	return nil
 }
 
-func (k Function) Gram(ctx context.Context, objects []string, o Options) (backend.Host[float64], error) {
+func (k Function) Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error) {
 	gram, err := k.Cross(ctx, objects, objects, o)
 	if err == nil {
 		err = kernels.CheckGram(len(objects), gram.Data)
 	}
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	return gram, nil
 }
 
-func (k Function) Cross(ctx context.Context, a, b []string, o Options) (backend.Host[float64], error) {
+func (k Function) Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error) {
 	if err := k.Check(); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	return Pairs(ctx, len(a), len(b), false, o, func(stop Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 )
 
 // Stop reports whether work that is going on must end; its results are not used
@@ -43,12 +43,12 @@ const columns, mostTasks = 64, 1 << 18
 // its own, made by worker, that sets out to the values of row i in columns lo …
 // hi−1. With lower, rows and cols are equal, only the values up to the diagonal
 // are asked for, and the others are their mirror image. It fails with
-// backend.ErrMemory, before anything is done, when there is no room.
-func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker func(stop Stop) func(i, lo, hi int, out []float64)) (backend.Host[float64], error) {
+// host.ErrMemory, before anything is done, when there is no room.
+func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker func(stop Stop) func(i, lo, hi int, out []float64)) (host.Matrix[float64], error) {
 	if err := o.fits(rows, cols); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
-	out := backend.NewHost[float64](rows, cols)
+	out := host.New[float64](rows, cols)
 	// The tasks, long rows first; the pairs before each, for the progress.
 	type task struct{ i, lo, hi int }
 	var tasks []task
@@ -72,7 +72,7 @@ func Pairs(ctx context.Context, rows, cols int, lower bool, o Options, worker fu
 		}
 	})
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if lower {
 		for i := range rows {

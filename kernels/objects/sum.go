@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -69,26 +69,26 @@ func (k Sum) Check() error {
 }
 
 // Gram implements Kernel.
-func (k Sum) Gram(ctx context.Context, objects []string, o Options) (backend.Host[float64], error) {
-	return k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) { return t.Gram(ctx, objects, o) })
+func (k Sum) Gram(ctx context.Context, objects []string, o Options) (host.Matrix[float64], error) {
+	return k.add(o, func(t Kernel, o Options) (host.Matrix[float64], error) { return t.Gram(ctx, objects, o) })
 }
 
 // Cross implements Kernel.
-func (k Sum) Cross(ctx context.Context, a, b []string, o Options) (backend.Host[float64], error) {
-	return k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) { return t.Cross(ctx, a, b, o) })
+func (k Sum) Cross(ctx context.Context, a, b []string, o Options) (host.Matrix[float64], error) {
+	return k.add(o, func(t Kernel, o Options) (host.Matrix[float64], error) { return t.Cross(ctx, a, b, o) })
 }
 
 // Diag implements Kernel.
 func (k Sum) Diag(ctx context.Context, objects []string, o Options) ([]float64, error) {
-	h, err := k.add(o, func(t Kernel, o Options) (backend.Host[float64], error) {
+	h, err := k.add(o, func(t Kernel, o Options) (host.Matrix[float64], error) {
 		d, err := t.Diag(ctx, objects, o)
-		return backend.Host[float64]{Rows: 1, Cols: len(d), Stride: len(d), Data: d}, err
+		return host.Matrix[float64]{Rows: 1, Cols: len(d), Stride: len(d), Data: d}, err
 	})
 	return h.Data, err
 }
 
 // add sums the matrices of the terms.
-func (k Sum) add(o Options, of func(Kernel, Options) (backend.Host[float64], error)) (sum backend.Host[float64], err error) {
+func (k Sum) add(o Options, of func(Kernel, Options) (host.Matrix[float64], error)) (sum host.Matrix[float64], err error) {
 	if err := k.Check(); err != nil {
 		return sum, err
 	}
@@ -99,10 +99,10 @@ func (k Sum) add(o Options, of func(Kernel, Options) (backend.Host[float64], err
 		}
 		h, err := of(t.Kernel, part)
 		if err != nil {
-			return backend.Host[float64]{}, err
+			return host.Matrix[float64]{}, err
 		}
 		if i == 0 {
-			sum = backend.Host[float64]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols, Data: make([]float64, len(h.Data))}
+			sum = host.Matrix[float64]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols, Data: make([]float64, len(h.Data))}
 		}
 		for e, v := range h.Data {
 			sum.Data[e] += t.Weight * v

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -53,9 +53,9 @@ func (k Spectrum) Check() error {
 	return nil
 }
 
-func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {
 	if err := k.Check(); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	counts := k.counts(map[string]int32{}, texts)
 	gram, err := products(ctx, counts, counts, true, o)
@@ -66,9 +66,9 @@ func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (
 	return gram, err
 }
 
-func (k Spectrum) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+func (k Spectrum) Cross(ctx context.Context, a, b []string, o objects.Options) (host.Matrix[float64], error) {
 	if err := k.Check(); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	numbers := map[string]int32{}
 	cb := k.counts(numbers, b)
@@ -155,7 +155,7 @@ func squares(all [][]count) []float64 {
 // products are the inner products of all counts a with all b: for each
 // substring of a_i, those who have it are found in a list. They are sums of
 // whole numbers, exact up to 2⁵³ in any order.
-func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (backend.Host[float64], error) {
+func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
 	type holder struct {
 		who   int32
 		times float64

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -89,25 +89,25 @@ func (k Subsequence) finite(diag []float64) error {
 	return nil
 }
 
-func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {
 	if err := k.Check(); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	c := newCoder()
 	coded := c.all(texts)
 	if err := k.feasible(c, coded, coded, true, o); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	gram, err := objects.Pairs(ctx, len(texts), len(texts), true, o, k.worker(c, coded, coded))
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	diag := make([]float64, len(texts))
 	for i := range diag {
 		diag[i] = gram.Row(i)[i]
 	}
 	if err := k.finite(diag); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if !k.Raw {
 		objects.Normalise(gram, diag, diag)
@@ -115,14 +115,14 @@ func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options
 	return gram, nil
 }
 
-func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options) (host.Matrix[float64], error) {
 	if err := k.Check(); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	c := newCoder()
 	ca, cb := c.all(a), c.all(b)
 	if err := k.feasible(c, ca, cb, false, o); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(c, ca, cb))
 	if err != nil || k.Raw {
@@ -130,11 +130,11 @@ func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options
 	}
 	da, err := k.diag(ctx, c, ca, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	db, err := k.diag(ctx, c, cb, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	objects.Normalise(cross, da, db)
 	return cross, nil

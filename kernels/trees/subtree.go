@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 )
@@ -68,25 +68,25 @@ func (k Subtree) Check() error {
 	return nil
 }
 
-func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (backend.Host[float64], error) {
+func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {
 	g := grammar{}
 	trees, err := k.read(g, texts)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if err := k.feasible(g, trees, trees, true, o); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	gram, err := objects.Pairs(ctx, len(trees), len(trees), true, o, k.worker(g, trees, trees))
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	diag := make([]float64, len(trees))
 	for i := range diag {
 		diag[i] = gram.Row(i)[i]
 	}
 	if err := k.finite(diag); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if !k.Raw {
 		objects.Normalise(gram, diag, diag)
@@ -94,31 +94,31 @@ func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (b
 	return gram, nil
 }
 
-func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (backend.Host[float64], error) {
+func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (host.Matrix[float64], error) {
 	g := grammar{}
 	ta, err := k.read(g, a)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	tb, err := k.read(g, b)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if err := k.feasible(g, ta, tb, false, o); err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(g, ta, tb))
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	// By Cauchy and Schwarz's inequality k(a, b) is finite where these are.
 	da, err := k.diag(ctx, g, ta, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	db, err := k.diag(ctx, g, tb, o)
 	if err != nil {
-		return backend.Host[float64]{}, err
+		return host.Matrix[float64]{}, err
 	}
 	if !k.Raw {
 		objects.Normalise(cross, da, db)

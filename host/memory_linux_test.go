@@ -1,4 +1,4 @@
-package backend_test
+package host_test
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestHostMemoryObeysTheLimitOfAddresses sets RLIMIT_AS in a process of its own to
+// TestMemoryObeysTheLimitOfAddresses sets RLIMIT_AS in a process of its own to
 // 256 MiB more than the process has.
-func TestHostMemoryObeysTheLimitOfAddresses(t *testing.T) {
+func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	const more, child = 256 << 20, "MERCER_TEST_RLIMIT"
 	if os.Getenv(child) == "" {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -41,7 +41,7 @@ func TestHostMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		t.Fatal(err)
 	}
-	free, known := backend.HostMemory()
+	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
 	// Less what the runtime reserves between the two looks, stacks of threads.
 	if !known || free > more || free < more/2 {

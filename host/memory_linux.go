@@ -1,4 +1,4 @@
-package backend
+package host
 
 import (
 	"math"
@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// HostMemory is the memory in bytes that this process may still take: what the
+// Memory is the memory in bytes that this process may still take: what the
 // system has available or what the limits of the control groups leave,
 // or what its limit of addresses leaves (RLIMIT_AS, ulimit -v), whichever is
 // least; false when none can be read.
-func HostMemory() (int64, bool) {
+func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
 		free = kib * 1024

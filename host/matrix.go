@@ -1,0 +1,54 @@
+// Package host has matrices in Go memory, and how much of that memory there is. It
+// is the exchange type between packages that know no device and backend, where its
+// types have the names Host and Float.
+package host
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrMemory is matched by errors of work that the memory has no room for.
+var ErrMemory = errors.New("out of memory")
+
+// Float is the element type of a matrix.
+type Float interface{ float32 | float64 }
+
+// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols,
+// and Data reaches at least to the last element.
+type Matrix[T Float] struct {
+	Rows, Cols, Stride int
+	Data               []T
+}
+
+// New returns a rows × cols matrix of zeros without padding.
+func New[T Float](rows, cols int) Matrix[T] {
+	return Matrix[T]{Rows: rows, Cols: cols, Stride: cols, Data: make([]T, rows*cols)}
+}
+
+// Row returns row i of m, sharing its memory.
+func (m Matrix[T]) Row(i int) []T {
+	if m.Cols == 0 {
+		return nil // m.Data may be shorter than i rows
+	}
+	return m.Data[i*m.Stride : i*m.Stride+m.Cols : i*m.Stride+m.Cols]
+}
+
+// View returns the rows × cols part of m whose first element is (i, j), sharing its
+// memory.
+func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
+	CheckView("host: Matrix", i, j, rows, cols, m.Rows, m.Cols)
+	if rows == 0 || cols == 0 {
+		return Matrix[T]{Rows: rows, Cols: cols, Stride: max(m.Stride, cols)}
+	}
+	first := i*m.Stride + j
+	return Matrix[T]{Rows: rows, Cols: cols, Stride: m.Stride, Data: m.Data[first : first+(rows-1)*m.Stride+cols]}
+}
+
+// CheckView panics unless the part lies inside an r × c matrix of the named type. It
+// compares differences, because i+rows may overflow.
+func CheckView(name string, i, j, rows, cols, r, c int) {
+	if i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j {
+		panic(fmt.Sprintf("%s.View: %d×%d at (%d, %d) is outside a %d×%d matrix", name, rows, cols, i, j, r, c))
+	}
+}
