@@ -263,10 +263,9 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 		}
 		return q.scratch(int64(n*sizeOf[T]()), func(p driver.DevicePtr) error {
 			vector := view[T]{p, n, 1, 1, 1}
-			diagonal := func(m *matrix[T]) view[T] { return view[T]{m.ptr, m.rows, 1, m.stride + 1, 1} }
 			return firstOf(
-				func() error { return q.copy(diagonal(a11), vector.part(0, 0, h.n1, 1), whole) },
-				func() error { return q.copy(diagonal(a22t), vector.part(h.n1, 0, h.n2, 1), whole) },
+				func() error { return q.copy(a11.diagonal(), vector.part(0, 0, h.n1, 1), whole) },
+				func() error { return q.copy(a22t.diagonal(), vector.part(h.n1, 0, h.n2, 1), whole) },
 				func() error { return q.engine.device.get(p, bytesOf(dst)) },
 			)
 		})

@@ -3,15 +3,20 @@ package cuda
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// infoBytes is the memory in which factorisations say how they went: an int,
-// and from byte 8 on the pivot.
-const infoBytes = 16
+// infoBytes is the memory in which factorisations say how they went: an int of the
+// device functions, one of cuSOLVER, and the pivot.
+const (
+	infoBytes  = 16
+	solverInfo = 4
+	pivotValue = 8
+)
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	backend.CheckPotrf(ul, a)
@@ -38,7 +43,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], reduced bool) error {
 	}
 	err := f.factor(a, 0)
 	if err == nil {
-		err = f.pivot(0, a)
+		err = f.pivot()
 	}
 	return errors.Join(err, f.close())
 }
@@ -50,11 +55,10 @@ type factoring[T backend.Float] struct {
 	reduced bool
 	solver  *driver.Solver // nil: not for this one
 	most    int            // the largest order that the solver is given
-	noted   bool           // blocks may have noted a bad pivot
 
-	copied, work driver.DevicePtr // of the solver
-	workBytes    int64
-	locked       []byte
+	copied, diagonal, work driver.DevicePtr // of the solver
+	workBytes              int64
+	locked                 []byte
 }
 
 // order is the largest order that the solver is given.
@@ -75,10 +79,10 @@ func (f *factoring[T]) order() int {
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
-	if f.copied != 0 || f.work != 0 || f.locked != nil {
+	if f.diagonal != 0 {
 		errs = append(errs, d.api.Wait(d.stream)) // nothing, unless a step has failed
 	}
-	for _, p := range []driver.DevicePtr{f.copied, f.work} {
+	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {
 			errs = append(errs, d.api.MemFree(p))
 		}
@@ -90,8 +94,8 @@ func (f *factoring[T]) close() error {
 }
 
 // pivot waits and returns a *backend.PivotError when a factorisation has met a
-// bad pivot. Indices are counted from row first on, that of a's first row.
-func (f *factoring[T]) pivot(first int, a *matrix[T]) error {
+// bad pivot.
+func (f *factoring[T]) pivot() error {
 	d := f.q.engine.device
 	if err := d.window.drain(d.api); err != nil {
 		return err
@@ -100,11 +104,13 @@ func (f *factoring[T]) pivot(first int, a *matrix[T]) error {
 	if err := d.get(d.info, info[:]); err != nil {
 		return err
 	}
-	index := int(int32(binary.LittleEndian.Uint32(info[:])))
-	if index == 0 {
-		return nil
+	if argument := -int(int32(binary.LittleEndian.Uint32(info[solverInfo:]))); argument > 0 {
+		return fmt.Errorf("cusolverDnXpotrf: argument %d is wrong", argument)
 	}
-	return &backend.PivotError{Index: first + index - 1, Value: math.Float64frombits(binary.LittleEndian.Uint64(info[8:]))}
+	if row := int(int32(binary.LittleEndian.Uint32(info[:]))); row > 0 {
+		return &backend.PivotError{Index: row - 1, Value: math.Float64frombits(binary.LittleEndian.Uint64(info[pivotValue:]))}
+	}
+	return nil
 }
 
 // factor is Cholesky by halving; first is the number of a's first row.
@@ -145,7 +151,6 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 // more once there is one.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
-	f.noted = true
 	if f.ul == backend.Upper {
 		v = v.t() // UᵀU is LLᵀ of L = Uᵀ
 	}
@@ -153,22 +158,24 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 		d := q.engine.device
 		args := d.args.Reset().Int(n)
 		viewArg(args, v)
-		args.Int(first).Ptr(d.info).Ptr(d.info + 8)
+		args.Int(first).Ptr(d.info).Ptr(d.info + pivotValue)
 		return q.engine.launch("potrf_block", driver.Grid{Blocks: [3]int{1, 1, 1}, Threads: [3]int{threads, 1, 1}})
 	})
 }
 
-// solve factors by cuSOLVER and waits, since the next factor overwrites what is
-// said of this one.
+// solve factors by cuSOLVER, and waits. After a pivot that is not positive the library
+// goes on with NaN, and where the matrix has NaN or Inf it reports nothing: so its
+// factor's diagonal is looked at, and the pivot is computed from the matrix's diagonal,
+// which is kept for that, and the factor's row.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
-	if f.noted {
-		if err := f.pivot(0, a); err != nil {
-			return err
-		}
-		f.noted = false
-	}
 	q, n, on := f.q, a.rows, a
 	d := q.engine.device
+	if f.diagonal == 0 {
+		var err error
+		if f.diagonal, err = d.alloc(int64(f.most) * int64(sizeOf[T]())); err != nil {
+			return err
+		}
+	}
 	if f.ul == backend.Lower {
 		var err error
 		if f.copied == 0 {
@@ -184,25 +191,29 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	if err := f.room(on); err != nil {
 		return err
 	}
-	err := q.step(backend.PotrfFlops(n), func() error {
-		return driver.Potrf[T](f.solver, driver.Lower, n, on.ptr, on.stride, f.work, f.workBytes, f.locked, d.info)
-	})
+	err := firstOf(
+		func() error {
+			return q.copy(on.diagonal(), view[T]{f.diagonal, n, 1, 1, 1}, whole)
+		},
+		func() error {
+			return q.step(backend.PotrfFlops(n), func() error {
+				return driver.Potrf[T](f.solver, driver.Lower, n, on.ptr, on.stride, f.work, f.workBytes, f.locked, d.info+solverInfo)
+			})
+		},
+		func() error {
+			args := d.args.Reset().Int(n)
+			viewArg(args, on.view().t())
+			args.Ptr(f.diagonal).Int(first).Ptr(d.info + solverInfo).Ptr(d.info).Ptr(d.info + pivotValue)
+			return q.engine.launch("check_diag", driver.Grid{Blocks: [3]int{1, 1, 1}, Threads: [3]int{threads, 1, 1}})
+		},
+	)
 	if err == nil && on != a {
 		err = q.copy(on.view().t(), a.view(), lower)
 	}
 	if err != nil {
 		return err
 	}
-	err = f.pivot(first, a)
-	if p, ok := err.(*backend.PivotError); ok {
-		// The library does not tell the pivot; it leaves it on the diagonal.
-		v := make([]T, 1)
-		if err := d.get(a.at(p.Index-first, p.Index-first), bytesOf(v)); err != nil {
-			return err
-		}
-		p.Value = float64(v[0])
-	}
-	return err
+	return f.pivot()
 }
 
 // room makes the memory that the solver asks for.

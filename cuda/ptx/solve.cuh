@@ -68,3 +68,44 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(potrf_block)(int n, T *
 		if (e / n >= e % n)
 			A[(e / n) * rs + (e % n) * cs] = S[e / n][e % n];
 }
+
+// check_diag looks at a lower factor L of order n that another library has made of a
+// matrix with the diagonal diag: at the first diagonal element that is not a positive
+// finite number, or at row `said` where that is less, it writes that row's number, from
+// 1 and counted from row `first` of the matrix, to info, and the pivot
+// diag_j − Σ_{p<j} L_jp² to value, unless info is set already. One block of threads.
+extern "C" __global__ void __launch_bounds__(THREADS) FN(check_diag)(int n, const T *L, i64 rs, i64 cs, const T *diag, int first, const int *said, int *info, double *value)
+{
+	__shared__ int rows[THREADS];
+	__shared__ double sums[THREADS];
+	int id = threadIdx.x, known = *info, bad = *said > 0 && *said <= n ? *said - 1 : n;
+	for (int i = id; i < bad; i += THREADS) {
+		T v = L[i * (rs + cs)];
+		if (!(v > 0) || isinf(v))
+			bad = i;
+	}
+	rows[id] = bad;
+	for (int half = THREADS / 2; half > 0; half /= 2) {
+		__syncthreads();
+		if (id < half && rows[id + half] < rows[id])
+			rows[id] = rows[id + half];
+	}
+	__syncthreads();
+	bad = rows[0];
+	double sum = 0;
+	if (bad < n)
+		for (int p = id; p < bad; p += THREADS) {
+			double v = L[bad * rs + p * cs];
+			sum += v * v;
+		}
+	sums[id] = sum;
+	for (int half = THREADS / 2; half > 0; half /= 2) {
+		__syncthreads();
+		if (id < half)
+			sums[id] += sums[id + half];
+	}
+	if (id == 0 && bad < n && known == 0) {
+		*info = first + bad + 1;
+		*value = (double)diag[bad] - sums[0];
+	}
+}

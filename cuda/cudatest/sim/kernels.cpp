@@ -20,6 +20,7 @@ static const bool added = [] {
 	BOTH(col_dot, true)
 	BOTH(trsm_block, true)
 	BOTH(potrf_block, true)
+	BOTH(check_diag, true)
 	BOTH(gram, true)
 	BOTH(self, false)
 	BOTH(gram_mul, true)

@@ -16,18 +16,21 @@ struct Handle {
 	void *context, *stream;
 };
 
+// potrf does what the library does with a matrix that is not positive definite: it
+// returns the number of the first pivot that is ≤ 0, takes that one's root, which is NaN,
+// and goes on. It sees nothing in NaN, whose comparisons are false, or in Inf, which has
+// a root (pytorch/pytorch#64818 and #121009).
 template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 {
 	auto a = [&](int64_t i, int64_t j) -> T & { return fill ? A[j + i * lda] : A[i + j * lda]; };
+	int info = 0;
 	for (int64_t j = 0; j < n; j++) {
 		T d = a(j, j);
 		for (int64_t p = 0; p < j; p++)
 			d -= a(j, p) * a(j, p);
-		if (!(d > 0) || std::isinf(d)) {
-			a(j, j) = d;
-			return int(j + 1);
-		}
-		a(j, j) = std::sqrt(d);
+		if (d <= 0 && !info)
+			info = int(j + 1);
+		a(j, j) = d == 0 ? std::nan("") : std::sqrt(d);
 		for (int64_t i = j + 1; i < n; i++) {
 			T s = a(i, j);
 			for (int64_t p = 0; p < j; p++)
@@ -35,7 +38,7 @@ template <class T> int potrf(int fill, int64_t n, T *A, int64_t lda)
 			a(i, j) = s / a(j, j);
 		}
 	}
-	return 0;
+	return info;
 }
 
 } // namespace

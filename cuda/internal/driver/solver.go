@@ -62,8 +62,10 @@ func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (devi
 }
 
 // Potrf queues the Cholesky factorisation of a triangle in place; the other one
-// stays as it is. info, an int on the device, becomes 0 or the number, from 1, of
-// the first pivot that is not positive. host is page-locked memory.
+// stays as it is. info, an int on the device, becomes 0, or the number, from 1, of
+// the first pivot that is ≤ 0, or −i where argument i is wrong. A pivot that is NaN or
+// infinite is not noticed, and after a bad one the factor goes on, with NaN. host is
+// page-locked memory.
 func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work DevicePtr, bytes int64, host []byte, info DevicePtr) error {
 	var hostAt uintptr
 	if len(host) > 0 {
