@@ -133,7 +133,7 @@ func factorOf(a updatable, n int) (largest float64, err error) {
 		return largest, err
 	}
 	for i, v := range after {
-		if v*v <= pivotTol(float64(n))*before[i] {
+		if !(v*v > pivotTol(float64(n))*before[i]) { // or NaN
 			return largest, &backend.PivotError{Index: i, Value: v * v}
 		}
 	}

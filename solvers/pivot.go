@@ -40,7 +40,7 @@ func (w *work) checkPivots(after, before []float64) error {
 		if w.plan.Method == Primal {
 			smallest = max(smallest, w.s.roundingOfColumn(i))
 		}
-		if v*v <= smallest {
+		if !(v*v > smallest) { // or NaN
 			return &backend.PivotError{Index: i, Value: v * v}
 		}
 	}

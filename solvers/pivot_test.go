@@ -1,0 +1,40 @@
+package solvers
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// silentFactor is a matrix whose factorisation reports success and leaves a diagonal.
+type silentFactor struct {
+	updatable
+	before, after []float64
+	factored      bool
+}
+
+func (f *silentFactor) factor(bool) error { f.factored = true; return nil }
+
+func (f *silentFactor) diagonal() ([]float64, error) {
+	if f.factored {
+		return f.after, nil
+	}
+	return f.before, nil
+}
+
+// TestSilentNaNFactor: a factor with NaN on its diagonal is refused at that row, although
+// the library that made it reported success.
+func TestSilentNaNFactor(t *testing.T) {
+	nan := math.NaN()
+	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}
+	w := newWork(t.Context(), nil, Problem{Y: backend.NewHost[float64](3, 1), X: backend.NewHost[float64](3, 1)}, Params{}, Plan{Method: Dual})
+	_, err := factorOf(&silentFactor{before: before, after: after}, 3)
+	for what, err := range map[string]error{"factorOf": err, "checkPivots": w.checkPivots(after, before)} {
+		var pivot *backend.PivotError
+		if !errors.As(err, &pivot) || pivot.Index != 1 || !math.IsNaN(pivot.Value) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
