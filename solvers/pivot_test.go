@@ -29,7 +29,7 @@ func (f *silentFactor) diagonal() ([]float64, error) {
 func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
 	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}
-	w := newWork(t.Context(), nil, Problem{Y: backend.NewHost[float64](3, 1), X: backend.NewHost[float64](3, 1)}, Params{}, Plan{Method: Dual})
+	w := &work{call: call{s: &samples{n: 3}}, plan: Plan{Method: Dual}}
 	_, err := factorOf(&silentFactor{before: before, after: after}, 3)
 	for what, err := range map[string]error{"factorOf": err, "checkPivots": w.checkPivots(after, before)} {
 		var pivot *backend.PivotError
