@@ -63,6 +63,9 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 			}
 		}
 	}
+	if len(rows) == 0 {
+		return 0, errors.New("weights: all are 0: no sample is left")
+	}
 	if len(distances) == 0 && len(rows) == 1 {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
 	}

@@ -142,6 +142,31 @@ int mercer_load(const char *path, mercer_handle *model);
 int mercer_dump(mercer_handle model, void **bytes, size_t *size);
 int mercer_parse(const void *bytes, size_t size, mercer_handle *model);
 
+/* Where mercer_path stores its results, row-major; the caller's memory. A field
+ * that is NULL is not computed. n and t are the rows and columns of y. */
+typedef struct mercer_scores {
+	double *gcv;     /* count×t: generalised cross-validation, n ‖W^½(I − H)y‖² / tr(I − H)² */
+	double *loo;     /* count×t: Σ w_i e_i² / Σ w_i */
+	double *errors;  /* count×n×t: e_i = y_i − f(x_i), f being fitted to the other samples; 0 where w_i = 0 */
+	double *freedom; /* count: tr H, the effective degrees of freedom, H being the matrix from y to the fit */
+} mercer_scores;
+
+/* Scores kernel ridge regression, (K + lambda W⁻¹) a + b = y, for count lambda ≥ 0
+ * from one decomposition of K: O(n³) once and O(n²) for each lambda. The kernel is
+ * the text of one; of "precomputed()" x is the n×n matrix of its values; NULL is the
+ * Gaussian of the median distance of the rows of x. weights are those of the n rows,
+ * ≥ 0, NULL for all 1; intercept is 1 for an unpenalised b, 0 for none; memory is
+ * as in mercer_learner.
+ *
+ * A lambda for which K + lambda W⁻¹ is singular to working precision, or whose fit
+ * leaves no degree of freedom, has NaN; where none has a score the call fails.
+ * *json, unless json is NULL, becomes a JSON object given to the caller, who frees
+ * it by mercer_release: kernel, method, memory_bytes, device, and failed, a list of
+ * {lambda, reason}. watch may be NULL. */
+int mercer_path(mercer_handle device, const char *kernel, const double *lambdas, size_t count, const mercer_matrix *x,
+                const mercer_matrix *y, const double *weights, int intercept, int64_t memory, const mercer_scores *scores,
+                char **json, mercer_watch *watch);
+
 /* Solves (K + lambda I) a = y, a and y n×t. K = k(x, x) for a kernel such as
  * "gaussian(sigma=2)"; where kernel is NULL or "", x is K, symmetric. *residual,
  * unless NULL, becomes ‖(K + lambda I) a − y‖ / ‖y‖, the largest over columns. */

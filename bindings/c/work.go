@@ -7,12 +7,14 @@ typedef const char text;
 typedef const double numbers;
 typedef const mercer_matrix matrix;
 typedef const mercer_learner learner;
+typedef const mercer_scores scores;
 */
 import "C"
 
 import (
 	"context"
 	"errors"
+	"math"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/bindings/c/internal/handles"
@@ -97,6 +99,63 @@ func mercer_array(model C.mercer_handle, name *C.text, out *C.double, size C.siz
 			return err
 		}
 		return m.Array(textOf(name), to)
+	})
+}
+
+//export mercer_path
+func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count C.size_t, x, y *C.matrix, weights *C.numbers, intercept C.int, memory C.int64_t, to *C.scores, json **C.char, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		if err := place("scores", to != nil); err != nil {
+			return err
+		}
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		my, err := matrixOf("y", y, false)
+		if err != nil {
+			return err
+		}
+		p := handles.PathProblem{Kernel: textOf(kernel), Intercept: intercept != 0, Memory: int64(memory)}
+		if p.Lambdas, err = handles.Shared[float64]("lambdas", unsafe.Pointer(lambdas), int64(count)); err != nil {
+			return err
+		}
+		n, t := my.Dims()
+		outputs, values := int64(count)*int64(t), int64(-1) // too many
+		if each := int64(n) * int64(t); int64(count) <= math.MaxInt64/each {
+			values = int64(count) * each
+		}
+		var scores handles.PathScores
+		for _, a := range []struct {
+			name     string
+			from     unsafe.Pointer
+			to       *[]float64
+			elements int64
+		}{
+			{"weights", unsafe.Pointer(weights), &p.Weights, int64(n)},
+			{"gcv", unsafe.Pointer(to.gcv), &scores.GCV, outputs},
+			{"loo", unsafe.Pointer(to.loo), &scores.LOO, outputs},
+			{"errors", unsafe.Pointer(to.errors), &scores.Errors, values},
+			{"freedom", unsafe.Pointer(to.freedom), &scores.Freedom, int64(count)},
+		} {
+			if a.from == nil {
+				continue
+			}
+			if *a.to, err = handles.Shared[float64](a.name, a.from, a.elements); err != nil {
+				return err
+			}
+		}
+		callState := newCallState(w)
+		defer callState.close()
+		found, err := handles.Path(callState.ctx, d, p, mx, my, scores, callState.report)
+		if err == nil && json != nil {
+			*json = C.CString(found)
+		}
+		return err
 	})
 }
 

@@ -217,6 +217,58 @@ static void systems(void)
 	FAILS(MERCER_INVALID, "", mercer_factor(0, "gaussian(", 1, &mk, NULL, &factor));
 }
 
+/* K = I: the other samples say nothing about one, so that it is predicted as 0 and
+ * its error is y_i; H = I/(1 + lambda), so that GCV is the mean of y² too. */
+static void path(void)
+{
+	enum { n = 7, t = 2, count = 3 };
+	double identity[n * n] = {0}, targets[n * t], lambdas[count] = {0.5, 1, 20};
+	double gcv[count * t], loo[count * t], errors[count * n * t], freedom[count], mean[t] = {0};
+	for (int i = 0; i < n; i++) {
+		identity[i * n + i] = 1;
+		for (int j = 0; j < t; j++) {
+			targets[i * t + j] = sin(i + 10.0 * j);
+			mean[j] += targets[i * t + j] * targets[i * t + j] / n;
+		}
+	}
+	mercer_matrix x = doubles(identity, n, n), y = doubles(targets, n, t);
+	mercer_scores scores = {gcv, loo, errors, freedom};
+	char *json;
+	OK(mercer_path(0, "precomputed()", lambdas, count, &x, &y, NULL, 0, 0, &scores, &json, NULL));
+	CHECK(strstr(json, "\"failed\":[]") && strstr(json, "\"kernel\":\"precomputed()\""), "%s", json);
+	mercer_release(json);
+	/* Some roundings for each of n terms and of the n steps of a factorisation. */
+	double bound = 64 * n * epsilon;
+	for (int l = 0; l < count; l++) {
+		CHECK(fabs(freedom[l] - n / (1 + lambdas[l])) <= bound * n, "freedom %.17g", freedom[l]);
+		for (int j = 0; j < t; j++) {
+			CHECK(fabs(loo[l * t + j] - mean[j]) <= bound, "loo %.17g, want %.17g", loo[l * t + j], mean[j]);
+			CHECK(fabs(gcv[l * t + j] - mean[j]) <= bound, "gcv %.17g, want %.17g", gcv[l * t + j], mean[j]);
+		}
+		for (int i = 0; i < n * t; i++)
+			CHECK(fabs(errors[l * n * t + i] - targets[i]) <= bound, "error %.17g, want %.17g", errors[l * n * t + i], targets[i]);
+	}
+
+	double part[count * t];
+	mercer_scores some = {.gcv = part};
+	OK(mercer_path(0, "precomputed()", lambdas, count, &x, &y, NULL, 0, 0, &some, NULL, NULL));
+	CHECK(fabs(part[0] - gcv[0]) <= bound, "gcv alone %.17g, with the rest %.17g", part[0], gcv[0]);
+
+	double weights[n] = {0};
+	FAILS(MERCER_INVALID, "all are 0", mercer_path(0, NULL, lambdas, count, &x, &y, weights, 0, 0, &scores, NULL, NULL));
+	FAILS(MERCER_INVALID, "scores is NULL", mercer_path(0, NULL, lambdas, count, &x, &y, NULL, 0, 0, NULL, NULL, NULL));
+	FAILS(MERCER_INVALID, "lambdas is NULL", mercer_path(0, NULL, NULL, count, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	FAILS(MERCER_INVALID, "no lambda", mercer_path(0, NULL, lambdas, 0, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	FAILS(MERCER_INVALID, "memory", mercer_path(0, NULL, lambdas, SIZE_MAX / 64, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	lambdas[1] = -1;
+	FAILS(MERCER_INVALID, "lambda 2", mercer_path(0, NULL, lambdas, count, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	double zero = 0;
+	for (int i = 0; i < n * n; i++)
+		identity[i] = 1; /* every sample is the same */
+	FAILS(MERCER_NOT_POSITIVE_DEFINITE, "raise lambda", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 0, &scores, NULL, NULL));
+	FAILS(MERCER_MEMORY, "memory", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 100, &scores, NULL, NULL));
+}
+
 static void misuse(void)
 {
 	double v[] = {1, 2, NAN, 4};
@@ -448,6 +500,7 @@ int main(void)
 	models();
 	classes();
 	systems();
+	path();
 	misuse();
 	too_large();
 	cancelled();

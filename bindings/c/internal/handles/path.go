@@ -1,0 +1,151 @@
+package handles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// pathGroup is how many λ are solved before their results are stored: as many as
+// solvers.Path works on together.
+const pathGroup = 8
+
+// PathProblem is kernel ridge regression with one kernel and many λ.
+type PathProblem struct {
+	Kernel    string    // "": the Gaussian of the median distance, as learners.KernelRidge chooses it
+	Weights   []float64 // of the rows; nil: all 1
+	Intercept bool
+	Lambdas   []float64 // ≥ 0
+	Memory    int64     // bytes that may be taken on the device; 0: all that it has free
+}
+
+// PathScores is where Path stores what solvers.PathPoint has for each λ; what is
+// nil is not computed. A λ without a solution has NaN.
+type PathScores struct {
+	GCV, LOO []float64 // len(Lambdas)×t
+	Errors   []float64 // len(Lambdas)×n×t
+	Freedom  []float64 // len(Lambdas)
+}
+
+// Path scores each λ by generalised cross-validation and by leave-one-out errors,
+// both in closed form: see solvers.Path. With the kernel precomputed() x is the n×n
+// matrix of its values. It returns, in JSON, the kernel, the method and the λ that
+// have no solution; where none has one the error is that of the last.
+func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores, progress func(solvers.Progress)) (json string, err error) {
+	err = d.use(ctx, func(dev backend.Device) error {
+		problem, err := p.problem(ctx, x, y)
+		if err != nil {
+			return err
+		}
+		if err := to.check(len(p.Lambdas), problem.Y); err != nil {
+			return err
+		}
+		path, err := solvers.NewPath(ctx, dev, problem, solvers.PathParams{
+			Lambdas: len(p.Lambdas), LeaveOneOut: to.LOO != nil || to.Errors != nil, Memory: p.Memory, Progress: progress,
+		})
+		if err != nil {
+			return err
+		}
+		defer path.Close()
+		type failure struct {
+			Lambda float64 `json:"lambda"`
+			Reason string  `json:"reason"`
+		}
+		failed := []failure{}
+		var last error
+		for first := 0; first < len(p.Lambdas); first += pathGroup {
+			points, err := path.At(ctx, p.Lambdas[first:min(first+pathGroup, len(p.Lambdas))])
+			if err != nil {
+				return err
+			}
+			for i, at := range points {
+				if at.Err != nil {
+					last = at.Err
+					failed = append(failed, failure{at.Lambda, at.Err.Error()})
+				}
+				to.store(first+i, problem.Y, at)
+			}
+		}
+		if len(failed) == len(p.Lambdas) {
+			return last
+		}
+		json, err = text(map[string]any{
+			"kernel": problem.Kernel.String(), "method": path.Method, "reason": path.Reason, "memory_bytes": path.Bytes(),
+			"device": dev.Info().Device, "failed": failed,
+		})
+		return err
+	})
+	return json, err
+}
+
+// problem returns what the solvers take, after a check of the λ.
+func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Problem, err error) {
+	if len(p.Lambdas) == 0 {
+		return q, errors.New("libmercer: path: there is no lambda")
+	}
+	for i, l := range p.Lambdas {
+		if !(l >= 0) || math.IsInf(l, 1) {
+			return q, fmt.Errorf("libmercer: path: lambda %d must be a finite number ≥ 0, got %v", i+1, l)
+		}
+	}
+	q.Weights, q.Intercept = p.Weights, p.Intercept
+	if q.Y, err = y.host("y"); err != nil {
+		return q, err
+	}
+	if q.X, err = x.host("x"); err != nil {
+		return q, err
+	}
+	if p.Kernel == "" {
+		sigma, err := learners.MedianDistance(ctx, denseOf(q.X), p.Weights, 1)
+		q.Kernel = kernels.Gaussian{Sigma: sigma}
+		return q, err
+	}
+	if q.Kernel, err = kernels.Parse(p.Kernel); err != nil {
+		return q, err
+	}
+	if isPrecomputed(p.Kernel) {
+		q.X, err = trainingPoints(q.X)
+	}
+	return q, err
+}
+
+// check holds the lengths of the results to the problem.
+func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
+	for _, c := range []struct {
+		name string
+		to   []float64
+		want int
+	}{{"gcv", s.GCV, lambdas * y.Cols}, {"loo", s.LOO, lambdas * y.Cols}, {"errors", s.Errors, lambdas * y.Rows * y.Cols}, {"freedom", s.Freedom, lambdas}} {
+		if c.to != nil && len(c.to) != c.want {
+			return fmt.Errorf("libmercer: path: %s: the result has %d numbers, and there is room for %d", c.name, c.want, len(c.to))
+		}
+	}
+	return nil
+}
+
+// store writes the results of λ number l.
+func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) {
+	put := func(to, values []float64, count int) {
+		if to == nil {
+			return
+		}
+		to = to[l*count : (l+1)*count]
+		for i := range to {
+			to[i] = math.NaN()
+		}
+		copy(to, values) // none where there is no solution
+	}
+	put(s.GCV, at.GCV, y.Cols)
+	put(s.LOO, at.LOO, y.Cols)
+	put(s.Errors, at.Errors.Data, y.Rows*y.Cols)
+	if at.Err != nil {
+		at.Freedom = math.NaN()
+	}
+	put(s.Freedom, []float64{at.Freedom}, 1)
+}
