@@ -191,7 +191,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 // sums do not depend on the device.
 const (
 	shareTiles   = 2
-	shareColumns = 16384
+	shareColumns = 4096
 	mostBlocks   = 1024
 )
 
