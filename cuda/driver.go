@@ -88,6 +88,9 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	if ordinal >= n {
 		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver sees %d", backend.ErrUnavailable, ordinal, n)
 	}
+	if err := keepContext(api, ordinal); err != nil {
+		return nil, unavailable(ordinal, err)
+	}
 	d, err := open(api, ordinal, c)
 	if err != nil {
 		return nil, err
@@ -102,6 +105,33 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 		return nil, errors.Join(unavailable(ordinal, err), d.Close())
 	}
 	return d, nil
+}
+
+// kept are the devices whose primary context stays for the life of the process.
+var kept = struct {
+	sync.Mutex
+	of map[int]bool
+}{of: map[int]bool{}}
+
+// keepContext retains a device's primary context once and never releases it. cuBLAS and
+// cuSOLVER work in that context too and keep what they have loaded into it, so that to
+// destroy it with the last device and to make it anew with the next costs some tenths of
+// a second each time and leaves them handles of a context that is gone.
+func keepContext(api *driver.API, ordinal int) error {
+	kept.Lock()
+	defer kept.Unlock()
+	if kept.of[ordinal] {
+		return nil
+	}
+	handle, err := api.Device(ordinal)
+	if err != nil {
+		return err
+	}
+	if _, err := api.RetainPrimary(handle); err != nil {
+		return err
+	}
+	kept.of[ordinal] = true
+	return nil
 }
 
 // properties are what a device says of itself.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/internal/required"
 )
 
@@ -61,4 +62,44 @@ func TestSeveralDevices(t *testing.T) {
 		}
 	}()
 	devices[1].F64().AddDiag([]float64{1}, a)
+}
+
+// TestContextStays: the context that the libraries work in outlives the devices, so that
+// the next one finds it; each device gives back what it retained itself.
+func TestContextStays(t *testing.T) {
+	need(t)
+	real, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, keptBefore := library, kept.of
+	defer func() { library, kept.of = before, keptBefore }()
+	kept.of = map[int]bool{}
+	retained := 0
+	api := *real
+	api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+		switch s.Name {
+		case "cuDevicePrimaryCtxRetain":
+			retained++
+		case "cuDevicePrimaryCtxRelease_v2":
+			retained--
+		}
+		return real.Call(s, args...)
+	}
+	library = func() (*driver.API, error) { return &api, nil }
+	for range 3 {
+		dev, err := backend.Open("cuda/0", backend.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if retained != 2 {
+			t.Errorf("the context is retained %d times while a device is open", retained)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		if retained != 1 {
+			t.Errorf("the context is retained %d times after Close", retained)
+		}
+	}
 }
