@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -21,9 +22,28 @@ type loader struct {
 	call   func(function uintptr, args ...uintptr) uintptr
 	env    func(string) string
 	exists func(path string) bool
+	which  func(program string) (path string, err error)
+	mapped func(file string) (path string) // where a library that was opened by its name lies; "" if that is not known
 }
 
-var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists}
+var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists, which: exec.LookPath, mapped: mapped}
+
+// mapped reads where the system's loader has found a library. Names of files that
+// link to others are resolved, so that the file has the library's name and a version.
+func mapped(file string) string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(maps)) {
+		if at := strings.IndexByte(line, '/'); at >= 0 {
+			if path := strings.TrimSpace(line[at:]); strings.HasPrefix(filepath.Base(path), file) {
+				return path
+			}
+		}
+	}
+	return ""
+}
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
@@ -35,7 +55,7 @@ func Open() (*API, error) { return system.driver() }
 
 func (l loader) driver() (*API, error) {
 	places := []string{"", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"}
-	handle, path, err := l.first("libcuda.so.1", places)
+	handle, path, err := l.first("libcuda.so.1", nil, places)
 	if err != nil {
 		return nil, fmt.Errorf("the NVIDIA driver is not installed: %w", err)
 	}
@@ -51,10 +71,12 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// first opens a file in the first place that has it; the place "" is the
-// system's loader. MERCER_CUDA_LIBDIR comes before all. The error tells every
-// path that was tried.
-func (l loader) first(file string, places []string) (handle uintptr, path string, err error) {
+// first opens a file in the first place that has it; the place "" is the system's
+// loader. MERCER_CUDA_LIBDIR comes before all. Only where that fails are the files that
+// it needs opened before it, those beside it first: a library finds its own, and one
+// that was opened by name could be that of another release. The error lists every path
+// that was tried.
+func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		places = append([]string{dir}, places...)
 	}
@@ -69,6 +91,12 @@ func (l loader) first(file string, places []string) (handle uintptr, path string
 			}
 		}
 		handle, err := l.open(path)
+		if err != nil && len(needs) > 0 {
+			for _, need := range needs {
+				l.first(need, nil, append([]string{place}, places...))
+			}
+			handle, err = l.open(path)
+		}
 		if err == nil {
 			return handle, path, nil
 		}
@@ -165,8 +193,7 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 			continue
 		}
 		places := append([]string{""}, l.folders(t)...)
-		l.needs(t.blasNeeds, places)
-		handle, path, err := l.first(t.blas, places)
+		handle, path, err := l.first(t.blas, t.blasNeeds, places)
 		if err != nil {
 			tried = append(tried, err)
 			continue
@@ -176,11 +203,14 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 			tried = append(tried, err)
 			continue
 		}
-		if dir := filepath.Dir(path); dir != "." {
-			places = append([]string{dir}, places...)
+		// cuSOLVER is that beside cuBLAS, if there is one.
+		if path == t.blas {
+			path = l.mapped(t.blas)
 		}
-		l.needs(t.solverNeeds, places)
-		if handle, path, err = l.first(t.solver, places); err == nil {
+		if path != "" {
+			places = append([]string{filepath.Dir(path)}, places...)
+		}
+		if handle, path, err = l.first(t.solver, t.solverNeeds, places); err == nil {
 			out.Solver, err = l.newSolver(handle, path, create)
 		}
 		out.SolverErr = err
@@ -191,14 +221,6 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 	return out
 }
 
-// needs opens what another library depends on; when that fails, the other one's
-// error tells.
-func (l loader) needs(files, places []string) {
-	for _, file := range files {
-		l.first(file, places)
-	}
-}
-
 // folders are where the toolkit's installers and Python's put libraries.
 func (l loader) folders(t toolkit) []string {
 	list := []string{fmt.Sprintf("/usr/local/cuda-%d/lib64", t.major), "/usr/local/cuda/lib64"}
@@ -207,10 +229,21 @@ func (l loader) folders(t toolkit) []string {
 	} else {
 		list = append(list, "/usr/lib/aarch64-linux-gnu")
 	}
-	for _, root := range []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX"), "/usr/local", "/usr"} {
-		if root == "" {
+	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
+	// An environment that was not activated is still that of the python3 on the path,
+	// which may be a link: the environment is where the link is.
+	if python, err := l.which("python3"); err == nil {
+		roots = append(roots, filepath.Dir(filepath.Dir(python)))
+	}
+	if conda := l.env("CONDA_PREFIX"); conda != "" {
+		list = append(list, filepath.Join(conda, "lib"))
+	}
+	seen := map[string]bool{"": true}
+	for _, root := range append(roots, "/usr/local", "/usr") {
+		if seen[root] {
 			continue
 		}
+		seen[root] = true
 		for minor := 14; minor >= 8; minor-- {
 			for _, packages := range []string{"site-packages", "dist-packages"} {
 				base := filepath.Join(root, "lib", fmt.Sprintf("python3.%d", minor), packages, "nvidia")

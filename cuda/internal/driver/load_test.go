@@ -3,9 +3,13 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // folder is a loader for which only some files exist. Every function of theirs
@@ -26,6 +30,8 @@ func folder(env map[string]string, files ...string) loader {
 		},
 		symbol: func(uintptr, string) (uintptr, error) { return 1, nil },
 		call:   func(uintptr, ...uintptr) uintptr { return 0 },
+		which:  func(string) (string, error) { return "", errors.New("not on the path") },
+		mapped: func(string) string { return "" },
 	}
 }
 
@@ -100,6 +106,91 @@ func TestToolkits(t *testing.T) {
 	python := files("/venv/lib/python3.12/site-packages/nvidia/cu13/lib", "libcublas.so.13", "libcusolver.so.12")
 	if l := folder(map[string]string{"VIRTUAL_ENV": "/venv"}, python...).libraries(13000, true); l.Blas == nil || l.Solver == nil {
 		t.Errorf("Python's libraries: got %+v", l)
+	}
+}
+
+// TestPythonOnPath: the libraries of an environment that was not activated are those of
+// the python3 on the path, by the place of that name and not of the file it links to;
+// Conda's own packages have theirs in its folder lib.
+func TestPythonOnPath(t *testing.T) {
+	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
+	l := folder(nil, venv...)
+	l.which = func(program string) (string, error) { return "/opt/torch/.venv/bin/" + program, nil }
+	if out := l.libraries(13000, true); out.Blas == nil || out.Blas.Path != venv[0] || out.Solver == nil || out.Solver.Path != venv[1] {
+		t.Errorf("python3 on the path: %+v", out)
+	}
+	conda := []string{"/conda/lib/libcublas.so.12", "/conda/lib/libcusolver.so.11"}
+	if out := folder(map[string]string{"CONDA_PREFIX": "/conda"}, conda...).libraries(12040, true); out.Blas == nil || out.Solver == nil {
+		t.Errorf("Conda: %+v", out)
+	}
+}
+
+// TestLibrariesOfOneRelease: two releases are on the system's path, which has CUDA 12's
+// cuSPARSE first. cuSOLVER is that beside the cuBLAS that was found, and opens what it
+// needs itself; only where it cannot are those opened before it, from beside it.
+func TestLibrariesOfOneRelease(t *testing.T) {
+	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
+	for _, ownPath := range []bool{true, false} { // cuSOLVER finds what lies beside it
+		var opened []string
+		there := map[string]bool{}
+		for _, name := range []string{"libcublas.so.12", "libcusparse.so.12", "libcusolver.so.11", "libnvJitLink.so.12"} {
+			there[old+name] = true
+		}
+		for _, name := range []string{"libcublas.so.13", "libcusparse.so.12", "libcusolver.so.12", "libnvJitLink.so.13"} {
+			there[new+name] = true
+		}
+		l := folder(nil)
+		l.exists = func(path string) bool { return there[path] }
+		l.mapped = func(file string) string { return new + file + ".0.1" }
+		l.open = func(path string) (uintptr, error) {
+			if !strings.Contains(path, "/") { // the first that the system knows
+				if there[old+path] {
+					path = old + path
+				} else {
+					path = new + path
+				}
+			}
+			if path == new+"libcusolver.so.12" && !ownPath && !slices.Contains(opened, new+"libcusparse.so.12") || !there[path] {
+				return 0, errors.New(path + ": cannot open shared object file")
+			}
+			opened = append(opened, path)
+			return 1, nil
+		}
+		out := l.libraries(13000, true)
+		if out.Solver == nil || out.Solver.Path != new+"libcusolver.so.12" {
+			t.Errorf("cuSOLVER is %+v", out)
+		}
+		for _, path := range opened {
+			if strings.HasPrefix(path, old) {
+				t.Errorf("%s is of the other release: %v", path, opened)
+			}
+		}
+		if needs := slices.Contains(opened, new+"libcusparse.so.12"); needs == ownPath {
+			t.Errorf("opened %v", opened)
+		}
+	}
+}
+
+// TestMapped: a library that this process has opened by its name is found.
+func TestMapped(t *testing.T) {
+	if _, err := os.Stat("/proc/self/maps"); err != nil {
+		required.Lacking(t, "proc", err)
+	}
+	if path := mapped("libc.so"); path != "" && !strings.HasPrefix(path, "/") {
+		t.Errorf("libc is at %q", path)
+	}
+	if path := mapped("libnothere.so.1"); path != "" {
+		t.Errorf("a library that is not there is at %q", path)
+	}
+	executable, err := os.Executable()
+	if err == nil {
+		executable, err = filepath.EvalSymlinks(executable)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path := mapped(filepath.Base(executable)); path != executable {
+		t.Errorf("this program is at %q, not %q", path, executable)
 	}
 }
 
