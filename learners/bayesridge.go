@@ -30,7 +30,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(BayesRidge{Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
 		},
-		restore: restoreBayesRidge,
+		restore: restoreAs[BayesRidgeModel],
 	})
 }
 
@@ -54,25 +54,20 @@ type BayesRidge struct {
 // BayesRidgeModel is a fitted BayesRidge: the mean of the posterior, and what
 // its variance needs.
 type BayesRidgeModel struct {
-	fitted    bool // with an intercept
-	coef      backend.Host[float64]
-	intercept []float64
-	centre    []float64             // x̄
-	vectors   backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
-	spread    backend.Host[float64] // t×r: variances of w along them
-	rest      []float64             // the variance of w in any other direction: σ_w²
-	noise     []float64             // σ²
-	evidence  []float64             // log p(y)
-	facts     []Fact
+	linear
+	fitted   bool                  // with an intercept
+	center   []float64             // x̄
+	vectors  backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
+	spread   backend.Host[float64] // t×r: variances of w along them
+	rest     []float64             // the variance of w in any other direction: σ_w²
+	noise    []float64             // σ²
+	evidence []float64             // log p(y)
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: bayes-ridge: %w", err)
-	}
-	return m, nil
+	return named(bayesRidgeName, m, err)
 }
 
 func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
@@ -106,11 +101,12 @@ func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		return nil, err
 	}
 	m := &BayesRidgeModel{
-		fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t), centre: make([]float64, c.d),
+		linear: linear{model: model{learner: bayesRidgeName}, coef: backend.NewHost[float64](c.d, c.t)},
+		fitted: !l.NoIntercept, center: make([]float64, c.d),
 		vectors: e.vectors, spread: backend.NewHost[float64](c.t, len(e.values)),
 	}
-	for p := range m.centre {
-		m.centre[p] = c.meanX[0][p] + c.meanX[1][p]
+	for p := range m.center {
+		m.center[p] = c.meanX[0][p] + c.meanX[1][p]
 	}
 	most := 0
 	for j := range c.t {
@@ -293,36 +289,6 @@ func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) f
 	return -sum / 2
 }
 
-// Learner returns "bayes-ridge".
-func (m *BayesRidgeModel) Learner() string { return bayesRidgeName }
-
-// Dims implements Model.
-func (m *BayesRidgeModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
-	return m.coef.Rows, m.coef.Cols
-}
-
-// Facts implements Describer.
-func (m *BayesRidgeModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Coef returns a copy of the d×t weights; nil when the model is not fitted.
-func (m *BayesRidgeModel) Coef() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.coef)
-}
-
-// Intercept returns a copy of b, one entry for each output.
-func (m *BayesRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
-
 // Noise returns σ² of each output.
 func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.noise) }
 
@@ -332,18 +298,6 @@ func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.rest) }
 // LogEvidence returns log p(y | X) of each output, where the samples' weights
 // count repetitions.
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
-
-// Predict implements Model: the mean xW + b.
-func (m *BayesRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *BayesRidgeModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: bayesRidgeName}
-	}
-	return affine(bayesRidgeName, m.coef, m.intercept)
-}
 
 // Variance returns the n×t variances of new targets at the rows of x: σ² of the
 // noise, and (x − x̄)ᵀΣ(x − x̄) of what is not known of w.
@@ -360,7 +314,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 		for i := range r {
 			for q, v := range m.vectors.Row(i) {
 				project.Row(q)[i] = v
-				p.intercept[i] -= v * m.centre[q]
+				p.intercept[i] -= v * m.center[q]
 			}
 		}
 		p.features, p.fixed = features, []backend.Host[float64]{project}
@@ -381,7 +335,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 		beyond := 0.0
 		if r < features {
 			for q, xq := range h.Row(i) {
-				beyond += (xq - m.centre[q]) * (xq - m.centre[q])
+				beyond += (xq - m.center[q]) * (xq - m.center[q])
 			}
 			for _, a := range along.RawRowView(i) {
 				beyond -= a * a
@@ -401,48 +355,11 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 
 // State implements Model. Its arrays are "coef", d×t, "intercept", "noise",
 // "prior" and "evidence", 1×t, "centre", 1×d, "vectors", r×d, and "spread", t×r.
-func (m *BayesRidgeModel) State() State {
-	s := State{Learner: bayesRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["intercept"] = m.fitted
-	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
-	s.Arrays["noise"], s.Arrays["prior"], s.Arrays["evidence"] = rowOf(m.noise), rowOf(m.rest), rowOf(m.evidence)
-	s.Arrays["centre"], s.Arrays["vectors"], s.Arrays["spread"] = rowOf(m.centre), m.vectors, m.spread
-	return s
-}
+func (m *BayesRidgeModel) State() State { return stateOf(m) }
 
-func restoreBayesRidge(s State) (Model, error) {
-	var err error
-	m := &BayesRidgeModel{}
-	if m.fitted, err = param[bool](s, "intercept"); err != nil {
-		return nil, err
-	}
-	if m.coef, err = s.array("coef", -1, -1); err != nil {
-		return nil, err
-	}
-	d, t := m.coef.Rows, m.coef.Cols
-	for _, a := range []struct {
-		name string
-		to   *[]float64
-		cols int
-		sign bool
-	}{{"intercept", &m.intercept, t, true}, {"noise", &m.noise, t, false}, {"prior", &m.rest, t, false}, {"evidence", &m.evidence, t, true}, {"centre", &m.centre, d, true}} {
-		h, err := s.array(a.name, 1, a.cols)
-		if err != nil {
-			return nil, err
-		}
-		*a.to = h.Row(0)
-		for j, v := range *a.to {
-			if v < 0 && !a.sign {
-				return nil, fmt.Errorf("array %q: column %d must be ≥ 0, got %v", a.name, j+1, v)
-			}
-		}
-	}
-	if m.vectors, err = s.array("vectors", -1, d); err != nil {
-		return nil, err
-	}
-	m.spread, err = s.array("spread", t, m.vectors.Rows)
-	return m, err
+func (m *BayesRidgeModel) fields() []field {
+	d, t := rowsOf(&m.coef), colsOf(&m.coef)
+	return append(m.coefFields(nil), flagParam("intercept", &m.fitted),
+		rowField("noise", &m.noise, t, nonNegative), rowField("prior", &m.rest, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
+		rowField("centre", &m.center, d, anyNumber), matrixField("vectors", &m.vectors, nil, d), matrixField("spread", &m.spread, t, rowsOf(&m.vectors)))
 }

@@ -178,13 +178,12 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	return y
 }
 
-// predictClasses is Predict of a classifier: the labels of its decision values.
-func predictClasses(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
-	d, err := m.Decision(ctx, dev, x)
+// decide is Decide of decision values that may have failed.
+func (c Classes) decide(values *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.Classes().Decide(d), nil
+	return c.Decide(values), nil
 }
 
 // save puts the classes into s, where restoreClasses finds them.

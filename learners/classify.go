@@ -80,7 +80,7 @@ func (m *ClassifyModel) Decision(ctx context.Context, dev backend.Device, x mat.
 
 // Predict implements Model.
 func (m *ClassifyModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
+	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
 // Solved implements Solved.

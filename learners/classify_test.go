@@ -26,7 +26,7 @@ func TestClassify(t *testing.T) {
 					}
 					return kernelTerms(m.(*learners.ClassifyModel).Regression(), x, j)
 				},
-				Unfitted:  []learners.Model{&learners.ClassifyModel{}, (*learners.ClassifyModel)(nil)},
+				Unfitted:  []learners.Model{&learners.ClassifyModel{}},
 				Condition: 1000, // as for the regression
 			})
 		})

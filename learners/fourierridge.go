@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -33,7 +32,7 @@ func init() {
 		},
 		fitter:  func(v Values) Fitter { return fitterOf(fourierRidgeOf(v).Fit) },
 		rows:    func(v Values) RowsFitter { return rowsFitterOf(fourierRidgeOf(v).FitRows) },
-		restore: restoreFourierRidge,
+		restore: restoreAs[FourierRidgeModel],
 	})
 }
 
@@ -66,6 +65,7 @@ type FourierRidge struct {
 
 // FourierRidgeModel is a fitted FourierRidge. It keeps the frequencies.
 type FourierRidgeModel struct {
+	model
 	kernel      kernels.Kernel
 	lambda      float64
 	fitted      bool                  // with an intercept
@@ -78,31 +78,17 @@ type FourierRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	hx, hy, err := samples(x, y)
-	if err != nil {
-		return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
-	}
-	if l.Kernel == nil {
-		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
-		if err != nil {
-			return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
-		}
-		l.Kernel = kernels.Gaussian{Sigma: sigma}
-	}
-	return l.FitRows(ctx, dev, solvers.InMemory(hx, hy, o.Weights), o)
+	return fitPasses(ctx, fourierRidgeName, &l.Kernel, l.Seed, x, y, o, func(data solvers.Rows) (*FourierRidgeModel, error) { return l.fit(ctx, dev, data, o) })
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
 // memory. They bring their weights along: those of o are not looked at.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
-	m, err := l.fitRows(ctx, dev, data, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: fourier-ridge: %w", err)
-	}
-	return m, nil
+	m, err := l.fit(ctx, dev, data, o)
+	return named(fourierRidgeName, m, err)
 }
 
-func (l FourierRidge) fitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
+func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err
@@ -116,67 +102,53 @@ func (l FourierRidge) fitRows(ctx context.Context, dev backend.Device, data solv
 	}
 	pairs, t := res.Frequencies.Rows, res.Beta.Cols
 	return &FourierRidgeModel{
+		model:  model{fourierRidgeName, []Fact{{"features", 2 * pairs}, {"passes", res.Iters}}},
 		kernel: k, lambda: l.Lambda, fitted: l.Intercept, frequencies: res.Frequencies,
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept, solved: &res.Result,
 	}, nil
 }
 
-// Learner returns "fourier-ridge".
-func (m *FourierRidgeModel) Learner() string { return fourierRidgeName }
+// Solved implements Solved.
+func (m *FourierRidgeModel) Solved() *solvers.Result {
+	return m.solved
+}
+
+// Frequencies returns a copy of the ω_j, one a row; nil when the model is not
+// fitted.
+func (m *FourierRidgeModel) Frequencies() *mat.Dense {
+	return denseOf(m.frequencies)
+}
+
+// Coef returns copies of the coefficients of the cosines and of the sines, a row
+// for each frequency; nil when the model is not fitted.
+func (m *FourierRidgeModel) Coef() (cosines, sines *mat.Dense) {
+	return denseOf(m.cosines), denseOf(m.sines)
+}
 
 // Dims implements Model.
 func (m *FourierRidgeModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
 	return m.frequencies.Cols, m.cosines.Cols
 }
 
 // Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
 // matrix of features.
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	features, outputs := m.Dims()
 	part := func(k kernels.Kernel, beta backend.Host[float64], intercept []float64) (*mat.Dense, error) {
-		p := predictor{learner: fourierRidgeName}
-		if features > 0 {
-			p.features, p.intercept = features, intercept
-			p.fixed = []backend.Host[float64]{m.frequencies, beta}
-			p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
-				b.GramMul(out, k, x, fixed[0], fixed[1])
-			}
-		}
+		p := expansion(m.learner, k, m.frequencies, beta, intercept)
+		p.kernel = nil // has no rule for points
 		return p.predict(ctx, dev, x)
-	}
-	if features == 0 {
-		return part(nil, backend.Host[float64]{}, nil) // refuses
 	}
 	f, err := part(solvers.Cosines, m.cosines, m.intercept)
 	if err != nil {
 		return nil, err
 	}
-	sines, err := part(solvers.Sines, m.sines, make([]float64, outputs))
+	sines, err := part(solvers.Sines, m.sines, make([]float64, len(m.intercept)))
 	if err != nil {
 		return nil, err
 	}
 	f.Add(f, sines)
 	return f, nil
-}
-
-// Solved implements Solved.
-func (m *FourierRidgeModel) Solved() *solvers.Result {
-	if m == nil {
-		return nil
-	}
-	return m.solved
-}
-
-// Facts implements Describer.
-func (m *FourierRidgeModel) Facts() []Fact {
-	if m == nil || m.solved == nil {
-		return nil
-	}
-	return []Fact{{"features", 2 * m.frequencies.Rows}, {"passes", m.solved.Iters}}
 }
 
 // Kernel returns the kernel that the model was fitted with.
@@ -185,70 +157,18 @@ func (m *FourierRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 // Lambda returns the λ that the model was fitted with.
 func (m *FourierRidgeModel) Lambda() float64 { return m.lambda }
 
-// Frequencies returns a copy of the ω_j, one a row; nil when the model is not
-// fitted.
-func (m *FourierRidgeModel) Frequencies() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.frequencies)
-}
-
-// Coef returns copies of the coefficients of the cosines and of the sines, a row
-// for each frequency; nil when the model is not fitted.
-func (m *FourierRidgeModel) Coef() (cosines, sines *mat.Dense) {
-	if features, _ := m.Dims(); features == 0 {
-		return nil, nil
-	}
-	return denseOf(m.cosines), denseOf(m.sines)
-}
-
 // Intercept returns a copy of b, one entry for each output.
 func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
 // State implements Model. Its arrays are "frequencies", D×d, "cosines" and
 // "sines", D×t, and "intercept", 1×t.
-func (m *FourierRidgeModel) State() State {
-	s := State{Learner: fourierRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
-	s.Arrays["frequencies"], s.Arrays["cosines"], s.Arrays["sines"], s.Arrays["intercept"] = m.frequencies, m.cosines, m.sines, rowOf(m.intercept)
-	return s
-}
+func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
-func restoreFourierRidge(s State) (Model, error) {
-	m := &FourierRidgeModel{}
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, err
+func (m *FourierRidgeModel) fields() []field {
+	return []field{
+		pointsField("frequencies", &m.kernel, &m.frequencies), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+		matrixField("cosines", &m.cosines, rowsOf(&m.frequencies), nil),
+		matrixField("sines", &m.sines, rowsOf(&m.frequencies), colsOf(&m.cosines)),
+		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber),
 	}
-	if m.kernel, err = kernels.Parse(text); err != nil {
-		return nil, err
-	}
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if m.fitted, err = param[bool](s, "intercept"); err != nil {
-		return nil, err
-	}
-	if m.frequencies, err = s.array("frequencies", -1, -1); err != nil {
-		return nil, err
-	}
-	if err := m.kernel.Check(m.frequencies.Cols); err != nil {
-		return nil, err
-	}
-	if m.cosines, err = s.array("cosines", m.frequencies.Rows, -1); err != nil {
-		return nil, err
-	}
-	if m.sines, err = s.array("sines", m.frequencies.Rows, m.cosines.Cols); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.cosines.Cols)
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
 }

@@ -38,7 +38,7 @@ func TestFourierRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner:   "fourier-ridge",
 				Fit:       fitter(l.Fit),
-				Unfitted:  []learners.Model{&learners.FourierRidgeModel{}, (*learners.FourierRidgeModel)(nil)},
+				Unfitted:  []learners.Model{&learners.FourierRidgeModel{}},
 				Terms:     fourierTerms,
 				Condition: 60 / 0.1, // ‖Φ‖² ≤ n against λ, weights up to 2
 			})

@@ -43,7 +43,7 @@ func init() {
 			}
 			return nil
 		},
-		restore: restoreGaussianProcess,
+		restore: restoreAs[GaussianProcessModel],
 	})
 }
 
@@ -73,26 +73,19 @@ type GaussianProcess struct {
 // samples of weight > 0, and after the first call of Variance the factor of their
 // matrix: see there.
 type GaussianProcessModel struct {
-	kernel    kernels.Kernel
-	lambda    float64
-	centers   backend.Host[float64]
-	alpha     backend.Host[float64]
-	weights   []float64 // of the centers
-	intercept []float64
-	scale     []float64 // s²
-	evidence  float64   // log p(y)
-	facts     []Fact
-	solved    *solvers.Result
-	factor    keptFactor
+	kernelExpansion // of the mean
+	lambda          float64
+	weights         []float64 // of the points
+	scale           []float64 // s²
+	evidence        float64   // log p(y)
+	solved          *solvers.Result
+	factor          keptFactor
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
 func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: gaussian-process: %w", err)
-	}
-	return m, nil
+	return named(gaussianProcessName, m, err)
 }
 
 func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
@@ -116,7 +109,8 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 			l.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, hx.Cols)}
 		}
 	}
-	m := &GaussianProcessModel{intercept: make([]float64, hy.Cols), weights: positiveWeights(o.Weights, hx.Rows)}
+	m := &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
+	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
 	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.centre(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
@@ -147,7 +141,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 		return nil, err
 	}
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
-	m.centers, m.alpha = keepPositive(hx, o.Weights), keepPositive(res.Alpha, o.Weights)
+	m.points, m.coef = keepPositive(hx, o.Weights), keepPositive(res.Alpha, o.Weights)
 	if !l.Fixed {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
 	}
@@ -208,29 +202,6 @@ func positiveWeights(weights []float64, n int) []float64 {
 	return kept
 }
 
-// Learner returns "gaussian-process".
-func (m *GaussianProcessModel) Learner() string { return gaussianProcessName }
-
-// Dims implements Model.
-func (m *GaussianProcessModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
-	return m.centers.Cols, m.alpha.Cols
-}
-
-// Predict implements Model: the mean k(x, centers)α + m.
-func (m *GaussianProcessModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *GaussianProcessModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: gaussianProcessName}
-	}
-	return expansion(gaussianProcessName, m.kernel, m.centers, m.alpha, m.intercept)
-}
-
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
 //
 // The first call factors the matrix, n³/3 operations, also of a model that was
@@ -251,9 +222,7 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 // DropFactor gives the memory of the factor back that Variance keeps, once calls
 // in progress have ended; the next one makes it anew.
 func (m *GaussianProcessModel) DropFactor() {
-	if m != nil {
-		m.factor.drop()
-	}
+	m.factor.drop()
 }
 
 func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
@@ -262,7 +231,7 @@ func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device,
 		return nil, err
 	}
 	v, err := m.factor.variance(ctx, dev, solvers.Problem{
-		Kernel: m.kernel, X: m.centers, Y: m.alpha, Weights: m.weights, Lambda: m.lambda,
+		Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: m.lambda,
 	}, h)
 	if err != nil {
 		return nil, err
@@ -278,22 +247,8 @@ func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device,
 
 // Solved implements Solved: the system of the mean.
 func (m *GaussianProcessModel) Solved() *solvers.Result {
-	if m == nil {
-		return nil
-	}
 	return m.solved
 }
-
-// Facts implements Describer.
-func (m *GaussianProcessModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Kernel returns the kernel k, as fitted.
-func (m *GaussianProcessModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Lambda returns λ, as fitted.
 func (m *GaussianProcessModel) Lambda() float64 { return m.lambda }
@@ -307,63 +262,10 @@ func (m *GaussianProcessModel) LogLikelihood() float64 { return m.evidence }
 
 // State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
 // "weights", 1×n, "intercept" and "scale", 1×t, and "evidence", 1×1.
-func (m *GaussianProcessModel) State() State {
-	s := State{Learner: gaussianProcessName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"], s.Params["lambda"] = m.kernel.String(), m.lambda
-	s.Arrays["centers"], s.Arrays["alpha"] = m.centers, m.alpha
-	s.Arrays["weights"], s.Arrays["intercept"], s.Arrays["scale"] = rowOf(m.weights), rowOf(m.intercept), rowOf(m.scale)
-	s.Arrays["evidence"] = rowOf([]float64{m.evidence})
-	return s
-}
+func (m *GaussianProcessModel) State() State { return stateOf(m) }
 
-func restoreGaussianProcess(s State) (Model, error) {
-	m := &GaussianProcessModel{}
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, err
-	}
-	if m.kernel, err = kernels.Parse(text); err != nil {
-		return nil, err
-	}
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if err := positive.check(m.lambda); err != nil {
-		return nil, fmt.Errorf("parameter \"lambda\" %w", err)
-	}
-	log, err := s.array("evidence", 1, 1)
-	if err != nil {
-		return nil, err
-	}
-	m.evidence = log.Row(0)[0]
-	if m.centers, err = s.array("centers", -1, -1); err != nil {
-		return nil, err
-	}
-	if err := m.kernel.Check(m.centers.Cols); err != nil {
-		return nil, err
-	}
-	if m.alpha, err = s.array("alpha", m.centers.Rows, -1); err != nil {
-		return nil, err
-	}
-	for _, a := range []struct {
-		name string
-		to   *[]float64
-		cols int
-		rule rule
-	}{{"weights", &m.weights, m.centers.Rows, positive}, {"intercept", &m.intercept, m.alpha.Cols, anyNumber}, {"scale", &m.scale, m.alpha.Cols, positive}} {
-		h, err := s.array(a.name, 1, a.cols)
-		if err != nil {
-			return nil, err
-		}
-		*a.to = h.Row(0)
-		for j, v := range *a.to {
-			if err := a.rule.check(v); err != nil {
-				return nil, fmt.Errorf("array %q: column %d %w", a.name, j+1, err)
-			}
-		}
-	}
-	return m, nil
+func (m *GaussianProcessModel) fields() []field {
+	return append(m.expansionFields("centers", "alpha", nil), numberParam("lambda", &m.lambda, positive),
+		rowField("weights", &m.weights, rowsOf(&m.points), positive), rowField("scale", &m.scale, colsOf(&m.coef), positive),
+		numberField("evidence", &m.evidence, anyNumber))
 }

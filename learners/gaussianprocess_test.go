@@ -36,7 +36,7 @@ func TestGaussianProcess(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "gaussian-process", Fit: fitter(l.Fit), Terms: processTerms,
 				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
-				Unfitted:  []learners.Model{&learners.GaussianProcessModel{}, (*learners.GaussianProcessModel)(nil)},
+				Unfitted:  []learners.Model{&learners.GaussianProcessModel{}},
 			})
 		})
 	}

@@ -128,5 +128,4 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			}
 		}
 	})
-	(*learners.GaussianProcessModel)(nil).DropFactor()
 }

@@ -192,10 +192,10 @@ func (h *kernelHypothesis) model(kind PerceptronKind, facts []Fact) *KernelPerce
 	if !slices.Contains(used, 1) {
 		used[0] = 1 // f = 0 is a model too: all changes have undone each other
 	}
-	return &KernelPerceptronModel{
-		kind: kind, kernel: h.k, classes: h.run.classes, index: keepIndex(h.run.index, used),
-		centers: keepPositive(h.x, used), alpha: keepPositive(a, used), intercept: b, facts: facts,
-	}
+	m := &KernelPerceptronModel{index: keepIndex(h.run.index, used)}
+	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, h.k, keepPositive(h.x, used), keepPositive(a, used), b}
+	m.classes = h.run.classes
+	return m
 }
 
 func keepIndex(index []int, used []float64) []int {

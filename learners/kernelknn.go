@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -27,7 +26,7 @@ func init() {
 		},
 		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
 		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
-		restore:    restoreKernelKNN,
+		restore:    restoreByTask(restoreAs[KernelKNNModel], restoreAs[KernelKNNClassModel]),
 	})
 }
 
@@ -52,120 +51,86 @@ type KernelKNN struct {
 
 // KernelKNNModel is a fitted KernelKNN for regression.
 type KernelKNNModel struct {
-	*remembered
-	k int
-	y backend.Host[float64] // n×t
-	// of a sample: k(z, z)
-	own []float64
+	trainingSet
+	k   int
+	own []float64 // k(z, z) of each sample
 }
 
 // KernelKNNClassModel is a fitted KernelKNN for classification: y has a column
 // for each class.
 type KernelKNNClassModel struct {
-	*KernelKNNModel
+	KernelKNNModel
 	classes Classes
 }
 
-// Fit remembers the n×d samples x and the n×t targets y.
+// Fit stores the n×d samples x and the n×t targets y.
 func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNModel, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
-	if err == nil {
-		var m *KernelKNNModel
-		if m, err = l.remember(ctx, dev, hx, keepPositive(hy, o.Weights), o); err == nil {
-			return m, nil
-		}
-	}
-	return nil, fmt.Errorf("learners: kernel-knn: %w", err)
+	return fitStored(dev, kernelKNNName, x, y, o, func(x, y backend.Host[float64]) (*KernelKNNModel, error) {
+		return l.store(ctx, dev, x, y, o)
+	})
 }
 
-// FitClasses remembers the n×d samples x, whose classes are the different values
+// FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
 func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
-	m, err := l.fitClasses(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-knn: %w", err)
-	}
-	return m, nil
+	return fitStoredClasses(dev, kernelKNNName, x, y, o, func(x, y backend.Host[float64], c Classes) (*KernelKNNClassModel, error) {
+		m, err := l.store(ctx, dev, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		return &KernelKNNClassModel{*m, c}, nil
+	})
 }
 
-func (l KernelKNN) fitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, err
-	}
-	m, err := l.remember(ctx, dev, hx, classTargets(classes, index, o), o)
-	return &KernelKNNClassModel{m, classes}, err
-}
-
-func (l KernelKNN) remember(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelKNNModel, error) {
+func (l KernelKNN) store(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelKNNModel, error) {
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}
 	if l.K == 0 {
 		l.K = 5
 	}
-	k, err := kernelFor(ctx, l.Kernel, x, o.Weights, 0)
+	k, err := checkedKernel(l.Kernel, x)
 	if err != nil {
 		return nil, err
 	}
-	r, err := remember(ctx, dev, kernelKNNName, k, x, o, func(n int) int64 {
+	m := &KernelKNNModel{k: l.K}
+	m.trainingSet, err = storeTrainingSet(ctx, dev, kernelKNNName, k, x, y, o, func(n int) int64 {
 		return 8 * (int64(n)*int64(x.Cols) + int64(rowsAtOnce(n))*int64(n+x.Cols))
 	})
 	if err != nil {
 		return nil, err
 	}
-	total := 0.0
-	for _, w := range r.weight {
-		total += w
+	if err := m.norms(); err != nil {
+		return nil, err
 	}
-	if l.K < 1 || float64(l.K) > total {
-		return nil, fmt.Errorf("k must be a whole number from 1 to the number of samples, %v, got %d", total, l.K)
-	}
-	m := &KernelKNNModel{remembered: r, k: l.K, y: y, own: r.norms()}
 	for i, v := range m.own {
-		if v-v != 0 {
-			return nil, notAPoint(k, i, r.points.Row(i), v)
+		if !finite(v) {
+			return nil, notAPoint(k, i, m.points.Row(i), v)
 		}
 	}
 	return m, nil
 }
 
-// norms returns k(z, z) of every sample.
-func (r *remembered) norms() []float64 {
-	own := make([]float64, r.points.Rows)
-	for i := range own {
-		own[i] = kernels.Diag(r.kernel, r.points.Row(i))
+// norms sets own. It refuses a k above the number of samples.
+func (m *KernelKNNModel) norms() error {
+	total := 0.0
+	for _, w := range m.weight {
+		total += w
 	}
-	return own
-}
-
-// Learner returns "kernel-knn".
-func (m *KernelKNNModel) Learner() string { return kernelKNNName }
-
-// Dims implements Model.
-func (m *KernelKNNModel) Dims() (features, outputs int) {
-	if m == nil || m.dims() == 0 {
-		return 0, 0
+	if m.k < 1 || float64(m.k) > total {
+		return fmt.Errorf("k must be an integer from 1 to the number of samples, %v, got %d", total, m.k)
 	}
-	return m.dims(), m.y.Cols
+	m.own = make([]float64, m.points.Rows)
+	for i := range m.own {
+		m.own[i] = kernels.Diag(m.kernel, m.points.Row(i))
+	}
+	return nil
 }
-
-// Kernel returns the kernel.
-func (m *KernelKNNModel) Kernel() kernels.Kernel { return m.kernel }
 
 // nearest calls f with the samples nearest to each row of x, so many that their
 // weights make K, and their d² less k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, f func(i int, x []float64, list []int, keys []float64)) (int, error) {
-	features, _ := m.Dims()
-	p := predictor{learner: kernelKNNName, features: features}
-	if features > 0 {
-		p.kernel = m.kernel
-	}
-	h, err := p.check(dev, x)
+	h, err := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel}.check(dev, x)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -202,7 +167,7 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("learners: %s: predict: %w", kernelKNNName, err)
+		return 0, predictError(m.learner, err)
 	}
 	return h.Rows, nil
 }
@@ -224,7 +189,7 @@ func (m *KernelKNNModel) Neighbours(ctx context.Context, dev backend.Device, x m
 
 // Predict implements Model: the weighted means of the neighbours' targets.
 func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	_, t := m.Dims()
+	t := m.y.Cols
 	var data []float64
 	n, err := m.nearest(ctx, dev, x, func(_ int, _ []float64, list []int, _ []float64) {
 		sum, left := make([]float64, t), float64(m.k)
@@ -243,107 +208,44 @@ func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.
 	return mat.NewDense(n, t, data), nil
 }
 
+// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
+// "targets", n×t.
+func (m *KernelKNNModel) State() State { return stateOf(m) }
+
+func (m *KernelKNNModel) fields() []field { return m.neighborFields(Regression, nil) }
+
+func (m *KernelKNNModel) neighborFields(task Task, cols size) []field {
+	return append(m.setFields(task, cols), intParam("k", &m.k), derived(m.norms))
+}
+
 // Dims implements Model.
 func (m *KernelKNNClassModel) Dims() (features, outputs int) {
-	if m == nil || m.KernelKNNModel == nil || m.dims() == 0 {
-		return 0, 0
-	}
-	return m.dims(), 1
+	return m.points.Cols, min(m.points.Cols, 1)
 }
-
-// Learner returns "kernel-knn".
-func (m *KernelKNNClassModel) Learner() string { return kernelKNNName }
 
 // Classes implements Classifier.
-func (m *KernelKNNClassModel) Classes() Classes {
-	if m == nil {
-		return Classes{}
-	}
-	return m.classes
-}
+func (m *KernelKNNClassModel) Classes() Classes { return m.classes }
 
 // Proba implements Prober: the shares of the votes.
 func (m *KernelKNNClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	if m == nil {
-		return (*KernelKNNModel)(nil).Predict(ctx, dev, x)
-	}
 	return m.KernelKNNModel.Predict(ctx, dev, x)
 }
 
 // Decision implements Classifier: the shares of the votes, or, of two classes,
 // that of the second less that of the first.
 func (m *KernelKNNClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p, err := m.Proba(ctx, dev, x)
-	if err != nil {
-		return nil, err
-	}
-	return decisionOf(m.classes, p), nil
+	return decisionOf(m.Proba(ctx, dev, x))
 }
 
 // Predict implements Model.
 func (m *KernelKNNClassModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
-}
-
-// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
-// "targets", n×t.
-func (m *KernelKNNModel) State() State {
-	s := State{Learner: kernelKNNName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.save(s)
-	s.Params["task"], s.Params["k"] = string(Regression), float64(m.k)
-	s.Arrays["targets"] = m.y
-	return s
+	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
 // State implements Model: that of the regression on n×K memberships, and the
 // classes.
-func (m *KernelKNNClassModel) State() State {
-	if features, _ := m.Dims(); features == 0 {
-		return (*KernelKNNModel)(nil).State()
-	}
-	s := m.KernelKNNModel.State()
-	s.Params["task"] = string(Classification)
-	m.classes.save(s)
-	return s
-}
+func (m *KernelKNNClassModel) State() State { return stateOf(m) }
 
-func restoreKernelKNN(s State) (Model, error) {
-	task, err := restoreTask(s)
-	if err != nil {
-		return nil, err
-	}
-	r, err := restoreRemembered(s)
-	if err != nil {
-		return nil, err
-	}
-	m := &KernelKNNModel{remembered: r, own: r.norms()}
-	k, err := param[float64](s, "k")
-	if err != nil {
-		return nil, err
-	}
-	total := 0.0
-	for _, w := range r.weight {
-		total += w
-	}
-	if !(k >= 1 && k <= total) || k != math.Trunc(k) {
-		return nil, fmt.Errorf("parameter \"k\" must be a whole number from 1 to %v, got %v", total, k)
-	}
-	m.k = int(k)
-	if m.y, err = s.array("targets", r.points.Rows, -1); err != nil {
-		return nil, err
-	}
-	if task == Regression {
-		return m, nil
-	}
-	classes, err := restoreClasses(s)
-	if err != nil {
-		return nil, err
-	}
-	if m.y.Cols != classes.Len() {
-		return nil, fmt.Errorf("array \"targets\" has %s for %s", count.Of(m.y.Cols, "column"), count.Of(classes.Len(), "class"))
-	}
-	return &KernelKNNClassModel{m, classes}, nil
+func (m *KernelKNNClassModel) fields() []field {
+	return append([]field{classesField(&m.classes)}, m.neighborFields(Classification, numberOf(&m.classes))...)
 }

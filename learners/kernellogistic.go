@@ -33,7 +33,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
-		restore: restoreKernelLogistic,
+		restore: restoreAs[KernelLogisticModel],
 	})
 }
 
@@ -74,10 +74,7 @@ type KernelLogistic struct {
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-logistic: %w", err)
-	}
-	return m, nil
+	return named(kernelLogisticName, m, err)
 }
 
 func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
@@ -132,10 +129,9 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 			return m, nil
 		}
 	}
-	m := &KernelLogisticModel{
-		kernel: k, lambda: l.Lambda, classes: classes, centers: centers, alpha: f.alpha, intercept: f.b,
-		facts: []Fact{{"newton steps", f.steps}, {"products with K", f.products}, {"residual", f.residual()}, {"loss", f.value}, {squaredNorm, f.square(f.f, f.alpha, f.b)}},
-	}
+	m := newKernelLogisticModel(f, f.alpha, f.b)
+	m.classes = classes
+	m.facts = []Fact{{"newton steps", f.steps}, {"products with K", f.products}, {"residual", f.residual()}, {"loss", f.value}, {squaredNorm, f.square(f.f, f.alpha, f.b)}}
 	if short != nil {
 		m.facts = append(m.facts, Fact{"warning", short.Error()})
 	}
@@ -250,46 +246,12 @@ func gap(g, f, target []float64) (loss float64) {
 }
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of
-// weight > 0.
+// weight > 0; its facts are Newton steps, the relative residual of the equations of the
+// minimum, the value of the objective, and over the factor the number of basis
+// functions.
 type KernelLogisticModel struct {
-	kernel    kernels.Kernel
-	lambda    float64
-	classes   Classes
-	centers   backend.Host[float64]
-	alpha     backend.Host[float64]
-	intercept []float64
-	facts     []Fact
-}
-
-// Learner returns "kernel-logistic".
-func (m *KernelLogisticModel) Learner() string { return kernelLogisticName }
-
-// Dims implements Model.
-func (m *KernelLogisticModel) Dims() (features, outputs int) {
-	if m == nil || m.centers.Rows == 0 {
-		return 0, 0
-	}
-	return m.centers.Cols, 1
-}
-
-// Classes implements Classifier.
-func (m *KernelLogisticModel) Classes() Classes { return m.classes }
-
-// Decision implements Classifier: k(x, centers)α + b.
-func (m *KernelLogisticModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *KernelLogisticModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: kernelLogisticName}
-	}
-	return expansion(kernelLogisticName, m.kernel, m.centers, m.alpha, m.intercept)
-}
-
-// Predict implements Model: the most probable class.
-func (m *KernelLogisticModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
+	kernelClassifier
+	lambda float64
 }
 
 // Proba implements Prober.
@@ -301,63 +263,22 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 	return softmax(f), nil
 }
 
-// Facts implements Describer: Newton steps, the relative residual of the equations
-// of the minimum, the value of the objective; over the factor the number of basis
-// functions.
-func (m *KernelLogisticModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Kernel returns the kernel that the model was fitted with.
-func (m *KernelLogisticModel) Kernel() kernels.Kernel { return m.kernel }
-
 // Alpha returns a copy of the dual coefficients, a column for each class or one
 // for two classes; nil when the model is not fitted.
 func (m *KernelLogisticModel) Alpha() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.alpha)
+	return denseOf(m.coef)
 }
 
-// Intercept returns a copy of b, one entry for each column of Alpha.
-func (m *KernelLogisticModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+func newKernelLogisticModel(m *kernelLogit, alpha backend.Host[float64], b []float64) *KernelLogisticModel {
+	fit := &KernelLogisticModel{lambda: m.lambda}
+	fit.kernelExpansion = kernelExpansion{model{learner: kernelLogisticName}, m.k, m.x, alpha, b}
+	return fit
+}
 
 // State implements Model. Its arrays are "centers", "alpha", "intercept" and
 // "labels".
-func (m *KernelLogisticModel) State() State {
-	s := State{Learner: kernelLogisticName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Params["kernel"], s.Params["lambda"] = m.kernel.String(), m.lambda
-	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
-	return s
-}
+func (m *KernelLogisticModel) State() State { return stateOf(m) }
 
-func restoreKernelLogistic(s State) (Model, error) {
-	m := &KernelLogisticModel{}
-	var err error
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
-	}
-	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
-		return nil, err
-	}
-	if m.alpha, err = s.array("alpha", m.centers.Rows, m.classes.Columns()); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.classes.Columns())
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
+func (m *KernelLogisticModel) fields() []field {
+	return append(m.classFields("centers", "alpha"), lambdaField(&m.lambda))
 }

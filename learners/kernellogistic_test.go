@@ -22,7 +22,7 @@ func TestKernelLogistic(t *testing.T) {
 				Learner:  "kernel-logistic",
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
-				Unfitted: []learners.Model{&learners.KernelLogisticModel{}, (*learners.KernelLogisticModel)(nil)},
+				Unfitted: []learners.Model{&learners.KernelLogisticModel{}},
 				// The residual is 1e-6, and K + λW⁻¹ has a condition below 100.
 				Condition: 1e9,
 			})

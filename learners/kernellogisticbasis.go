@@ -79,10 +79,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
 		}
 	}
-	fit := &KernelLogisticModel{
-		kernel: m.k, lambda: m.lambda, centers: m.x, alpha: alpha, intercept: b,
-		facts: []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}, {squaredNorm, squares(beta)}},
-	}
+	fit := newKernelLogisticModel(m, alpha, b)
+	fit.facts = []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}, {squaredNorm, squares(beta)}}
 	residual, err := m.checkBasis(fit, k.F, beta)
 	if err != nil {
 		return nil, err

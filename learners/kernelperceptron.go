@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -43,9 +42,9 @@ func init() {
 		},
 		restore: func(s State) (Model, error) {
 			if _, voted := s.Params["voted"]; voted {
-				return restoreVoted(s)
+				return restoreAs[VotedModel](s)
 			}
-			return restoreKernelPerceptron(s)
+			return restoreAs[KernelPerceptronModel](s)
 		},
 	})
 }
@@ -87,10 +86,7 @@ type KernelPerceptron struct {
 // *KernelPerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-perceptron: %w", err)
-	}
-	return m, nil
+	return named(kernelPerceptronName, m, err)
 }
 
 func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
@@ -185,110 +181,32 @@ func checkedKernel(k kernels.Kernel, x backend.Host[float64]) (kernels.Kernel, e
 // KernelPerceptronModel is a fitted KernelPerceptron, the last or the averaged
 // one. Its centers are the samples with a_i ≠ 0.
 type KernelPerceptronModel struct {
-	kind      PerceptronKind
-	kernel    kernels.Kernel
-	classes   Classes
-	index     []int // class of each center; nil for a restored model
-	centers   backend.Host[float64]
-	alpha     backend.Host[float64]
-	intercept []float64
-	facts     []Fact
+	kernelClassifier
+	index []int // class of each center; nil for a restored model
 }
-
-// Learner returns "kernel-perceptron".
-func (m *KernelPerceptronModel) Learner() string { return kernelPerceptronName }
-
-// Dims implements Model.
-func (m *KernelPerceptronModel) Dims() (features, outputs int) {
-	if m == nil || m.centers.Rows == 0 {
-		return 0, 0
-	}
-	return m.centers.Cols, 1
-}
-
-// Classes implements Classifier.
-func (m *KernelPerceptronModel) Classes() Classes { return m.classes }
-
-// Decision implements Classifier: k(x, centers)a + b.
-func (m *KernelPerceptronModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *KernelPerceptronModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: kernelPerceptronName}
-	}
-	return expansion(kernelPerceptronName, m.kernel, m.centers, m.alpha, m.intercept)
-}
-
-// Predict implements Model.
-func (m *KernelPerceptronModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
-}
-
-// Kernel returns the kernel that the model was fitted with.
-func (m *KernelPerceptronModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Alpha returns a copy of a, one row for each center and one column, of more
 // than two classes one for each; nil when the model is not fitted.
 func (m *KernelPerceptronModel) Alpha() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.alpha)
+	return denseOf(m.coef)
 }
 
 // Counts returns α of two classes, a_i = α_i y_i with y_i = 1 for the second
 // class: without batches and weights, how often each center was mistaken. Nil for
 // more classes and for a restored model.
 func (m *KernelPerceptronModel) Counts() []float64 {
-	if m == nil || m.alpha.Cols != 1 {
+	if m.coef.Cols != 1 {
 		return nil
 	}
 	var counts []float64
 	for i, class := range m.index {
-		counts = append(counts, float64(2*class-1)*m.alpha.Row(i)[0])
+		counts = append(counts, float64(2*class-1)*m.coef.Row(i)[0])
 	}
 	return counts
 }
 
-// Facts implements Describer.
-func (m *KernelPerceptronModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
 // State implements Model. Its arrays are "centers", "alpha", "intercept" and
 // "labels".
-func (m *KernelPerceptronModel) State() State {
-	s := State{Learner: kernelPerceptronName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Params["kernel"] = m.kernel.String()
-	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
-	return s
-}
+func (m *KernelPerceptronModel) State() State { return stateOf(m) }
 
-func restoreKernelPerceptron(s State) (Model, error) {
-	m := &KernelPerceptronModel{}
-	var err error
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
-	}
-	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
-		return nil, err
-	}
-	if m.alpha, err = s.array("alpha", m.centers.Rows, m.classes.Columns()); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.classes.Columns())
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
-}
+func (m *KernelPerceptronModel) fields() []field { return m.classFields("centers", "alpha") }

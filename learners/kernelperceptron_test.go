@@ -19,9 +19,9 @@ func TestKernelPerceptron(t *testing.T) {
 		"budget":   {Kernel: kernels.Gaussian{Sigma: 2}, Budget: 14, Cache: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			unfitted := []learners.Model{&learners.KernelPerceptronModel{}, (*learners.KernelPerceptronModel)(nil)}
+			unfitted := []learners.Model{&learners.KernelPerceptronModel{}}
 			if l.Kind == learners.VotedPerceptron {
-				unfitted = []learners.Model{&learners.VotedModel{}, (*learners.VotedModel)(nil)}
+				unfitted = []learners.Model{&learners.VotedModel{}}
 			}
 			learnertest.Run(t, learnertest.Suite{
 				Learner:  "kernel-perceptron",

@@ -42,7 +42,7 @@ func init() {
 			}
 			return nil
 		},
-		restore: restoreKernelRidge,
+		restore: restoreAs[KernelRidgeModel],
 	})
 }
 
@@ -80,17 +80,14 @@ func solverOf(v Values) solvers.Params {
 }
 
 // KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
-// weight > 0, the centers of its kernel functions.
+// weight > 0, the centers of its kernel functions. Its fact is ‖f‖² = αᵀKα of the first
+// output.
 type KernelRidgeModel struct {
-	kernel    kernels.Kernel
-	lambda    float64
-	lambdas   []float64 // nil: lambda of each target
-	fitted    bool      // with an intercept
-	centers   backend.Host[float64]
-	alpha     backend.Host[float64]
-	intercept []float64
-	solved    *solvers.Result
-	facts     []Fact
+	kernelExpansion
+	lambda  float64
+	lambdas []float64 // nil: lambda of each target
+	fitted  bool      // with an intercept
+	solved  *solvers.Result
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -126,21 +123,15 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	if err != nil {
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
-	m := &KernelRidgeModel{kernel: k, lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: l.Intercept, intercept: res.Intercept, solved: res}
-	m.centers, m.alpha = keepPositive(hx, o.Weights), res.Alpha
-	if m.centers.Rows < hx.Rows {
-		m.alpha = keepPositive(res.Alpha, o.Weights)
+	m := &KernelRidgeModel{
+		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: keepPositive(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
+		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: l.Intercept, solved: res,
+	}
+	if m.points.Rows < hx.Rows {
+		m.coef = keepPositive(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
 	return m, nil
-}
-
-// Facts implements Describer: ‖f‖² = αᵀKα of the first output.
-func (m *KernelRidgeModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
 }
 
 // keepPositive returns a copy of the rows of h whose weight is > 0.
@@ -172,41 +163,10 @@ func positiveOf(weights []float64) []float64 {
 	return kept
 }
 
-// Learner returns "kernel-ridge".
-func (m *KernelRidgeModel) Learner() string { return kernelRidgeName }
-
-// Dims implements Model.
-func (m *KernelRidgeModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
-	return m.centers.Cols, m.alpha.Cols
-}
-
-// Predict implements Model: k(x, centers)α + b, without storing the matrix of
-// kernel values.
-func (m *KernelRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *KernelRidgeModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: kernelRidgeName}
-	}
-	return expansion(kernelRidgeName, m.kernel, m.centers, m.alpha, m.intercept)
-}
-
 // Solved implements Solved.
 func (m *KernelRidgeModel) Solved() *solvers.Result {
-	if m == nil {
-		return nil
-	}
 	return m.solved
 }
-
-// Kernel returns the kernel that the model was fitted with, also where it was
-// chosen by Fit.
-func (m *KernelRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Lambda returns the λ that the model was fitted with, of the first target where
 // each has its own.
@@ -218,57 +178,14 @@ func (m *KernelRidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) 
 // Alpha returns a copy of the dual coefficients, one row for each sample of
 // weight > 0; nil when the model is not fitted.
 func (m *KernelRidgeModel) Alpha() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.alpha)
+	return denseOf(m.coef)
 }
-
-// Intercept returns a copy of b, one entry for each output.
-func (m *KernelRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
 // State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
 // "intercept", 1×t, and where each target has its own λ "lambdas", 1×t.
-func (m *KernelRidgeModel) State() State {
-	s := State{Learner: kernelRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
-	s.Arrays["centers"], s.Arrays["alpha"], s.Arrays["intercept"] = m.centers, m.alpha, rowOf(m.intercept)
-	saveLambdas(s, m.lambdas)
-	return s
-}
+func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
-func restoreKernelRidge(s State) (Model, error) {
-	m := &KernelRidgeModel{}
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, err
-	}
-	if m.kernel, err = kernels.Parse(text); err != nil {
-		return nil, err
-	}
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if m.fitted, err = param[bool](s, "intercept"); err != nil {
-		return nil, err
-	}
-	if m.centers, err = s.array("centers", -1, -1); err != nil {
-		return nil, err
-	}
-	if err := m.kernel.Check(m.centers.Cols); err != nil {
-		return nil, err
-	}
-	if m.alpha, err = s.array("alpha", m.centers.Rows, -1); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.alpha.Cols)
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	m.lambdas, err = restoreLambdas(s, m.alpha.Cols)
-	return m, err
+func (m *KernelRidgeModel) fields() []field {
+	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }

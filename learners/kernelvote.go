@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -30,7 +29,7 @@ func init() {
 		},
 		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
 		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
-		restore:    restoreKernelVote,
+		restore:    restoreByTask(restoreAs[KernelVoteModel], restoreAs[KernelVoteClassModel]),
 	})
 }
 
@@ -56,54 +55,35 @@ type KernelVote struct {
 }
 
 // KernelVoteModel is a fitted KernelVote for regression.
-type KernelVoteModel struct {
-	*remembered
-	y backend.Host[float64] // n×t
-}
+type KernelVoteModel struct{ trainingSet }
 
 // KernelVoteClassModel is a fitted KernelVote for classification: y has a column
 // for each class.
 type KernelVoteClassModel struct {
-	*KernelVoteModel
+	KernelVoteModel
 	classes Classes
 }
 
-// Fit remembers the n×d samples x and the n×t targets y.
+// Fit stores the n×d samples x and the n×t targets y.
 func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteModel, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
-	if err == nil {
-		var m *KernelVoteModel
-		if m, err = l.remember(ctx, dev, hx, keepPositive(hy, o.Weights), o); err == nil {
-			return m, nil
-		}
-	}
-	return nil, fmt.Errorf("learners: kernel-vote: %w", err)
+	return fitStored(dev, kernelVoteName, x, y, o, func(x, y backend.Host[float64]) (*KernelVoteModel, error) {
+		return l.store(ctx, dev, x, y, o)
+	})
 }
 
-// FitClasses remembers the n×d samples x, whose classes are the different values
+// FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
 func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteClassModel, error) {
-	m, err := l.fitClasses(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-vote: %w", err)
-	}
-	return m, nil
+	return fitStoredClasses(dev, kernelVoteName, x, y, o, func(x, y backend.Host[float64], c Classes) (*KernelVoteClassModel, error) {
+		m, err := l.store(ctx, dev, x, y, o)
+		if err != nil {
+			return nil, err
+		}
+		return &KernelVoteClassModel{*m, c}, nil
+	})
 }
 
-func (l KernelVote) fitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteClassModel, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, err
-	}
-	m, err := l.remember(ctx, dev, hx, classTargets(classes, index, o), o)
-	return &KernelVoteClassModel{m, classes}, err
-}
-
-func (l KernelVote) remember(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelVoteModel, error) {
+func (l KernelVote) store(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelVoteModel, error) {
 	k := l.Kernel
 	if k == nil {
 		median, err := medianDistance(ctx, x, o.Weights, l.Seed)
@@ -120,13 +100,11 @@ func (l KernelVote) remember(ctx context.Context, dev backend.Device, x, y backe
 	if err != nil {
 		return nil, err
 	}
-	r, err := remember(ctx, dev, kernelVoteName, k, x, o, func(n int) int64 {
+	m := &KernelVoteModel{}
+	m.trainingSet, err = storeTrainingSet(ctx, dev, kernelVoteName, k, x, y, o, func(n int) int64 {
 		return 8 * int64(n) * int64(2*x.Cols+2*y.Cols+2)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &KernelVoteModel{r, y}, nil
+	return m, err
 }
 
 // voteRows is the number of rows that the default width is chosen by.
@@ -136,13 +114,7 @@ const voteRows = 1000
 // of x that have a weight. A sigma at which some row is too far from the others for
 // their mean is left out; errors of a column of y are relative to its variance.
 func (l KernelVote) width(ctx context.Context, median float64, x, y backend.Host[float64], o Options) (float64, error) {
-	points := keepPositive(x, o.Weights)
-	var weight []float64
-	for i := range x.Rows {
-		if w := weightOf(o, i); w > 0 {
-			weight = append(weight, w)
-		}
-	}
+	points, weight := keepPositive(x, o.Weights), positiveWeights(o.Weights, x.Rows)
 	rows := rand.New(rand.NewPCG(l.Seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), voteRows)]
 	// Targets from 0 to 1: no square overflows.
@@ -213,27 +185,10 @@ func (l KernelVote) width(ctx context.Context, median float64, x, y backend.Host
 	return median * 8 * math.Pow(2, -float64(best)/2), nil
 }
 
-// Learner returns "kernel-vote".
-func (m *KernelVoteModel) Learner() string { return kernelVoteName }
-
-// Dims implements Model.
-func (m *KernelVoteModel) Dims() (features, outputs int) {
-	if m == nil || m.dims() == 0 {
-		return 0, 0
-	}
-	return m.dims(), m.y.Cols
-}
-
-// Kernel returns the kernel, also where it was chosen by Fit.
-func (m *KernelVoteModel) Kernel() kernels.Kernel { return m.kernel }
-
 // sums returns Σ w_i y_i k(x, x_i), and in the last column, if asked for,
 // Σ w_i k(x, x_i).
 func (m *KernelVoteModel) sums(ctx context.Context, dev backend.Device, x mat.Matrix, total bool) (*mat.Dense, error) {
-	features, t := m.Dims()
-	if features == 0 {
-		return predictor{learner: kernelVoteName}.predict(ctx, dev, x)
-	}
+	t := m.y.Cols
 	if total {
 		t++
 	}
@@ -245,7 +200,7 @@ func (m *KernelVoteModel) sums(ctx context.Context, dev backend.Device, x mat.Ma
 			row[j] = w * y
 		}
 	}
-	return expansion(kernelVoteName, m.kernel, m.points, v, make([]float64, t)).predict(ctx, dev, x)
+	return expansion(m.learner, m.kernel, m.points, v, make([]float64, t)).predict(ctx, dev, x)
 }
 
 // Predict implements Model.
@@ -268,108 +223,48 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 	return f, nil
 }
 
-// Learner returns "kernel-vote".
-func (m *KernelVoteClassModel) Learner() string { return kernelVoteName }
+// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
+// "targets", n×t.
+func (m *KernelVoteModel) State() State { return stateOf(m) }
+
+func (m *KernelVoteModel) fields() []field { return m.setFields(Regression, nil) }
 
 // Dims implements Model.
 func (m *KernelVoteClassModel) Dims() (features, outputs int) {
-	if m == nil || m.KernelVoteModel == nil || m.dims() == 0 {
-		return 0, 0
-	}
-	return m.dims(), 1
+	return m.points.Cols, min(m.points.Cols, 1)
 }
 
 // Classes implements Classifier.
-func (m *KernelVoteClassModel) Classes() Classes {
-	if m == nil {
-		return Classes{}
-	}
-	return m.classes
-}
-
-// votes returns the n×K sums of the classes.
-func (m *KernelVoteClassModel) votes(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	if m == nil {
-		return (*KernelVoteModel)(nil).sums(ctx, dev, x, false)
-	}
-	return m.sums(ctx, dev, x, false)
-}
+func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
 
 // Decision implements Classifier: the sums of the classes, or, of two classes,
 // that of the second less that of the first.
 func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	sums, err := m.votes(ctx, dev, x)
-	if err != nil {
-		return nil, err
-	}
-	return decisionOf(m.classes, sums), nil
+	return decisionOf(m.sums(ctx, dev, x, false))
 }
 
 // Proba implements Prober: the shares of the sums, as of densities. It refuses a
 // row where the kernel is negative, or 0 for all samples.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	sums, err := m.votes(ctx, dev, x)
+	sums, err := m.sums(ctx, dev, x, false)
 	if err != nil {
 		return nil, err
 	}
 	if sums, err = sharesOf(sums); err != nil {
-		return nil, fmt.Errorf("learners: %s: predict: %w", kernelVoteName, err)
+		return nil, predictError(m.learner, err)
 	}
 	return sums, nil
 }
 
 // Predict implements Model.
 func (m *KernelVoteClassModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
-}
-
-// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
-// "targets", n×t.
-func (m *KernelVoteModel) State() State {
-	s := State{Learner: kernelVoteName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.save(s)
-	s.Params["task"] = string(Regression)
-	s.Arrays["targets"] = m.y
-	return s
+	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
 // State implements Model: that of the regression on n×K memberships, and the
 // classes.
-func (m *KernelVoteClassModel) State() State {
-	if features, _ := m.Dims(); features == 0 {
-		return (*KernelVoteModel)(nil).State()
-	}
-	s := m.KernelVoteModel.State()
-	s.Params["task"] = string(Classification)
-	m.classes.save(s)
-	return s
-}
+func (m *KernelVoteClassModel) State() State { return stateOf(m) }
 
-func restoreKernelVote(s State) (Model, error) {
-	task, err := restoreTask(s)
-	if err != nil {
-		return nil, err
-	}
-	r, err := restoreRemembered(s)
-	if err != nil {
-		return nil, err
-	}
-	m := &KernelVoteModel{remembered: r}
-	if m.y, err = s.array("targets", r.points.Rows, -1); err != nil {
-		return nil, err
-	}
-	if task == Regression {
-		return m, nil
-	}
-	classes, err := restoreClasses(s)
-	if err != nil {
-		return nil, err
-	}
-	if m.y.Cols != classes.Len() {
-		return nil, fmt.Errorf("array \"targets\" has %s for %s", count.Of(m.y.Cols, "column"), count.Of(classes.Len(), "class"))
-	}
-	return &KernelVoteClassModel{m, classes}, nil
+func (m *KernelVoteClassModel) fields() []field {
+	return append([]field{classesField(&m.classes)}, m.setFields(Classification, numberOf(&m.classes))...)
 }

@@ -33,7 +33,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Whole("support"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
 		},
-		restore: restoreLinear,
+		restore: restoreAs[LinearModel],
 	})
 }
 
@@ -66,10 +66,7 @@ type L0 struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: l0: %w", err)
-	}
-	return m, nil
+	return named(l0Name, m, err)
 }
 
 func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
@@ -110,7 +107,7 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 	if err != nil {
 		return nil, err
 	}
-	m := &LinearModel{learner: l0Name, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t), penalty: make([]float64, c.t)}
+	m := &LinearModel{linear: linear{model: model{learner: l0Name}, coef: backend.NewHost[float64](c.d, c.t)}, fitted: !l.NoIntercept, penalty: make([]float64, c.t)}
 	if l.Support == 0 {
 		for j := range m.penalty {
 			m.penalty[j] = l.Lambda

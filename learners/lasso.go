@@ -40,7 +40,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept"),
 			}.Fit)
 		},
-		restore: restoreLinear,
+		restore: restoreAs[LinearModel],
 	})
 }
 
@@ -203,7 +203,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 	slices.SortStableFunc(order, func(i, k int) int { return -compare(lambdas[i], lambdas[k]) })
 	models := make([]*LinearModel, len(lambdas))
 	for i := range models {
-		models[i] = &LinearModel{learner: lassoName, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t), penalty: slices.Repeat([]float64{lambdas[i]}, c.t)}
+		models[i] = &LinearModel{linear: linear{model: model{learner: lassoName}, coef: backend.NewHost[float64](c.d, c.t)}, fitted: !l.NoIntercept, penalty: slices.Repeat([]float64{lambdas[i]}, c.t)}
 	}
 	for j := range c.t {
 		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), norms: norms, total: a.moments.s[j]}

@@ -60,7 +60,7 @@ func TestRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner:   "ridge",
 				Fit:       fitter(l.Fit),
-				Unfitted:  []learners.Model{&learners.RidgeModel{}, (*learners.RidgeModel)(nil)},
+				Unfitted:  []learners.Model{&learners.RidgeModel{}},
 				Terms:     ridgeTerms,
 				Condition: 1000, // ‖X‖² ≈ 90 against λ, or against itself without one
 			})
@@ -77,7 +77,7 @@ func TestKernelRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner:   "kernel-ridge",
 				Fit:       fitter(l.Fit),
-				Unfitted:  []learners.Model{&learners.KernelRidgeModel{}, (*learners.KernelRidgeModel)(nil)},
+				Unfitted:  []learners.Model{&learners.KernelRidgeModel{}},
 				Terms:     kernelTerms,
 				Condition: 1000, // ‖K‖ ≤ 30 against λ, weights up to 2
 			})

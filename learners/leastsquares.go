@@ -36,7 +36,7 @@ func init() {
 			}
 			return fitterOf(l.Fit)
 		},
-		restore: restoreLinear,
+		restore: restoreAs[LinearModel],
 	})
 }
 
@@ -75,10 +75,7 @@ const choleskyCondition = 1e4
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: least-squares: %w", err)
-	}
-	return m, nil
+	return named(leastSquaresName, m, err)
 }
 
 func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
@@ -123,7 +120,7 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if err != nil {
 		return nil, err
 	}
-	m := &LinearModel{learner: leastSquaresName, fitted: !l.NoIntercept, penalty: make([]float64, c.t), coef: s.coef, intercept: c.intercepts(s.coef)}
+	m := &LinearModel{linear: linear{model{learner: leastSquaresName}, s.coef, c.intercepts(s.coef)}, fitted: !l.NoIntercept, penalty: make([]float64, c.t)}
 	m.facts = []Fact{{"method", s.method}, {"condition", s.condition}}
 	if s.rank < c.d {
 		m.facts = append(m.facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.rank, c.d)})

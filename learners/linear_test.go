@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-var noLinear = []learners.Model{&learners.LinearModel{}, (*learners.LinearModel)(nil)}
+var noLinear = []learners.Model{&learners.LinearModel{}}
 
 func linearTerms(model learners.Model, x []float64, j int) (float64, int) {
 	m := model.(interface {
@@ -59,7 +59,7 @@ func TestBayesRidge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "bayes-ridge", Fit: fitter(l.Fit), Terms: linearTerms,
-				Unfitted:  []learners.Model{&learners.BayesRidgeModel{}, (*learners.BayesRidgeModel)(nil)},
+				Unfitted:  []learners.Model{&learners.BayesRidgeModel{}},
 				Condition: 1e4, // steps to a relative change of 1e-13, at a rate that may be 0.9
 			})
 		})

@@ -41,7 +41,7 @@ func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if rate == 0 && longest > 0 {
 		rate = 1 / longest
 	}
-	m := &LinearModel{learner: leastSquaresName, fitted: !l.NoIntercept, penalty: make([]float64, hy.Cols), coef: backend.NewHost[float64](hx.Cols, hy.Cols), intercept: make([]float64, hy.Cols)}
+	m := &LinearModel{linear: linear{model{learner: leastSquaresName}, backend.NewHost[float64](hx.Cols, hy.Cols), make([]float64, hy.Cols)}, fitted: !l.NoIntercept, penalty: make([]float64, hy.Cols)}
 	w := backend.NewHost[float64](hy.Cols, hx.Cols)
 	for epoch := range l.Epochs {
 		for i, weight := range weights {

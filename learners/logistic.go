@@ -38,7 +38,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Rate: v.Number("rate"), Batch: v.Whole("batch"), Seed: v.Seed(),
 			}.Fit)
 		},
-		restore: restoreLogistic,
+		restore: restoreAs[LogisticModel],
 	})
 }
 
@@ -108,10 +108,7 @@ func (l Logistic) check() error {
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: logistic: %w", err)
-	}
-	return m, nil
+	return named(logisticName, m, err)
 }
 
 func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
@@ -160,7 +157,8 @@ func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	} else if !(value <= 2*start) {
 		return nil, fmt.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: lower the rate", l.Solver, value, start)
 	}
-	m := &LogisticModel{lambda: l.Lambda, classes: classes}
+	m := &LogisticModel{lambda: l.Lambda}
+	m.learner, m.classes = logisticName, classes
 	m.coef, m.intercept = f.coef(theta)
 	if reference && !l.Reference {
 		centreColumns(m.coef, m.intercept)

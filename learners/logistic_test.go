@@ -31,7 +31,7 @@ func TestLogistic(t *testing.T) {
 				Learner:   "logistic",
 				Task:      learners.Classification,
 				Fit:       fitter(test.l.Fit),
-				Unfitted:  []learners.Model{&learners.LogisticModel{}, (*learners.LogisticModel)(nil)},
+				Unfitted:  []learners.Model{&learners.LogisticModel{}},
 				Condition: test.condition,
 			})
 		})

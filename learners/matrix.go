@@ -28,8 +28,11 @@ func asDense(m mat.Matrix) *mat.Dense {
 	return d
 }
 
-// denseOf returns a copy of h.
+// denseOf returns a copy of h; nil where it is empty.
 func denseOf(h backend.Host[float64]) *mat.Dense {
+	if h.Rows == 0 {
+		return nil
+	}
 	m := mat.NewDense(h.Rows, h.Cols, nil)
 	for i := range h.Rows {
 		m.SetRow(i, h.Row(i))

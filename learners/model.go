@@ -3,12 +3,10 @@ package learners
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
@@ -104,40 +102,6 @@ func param[T any](s State, name string) (T, error) {
 		return zero, fmt.Errorf("parameter %q is a %T, not a %T", name, v, zero)
 	}
 	return t, nil
-}
-
-// lambda returns the parameter of that name, ≥ 0 and finite.
-func (s State) lambda() (float64, error) {
-	v, err := param[float64](s, "lambda")
-	if err == nil && (!(v >= 0) || math.IsInf(v, 1)) {
-		err = fmt.Errorf("parameter \"lambda\" must be a finite number ≥ 0, got %v", v)
-	}
-	return v, err
-}
-
-// number returns a parameter that is a number and obeys a rule.
-func (s State) number(name string, r rule) (float64, error) {
-	v, err := param[float64](s, name)
-	if err == nil && !r.ok(v) {
-		err = fmt.Errorf("parameter %q must be %s, got %v", name, r.text, v)
-	}
-	return v, err
-}
-
-// kernelAndCenters returns the parameter "kernel" and the array "centers", the
-// points that it is to work on.
-func (s State) kernelAndCenters() (k kernels.Kernel, centers backend.Host[float64], err error) {
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, centers, err
-	}
-	if k, err = kernels.Parse(text); err != nil {
-		return nil, centers, err
-	}
-	if centers, err = s.array("centers", -1, -1); err != nil {
-		return nil, centers, err
-	}
-	return k, centers, k.Check(centers.Cols)
 }
 
 // array returns an array of finite numbers with the given shape; a negative

@@ -9,40 +9,20 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// remembered is what learners that keep all samples have in common.
-type remembered struct {
+// trainingSet is the core of models that keep all samples.
+type trainingSet struct {
+	model
 	kernel kernels.Kernel
 	points backend.Host[float64] // the samples of weight > 0
 	weight []float64
-}
-
-// remember copies the samples. needed are bytes on the device for n rows.
-func remember(ctx context.Context, dev backend.Device, learner string, k kernels.Kernel, x backend.Host[float64], o Options, needed func(n int) int64) (*remembered, error) {
-	t, err := newTask(ctx, dev, o, learner, x.Rows, needed)
-	if err != nil {
-		return nil, err
-	}
-	r := &remembered{kernel: k, points: keepPositive(x, o.Weights)}
-	for i := range x.Rows {
-		if w := weightOf(o, i); w > 0 {
-			r.weight = append(r.weight, w)
-		}
-	}
-	return r, t.at("copy", 1)
-}
-
-func (r *remembered) dims() int {
-	if r == nil {
-		return 0
-	}
-	return r.points.Cols
+	y      backend.Host[float64] // their targets, n×t, or 1 in the column of their class, n×K
 }
 
 // rowsAtOnce is how many rows of x are held against n samples at a time.
 func rowsAtOnce(n int) int { return max(1, min(256, 1<<21/n)) }
 
 // each calls f with k(x_i, z) for all samples z, for every row of x.
-func (r *remembered) each(ctx context.Context, dev backend.Device, x backend.Host[float64], f func(i int, values []float64) error) error {
+func (r *trainingSet) each(ctx context.Context, dev backend.Device, x backend.Host[float64], f func(i int, values []float64) error) error {
 	base, b := dev.F64(), dev.F64().With(ctx, nil)
 	z, err := backend.Place(base, r.points)
 	if err != nil {
@@ -78,34 +58,6 @@ func (r *remembered) each(ctx context.Context, dev backend.Device, x backend.Hos
 	return nil
 }
 
-// save puts the samples into s, where restoreRemembered finds them.
-func (r *remembered) save(s State) {
-	s.Params["kernel"] = r.kernel.String()
-	s.Arrays["points"], s.Arrays["weights"] = r.points, rowOf(r.weight)
-}
-
-func restoreRemembered(s State) (*remembered, error) {
-	var err error
-	r := &remembered{}
-	if r.points, err = s.array("points", -1, -1); err != nil {
-		return nil, err
-	}
-	if r.kernel, err = restoreKernel(s, r.points.Cols); err != nil {
-		return nil, err
-	}
-	w, err := s.array("weights", 1, r.points.Rows)
-	if err != nil {
-		return nil, err
-	}
-	r.weight = w.Row(0)
-	for i, v := range r.weight {
-		if !(v > 0) {
-			return nil, fmt.Errorf("array \"weights\": column %d must be > 0, got %v", i+1, v)
-		}
-	}
-	return r, nil
-}
-
 // sharesOf turns n×K sums that are ≥ 0 into probabilities.
 func sharesOf(sums *mat.Dense) (*mat.Dense, error) {
 	n, _ := sums.Dims()
@@ -127,39 +79,88 @@ func sharesOf(sums *mat.Dense) (*mat.Dense, error) {
 	return sums, nil
 }
 
-// decisionOf turns n×K sums for classes into decision values.
-func decisionOf(classes Classes, sums *mat.Dense) *mat.Dense {
-	if classes.Len() != 2 {
-		return sums
+// decisionOf turns n×K sums for classes, which may have failed, into decision values.
+func decisionOf(sums *mat.Dense, err error) (*mat.Dense, error) {
+	if err != nil {
+		return nil, err
 	}
-	n, _ := sums.Dims()
+	n, k := sums.Dims()
+	if k != 2 {
+		return sums, nil
+	}
 	d := mat.NewDense(n, 1, nil)
 	for i := range n {
 		d.Set(i, 0, sums.At(i, 1)-sums.At(i, 0))
 	}
-	return d
+	return d, nil
 }
 
-// restoreTask reads the parameter "task" of learners that do both.
-func restoreTask(s State) (Task, error) {
-	text, err := param[string](s, "task")
+// Dims implements Model.
+func (r *trainingSet) Dims() (features, outputs int) { return r.points.Cols, r.y.Cols }
+
+// Kernel returns the kernel, also where it was chosen by Fit.
+func (r *trainingSet) Kernel() kernels.Kernel { return r.kernel }
+
+func (r *trainingSet) setFields(task Task, cols size) []field {
+	return []field{
+		fixedParam("task", string(task)), pointsField("points", &r.kernel, &r.points),
+		rowField("weights", &r.weight, rowsOf(&r.points), positive), matrixField("targets", &r.y, rowsOf(&r.points), cols),
+	}
+}
+
+// storeTrainingSet copies the samples x, and keeps y, which has the rows of weight > 0.
+// needed are bytes on the device for n rows.
+func storeTrainingSet(ctx context.Context, dev backend.Device, learner string, k kernels.Kernel, x, y backend.Host[float64], o Options, needed func(n int) int64) (r trainingSet, err error) {
+	t, err := newTask(ctx, dev, o, learner, x.Rows, needed)
 	if err != nil {
-		return "", err
+		return r, err
 	}
-	if t := Task(text); t == Regression || t == Classification {
-		return t, nil
-	}
-	return "", fmt.Errorf("parameter \"task\" must be %q or %q, got %q", Regression, Classification, text)
+	r = trainingSet{model{learner: learner}, k, keepPositive(x, o.Weights), positiveWeights(o.Weights, x.Rows), y}
+	return r, t.at("copy", 1)
 }
 
-// classTargets returns the n×K matrix with 1 in the column of a row's class, for
-// the rows of weight > 0.
-func classTargets(classes Classes, index []int, o Options) backend.Host[float64] {
-	h := backend.NewHost[float64](len(index), classes.Len())
+// fitStored is Fit of a learner whose models are made of the samples x and the targets
+// y of those of weight > 0.
+func fitStored[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64]) (M, error)) (m M, err error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err == nil {
+		m, err = store(hx, keepPositive(hy, o.Weights))
+	}
+	return named(learner, m, err)
+}
+
+// fitStoredClasses is fitStored for classes: y is 1 in the column of a sample's class.
+func fitStoredClasses[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64], c Classes) (M, error)) (m M, err error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return named(learner, m, err)
+	}
+	classes, index, err := classesOf(hy, o.Weights, o.Classes)
+	if err != nil {
+		return named(learner, m, err)
+	}
+	members := backend.NewHost[float64](len(index), classes.Len())
 	for i, c := range index {
 		if c >= 0 {
-			h.Row(i)[c] = 1
+			members.Row(i)[c] = 1
 		}
 	}
-	return keepPositive(h, o.Weights)
+	m, err = store(hx, keepPositive(members, o.Weights), classes)
+	return named(learner, m, err)
+}
+
+// restoreByTask restores the models of learners that have two kinds of them.
+func restoreByTask(regression, classification func(State) (Model, error)) func(State) (Model, error) {
+	return func(s State) (Model, error) {
+		switch task, err := param[string](s, "task"); {
+		case err != nil:
+			return nil, err
+		case Task(task) == Regression:
+			return regression(s)
+		case Task(task) == Classification:
+			return classification(s)
+		default:
+			return nil, fmt.Errorf("parameter \"task\" must be %q or %q, got %q", Regression, Classification, task)
+		}
+	}
 }

@@ -20,13 +20,13 @@ func TestKernelKNN(t *testing.T) {
 	t.Run("regression", func(t *testing.T) {
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "kernel-knn", Fit: fitter(l.Fit), Condition: 1,
-			Unfitted: []learners.Model{&learners.KernelKNNModel{}, (*learners.KernelKNNModel)(nil)},
+			Unfitted: []learners.Model{&learners.KernelKNNModel{}},
 		})
 	})
 	t.Run("classification", func(t *testing.T) {
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "kernel-knn", Task: learners.Classification, Fit: fitter(l.FitClasses), Condition: 1,
-			Unfitted: []learners.Model{&learners.KernelKNNClassModel{}, (*learners.KernelKNNClassModel)(nil)},
+			Unfitted: []learners.Model{&learners.KernelKNNClassModel{}},
 		})
 	})
 }
@@ -36,13 +36,13 @@ func TestKernelVote(t *testing.T) {
 	t.Run("regression", func(t *testing.T) {
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "kernel-vote", Fit: fitter(l.Fit), Condition: 1,
-			Unfitted: []learners.Model{&learners.KernelVoteModel{}, (*learners.KernelVoteModel)(nil)},
+			Unfitted: []learners.Model{&learners.KernelVoteModel{}},
 		})
 	})
 	t.Run("classification", func(t *testing.T) {
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "kernel-vote", Task: learners.Classification, Fit: fitter(l.FitClasses), Condition: 1,
-			Unfitted: []learners.Model{&learners.KernelVoteClassModel{}, (*learners.KernelVoteClassModel)(nil)},
+			Unfitted: []learners.Model{&learners.KernelVoteClassModel{}},
 		})
 	})
 }
@@ -80,7 +80,7 @@ func TestVoteByHand(t *testing.T) {
 		if _, err := m.Proba(t.Context(), dev, mat.NewDense(1, 1, []float64{1e4})); err == nil || !strings.Contains(err.Error(), "row 1: the kernel is 0") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := (learners.KernelKNN{K: 4}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "k must be a whole number from 1 to the number of samples, 3, got 4") {
+		if _, err := (learners.KernelKNN{K: 4}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "k must be an integer from 1 to the number of samples, 3, got 4") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -2,8 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -37,7 +35,7 @@ func init() {
 		},
 		fitter:  func(v Values) Fitter { return fitterOf(nystromRidgeOf(v).Fit) },
 		rows:    func(v Values) RowsFitter { return rowsFitterOf(nystromRidgeOf(v).FitRows) },
-		restore: restoreNystromRidge,
+		restore: restoreAs[NystromRidgeModel],
 	})
 }
 
@@ -48,14 +46,6 @@ func nystromRidgeOf(v Values) NystromRidge {
 		Centers: v.Whole("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
 		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
 	}
-}
-
-// streamMethod is the method of a parameter "solver".
-func streamMethod(text string) solvers.Method {
-	if text == "auto" {
-		return solvers.Auto
-	}
-	return solvers.Method(text)
 }
 
 // NystromRidge is kernel ridge regression with kernel functions at M centers
@@ -80,42 +70,25 @@ type NystromRidge struct {
 
 // NystromRidgeModel is a fitted NystromRidge. It keeps the centers.
 type NystromRidgeModel struct {
-	kernel    kernels.Kernel
-	lambda    float64
-	fitted    bool // with an intercept
-	centers   backend.Host[float64]
-	beta      backend.Host[float64]
-	intercept []float64
-	solved    *solvers.Result
+	kernelExpansion
+	lambda float64
+	fitted bool // with an intercept
+	solved *solvers.Result
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	hx, hy, err := samples(x, y)
-	if err != nil {
-		return nil, fmt.Errorf("learners: nystrom-ridge: %w", err)
-	}
-	if l.Kernel == nil {
-		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
-		if err != nil {
-			return nil, fmt.Errorf("learners: nystrom-ridge: %w", err)
-		}
-		l.Kernel = kernels.Gaussian{Sigma: sigma}
-	}
-	return l.FitRows(ctx, dev, solvers.InMemory(hx, hy, o.Weights), o)
+	return fitPasses(ctx, nystromRidgeName, &l.Kernel, l.Seed, x, y, o, func(data solvers.Rows) (*NystromRidgeModel, error) { return l.fit(ctx, dev, data, o) })
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
 // memory. They bring their weights along: those of o are not looked at.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
-	m, err := l.fitRows(ctx, dev, data, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: nystrom-ridge: %w", err)
-	}
-	return m, nil
+	m, err := l.fit(ctx, dev, data, o)
+	return named(nystromRidgeName, m, err)
 }
 
-func (l NystromRidge) fitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
+func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
 	k, err := kernelForRows(ctx, l.Kernel, data, l.Seed)
 	if err != nil {
 		return nil, err
@@ -128,139 +101,36 @@ func (l NystromRidge) fitRows(ctx context.Context, dev backend.Device, data solv
 		return nil, err
 	}
 	return &NystromRidgeModel{
-		kernel: k, lambda: l.Lambda, fitted: l.Intercept,
-		centers: copyOf(res.Centers), beta: res.Beta, intercept: res.Intercept, solved: &res.Result,
+		kernelExpansion: kernelExpansion{
+			model:  model{nystromRidgeName, []Fact{{"centers", res.Centers.Rows}, {"passes", res.Iters}}},
+			kernel: k, points: copyOf(res.Centers), coef: res.Beta, intercept: res.Intercept,
+		},
+		lambda: l.Lambda, fitted: l.Intercept, solved: &res.Result,
 	}, nil
-}
-
-// kernelForRows returns k or, where it is nil, the Gaussian whose sigma is the median
-// distance of a sample of the rows.
-func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
-	if k != nil {
-		return k, nil
-	}
-	some, err := solvers.Sample(ctx, data, sigmaRows, seed)
-	if err != nil {
-		return nil, err
-	}
-	sigma, err := medianDistance(ctx, some, nil, seed)
-	return kernels.Gaussian{Sigma: sigma}, err
-}
-
-// copyOf returns a copy of h without gaps.
-func copyOf(h backend.Host[float64]) backend.Host[float64] {
-	c := backend.NewHost[float64](h.Rows, h.Cols)
-	for i := range h.Rows {
-		copy(c.Row(i), h.Row(i))
-	}
-	return c
-}
-
-// Learner returns "nystrom-ridge".
-func (m *NystromRidgeModel) Learner() string { return nystromRidgeName }
-
-// Dims implements Model.
-func (m *NystromRidgeModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
-	return m.centers.Cols, m.beta.Cols
-}
-
-// Predict implements Model: k(x, centers)β + b, without storing the matrix of
-// kernel values.
-func (m *NystromRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *NystromRidgeModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: nystromRidgeName}
-	}
-	return expansion(nystromRidgeName, m.kernel, m.centers, m.beta, m.intercept)
 }
 
 // Solved implements Solved.
 func (m *NystromRidgeModel) Solved() *solvers.Result {
-	if m == nil {
-		return nil
-	}
 	return m.solved
 }
-
-// Facts implements Describer.
-func (m *NystromRidgeModel) Facts() []Fact {
-	if m == nil || m.solved == nil {
-		return nil
-	}
-	return []Fact{{"centers", m.centers.Rows}, {"passes", m.solved.Iters}}
-}
-
-// Kernel returns the kernel that the model was fitted with.
-func (m *NystromRidgeModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Lambda returns the λ that the model was fitted with.
 func (m *NystromRidgeModel) Lambda() float64 { return m.lambda }
 
 // Centers returns a copy of the M×d centers; nil when the model is not fitted.
 func (m *NystromRidgeModel) Centers() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.centers)
+	return denseOf(m.points)
 }
 
 // Beta returns a copy of the M×t coefficients; nil when the model is not fitted.
 func (m *NystromRidgeModel) Beta() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.beta)
+	return denseOf(m.coef)
 }
-
-// Intercept returns a copy of b, one entry for each output.
-func (m *NystromRidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
 
 // State implements Model. Its arrays are "centers", M×d, "beta", M×t, and
 // "intercept", 1×t.
-func (m *NystromRidgeModel) State() State {
-	s := State{Learner: nystromRidgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"], s.Params["lambda"], s.Params["intercept"] = m.kernel.String(), m.lambda, m.fitted
-	s.Arrays["centers"], s.Arrays["beta"], s.Arrays["intercept"] = m.centers, m.beta, rowOf(m.intercept)
-	return s
-}
+func (m *NystromRidgeModel) State() State { return stateOf(m) }
 
-func restoreNystromRidge(s State) (Model, error) {
-	m := &NystromRidgeModel{}
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, err
-	}
-	if m.kernel, err = kernels.Parse(text); err != nil {
-		return nil, err
-	}
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if m.fitted, err = param[bool](s, "intercept"); err != nil {
-		return nil, err
-	}
-	if m.centers, err = s.array("centers", -1, -1); err != nil {
-		return nil, err
-	}
-	if err := m.kernel.Check(m.centers.Cols); err != nil {
-		return nil, err
-	}
-	if m.beta, err = s.array("beta", m.centers.Rows, -1); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.beta.Cols)
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
+func (m *NystromRidgeModel) fields() []field {
+	return append(m.expansionFields("centers", "beta", nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted))
 }

@@ -39,7 +39,7 @@ func TestNystromRidge(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner:  "nystrom-ridge",
 				Fit:      fitter(l.Fit),
-				Unfitted: []learners.Model{&learners.NystromRidgeModel{}, (*learners.NystromRidgeModel)(nil)},
+				Unfitted: []learners.Model{&learners.NystromRidgeModel{}},
 				Terms:    nystromTerms,
 				// ‖K‖ ≤ 60 against λ, and squared by the normal equations.
 				Condition: 60 * 60 / 0.5,
@@ -57,7 +57,7 @@ func TestNystromRidge(t *testing.T) {
 		}
 		learnertest.Run(t, learnertest.Suite{
 			Learner: "nystrom-ridge", Task: learners.Classification, Fit: fit,
-			Unfitted:  []learners.Model{&learners.ClassifyModel{}, (*learners.ClassifyModel)(nil)},
+			Unfitted:  []learners.Model{&learners.ClassifyModel{}},
 			Condition: 60 * 60 / 0.5,
 		})
 	})

@@ -28,7 +28,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
-		restore: restoreSupport,
+		restore: restoreAs[SupportModel],
 	})
 }
 
@@ -53,10 +53,7 @@ type OneClassSVM struct {
 // Fit fits the n×d samples x; y is not looked at.
 func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (*SupportModel, error) {
 	m, err := l.fit(ctx, dev, x, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: one-class-svm: %w", err)
-	}
-	return m, nil
+	return named(oneClassSVMName, m, err)
 }
 
 func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, o Options) (*SupportModel, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -59,9 +58,9 @@ func init() {
 			},
 			restore: func(s State) (Model, error) {
 				if name == "voted-perceptron" {
-					return restoreVoted(s)
+					return restoreAs[VotedModel](s)
 				}
-				return restorePerceptron(s)
+				return restoreAs[PerceptronModel](s)
 			},
 		})
 	}
@@ -193,10 +192,7 @@ func (l *Perceptron) check() error {
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: %s: %w", l.Kind.name(), err)
-	}
-	return m, nil
+	return named(l.Kind.name(), m, err)
 }
 
 // loop checks the samples and prepares the loop that all perceptrons share. It
@@ -295,7 +291,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err != nil {
 		return nil, err
 	}
-	m := &PerceptronModel{kind: l.Kind, classes: run.classes, coef: w, intercept: b}
+	m := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, run.classes}}
 	if err := diverged(m); err != nil {
 		return nil, errors.New("the weights overflow: lower the rate, or scale the features down")
 	}
@@ -429,96 +425,10 @@ func (h *linearHypothesis) result(steps float64) (backend.Host[float64], []float
 	return w, b, nil
 }
 
-// PerceptronModel is a fitted Perceptron, the last or the averaged one.
-type PerceptronModel struct {
-	kind      PerceptronKind
-	classes   Classes
-	coef      backend.Host[float64]
-	intercept []float64
-	facts     []Fact
-}
-
-// Learner returns "perceptron" or "averaged-perceptron".
-func (m *PerceptronModel) Learner() string {
-	if m == nil {
-		return perceptronName
-	}
-	return m.kind.name()
-}
-
-// Dims implements Model.
-func (m *PerceptronModel) Dims() (features, outputs int) {
-	if m == nil || m.coef.Rows == 0 {
-		return 0, 0
-	}
-	return m.coef.Rows, 1
-}
-
-// Classes implements Classifier.
-func (m *PerceptronModel) Classes() Classes { return m.classes }
-
-func (m *PerceptronModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: m.Learner()}
-	}
-	return affine(m.Learner(), m.coef, m.intercept)
-}
-
-// Decision implements Classifier: wᵀx + b.
-func (m *PerceptronModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-// Predict implements Model.
-func (m *PerceptronModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
-}
-
-// Facts implements Describer: epochs, mistakes, margins, Novikoff's bound.
-func (m *PerceptronModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Coef returns a copy of the d×1 or d×K weights; nil when the model is not
-// fitted.
-func (m *PerceptronModel) Coef() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.coef)
-}
-
-// Intercept returns a copy of b, one entry for each column of Coef.
-func (m *PerceptronModel) Intercept() []float64 { return slices.Clone(m.intercept) }
+// PerceptronModel is a fitted Perceptron, the last or the averaged one. Its
+// facts are epochs, mistakes, margins and Novikoff's bound.
+type PerceptronModel struct{ linearClassifier }
 
 // State implements Model. Its arrays are "coef", d×C, "intercept", 1×C, and
 // "labels".
-func (m *PerceptronModel) State() State {
-	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
-	return s
-}
-
-func restorePerceptron(s State) (Model, error) {
-	m := &PerceptronModel{kind: perceptronKinds[s.Learner]}
-	var err error
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
-	}
-	if m.coef, err = s.array("coef", -1, m.classes.Columns()); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.classes.Columns())
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
-}
+func (m *PerceptronModel) State() State { return stateOf(m) }

@@ -24,11 +24,11 @@ func TestPerceptron(t *testing.T) {
 				Learner:  map[learners.PerceptronKind]string{"": "perceptron", "averaged": "averaged-perceptron", "voted": "voted-perceptron"}[l.Kind],
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
-				Unfitted: []learners.Model{&learners.PerceptronModel{}, (*learners.PerceptronModel)(nil)},
+				Unfitted: []learners.Model{&learners.PerceptronModel{}},
 				Steps:    true,
 			}
 			if l.Kind == learners.VotedPerceptron {
-				s.Unfitted = []learners.Model{&learners.VotedModel{}, (*learners.VotedModel)(nil)}
+				s.Unfitted = []learners.Model{&learners.VotedModel{}}
 			}
 			learnertest.Run(t, s)
 		})

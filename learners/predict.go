@@ -51,9 +51,18 @@ func affine(learner string, w backend.Host[float64], b []float64) predictor {
 func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	f, err := p.run(ctx, dev, x)
 	if err != nil {
-		return nil, fmt.Errorf("learners: %s: predict: %w", p.learner, err)
+		return nil, predictError(p.learner, err)
 	}
 	return f, nil
+}
+
+// predictError names the learner of a model that could not predict; a model that is
+// not fitted may have none.
+func predictError(learner string, err error) error {
+	if learner == "" {
+		return fmt.Errorf("learners: predict: %w", err)
+	}
+	return fmt.Errorf("learners: %s: predict: %w", learner, err)
 }
 
 func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {

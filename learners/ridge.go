@@ -29,7 +29,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v)}.Fit)
 		},
-		restore: restoreRidge,
+		restore: restoreAs[RidgeModel],
 	})
 }
 
@@ -56,15 +56,15 @@ type Ridge struct {
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
 }
 
-// RidgeModel is a fitted Ridge.
+// RidgeModel is a fitted Ridge. Its facts are, of the first output, ‖w‖² and, under
+// noise N(0, σ²/w_i), the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and
+// too large on average above, and the log likelihood.
 type RidgeModel struct {
-	lambda    float64
-	lambdas   []float64 // nil: lambda of each target
-	fitted    bool      // with an intercept
-	coef      backend.Host[float64]
-	intercept []float64
-	solved    *solvers.Result
-	facts     []Fact
+	linear
+	lambda  float64
+	lambdas []float64 // nil: lambda of each target
+	fitted  bool      // with an intercept
+	solved  *solvers.Result
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -87,7 +87,10 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
-	m := &RidgeModel{lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, coef: res.Coef, intercept: res.Intercept, solved: res}
+	m := &RidgeModel{
+		linear: linear{model: model{learner: ridgeName}, coef: res.Coef, intercept: res.Intercept},
+		lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, solved: res,
+	}
 	left, n, err := linearSquares(ctx, hx, hy, m.coef, m.intercept, o.Weights)
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
@@ -100,44 +103,8 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// Facts implements Describer: of the first output ‖w‖² and, under noise N(0, σ²/w_i),
-// the estimate ‖r‖²/(n − p) of σ², which is unbiased at λ = 0 and too large on average
-// above, and the log likelihood.
-func (m *RidgeModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Learner returns "ridge".
-func (m *RidgeModel) Learner() string { return ridgeName }
-
-// Dims implements Model.
-func (m *RidgeModel) Dims() (features, outputs int) {
-	if m == nil {
-		return 0, 0
-	}
-	return m.coef.Rows, m.coef.Cols
-}
-
-// Predict implements Model: xW + b.
-func (m *RidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *RidgeModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: ridgeName}
-	}
-	return affine(ridgeName, m.coef, m.intercept)
-}
-
 // Solved implements Solved.
 func (m *RidgeModel) Solved() *solvers.Result {
-	if m == nil {
-		return nil
-	}
 	return m.solved
 }
 
@@ -149,52 +116,16 @@ func (m *RidgeModel) Lambda() float64 { return m.lambda }
 // else nil.
 func (m *RidgeModel) Lambdas() []float64 { return slices.Clone(m.lambdas) }
 
-// Coef returns a copy of the d×t weights; nil when the model is not fitted.
-func (m *RidgeModel) Coef() *mat.Dense {
-	if features, _ := m.Dims(); features == 0 {
-		return nil
-	}
-	return denseOf(m.coef)
-}
-
-// Intercept returns a copy of b, one entry for each output.
-func (m *RidgeModel) Intercept() []float64 { return slices.Clone(m.intercept) }
-
-// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, and where
-// each target has its own λ "lambdas", 1×t.
-func (m *RidgeModel) State() State {
-	s := State{Learner: ridgeName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["lambda"], s.Params["intercept"] = m.lambda, m.fitted
-	s.Arrays["coef"], s.Arrays["intercept"] = m.coef, rowOf(m.intercept)
-	saveLambdas(s, m.lambdas)
-	return s
-}
-
-func restoreRidge(s State) (Model, error) {
-	var err error
-	m := &RidgeModel{}
-	if m.lambda, err = s.lambda(); err != nil {
-		return nil, err
-	}
-	if m.fitted, err = param[bool](s, "intercept"); err != nil {
-		return nil, err
-	}
-	if m.coef, err = s.array("coef", -1, -1); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.coef.Cols)
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	m.lambdas, err = restoreLambdas(s, m.coef.Cols)
-	return m, err
-}
-
 // rowOf returns v as a 1×len(v) matrix that shares its memory.
 func rowOf(v []float64) backend.Host[float64] {
 	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
+}
+
+// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, and where
+// each target has its own λ "lambdas", 1×t.
+func (m *RidgeModel) State() State { return stateOf(m) }
+
+func (m *RidgeModel) fields() []field {
+	return append(m.coefFields(nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }

@@ -29,7 +29,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(RidgeConstrained{Theta: v.Number("theta"), NoIntercept: !v.Bool("intercept")}.Fit)
 		},
-		restore: restoreLinear,
+		restore: restoreAs[LinearModel],
 	})
 }
 
@@ -64,10 +64,7 @@ const (
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: ridge-constrained: %w", err)
-	}
-	return m, nil
+	return named(ridgeConstrainedName, m, err)
 }
 
 func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
@@ -91,7 +88,7 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	m := &LinearModel{learner: ridgeConstrainedName, fitted: !l.NoIntercept, coef: backend.NewHost[float64](c.d, c.t)}
+	m := &LinearModel{linear: linear{model: model{learner: ridgeConstrainedName}, coef: backend.NewHost[float64](c.d, c.t)}, fitted: !l.NoIntercept}
 	steps := 0
 	for j := range c.t {
 		lambda, n, err := s.root(j, l.Theta)

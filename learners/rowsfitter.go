@@ -8,7 +8,9 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
 )
 
 // RowsFitter is a Fitter for samples that are read in passes and need not fit
@@ -108,4 +110,49 @@ func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) er
 		b.Y = r.classes.targets(index)
 		return use(b)
 	})
+}
+
+// streamMethod is the method of a parameter "solver".
+func streamMethod(text string) solvers.Method {
+	if text == "auto" {
+		return solvers.Auto
+	}
+	return solvers.Method(text)
+}
+
+// fitPasses fits x and y, which are in memory, by a learner that reads its samples in
+// passes. Its default kernel is then that of KernelRidge.
+func fitPasses[M any](ctx context.Context, learner string, k *kernels.Kernel, seed uint64, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
+	hx, hy, err := samples(x, y)
+	if err == nil && *k == nil {
+		*k, err = kernelFor(ctx, nil, hx, o.Weights, seed)
+	}
+	if err == nil {
+		m, err = fit(solvers.InMemory(hx, hy, o.Weights))
+	}
+	return named(learner, m, err)
+}
+
+// kernelForRows is kernelFor by a sample of the rows.
+func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
+	if k != nil {
+		return k, nil
+	}
+	some, err := solvers.Sample(ctx, data, sigmaRows, seed)
+	if err != nil {
+		return nil, err
+	}
+	return kernelFor(ctx, nil, some, nil, seed)
+}
+
+// copyOf returns a copy of h without gaps.
+func copyOf(h backend.Host[float64]) backend.Host[float64] { return keepPositive(h, nil) }
+
+// named is what a fit returned, the name of its learner in front of an error.
+func named[M any](learner string, m M, err error) (M, error) {
+	if err != nil {
+		var none M
+		return none, fmt.Errorf("learners: %s: %w", learner, err)
+	}
+	return m, nil
 }

@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -26,7 +25,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed()}.Fit)
 		},
-		restore: restoreRVC,
+		restore: restoreAs[RVCModel],
 	})
 }
 
@@ -56,25 +55,19 @@ type RVC struct {
 	Seed    uint64         // of the choice of rows where Kernel is nil
 }
 
-// RVCModel is a fitted RVC.
+// RVCModel is a fitted RVC. Its decision values are the log odds of the second of two
+// classes, or of each class against the rest; steps and the log evidence among its facts
+// are summed over the machines.
 type RVCModel struct {
-	classes   Classes
-	kernel    kernels.Kernel
-	points    backend.Host[float64] // m×d: relevance vectors of any machine
-	weights   backend.Host[float64] // m×c for c machines: 1 for two classes, K for more
-	intercept []float64
-	traces    [][]float64 // log evidence of each machine; nil for a restored model
-	facts     []Fact
+	kernelClassifier             // the points are the relevance vectors of any machine
+	traces           [][]float64 // log evidence of each machine; nil for a restored model
 }
 
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: rvc: %w", err)
-	}
-	return m, nil
+	return named(rvcName, m, err)
 }
 
 func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
@@ -83,6 +76,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	m := &RVCModel{}
+	m.learner = rvcName
 	var index []int
 	if m.classes, index, err = classesOf(hy, o.Weights, o.Classes); err != nil {
 		return nil, err
@@ -140,11 +134,11 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	slices.Sort(list)
 	kept := max(len(list), 1) // a model has at least one point, if only of weight 0
-	m.points, m.weights = backend.NewHost[float64](kept, hx.Cols), backend.NewHost[float64](kept, machines)
+	m.points, m.coef = backend.NewHost[float64](kept, hx.Cols), backend.NewHost[float64](kept, machines)
 	copy(m.points.Row(0), b.x.Row(0))
 	for r, j := range list {
 		copy(m.points.Row(r), b.x.Row(j-1))
-		copy(m.weights.Row(r), line[j])
+		copy(m.coef.Row(r), line[j])
 	}
 	m.facts = []Fact{{"relevance vectors", len(list)}, {"machines", machines}, {"steps", steps}, {"log evidence", evidence}}
 	if warning != "" {
@@ -152,37 +146,6 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	return m, t.at("solve", 1)
 }
-
-// Learner returns "rvc".
-func (m *RVCModel) Learner() string { return rvcName }
-
-// Dims implements Model.
-func (m *RVCModel) Dims() (features, outputs int) {
-	if m == nil || m.points.Rows == 0 {
-		return 0, 0
-	}
-	return m.points.Cols, 1
-}
-
-// Classes implements Classifier.
-func (m *RVCModel) Classes() Classes {
-	if m == nil {
-		return Classes{}
-	}
-	return m.classes
-}
-
-// Facts implements Describer: steps and the log evidence are summed over the
-// machines.
-func (m *RVCModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Kernel returns the kernel, also where it was chosen by Fit.
-func (m *RVCModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Relevance returns a copy of the relevance vectors.
 func (m *RVCModel) Relevance() *mat.Dense { return denseOf(m.points) }
@@ -195,24 +158,6 @@ func (m *RVCModel) Traces() [][]float64 {
 		list = append(list, slices.Clone(t))
 	}
 	return list
-}
-
-// Decision implements Classifier: the log odds of the second of two classes, or
-// of each class against the rest.
-func (m *RVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *RVCModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: rvcName}
-	}
-	return expansion(rvcName, m.kernel, m.points, m.weights, m.intercept)
-}
-
-// Predict implements Model.
-func (m *RVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
 }
 
 // Proba implements Prober.
@@ -252,36 +197,6 @@ func chance(v float64) float64 {
 
 // State implements Model. Its arrays are "points", m×d, "weights", m×c,
 // "intercept", 1×c, and those of the classes.
-func (m *RVCModel) State() State {
-	s := State{Learner: rvcName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Params["kernel"] = m.kernel.String()
-	s.Arrays["points"], s.Arrays["weights"], s.Arrays["intercept"] = m.points, m.weights, rowOf(m.intercept)
-	return s
-}
+func (m *RVCModel) State() State { return stateOf(m) }
 
-func restoreRVC(s State) (Model, error) {
-	var err error
-	m := &RVCModel{}
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
-	}
-	if m.points, err = s.array("points", -1, -1); err != nil {
-		return nil, err
-	}
-	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
-		return nil, err
-	}
-	if m.weights, err = s.array("weights", m.points.Rows, m.classes.Columns()); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, m.classes.Columns())
-	if err != nil {
-		return nil, err
-	}
-	m.intercept = b.Row(0)
-	return m, nil
-}
+func (m *RVCModel) fields() []field { return m.classFields("points", "weights") }

@@ -17,7 +17,7 @@ func TestRVC(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
-		Unfitted: []learners.Model{&learners.RVCModel{}, (*learners.RVCModel)(nil)},
+		Unfitted: []learners.Model{&learners.RVCModel{}},
 		// A gain of 1e-9 of a quadratic maximum leaves α to 3e-5.
 		Condition: 1e9,
 	})

@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -38,7 +37,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
-		restore: restoreRVM,
+		restore: restoreAs[RVMModel],
 	})
 }
 
@@ -86,24 +85,17 @@ type RVM struct {
 
 // RVMModel is a fitted RVM.
 type RVMModel struct {
-	kernel    kernels.Kernel
-	points    backend.Host[float64] // m×d, the relevance vectors
-	weights   backend.Host[float64] // m×1, μ
-	intercept float64               // μ_0
+	kernelExpansion // of the means: the points are the relevance vectors
 	// R with Σ = RRᵀ: row 0 that of φ_0, then those of points.
 	root  backend.Host[float64]
 	noise float64   // σ²
 	trace []float64 // log evidence after each step; nil for a restored model
-	facts []Fact
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: rvm: %w", err)
-	}
-	return m, nil
+	return named(rvmName, m, err)
 }
 
 // rvmSettings fills in defaults.
@@ -165,8 +157,11 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	m := &RVMModel{kernel: k, noise: 1 / e.beta, trace: e.trace}
-	m.points, m.weights, m.intercept, m.root = b.model(e.active, e.mu, e.root)
+	m := &RVMModel{noise: 1 / e.beta, trace: e.trace}
+	m.learner, m.kernel = rvmName, k
+	var b0 float64
+	m.points, m.coef, b0, m.root = b.model(e.active, e.mu, e.root)
+	m.intercept = []float64{b0}
 	m.facts = []Fact{{"relevance vectors", len(e.active)}, {"steps", len(e.trace)}, {"noise deviation", math.Sqrt(m.noise)}, {"log evidence", e.value}}
 	if e.warning != "" {
 		m.facts = append(m.facts, Fact{"warning", e.warning})
@@ -256,31 +251,9 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 	return points, weights, intercept, rows
 }
 
-// Learner returns "rvm".
-func (m *RVMModel) Learner() string { return rvmName }
-
-// Dims implements Model.
-func (m *RVMModel) Dims() (features, outputs int) {
-	if m == nil || m.points.Rows == 0 {
-		return 0, 0
-	}
-	return m.points.Cols, 1
-}
-
-// Facts implements Describer.
-func (m *RVMModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Kernel returns the kernel, also where it was chosen by Fit.
-func (m *RVMModel) Kernel() kernels.Kernel { return m.kernel }
-
 // Relevance returns copies of the relevance vectors and their weights.
 func (m *RVMModel) Relevance() (points *mat.Dense, weights []float64) {
-	return denseOf(m.points), slices.Clone(m.weights.Data)
+	return denseOf(m.points), slices.Clone(m.coef.Data)
 }
 
 // Noise returns σ².
@@ -290,25 +263,12 @@ func (m *RVMModel) Noise() float64 { return m.noise }
 // model.
 func (m *RVMModel) Trace() []float64 { return slices.Clone(m.trace) }
 
-// Predict implements Model: the mean.
-func (m *RVMModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *RVMModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: rvmName}
-	}
-	return expansion(rvmName, m.kernel, m.points, m.weights, []float64{m.intercept})
-}
-
 // Variance implements Uncertain: σ² + φᵀΣφ.
 func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: rvmName}.predict(ctx, dev, x)
+	p := predictor{learner: m.learner}
+	if r := m.root.Rows - 1; r > 0 {
+		p = expansion(m.learner, m.kernel, m.points, m.root.View(1, 0, r, m.root.Cols), m.root.Row(0))
 	}
-	r := m.root.Rows - 1
-	p := expansion(rvmName, m.kernel, m.points, m.root.View(1, 0, r, m.root.Cols), m.root.Row(0))
 	s, err := p.predict(ctx, dev, x) // φᵀR
 	if err != nil {
 		return nil, err
@@ -325,45 +285,11 @@ func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matri
 	return v, nil
 }
 
-// State implements Model. Its arrays are "points", m×d, "weights", m×1,
-// "intercept" and "noise", 1×1, and "root", (m+1)×r.
-func (m *RVMModel) State() State {
-	s := State{Learner: rvmName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"] = m.kernel.String()
-	s.Arrays["points"], s.Arrays["weights"], s.Arrays["root"] = m.points, m.weights, m.root
-	s.Arrays["intercept"], s.Arrays["noise"] = rowOf([]float64{m.intercept}), rowOf([]float64{m.noise})
-	return s
-}
+// State implements Model. Its arrays are "points", m×d, "weights", m×1, "root",
+// (m+1)×r, "intercept" and "noise", 1×1.
+func (m *RVMModel) State() State { return stateOf(m) }
 
-func restoreRVM(s State) (Model, error) {
-	var err error
-	m := &RVMModel{}
-	if m.points, err = s.array("points", -1, -1); err != nil {
-		return nil, err
-	}
-	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
-		return nil, err
-	}
-	if m.weights, err = s.array("weights", m.points.Rows, 1); err != nil {
-		return nil, err
-	}
-	if m.root, err = s.array("root", m.points.Rows+1, -1); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, 1)
-	if err != nil {
-		return nil, err
-	}
-	noise, err := s.array("noise", 1, 1)
-	if err != nil {
-		return nil, err
-	}
-	m.intercept, m.noise = b.Data[0], noise.Data[0]
-	if m.noise < 0 {
-		return nil, errors.New("array \"noise\" is negative")
-	}
-	return m, nil
+func (m *RVMModel) fields() []field {
+	return append(m.expansionFields("points", "weights", exactly(1)),
+		matrixField("root", &m.root, func() int { return m.points.Rows + 1 }, nil), numberField("noise", &m.noise, nonNegative))
 }

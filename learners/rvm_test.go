@@ -18,7 +18,7 @@ func TestRVM(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "rvm", Single: true,
 		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
-		Unfitted: []learners.Model{&learners.RVMModel{}, (*learners.RVMModel)(nil)},
+		Unfitted: []learners.Model{&learners.RVMModel{}},
 		// A gain of 1e-12 of a quadratic maximum leaves α to 1e-6.
 		Condition: 1e8,
 	})

@@ -64,8 +64,11 @@ type SVC struct {
 	Seed    uint64         // of FitProbabilities' parts
 }
 
-// SVCModel is a fitted SVC.
+// SVCModel is a fitted SVC. Steps and objectives among its facts are summed over the
+// pairs. An objective is the minimum of the formula, by the dual: what LIBSVM prints as
+// obj with the other sign.
 type SVCModel struct {
+	model
 	classes Classes
 	kernel  kernels.Kernel
 	// The support vectors of class 0, then of class 1, and so on.
@@ -73,9 +76,8 @@ type SVCModel struct {
 	counts []float64 // support vectors of each class
 	// coef has K−1 columns: for a support vector of class a its coefficients in
 	// the machines of a and each other class, in the order of the others.
-	coef  backend.Host[float64]
-	b     []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; positive means the second
-	facts []Fact
+	coef backend.Host[float64]
+	b    []float64 // of the pairs (0, 1), (0, 2), …, (1, 2), …; positive means the second
 }
 
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
@@ -86,10 +88,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, fmt.Errorf("learners: svc: %w", err)
 	}
 	m, err := f.fit()
-	if err != nil {
-		return nil, fmt.Errorf("learners: svc: %w", err)
-	}
-	return m, nil
+	return named(svcName, m, err)
 }
 
 // svcFit is one Fit of an SVC.
@@ -286,7 +285,7 @@ func (f *svcFit) each(work func(pair, a, b int, t *task) error) error {
 // model gathers the support vectors of all pairs by class.
 func (f *svcFit) model(results []*smoResult) *SVCModel {
 	k := f.classes.Len()
-	m := &SVCModel{classes: f.classes, kernel: f.kernel, counts: make([]float64, k), b: make([]float64, len(results))}
+	m := &SVCModel{model: model{learner: svcName}, classes: f.classes, kernel: f.kernel, counts: make([]float64, k), b: make([]float64, len(results))}
 	var rows []int
 	var coef []float64
 	steps, computed, objective := 0, 0, 0.0
@@ -329,35 +328,6 @@ func (f *svcFit) model(results []*smoResult) *SVCModel {
 	return m
 }
 
-// Learner returns "svc".
-func (m *SVCModel) Learner() string { return svcName }
-
-// Dims implements Model.
-func (m *SVCModel) Dims() (features, outputs int) {
-	if m == nil || m.points.Rows == 0 {
-		return 0, 0
-	}
-	return m.points.Cols, 1
-}
-
-// Classes implements Classifier.
-func (m *SVCModel) Classes() Classes {
-	if m == nil {
-		return Classes{}
-	}
-	return m.classes
-}
-
-// Facts implements Describer: steps and objectives are summed over the pairs. An
-// objective is the minimum of the formula, by the dual: what LIBSVM prints as obj
-// with the other sign.
-func (m *SVCModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
 // Kernel returns the kernel, also where it was chosen by Fit.
 func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
@@ -372,8 +342,8 @@ func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 // Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the
 // pairs (0, 1), (0, 2), …, (1, 2), …: > 0 is the second class.
 func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p := predictor{learner: svcName}
-	features, _ := m.Dims()
+	p := predictor{learner: m.learner}
+	features := m.points.Cols
 	if features == 0 {
 		return p.predict(ctx, dev, x)
 	}
@@ -452,68 +422,57 @@ func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matri
 	return d, nil
 }
 
+// Dims implements Model.
+func (m *SVCModel) Dims() (features, outputs int) { return m.points.Cols, min(m.points.Cols, 1) }
+
+// Classes implements Classifier.
+func (m *SVCModel) Classes() Classes { return m.classes }
+
 // Predict implements Model.
 func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
+	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model. Its arrays are "points", m×d, by classes, "counts",
-// 1×K, "coef", m×(K−1), "intercept", 1×K(K−1)/2, and those of the classes.
-func (m *SVCModel) State() State {
-	s := State{Learner: svcName, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Params["kernel"], s.Params["probability"] = m.kernel.String(), false
-	s.Arrays["points"], s.Arrays["coef"] = m.points, m.coef
-	s.Arrays["counts"], s.Arrays["intercept"] = rowOf(m.counts), rowOf(m.b)
-	return s
+// State implements Model. Its arrays are "points", m×d, "coef", m×(K−1),
+// "counts", 1×K, "intercept", 1×K(K−1)/2, and "labels".
+func (m *SVCModel) State() State { return stateOf(m) }
+
+func (m *SVCModel) fields() []field {
+	return append(m.machineFields(), fixedParam("probability", false))
 }
 
-func restoreSVC(s State) (Model, error) {
-	var err error
-	m := &SVCModel{}
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
+func (m *SVCModel) machineFields() []field {
+	return []field{
+		classesField(&m.classes), pointsField("points", &m.kernel, &m.points),
+		matrixField("coef", &m.coef, rowsOf(&m.points), func() int { return m.classes.Len() - 1 }),
+		rowField("counts", &m.counts, numberOf(&m.classes), nonNegative), derived(m.checkCounts),
+		rowField("intercept", &m.b, func() int { return pairOf(m.classes.Len()-2, m.classes.Len()-1, m.classes.Len()) + 1 }, anyNumber),
 	}
-	k := m.classes.Len()
-	if m.points, err = s.array("points", -1, -1); err != nil {
-		return nil, err
-	}
-	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
-		return nil, err
-	}
-	if m.coef, err = s.array("coef", m.points.Rows, k-1); err != nil {
-		return nil, err
-	}
-	counts, err := s.array("counts", 1, k)
-	if err != nil {
-		return nil, err
-	}
-	m.counts = counts.Row(0)
+}
+
+// checkCounts refuses counts that do not add up to the support vectors.
+func (m *SVCModel) checkCounts() error {
 	left := m.points.Rows
 	for _, v := range m.counts {
-		if v < 0 || v > float64(left) || v != float64(int(v)) {
-			return nil, errors.New("array \"counts\" does not add up to the rows of \"points\"")
+		if v > float64(left) || v != float64(int(v)) {
+			left = -1
+			break
 		}
 		left -= int(v)
 	}
 	if left != 0 {
-		return nil, errors.New("array \"counts\" does not add up to the rows of \"points\"")
+		return errors.New("array \"counts\" does not add up to the rows of \"points\"")
 	}
-	b, err := s.array("intercept", 1, k*(k-1)/2)
-	if err != nil {
-		return nil, err
-	}
-	m.b = b.Row(0)
+	return nil
+}
+
+func restoreSVC(s State) (Model, error) {
 	probability, err := param[bool](s, "probability")
-	if err != nil || !probability {
-		return m, err
-	}
-	h, err := s.array("sigmoid", 2, len(m.b))
 	if err != nil {
 		return nil, err
 	}
-	return &SVCProbabilityModel{SVCModel: m, sigmoid: h}, nil
+	if probability {
+		return restoreAs[SVCProbabilityModel](s)
+	}
+	return restoreAs[SVCModel](s)
 }

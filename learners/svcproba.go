@@ -3,7 +3,6 @@ package learners
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 
@@ -13,7 +12,7 @@ import (
 
 // SVCProbabilityModel is a fitted SVC that knows probabilities.
 type SVCProbabilityModel struct {
-	*SVCModel
+	SVCModel
 	// Of each pair the probability of the second class is
 	// 1/(1 + exp(A f + B)); A in row 0, B in row 1.
 	sigmoid backend.Host[float64]
@@ -49,7 +48,7 @@ func (f *svcFit) fitProbabilities() (*SVCProbabilityModel, error) {
 		return nil, err
 	}
 	f.base, f.share = first, 1-first
-	m := &SVCProbabilityModel{SVCModel: model, sigmoid: backend.NewHost[float64](2, len(model.b))}
+	m := &SVCProbabilityModel{SVCModel: *model, sigmoid: backend.NewHost[float64](2, len(model.b))}
 	err = f.each(func(pair, a, b int, t *task) error {
 		values, sign, weight, err := f.heldOut(pair, a, b)
 		if err != nil {
@@ -270,16 +269,8 @@ func couple(p []float64, r *mat.Dense) {
 }
 
 // State implements Model: that of the SVCModel, and "sigmoid", 2×K(K−1)/2.
-func (m *SVCProbabilityModel) State() State {
-	if m == nil || m.SVCModel == nil {
-		return (*SVCModel)(nil).State()
-	}
-	s := m.SVCModel.State()
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params, s.Arrays = maps.Clone(s.Params), maps.Clone(s.Arrays)
-	s.Params["probability"] = true
-	s.Arrays["sigmoid"] = m.sigmoid
-	return s
+func (m *SVCProbabilityModel) State() State { return stateOf(m) }
+
+func (m *SVCProbabilityModel) fields() []field {
+	return append(m.machineFields(), fixedParam("probability", true), matrixField("sigmoid", &m.sigmoid, exactly(2), func() int { return len(m.b) }))
 }

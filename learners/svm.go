@@ -1,13 +1,11 @@
 package learners
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -79,19 +77,13 @@ func weightOf(o Options, i int) float64 {
 }
 
 // SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, as
-// svr and one-class-svm fit it.
-type SupportModel struct {
-	learner string
-	kernel  kernels.Kernel
-	points  backend.Host[float64] // the support vectors
-	beta    backend.Host[float64] // m×1
-	b       float64
-	facts   []Fact
-}
+// svr and one-class-svm fit it. The objective among its facts is the minimum of the
+// learner's formula, by the dual: what LIBSVM prints as obj with the other sign.
+type SupportModel struct{ kernelExpansion }
 
 // newSupportModel keeps the rows of x with β ≠ 0.
 func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportModel {
-	m := &SupportModel{learner: learner, kernel: p.k, b: res.b}
+	m := &SupportModel{kernelExpansion{model: model{learner: learner}, kernel: p.k, intercept: []float64{res.b}}}
 	var list []int
 	for i, v := range res.beta {
 		if v != 0 {
@@ -101,106 +93,26 @@ func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportMode
 	if len(list) == 0 {
 		list = []int{0} // f is b; a model has at least one point
 	}
-	m.points, m.beta = backend.NewHost[float64](len(list), p.x.Cols), backend.NewHost[float64](len(list), 1)
+	m.points, m.coef = backend.NewHost[float64](len(list), p.x.Cols), backend.NewHost[float64](len(list), 1)
 	for r, i := range list {
 		copy(m.points.Row(r), p.x.Row(i))
-		m.beta.Data[r] = res.beta[i]
+		m.coef.Data[r] = res.beta[i]
 	}
 	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.steps}, {"objective", res.objective}, {squaredNorm, res.square}, {"rows of K", res.rows}}
 	return m
 }
 
-// Learner returns the name of the learner that fitted the model.
-func (m *SupportModel) Learner() string {
-	if m == nil {
-		return ""
-	}
-	return m.learner
-}
-
-// Dims implements Model.
-func (m *SupportModel) Dims() (features, outputs int) {
-	if m == nil || m.points.Rows == 0 {
-		return 0, 0
-	}
-	return m.points.Cols, 1
-}
-
-// Facts implements Describer. The objective is the minimum of the learner's formula,
-// by the dual: what LIBSVM prints as obj with the other sign.
-func (m *SupportModel) Facts() []Fact {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.facts)
-}
-
-// Kernel returns the kernel, also where it was chosen by Fit.
-func (m *SupportModel) Kernel() kernels.Kernel { return m.kernel }
-
 // Support returns a copy of the support vectors.
 func (m *SupportModel) Support() *mat.Dense { return denseOf(m.points) }
 
 // Beta returns a copy of the coefficients of the support vectors.
-func (m *SupportModel) Beta() []float64 { return slices.Clone(m.beta.Data) }
+func (m *SupportModel) Beta() []float64 { return slices.Clone(m.coef.Data) }
 
 // Intercept returns b.
-func (m *SupportModel) Intercept() float64 { return m.b }
-
-// Predict implements Model: n×1.
-func (m *SupportModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.predictor().predict(ctx, dev, x)
-}
-
-func (m *SupportModel) predictor() predictor {
-	if features, _ := m.Dims(); features == 0 {
-		return predictor{learner: m.Learner()}
-	}
-	return expansion(m.Learner(), m.kernel, m.points, m.beta, []float64{m.b})
-}
+func (m *SupportModel) Intercept() float64 { return m.intercept[0] }
 
 // State implements Model. Its arrays are "points", m×d, "beta", m×1, and
 // "intercept", 1×1.
-func (m *SupportModel) State() State {
-	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	s.Params["kernel"] = m.kernel.String()
-	s.Arrays["points"], s.Arrays["beta"], s.Arrays["intercept"] = m.points, m.beta, rowOf([]float64{m.b})
-	return s
-}
+func (m *SupportModel) State() State { return stateOf(m) }
 
-// restoreSupport restores models of any learner that makes a SupportModel.
-func restoreSupport(s State) (Model, error) {
-	var err error
-	m := &SupportModel{learner: s.Learner}
-	if m.points, err = s.array("points", -1, -1); err != nil {
-		return nil, err
-	}
-	if m.kernel, err = restoreKernel(s, m.points.Cols); err != nil {
-		return nil, err
-	}
-	if m.beta, err = s.array("beta", m.points.Rows, 1); err != nil {
-		return nil, err
-	}
-	b, err := s.array("intercept", 1, 1)
-	if err != nil {
-		return nil, err
-	}
-	m.b = b.Data[0]
-	return m, nil
-}
-
-// restoreKernel reads the parameter "kernel" for points of d features.
-func restoreKernel(s State, d int) (kernels.Kernel, error) {
-	text, err := param[string](s, "kernel")
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernels.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return k, k.Check(d)
-}
+func (m *SupportModel) fields() []field { return m.expansionFields("points", "beta", exactly(1)) }

@@ -28,7 +28,7 @@ func TestSVC(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			learnertest.Run(t, learnertest.Suite{
 				Learner: "svc", Task: learners.Classification, Fit: fitter(l.Fit), Condition: svmCondition,
-				Unfitted: []learners.Model{&learners.SVCModel{}, (*learners.SVCModel)(nil)},
+				Unfitted: []learners.Model{&learners.SVCModel{}},
 			})
 		})
 	}
@@ -38,7 +38,7 @@ func TestSVCProbabilities(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "svc", Task: learners.Classification, Condition: svmCondition,
 		Fit:      fitter(learners.SVC{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol}.FitProbabilities),
-		Unfitted: []learners.Model{&learners.SVCProbabilityModel{SVCModel: &learners.SVCModel{}}, &learners.SVCProbabilityModel{}},
+		Unfitted: []learners.Model{&learners.SVCProbabilityModel{}},
 	})
 }
 
@@ -46,7 +46,7 @@ func TestSVR(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "svr", Single: true, Condition: svmCondition,
 		Fit:      fitter(learners.SVR{Kernel: kernels.Gaussian{Sigma: 2}, C: 10, Tol: svmTol}.Fit),
-		Unfitted: []learners.Model{&learners.SupportModel{}, (*learners.SupportModel)(nil)},
+		Unfitted: []learners.Model{&learners.SupportModel{}},
 	})
 }
 
@@ -116,7 +116,7 @@ func TestOneClassSVM(t *testing.T) {
 	learnertest.Run(t, learnertest.Suite{
 		Learner: "one-class-svm", Task: learners.Novelty, Condition: svmCondition,
 		Fit:      fitter(learners.OneClassSVM{Kernel: kernels.Gaussian{Sigma: 2}, Nu: 0.3, Tol: svmTol}.Fit),
-		Unfitted: []learners.Model{&learners.SupportModel{}, (*learners.SupportModel)(nil)},
+		Unfitted: []learners.Model{&learners.SupportModel{}},
 	})
 }
 

@@ -31,7 +31,7 @@ func init() {
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
-		restore: restoreSupport,
+		restore: restoreAs[SupportModel],
 	})
 }
 
@@ -61,10 +61,7 @@ type SVR struct {
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: svr: %w", err)
-	}
-	return m, nil
+	return named(svrName, m, err)
 }
 
 func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
@@ -121,10 +118,10 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	m := newSupportModel(svrName, p, res)
 	if l.StandardizeTarget {
-		for i := range m.beta.Data {
-			m.beta.Data[i] *= scale
+		for i := range m.coef.Data {
+			m.coef.Data[i] *= scale
 		}
-		m.b = m.b*scale + mean
+		m.intercept[0] = m.intercept[0]*scale + mean
 		m.facts = append(m.facts, Fact{"target mean", mean}, Fact{"target deviation", scale})
 	}
 	return m, t.at("solve", 1)

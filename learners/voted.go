@@ -2,10 +2,8 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -23,7 +21,7 @@ import (
 // Predicting costs the kernel values with the samples that were mistaken, and a
 // running sum over all mistakes.
 type VotedModel struct {
-	learner string
+	model
 	kernel  kernels.Kernel
 	classes Classes
 	centers backend.Host[float64] // samples that were mistaken
@@ -31,13 +29,12 @@ type VotedModel struct {
 	delta   backend.Host[float64] // M×C
 	votes   backend.Host[float64] // 1×(M+1)
 	bias    float64               // c
-	facts   []Fact
 }
 
 // newVoted makes the model of what a loop remembers. facts are those of the last
 // hypothesis.
 func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mistakes, facts []Fact) *VotedModel {
-	m := &VotedModel{learner: learner, kernel: k, classes: run.classes, bias: run.bias, facts: facts}
+	m := &VotedModel{model: model{learner, facts}, kernel: k, classes: run.classes, bias: run.bias}
 	place := map[int]int{} // of a sample among the centers
 	var rows []int
 	for _, c := range run.changes {
@@ -72,25 +69,6 @@ func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mi
 	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support of all", len(rows)})
 	return m
 }
-
-// Learner returns the name of the learner that fitted the model.
-func (m *VotedModel) Learner() string {
-	if m == nil || m.learner == "" {
-		return VotedPerceptron.name()
-	}
-	return m.learner
-}
-
-// Dims implements Model.
-func (m *VotedModel) Dims() (features, outputs int) {
-	if m == nil || m.centers.Rows == 0 {
-		return 0, 0
-	}
-	return m.centers.Cols, 1
-}
-
-// Classes implements Classifier.
-func (m *VotedModel) Classes() Classes { return m.classes }
 
 // Decision implements Classifier.
 func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
@@ -144,65 +122,41 @@ func (m *VotedModel) vote(votes, k, f []float64, total float64) {
 	}
 }
 
+// Dims implements Model.
+func (m *VotedModel) Dims() (features, outputs int) { return m.centers.Cols, min(m.centers.Cols, 1) }
+
+// Classes implements Classifier.
+func (m *VotedModel) Classes() Classes { return m.classes }
+
 // Predict implements Model.
 func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return predictClasses(ctx, dev, m, x)
+	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// Facts implements Describer.
-func (m *VotedModel) Facts() []Fact {
-	if m == nil {
-		return nil
+// State implements Model. Its arrays are "centers", "order", "delta", "votes" and
+// "labels".
+func (m *VotedModel) State() State { return stateOf(m) }
+
+func (m *VotedModel) fields() []field {
+	return []field{
+		fixedParam("voted", true), classesField(&m.classes), pointsField("centers", &m.kernel, &m.centers),
+		numberParam("bias", &m.bias, nonNegative), matrixField("order", &m.order, exactly(1), nil), derived(m.checkOrder),
+		matrixField("delta", &m.delta, colsOf(&m.order), columnsOf(&m.classes)),
+		matrixField("votes", &m.votes, exactly(1), func() int { return m.order.Cols + 1 }),
 	}
-	return slices.Clone(m.facts)
 }
 
-// State implements Model. Its arrays are "centers", "order", "delta", "votes"
-// and "labels".
-func (m *VotedModel) State() State {
-	s := State{Learner: m.Learner(), Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
-	if features, _ := m.Dims(); features == 0 {
-		return s
-	}
-	m.classes.save(s)
-	s.Params["kernel"], s.Params["bias"], s.Params["voted"] = m.kernel.String(), m.bias, true
-	s.Arrays["centers"], s.Arrays["order"], s.Arrays["delta"], s.Arrays["votes"] = m.centers, m.order, m.delta, m.votes
-	return s
-}
-
-func restoreVoted(s State) (Model, error) {
-	m := &VotedModel{learner: s.Learner}
-	var err error
-	if voted, err := param[bool](s, "voted"); err != nil {
-		return nil, err
-	} else if !voted {
-		return nil, errors.New("the model is not one of votes")
-	}
-	if m.classes, err = restoreClasses(s); err != nil {
-		return nil, err
-	}
-	if m.kernel, m.centers, err = s.kernelAndCenters(); err != nil {
-		return nil, err
-	}
-	if m.bias, err = s.number("bias", nonNegative); err != nil {
-		return nil, err
-	}
-	if m.order, err = s.array("order", 1, -1); err != nil {
-		return nil, err
-	}
+// checkOrder refuses an order of other samples than all centers.
+func (m *VotedModel) checkOrder() error {
 	last := 0.0
 	for _, v := range m.order.Row(0) {
 		last = max(last, v)
 		if v != math.Trunc(v) || v < 0 || v >= float64(m.centers.Rows) {
-			return nil, fmt.Errorf("array \"order\" holds %v, which is no center", v)
+			return fmt.Errorf("array \"order\" holds %v, which is no center", v)
 		}
 	}
 	if int(last) != m.centers.Rows-1 {
-		return nil, fmt.Errorf("array \"centers\" has %s, of which %v are used", count.Of(m.centers.Rows, "row"), last+1)
+		return fmt.Errorf("array \"centers\" has %s, of which %v are used", count.Of(m.centers.Rows, "row"), last+1)
 	}
-	if m.delta, err = s.array("delta", m.order.Cols, m.classes.Columns()); err != nil {
-		return nil, err
-	}
-	m.votes, err = s.array("votes", 1, m.order.Cols+1)
-	return m, err
+	return nil
 }

@@ -29,7 +29,7 @@ type Suite struct {
 	Task    learners.Task // zero: learners.Regression
 	Fit     learners.Fitter
 	// Unfitted are models that no Fit has made, of the type that Fit returns: the
-	// zero value and a nil pointer.
+	// zero value.
 	Unfitted []learners.Model
 
 	Single     bool // regression: takes one target only

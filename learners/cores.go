@@ -1,0 +1,149 @@
+package learners
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+// model is the part that all models share.
+type model struct {
+	learner string
+	facts   []Fact
+}
+
+// Learner returns the name of the learner that fitted the model.
+func (m *model) Learner() string { return m.learner }
+
+// Facts implements Describer.
+func (m *model) Facts() []Fact { return slices.Clone(m.facts) }
+
+func (m *model) setLearner(name string) { m.learner = name }
+
+// linear is the core of models f(x) = Wᵀx + b.
+type linear struct {
+	model
+	coef      backend.Host[float64] // W, d×t
+	intercept []float64             // b
+}
+
+// Dims implements Model.
+func (m *linear) Dims() (features, outputs int) { return m.coef.Rows, m.coef.Cols }
+
+// Predict implements Model: xW + b.
+func (m *linear) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *linear) predictor() predictor { return affine(m.learner, m.coef, m.intercept) }
+
+// Coef returns a copy of the d×t weights; nil when the model is not fitted.
+func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
+
+// Intercept returns a copy of b, one entry for each column of Coef.
+func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// coefFields are W and b with so many columns; nil: any number.
+func (m *linear) coefFields(cols size) []field {
+	return []field{
+		matrixField("coef", &m.coef, nil, cols),
+		rowField("intercept", &m.intercept, colsOf(&m.coef), anyNumber),
+	}
+}
+
+// kernelExpansion is the core of models f(x) = Σ_i k(x_i, x) a_i + b.
+type kernelExpansion struct {
+	model
+	kernel    kernels.Kernel
+	points    backend.Host[float64] // x_i, m×d
+	coef      backend.Host[float64] // a_i, m×t
+	intercept []float64             // b
+}
+
+// Dims implements Model.
+func (m *kernelExpansion) Dims() (features, outputs int) { return m.points.Cols, m.coef.Cols }
+
+// Predict implements Model: k(x, points)a + b, without storing the matrix of kernel
+// values.
+func (m *kernelExpansion) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.predictor().predict(ctx, dev, x)
+}
+
+func (m *kernelExpansion) predictor() predictor {
+	return expansion(m.learner, m.kernel, m.points, m.coef, m.intercept)
+}
+
+// Kernel returns the kernel that the model was fitted with, also where it was chosen
+// by Fit.
+func (m *kernelExpansion) Kernel() kernels.Kernel { return m.kernel }
+
+// Intercept returns a copy of b, one entry for each output.
+func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercept) }
+
+// expansionFields are the kernel, the points, their coefficients, in arrays of these names,
+// and b, with so many columns; nil: any number.
+func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
+	return []field{
+		pointsField(points, &m.kernel, &m.points),
+		matrixField(coef, &m.coef, rowsOf(&m.points), cols),
+		rowField("intercept", &m.intercept, colsOf(&m.coef), anyNumber),
+	}
+}
+
+// linearClassifier is the core of classifiers whose decision values are linear.
+type linearClassifier struct {
+	linear
+	classes Classes
+}
+
+// Dims implements Model.
+func (m *linearClassifier) Dims() (features, outputs int) { return m.coef.Rows, min(m.coef.Rows, 1) }
+
+// Classes implements Classifier.
+func (m *linearClassifier) Classes() Classes { return m.classes }
+
+// Decision implements Classifier: xW + b.
+func (m *linearClassifier) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.linear.Predict(ctx, dev, x)
+}
+
+// Predict implements Model: the class that the decision values stand for.
+func (m *linearClassifier) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.classes.decide(m.Decision(ctx, dev, x))
+}
+
+func (m *linearClassifier) fields() []field {
+	return append([]field{classesField(&m.classes)}, m.coefFields(columnsOf(&m.classes))...)
+}
+
+// kernelClassifier is the core of classifiers whose decision values are sums of kernel
+// functions.
+type kernelClassifier struct {
+	kernelExpansion
+	classes Classes
+}
+
+// Dims implements Model.
+func (m *kernelClassifier) Dims() (features, outputs int) {
+	return m.points.Cols, min(m.points.Cols, 1)
+}
+
+// Classes implements Classifier.
+func (m *kernelClassifier) Classes() Classes { return m.classes }
+
+// Decision implements Classifier: k(x, points)a + b.
+func (m *kernelClassifier) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.kernelExpansion.Predict(ctx, dev, x)
+}
+
+// Predict implements Model: the class that the decision values stand for.
+func (m *kernelClassifier) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+	return m.classes.decide(m.Decision(ctx, dev, x))
+}
+
+func (m *kernelClassifier) classFields(points, coef string) []field {
+	return append([]field{classesField(&m.classes)}, m.expansionFields(points, coef, columnsOf(&m.classes))...)
+}
