@@ -58,7 +58,7 @@ var layers = []layer{
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
-	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "kernels", "kernels/gram", "learners", "learners/modelfile", "solvers", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	// count makes words of numbers for errors.
 	{folder: "internal/count"},
 	// planned carries the plans of long calls to the caller of a fit.

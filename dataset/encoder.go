@@ -23,6 +23,7 @@ type Rules struct {
 	RefuseMissing bool     // a missing cell of a feature is an error
 	Categorical   []string // columns of CSV whose cells are categories, numbers or not
 	RefuseUnknown bool     // a category that the training table does not have is an error
+	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 }
 
 // An Encoder is what Learn learnt from a training table. It marshals to JSON
@@ -33,7 +34,8 @@ type Encoder struct {
 	Labels        []string `json:"labels,omitempty"` // the classes of the one target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
 	RefuseUnknown bool     `json:"refuse_unknown,omitempty"`
-	NAValues      []string `json:"na_values"` // see File.NAValues; nil in encoders of before it: see MissingValues
+	Gram          bool     `json:"gram,omitempty"` // input j is the kernel value with training row j, as it is
+	NAValues      []string `json:"na_values"`      // see File.NAValues; nil in encoders of before it: see MissingValues
 }
 
 // Input says how one column becomes features. Exactly one of Number, Text and
@@ -75,6 +77,10 @@ type Text struct {
 //     at most a tenth of the cells, the rest being numbers; texts without a letter
 //     or a digit, no more than the numbers; one without a digit beside two numbers.
 //
+// With r.Gram the columns that are not targets are the Gram matrix of the rows, column
+// j for row j, and Features gives it unchanged: as many columns as rows, numbers all of
+// them, none missing. r.Standardize and r.Categorical are errors.
+//
 // With r.Text or r.Tree that column is the whole input, and Texts takes the
 // place of Features; other columns are ignored. With r.Labels the classes of
 // the target are learnt: see Classes. Numbers that are not integers, and more than
@@ -87,6 +93,12 @@ type Text struct {
 func Learn(t *Table, r Rules) (*Encoder, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
+	}
+	if r.Gram {
+		if err := t.checkGram(r); err != nil {
+			return nil, err
+		}
+		r.RefuseMissing = true
 	}
 	e := t.newEncoder(r)
 	if err := t.checkCategorical(r); err != nil {
@@ -115,6 +127,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	for _, c := range t.columns {
 		if slices.Contains(r.Targets, c.name) {
 			continue
+		}
+		if row := c.firstText(); r.Gram && row >= 0 {
+			return nil, t.cellFault(c, row, c.cell(row), "is not a number: every column besides the target is one of the Gram matrix")
 		}
 		in, err := t.learnInput(c, r)
 		if err != nil {
@@ -159,7 +174,7 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 	if na == nil {
 		na = newNAValues(nil)
 	}
-	return &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, NAValues: na.list}
+	return &Encoder{Outputs: slices.Clone(r.Targets), RefuseMissing: r.RefuseMissing, RefuseUnknown: r.RefuseUnknown, Gram: r.Gram, NAValues: na.list}
 }
 
 // notCategorical is the rule that a column named as categorical breaks.
@@ -244,6 +259,9 @@ func (e *Encoder) Check() error {
 		}
 	}
 	if err := e.checkNAValues(); err != nil {
+		return err
+	}
+	if err := e.checkGram(); err != nil {
 		return err
 	}
 	for _, name := range e.Outputs {

@@ -15,7 +15,12 @@ import (
 // table. The same table, fraction and seed give the same split everywhere: the
 // rows are shuffled by Fisher and Yates' method with PCG.
 func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
-	n := t.rows
+	trainRows, testRows := SplitRows(t.rows, testFraction, seed)
+	return t.selectRows(trainRows), t.selectRows(testRows)
+}
+
+// SplitRows returns the rows of a table of n that Split puts on either side.
+func SplitRows(n int, testFraction float64, seed uint64) (train, test []int) {
 	size := 0
 	switch {
 	case testFraction >= 1:
@@ -29,7 +34,7 @@ func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 	rows := rand.New(rand.NewPCG(seed, splitStream)).Perm(n)
 	slices.Sort(rows[:size])
 	slices.Sort(rows[size:])
-	return t.selectRows(rows[size:]), t.selectRows(rows[:size])
+	return rows[size:], rows[:size]
 }
 
 // splitStream keeps the numbers of Split apart from other uses of a seed.

@@ -172,9 +172,9 @@ var catalogue = []Description{
 		build:   func(arguments) Kernel { return CosineSimilarity{} },
 	},
 	{
-		Name: "precomputed", Formula: "the value in a Gram matrix that was computed elsewhere; points are rows of it",
+		Name: "precomputed", Formula: "the value in a Gram matrix that was computed elsewhere",
 		Example: "precomputed()",
-		Source:  "kernels.Precomputed tells what the features are",
+		Source:  "kernels.Precomputed describes the points",
 		build:   func(arguments) Kernel { return Precomputed{} },
 	},
 	{

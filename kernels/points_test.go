@@ -66,6 +66,18 @@ func TestPrecomputed(t *testing.T) {
 	if v := kernels.Eval(kernels.Precomputed{}, point(other, 0), point(other, 1)); !math.IsNaN(v) {
 		t.Errorf("k of two objects that are not known is %v", v)
 	}
+	for text, want := range map[string]bool{
+		"precomputed()": true, "2*precomputed()": true, "precomputed()*precomputed()": true, "exp(precomputed())": true,
+		"gaussian(sigma=1)": false, "normalise(linear())": false,
+	} {
+		k, err := kernels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := kernels.IsPrecomputed(k); err != nil || got != want {
+			t.Errorf("IsPrecomputed of %s: %v, %v", text, got, err)
+		}
+	}
 	// Within a composed kernel, and normalised.
 	k := kernels.Normalised{Kernel: kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 5}}}
 	if v, want := kernels.Eval(k, point(train, 0), point(other, 0)), 12.0/15; math.Abs(v-want) > 4*u {

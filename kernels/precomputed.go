@@ -45,6 +45,29 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
 func (Precomputed) bounded() bool                  { return true }
 
+// IsPrecomputed reports whether k takes values that were computed elsewhere: it is
+// Precomputed, or sums, products, scalings and functions of it alone. It fails where k
+// also depends on features, or on the value of an object with itself: an n×n Gram
+// matrix, and the m×n values of m other objects, have neither.
+func IsPrecomputed(k Kernel) (bool, error) {
+	if k == nil || k.Check(-1) != nil {
+		return false, nil
+	}
+	values, others := false, false
+	for _, s := range Compile(k).Stats {
+		if s.Of != nil {
+			inner, err := IsPrecomputed(s.Of)
+			values, others = values || inner || err != nil, true
+			continue
+		}
+		values, others = values || s.Kind == Entry, others || s.Kind != Entry
+	}
+	if values && others {
+		return false, fmt.Errorf("kernels: precomputed: %v also needs the features of the objects, or their values with themselves; compute its values elsewhere and give precomputed()", k)
+	}
+	return values, nil
+}
+
 // PrecomputedIndex returns the number of a point's training object, or −1 when
 // it has none. It is meant for backends.
 func PrecomputedIndex(first float64, d int) int {

@@ -26,7 +26,6 @@ type fitFlags struct {
 	model        string
 	testFraction float64
 	checkpoint   solvers.Checkpoint
-	stream       bool
 	objects      objectFlags
 }
 
@@ -47,6 +46,8 @@ one of integers too, and with --task classification any target.
 
 With --text or --tree one column is the whole input, and --kernel one on texts or
 trees, or a weighted sum of such: mercer kernels lists them.
+
+` + gramHelp + `
 
 TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line (--delimiter, or the most frequent of , ; tab | in it; a first
@@ -183,18 +184,17 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	train, test := all, (*dataset.Table)(nil)
-	if f.testFraction > 0 {
-		if train, test = all.Split(f.testFraction, f.seed); train.Rows() == 0 || test.Rows() == 0 {
-			return usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", f.testFraction, count(all.Rows(), "row"), train.Rows(), test.Rows())
-		}
-	}
 	task := f.taskFor(all)
 	learn, err := f.fitter(task)
 	if err != nil {
 		return err
 	}
-	enc, err := dataset.Learn(train, f.objects.rules(f.rules(task)))
+	rules := f.objects.rules(f.rules(task))
+	train, test, err := holdOut(all, f.testFraction, f.seed, rules)
+	if err != nil {
+		return err
+	}
+	enc, err := dataset.Learn(train, rules)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	var x, y *mat.Dense
 	if b.Objects == nil {
-		x, y, err = encode(enc, train)
+		x, y, err = encodeTraining(enc, train)
 	} else if x, err = a.trainingPoints(ctx, file, f.objects.kernel, b.Objects); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(train)
 	}
@@ -241,7 +241,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 			return err
 		}
 	}
-	r.N, r.D = x.Dims()
+	r.N, r.D = train.Rows(), len(enc.FeatureNames())
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
@@ -292,6 +292,14 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 		return x, nil, err
 	}
 	y, err = enc.Targets(t)
+	return x, y, err
+}
+
+// encodeTraining is encode for the rows of a fit: of a Gram matrix their points.
+func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
+	if x, y, err = encode(enc, t); err == nil && enc.Gram {
+		x, err = gramPoints(t.Source, x)
+	}
 	return x, y, err
 }
 

@@ -25,6 +25,8 @@ type learnerFlags struct {
 	targets                []string
 	seed                   uint64
 	noStandardize          bool
+	stream                 bool // of fit only
+	gram                   bool // the table is a Gram matrix: --kernel 'precomputed()'
 }
 
 // defaultLearner is the one that mercer fit takes when none is named.
@@ -273,7 +275,7 @@ func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return dataset.Rules{
 		Categorical: f.categorical,
 		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
-		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
+		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
 	}
 }
 

@@ -138,5 +138,5 @@ func (a *app) kernels(ctx context.Context) error {
 	if a.json {
 		return a.printJSON(ctx, map[string]any{"kernels": list})
 	}
-	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled: '0.5*linear() + gaussian(sigma=3)';\nthose on texts, and those on trees, with + and scaled.\n")
+	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled: '0.5*linear() + gaussian(sigma=3)';\nthose on texts, and those on trees, with + and scaled.\n\n"+gramHelp+"\n")
 }

@@ -99,6 +99,9 @@ func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder) error {
 	if e.Raw() == "" {
 		width += int64(len(e.FeatureNames()))
 	}
+	if e.Gram { // the points, which are made of the matrix
+		width += int64(len(e.FeatureNames())) + 2
+	}
 	if need := held + 8*n*width; need > b.limit {
 		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit))
 	}

@@ -56,7 +56,11 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	text, given := f.given["kernel"]
 	flag := o.flag()
 	if flag == "" {
-		return misplaced(text)
+		err := misplaced(text)
+		if err == nil {
+			f.gram, err = gramFlags{f.missing, f.categorical, f.stream}.precomputed(text)
+		}
+		return err
 	}
 	if err := o.check(); err != nil {
 		return err
@@ -177,10 +181,11 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	if b.Objects == nil {
 		x, err := b.Encoder.Features(t)
-		if err == nil {
-			a.reportUnknown(t.Source, "row", b.Encoder.Unknown(t))
+		if err != nil {
+			return nil, err
 		}
-		return x, err
+		a.reportUnknown(t.Source, "row", b.Encoder.Unknown(t))
+		return crossPoints(t.Source, b, x)
 	}
 	k, err := objects.Parse(b.Objects.Kernel)
 	if err != nil {

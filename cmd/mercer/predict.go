@@ -66,7 +66,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return err
 	}
 	defer dev.Close()
-	if err := f.defined(b.Model); err != nil {
+	if err := f.defined(b); err != nil {
 		return err
 	}
 	var p predictions
@@ -108,7 +108,8 @@ func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Devi
 }
 
 // defined refuses what the model does not know.
-func (f predictFlags) defined(m learners.Model) error {
+func (f predictFlags) defined(b modelfile.Bundle) error {
+	m := b.Model
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
 		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
 	}
@@ -120,6 +121,9 @@ func (f predictFlags) defined(m learners.Model) error {
 		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
 	} else if f.std && !ok {
 		return usagef("--std: a model of %s does not know how far off it may be; --learner gaussian-process does", m.Learner())
+	}
+	if f.std && b.Encoder.Gram {
+		return usagef("--std: it depends on the kernel value of each row with itself, which is not among those with the training rows")
 	}
 	return nil
 }

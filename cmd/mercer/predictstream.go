@@ -61,6 +61,10 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
 	err = s.Blocks(ctx, &enc, rows, func(x, yPart *mat.Dense) error {
+		x, err := crossPoints(file, b, x)
+		if err != nil {
+			return err
+		}
 		part, err := quiet.outcomes(ctx, dev, b.Model, x, proba)
 		if err != nil {
 			return err

@@ -98,7 +98,7 @@ type resampling struct {
 	fit  learners.Fitter
 	all  *dataset.Table
 	full *dataset.Encoder // of all rows: for classes and categories
-	x, y *mat.Dense       // of all rows, where the input is texts or trees; otherwise nil
+	x, y *mat.Dense       // of all rows, where the input is texts, trees or a Gram matrix; otherwise nil
 	p    *progress
 
 	mu      sync.Mutex
@@ -153,6 +153,8 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		if r.y, err = r.full.Targets(all); err == nil {
 			r.x, err = a.trainingPoints(ctx, file, f.objects.kernel, o)
 		}
+	} else if r.full.Gram {
+		r.x, r.y, err = encodeTraining(r.full, all)
 	} else {
 		_, _, err = encode(r.full, all) // what is wrong with the table as a whole
 	}

@@ -32,6 +32,7 @@ type tuneFlags struct {
 	noStandardize        bool
 	missing, model, plot string
 	categorical          []string
+	gram                 bool // the table is a Gram matrix: --kernel 'precomputed()'
 	seed                 uint64
 	devices              []backend.Device // beside the first one
 	given                func(flag string) bool

@@ -92,6 +92,14 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 		if err != nil {
 			return nil, usagef("--kernel: %s", oneLine(err))
 		}
+		precomputed, err := gramFlags{f.missing, f.categorical, false}.precomputed(text)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 && precomputed != f.gram {
+			return nil, usagef("--kernel: the columns are either a Gram matrix, for precomputed(), or features, for the other kernels")
+		}
+		f.gram = precomputed
 		list = append(list, candidate{kernel: k})
 	}
 	return list, nil

@@ -24,7 +24,7 @@ import (
 type tuneData struct {
 	source string
 	enc    *dataset.Encoder
-	x      *mat.Dense // nil where the input is a column of objects
+	x      *mat.Dense // of a Gram matrix its points; nil where the input is a column of objects
 	texts  []string   // the objects
 	y      *mat.Dense // as the encoder gives it
 	signs  *mat.Dense // what the search is judged by: y, or ±1 for classes
@@ -56,17 +56,20 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	train, test := all, (*dataset.Table)(nil)
-	if f.testFraction > 0 {
-		if train, test = all.Split(f.testFraction, f.seed); train.Rows() == 0 || test.Rows() == 0 {
-			return usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", f.testFraction, count(all.Rows(), "row"), train.Rows(), test.Rows())
-		}
-	}
 	task := f.taskFor(all)
 	if err := f.checkLearner(task); err != nil {
 		return err
 	}
-	d, err := f.learnData(file, train, task, &a.input)
+	rules := f.objects.rules(dataset.Rules{
+		Categorical: f.categorical,
+		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
+		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
+	})
+	train, test, err := holdOut(all, f.testFraction, f.seed, rules)
+	if err != nil {
+		return err
+	}
+	d, err := f.learnData(file, train, task, rules, &a.input)
 	if err != nil {
 		return err
 	}
@@ -135,18 +138,14 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 }
 
 // learnData learns the encoding of a table and encodes it.
-func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, input *inputFlags) (*tuneData, error) {
-	enc, err := dataset.Learn(train, f.objects.rules(dataset.Rules{
-		Categorical: f.categorical,
-		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
-		Standardize: !f.noStandardize, RefuseMissing: f.missing == "refuse",
-	}))
+func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, rules dataset.Rules, input *inputFlags) (*tuneData, error) {
+	enc, err := dataset.Learn(train, rules)
 	if err != nil {
 		return nil, err
 	}
 	d := &tuneData{source: source, enc: input.apply(enc)}
 	if f.objects.flag() == "" {
-		d.x, d.y, err = encode(enc, train)
+		d.x, d.y, err = encodeTraining(enc, train)
 	} else if d.texts, err = enc.Texts(train); err == nil {
 		d.y, err = enc.Targets(train)
 	}

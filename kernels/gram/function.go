@@ -52,15 +52,16 @@ func TrainingPoints(k host.Matrix[float64]) (host.Matrix[float64], error) {
 }
 
 // OtherPoints returns the points of kernels.Precomputed for others, from their
-// values with the sample, one row for each, and with themselves.
+// values with the sample, one row for each, and with themselves. Where these are not
+// known, diag is nil and 0 takes their place: a prediction f(x) = Σ α_j k(x, x_j) does
+// not depend on them, a variance does.
 func OtherPoints(cross host.Matrix[float64], diag []float64) (host.Matrix[float64], error) {
+	if diag == nil {
+		diag = make([]float64, cross.Rows)
+	}
 	if len(diag) != cross.Rows {
 		return host.Matrix[float64]{}, fmt.Errorf("gram: precomputed: %s, %s of points with themselves", count.Of(cross.Rows, "row"), count.Of(len(diag), "value"))
 	}
-	data := make([]float64, 0, cross.Rows*cross.Cols)
-	for i := range cross.Rows {
-		data = append(data, cross.Row(i)...)
-	}
-	points, err := kernels.OtherPoints(cross.Cols, data, diag)
+	points, err := kernels.OtherPoints(cross.Cols, packed(cross), diag)
 	return host.Matrix[float64]{Rows: cross.Rows, Cols: cross.Cols + 2, Stride: cross.Cols + 2, Data: points}, err
 }

@@ -76,7 +76,7 @@ func TestFunctionErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := gram.OtherPoints(host([]float64{1}), nil); err == nil {
-		t.Error("others without values of their own are taken")
+	if _, err := gram.OtherPoints(host([]float64{1}), []float64{1, 2}); err == nil {
+		t.Error("two values of one point with itself are accepted")
 	}
 }

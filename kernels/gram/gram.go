@@ -22,14 +22,31 @@ func check(what string, k host.Matrix[float64]) ([]float64, error) {
 	if n == 0 || k.Cols != n {
 		return nil, fmt.Errorf("gram: %s: a Gram matrix is square and not empty, this is %d×%d", what, k.Rows, k.Cols)
 	}
-	data := make([]float64, 0, n*n)
-	for i := range n {
-		data = append(data, k.Row(i)...)
-	}
+	data := packed(k)
 	if err := kernels.CheckGram(n, data); err != nil {
 		return nil, fmt.Errorf("gram: %s: %w", what, err)
 	}
 	return data, nil
+}
+
+// Check returns an error unless k is square, not empty, finite and symmetric to
+// rounding: see kernels.CheckGram.
+func Check(k host.Matrix[float64]) error {
+	_, err := check("check", k)
+	return err
+}
+
+// packed returns the elements of h without gaps between its rows: those of h itself
+// where it has none.
+func packed(h host.Matrix[float64]) []float64 {
+	if h.Stride == h.Cols {
+		return h.Data[:h.Rows*h.Cols]
+	}
+	data := make([]float64, 0, h.Rows*h.Cols)
+	for i := range h.Rows {
+		data = append(data, h.Row(i)...)
+	}
+	return data
 }
 
 // SquaredDistances returns d²_ij = K_ii + K_jj − 2K_ij, the squared distances in

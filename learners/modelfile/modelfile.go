@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -40,13 +41,35 @@ func (b Bundle) check() error {
 	if err := b.Objects.check(b.Encoder, d); err != nil {
 		return err
 	}
-	if n := len(b.Encoder.FeatureNames()); n != d && b.Objects == nil {
+	n := len(b.Encoder.FeatureNames())
+	if b.Encoder.Gram {
+		if !b.Precomputed() {
+			return errors.New("the encoder is of a Gram matrix, but the model's kernel is of features")
+		}
+		n += 2 // of the points of kernels.Precomputed
+	}
+	if n != d && b.Objects == nil {
 		return fmt.Errorf("the encoder makes %s, the model takes %d", count.Of(n, "feature"), d)
 	}
 	if n := len(b.Encoder.TargetNames()); n != t && (n != 0 || !isNovelty(b.Model)) {
 		return fmt.Errorf("the encoder makes %s, the model has %s", count.Of(n, "target"), count.Of(t, "output"))
 	}
 	return nil
+}
+
+// Precomputed reports whether the model was fitted to a Gram matrix, so that it takes
+// points of kernels.Precomputed that stand for kernel values with its training rows.
+func (b Bundle) Precomputed() bool {
+	text, ok := b.Model.State().Params["kernel"].(string)
+	if !ok || b.Objects != nil {
+		return false
+	}
+	k, err := kernels.Parse(text)
+	if err != nil {
+		return false
+	}
+	precomputed, err := kernels.IsPrecomputed(k)
+	return err == nil && precomputed
 }
 
 // isNovelty reports whether a model was fitted without targets.

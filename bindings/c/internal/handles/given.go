@@ -7,65 +7,45 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// isPrecomputed reports whether the text of a kernel means values that are given.
-func isPrecomputed(text string) bool {
-	k, err := kernels.Parse(text)
-	return err == nil && k == kernels.Kernel(kernels.Precomputed{})
+// pointsFor returns the points that a kernel takes for x, and whether x is the Gram
+// matrix of a precomputed one.
+func pointsFor(k kernels.Kernel, x backend.Host[float64]) (points backend.Host[float64], precomputed bool, err error) {
+	if precomputed, err = kernels.IsPrecomputed(k); err == nil && precomputed {
+		x, err = trainingPoints(x)
+	}
+	return x, precomputed, err
 }
 
 // trainingPoints returns the points of the kernel precomputed() for a Gram
 // matrix: a copy of it, with two columns before.
-func trainingPoints(gram backend.Host[float64]) (backend.Host[float64], error) {
-	if gram.Rows != gram.Cols {
-		return backend.Host[float64]{}, notSquare(gram)
+func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error) {
+	if values.Rows != values.Cols {
+		return backend.Host[float64]{}, notSquare(values)
 	}
-	if err := room("x", gram.Rows, gram.Cols+2, 2); err != nil {
+	if err := room("x", values.Rows, values.Cols+2, 2); err != nil {
 		return backend.Host[float64]{}, err
 	}
-	points, err := kernels.TrainingPoints(gram.Rows, packed(gram))
-	if err != nil {
-		return backend.Host[float64]{}, err
-	}
-	return backend.Host[float64]{Rows: gram.Rows, Cols: gram.Cols + 2, Stride: gram.Cols + 2, Data: points}, nil
+	return gram.TrainingPoints(values)
 }
 
-func notSquare(gram backend.Host[float64]) error {
-	return fmt.Errorf("libmercer: a precomputed kernel needs the square matrix of its values, got %d×%d", gram.Rows, gram.Cols)
+func notSquare(values backend.Host[float64]) error {
+	return fmt.Errorf("libmercer: a precomputed kernel needs the square matrix of its values, got %d×%d", values.Rows, values.Cols)
 }
 
 // otherPoints returns the points of objects whose kernel values with the
-// training objects are the rows of cross. Their values with themselves are not
-// known; predictions of f(x) do not ask for them.
+// training objects are the rows of cross.
 func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
 	if err := room("x", cross.Rows, cross.Cols+2, 2); err != nil {
 		return nil, err
 	}
-	points, err := kernels.OtherPoints(cross.Cols, packed(cross), make([]float64, cross.Rows))
+	points, err := gram.OtherPoints(cross, nil)
 	if err != nil {
 		return nil, err
 	}
-	return mat.NewDense(cross.Rows, cross.Cols+2, points), nil
-}
-
-// packed returns the elements of h without gaps between its rows.
-func packed(h backend.Host[float64]) []float64 {
-	if h.Stride == h.Cols {
-		return h.Data[:h.Rows*h.Cols]
-	}
-	data := make([]float64, 0, h.Rows*h.Cols)
-	for i := range h.Rows {
-		data = append(data, h.Row(i)...)
-	}
-	return data
-}
-
-// fittedToGram reports whether a model was fitted to a precomputed kernel.
-func fittedToGram(m learners.Model) bool {
-	text, ok := m.State().Params["kernel"].(string)
-	return ok && isPrecomputed(text)
+	return denseOf(points), nil
 }
 
 // given is a symmetric n×n matrix K that a Factor keeps, row after row.
@@ -76,20 +56,20 @@ type given struct {
 
 // newGiven copies a symmetric matrix; the values of the lower triangle stand for
 // both.
-func newGiven(gram backend.Host[float64]) (given, error) {
-	if gram.Rows != gram.Cols {
-		return given{}, notSquare(gram)
+func newGiven(values backend.Host[float64]) (given, error) {
+	if values.Rows != values.Cols {
+		return given{}, notSquare(values)
 	}
-	if err := room("x", gram.Rows, gram.Cols, 2); err != nil {
+	if err := room("x", values.Rows, values.Cols, 2); err != nil {
 		return given{}, err
 	}
-	if err := kernels.CheckGram(gram.Rows, packed(gram)); err != nil {
+	if err := gram.Check(values); err != nil {
 		return given{}, err
 	}
-	g := given{n: gram.Rows, data: make([]float64, gram.Rows*gram.Rows)}
+	g := given{n: values.Rows, data: make([]float64, values.Rows*values.Rows)}
 	for i := range g.n {
 		for j := range i + 1 {
-			g.data[i*g.n+j], g.data[j*g.n+i] = gram.Row(i)[j], gram.Row(i)[j]
+			g.data[i*g.n+j], g.data[j*g.n+i] = values.Row(i)[j], values.Row(i)[j]
 		}
 	}
 	return g, nil

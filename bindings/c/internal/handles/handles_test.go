@@ -51,7 +51,7 @@ func samples(t *testing.T, n, d int) (x, y backend.Host[float64]) {
 	return x, y
 }
 
-func gram(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] {
+func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] {
 	g := backend.NewHost[float64](x.Rows, z.Rows)
 	for i := range x.Rows {
 		for j := range z.Rows {
@@ -70,7 +70,7 @@ func TestFactor(t *testing.T) {
 	ctx := context.Background()
 	x, _ := samples(t, n, 4)
 	k := kernels.Gaussian{Sigma: 2}
-	g := gram(k, x, x)
+	g := gramOf(k, x, x)
 	y := backend.NewHost[float64](n, outputs)
 	for i := range y.Data {
 		y.Data[i] = math.Cos(float64(i))
@@ -270,12 +270,12 @@ func TestPrecomputed(t *testing.T) {
 		}
 		return m
 	}
-	byKernel, byValues := fit([]string{"kernel=" + k.String()}, wide(x)), fit([]string{"kernel=precomputed()"}, wide(gram(k, x, x)))
+	byKernel, byValues := fit([]string{"kernel=" + k.String()}, wide(x)), fit([]string{"kernel=precomputed()"}, wide(gramOf(k, x, x)))
 	f, g := make([]float64, 13), make([]float64, 13)
 	if err := byKernel.Predict(ctx, d, Values, wide(z), f); err != nil {
 		t.Fatal(err)
 	}
-	if err := byValues.Predict(ctx, d, Values, wide(gram(k, z, x)), g); err != nil {
+	if err := byValues.Predict(ctx, d, Values, wide(gramOf(k, z, x)), g); err != nil {
 		t.Fatal(err)
 	}
 	// Kernel values in [0, 1] off by 2⁻⁴⁰ (as in TestFactor) move α by at most
@@ -299,7 +299,7 @@ func TestPrecomputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := make([]float64, 13)
-	if err := again.Predict(ctx, d, Values, wide(gram(k, z, x)), h); err != nil || !slices.Equal(g, h) {
+	if err := again.Predict(ctx, d, Values, wide(gramOf(k, z, x)), h); err != nil || !slices.Equal(g, h) {
 		t.Errorf("bytes change predictions, %v", err)
 	}
 }

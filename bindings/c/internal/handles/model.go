@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -71,10 +72,10 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	if err != nil {
 		return nil, err
 	}
-	if isPrecomputed(given["kernel"]) {
-		if hx, err = trainingPoints(hx); err != nil {
-			return nil, err
-		}
+	k, _ := kernels.Parse(given["kernel"]) // Make has checked it
+	hx, precomputed, err := pointsFor(k, hx)
+	if err != nil {
+		return nil, err
 	}
 	var targets mat.Matrix
 	if rows, _ := y.Dims(); rows > 0 {
@@ -90,7 +91,7 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 		return nil, err
 	}
 	b := modelfile.Bundle{Model: fitted}
-	if !fittedToGram(fitted) { // whose points are in no table
+	if !precomputed { // whose points are in no table
 		b.Encoder = encoderOf(l, fitted)
 	}
 	m := newModel(b)
@@ -115,7 +116,7 @@ func (l Learner) given() (map[string]string, error) {
 }
 
 func newModel(b modelfile.Bundle) *Model {
-	m := &Model{bundle: b, gram: fittedToGram(b.Model), encodes: b.Encoder != nil && !plain(b.Encoder)}
+	m := &Model{bundle: b, gram: b.Precomputed(), encodes: b.Encoder != nil && !plain(b.Encoder)}
 	m.refCount = newRefCount(m.ready.close)
 	return m
 }

@@ -109,9 +109,7 @@ func (p PathProblem) problem(ctx context.Context, x, y Matrix) (q solvers.Proble
 	if q.Kernel, err = kernels.Parse(p.Kernel); err != nil {
 		return q, err
 	}
-	if isPrecomputed(p.Kernel) {
-		q.X, err = trainingPoints(q.X)
-	}
+	q.X, _, err = pointsFor(q.Kernel, q.X)
 	return q, err
 }
 

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/learners/modelfile"
+)
+
+// gramFlags are the flags that the kernel precomputed() gives another meaning.
+type gramFlags struct {
+	missing     string
+	categorical []string
+	stream      bool
+}
+
+// precomputed reports whether a table is the Gram matrix of its rows by the text of the
+// kernel, and refuses what has no meaning then.
+func (g gramFlags) precomputed(text string) (bool, error) {
+	k, err := kernels.Parse(text)
+	if err != nil {
+		return false, nil // to be reported by the learner
+	}
+	yes, err := kernels.IsPrecomputed(k)
+	switch {
+	case err != nil:
+		return false, usagef("--kernel: %s", oneLine(err))
+	case !yes:
+		return false, nil
+	case g.missing == "impute":
+		return false, usagef("--missing: no value of a Gram matrix is imputed; leave --missing out, or give refuse")
+	case len(g.categorical) > 0:
+		return false, usagef("--categorical: every column of a Gram matrix is one of numbers")
+	case g.stream:
+		return false, usagef("--stream: a Gram matrix is not read in passes")
+	}
+	return true, nil
+}
+
+// gramPoints returns the points of the kernel precomputed() for the Gram matrix x.
+func gramPoints(source string, x *mat.Dense) (*mat.Dense, error) {
+	h, err := gram.TrainingPoints(hostOf(x))
+	return densePoints(source, h, err)
+}
+
+// crossPoints returns the points of rows with the kernel values x, where the model takes
+// such.
+func crossPoints(source string, b modelfile.Bundle, x *mat.Dense) (*mat.Dense, error) {
+	if !b.Encoder.Gram {
+		return x, nil
+	}
+	h, err := gram.OtherPoints(hostOf(x), nil)
+	return densePoints(source, h, err)
+}
+
+// holdOut divides the rows of a table by --test-fraction; test is nil where that is 0.
+// Of a Gram matrix the training rows keep their own columns only.
+func holdOut(all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
+	if fraction == 0 {
+		return all, nil, nil
+	}
+	some, others := dataset.SplitRows(all.Rows(), fraction, seed)
+	if len(some) == 0 || len(others) == 0 {
+		return nil, nil, usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", fraction, count(all.Rows(), "row"), len(some), len(others))
+	}
+	test = all.Select(others)
+	if r.Gram {
+		train, err = all.SelectGram(some, r.Targets)
+		return train, test, err
+	}
+	return all.Select(some), test, nil
+}
+
+// gramHelp is what mercer fit and mercer kernels say about the kernel precomputed().
+var gramHelp = wrapped(`With --kernel 'precomputed()' the columns besides the target are the Gram matrix K of the rows, n × n, column j the kernel values with row j, as for scikit-learn; they are not standardized, and no cell may be missing. Predict takes m × n values of m rows with the n training rows, in columns of the same names.`, 80)

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
+)
+
+// gramLab runs the command in a folder with tables of the same rows: their features,
+// and the Gram matrix of a Gaussian kernel that is evaluated here.
+type gramLab struct {
+	*testing.T
+	folder string
+}
+
+func (l gramLab) path(name string) string { return filepath.Join(l.folder, name) }
+
+func (l gramLab) mercer(args ...string) string {
+	l.Helper()
+	var out, errs bytes.Buffer
+	if code := run(args, strings.NewReader(""), &out, &errs); code != 0 {
+		l.Fatalf("mercer %s: %d: %s", strings.Join(args, " "), code, errs.String())
+	}
+	return out.String()
+}
+
+func (l gramLab) write(name string, head []string, rows [][]float64) {
+	l.Helper()
+	text := strings.Join(head, ",") + "\n"
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for j, v := range row {
+			cells[j] = exact(v)
+		}
+		text += strings.Join(cells, ",") + "\n"
+	}
+	if err := os.WriteFile(l.path(name), []byte(text), 0o666); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// numbers reads the columns of a CSV text.
+func (l gramLab) numbers(text string) (rows [][]float64) {
+	l.Helper()
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		l.Fatal(err)
+	}
+	for _, record := range records[1:] {
+		var row []float64
+		for _, cell := range record {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				l.Fatal(err)
+			}
+			row = append(row, v)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// newGramLab writes x.csv and gram.csv of n training rows, xnew.csv and cross.csv of m
+// others.
+func newGramLab(t *testing.T, n, m int) gramLab {
+	const seed = 71
+	t.Logf("seed %d", seed)
+	l := gramLab{t, t.TempDir()}
+	r := rand.New(rand.NewPCG(seed, 0))
+	points := make([][]float64, n+m)
+	for i := range points {
+		a, b := r.NormFloat64(), r.NormFloat64()
+		points[i] = []float64{a, b, math.Sin(a) + b*b + 0.1*r.NormFloat64()}
+	}
+	head, cross := []string{"y"}, make([][]float64, n+m)
+	for j := range n {
+		head = append(head, fmt.Sprintf("k%d", j))
+	}
+	for i, p := range points {
+		cross[i] = []float64{p[2]}
+		for _, q := range points[:n] {
+			cross[i] = append(cross[i], math.Exp(-(math.Pow(p[0]-q[0], 2)+math.Pow(p[1]-q[1], 2))/8))
+		}
+	}
+	l.write("x.csv", []string{"a", "b", "y"}, points[:n])
+	l.write("xnew.csv", []string{"a", "b", "y"}, points[n:])
+	l.write("gram.csv", head, cross[:n])
+	l.write("cross.csv", head, cross[n:])
+	return l
+}
+
+// A file with the Gram matrix of a kernel gives the results of that kernel on the
+// features: of a model, of rows held out, of folds and of the bootstrap, which draw the
+// same rows of both.
+func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
+	const n, m, lambda = 40, 12, 0.5
+	l := newGramLab(t, n, m)
+	// Values of two ways to evaluate a Gaussian kernel differ by some roundings u, the
+	// matrix by at most n times that in norm, and α by the condition, ‖K‖ ≤ n, more. A
+	// score is a mean of at most quadratic functions of the predictions, which are ≤ 10.
+	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
+	same := func(what string, a, b float64) {
+		t.Helper()
+		if !(math.Abs(a-b) <= tol) {
+			t.Errorf("%s: %v of the features, %v of the Gram matrix", what, a, b)
+		}
+	}
+	features := []string{"--kernel", "gaussian(sigma=2)", "--no-standardize"}
+	values := []string{"--kernel", "precomputed()"}
+	given := []string{"--quiet", "--lambda", exact(lambda), "--target", "y"}
+	run := func(command string, kernel []string, table string, more ...string) string {
+		return l.mercer(append(append(append([]string{command}, kernel...), more...), l.path(table))...)
+	}
+
+	run("fit", features, "x.csv", append(given, "--model", l.path("x.st"))...)
+	run("fit", values, "gram.csv", append(given, "--model", l.path("gram.st"))...)
+	for _, stream := range []string{"--stream=false", "--stream"} {
+		a := l.numbers(l.mercer("predict", stream, "--quiet", "--model", l.path("x.st"), l.path("xnew.csv")))
+		b := l.numbers(l.mercer("predict", stream, "--quiet", "--model", l.path("gram.st"), l.path("cross.csv")))
+		if len(a) != m || len(b) != m {
+			t.Fatalf("%d and %d predictions of %d", len(a), len(b), m)
+		}
+		for i := range a {
+			same("prediction", a[i][0], b[i][0])
+		}
+	}
+
+	scores := func(text string) (list []float64) {
+		var report struct {
+			Measures []struct{ Scores []float64 }
+			Test     map[string]any
+			OutOfBag float64 `json:"error_out_of_bag"`
+			E632     float64 `json:"error_632"`
+		}
+		if err := json.Unmarshal([]byte(text), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range report.Measures {
+			list = append(list, m.Scores...)
+		}
+		for _, name := range []string{"rmse", "mae", "r2"} {
+			if v, ok := report.Test[name].(float64); ok {
+				list = append(list, v)
+			}
+		}
+		return append(list, report.OutOfBag, report.E632)
+	}
+	for command, more := range map[string][]string{
+		"cv":        append(given, "--json", "--folds", "5"),
+		"bootstrap": append(given, "--json", "--rounds", "4"),
+		"fit":       append(given, "--json", "--test-fraction", "0.3", "--model", l.path("t.st")),
+		"tune":      {"--quiet", "--target", "y", "--json", "--test-fraction", "0.3", "--lambdas", exact(lambda), "--vary", "", "--no-intercept"},
+	} {
+		a, b := scores(run(command, features, "x.csv", more...)), scores(run(command, values, "gram.csv", more...))
+		if len(a) != len(b) || len(a) < 5 {
+			t.Fatalf("%s: %d and %d scores", command, len(a), len(b))
+		}
+		for i := range a {
+			same(command, a[i], b[i])
+		}
+	}
+	// The model of a part of the rows takes the whole table, by the names of the columns.
+	run("fit", features, "x.csv", append(given, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
+	run("fit", values, "gram.csv", append(given, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
+	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
+	b := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("gram.st"), l.path("gram.csv")))
+	for i := range a {
+		same("prediction of a row, held out or not", a[i][0], b[i][0])
+	}
+}
+
+// A model that was fitted to points of the kernel precomputed(), n+2 columns of a file,
+// as before files held Gram matrices: (K + I)α + b = y, Σα = 0 of K = [2 1 0; 1 2 1; 0 1 2] and
+// y = (1, 2, 4) has f = (5, 13, 19)/7, by elimination.
+func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
+	l := gramLab{t, t.TempDir()}
+	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})
+	got := l.numbers(l.mercer("predict", "--model", "testdata/points.safetensors", l.path("points.csv")))
+	for i, want := range []float64{5. / 7, 13. / 7, 19. / 7, 13. / 7} {
+		if math.Abs(got[i][0]-want) > 64*0x1p-53 {
+			t.Errorf("row %d: %v, want %v", i+1, got[i][0], want)
+		}
+	}
+}
+
+// Files of a Gram matrix, n × n, and of values with other objects, m × n, in the layout
+// of scikit-learn, give its results.
+func TestGramFilesAgainstScikitLearn(t *testing.T) {
+	required.Slow(t, "sklearn", "starts Python")
+	l := gramLab{t, t.TempDir()}
+	cmd := exec.Command(required.SKLearn(t), "-c", `
+import json, numpy as np
+from sklearn.svm import SVC
+from sklearn.kernel_ridge import KernelRidge
+r = np.random.default_rng(72)
+X = r.normal(size=(90, 3)); y = np.sin(X[:, 0]) + X[:, 1]; c = (X[:, 0] + X[:, 1]**2 > 0.7).astype(int)
+K = np.exp(-((X[:, None] - X[None])**2).sum(-1) / 4)
+tr, te = np.arange(60), np.arange(60, 90)
+for name, t in [("ridge", y), ("svc", c)]:
+    np.savez(name + "_train.npz", X=K[np.ix_(tr, tr)], y=t[tr])
+    np.savez(name + "_test.npz", X=K[np.ix_(te, tr)], y=t[te])
+    head = ",".join(["y"] + ["k%d" % i for i in tr])
+    np.savetxt(name + "_train.csv", np.c_[t[tr], K[np.ix_(tr, tr)]], "%.17g", ",", header=head, comments="")
+    np.savetxt(name + "_test.csv", np.c_[t[te], K[np.ix_(te, tr)]], "%.17g", ",", header=head, comments="")
+a = KernelRidge(kernel="precomputed", alpha=0.1).fit(K[np.ix_(tr, tr)], y[tr])
+b = SVC(kernel="precomputed", C=2, tol=1e-10).fit(K[np.ix_(tr, tr)], c[tr])
+print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decision_function(K[np.ix_(te, tr)]).tolist()}))
+`)
+	cmd.Dir, cmd.Stderr = l.folder, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string][]float64
+	if err := json.Unmarshal(out, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		column int // of what predict writes
+		tol    float64
+		fit    []string
+		add    []string
+	}{
+		// The condition of K + λI is at most n/λ + 1 = 601, |y| < 4.
+		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
+		// Both violate the optimality conditions by less than 1e-9. Where K is positive
+		// definite f moves in proportion, by a factor of the active constraints that is some
+		// hundreds here: 1e-6 leaves room, and a wrong row or column changes f by 0.1.
+		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
+	} {
+		for _, form := range []string{".csv", ".npz"} {
+			l.mercer(append([]string{"fit", "--quiet", "--kernel", "precomputed()", "--target", "y", "--model", l.path("m.st"), l.path(c.name + "_train" + form)}, c.fit...)...)
+			got := l.numbers(l.mercer(append([]string{"predict", "--quiet", "--model", l.path("m.st"), l.path(c.name + "_test" + form)}, c.add...)...))
+			if len(got) != len(want[c.name]) {
+				t.Fatalf("%s: %d predictions of %d", c.name, len(got), len(want[c.name]))
+			}
+			for i, w := range want[c.name] {
+				if math.Abs(got[i][c.column]-w) > c.tol {
+					t.Errorf("%s%s: row %d: %v, scikit-learn %v", c.name, form, i+1, got[i][c.column], w)
+				}
+			}
+		}
+	}
+}
