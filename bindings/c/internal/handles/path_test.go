@@ -63,11 +63,11 @@ func TestPathAgainstRefits(t *testing.T) {
 	dev := open(t, "cpu")
 	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1.5}, kernels.Linear{}, kernels.Polynomial{Degree: 2, C: 1}, kernels.Precomputed{}} {
 		points := wide(x)
-		g := gram(kernels.Laplacian{Sigma: 2}, x, x)
+		g := gramOf(kernels.Laplacian{Sigma: 2}, x, x)
 		if _, precomputed := k.(kernels.Precomputed); precomputed {
 			points = wide(g)
 		} else {
-			g = gram(k, x, x)
+			g = gramOf(k, x, x)
 		}
 		for _, w := range [][]float64{nil, weights} {
 			for _, intercept := range []bool{false, true} {
