@@ -39,6 +39,8 @@ var layers = []layer{
 	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host"}},
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest"}},
+	// backendtest bounds the errors of kernel values as kerneltest does.
+	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest"}},
 	{folder: "backend", ours: []string{"kernels", "host"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
 	{folder: "cpu", ours: []string{"backend", "kernels"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},

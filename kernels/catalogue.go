@@ -34,7 +34,7 @@ type Parameter struct {
 // The types of parameters.
 const (
 	OneNumber   = "number"
-	WholeNumber = "whole number"
+	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
 	InnerKernel = "kernel" // written without a name
 )
@@ -52,14 +52,12 @@ type argument struct {
 
 func (a argument) number() float64 { return a.values[0] }
 
-const positiveRule = "finite, > 0"
-
 func sigma(t string) Parameter {
-	return Parameter{Name: "sigma", Type: t, Rule: positiveRule}
+	return Parameter{Name: "sigma", Type: t, Rule: LengthScale.String()}
 }
 
 func gamma(t string, rule string, convert func(float64) float64) Parameter {
-	return Parameter{Name: "gamma", Type: t, Rule: positiveRule + "; " + rule, InsteadOf: "sigma", convert: convert}
+	return Parameter{Name: "gamma", Type: t, Rule: Positive.String() + "; " + rule, InsteadOf: "sigma", convert: convert}
 }
 
 func matern(name, formula string, nu float64, aliases ...string) Description {
@@ -83,8 +81,8 @@ var catalogue = []Description{
 	{
 		Name: "polynomial", Aliases: []string{"poly"}, Formula: "(xᵀz + c)^degree",
 		Parameters: []Parameter{
-			{Name: "degree", Type: WholeNumber, Rule: "≥ 1"},
-			{Name: "c", Type: OneNumber, Default: "0", Rule: "finite, ≥ 0"},
+			{Name: "degree", Type: Integer, Rule: atLeastOne.String()},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: NonNegative.String()},
 		},
 		Example: "polynomial(degree=3,c=1)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.1",
@@ -121,7 +119,7 @@ var catalogue = []Description{
 	{
 		Name: "matern", Formula: "exponential, matern32 or matern52, by nu",
 		Parameters: []Parameter{
-			{Name: "nu", Type: OneNumber, Rule: "0.5, 1.5 or 2.5"},
+			{Name: "nu", Type: OneNumber, Rule: maternRule},
 			sigma(OneNumber),
 		},
 		Example: "matern(nu=1.5,sigma=2)",
@@ -131,7 +129,7 @@ var catalogue = []Description{
 	{
 		Name: "rationalquadratic", Aliases: []string{"rq"}, Formula: "(1 + ‖x−z‖² / (2 a sigma²))^−a",
 		Parameters: []Parameter{
-			{Name: "a", Type: OneNumber, Rule: "finite, ≥ 1e-06"},
+			{Name: "a", Type: OneNumber, Rule: mixtureShape.String()},
 			sigma(OneNumber),
 		},
 		Example: "rationalquadratic(a=1,sigma=2)",
@@ -140,14 +138,14 @@ var catalogue = []Description{
 	},
 	{
 		Name: "cosine", Formula: "Σ_p cos(theta (x_p − z_p))",
-		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: positiveRule}},
+		Parameters: []Parameter{{Name: "theta", Type: OneNumber, Rule: Positive.String()}},
 		Example:    "cosine(theta=1)",
 		Source:     "Schölkopf and Smola (2002), Learning with Kernels, section 4.4: translation invariant kernels",
 		build:      func(a arguments) Kernel { return Cosine{a[0].number()} },
 	},
 	{
 		Name: "cosineseries", Formula: "Σ_{i=0..l} Σ_p cos((2πi/l)(x_p − z_p))",
-		Parameters: []Parameter{{Name: "l", Type: WholeNumber, Rule: "≥ 1"}},
+		Parameters: []Parameter{{Name: "l", Type: Integer, Rule: harmonics.String()}},
 		Example:    "cosineseries(l=4)",
 		Source:     "Vapnik (1998), Statistical Learning Theory: kernels generating Fourier expansions",
 		build:      func(a arguments) Kernel { return CosineSeries{int(a[0].number())} },
@@ -160,7 +158,7 @@ var catalogue = []Description{
 	},
 	{
 		Name: "chi2", Aliases: []string{"chisquared"}, Formula: "exp(−gamma Σ_p (x_p−z_p)² / (x_p+z_p)), features ≥ 0",
-		Parameters: []Parameter{{Name: "gamma", Type: OneNumber, Default: "1", Rule: positiveRule}},
+		Parameters: []Parameter{{Name: "gamma", Type: OneNumber, Default: "1", Rule: Positive.String()}},
 		Example:    "chi2(gamma=1)",
 		Source:     "scikit-learn, sklearn.metrics.pairwise.chi2_kernel; Zhang, Marszałek, Lazebnik and Schmid (2007), IJCV 73",
 		build:      func(a arguments) Kernel { return ChiSquared{a[0].number()} },
@@ -180,8 +178,8 @@ var catalogue = []Description{
 	{
 		Name: "sigmoid", Formula: "tanh(a xᵀz + c); not positive semi-definite in general",
 		Parameters: []Parameter{
-			{Name: "a", Type: OneNumber, Rule: "finite"},
-			{Name: "c", Type: OneNumber, Default: "0", Rule: "finite"},
+			{Name: "a", Type: OneNumber, Rule: AnyNumber.String()},
+			{Name: "c", Type: OneNumber, Default: "0", Rule: AnyNumber.String()},
 		},
 		Example: "sigmoid(a=0.1,c=0)",
 		Source:  "Schölkopf and Smola (2002), Learning with Kernels, section 2.3",

@@ -76,7 +76,7 @@ func (k Scaled) Check(d int) error {
 	if k.Kernel == nil {
 		return errors.New("kernels: scaled: no kernel to scale")
 	}
-	if err := nonNegative("scaled", "weight", k.Weight); err != nil {
+	if err := NonNegative.Check("kernels: scaled: weight", k.Weight); err != nil {
 		return err
 	}
 	return k.Kernel.Check(d)
@@ -93,7 +93,7 @@ func (k Scaled) compile(c *compiler) {
 type Constant struct{ Value float64 }
 
 func (k Constant) String() string      { return number(k.Value) }
-func (k Constant) Check(int) error     { return nonNegative("constant", "value", k.Value) }
+func (k Constant) Check(int) error     { return checkParams("constant", k) }
 func (k Constant) IsPSD() bool         { return k.Check(-1) == nil }
 func (k Constant) compile(c *compiler) { c.push(Instr{Op: Const, A: k.Value}) }
 

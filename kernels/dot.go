@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Linear is k(x, z) = xᵀz.
 type Linear struct{}
@@ -30,11 +33,14 @@ func (k Polynomial) String() string {
 
 // Check requires Degree ≥ 1 and a finite C ≥ 0.
 func (k Polynomial) Check(int) error {
-	if k.Degree < 1 {
-		return fmt.Errorf("kernels: polynomial: degree must be a whole number ≥ 1, got %d", k.Degree)
+	if err := atLeastOne.Check("kernels: polynomial: degree", float64(k.Degree)); err != nil {
+		return err
 	}
-	return nonNegative("polynomial", "c", k.C)
+	return checkParams("polynomial", k)
 }
+
+// atLeastOne is the rule of counts.
+var atLeastOne = Rule{Min: 1, Max: math.MaxFloat64, Integer: true}
 
 func (k Polynomial) IsPSD() bool { return k.Check(-1) == nil }
 
@@ -48,7 +54,7 @@ func (k Polynomial) compile(c *compiler) {
 	}
 }
 
-func (k Polynomial) params() []Param { return []Param{positive("c", k.C)} }
+func (k Polynomial) params() []Param { return []Param{NonNegative.param("c", k.C)} }
 func (k Polynomial) with(values []float64) Kernel {
 	return Polynomial{Degree: k.Degree, C: values[0]}
 }
@@ -87,12 +93,7 @@ type Sigmoid struct{ A, C float64 }
 func (k Sigmoid) String() string { return "sigmoid(a=" + number(k.A) + ",c=" + number(k.C) + ")" }
 
 // Check requires finite parameters.
-func (k Sigmoid) Check(int) error {
-	if err := finite("sigmoid", "a", k.A); err != nil {
-		return err
-	}
-	return finite("sigmoid", "c", k.C)
-}
+func (k Sigmoid) Check(int) error { return checkParams("sigmoid", k) }
 
 func (Sigmoid) IsPSD() bool { return false }
 
@@ -103,7 +104,7 @@ func (k Sigmoid) compile(c *compiler) {
 }
 
 func (k Sigmoid) params() []Param {
-	return []Param{{Name: "a", Value: k.A}, {Name: "c", Value: k.C}}
+	return []Param{AnyNumber.param("a", k.A), AnyNumber.param("c", k.C)}
 }
 
 func (k Sigmoid) with(values []float64) Kernel { return Sigmoid{A: values[0], C: values[1]} }

@@ -8,18 +8,22 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Param is a continuous parameter of a kernel, which may be fitted.
+// A Param is a continuous parameter of a kernel, which may be fitted: to values from
+// Min to Max of its Rule.
 //
 // Where Log is set the parameter is ≥ 0 by its rule, and derivatives are taken
-// by ln Value, which turns the rule into no rule at all. A parameter that is 0
-// stays 0 there: its derivative is 0.
+// by ln Value. A parameter that is 0 stays 0 there: its derivative is 0.
 type Param struct {
 	// Name is that of the parser: "sigma", "sigma[2]" for the length scale of
 	// the second feature, "2.sigma" for that of the second term or factor.
 	Name  string
 	Value float64
 	Log   bool
+	Rule
 }
+
+// Nearest is the value nearest to v that obeys the rule.
+func (p Param) Nearest(v float64) float64 { return min(max(v, p.Min), p.Max) }
 
 // Params lists the continuous parameters of k: not degrees, nor the ν of a
 // Matérn kernel. A kernel that breaks a rule has none.
@@ -105,9 +109,6 @@ func (Derivative) derive(c *compiler, _ int) {
 
 func (Derivative) deriveStat(*compiler, Stat) { panic("kernels: a derivative has no further ones") }
 func (k Derivative) bounded() bool            { return k.Of.bounded() }
-
-// positive is a parameter > 0, or ≥ 0, of one name.
-func positive(name string, v float64) Param { return Param{Name: name, Value: v, Log: true} }
 
 // Sums and products: the parameters are those of the parts, one after the
 // other, and each belongs to one part.
@@ -210,7 +211,7 @@ func (k Product) deriveStat(c *compiler, s Stat) {
 func (k Product) bounded() bool { return allBounded(k) }
 
 func (k Scaled) params() []Param {
-	return append([]Param{positive("weight", k.Weight)}, k.Kernel.params()...)
+	return append([]Param{NonNegative.param("weight", k.Weight)}, k.Kernel.params()...)
 }
 
 func (k Scaled) with(values []float64) Kernel {
@@ -234,7 +235,7 @@ func (k Scaled) deriveStat(c *compiler, s Stat) {
 
 func (k Scaled) bounded() bool { return k.Kernel.bounded() }
 
-func (k Constant) params() []Param              { return []Param{positive("value", k.Value)} }
+func (k Constant) params() []Param              { return []Param{NonNegative.param("value", k.Value)} }
 func (k Constant) with(values []float64) Kernel { return Constant{values[0]} }
 func (k Constant) derive(c *compiler, _ int)    { k.compile(c) }
 

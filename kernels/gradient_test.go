@@ -43,7 +43,7 @@ func TestParams(t *testing.T) {
 	}{
 		{values[:3], "has 8 parameters, got 3 values"},
 		{nil, "has 8 parameters, got 0 values"},
-		{[]float64{1, 1, -2, 1, 1, 1, 1, 1}, "kernels: gaussian: entry 2 of sigma must be a finite number > 0, got -2"},
+		{[]float64{1, 1, -2, 1, 1, 1, 1, 1}, "kernels: gaussian: sigma[2] must be a finite number > 0, got -2"},
 	} {
 		if _, err := kernels.WithParams(k, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)

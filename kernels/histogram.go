@@ -14,7 +14,7 @@ import (
 type ChiSquared struct{ Gamma float64 }
 
 func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
-func (k ChiSquared) Check(int) error { return positiveNumber("chi2", "gamma", k.Gamma) }
+func (k ChiSquared) Check(int) error { return checkParams("chi2", k) }
 func (k ChiSquared) IsPSD() bool     { return k.Check(-1) == nil }
 
 func (k ChiSquared) compile(c *compiler) {
@@ -23,7 +23,7 @@ func (k ChiSquared) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-func (k ChiSquared) params() []Param            { return []Param{positive("gamma", k.Gamma)} }
+func (k ChiSquared) params() []Param            { return []Param{Positive.param("gamma", k.Gamma)} }
 func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
 
 // derive: −γχ² exp(−γχ²).

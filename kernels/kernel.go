@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 )
@@ -59,41 +57,3 @@ func Eval(k Kernel, x, z []float64) float64 {
 
 // Diag returns k(x, x).
 func Diag(k Kernel, x []float64) float64 { return Eval(k, x, x) }
-
-// shortest is the smallest length scale: below it 1/σ² leaves the range of
-// float64, and k(x, x) = exp(−0·Inf) would be NaN.
-const shortest = 1e-150
-
-// longest is the largest length scale: 1/σ² keeps all its digits, and points that
-// are in the range of a distance may be as far apart.
-const longest = 1e153
-
-// lengthScale is the rule of length scales.
-func lengthScale(kernel, param string, v float64) error {
-	if !(v > 0) || math.IsInf(v, 1) {
-		return fmt.Errorf("kernels: %s: %s must be a finite number > 0, got %v", kernel, param, v)
-	}
-	if v < shortest {
-		return fmt.Errorf("kernels: %s: %s must be at least %v, got %v", kernel, param, shortest, v)
-	}
-	if v > longest {
-		return fmt.Errorf("kernels: %s: %s must be at most %v, got %v: scale the features down", kernel, param, longest, v)
-	}
-	return nil
-}
-
-// finite is the rule of parameters of any sign.
-func finite(kernel, param string, v float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("kernels: %s: %s must be a finite number, got %v", kernel, param, v)
-	}
-	return nil
-}
-
-// nonNegative is the rule of offsets and weights of sums.
-func nonNegative(kernel, param string, v float64) error {
-	if !(v >= 0) || math.IsInf(v, 1) {
-		return fmt.Errorf("kernels: %s: %s must be a finite number ≥ 0, got %v", kernel, param, v)
-	}
-	return nil
-}

@@ -307,8 +307,8 @@ func (p *parser) value(d *Description, q *Parameter) argument {
 		}
 	}
 	v := p.number()
-	if q.Type == WholeNumber && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
-		p.fail(at, "%s: %s must be a whole number, got %v", d.Name, q.Name, v)
+	if q.Type == Integer && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
+		p.fail(at, "%s: %s must be an integer, got %v", d.Name, q.Name, v)
 	}
 	return argument{values: []float64{v}}
 }

@@ -10,10 +10,10 @@ import (
 type Cosine struct{ Theta float64 }
 
 func (k Cosine) String() string             { return "cosine(theta=" + number(k.Theta) + ")" }
-func (k Cosine) Check(int) error            { return positiveNumber("cosine", "theta", k.Theta) }
+func (k Cosine) Check(int) error            { return checkParams("cosine", k) }
 func (k Cosine) IsPSD() bool                { return k.Check(-1) == nil }
 func (k Cosine) compile(c *compiler)        { c.load(Stat{Kind: CosSum, Freqs: []float64{k.Theta}}) }
-func (k Cosine) params() []Param            { return []Param{positive("theta", k.Theta)} }
+func (k Cosine) params() []Param            { return []Param{Positive.param("theta", k.Theta)} }
 func (Cosine) with(values []float64) Kernel { return Cosine{values[0]} }
 func (k Cosine) derive(c *compiler, _ int) {
 	c.load(Stat{Kind: SinSum, Freqs: []float64{k.Theta}})
@@ -27,17 +27,14 @@ func (Cosine) bounded() bool                  { return true }
 // product of the 2d(L+1) features cos and sin of (2πl/L)x_p.
 type CosineSeries struct{ L int }
 
-// mostHarmonics bounds the memory of a program.
-const mostHarmonics = 1 << 16
+// harmonics bounds the memory of a program.
+var harmonics = Rule{Min: 1, Max: 1 << 16, Integer: true}
 
 func (k CosineSeries) String() string { return fmt.Sprintf("cosineseries(l=%d)", k.L) }
 
 // Check requires 1 ≤ L ≤ 65536.
 func (k CosineSeries) Check(int) error {
-	if k.L < 1 || k.L > mostHarmonics {
-		return fmt.Errorf("kernels: cosineseries: l must be a whole number from 1 to %d, got %d", mostHarmonics, k.L)
-	}
-	return nil
+	return harmonics.Check("kernels: cosineseries: l", float64(k.L))
 }
 
 func (k CosineSeries) IsPSD() bool             { return k.Check(-1) == nil }
@@ -74,11 +71,3 @@ func (SincLimit) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
 func (SincLimit) deriveStat(c *compiler, _ Stat) { c.one() }
 func (SincLimit) bounded() bool                  { return true }
-
-// positiveNumber is the rule of frequencies and inverse scales.
-func positiveNumber(kernel, param string, v float64) error {
-	if !(v > 0) || math.IsInf(v, 1) {
-		return fmt.Errorf("kernels: %s: %s must be a finite number > 0, got %v", kernel, param, v)
-	}
-	return nil
-}

@@ -26,6 +26,12 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
+// LogShift makes v·ln(v + LogShift), the form in which to write v·ln v where v may be
+// 0: there it is 0 in both precisions, where v·ln v is NaN, and elsewhere off by
+// LogShift at most, because ln(1 + δ/v) ≤ δ/v. It is the smallest normal number of
+// float32.
+const LogShift = 0x1p-126
+
 // An Instr is one operation with its operands; unused operands are zero.
 type Instr struct {
 	Op   Op

@@ -33,7 +33,7 @@ func (k Gaussian) String() string {
 // Check requires σ > 0 and, with Sigmas, one per feature.
 func (k Gaussian) Check(d int) error {
 	if k.Sigmas == nil {
-		return lengthScale("gaussian", "sigma", k.Sigma)
+		return checkParams("gaussian", k)
 	}
 	if k.Sigma != 0 {
 		return fmt.Errorf("kernels: gaussian: give either sigma or one sigma per feature, not both")
@@ -44,12 +44,7 @@ func (k Gaussian) Check(d int) error {
 	if d >= 0 && len(k.Sigmas) != d {
 		return fmt.Errorf("kernels: gaussian: sigma has %s for %s", count.Of(len(k.Sigmas), "entry"), count.Of(d, "feature"))
 	}
-	for i, s := range k.Sigmas {
-		if err := lengthScale("gaussian", fmt.Sprintf("entry %d of sigma", i+1), s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkParams("gaussian", k)
 }
 
 func (k Gaussian) IsPSD() bool { return k.Check(-1) == nil }
@@ -72,11 +67,11 @@ func (k Gaussian) compile(c *compiler) {
 
 func (k Gaussian) params() []Param {
 	if k.Sigmas == nil {
-		return []Param{positive("sigma", k.Sigma)}
+		return []Param{LengthScale.param("sigma", k.Sigma)}
 	}
 	all := make([]Param, len(k.Sigmas))
 	for i, s := range k.Sigmas {
-		all[i] = positive(fmt.Sprintf("sigma[%d]", i+1), s)
+		all[i] = LengthScale.param(fmt.Sprintf("sigma[%d]", i+1), s)
 	}
 	return all
 }
@@ -120,7 +115,7 @@ func (Gaussian) bounded() bool { return true }
 type Laplacian struct{ Sigma float64 }
 
 func (k Laplacian) String() string  { return "laplacian(sigma=" + number(k.Sigma) + ")" }
-func (k Laplacian) Check(int) error { return lengthScale("laplacian", "sigma", k.Sigma) }
+func (k Laplacian) Check(int) error { return checkParams("laplacian", k) }
 func (k Laplacian) IsPSD() bool     { return k.Check(-1) == nil }
 
 func (k Laplacian) compile(c *compiler) {
@@ -129,7 +124,7 @@ func (k Laplacian) compile(c *compiler) {
 	c.unary(Instr{Op: Exp})
 }
 
-func (k Laplacian) params() []Param              { return []Param{positive("sigma", k.Sigma)} }
+func (k Laplacian) params() []Param              { return []Param{LengthScale.param("sigma", k.Sigma)} }
 func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
 
 // derive: k ‖x−z‖₁/σ.
@@ -159,16 +154,11 @@ func (k RationalQuadratic) String() string {
 	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
 }
 
-// smallestA keeps 1/2aσ² in the range of float64 for the shortest σ.
-const smallestA = 1e-6
+// mixtureShape keeps 1/2aσ² in the range of float64 for the shortest σ.
+var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
 // Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.
-func (k RationalQuadratic) Check(int) error {
-	if !(k.A >= smallestA) || math.IsInf(k.A, 1) {
-		return fmt.Errorf("kernels: rationalquadratic: a must be a finite number ≥ %v, got %v", smallestA, k.A)
-	}
-	return lengthScale("rationalquadratic", "sigma", k.Sigma)
-}
+func (k RationalQuadratic) Check(int) error { return checkParams("rationalquadratic", k) }
 
 func (k RationalQuadratic) IsPSD() bool { return k.Check(-1) == nil }
 
@@ -187,7 +177,7 @@ func (k RationalQuadratic) power(c *compiler, exponent float64) {
 }
 
 func (k RationalQuadratic) params() []Param {
-	return []Param{positive("a", k.A), positive("sigma", k.Sigma)}
+	return []Param{mixtureShape.param("a", k.A), LengthScale.param("sigma", k.Sigma)}
 }
 
 func (k RationalQuadratic) with(values []float64) Kernel {
@@ -234,6 +224,8 @@ type Matern struct {
 // maternNames are the texts of the three kernels with a closed form.
 var maternNames = map[float64]string{0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}
 
+const maternRule = "0.5, 1.5 or 2.5"
+
 func (k Matern) String() string {
 	if name, ok := maternNames[k.Nu]; ok {
 		return name + "(sigma=" + number(k.Sigma) + ")"
@@ -245,9 +237,9 @@ func (k Matern) String() string {
 func (k Matern) Check(int) error {
 	name, ok := maternNames[k.Nu]
 	if !ok {
-		return fmt.Errorf("kernels: matern: nu must be 0.5, 1.5 or 2.5, got %v", k.Nu)
+		return fmt.Errorf("kernels: matern: nu must be %s, got %v", maternRule, k.Nu)
 	}
-	return lengthScale(name, "sigma", k.Sigma)
+	return checkParams(name, k)
 }
 
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
@@ -279,7 +271,7 @@ func (k Matern) distance(c *compiler) {
 	c.unary(Instr{Op: Affine, A: math.Sqrt(2*k.Nu) / k.Sigma})
 }
 
-func (k Matern) params() []Param              { return []Param{positive("sigma", k.Sigma)} }
+func (k Matern) params() []Param              { return []Param{LengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
 // derive: −s dk/ds, which is s, s² and s²(1+s)/3 times exp(−s).

@@ -213,3 +213,29 @@ func TestGaussianProcessRefuses(t *testing.T) {
 		}
 	})
 }
+
+// TestGaussianProcessObeysTheRulesOfParameters has a target that is linear in x, so
+// that the likelihood rises with sigma beyond the largest that a kernel accepts, which
+// is less than reach away.
+func TestGaussianProcessObeysTheRulesOfParameters(t *testing.T) {
+	x, y := mat.NewDense(12, 1, nil), mat.NewDense(12, 1, nil)
+	for i := range 12 {
+		x.Set(i, 0, float64(i-6)*1e152)
+		y.Set(i, 0, float64(i-6))
+	}
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	start := kernels.Gaussian{Sigma: 5e152}
+	m, err := learners.GaussianProcess{Kernel: start, Lambda: 1e-3}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kernels.Params(m.Kernel())[0]
+	t.Logf("%v, likelihood %v", m.Kernel(), m.LogLikelihood())
+	if p.Value < 0.99*p.Max || p.Value > p.Max {
+		t.Errorf("sigma is %v, want the largest allowed, %v", p.Value, p.Max)
+	}
+}

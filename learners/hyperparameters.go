@@ -16,7 +16,7 @@ import (
 // hyperparameters maximises the log marginal likelihood over the continuous
 // parameters of a kernel and λ, on logarithmic scales where the parameters are
 // positive, by L-BFGS (Liu and Nocedal 1989) from several starts. They stay in a
-// box around the first start; outside it the likelihood is that of the nearest
+// box around the first start, and within the bounds of their rules; outside it the likelihood is that of the nearest
 // point of the box less a quarter of the squared distance, so that the search
 // comes back.
 type hyperparameters struct {
@@ -59,11 +59,11 @@ func newHyperparameters(ctx context.Context, dev backend.Device, p solvers.Probl
 	h := &hyperparameters{ctx: ctx, dev: dev, problem: p, par: par, report: report, params: kernels.Params(p.Kernel)}
 	for _, q := range h.params {
 		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
-		low, high := v-far, v+far
+		low, high := max(v-far, q.Min), min(v+far, q.Max)
 		if q.Log {
 			// A parameter that is 0 stays 0.
 			v = math.Log(max(v, math.SmallestNonzeroFloat64))
-			low, high = v-reach, v+reach
+			low, high = max(v-reach, math.Log(q.Min)), min(v+reach, math.Log(q.Max))
 		}
 		h.start, h.low, h.high = append(h.start, v), append(h.low, low), append(h.high, high)
 	}
@@ -198,7 +198,7 @@ func (h *hyperparameters) kernelAt(x []float64) (kernels.Kernel, float64, error)
 	for i, q := range h.params {
 		values[i] = x[i]
 		if q.Log {
-			values[i] = math.Exp(x[i])
+			values[i] = q.Nearest(math.Exp(x[i])) // exp(ln Max) may exceed Max by rounding
 			if q.Value == 0 {
 				values[i] = 0
 			}

@@ -1,12 +1,12 @@
 package backendtest
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
 // Bounds of rounding errors, after Higham, Accuracy and Stability of Numerical
@@ -49,92 +49,6 @@ func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
-// approx is a value with the largest error that it may have.
-type approx struct{ v, err float64 }
-
-// rounded adds the error of n more roundings, relative to the largest that the
-// computed value can be.
-func (a approx) rounded(n int, u float64) approx {
-	a.err += float64(n) * u * (math.Abs(a.v) + a.err)
-	return a
-}
-
-// expUlps is the error that an exp or another function may have: vector versions reach about 1 ulp,
-// so that 4 leaves them some freedom. An ulp is at most 2u.
-const expUlps = 4
-
-// propagate runs the program on statistics with errors, in arithmetic of T: a
-// running error analysis (Higham, section 3.3), exact in the propagated part
-// and with every rounding counted.
-func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
-	u := unit[T]()
-	var stack []approx
-	for _, in := range p.Code {
-		switch in.Op {
-		case kernels.Load:
-			stack = append(stack, stats[in.Arg])
-			continue
-		case kernels.Const:
-			stack = append(stack, approx{in.A, 0}.rounded(1, u))
-			continue
-		}
-		last := len(stack) - 1
-		t := stack[last]
-		switch in.Op {
-		case kernels.Affine: // A and the product, B, the sum
-			at := approx{in.A * t.v, math.Abs(in.A) * t.err}.rounded(2, u)
-			t = approx{at.v + in.B, at.err + u*math.Abs(in.B)}.rounded(1, u)
-		case kernels.PowInt: // mean value theorem; one rounding per factor
-			n := float64(in.Arg)
-			t = approx{math.Pow(t.v, n), n * t.err * math.Pow(math.Abs(t.v)+t.err, n-1)}.rounded(in.Arg, u)
-		case kernels.Sqrt:
-			// |√(t±e) − √t| ≤ e/√t and ≤ √e.
-			v, e := math.Sqrt(max(t.v, 0)), math.Sqrt(t.err)
-			if v > 0 {
-				e = min(e, t.err/v)
-			}
-			t = approx{v, e}.rounded(1, u)
-		case kernels.Exp:
-			v := math.Exp(t.v)
-			e := v * math.Expm1(t.err)
-			if v == 0 || math.IsInf(e, 0) {
-				e = math.Exp(t.v + t.err)
-			}
-			t = approx{v, e}.rounded(2*expUlps, u)
-			t.err += smallest[T]()
-		case kernels.Pow:
-			// |ln(t±e) − ln t| ≤ −ln(1 − e/t), times A in the exponent; A, the
-			// logarithm and their product are rounded, 2 + expUlps units.
-			log := math.Abs(in.A * math.Log(t.v))
-			move := math.Abs(in.A)*-math.Log1p(-min(t.err/t.v, 1)) + (2+2*expUlps)*u*log
-			v := math.Exp(in.A * math.Log(t.v))
-			t = approx{v, v * math.Expm1(move)}.rounded(2*expUlps, u)
-			t.err += smallest[T]()
-		case kernels.Tanh: // the slope is 1 − tanh² where the argument is smallest
-			v, least := math.Tanh(t.v), math.Tanh(max(math.Abs(t.v)-t.err, 0))
-			t = approx{v, (1 - least*least) * t.err}.rounded(2*expUlps, u)
-		case kernels.Cos:
-			t = approx{math.Cos(t.v), t.err}.rounded(2*expUlps, u)
-		case kernels.Sin:
-			t = approx{math.Sin(t.v), t.err}.rounded(2*expUlps, u)
-		case kernels.Log: // as for Pow
-			t = approx{math.Log(t.v), -math.Log1p(-min(t.err/t.v, 1))}.rounded(2*expUlps, u)
-		case kernels.Add:
-			s := stack[last-1]
-			stack, last = stack[:last], last-1
-			t = approx{s.v + t.v, s.err + t.err}.rounded(1, u)
-		case kernels.Mul:
-			s := stack[last-1]
-			stack, last = stack[:last], last-1
-			t = approx{s.v * t.v, math.Abs(s.v)*t.err + math.Abs(t.v)*s.err + s.err*t.err}.rounded(1, u)
-		default:
-			panic(fmt.Sprintf("backendtest: unknown operation %d", in.Op))
-		}
-		stack[last] = t
-	}
-	return stack[0]
-}
-
 // kernelBounds returns, for every pair of rows, how far k(x_i, z_j) in T may be
 // from the oracle's.
 //
@@ -152,6 +66,8 @@ func propagate[T backend.Float](p *kernels.Program, stats []approx) approx {
 // where the error is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 is for that
 // decision, which is made on rounded numbers. Duplicate rows have distance 0,
 // exactly.
+//
+// Where there is no bound it is NaN, and no comparison with it holds.
 //
 // The whole is doubled: a fused path may reach the same kernel through another
 // formula with as many roundings.
@@ -189,7 +105,8 @@ func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T]
 		case kernels.SqDist:
 			for _, h := range []host{x, z} {
 				for i := range h.Rows {
-					b.radius2[s] = max(b.radius2[s], direct(stat, x.Row(0), h.Row(i)).v)
+					r2, _ := direct(stat, x.Row(0), h.Row(i))
+					b.radius2[s] = max(b.radius2[s], r2)
 				}
 			}
 		}
@@ -198,17 +115,17 @@ func newKernelBound[T backend.Float](k kernels.Kernel, x, z host) kernelBound[T]
 }
 
 func (b kernelBound[T]) at(i, j int) float64 {
-	mine, oracles := make([]approx, len(b.radius2)), make([]approx, len(b.radius2))
+	mine, oracles := make([]kerneltest.Approx, len(b.radius2)), make([]kerneltest.Approx, len(b.radius2))
 	for s := range b.program.Stats {
 		mine[s], oracles[s] = b.statistic(s, i, j)
 	}
-	o := propagate[float64](b.program, oracles)
-	return 2*propagate[T](b.program, mine).err + o.err + unit[T]()*math.Abs(o.v) + smallest[T]()
+	o := kerneltest.Propagate(b.program, oracles, unit[float64]())
+	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
 // statistic is number s of the pair, with the errors that a backend and that
 // the oracle may make.
-func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles approx) {
+func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
@@ -218,22 +135,20 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles approx) {
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			at = j
 		}
-		v, e := stat.Eval(x, z), b.single[s].at(at, at)
+		mine = kerneltest.Approx{Value: stat.Eval(x, z), Error: b.single[s].at(at, at)}
 		if stat.Kind == kernels.RootX || stat.Kind == kernels.RootZ {
-			// |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2
-			e = e / 2 * math.Pow(max(1/(v*v)-e, 0), -1.5)
+			mine = mine.InverseRoot(unit[T]())
 		}
-		mine = approx{v, e}.rounded(2, unit[T]())
 		return mine, mine
 	case kernels.CosSum, kernels.SinSum, kernels.Sinc, kernels.Chi2, kernels.Entry:
 		v := stat.Eval(x, z)
-		return approx{v, b.featureError(stat, x, z, unit[T]())}, approx{v, b.featureError(stat, x, z, 0x1p-53)}
+		return kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, unit[T]())}, kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, 0x1p-53)}
 	}
-	v := direct(stat, x, z)
-	oracles = approx{v.v, gamma[float64](d+3) * v.err}
-	mine = approx{v.v, gamma[T](d+3) * v.err}
+	v, size := direct(stat, x, z)
+	oracles = kerneltest.Approx{Value: v, Error: gamma[float64](d+3) * size}
+	mine = kerneltest.Approx{Value: v, Error: gamma[T](d+3) * size}
 	if stat.Kind == kernels.SqDist {
-		mine.err = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v.v)
+		mine.Error = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v)
 	}
 	return mine, oracles
 }
@@ -242,7 +157,7 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles approx) {
 // unit u, to first order in it. Cosines and sines may be taken of the features
 // themselves, from a centre among the points, so that the angles are as large
 // as the points reach; each is rounded three times, and each function may be
-// expUlps off.
+// kerneltest.FunctionUlps off.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
 	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
 	sum := 0.0
@@ -251,14 +166,14 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 		switch stat.Kind {
 		case kernels.CosSum:
 			for _, w := range stat.Freqs {
-				sum += 2*terms + 2*3*math.Abs(w)*b.reach[p] + 4*2*expUlps
+				sum += 2*terms + 2*3*math.Abs(w)*b.reach[p] + 4*2*kerneltest.FunctionUlps
 			}
 		case kernels.SinSum:
 			for _, w := range stat.Freqs {
-				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*expUlps)
+				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*kerneltest.FunctionUlps)
 			}
 		case kernels.Sinc: // |sin 2πΔ/Δ| ≤ 2π, and its angle's error over Δ 3·2π
-			sum += 2 * math.Pi * (terms + 3 + 2*expUlps)
+			sum += 2 * math.Pi * (terms + 3 + 2*kerneltest.FunctionUlps)
 		case kernels.Chi2:
 			if x[p]+z[p] > 0 {
 				sum += diff * diff / (x[p] + z[p]) * (terms + 4)
@@ -268,10 +183,9 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct is a statistic by its definition; err is the sum of the absolute
-// values of its terms.
-func direct(stat kernels.Stat, x, z []float64) approx {
-	var sum approx
+// direct is a statistic by its definition; size is the sum of the absolute values of
+// its terms.
+func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := 1.0
 		if stat.Scale != nil {
@@ -287,8 +201,8 @@ func direct(stat kernels.Stat, x, z []float64) approx {
 		case kernels.L1:
 			term = math.Abs((x[p] - z[p]) * scale)
 		}
-		sum.v += term
-		sum.err += math.Abs(term)
+		v += term
+		size += math.Abs(term)
 	}
-	return sum
+	return v, size
 }

@@ -64,7 +64,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 		ends := [2][]float64{x, z}
 		ends[which] = slices.Clone(ends[which])
 		ends[which][p] += h
-		rounding = max(rounding, Rounding(k, ends[0], ends[1], 0x1p-53))
+		rounding = max(rounding, Rounding(k, ends[0], ends[1]))
 		return kernels.Eval(k, ends[0], ends[1])
 	}
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
@@ -76,7 +76,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
 		if size := math.Abs(v); !math.IsInf(size, 0) {
-			own += (Rounding(s, x, z, 0x1p-53) + 8*size*0x1p-53) * reach(stat, x, z, p)
+			own += (Rounding(s, x, z) + 8*size*0x1p-53) * reach(stat, x, z, p)
 		}
 	}
 	tol := math.Abs(fine-coarse) + 4*rounding/step + own + 0x1p-1022

@@ -37,8 +37,8 @@ func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
 					}
 				}
 			}
-			tol := (float64(f.Dim())+40+4*reach)*0x1p-53*max(size, kernels.Diag(k, points[i]), kernels.Diag(k, points[j])) + Rounding(k, points[i], points[j], 0x1p-53)
-			if math.Abs(sum-want) > tol {
+			tol := (float64(f.Dim())+40+4*reach)*0x1p-53*max(size, kernels.Diag(k, points[i]), kernels.Diag(k, points[j])) + Rounding(k, points[i], points[j])
+			if !(math.Abs(sum-want) <= tol) {
 				t.Errorf("seed %d, d = %d: φᵀφ of points %d and %d is %v, k is %v: off by %g, allowed %g", seed, len(points[i]), i, j, sum, want, sum-want, tol)
 			}
 		}

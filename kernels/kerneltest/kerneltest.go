@@ -238,7 +238,7 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		for j := range i + 1 {
 			v := kernels.Eval(k, x, points[j])
 			gram.SetSym(i, j, v)
-			rounding = max(rounding, Rounding(k, x, points[j], 0x1p-53))
+			rounding = max(rounding, Rounding(k, x, points[j]))
 		}
 	}
 	for i := range n {
@@ -246,7 +246,7 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
 			// Three entries are off by the rounding of one at most; the roots
 			// and their product round once more each.
-			if math.Abs(gram.At(i, j)) > bound+2*rounding+3*0x1p-53*bound {
+			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}
 		}
@@ -259,8 +259,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	// Entries that are off by ε move eigenvalues by nε at most (Weyl); the
 	// symmetric QR algorithm by a small multiple of nu‖K‖ (Golub and Van Loan,
 	// section 8.3.5), and ‖K‖ is at most the trace.
-	tol := float64(n)*rounding + 10*float64(n)*0x1p-53*mat.Trace(gram)
-	if smallest < -tol {
+	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
+	if !(smallest >= -tol) {
 		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)
 	}
 }

@@ -7,100 +7,144 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Rounding bounds the difference between kernels.Eval(k, x, z) in arithmetic
-// of unit roundoff u (2⁻⁵³ in float64) and the exact value, to first order in
-// u. It follows the program with the error of each value beside the value
-// (running error analysis: Higham 2002, section 3.3): a sum of n terms of size
-// s is off by nu·s, and each operation multiplies what it is given by its
-// derivative and adds its own rounding, two units in the last place for exp and
-// the other functions.
-//
-// Statistics taken otherwise, such as ‖x−z‖² from xᵀz, have another error.
-func Rounding(k kernels.Kernel, x, z []float64, u float64) float64 {
-	type value struct{ v, e float64 } // e is the error in units of u
-	var stack []value
-	p := kernels.Compile(k)
-	for _, in := range p.Code {
-		top := len(stack) - 1
-		switch in.Op {
-		case kernels.Load:
-			v, e := statRounding(p.Stats[in.Arg], x, z)
-			stack = append(stack, value{v, e})
-		case kernels.Const:
-			stack = append(stack, value{in.A, math.Abs(in.A)})
-		case kernels.Affine:
-			t := stack[top]
-			r := in.A*t.v + in.B
-			// A and B were rounded when they were made: one unit each.
-			stack[top] = value{r, math.Abs(in.A)*t.e + 2*math.Abs(in.A*t.v) + math.Abs(in.B) + math.Abs(r)}
-		case kernels.PowInt:
-			t, n := stack[top], float64(in.Arg)
-			r := math.Pow(t.v, n)
-			stack[top] = value{r, n*math.Abs(math.Pow(t.v, n-1))*t.e + n*math.Abs(r)}
-		case kernels.Sqrt:
-			t := stack[top]
-			r := math.Sqrt(max(t.v, 0))
-			e := math.Abs(r)
-			if r > 0 {
-				e += t.e / (2 * r)
-			}
-			stack[top] = value{r, e}
-		case kernels.Exp:
-			t := stack[top]
-			r := math.Exp(t.v)
-			stack[top] = value{r, r*t.e + 4*r}
-		case kernels.Pow:
-			// A was rounded, its product with the logarithm is, and the
-			// logarithm itself by two units: all in the exponent.
-			t := stack[top]
-			r := math.Exp(in.A * math.Log(t.v))
-			stack[top] = value{r, r*math.Abs(in.A)/t.v*t.e + 4*r*math.Abs(in.A*math.Log(t.v)) + 4*r}
-		case kernels.Tanh:
-			t := stack[top]
-			r := math.Tanh(t.v)
-			stack[top] = value{r, (1-r*r)*t.e + 4*math.Abs(r)}
-		case kernels.Cos, kernels.Sin:
-			t := stack[top]
-			r, slope := math.Sincos(t.v)
-			if in.Op == kernels.Cos {
-				r, slope = slope, r
-			}
-			stack[top] = value{r, math.Abs(slope)*t.e + 4*math.Abs(r)}
-		case kernels.Log:
-			t := stack[top]
-			r := math.Log(t.v)
-			stack[top] = value{r, t.e/math.Abs(t.v) + 4*math.Abs(r)}
-		case kernels.Add:
-			a, b := stack[top-1], stack[top]
-			stack = stack[:top]
-			stack[top-1] = value{a.v + b.v, a.e + b.e + math.Abs(a.v+b.v)}
-		case kernels.Mul:
-			a, b := stack[top-1], stack[top]
-			stack = stack[:top]
-			stack[top-1] = value{a.v * b.v, math.Abs(a.v)*b.e + math.Abs(b.v)*a.e + math.Abs(a.v*b.v)}
-		default:
-			panic(fmt.Sprintf("kerneltest: Rounding: unknown operation %d", in.Op))
-		}
-	}
-	return u * stack[0].e
+// FunctionUlps is the error that an exp or another function may have: vector versions
+// reach about 1 ulp, so that 4 leaves them some freedom. An ulp is at most 2u.
+const FunctionUlps = 4
+
+// Approx is a value with the largest error that it may have.
+type Approx struct{ Value, Error float64 }
+
+// Rounded adds the error of n more roundings of unit u, relative to the largest
+// that the computed value can be.
+func (a Approx) Rounded(n int, u float64) Approx {
+	a.Error += float64(n) * u * (math.Abs(a.Value) + a.Error)
+	return a
 }
 
-// statRounding returns a statistic and its error in units of u.
-func statRounding(s kernels.Stat, x, z []float64) (v, e float64) {
-	v = s.Eval(x, z)
+// smallest is the smallest normal number of the arithmetic of unit u: where
+// results underflow, errors are not relative any more.
+func smallest(u float64) float64 {
+	if u == 0x1p-53 {
+		return 0x1p-1022
+	}
+	return 0x1p-126
+}
+
+// Propagate runs the program on statistics with errors, in arithmetic of unit
+// roundoff u, 2⁻⁵³ in float64 or 2⁻²⁴: a running error analysis (Higham, Accuracy
+// and Stability of Numerical Algorithms, 2nd edition, 2002, section 3.3), exact in
+// the propagated part and with every rounding counted. The error is NaN where there
+// is no bound, so that no comparison with it holds.
+func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
+	var stack []Approx
+	for _, in := range p.Code {
+		switch in.Op {
+		case kernels.Load:
+			stack = append(stack, stats[in.Arg])
+			continue
+		case kernels.Const:
+			stack = append(stack, Approx{in.A, 0}.Rounded(1, u))
+			continue
+		}
+		last := len(stack) - 1
+		t := stack[last]
+		v, e := t.Value, t.Error
+		switch in.Op {
+		case kernels.Affine: // A and the product, B, the sum
+			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
+			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
+		case kernels.PowInt: // mean value theorem; one rounding per factor
+			n := float64(in.Arg)
+			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
+		case kernels.Sqrt:
+			// |√(t±e) − √t| ≤ e/√t and ≤ √e.
+			root, move := math.Sqrt(max(v, 0)), math.Sqrt(e)
+			if root > 0 {
+				move = min(move, e/root)
+			}
+			t = Approx{root, move}.Rounded(1, u)
+		case kernels.Exp:
+			exp := math.Exp(v)
+			move := exp * math.Expm1(e)
+			if exp == 0 || math.IsInf(move, 0) {
+				move = math.Exp(v + e)
+			}
+			t = Approx{exp, move}.Rounded(2*FunctionUlps, u)
+			t.Error += smallest(u)
+		case kernels.Pow:
+			// A, the logarithm and their product are rounded, 2 + FunctionUlps units.
+			power := math.Pow(max(v, 0), in.A)
+			move := math.Pow(v+e, in.A) // from 0, where the logarithm has no bound
+			if e < v {
+				log := math.Abs(in.A * math.Log(v))
+				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
+			} else if in.A <= 0 {
+				move = math.Inf(1)
+			}
+			t = Approx{power, move}.Rounded(2*FunctionUlps, u)
+			t.Error += smallest(u)
+		case kernels.Tanh: // the slope is 1 − tanh² where the argument is smallest
+			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
+			t = Approx{tanh, (1 - low*low) * e}.Rounded(2*FunctionUlps, u)
+		case kernels.Cos: // Taylor's theorem
+			t = Approx{math.Cos(v), min(e, math.Abs(math.Sin(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
+		case kernels.Sin:
+			t = Approx{math.Sin(v), min(e, math.Abs(math.Cos(v))*e+e*e/2)}.Rounded(2*FunctionUlps, u)
+		case kernels.Log:
+			t = Approx{math.Log(v), logMove(v, e)}.Rounded(2*FunctionUlps, u)
+		case kernels.Add:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			t = Approx{s.Value + v, s.Error + e}.Rounded(1, u)
+		case kernels.Mul:
+			s := stack[last-1]
+			stack, last = stack[:last], last-1
+			t = Approx{s.Value * v, math.Abs(s.Value)*e + math.Abs(v)*s.Error + s.Error*e}.Rounded(1, u)
+		default:
+			panic(fmt.Sprintf("kerneltest: unknown operation %d", in.Op))
+		}
+		stack[last] = t
+	}
+	if math.IsInf(stack[0].Error, 0) {
+		stack[0].Error = math.NaN()
+	}
+	return stack[0]
+}
+
+// logMove bounds |ln(v±e) − ln v| by −ln(1 − e/v).
+func logMove(v, e float64) float64 { return -math.Log1p(-min(e/v, 1)) }
+
+// Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value:
+// what Propagate makes of the errors of the statistics by their definition, where a
+// sum of n terms of size s is off by nu·s. Statistics taken otherwise, such as
+// ‖x−z‖² from xᵀz, have another error.
+func Rounding(k kernels.Kernel, x, z []float64) float64 {
+	p := kernels.Compile(k)
+	stats := make([]Approx, len(p.Stats))
+	for i, s := range p.Stats {
+		stats[i] = statRounding(s, x, z)
+	}
+	return Propagate(p, stats, unit).Error
+}
+
+// unit is the unit roundoff of float64.
+const unit = 0x1p-53
+
+// statRounding returns a statistic in float64, with its error.
+func statRounding(s kernels.Stat, x, z []float64) Approx {
+	v := s.Eval(x, z)
 	switch s.Kind {
 	case kernels.Entry:
-		return v, 0
+		return Approx{v, 0}
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
 		if s.Kind == kernels.SelfZ || s.Kind == kernels.RootZ {
 			x = z
 		}
-		e = Rounding(s.Of, x, x, 1)
+		at := Approx{v, Rounding(s.Of, x, x)}
 		if s.Kind == kernels.RootX || s.Kind == kernels.RootZ {
-			// −½ k^−3/2 times the error of k, a root and a quotient.
-			e = v*v*v*e/2 + 2*v
+			at = at.InverseRoot(unit)
 		}
-		return v, e
+		return at
 	}
 	var size float64  // Σ |term|
 	var extra float64 // what the roundings inside of the terms move them by
@@ -152,5 +196,13 @@ func statRounding(s kernels.Stat, x, z []float64) (v, e float64) {
 	if s.Scale != nil {
 		n += 4
 	}
-	return v, n*size + extra
+	return Approx{v, unit * (n*size + extra)}
+}
+
+// InverseRoot returns v = 1/√s with its error, where Error is that of s:
+// |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2, a root and a quotient. It is 0 where s is 0.
+func (a Approx) InverseRoot(u float64) Approx {
+	v := a.Value
+	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)
+	return a.Rounded(2, u)
 }

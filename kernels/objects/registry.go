@@ -13,7 +13,7 @@ type Build func(values map[string]float64) (Kernel, error)
 
 // Normalised is the parameter by which a kernel is divided by √(k(a,a) k(b,b)),
 // as it is where nothing is said, or is not.
-var Normalised = kernels.Parameter{Name: "normalised", Type: kernels.WholeNumber, Default: "1", Rule: "1 or 0 for the plain sum"}
+var Normalised = kernels.Parameter{Name: "normalised", Type: kernels.Integer, Default: "1", Rule: "1 or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalised is 0.
 func Raw(values map[string]float64) (bool, error) {

@@ -28,7 +28,7 @@ func init() {
 		Name:    "spectrum",
 		Formula: "Σ over substrings of the given length of (times in s)·(times in t), normalised",
 		Parameters: []kernels.Parameter{
-			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
+			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
 			objects.Normalised,
 		},
 		Example: "spectrum(length=3)",
@@ -47,10 +47,7 @@ func (k Spectrum) Input() objects.Input { return objects.Text }
 
 // Check requires Length ≥ 1.
 func (k Spectrum) Check() error {
-	if k.Length < 1 {
-		return fmt.Errorf("strings: spectrum: length must be a whole number ≥ 1, got %d", k.Length)
-	}
-	return nil
+	return lengthRule.Check("strings: spectrum: length", float64(k.Length))
 }
 
 func (k Spectrum) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {

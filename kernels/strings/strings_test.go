@@ -238,12 +238,12 @@ func TestCancel(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"subsequence(length=0)", "strings: subsequence: length must be a whole number ≥ 1, got 0"},
-		{"subsequence(length=2,decay=0)", "strings: subsequence: decay must be > 0 and ≤ 1, got 0"},
-		{"subsequence(length=2,decay=1.5)", "strings: subsequence: decay must be > 0 and ≤ 1, got 1.5"},
+		{"subsequence(length=0)", "strings: subsequence: length must be an integer ≥ 1, got 0"},
+		{"subsequence(length=2,decay=0)", "strings: subsequence: decay must be a finite number > 0, got 0"},
+		{"subsequence(length=2,decay=1.5)", "strings: subsequence: decay must be at most 1, got 1.5"},
 		{"subsequence(length=2147483647)", "strings: subsequence: decay 0.5 to the power of 2·2147483647 is too small for float64: raise decay, or lower length"},
 		{"spectrum(length=2,normalised=2)", "objects: normalised must be 1 or 0, got 2"},
-		{"spectrum(length=-1)", "strings: spectrum: length must be a whole number ≥ 1, got -1"},
+		{"spectrum(length=-1)", "strings: spectrum: length must be an integer ≥ 1, got -1"},
 		{"spectrum", "kernels: column 1: spectrum needs length, as in spectrum(length=3)"},
 		{"spectrun(length=2)", `kernels: column 1: unknown kernel "spectrun", did you mean "spectrum"?; there are spectrum, subsequence`},
 		{"spectrum(length=2) + 1", "kernels: column 22: a kernel is needed; there are spectrum, subsequence"},

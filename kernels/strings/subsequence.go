@@ -35,8 +35,8 @@ func init() {
 		Name: "subsequence", Aliases: []string{"ssk"},
 		Formula: "Σ over common subsequences of decay^(spans in both), normalised",
 		Parameters: []kernels.Parameter{
-			{Name: "length", Type: kernels.WholeNumber, Rule: "≥ 1"},
-			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
+			{Name: "length", Type: kernels.Integer, Rule: lengthRule.String()},
+			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
 			objects.Normalised,
 		},
 		Example: "subsequence(length=3,decay=0.5)",
@@ -46,6 +46,11 @@ func init() {
 		return Subsequence{Length: int(v["length"]), Decay: v["decay"], Raw: raw}, err
 	})
 }
+
+var (
+	lengthRule = kernels.Rule{Min: 1, Max: math.MaxFloat64, Integer: true}
+	decayRule  = kernels.Rule{Min: math.SmallestNonzeroFloat64, Max: 1}
+)
 
 // rawText is what stands in a kernel's text when it is not normalised.
 func rawText(raw bool) string {
@@ -67,11 +72,11 @@ const least = 1e-280
 
 // Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
 func (k Subsequence) Check() error {
-	if k.Length < 1 {
-		return fmt.Errorf("strings: subsequence: length must be a whole number ≥ 1, got %d", k.Length)
+	if err := lengthRule.Check("strings: subsequence: length", float64(k.Length)); err != nil {
+		return err
 	}
-	if !(k.Decay > 0 && k.Decay <= 1) {
-		return fmt.Errorf("strings: subsequence: decay must be > 0 and ≤ 1, got %v", k.Decay)
+	if err := decayRule.Check("strings: subsequence: decay", k.Decay); err != nil {
+		return err
 	}
 	if math.Pow(k.Decay, 2*float64(k.Length)) < least {
 		return fmt.Errorf("strings: subsequence: decay %v to the power of 2·%d is too small for float64: raise decay, or lower length", k.Decay, k.Length)

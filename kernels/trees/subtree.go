@@ -39,7 +39,7 @@ func init() {
 		Name: "subtree", Aliases: []string{"sst"},
 		Formula: "Σ over common subtrees of decay^(productions), normalised",
 		Parameters: []kernels.Parameter{
-			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: "> 0, ≤ 1"},
+			{Name: "decay", Type: kernels.OneNumber, Default: "0.5", Rule: decayRule.String()},
 			objects.Normalised,
 		},
 		Example: "subtree(decay=0.5)",
@@ -62,11 +62,10 @@ func (k Subtree) Input() objects.Input { return objects.Tree }
 
 // Check requires 0 < Decay ≤ 1.
 func (k Subtree) Check() error {
-	if !(k.Decay > 0 && k.Decay <= 1) {
-		return fmt.Errorf("trees: subtree: decay must be > 0 and ≤ 1, got %v", k.Decay)
-	}
-	return nil
+	return decayRule.Check("trees: subtree: decay", k.Decay)
 }
+
+var decayRule = kernels.Rule{Min: math.SmallestNonzeroFloat64, Max: 1}
 
 func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {
 	g := grammar{}

@@ -250,8 +250,8 @@ func TestErrors(t *testing.T) {
 	if want := `trees: tree 2, column 1: the bracket of the node "A" is not closed`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	for _, decay := range []string{"0", "1.5", "-1"} {
-		want := "trees: subtree: decay must be > 0 and ≤ 1, got " + decay
+	for decay, rule := range map[string]string{"0": "a finite number > 0", "1.5": "at most 1", "-1": "a finite number > 0"} {
+		want := "trees: subtree: decay must be " + rule + ", got " + decay
 		if _, err := objects.Parse("subtree(decay=" + decay + ")"); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -326,3 +326,25 @@ func TestSearchRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchObeysTheRulesOfParameters begins at twice the smallest a and just below the
+// largest sigma, so that most factors lead beyond a bound.
+func TestSearchObeysTheRulesOfParameters(t *testing.T) {
+	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
+		p := wave(t, 30, 1)
+		p.Kernel = k
+		first := kernels.Params(k)[0]
+		for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes} {
+			res, err := tuning.Search(context.Background(), device(t, "cpu"), p, tuning.Params{Strategy: strategy, Vary: []string{first.Name}, Steps: 8})
+			if err != nil {
+				t.Errorf("%v, %v: %v", k, strategy, err)
+				continue
+			}
+			for _, trial := range res.Trials {
+				if v := kernels.Params(trial.Kernel)[0].Value; v < first.Min || v > first.Max {
+					t.Errorf("%v, %v: tried %s = %v, which may be from %v to %v", k, strategy, first.Name, v, first.Min, first.Max)
+				}
+			}
+		}
+	}
+}

@@ -10,7 +10,8 @@ import (
 )
 
 // space is the kernels that a search may try: some parameters of a kernel, each
-// multiplied by a factor from 1/reach to reach.
+// multiplied by a factor from 1/reach to reach, or by what leads to the nearest value
+// that its rule allows.
 type space struct {
 	kernel kernels.Kernel
 	params []kernels.Param
@@ -66,7 +67,7 @@ func (s *space) at(x []float64) (kernels.Kernel, error) {
 		values[i] = p.Value
 	}
 	for i, v := range s.vary {
-		values[v] *= math.Exp(x[min(i, len(x)-1)])
+		values[v] = s.params[v].Nearest(values[v] * math.Exp(x[min(i, len(x)-1)]))
 	}
 	k, err := kernels.WithParams(s.kernel, values)
 	if err != nil {

@@ -1,0 +1,91 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Rule is what a parameter must be: a finite number from Min to Max, and an
+// integer where Integer is set. A kernel's Check, the texts of the catalogue and
+// whoever fits parameters work from the same Rule.
+type Rule struct {
+	Min, Max float64 // no bound: ∓math.MaxFloat64; > 0: the smallest positive float64
+	Integer  bool
+
+	tooLarge string // what to do about a value above Max
+}
+
+// The rules of most parameters.
+var (
+	AnyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
+	NonNegative = Rule{Min: 0, Max: math.MaxFloat64}
+	Positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
+	// LengthScale: from 1/σ² in the range of float64, for otherwise k(x, x) =
+	// exp(−0·Inf) would be NaN, to 1/σ² with all its digits; points that are in the
+	// range of a distance may be as far apart.
+	LengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
+)
+
+// String is the rule in the words of a catalogue.
+func (r Rule) String() string {
+	bounded := r.Max < math.MaxFloat64
+	switch {
+	case bounded && r.Min > math.SmallestNonzeroFloat64:
+		return fmt.Sprintf("from %v to %v", r.Min, r.Max)
+	case bounded:
+		return fmt.Sprintf("%s, ≤ %v", r.lower(), r.Max)
+	case r.Integer:
+		return r.lower()
+	case r.Min < 0:
+		return "finite"
+	}
+	return "finite, " + r.lower()
+}
+
+// lower is the lower bound.
+func (r Rule) lower() string {
+	if r.Min == math.SmallestNonzeroFloat64 {
+		return "> 0"
+	}
+	return fmt.Sprintf("≥ %v", r.Min)
+}
+
+// Check returns nil where v obeys the rule, and otherwise an error that begins with
+// name.
+func (r Rule) Check(name string, v float64) error {
+	switch kind := "a finite number"; {
+	case r.Integer && !(v >= r.Min && v <= r.Max && v == math.Trunc(v)):
+		if r.Max < math.MaxFloat64 {
+			return fmt.Errorf("%s must be an integer %v, got %v", name, r, v)
+		}
+		return fmt.Errorf("%s must be an integer %s, got %v", name, r.lower(), v)
+	case math.IsNaN(v) || math.IsInf(v, 0) || v < r.Min && v <= 0:
+		switch {
+		case r.Min >= 0 && r.Max == math.MaxFloat64:
+			kind += " " + r.lower()
+		case r.Min > 0: // a value within reach of the bounds gets an error of its own
+			kind += " > 0"
+		}
+		return fmt.Errorf("%s must be %s, got %v", name, kind, v)
+	case v < r.Min:
+		return fmt.Errorf("%s must be at least %v, got %v", name, r.Min, v)
+	case v > r.Max:
+		return fmt.Errorf("%s must be at most %v, got %v%s", name, r.Max, v, r.tooLarge)
+	}
+	return nil
+}
+
+// param is a parameter of the rule.
+func (r Rule) param(name string, v float64) Param {
+	return Param{Name: name, Value: v, Log: r.Min >= 0, Rule: r}
+}
+
+// checkParams checks the parameters of a kernel that has rules for nothing else.
+func checkParams(kernel string, k Kernel) error {
+	for _, p := range k.params() {
+		if err := p.Check("kernels: "+kernel+": "+p.Name, p.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
