@@ -48,12 +48,14 @@ var layers = []layer{
 	{folder: "cuda", ours: []string{"backend", "kernels"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "kernels"}},
 	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/run"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/run"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
 	{folder: "learners", ours: []string{"solvers", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
