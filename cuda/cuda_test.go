@@ -56,6 +56,9 @@ func need(t testing.TB) {
 	required.Lacking(t, "g++", cudatest.ErrNoCompiler)
 }
 
+// isSimulated reports whether a device is that of package cudatest.
+func isSimulated(dev backend.Device) bool { return dev.Info().Processor == "Simulated GPU" }
+
 // openAt opens the device with only the libraries of a level.
 func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open("cuda/0", c)

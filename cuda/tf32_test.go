@@ -94,7 +94,8 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		if worst > 2*want+0x1p-22+single || first > single {
 			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, first)
 		}
-		if want > 0 && worst < want/64 {
+		// A library may round; the simulated one always does.
+		if want > 0 && worst < want/64 && isSimulated(dev) {
 			t.Errorf("level %d: the error is %g: nothing was rounded to TF32", level, worst)
 		}
 		h.Free()

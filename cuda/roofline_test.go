@@ -1,0 +1,337 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// What follows measures what the GPU and NVIDIA's libraries do, and Mercer's own device
+// functions beside it: every figure of the one has its ceiling among those of the other.
+//
+//	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
+//
+// A figure is the best of three times of at least 30 ms of queued work, by the clock of
+// the host. On simulated libraries the matrices are tiny and the times mean nothing.
+
+// meter measures on one device.
+type meter struct {
+	*device
+	least time.Duration // of one time
+	scale int           // by which orders are divided
+}
+
+func newMeter(b *testing.B) *meter {
+	b.Helper()
+	need(b)
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { dev.Close() })
+	m := &meter{device: dev.(*device), least: 30 * time.Millisecond, scale: 1}
+	if isSimulated(dev) {
+		m.least, m.scale = 0, 128
+	}
+	return m
+}
+
+// on runs f on the device's thread and waits for the work that it queues.
+func (m *meter) on(b *testing.B, f func() error) time.Duration {
+	var err error
+	var took time.Duration
+	m.exec.do(func() {
+		began := time.Now()
+		err = errors.Join(f(), m.api.Wait(m.stream))
+		took = time.Since(began)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+
+// figure reports how often a second f does its work, times amount, in unit. before makes
+// the work's operands anew and is not timed; where it is nil f runs as often as it takes.
+func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
+	b.Run(name, func(b *testing.B) {
+		for range b.N {
+			best := time.Duration(1 << 62)
+			times := 1
+			for try := 0; try < 4; { // the first is to warm up
+				if before != nil {
+					m.on(b, before)
+				}
+				took := m.on(b, func() error {
+					for range times {
+						if err := f(); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if before == nil && took < m.least {
+					times *= 2
+					continue
+				}
+				if try++; try > 1 {
+					best = min(best, took/time.Duration(times))
+				}
+			}
+			b.ReportMetric(amount/max(best.Seconds(), 1e-9), unit)
+			b.ReportMetric(best.Seconds()*1e3, "ms")
+		}
+	})
+}
+
+// matrix is one of values between 0 and 1: a product with zeros would take less power.
+func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matrix[T] {
+	fill := func(n int) *matrix[T] {
+		h := backend.NewHost[T](n, 2)
+		for i := range h.Data {
+			h.Data[i] = T(i*7919%1000) / 1000
+		}
+		p, err := q.New(n, 2)
+		if err == nil {
+			err = q.Upload(p, h)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		return p.(*matrix[T])
+	}
+	a, err := q.New(rows, cols)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, z := fill(rows), fill(cols)
+	q.Gram(a, kernels.Gaussian{Sigma: 1}, x, z)
+	if err := q.Sync(); err != nil {
+		b.Fatal(err)
+	}
+	x.Free()
+	z.Free()
+	return a.(*matrix[T])
+}
+
+// BenchmarkRoofline is the vendor's libraries, the memory and the driver.
+func BenchmarkRoofline(b *testing.B) {
+	m := newMeter(b)
+	m.transfers(b)
+	m.calls(b)
+	if m.libraries.Blas != nil {
+		products(b, m, m.F64().(*queue[float64]), "float64", false)
+		products(b, m, m.F32().(*queue[float32]), "float32", false)
+		products(b, m, m.F32().(*queue[float32]), "tf32", true)
+		triangles(b, m, m.F64().(*queue[float64]), "float64")
+		triangles(b, m, m.F32().(*queue[float32]), "float32")
+	}
+	if m.libraries.Solver != nil {
+		factors(b, m, m.F64().(*queue[float64]), "float64")
+		factors(b, m, m.F32().(*queue[float32]), "float32")
+	}
+}
+
+// products are those of cuBLAS, column-major, in every order of the operands.
+func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
+	for _, s := range []struct{ m, n, k, odd int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
+		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale
+		side := max(rows, cols, k)
+		A, B, C := matrixOf(b, q, min(rows, k), side+s.odd), matrixOf(b, q, min(cols, k), side+s.odd), matrixOf(b, q, cols, rows)
+		for t, name := range []string{"NN", "NT", "TN", "TT"} {
+			tA, tB := driver.Op(t/2), driver.Op(t%2)
+			if rows != k && name != "TN" { // a rectangle is there in one order only
+				continue
+			}
+			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), backend.GemmFlops(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {
+				if err := m.math(reduced); err != nil {
+					return err
+				}
+				return driver.Gemm(m.libraries.Blas, tA, tB, rows, cols, k, T(1), A.ptr, A.stride, B.ptr, B.stride, T(0), C.ptr, C.stride)
+			})
+		}
+		A.Free()
+		B.Free()
+		C.Free()
+	}
+	m.on(b, func() error { return m.math(false) })
+}
+
+// triangles are cuBLAS's rank-k updates and solves as a factorisation has them, and the
+// solves with one right-hand side, whose time is that of a chain of steps.
+func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
+	k := 25000 / m.scale
+	for _, n := range []int{512, 1024, 4096} {
+		n /= m.scale
+		A, C := matrixOf(b, q, n, k), matrixOf(b, q, n, n)
+		m.figure(b, fmt.Sprintf("op=syrk/type=%s/n=%d/k=%d", precision, n, k), backend.SyrkFlops(n, k)/1e12, "TFLOP/s", nil, func() error {
+			return driver.Syrk(m.libraries.Blas, driver.Lower, driver.T, n, k, T(1), A.ptr, A.stride, T(0), C.ptr, C.stride)
+		})
+		A.Free()
+		C.Free()
+	}
+	for _, s := range []struct{ n, columns int }{{3136, k}, {1024, k}, {512, 1}, {1024, 1}, {512, 32}} {
+		n := s.n / m.scale
+		L, B := matrixOf(b, q, n, n), matrixOf(b, q, s.columns, n)
+		m.on(b, func() error { return q.addDiag(L, 0, T(n)) })
+		m.figure(b, fmt.Sprintf("op=trsm/type=%s/n=%d/columns=%d", precision, n, s.columns), backend.TrsmFlops(n, s.columns)/1e12, "TFLOP/s",
+			nil, func() error {
+				return driver.Trsm(m.libraries.Blas, driver.Left, driver.Lower, driver.N, n, s.columns, T(1), L.ptr, L.stride, B.ptr, B.stride)
+			})
+		L.Free()
+		B.Free()
+	}
+}
+
+// factors are cuSOLVER's, of both triangles of its columns, with the bytes that it asks
+// for: what a leaf of a factorisation may be.
+func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
+	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
+		A := matrixOf(b, q, n, n)
+		C := matrixOf(b, q, n, n)
+		m.on(b, func() error { return q.addDiag(A, 0, T(n)) })
+		for i, triangle := range []string{"lower", "upper"} {
+			fill := driver.Fill(i)
+			f := &factoring[T]{q: q, solver: m.libraries.Solver}
+			m.on(b, func() error {
+				device, host, err := driver.PotrfWork[T](f.solver, fill, n, C.ptr, C.stride)
+				b.Logf("n=%d: cuSOLVER works in %d bytes of the device, %d of the host", n, device, host)
+				if err != nil {
+					return err
+				}
+				return f.room(C)
+			})
+			m.figure(b, fmt.Sprintf("op=potrf/type=%s/triangle=%s/n=%d", precision, triangle, n), backend.PotrfFlops(n)/1e12, "TFLOP/s",
+				func() error { return q.copy(A.view(), C.view(), whole) },
+				func() error {
+					return driver.Potrf[T](f.solver, fill, n, C.ptr, C.stride, f.work, f.workBytes, f.locked, m.info+solverInfo)
+				})
+			m.on(b, func() error { f.diagonal = 0; return f.close() })
+		}
+		A.Free()
+		C.Free()
+	}
+}
+
+// transfers are copies of one stretch, of rows without and with a gap, and of short rows.
+func (m *meter) transfers(b *testing.B) {
+	bytes := 256 << 20 / m.scale / m.scale
+	var there [2]driver.DevicePtr
+	var here []byte
+	m.on(b, func() (err error) {
+		for i := range there {
+			if there[i], err = m.alloc(int64(2 * bytes)); err != nil {
+				return err
+			}
+		}
+		here, err = m.api.AllocHost(bytes)
+		return err
+	})
+	device := func(i, pitch int) driver.Place { return driver.Place{Device: there[i], Pitch: pitch} }
+	host := func(pitch int) driver.Place { return driver.Place{Host: here, Pitch: pitch} }
+	for _, c := range []struct {
+		name          string
+		to, from      func(width int) driver.Place
+		width, passes int
+	}{
+		{"device", func(w int) driver.Place { return device(1, w) }, func(w int) driver.Place { return device(0, w) }, bytes, 2},
+		{"upload", func(w int) driver.Place { return device(0, w) }, host, bytes, 1},
+		{"download", host, func(w int) driver.Place { return device(0, w) }, bytes, 1},
+		{"upload rows", func(w int) driver.Place { return device(0, 2*w) }, host, 4096, 1},
+		{"upload rows without a gap", func(w int) driver.Place { return device(0, w) }, host, 12, 1},
+		{"upload short rows", func(w int) driver.Place { return device(0, 2*w) }, host, 12, 1},
+		{"download a column", host, func(w int) driver.Place { return device(0, 2*w) }, 8, 1},
+	} {
+		height := bytes / c.width
+		if c.width <= 12 {
+			height = min(height, 1<<20)
+		}
+		amount := float64(c.passes) * float64(c.width) * float64(height)
+		m.figure(b, fmt.Sprintf("op=copy/what=%s/width=%d", c.name, c.width), amount/1e9, "GB/s", nil, func() error {
+			return m.api.Copy(driver.Copy2D{Dst: c.to(c.width), Src: c.from(c.width), Width: c.width, Height: height}, m.stream)
+		})
+	}
+	m.on(b, func() error {
+		return errors.Join(m.api.MemFree(there[0]), m.api.MemFree(there[1]), m.api.FreeHost(here))
+	})
+}
+
+// calls are those of the driver that a step makes: a launch, an event, a wait, and memory
+// that is taken and given back.
+func (m *meter) calls(b *testing.B) {
+	event, err := m.staging[0].event, error(nil)
+	q := m.F64().(*queue[float64])
+	a := matrixOf(b, q, 8, 8)
+	m.figure(b, "op=launch", 1, "calls/s", nil, func() error { return q.addDiag(a, 0, 0) })
+	m.figure(b, "op=launch and wait", 1, "calls/s", nil, func() error {
+		err = errors.Join(q.addDiag(a, 0, 0), m.api.Record(event, m.stream), m.api.WaitEvent(event))
+		return err
+	})
+	for _, mega := range []int64{1, 64, 1024, 16384} {
+		if bytes := mega << 20; bytes < m.memory.most() && (m.scale == 1 || mega == 1) {
+			m.figure(b, fmt.Sprintf("op=allocate and free/MB=%d", mega), 1, "calls/s", nil, func() error {
+				p, err := m.alloc(bytes)
+				if err != nil {
+					return err
+				}
+				return m.api.MemFree(p)
+			})
+		}
+	}
+	a.Free()
+}
+
+// BenchmarkOwn is Mercer's device functions: pairs of points, and what goes at the rate
+// of the memory.
+func BenchmarkOwn(b *testing.B) {
+	m := newMeter(b)
+	own(b, m, m.F32().(*queue[float32]), "float32", 262144)
+	own(b, m, m.F64().(*queue[float64]), "float64", 65536)
+}
+
+func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, n int) {
+	if m.scale > 1 {
+		n /= 8 * m.scale
+	}
+	k := kernels.Gaussian{Sigma: 1}
+	for _, d := range []int{3, 8, 16, 17, 50, 200} {
+		x := matrixOf(b, q, n, d)
+		for _, t := range []int{1, 8} {
+			v, out := matrixOf(b, q, n, t), matrixOf(b, q, n, t)
+			var p *program[T]
+			m.on(b, func() (err error) { p, err = q.program(k, x, x); return err })
+			m.figure(b, fmt.Sprintf("op=kmul/type=%s/d=%d/columns=%d/n=%d", precision, d, t, n), float64(n)*float64(n), "pairs/s", nil,
+				func() error { return q.gramMul(p, out, x, x, v) })
+			m.on(b, p.free)
+			v.Free()
+			out.Free()
+		}
+		x.Free()
+	}
+	for _, n := range []int{16384, 32768} {
+		n /= m.scale
+		a, v, out := matrixOf(b, q, n, n), matrixOf(b, q, n, 1), matrixOf(b, q, n, 1)
+		size := float64(sizeOf[T]())
+		m.figure(b, fmt.Sprintf("op=gemv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/1e9, "GB/s", nil,
+			func() error { return q.gemm(backend.NoTrans, backend.NoTrans, 1, a, v, 0, out, false) })
+		m.figure(b, fmt.Sprintf("op=symv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
+			func() error { return q.symm(backend.Lower, 1, a, v, 0, out) })
+		m.on(b, func() error { return q.addDiag(a, 0, T(n)) })
+		m.figure(b, fmt.Sprintf("op=trsv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
+			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, false) })
+		a.Free()
+		v.Free()
+		out.Free()
+		x := matrixOf(b, q, n, 50)
+		g := matrixOf(b, q, n, n)
+		m.figure(b, fmt.Sprintf("op=gram/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n)/2, "pairs/s", nil,
+			func() error { return q.gram(g.view(), k, x, x, lower) })
+		x.Free()
+		g.Free()
+	}
+}
