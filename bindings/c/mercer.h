@@ -67,8 +67,9 @@ int mercer_free(mercer_handle handle);
 
 /* What a handle stands for, as a JSON object: of a model its learner, shapes,
  * parameters, classes, solver, residual and seconds; of 0 the library: version,
- * devices, all learners with their parameters, all kernels. The text is given to
- * the caller, who frees it by mercer_release. */
+ * memory_bytes that the process may still take, devices, all learners with their
+ * parameters, all kernels. The text is given to the caller, who frees it by
+ * mercer_release. */
 int mercer_describe(mercer_handle handle, char **json);
 
 /* Frees what mercer_describe and mercer_dump gave. NULL is fine. */

@@ -11,18 +11,20 @@ import unittest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
+from unittest import mock
 
 from . import support
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer import _library
+from mercer import _estimator, _library
 
 FITTED = [
     mercer.MercerRidge(),
@@ -202,11 +204,102 @@ class TestMemory(unittest.TestCase):
             mercer.Model.fit("ridge", one, column)
 
 
+class TestSparse(unittest.TestCase):
+    def data(self):
+        r = support.rng(self)
+        X = r.normal(size=(60, 5)) * (r.uniform(size=(60, 5)) < 0.4)
+        return X, X[:, 0] - X[:, 1] ** 2 + 0.1 * r.normal(size=60)
+
+    def test_same_bits_as_dense(self):
+        X, y = self.data()
+        for estimator in FITTED:
+            target = y > 0 if isinstance(estimator, mercer.MercerClassifier) else y
+            want = clone(estimator).fit(X, target).predict(X)
+            for format in ("csr", "csc", "coo", "lil"):
+                with self.subTest(estimator=estimator, format=format):
+                    S = sparse.csr_matrix(X).asformat(format)
+                    got = clone(estimator).fit(S, target)
+                    np.testing.assert_array_equal(got.predict(S), want)
+                    np.testing.assert_array_equal(got.predict(X), want)
+        kernel = mercer.MercerKernelRidge(kernel=lambda x, z: float(x @ z)).fit(sparse.csr_matrix(X), y)
+        np.testing.assert_array_equal(kernel.predict(sparse.csr_matrix(X)), mercer.MercerKernelRidge(kernel=lambda x, z: float(x @ z)).fit(X, y).predict(X))
+        K = sparse.csr_matrix(X @ X.T)
+        np.testing.assert_array_equal(mercer.MercerKernelRidge(kernel="precomputed").fit(K, y).predict(K),
+                                      mercer.MercerKernelRidge(kernel="precomputed").fit(K.toarray(), y).predict(K.toarray()))
+        np.testing.assert_array_equal(mercer.solve(K, y), mercer.solve(K.toarray(), y))
+        np.testing.assert_array_equal(mercer.Factor(K).solve(y), mercer.Factor(K.toarray()).solve(y))
+        single = mercer.MercerKernelRidge(kernel="rbf").fit(sparse.csr_matrix(X.astype(np.float32)), y)
+        np.testing.assert_array_equal(single.predict(X), mercer.MercerKernelRidge(kernel="rbf").fit(X.astype(np.float32), y).predict(X))
+
+    def test_predictions_in_blocks(self):
+        """A prediction has few dense rows at a time, and the same bits."""
+        X, y = self.data()
+        model = mercer.MercerKernelRidge(kernel="rbf").fit(X, y)
+        sizes = []
+
+        def dense(part):
+            sizes.append(part.shape)
+            return _library.dense(part)
+
+        with mock.patch.object(_estimator, "SMALL", 8 * 5 * 7), mock.patch.object(_estimator, "dense", dense):
+            f = model.predict(sparse.csr_matrix(X))
+        self.assertEqual(sizes, [(7, 5)] * 8 + [(4, 5)])
+        # A block of few rows is predicted with the model on the device: sums of 60
+        # products in another order, γ(60)‖a‖₁ since k ≤ 1, and kernel values that are
+        # rounded otherwise, by less than 60 u.
+        self.assertLessEqual(np.abs(f - model.predict(X)).max(), 4 * 60 * support.U * np.abs(model.dual_coef_).sum())
+
+    def test_refused_for_want_of_memory(self):
+        """A dense copy without room is refused before it is made, with the numbers."""
+        free = mercer.about()["memory_bytes"]
+        columns = free // 8 // 50
+        S = sparse.csr_matrix(([1.0] * 50, (range(50), range(50))), shape=(50, columns))
+        need = 8 * 50 * columns
+        for call in (
+            lambda: mercer.MercerKernelRidge().fit(S, np.arange(50.0)),
+            lambda: mercer.MercerRidge().fit(S, np.arange(50.0)),
+            lambda: mercer.Model.fit("ridge", S, np.ones((50, 1))),
+        ):
+            with self.assertRaisesRegex(mercer.OutOfMemory, f"50×{columns} sparse matrix has 50 values.*need {need} bytes: [0-9]+ are available.*kernel='precomputed'"):
+                call()
+        K = (S @ S.T).toarray()  # which the text advises
+        self.assertEqual(mercer.MercerKernelRidge(kernel="precomputed").fit(K, np.arange(50.0)).predict(K)[3], 1.5)
+
+    def test_verbose_names_the_copy(self):
+        X, y = self.data()
+        text = io.StringIO()
+        with redirect_stderr(text):
+            mercer.MercerRidge(verbose=1).fit(sparse.csr_matrix(X), y)
+        self.assertIn(f"a dense copy of the sparse X takes {8 * 60 * 5} bytes", text.getvalue())
+
+
 class TestErrors(unittest.TestCase):
     def test_texts(self):
         X, y = support.smooth(support.rng(self), 20, 2)
         for estimator, text in [
-            (mercer.MercerKernelRidge(alpha=-1), "lambda: must be a finite number ≥ 0, got -1"),
+            (mercer.MercerKernelRidge(alpha=-1), "alpha: must be a finite number ≥ 0, got -1"),
+            (mercer.MercerKernelRidge(alpha=None), "alpha must not be None; its default is 1.0"),
+            (mercer.MercerKernelRidge(max_iter=0), "max_iter: must be"),
+            (mercer.MercerKernelRidge(fit_intercept="perhaps"), "fit_intercept: want true or false"),
+            (mercer.MercerKernelRidge(fit_intercept=True, alpha=0), "alpha: with the kernel linear"),
+            (mercer.MercerKernelRidge(threads=-1), "threads must be an integer ≥ 1, or None for all, got -1"),
+            (mercer.MercerKernelRidge(threads="all"), "threads must be an integer ≥ 1, or None for all, got 'all'"),
+            (mercer.MercerKernelRidge(device=5), "device must be the name of a device, .* got 5"),
+            (mercer.MercerKernelRidge(kernel="rbf", gamma=0), "gamma must be a finite number > 0, .* got 0"),
+            (mercer.MercerKernelRidge(kernel="rbf", gamma=[1]), r"gamma must be a finite number > 0, .* got \[1\]"),
+            (mercer.MercerKernelRidge(kernel="poly", gamma=0), "gamma must be a finite number > 0"),
+            (mercer.MercerKernelRidge(kernel="poly", coef0=-1), "coef0 must be a finite number ≥ 0 for the kernel 'poly', got -1"),
+            (mercer.MercerKernelRidge(kernel="poly", degree=2.5), "degree must be an integer ≥ 1, got 2.5"),
+            (mercer.MercerNystroemRidge(n_components=0), "n_components: must be"),
+            (mercer.MercerFourierRidge(n_components=0), "n_components: must be"),
+            (mercer.MercerGaussianProcess(n_restarts_optimizer=-1), "n_restarts_optimizer: must be"),
+            (mercer.MercerGaussianProcess(optimize="perhaps"), "optimize: want true or false"),
+            (mercer.MercerGaussianProcess(fit_scale="perhaps"), "fit_scale: want true or false"),
+            (mercer.MercerSVR(cache_size=-1), "cache_size: must be"),
+            (mercer.MercerSVR(tol=1e-9, max_iter=1), "raise tol or max_iter"),
+            (mercer.MercerRegressor("lasso", params={"lambda": -1}), "lasso: lambda: must be"),  # its own name
+            (mercer.MercerRegressor("lasso", params={"alpha": 1}), "alpha: is no parameter of lasso, which has lambda"),
+            (mercer.MercerRegressor("lasso", params=5), "params must be a dict of the learner's parameters or None, got 5"),
             (mercer.MercerKernelRidge(kernel="abacus"), "there is no kernel 'abacus'"),
             (mercer.MercerKernelRidge(kernel="gaussian(sigma=-1)"), "sigma"),
             (mercer.MercerKernelRidge(kernel="rbf", gamma="large"), "gamma must be a number"),
@@ -220,6 +313,32 @@ class TestErrors(unittest.TestCase):
             mercer.MercerRidge(device="abacus").fit(X, y)
         with self.assertRaises(mercer.NotConverged):
             mercer.MercerKernelRidge(kernel="rbf", alpha=1e-8, solver="cg", tol=1e-14, max_iter=2).fit(X, y)
+
+    def test_texts_speak_of_alpha(self):
+        """Errors and notes have the names of the arguments, not lambda and λ."""
+        X, y = support.smooth(support.rng(self), 20, 2)
+        X[1] = X[0]
+        singular = pairwise_kernels(X, metric="rbf")
+        for call in (
+            lambda: mercer.MercerKernelRidge(alpha=0, kernel="rbf").fit(X, y),
+            lambda: mercer.MercerKernelRidge(alpha=[0, 0], kernel="rbf").fit(X, np.column_stack([y, y])),
+            lambda: mercer.MercerClassifier("kernel-ridge", alpha=0).fit(X, y > 0),
+            lambda: mercer.solve(singular, y, alpha=0),
+            lambda: mercer.Factor(singular, alpha=0),
+        ):
+            with self.assertRaises(mercer.NotPositiveDefinite) as caught:
+                call()
+            self.assertRegex(str(caught.exception), r"K \+ alpha I is not positive definite.*raise alpha")
+            self.assertNotRegex(str(caught.exception), "lambda|λ")
+        for call in (lambda: mercer.solve(singular, y, alpha=-1), lambda: mercer.Factor(singular, alpha=np.nan)):
+            with self.assertRaisesRegex(ValueError, "alpha must be a finite number ≥ 0"):
+                call()
+        for call in (lambda: mercer.solve(singular, y, alpha="1"), lambda: mercer.Factor(singular, alpha=None)):
+            with self.assertRaisesRegex(ValueError, "alpha must be a number"):
+                call()
+        self.assertEqual(mercer.Factor(singular, alpha=2).info["alpha"], 2)
+        with self.assertRaisesRegex(ValueError, "raise max_iter or alpha"):
+            mercer.MercerClassifier("logistic", max_iter=1, tol=1e-14).fit(X, y > 0)
 
     def test_devices_agree(self):
         X, y = support.smooth(support.rng(self), 40, 3)

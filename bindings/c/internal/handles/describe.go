@@ -23,12 +23,16 @@ func About() (string, error) {
 	about := struct {
 		Version  string                 `json:"version"`
 		Go       string                 `json:"go"`
+		Memory   int64                  `json:"memory_bytes,omitempty"` // that the process may still take, where it is known
 		Devices  []device               `json:"devices"`
 		Learners []learners.Description `json:"learners"`
 		Kernels  []kernels.Description  `json:"kernels"`
 	}{Version: "unknown", Go: runtime.Version(), Learners: learners.Catalogue(), Kernels: kernels.Catalogue()}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		about.Version = info.Main.Version
+	}
+	if free, known := backend.HostMemory(); known {
+		about.Memory = free
 	}
 	for _, s := range backend.Report() {
 		d := device{Device: s.Device, Processor: s.Info.Processor, Chosen: s.Chosen}

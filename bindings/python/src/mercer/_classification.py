@@ -6,7 +6,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._estimator import ORDER, Estimator, KernelParameters, validate_data
+from ._estimator import ORDER, Estimator, KernelParameters, samples
 from ._model import parameter_names
 from ._regression import target_names
 
@@ -97,7 +97,7 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
             "seed": self._seed,
         }
         has = parameter_names(self.method)
-        return {**{name: value() for name, value in given.items() if name in has}, **(self.params or {})}
+        return {**{name: value() for name, value in given.items() if name in has}, **self._more()}
 
     def fit(self, X, y, sample_weight=None):
         """Fits to the n×d array X and the n classes y, texts or numbers.
@@ -105,7 +105,7 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         sample_weight are n numbers ≥ 0; a row of weight 0 is left out.
         """
         names = target_names(y)
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        X, y = samples(self, X, y)
         check_classification_targets(y)
         found, places = np.unique(y, return_inverse=True)
         weights = self._weights(sample_weight, X)

@@ -1,14 +1,18 @@
 """What all estimators share."""
 
+import inspect
 import sys
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from ._errors import ARGUMENTS, in_python, python_names
 from ._kernels import kernel_text
+from ._library import SMALL, dense
 from ._model import Model, with_effect
 
 try:  # scikit-learn 1.6
@@ -20,6 +24,15 @@ except ImportError:
 
     def validate_data(estimator, *args, **kwargs):
         return estimator._validate_data(*args, **kwargs)
+
+
+def samples(estimator, X, *args, **kwargs):
+    """validate_data, after which a sparse X is dense: X, or X and y."""
+    checked = validate_data(estimator, X, *args, accept_sparse="csr", dtype=(np.float64, np.float32), **kwargs)
+    X, *rest = checked if isinstance(checked, tuple) else (checked,)
+    if issparse(X) and estimator.verbose:
+        print(f"[{type(estimator).__name__}] fit: a dense copy of the sparse X takes {8 * X.shape[0] * X.shape[1]} bytes", file=sys.stderr, flush=True)
+    return (dense(X), *rest) if rest else dense(X)
 
 
 # What a fit reports of its number of steps, by the learner.
@@ -51,6 +64,7 @@ class Estimator(BaseEstimator):
         def __sklearn_tags__(self):
             tags = super().__sklearn_tags__()
             tags.input_tags.pairwise = self._pairwise()
+            tags.input_tags.sparse = True
             tags.input_tags.allow_nan = self._allows_missing()
             tags.target_tags.multi_output = self._multioutput
             return tags
@@ -73,6 +87,23 @@ class Estimator(BaseEstimator):
         """The learner's parameters; None for the library's defaults."""
         raise NotImplementedError
 
+    def _arguments(self):
+        """The estimator's arguments by the library's names of parameters."""
+        return {name: argument for name, argument in ARGUMENTS.items() if argument in self.get_params(deep=False)}
+
+    def _given(self, learner, X):
+        """Those of _parameters that are not left to the library. None is an error
+        where it is not the default of the argument."""
+        given = self._parameters(X)
+        signature = inspect.signature(type(self).__init__).parameters
+        arguments = self._arguments()
+        for name, value in given.items():
+            argument = signature.get(arguments.get(name, name))
+            if value is None and name != "kernel" and argument is not None and argument.default is not None:
+                raise ValueError(f"{argument.name} must not be None; its default is {argument.default!r}")
+        given = {name: value for name, value in given.items() if value is not None}
+        return with_effect(learner, given, keep=getattr(self, "params", None) or ())
+
     def _seed(self):
         """The seed by random_state; None is always the same one."""
         state = self.random_state
@@ -93,10 +124,19 @@ class Estimator(BaseEstimator):
 
         return say
 
+    def _more(self):
+        """The parameters by the library's names that are given beside the arguments."""
+        if not (self.params is None or isinstance(self.params, dict)):
+            raise ValueError(f"params must be a dict of the learner's parameters or None, got {self.params!r}")
+        return dict(self.params or {})
+
     def _weights(self, sample_weight, X):
         if sample_weight is None:
             return None
         return _check_sample_weight(sample_weight, X, dtype=np.float64)
+
+    def _select(self, X, y, sample_weight):
+        """Chooses parameters by the data, before the fit with them."""
 
     def _fit_model(self, X, y, sample_weight, classes=None, targets=None):
         """Fits to validated arrays, y a matrix or None, and sets model_."""
@@ -112,14 +152,14 @@ class Estimator(BaseEstimator):
             self._function = self.kernel, X
             X = pairwise_kernels(X, metric=self.kernel)
         learner, task = self._learner()
-        given = {name: value for name, value in self._parameters(X).items() if value is not None}
-        given = with_effect(learner, given, keep=getattr(self, "params", None) or ())
         names = getattr(self, "feature_names_in_", None)
         try:
-            self.model_ = Model.fit(
-                learner, X, y, task=task, parameters=given, sample_weight=sample_weight, classes=classes,
-                features=None if names is None else list(names), targets=targets,
-                device=self.device, threads=self.threads, say=self._say("fit"))
+            with python_names(self._arguments()):
+                self._select(X, y, sample_weight)
+                self.model_ = Model.fit(
+                    learner, X, y, task=task, parameters=self._given(learner, X), sample_weight=sample_weight, classes=classes,
+                    features=None if names is None else list(names), targets=targets,
+                    device=self.device, threads=self.threads, say=self._say("fit"))
         except ValueError as err:
             if len(X) == 1:  # which is why, whatever the library says
                 raise ValueError(f"{err} (there is 1 sample only)") from err
@@ -129,14 +169,22 @@ class Estimator(BaseEstimator):
         self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
         if self.verbose:
             told = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
-            print(f"[{type(self).__name__}] fit: " + ", ".join(told + info.get("notes", [])), file=sys.stderr, flush=True)
+            text = ", ".join(told + info.get("notes", []))
+            print(f"[{type(self).__name__}] fit: {in_python(text, self._arguments())}", file=sys.stderr, flush=True)
         return self
 
     def _predict_model(self, X, wanted="values"):
         """Validates X, and returns the n×k array of the model."""
         check_is_fitted(self, "model_")
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32),
+        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
+        if not issparse(X):
+            return self._values(X, wanted)
+        rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
+        return np.concatenate([self._values(dense(X[i:i + rows]), wanted) for i in range(0, X.shape[0], rows)])
+
+    def _values(self, X, wanted):
+        """What is wanted of the model for an array."""
         if self._function:
             kernel, rows = self._function
             X = pairwise_kernels(X, rows, metric=kernel)

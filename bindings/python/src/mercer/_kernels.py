@@ -1,6 +1,15 @@
 """Kernels by scikit-learn's names and parameters, as texts of Mercer."""
 
+import numbers
+
 import numpy as np
+
+
+def number(name, value):
+    """value as a float; an error that names the argument where it is none."""
+    if not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)
 
 
 def resolved_gamma(gamma, X, default):
@@ -15,6 +24,8 @@ def resolved_gamma(gamma, X, default):
             raise ValueError(f"gamma must be a number, 'scale', 'auto' or None, got {gamma!r}")
         variance = float(np.var(X, dtype=np.float64))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if not isinstance(gamma, numbers.Real) or not 0 < gamma < np.inf:
+        raise ValueError(f"gamma must be a finite number > 0, 'scale', 'auto' or None, got {gamma!r}")
     return float(gamma)
 
 
@@ -43,9 +54,13 @@ def kernel_text(kernel, gamma, degree, coef0, X):
         return f"laplacian(gamma={value()!r})"
     if kernel in ("poly", "polynomial"):
         g = value()
-        return f"{g ** degree!r}*polynomial(degree={degree},c={float(coef0) / g!r})"
+        if not isinstance(degree, numbers.Real) or not float(degree).is_integer() or degree < 1:
+            raise ValueError(f"degree must be an integer ≥ 1, got {degree!r}")
+        if not 0 <= number("coef0", coef0) < np.inf:
+            raise ValueError(f"coef0 must be a finite number ≥ 0 for the kernel {kernel!r}, got {coef0!r}")
+        return f"{g ** int(degree)!r}*polynomial(degree={int(degree)},c={float(coef0) / g!r})"
     if kernel == "sigmoid":
-        return f"sigmoid(a={value()!r},c={float(coef0)!r})"
+        return f"sigmoid(a={value()!r},c={number('coef0', coef0)!r})"
     if kernel == "cosine":
         return "cosinesimilarity()"
     if kernel == "chi2":

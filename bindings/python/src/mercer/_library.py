@@ -1,13 +1,16 @@
 """The shared library through ctypes: mercer.h in Python."""
 
 import ctypes
+import json
+import numbers
 import os
 import threading
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 import numpy as np
+from scipy.sparse import issparse
 
-from ._errors import MercerError, exception
+from ._errors import MercerError, OutOfMemory, exception
 
 ABI = 1
 Handle = c_size_t  # uintptr_t
@@ -34,6 +37,10 @@ class Learner(ctypes.Structure):
     ]
 
 
+class Scores(ctypes.Structure):
+    _fields_ = [("gcv", c_void_p), ("loo", c_void_p), ("errors", c_void_p), ("freedom", c_void_p)]
+
+
 _P = POINTER
 _PROTOTYPES = {
     "mercer_free": [Handle],
@@ -46,6 +53,7 @@ _PROTOTYPES = {
     "mercer_load": [c_char_p, _P(Handle)],
     "mercer_dump": [Handle, _P(c_void_p), _P(c_size_t)],
     "mercer_parse": [c_char_p, c_size_t, _P(Handle)],
+    "mercer_path": [Handle, c_char_p, c_void_p, c_size_t, _P(Matrix), _P(Matrix), c_void_p, c_int, c_int64, _P(Scores), _P(c_void_p), _P(Watch)],
     "mercer_solve": [Handle, c_char_p, c_double, _P(Matrix), _P(Matrix), c_void_p, c_size_t, _P(c_double), _P(Watch)],
     "mercer_factor": [Handle, c_char_p, c_double, _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_factor_append": [Handle, c_void_p, c_size_t],
@@ -140,10 +148,29 @@ def texts(values):
     return (c_char_p * (len(values) + 1))(*[str(v).encode("utf-8") for v in values], None)
 
 
+# Bytes of a dense copy that is made without a look at the memory.
+SMALL = 1 << 26
+
+
+def dense(X):
+    """X, or the array of float64 that a sparse X stands for. One that does not fit
+    into the memory is refused before it is made."""
+    if not issparse(X):
+        return X
+    rows, cols = X.shape
+    need = 8 * rows * cols
+    if need > SMALL:
+        free = json.loads(describe(0)).get("memory_bytes", 0)
+        if free and need > 0.8 * free:
+            raise OutOfMemory(f"mercer: the {rows}×{cols} sparse matrix has {X.nnz} values, and Mercer works with dense rows, which need {need} bytes: "
+                              f"{int(0.8 * free)} are available; reduce the columns (TruncatedSVD), or compute the {rows}×{rows} kernel matrix and give it with kernel='precomputed'")
+    return X.astype(np.float64, copy=False).toarray()
+
+
 def matrix(array):
     """A Matrix that shares the memory of a 2-D array where that holds floats whose
     rows are contiguous, and of a copy elsewhere. It keeps that memory alive."""
-    a = np.asarray(array)
+    a = np.asarray(dense(array))
     if a.ndim != 2:
         raise ValueError(f"mercer: expected a matrix, got an array of {a.ndim} dimensions")
     if a.dtype not in (np.float64, np.float32) or not a.dtype.isnative or not a.flags.aligned:
@@ -165,6 +192,10 @@ _devices = {}
 
 def device(name=None, threads=None):
     """The handle of a device, opened once for each name and number of threads."""
+    if not (name is None or isinstance(name, str)):
+        raise ValueError(f"device must be the name of a device, such as 'cpu/avx2', or None, got {name!r}")
+    if not (threads is None or isinstance(threads, numbers.Integral) and threads >= 0):
+        raise ValueError(f"threads must be an integer ≥ 1, or None for all, got {threads!r}")
     if name is None and threads is None:
         return 0
     key = name or "", threads or 0

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from ._estimator import ORDER, Estimator, KernelParameters, validate_data
+from ._estimator import ORDER, Estimator, KernelParameters, samples
 
 
 class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
@@ -49,7 +49,7 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
 
     def fit(self, X, y=None, sample_weight=None):
         """Fits to the n×d array X; y is not looked at."""
-        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        X = samples(self, X)
         self._fit_model(X, None, self._weights(sample_weight, X))
         self._set_offset()
         return self

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._estimator import ORDER, Estimator, KernelParameters, validate_data
+from ._estimator import ORDER, Estimator, KernelParameters, samples
 
 
 def target_names(y):
@@ -27,7 +27,7 @@ class Regressor(RegressorMixin, Estimator):
         sample_weight : array of n numbers ≥ 0; a row of weight 0 is left out
         """
         names = target_names(y)
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), multi_output=self._multioutput, y_numeric=True)
+        X, y = samples(self, X, y, multi_output=self._multioutput, y_numeric=True)
         self._flat = y.ndim == 1
         y = np.asarray(y, dtype=np.float64)
         self._targets = 1 if self._flat else y.shape[1]
@@ -357,4 +357,4 @@ class MercerRegressor(Regressor):
         return self.method, "regression"
 
     def _parameters(self, X):
-        return dict(self.params or {})
+        return self._more()

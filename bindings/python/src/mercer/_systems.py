@@ -7,6 +7,8 @@ from ctypes import byref, c_double
 import numpy as np
 
 from . import _library
+from ._errors import python_names
+from ._kernels import number
 from ._watched import watched
 
 
@@ -18,6 +20,13 @@ def _right(y, rows):
     if m.rows != rows:
         raise ValueError(f"mercer: y has {m.rows} rows, the system {rows}")
     return m, flat
+
+
+def _text(kernel):
+    """The text of a kernel for the library."""
+    if kernel is not None and not isinstance(kernel, str):
+        raise ValueError(f"kernel must be the text of a kernel, such as 'gaussian(sigma=2)', or None, got {kernel!r}")
+    return None if kernel is None else kernel.encode("utf-8")
 
 
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
@@ -36,9 +45,11 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
     mx = _library.matrix(X)
     my, flat = _right(y, mx.rows)
     a = np.empty((my.rows, my.cols))
-    text = None if kernel is None else kernel.encode("utf-8")
+    text = _text(kernel)
     dev = _library.device(device, threads)
-    watched("mercer_solve", lambda w: (dev, text, alpha, byref(mx), byref(my), a.ctypes.data, a.size, None, w))
+    alpha = number("alpha", alpha)
+    with python_names():
+        watched("mercer_solve", lambda w: (dev, text, alpha, byref(mx), byref(my), a.ctypes.data, a.size, None, w))
     return a.ravel() if flat else a
 
 
@@ -51,17 +62,21 @@ class Factor:
 
     def __init__(self, X, *, alpha=1.0, kernel=None, device=None, threads=None):
         mx = _library.matrix(X)
-        text = None if kernel is None else kernel.encode("utf-8")
+        text = _text(kernel)
         dev = _library.device(device, threads)
         handle = _library.Handle()
-        watched("mercer_factor", lambda w: (dev, text, alpha, byref(mx), w, byref(handle)))
+        alpha = number("alpha", alpha)
+        with python_names():
+            watched("mercer_factor", lambda w: (dev, text, alpha, byref(mx), w, byref(handle)))
         self._handle = handle.value
         weakref.finalize(self, _library.free, self._handle)
 
     @property
     def info(self):
-        """A dict of the order, kernel, lambda and device."""
-        return json.loads(_library.describe(self._handle))
+        """A dict of the order, kernel, alpha and device."""
+        info = json.loads(_library.describe(self._handle))
+        info["alpha"] = info.pop("lambda")
+        return info
 
     def append(self, values):
         """Adds a sample in O(n²): the numbers of its point where there is a kernel,

@@ -25,8 +25,12 @@ def watched(name, arguments, say=None):
     outcome = []
 
     def work():
-        status = function(*passed)
-        outcome.append((status, _library.library().mercer_last_error() if status else b""))
+        try:
+            status = function(*passed)
+            text = _library.library().mercer_last_error() if status else b""
+            outcome.append(exception(status, text.decode("utf-8", "replace")) if status else None)
+        except Exception as err:  # of ctypes, about the arguments
+            outcome.append(err)
 
     worker = threading.Thread(target=work, name="mercer", daemon=True)
     worker.start()
@@ -41,6 +45,5 @@ def watched(name, arguments, say=None):
         watch.cancel = 1
         worker.join()  # it works with the caller's memory
         raise
-    status, text = outcome[0]
-    if status:
-        raise exception(status, text.decode("utf-8", "replace"))
+    if outcome[0] is not None:
+        raise outcome[0]
