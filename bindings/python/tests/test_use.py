@@ -29,6 +29,7 @@ from mercer import _estimator, _library
 FITTED = [
     mercer.MercerRidge(),
     mercer.MercerKernelRidge(kernel="rbf"),
+    mercer.MercerKernelRidgeCV(kernel=["rbf", "linear"]),
     mercer.MercerNystroemRidge(),
     mercer.MercerFourierRidge(),
     mercer.MercerGaussianProcess(optimize=False),

@@ -8,6 +8,7 @@ MERCER_LIBRARY names, from this package, or from bin/ of a checkout.
 from ._classification import MercerClassifier
 from ._errors import DeviceUnavailable, MercerError, NotConverged, NotPositiveDefinite, OutOfMemory
 from ._files import load
+from ._kernel_ridge_cv import MercerKernelRidgeCV
 from ._model import Model, about
 from ._novelty import MercerOneClassSVM
 from ._process import MercerGaussianProcess
@@ -31,6 +32,7 @@ __all__ = [
     "MercerFourierRidge",
     "MercerGaussianProcess",
     "MercerKernelRidge",
+    "MercerKernelRidgeCV",
     "MercerNystroemRidge",
     "MercerOneClassSVM",
     "MercerRegressor",

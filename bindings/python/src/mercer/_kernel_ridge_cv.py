@@ -1,0 +1,278 @@
+"""Kernel ridge regression whose penalty and kernel are chosen by leave-one-out."""
+
+import json
+import warnings
+from ctypes import byref, c_void_p
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import get_scorer
+
+from . import _library
+from ._errors import NotPositiveDefinite, in_python
+from ._kernels import kernel_text, number
+from ._regression import MercerKernelRidge, penalties
+from ._watched import watched
+
+# RidgeCV stores in cv_results_ from scikit-learn 1.5 on, in cv_values_ before.
+_STORES_RESULTS = "store_cv_results" in RidgeCV().get_params()
+
+
+class _Identity(RegressorMixin, BaseEstimator):
+    """Predicts what it is given, for scorers."""
+
+    def predict(self, X):
+        return X
+
+
+def _path(kernel, alphas, X, y, sample_weight, intercept, wanted, *, device, threads, say):
+    """The arrays that are wanted of gcv, loo (a×t) and errors (a×n×t) for a kernels'
+    text and a alphas, and a dict of the kernel and of the alphas that failed."""
+    mx, my = _library.matrix(X), _library.matrix(y)
+    count, t = len(alphas), my.cols
+    shapes = {"gcv": (count, t), "loo": (count, t), "errors": (count, my.rows, t)}
+    arrays = {name: np.empty(shapes[name]) for name in wanted}
+    scores = _library.Scores(**{name: a.ctypes.data for name, a in arrays.items()})
+    weights = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+    text = None if kernel is None else kernel.encode("utf-8")
+    found = c_void_p()
+    handle = _library.device(device, threads)
+    watched("mercer_path", lambda w: (
+        handle, text, alphas.ctypes.data, count, byref(mx), byref(my), None if weights is None else weights.ctypes.data,
+        int(intercept), 0, byref(scores), byref(found), w), say)
+    return arrays, json.loads(_library.taken(found).decode("utf-8"))
+
+
+def _listed(value):
+    """The elements of a list, a tuple or an array; a list of what is none of them."""
+    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
+
+
+class MercerKernelRidgeCV(MercerKernelRidge):
+    """Kernel ridge regression with the alpha, and the kernel, that predict best.
+
+    Every alpha is scored by its leave-one-out errors or by generalised
+    cross-validation, both in closed form: one decomposition of the n×n kernel
+    matrix for each kernel, O(n³), and O(n²) for each alpha, where n refits would take
+    O(n⁴). The names are those of scikit-learn's RidgeCV, which has no kernels.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
+        The penalties to try, finite numbers ≥ 0, as ``alpha`` of MercerKernelRidge.
+    kernel : str, callable, None or a list, default="linear"
+        As in MercerKernelRidge. The kernels of a list are all tried; a function
+        and "precomputed" stand by themselves.
+    gamma : float, "scale", "auto", None or a list, default=None
+        As in MercerKernelRidge. Each kernel that has a gamma is tried with each
+        of a list.
+    degree : int, default=3
+        Of the kernel "poly".
+    coef0 : float, default=1
+        Of the kernels "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Fit an unpenalised intercept.
+    scoring : str, callable or None, default=None
+        None is the negative mean squared leave-one-out error, weighted by
+        sample_weight; "gcv" the negative of generalised cross-validation,
+        n‖(I − H)y‖² / tr(I − H)²; else a scorer of scikit-learn, such as
+        "neg_mean_absolute_error", which is given the leave-one-out predictions
+        (and sample_weight, where there is one).
+    store_cv_results : bool, default=False
+        Keep the leave-one-out errors in ``cv_results_``. Before scikit-learn 1.5
+        it is called store_cv_values, and the attribute ``cv_values_``, as in
+        RidgeCV. Not with scoring="gcv", which has no errors of single samples.
+    alpha_per_target : bool, default=False
+        Choose an alpha for each target. The kernel is that of all targets.
+    device : str, default=None
+        The processor, such as "cpu/avx2"; None is the best there is.
+    threads : int, default=None
+        None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+        The best alpha; an array with alpha_per_target and several targets.
+    best_score_ : float or ndarray of shape (n_targets,)
+        The score of it; more is better.
+    kernel_ : str
+        The best kernel, as a text of Mercer.
+    kernels_ : list of str
+        The kernels that were tried.
+    scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
+        The score of each kernel and alpha, NaN where there is none.
+    cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
+        With store_cv_results: of the best kernel, the squared leave-one-out errors
+        where scoring is None, else the leave-one-out predictions. NaN for samples of
+        weight 0.
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        The coefficients of the kernel functions, of the samples of weight > 0.
+    X_fit_ : ndarray of shape (n_samples, n_features)
+        The samples of weight > 0.
+    n_features_in_ : int
+        The number of features.
+    model_ : mercer.Model
+        The fit with the best alpha and kernel to all samples.
+
+    See Also
+    --------
+    MercerKernelRidge : With one alpha and kernel.
+    sklearn.linear_model.RidgeCV : The linear kernel.
+
+    Notes
+    -----
+    An alpha for which K + alpha I is singular to working precision has no score,
+    which a FitFailedWarning says; so has a kernel that is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerKernelRidgeCV
+    >>> X = np.linspace(0, 6, 40).reshape(-1, 1)
+    >>> y = np.sin(X[:, 0])
+    >>> model = MercerKernelRidgeCV(alphas=np.logspace(-6, 2, 9), kernel=["rbf", "laplacian"], gamma=[0.1, 1.0]).fit(X, y)
+    >>> model.scores_.shape
+    (4, 9)
+    >>> round(model.predict([[1.5]])[0], 2)
+    1.0
+    """
+
+    if _STORES_RESULTS:
+
+        def __init__(self, alphas=(0.1, 1.0, 10.0), *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, scoring=None,
+                     store_cv_results=False, alpha_per_target=False, device=None, threads=None, verbose=0):
+            self.store_cv_results = store_cv_results
+            self._set(alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose)
+
+    else:
+
+        def __init__(self, alphas=(0.1, 1.0, 10.0), *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, scoring=None,
+                     store_cv_values=False, alpha_per_target=False, device=None, threads=None, verbose=0):
+            self.store_cv_values = store_cv_values
+            self._set(alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose)
+
+    def _set(self, alphas, kernel, gamma, degree, coef0, fit_intercept, scoring, alpha_per_target, device, threads, verbose):
+        self.alphas = alphas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.alpha_per_target = alpha_per_target
+        self.device = device
+        self.threads = threads
+        self.verbose = verbose
+
+    def _arguments(self):
+        return {**super()._arguments(), "lambda": "alpha", "lambdas": "alpha"}
+
+    def _parameters(self, X):
+        return {**penalties(self.alpha_, self._targets), "kernel": self._best, "intercept": self.fit_intercept}
+
+    def _alphas(self):
+        alphas = _listed(self.alphas)
+        for i, alpha in enumerate(alphas):
+            if not 0 <= number(f"alphas[{i}]", alpha) < np.inf:
+                raise ValueError(f"alphas[{i}] must be a finite number ≥ 0, got {alpha!r}")
+        if not alphas:
+            raise ValueError("alphas is empty: give one at least")
+        return np.asarray(alphas, dtype=np.float64)
+
+    def _kernels(self, X):
+        kernels, gammas = _listed(self.kernel), _listed(self.gamma)
+        if not kernels or not gammas:
+            raise ValueError(f"{'gamma' if kernels else 'kernel'} is an empty list: give one at least")
+        if isinstance(self.kernel, (list, tuple)) and any(callable(k) or k in ("precomputed", "precomputed()") for k in kernels):
+            raise ValueError("kernel: a function or 'precomputed' is tried by itself, not in a list")
+        return list(dict.fromkeys(kernel_text(k, g, self.degree, self.coef0, X) for k in kernels for g in gammas))
+
+    def _stores(self):
+        return self.store_cv_results if _STORES_RESULTS else self.store_cv_values
+
+    def _select(self, X, y, sample_weight):
+        for name in ("fit_intercept", "alpha_per_target"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        gcv = isinstance(self.scoring, str) and self.scoring == "gcv"
+        if gcv and self._stores():
+            raise ValueError("scoring='gcv' has no errors of single samples to store")
+        scorer = None if gcv or self.scoring is None else get_scorer(self.scoring)
+        wanted = ["gcv" if gcv else "loo"] if scorer is None else ["errors"]
+        if self._stores() and scorer is None:
+            wanted.append("errors")
+        alphas = self._alphas()
+        per_target = self.alpha_per_target and y.shape[1] > 1
+        self.kernels_, scores, best, failure = [], [], None, None
+        for text in self._kernels(X):
+            try:
+                arrays, info = _path(text, alphas, X, y, sample_weight, self.fit_intercept, wanted,
+                                     device=self.device, threads=self.threads, say=self._say("select"))
+            except NotPositiveDefinite as err:
+                failure = err
+                self._failed(text, "every alpha", str(err))
+                self.kernels_.append(text)
+                scores.append(np.full((len(alphas), y.shape[1]) if per_target else len(alphas), np.nan))
+                continue
+            for at in info["failed"]:
+                self._failed(info["kernel"], f"alpha {at['lambda']!r}", at["reason"])
+            if scorer is None:
+                score = -arrays[wanted[0]]
+                score = score if per_target else score.mean(axis=1)
+            else:
+                score = np.array([self._scored(scorer, y - e, y, sample_weight, per_target) for e in arrays["errors"]])
+            self.kernels_.append(info["kernel"])
+            scores.append(score)
+            if np.isnan(score).all(axis=0).any():
+                raise ValueError(f"scoring={self.scoring!r} is NaN for every alpha")
+            places = np.nanargmax(score, axis=0)
+            found = score[places, np.arange(y.shape[1])] if per_target else score[places]
+            if best is None or np.mean(found) > best:
+                best = np.mean(found)
+                self._best = info["kernel"]
+                self.alpha_ = alphas[places] if per_target else float(alphas[places])
+                self.best_score_ = found if per_target else float(found)
+                if self._stores():
+                    self._store(arrays["errors"], y, sample_weight, scorer)
+        if best is None:
+            raise failure
+        self.scores_ = np.array(scores)
+
+    def _failed(self, kernel, alpha, reason):
+        warnings.warn(f"kernel {kernel}: {alpha} has no score: {in_python(reason)}", FitFailedWarning, stacklevel=5)
+
+    @staticmethod
+    def _scored(scorer, predictions, y, sample_weight, per_target):
+        """The score of predictions; NaN where there are none."""
+        t = y.shape[1]
+        if np.isnan(predictions).any():
+            return np.full(t, np.nan) if per_target else np.nan
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if per_target:
+            return np.array([scorer(_Identity(), predictions[:, j], y[:, j], **weights) for j in range(t)])
+        if t == 1:
+            predictions, y = predictions[:, 0], y[:, 0]
+        return scorer(_Identity(), predictions, y, **weights)
+
+    def _store(self, errors, y, sample_weight, scorer):
+        """Sets cv_results_, of the samples that the library saw."""
+        values = np.moveaxis(errors**2 if scorer is None else y - errors, 0, -1)  # n×t×a
+        if sample_weight is not None:
+            values[sample_weight == 0] = np.nan
+        values = values[:, 0] if self._flat else values
+        setattr(self, "cv_results_" if _STORES_RESULTS else "cv_values_", values)
+
+    def _fit_model(self, X, y, sample_weight, classes=None, targets=None):
+        super()._fit_model(X, y, sample_weight, classes, targets)
+        if self._stores() and sample_weight is not None:
+            name = "cv_results_" if _STORES_RESULTS else "cv_values_"
+            values = getattr(self, name)
+            if len(values) < len(y):  # those of weight 0 were left out
+                full = np.full((len(y), *values.shape[1:]), np.nan)
+                full[sample_weight != 0] = values
+                setattr(self, name, full)
+        return self
