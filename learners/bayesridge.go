@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -163,7 +164,7 @@ func (c *centred) spectrum(t *task) (*spectrum, error) {
 		}
 	}
 	var eigen mat.EigenSym
-	if ok, err := aside(t.Ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
+	if ok, err := run.Detached(t.Ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
 		return nil, err
 	} else if !ok {
 		return nil, errors.New("the eigenvalues of XᵀX did not converge")

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -124,29 +125,11 @@ func (c *centred) each(ctx context.Context, b backend.Backend[float64], f func(x
 		bx, by := hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
 		c.fill(bx, c.x, c.meanX, i)
 		c.fill(by, c.y, c.meanY, i)
-		if err := placed(b, bx, by, func(x, y backend.Matrix[float64]) error { return f(x, y, i) }); err != nil {
+		if err := run.Placed(b, bx, by, func(x, y backend.Matrix[float64]) error { return f(x, y, i) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// placed puts x and y on the device for f and waits for what f queued.
-func placed(b backend.Backend[float64], x, y backend.Host[float64], f func(x, y backend.Matrix[float64]) error) error {
-	mx, err := backend.Place(b, x)
-	if err != nil {
-		return err
-	}
-	defer mx.Free()
-	my, err := backend.Place(b, y)
-	if err != nil {
-		return err
-	}
-	defer my.Free()
-	if err := f(mx, my); err != nil {
-		return err
-	}
-	return b.Sync()
 }
 
 // moments are the sums of products that a quadratic loss depends on, made on

@@ -188,20 +188,6 @@ func (l GaussianProcess) centre(m *GaussianProcessModel, y backend.Host[float64]
 	return c
 }
 
-// positiveWeights returns the weights that are > 0; n ones where there are none.
-func positiveWeights(weights []float64, n int) []float64 {
-	if weights == nil {
-		return slices.Repeat([]float64{1}, n)
-	}
-	var kept []float64
-	for _, w := range weights {
-		if w > 0 {
-			kept = append(kept, w)
-		}
-	}
-	return kept
-}
-
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
 //
 // The first call factors the matrix, n³/3 operations, also of a model that was

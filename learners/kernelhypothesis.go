@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/svm"
 )
 
 // kernelHypothesis is f of all samples, kept up to date: a mistake costs a row
@@ -14,7 +15,7 @@ type kernelHypothesis struct {
 	b       backend.Backend[float64]
 	k       kernels.Kernel
 	x       backend.Host[float64]
-	cache   *rowCache[float64]
+	cache   *svm.RowCache
 	bias    float64               // R²
 	f       backend.Host[float64] // C×n, without the bias
 	a, late backend.Host[float64] // n×C; late is a with each change multiplied by its step, for the average
@@ -52,13 +53,13 @@ func (h *kernelHypothesis) gram(block []int) (backend.Host[float64], error) {
 
 func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
 	for len(mistaken) > 0 {
-		part := mistaken[:min(len(mistaken), h.cache.capacity())]
+		part := mistaken[:min(len(mistaken), h.cache.Capacity())]
 		mistaken = mistaken[len(part):]
 		rows := make([]int, len(part))
 		for q, r := range part {
 			rows[q] = block[r]
 		}
-		if err := h.cache.fetch(rows); err != nil {
+		if err := h.cache.Fetch(rows); err != nil {
 			return err
 		}
 		for q, r := range part {
@@ -84,7 +85,7 @@ func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mista
 
 // add adds δ k(x_i, ·).
 func (h *kernelHypothesis) add(i int, delta []float64) error {
-	row, err := h.cache.row(i)
+	row, err := h.cache.Row(i)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (h *kernelHypothesis) trim(added []int) error {
 		value := make([]float64, h.f.Rows)
 		for s, i := range h.support {
 			for c := range value {
-				value[c] = h.f.Row(c)[i] + h.offset[c] - h.a.Row(i)[c]*(h.cache.diag[i]+h.bias)
+				value[c] = h.f.Row(c)[i] + h.offset[c] - h.a.Row(i)[c]*(h.cache.Diag[i]+h.bias)
 			}
 			if m := lead(value, h.run.index[i]); m > most {
 				best, most = s, m
@@ -196,14 +197,4 @@ func (h *kernelHypothesis) model(kind PerceptronKind, facts []Fact) *KernelPerce
 	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, h.k, keepPositive(h.x, used), keepPositive(a, used), b}
 	m.classes = h.run.classes
 	return m
-}
-
-func keepIndex(index []int, used []float64) []int {
-	var kept []int
-	for i, class := range index {
-		if used[i] > 0 {
-			kept = append(kept, class)
-		}
-	}
-	return kept
 }

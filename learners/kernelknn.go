@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -105,7 +106,7 @@ func (l KernelKNN) store(ctx context.Context, dev backend.Device, x, y backend.H
 	}
 	for i, v := range m.own {
 		if !finite(v) {
-			return nil, notAPoint(k, i, m.points.Row(i), v)
+			return nil, solvers.PointError(k, i, m.points.Row(i), v)
 		}
 	}
 	return m, nil
@@ -142,7 +143,7 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 			for z, v := range values {
 				key := m.own[z] - 2*v
 				if key-key != 0 { // it would be the nearest, or hide those that are
-					return notAPoint(m.kernel, i, h.Row(i), v)
+					return solvers.PointError(m.kernel, i, h.Row(i), v)
 				}
 				if !(key < last) && weight >= float64(m.k) {
 					continue

@@ -100,9 +100,7 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	}
 	used := o.Weights
 	centers := keepPositive(hx, used)
-	if used != nil {
-		index, used = keepIndex(index, used), slices.DeleteFunc(slices.Clone(used), func(w float64) bool { return w == 0 })
-	}
+	index, used = keepIndex(index, used), positiveOf(used)
 	t, err := newTask(ctx, dev, o, kernelLogisticName, centers.Rows, func(n int) int64 { return kernelLogitBytes(n, hx.Cols, classes.Columns()) })
 	if err != nil {
 		return nil, err

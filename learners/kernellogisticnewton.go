@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -43,7 +44,7 @@ func (m *kernelLogit) minimise(tol float64, most int) (*shortError, error) {
 		defer v.Free()
 		*a.to = v
 	}
-	err := placed(b, m.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+	err := run.Placed(b, m.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
 		b.Gram(m.gram, m.k, x, x)
 		return b.Sync()
 	})
@@ -233,7 +234,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		for k := range q {
 			q[k] = s[k]/bend + beta*q[k]
 		}
-		if err := m.t.at("fit", m.t.reported); err != nil {
+		if err := m.t.Stopped(); err != nil {
 			return false, false, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -114,20 +115,20 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 		return nil, err
 	}
 	n := hx.Rows
-	cacheBytes := rowCacheWithin(dev, o, l.Cache)
+	cacheBytes := svm.CacheWithin(dev, o.Memory, l.Cache)
 	t, err := newTask(ctx, dev, o, kernelPerceptronName, n, func(n int) int64 {
-		return rowCachePlan(dev, n, hx.Cols, cacheBytes, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
+		return svm.CachePlan(dev, n, hx.Cols, cacheBytes, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
 	})
 	if err != nil {
 		return nil, err
 	}
-	cache, err := newRowCache(ctx, dev.F64(), k, hx, cacheBytes, 2, perceptronBlock)
+	cache, err := svm.NewRowCache(ctx, dev.F64(), k, hx, cacheBytes, 2, perceptronBlock)
 	if err != nil {
 		return nil, err
 	}
-	defer cache.close()
+	defer cache.Close()
 	square := 0.0 // R²
-	for _, v := range cache.diag {
+	for _, v := range cache.Diag {
 		square = max(square, v)
 	}
 	if l.Bias {

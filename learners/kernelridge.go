@@ -134,35 +134,6 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	return m, nil
 }
 
-// keepPositive returns a copy of the rows of h whose weight is > 0.
-func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float64] {
-	n := h.Rows
-	for _, w := range weights {
-		if w == 0 {
-			n--
-		}
-	}
-	kept, next := backend.NewHost[float64](n, h.Cols), 0
-	for i := range h.Rows {
-		if weights == nil || weights[i] > 0 {
-			copy(kept.Row(next), h.Row(i))
-			next++
-		}
-	}
-	return kept
-}
-
-// positiveOf returns those weights that are > 0, nil for nil.
-func positiveOf(weights []float64) []float64 {
-	var kept []float64
-	for _, w := range weights {
-		if w > 0 {
-			kept = append(kept, w)
-		}
-	}
-	return kept
-}
-
 // Solved implements Solved.
 func (m *KernelRidgeModel) Solved() *solvers.Result {
 	return m.solved

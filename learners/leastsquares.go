@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
@@ -169,7 +170,7 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 			m.g.Row(p)[q] = v * scale[p] * scale[q]
 		}
 	}
-	a, err := upload(t.B, m.g)
+	a, err := run.Upload(t.B, m.g)
 	if err != nil {
 		return false, err
 	}
@@ -201,7 +202,7 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 				right.Row(p)[j] *= v
 			}
 		}
-		step, err := upload(t.B, right)
+		step, err := run.Upload(t.B, right)
 		if err != nil {
 			return false, err
 		}
@@ -227,7 +228,7 @@ func (c *centred) cholesky(t *task, s *solution) (bool, error) {
 // residual returns ‖y − Xw‖² of each output and Xᵀ(y − Xw).
 func (c *centred) residual(t *task, coef backend.Host[float64]) (squares []float64, gradient backend.Host[float64], err error) {
 	gradient = backend.NewHost[float64](c.d, c.t)
-	w, err := upload(t.B, coef)
+	w, err := run.Upload(t.B, coef)
 	if err != nil {
 		return nil, gradient, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // newton minimises F by Newton's method: iteratively reweighted least squares.
@@ -94,7 +95,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 			column.Data[c*m+p] = v
 		}
 	}
-	v, err := upload(b, column)
+	v, err := run.Upload(b, column)
 	if err != nil {
 		return gradient, err
 	}
@@ -219,7 +220,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 					}
 				}
 				block := h.View(a*m, c*m, m, m)
-				err := placed(b, part, weighted, func(x, y backend.Matrix[float64]) error {
+				err := run.Placed(b, part, weighted, func(x, y backend.Matrix[float64]) error {
 					if a == c {
 						b.Syrk(backend.Lower, backend.Transpose, 1, y, 1, block)
 					} else {

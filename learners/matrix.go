@@ -3,7 +3,6 @@ package learners
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
@@ -85,30 +84,6 @@ func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Hos
 		return hx, hy, valueError("y", hy, i, j)
 	}
 	return hx, hy, checkWeights(o.Weights, hx.Rows)
-}
-
-// checkWeights: as many as rows, finite, ≥ 0, not all 0.
-func checkWeights(weights []float64, rows int) error {
-	if weights == nil {
-		return nil
-	}
-	if len(weights) != rows {
-		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
-	}
-	sum := 0.0
-	for i, w := range weights {
-		if !nonNegative.ok(w) {
-			return fmt.Errorf("weights: row %d: must be %s, got %v", i+1, nonNegative.text, w)
-		}
-		sum += w
-	}
-	switch {
-	case sum == 0:
-		return errors.New("weights: all are 0: no sample is left")
-	case math.IsInf(sum, 1):
-		return errors.New("weights: their sum is not a finite number")
-	}
-	return nil
 }
 
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
 )
@@ -41,7 +42,7 @@ func (r *trainingSet) each(ctx context.Context, dev backend.Device, x backend.Ho
 			return context.Cause(ctx)
 		}
 		n := min(rows, x.Rows-first)
-		err := placed(base, x.View(first, 0, n, x.Cols), backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+		err := run.Placed(base, x.View(first, 0, n, x.Cols), backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
 			out := gram.View(0, 0, n, r.points.Rows)
 			b.Gram(out, r.kernel, x, z)
 			return b.Download(host.View(0, 0, n, r.points.Rows), out)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // normal is w ↦ XᵀXw on the device, for iterative methods: with XᵀX where that
@@ -39,7 +40,7 @@ func (c *centred) normal(t *task) (*normal, error) {
 	var err error
 	if c.byGram() {
 		if a.moments, err = c.moments(t); err == nil {
-			a.fixed, err = upload(t.B, a.moments.g)
+			a.fixed, err = run.Upload(t.B, a.moments.g)
 		}
 	} else {
 		err = a.whole()
@@ -74,7 +75,7 @@ func (a *normal) whole() error {
 		return err
 	}
 	defer right.Free()
-	return placed(b, y, a.moments.c, func(y, _ backend.Matrix[float64]) error {
+	return run.Placed(b, y, a.moments.c, func(y, _ backend.Matrix[float64]) error {
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, y, a.fixed, 0, right)
 		if err := b.ColDot(a.moments.s, y, y); err != nil {
 			return err
@@ -86,19 +87,6 @@ func (a *normal) whole() error {
 		}
 		return b.Download(a.moments.c, right)
 	})
-}
-
-// upload returns a copy of h on the device.
-func upload(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
-	m, err := b.New(h.Rows, h.Cols)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.Upload(m, h); err != nil {
-		m.Free()
-		return nil, err
-	}
-	return m, nil
 }
 
 func (a *normal) free() {
@@ -171,7 +159,7 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 		return g, err
 	}
 	defer m.Free()
-	return g, placed(a.t.B, x, g, func(x, _ backend.Matrix[float64]) error {
+	return g, run.Placed(a.t.B, x, g, func(x, _ backend.Matrix[float64]) error {
 		a.t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 0, m)
 		return a.t.B.Download(g, m)
 	})

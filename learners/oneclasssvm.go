@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -39,7 +40,7 @@ func init() {
 //	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //
 // Solved and scaled as LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and
-// Σβ_i = νΣw_i; Schölkopf's f is this one divided by νΣw. SMO (smo.go) takes
+// Σβ_i = νΣw_i; Schölkopf's f is this one divided by νΣw. SMO (package svm) takes
 // O(n·support) values of k, and there are at least νn support vectors: with a
 // large ν it is no sparser than a density estimate. Targets are not looked at.
 type OneClassSVM struct {
@@ -67,36 +68,35 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 	if err := part.check(l.Nu); err != nil {
 		return nil, fmt.Errorf("nu %w", err)
 	}
-	set, err := svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows)
+	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true}).WithDefaults(hx.Rows)
 	if err != nil {
 		return nil, err
 	}
-	set.noC = true
 	k, err := scaleKernelFor(l.Kernel, hx, o.Weights)
 	if err != nil {
 		return nil, err
 	}
-	set.cache = rowCacheWithin(dev, o, set.cache)
-	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svmBytes(dev, n, hx.Cols, set.cache) })
+	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
+	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
 	if err != nil {
 		return nil, err
 	}
-	p := &smoProblem{k: k, x: keepPositive(hx, o.Weights)}
-	n := p.x.Rows
-	p.sign, p.p, p.alpha = make([]float64, n), make([]float64, n), make([]float64, n)
+	p := &svm.Problem{Kernel: k, X: keepPositive(hx, o.Weights)}
+	n := p.X.Rows
+	p.Sign, p.P, p.Alpha = make([]float64, n), make([]float64, n), make([]float64, n)
 	left := 0.0
 	for i := range hx.Rows {
 		if w := weightOf(o, i); w > 0 {
-			p.c = append(p.c, w)
+			p.C = append(p.C, w)
 			left += l.Nu * w
 		}
 	}
-	for i, c := range p.c { // any start with the right sum will do
-		p.sign[i] = 1
-		p.alpha[i] = min(c, left)
+	for i, c := range p.C { // any start with the right sum will do
+		p.Sign[i] = 1
+		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
 	}
-	res, err := t.smo(p, set)
+	res, err := svm.SolveIn(t.Task, p, set, 0, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	lapack "gonum.org/v1/gonum/lapack/gonum"
@@ -58,7 +59,7 @@ func (c *centred) qr(ctx context.Context, s *solution) error {
 			}
 		}
 	default:
-		if _, err := aside(ctx, func() bool { minimumNorm(s.coef, a, z, norms, s.rank); return true }); err != nil {
+		if _, err := run.Detached(ctx, func() bool { minimumNorm(s.coef, a, z, norms, s.rank); return true }); err != nil {
 			return err
 		}
 	}
@@ -135,7 +136,7 @@ func (c *centred) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 			fill(stack.Data[(width+k)*width:][:width], i+k)
 		}
 		part := blas64.General{Rows: width + r, Cols: width, Stride: width, Data: stack.Data}
-		if _, err := aside(ctx, func() bool { lapack64.Geqrf(part, tau, work, len(work)); return true }); err != nil {
+		if _, err := run.Detached(ctx, func() bool { lapack64.Geqrf(part, tau, work, len(work)); return true }); err != nil {
 			return nil, z, err
 		}
 	}
@@ -193,7 +194,7 @@ func (c *centred) targetScales(ctx context.Context) ([]float64, error) {
 // singularValues returns those of a, descending.
 func singularValues(ctx context.Context, a *mat.Dense) ([]float64, error) {
 	var svd mat.SVD
-	if ok, err := aside(ctx, func() bool { return svd.Factorize(a, mat.SVDNone) }); err != nil {
+	if ok, err := run.Detached(ctx, func() bool { return svd.Factorize(a, mat.SVDNone) }); err != nil {
 		return nil, err
 	} else if !ok {
 		return nil, errors.New("the singular values of x did not converge")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
@@ -158,7 +159,7 @@ func newSecular(t *task, c *centred) (*secular, error) {
 			return nil, err
 		}
 		defer k.Free()
-		err = placed(t.B, x, y, func(x, _ backend.Matrix[float64]) error {
+		err = run.Placed(t.B, x, y, func(x, _ backend.Matrix[float64]) error {
 			t.B.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
 			return t.B.Download(s.m, k)
 		})

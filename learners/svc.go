@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -49,7 +48,7 @@ func init() {
 // most votes wins; among equals the one with the larger decisions. The answer is
 // that of LIBSVM and scikit-learn's SVC with the same C and kernel.
 //
-// SMO (smo.go) takes O(n·support) values of k for a pair, in rows that the device
+// SMO (package svm) takes O(n·support) values of k for a pair, in rows that the device
 // computes in batches; pairs are worked on at the same time, as many as the
 // device has threads, up to eight. Memory: the rows of K that the cache holds,
 // and a copy of x. For n of many ten thousands with noisy classes the support
@@ -83,223 +82,74 @@ type SVCModel struct {
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SVCModel, error) {
-	f, err := l.prepare(ctx, dev, x, y, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: svc: %w", err)
-	}
-	m, err := f.fit()
+	m, _, _, err := l.fit(ctx, dev, x, y, o, 1)
 	return named(svcName, m, err)
 }
 
-// svcFit is one Fit of an SVC.
-type svcFit struct {
-	t       *task
-	set     smoSettings
-	l       SVC
-	kernel  kernels.Kernel
-	classes Classes
-	x       backend.Host[float64]
-	weight  []float64
-	rows    [][]int // of each class
-	base    float64 // of the work, done before the pairs
-	share   float64 // of the work that they are
-}
-
-func (l SVC) prepare(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*svcFit, error) {
+// fit fits the machines, which are a share of the task.
+func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *task, error) {
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	f := &svcFit{l: l, x: hx, share: 1}
-	var index []int
-	if f.classes, index, err = classesOf(hy, o.Weights, o.Classes); err != nil {
-		return nil, err
+	classes, index, err := classesOf(hy, o.Weights, o.Classes)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if f.l.C == 0 {
-		f.l.C = 1
+	if l.C == 0 {
+		l.C = 1
 	}
-	if err := positive.check(f.l.C); err != nil {
-		return nil, fmt.Errorf("parameter C %w", err)
+	if err := positive.check(l.C); err != nil {
+		return nil, nil, nil, fmt.Errorf("parameter C %w", err)
 	}
 	if l.Tol != 0 && !marginTol.ok(l.Tol) {
-		return nil, fmt.Errorf("tol must be %s, got %v: from 2 on a model without support vectors would do", marginTol.text, l.Tol)
+		return nil, nil, nil, fmt.Errorf("tol must be %s, got %v: from 2 on a model without support vectors would do", marginTol.text, l.Tol)
 	}
-	if f.set, err = svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows); err != nil {
-		return nil, err
+	p := &svm.Pairs{X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
+	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows); err != nil {
+		return nil, nil, nil, err
 	}
-	if f.kernel, err = scaleKernelFor(l.Kernel, hx, o.Weights); err != nil {
-		return nil, err
+	if p.Kernel, err = scaleKernelFor(l.Kernel, hx, o.Weights); err != nil {
+		return nil, nil, nil, err
 	}
-	f.rows = make([][]int, f.classes.Len())
-	f.weight = make([]float64, hx.Rows)
 	for i, class := range index {
-		if f.weight[i] = weightOf(o, i); f.weight[i] > 0 {
-			f.rows[class] = append(f.rows[class], i)
+		if p.Weights[i] = weightOf(o, i); p.Weights[i] > 0 {
+			p.Rows[class] = append(p.Rows[class], i)
 		}
 	}
-	f.set.cache = rowCacheWithin(dev, o, f.set.cache)
-	if f.classes.Len() > 2 {
-		f.set.cache = max(f.set.cache/svmWorkers, 1) // 0 would be the default
-	}
-	f.t, err = newTask(ctx, dev, o, svcName, hx.Rows, func(n int) int64 {
-		pair := n // the largest pair, on a device that does not use Go memory
-		if f.classes.Len() > 2 {
-			pair = min(n, f.largestPair())
-		}
-		return int64(f.workers()) * svmBytes(dev, pair, hx.Cols, f.set.cache)
-	})
-	return f, err
-}
-
-func (f *svcFit) largestPair() int {
-	var sizes []int
-	for _, rows := range f.rows {
-		sizes = append(sizes, len(rows))
-	}
-	slices.Sort(sizes)
-	return sizes[len(sizes)-1] + sizes[len(sizes)-2]
-}
-
-// svmWorkers is how many pairs are worked on at a time at most. A pair's part of
-// the cache does not depend on how many there are, and so no result does.
-const svmWorkers = 8
-
-func (f *svcFit) workers() int {
-	k := f.classes.Len()
-	threads := 1
-	if f.t != nil {
-		threads = f.t.Dev.Info().Threads
-	}
-	return max(1, min(svmWorkers, k*(k-1)/2, threads))
-}
-
-// pairOf is the place of the pair (a, b), a < b, among those of k classes.
-func pairOf(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
-
-// problem returns the machine of two classes' rows.
-func (f *svcFit) problem(first, second []int) *smoProblem {
-	n := len(first) + len(second)
-	p := &smoProblem{
-		k: f.kernel, x: backend.NewHost[float64](n, f.x.Cols),
-		sign: make([]float64, n), p: make([]float64, n), c: make([]float64, n), alpha: make([]float64, n),
-	}
-	for r := range n {
-		i, sign := 0, 1.0
-		if r < len(first) {
-			i, sign = first[r], -1
-		} else {
-			i = second[r-len(first)]
-		}
-		copy(p.x.Row(r), f.x.Row(i))
-		p.sign[r], p.p[r], p.c[r] = sign, -1, f.l.C*f.weight[i]
-	}
-	return p
-}
-
-// fit fits all pairs.
-func (f *svcFit) fit() (*SVCModel, error) {
-	k := f.classes.Len()
-	results := make([]*smoResult, k*(k-1)/2)
-	err := f.each(func(pair, a, b int, t *task) error {
-		p := f.problem(f.rows[a], f.rows[b])
-		res, err := f.machine(t, p)
-		results[pair] = res
-		return err
-	})
+	p.Params.Cache = svm.CacheShare(svm.CacheWithin(dev, o.Memory, p.Params.Cache), classes.Len())
+	t, err := newTask(ctx, dev, o, svcName, hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	return f.model(results), f.t.at("solve", f.base+f.share)
+	results, err := p.Solve(t.Task, share)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return newSVCModel(p, classes, results), p, t, nil
 }
 
-// machine solves a pair's problem. t is nil where other pairs are worked on at
-// the same time, and then progress is told by pairs.
-func (f *svcFit) machine(t *task, p *smoProblem) (*smoResult, error) {
-	first := 0.0
-	return solveSMO(f.t.Ctx, f.t.B, p, f.set, func(gap float64) error {
-		if t != nil {
-			first = max(first, gap)
-			return t.at("solve", f.base+f.share*min(gapProgress(gap, first, f.set.tol), 0.999))
-		}
-		if f.t.Ctx.Err() != nil {
-			return context.Cause(f.t.Ctx)
-		}
-		return nil
-	})
-}
+// Kernel returns the kernel, also where it was chosen by Fit.
+func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
-// each calls work for every pair of classes, a < b, on several goroutines. With
-// one pair it is given the task to tell of its progress.
-func (f *svcFit) each(work func(pair, a, b int, t *task) error) error {
-	k := f.classes.Len()
-	if k == 2 {
-		return work(0, 0, 1, f.t)
-	}
-	type pair struct{ at, a, b int }
-	var list []pair
-	for a := range k {
-		for b := a + 1; b < k; b++ {
-			list = append(list, pair{pairOf(a, b, k), a, b})
-		}
-	}
-	var (
-		mu     sync.Mutex
-		next   int
-		ended  int
-		failed error
-		failAt int
-		group  sync.WaitGroup
-	)
-	for range f.workers() {
-		group.Go(func() {
-			for {
-				mu.Lock()
-				if next == len(list) || failed != nil {
-					mu.Unlock()
-					return
-				}
-				p := list[next]
-				next++
-				mu.Unlock()
-				err := work(p.at, p.a, p.b, nil)
-				if err != nil {
-					err = fmt.Errorf("classes %q and %q: %w", f.classes.Names[p.a], f.classes.Names[p.b], err)
-				}
-				mu.Lock()
-				ended++
-				if err == nil && failed == nil {
-					err = f.t.at("solve", f.base+f.share*0.999*float64(ended)/float64(len(list)))
-				}
-				// Of several failures that of the first pair is reported.
-				if err != nil && (failed == nil || p.at < failAt) {
-					failed, failAt = err, p.at
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	return failed
-}
-
-// model gathers the support vectors of all pairs by class.
-func (f *svcFit) model(results []*smoResult) *SVCModel {
-	k := f.classes.Len()
-	m := &SVCModel{model: model{learner: svcName}, classes: f.classes, kernel: f.kernel, counts: make([]float64, k), b: make([]float64, len(results))}
+// newSVCModel gathers the support vectors of all pairs by class.
+func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
+	k := classes.Len()
+	m := &SVCModel{model: model{learner: svcName}, classes: classes, kernel: p.Kernel, counts: make([]float64, k), b: make([]float64, len(results))}
 	var rows []int
 	var coef []float64
 	steps, computed, objective := 0, 0, 0.0
 	for c := range k {
-		for r, i := range f.rows[c] {
+		for r, i := range p.Rows[c] {
 			line, used := make([]float64, k-1), false
 			for other := range k {
 				var v float64
 				switch {
 				case other < c: // the rows of c stand after those of other
-					v = results[pairOf(other, c, k)].beta[len(f.rows[other])+r]
+					v = results[svm.At(other, c, k)].Beta[len(p.Rows[other])+r]
 					line[other] = v
 				case other > c:
-					v = results[pairOf(c, other, k)].beta[r]
+					v = results[svm.At(c, other, k)].Beta[r]
 					line[other-1] = v
 				}
 				used = used || v != 0
@@ -310,26 +160,23 @@ func (f *svcFit) model(results []*smoResult) *SVCModel {
 			}
 		}
 	}
-	for p, res := range results {
-		m.b[p] = res.b
-		steps += res.steps
-		computed += res.rows
-		objective += res.objective
+	for pair, res := range results {
+		m.b[pair] = res.Intercept
+		steps += res.Steps
+		computed += res.Rows
+		objective += res.Objective
 	}
-	m.points = backend.NewHost[float64](len(rows), f.x.Cols)
+	m.points = backend.NewHost[float64](len(rows), p.X.Cols)
 	for r, i := range rows {
-		copy(m.points.Row(r), f.x.Row(i))
+		copy(m.points.Row(r), p.X.Row(i))
 	}
 	m.coef = backend.Host[float64]{Rows: len(rows), Cols: k - 1, Stride: k - 1, Data: coef}
 	m.facts = []Fact{{"support vectors", len(rows)}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
 	if len(results) == 1 {
-		m.facts = append(m.facts, Fact{squaredNorm, results[0].square})
+		m.facts = append(m.facts, Fact{squaredNorm, results[0].Square})
 	}
 	return m
 }
-
-// Kernel returns the kernel, also where it was chosen by Fit.
-func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
 // Support returns a copy of the support vectors, and how many each class has.
 func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
@@ -376,7 +223,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 		from, to := sums.RawRowView(i), d.RawRowView(i)
 		for a := range k {
 			for c := a + 1; c < k; c++ {
-				at := pairOf(a, c, k)
+				at := svm.At(a, c, k)
 				to[at] = from[a*(k-1)+c-1] + from[c*(k-1)+a] + m.b[at]
 			}
 		}
@@ -401,7 +248,7 @@ func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matri
 		clear(sums)
 		for a := range k {
 			for c := a + 1; c < k; c++ {
-				v := pairs.At(i, pairOf(a, c, k))
+				v := pairs.At(i, svm.At(a, c, k))
 				sums[a] -= v
 				sums[c] += v
 				if v > 0 {
@@ -446,7 +293,7 @@ func (m *SVCModel) machineFields() []field {
 		classesField(&m.classes), pointsField("points", &m.kernel, &m.points),
 		matrixField("coef", &m.coef, rowsOf(&m.points), func() int { return m.classes.Len() - 1 }),
 		rowField("counts", &m.counts, numberOf(&m.classes), nonNegative), derived(m.checkCounts),
-		rowField("intercept", &m.b, func() int { return pairOf(m.classes.Len()-2, m.classes.Len()-1, m.classes.Len()) + 1 }, anyNumber),
+		rowField("intercept", &m.b, func() int { return svm.At(m.classes.Len()-2, m.classes.Len()-1, m.classes.Len()) + 1 }, anyNumber),
 	}
 }
 

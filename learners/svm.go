@@ -1,11 +1,10 @@
 package learners
 
 import (
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -30,62 +29,16 @@ func cacheOf(v Values) int64 {
 	return int64(min(max(v.Number("cache")*(1<<20), 1), 1<<62))
 }
 
-// svmSettings are the settings of SMO as a learner has them, 0 for defaults.
-func svmSettings(tol float64, limit int, cache int64, n int) (smoSettings, error) {
-	if tol == 0 {
-		tol = 1e-3
-	}
-	if limit == 0 {
-		limit = max(10_000_000, 100*n)
-	}
-	if cache == 0 {
-		cache = rowCacheBytes
-	}
-	if err := positive.check(tol); err != nil {
-		return smoSettings{}, fmt.Errorf("tol %w", err)
-	}
-	if limit < 0 {
-		return smoSettings{}, fmt.Errorf("iterations must be a whole number ≥ 0, got %d", limit)
-	}
-	if cache < 0 {
-		return smoSettings{}, fmt.Errorf("cache must be a number of bytes ≥ 0, got %d", cache)
-	}
-	return smoSettings{tol: tol, limit: limit, cache: cache}, nil
-}
-
-// svmBytes is what SMO takes for n rows of d features: the cache, and two sets of
-// points with a column each for F at the start and after shrinking.
-func svmBytes(dev backend.Device, n, d int, cache int64) int64 {
-	return rowCachePlan(dev, n, d, cache, min(n, 256)) + 8*2*int64(n)*int64(d+1)
-}
-
-// gapProgress is the share of the work that is done when the violation has
-// fallen to gap: the logarithm falls about evenly.
-func gapProgress(gap, first, tol float64) float64 {
-	if !(gap > tol) || !(first > tol) {
-		return 1
-	}
-	return math.Min(math.Max(1-math.Log(gap/tol)/math.Log(first/tol), 0), 1)
-}
-
-// weightOf is a weight of Options.
-func weightOf(o Options, i int) float64 {
-	if o.Weights == nil {
-		return 1
-	}
-	return o.Weights[i]
-}
-
 // SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, as
 // svr and one-class-svm fit it. The objective among its facts is the minimum of the
 // learner's formula, by the dual: what LIBSVM prints as obj with the other sign.
 type SupportModel struct{ kernelExpansion }
 
 // newSupportModel keeps the rows of x with β ≠ 0.
-func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportModel {
-	m := &SupportModel{kernelExpansion{model: model{learner: learner}, kernel: p.k, intercept: []float64{res.b}}}
+func newSupportModel(learner string, p *svm.Problem, res *svm.Result) *SupportModel {
+	m := &SupportModel{kernelExpansion{model: model{learner: learner}, kernel: p.Kernel, intercept: []float64{res.Intercept}}}
 	var list []int
-	for i, v := range res.beta {
+	for i, v := range res.Beta {
 		if v != 0 {
 			list = append(list, i)
 		}
@@ -93,12 +46,12 @@ func newSupportModel(learner string, p *smoProblem, res *smoResult) *SupportMode
 	if len(list) == 0 {
 		list = []int{0} // f is b; a model has at least one point
 	}
-	m.points, m.coef = backend.NewHost[float64](len(list), p.x.Cols), backend.NewHost[float64](len(list), 1)
+	m.points, m.coef = backend.NewHost[float64](len(list), p.X.Cols), backend.NewHost[float64](len(list), 1)
 	for r, i := range list {
-		copy(m.points.Row(r), p.x.Row(i))
-		m.coef.Data[r] = res.beta[i]
+		copy(m.points.Row(r), p.X.Row(i))
+		m.coef.Data[r] = res.Beta[i]
 	}
-	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.steps}, {"objective", res.objective}, {squaredNorm, res.square}, {"rows of K", res.rows}}
+	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.Steps}, {"objective", res.Objective}, {squaredNorm, res.Square}, {"rows of K", res.Rows}}
 	return m
 }
 

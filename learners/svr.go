@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -40,7 +41,7 @@ func init() {
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// so that most β are 0. One target. The dual is solved by SMO (smo.go), as
+// so that most β are 0. One target. The dual is solved by SMO (package svm), as
 // LIBSVM and scikit-learn's SVR do with the same C and ε: O(n·support) values of
 // k, and memory for the rows of K that the cache may hold. Unlike kernel ridge
 // it costs the more the noisier the targets are beyond ε. C and ε are in units of y,
@@ -81,7 +82,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err := nonNegative.check(l.Epsilon); err != nil {
 		return nil, fmt.Errorf("epsilon %w", err)
 	}
-	set, err := svmSettings(l.Tol, l.MaxIter, l.Cache, hx.Rows)
+	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,8 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	set.cache = rowCacheWithin(dev, o, set.cache)
-	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svmBytes(dev, n, hx.Cols, set.cache) })
+	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
+	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +101,19 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			return nil, err
 		}
 	}
-	p := &smoProblem{k: k, x: keepPositive(hx, o.Weights)}
+	p := &svm.Problem{Kernel: k, X: keepPositive(hx, o.Weights)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
 	for _, sign := range []float64{1, -1} {
 		for i := range hx.Rows {
 			if w := weightOf(o, i); w > 0 {
-				p.sign = append(p.sign, sign)
-				p.p = append(p.p, l.Epsilon-sign*(hy.Row(i)[0]/scale-mean/scale))
-				p.c = append(p.c, l.C*w)
+				p.Sign = append(p.Sign, sign)
+				p.P = append(p.P, l.Epsilon-sign*(hy.Row(i)[0]/scale-mean/scale))
+				p.C = append(p.C, l.C*w)
 			}
 		}
 	}
-	p.alpha = make([]float64, len(p.c))
-	res, err := t.smo(p, set)
+	p.Alpha = make([]float64, len(p.C))
+	res, err := svm.SolveIn(t.Task, p, set, 0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +155,4 @@ func targetScale(y backend.Host[float64], o Options) (mean, scale float64, err e
 		return 0, 0, fmt.Errorf("the standard deviation of y is %v: scale y", scale)
 	}
 	return mean, scale, nil
-}
-
-// smo solves one problem and tells of its progress.
-func (t *task) smo(p *smoProblem, set smoSettings) (*smoResult, error) {
-	first := 0.0
-	return solveSMO(t.Ctx, t.B, p, set, func(gap float64) error {
-		first = max(first, gap)
-		return t.at("solve", min(gapProgress(gap, first, set.tol), 0.999))
-	})
 }

@@ -5,13 +5,11 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
+	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // task is one Fit of a learner that has a loop of its own.
-type task struct {
-	run.Frame
-	reported float64
-}
+type task struct{ *run.Task }
 
 // newTask refuses a context that is done and work that takes more memory on the
 // device than it may.
@@ -22,48 +20,28 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 	if err := budget(ctx, dev, o, learner, rows, bytes); err != nil {
 		return nil, err
 	}
-	t := &task{Frame: run.New(ctx, dev, nil), reported: -1}
+	t := run.NewTask(ctx, dev, nil)
 	t.Progress = newProgress(o)
-	return t, nil
+	return &task{t}, nil
 }
 
-// at says that the work has come to a fraction of the whole, a thousand times
-// at most, and returns why it must stop, if it must.
-func (t *task) at(stage string, fraction float64) error {
-	if fraction >= t.reported+1e-3 || fraction == 1 {
-		t.reported = fraction
-		t.Progress.Report(stage, fraction)
-	}
-	if t.Ctx.Err() != nil {
-		return context.Cause(t.Ctx)
-	}
-	return nil
-}
+func (t *task) at(stage string, fraction float64) error { return t.Step(stage, fraction) }
 
-// aside runs f, which cannot be stopped, on another goroutine, and does not wait
-// for it once ctx is done. What f writes must not be used then. A panic of f is one
-// of the caller's, who may be able to recover.
-func aside(ctx context.Context, f func() bool) (bool, error) {
-	type outcome struct {
-		ok    bool
-		fault any
+// Short names.
+var (
+	placed      = run.Placed
+	upload      = run.Upload
+	aside       = run.Detached
+	gapProgress = run.LogShare
+)
+
+// axpy is y ← y + a·x.
+func axpy(a float64, x, y []float64) { blas64.Axpy(a, vectorOf(x), vectorOf(y)) }
+
+func filledInts(n, v int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = v
 	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		defer func() {
-			o.fault = recover()
-			done <- o
-		}()
-		o.ok = f()
-	}()
-	select {
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case o := <-done:
-		if o.fault != nil {
-			panic(o.fault)
-		}
-		return o.ok, nil
-	}
+	return list
 }

@@ -81,3 +81,12 @@ func (p *Progress) report(fraction float64) {
 		p.notify(p.stage, p.reported)
 	}
 }
+
+// LogShare is the share of the work that is done when what falls from first to tol has
+// come to gap, its logarithm falling about evenly.
+func LogShare(gap, first, tol float64) float64 {
+	if !(gap > tol) || !(first > tol) {
+		return 1
+	}
+	return min(max(1-math.Log(gap/tol)/math.Log(first/tol), 0), 1)
+}

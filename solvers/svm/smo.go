@@ -1,6 +1,8 @@
-package learners
+// Package svm solves the quadratic programs of support vector machines.
+package svm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,45 +10,74 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// smoProblem is the quadratic programme of all support vector machines:
+// Problem is the quadratic program of all support vector machines:
 //
 //	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
 //	subject to Σ_i s_i α_i as it is at the start, 0 ≤ α_i ≤ c_i
 //
-// where s_i = ±1. Variable i belongs to row i mod n of x, so that regression has
+// where s_i = ±1. Variable i belongs to row i mod n of X, so that regression has
 // two for each row.
-type smoProblem struct {
-	k     kernels.Kernel
-	x     backend.Host[float64] // n rows
-	sign  []float64
-	p     []float64
-	c     []float64
-	alpha []float64 // where to start; the solution afterwards
+type Problem struct {
+	Kernel kernels.Kernel
+	X      backend.Host[float64] // n rows
+	Sign   []float64             // s
+	P      []float64
+	C      []float64
+	Alpha  []float64 // where to start; the solution afterwards
 }
 
-// smoSettings are those of every machine.
-type smoSettings struct {
-	tol     float64
-	limit   int   // most changes of a pair of variables
-	cache   int64 // bytes
-	working int   // 0: chosen by the number of rows
-	noC     bool  // the caller has no C that could be lowered
+// Params are the settings of the solver.
+type Params struct {
+	Tol     float64 // largest violation of the optimality conditions at the end; 0 is 1e-3
+	MaxIter int     // largest number of changes of a pair of variables; 0 is 10 million, or 100 for each row if more
+	Cache   int64   // bytes of Go memory for rows of K; 0 is CacheBytes
+	FixedC  bool    // the caller has no C that could be lowered
 }
 
-// smoResult is what the machines make their models of. α is in the problem.
-type smoResult struct {
-	beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
-	b         float64
-	objective float64 // of the dual as a maximum, which is the minimum of the primal
-	square    float64 // ‖f‖² = βᵀKβ
-	steps     int     // changes of a pair
-	rows      int     // rows of K that were computed
+// WithDefaults returns p with its defaults for n rows. It refuses values that are out
+// of range.
+func (p Params) WithDefaults(n int) (Params, error) {
+	if p.Tol == 0 {
+		p.Tol = 1e-3
+	}
+	if p.MaxIter == 0 {
+		p.MaxIter = max(10_000_000, 100*n)
+	}
+	if p.Cache == 0 {
+		p.Cache = CacheBytes
+	}
+	switch {
+	case !(p.Tol > 0) || math.IsInf(p.Tol, 1):
+		return p, fmt.Errorf("tol must be a finite number > 0, got %v", p.Tol)
+	case p.MaxIter < 0:
+		return p, fmt.Errorf("iterations must be an integer ≥ 0, got %d", p.MaxIter)
+	case p.Cache < 0:
+		return p, fmt.Errorf("cache must be a number of bytes ≥ 0, got %d", p.Cache)
+	}
+	return p, nil
 }
 
-// smo solves an smoProblem by sequential minimal optimisation in two levels.
+// Bytes is what Solve takes for n rows of d features: the cache, and two sets of
+// points with a column each for F at the start and after shrinking.
+func Bytes(dev backend.Device, n, d int, cache int64) int64 {
+	return CachePlan(dev, n, d, cache, min(n, 256)) + 8*2*int64(n)*int64(d+1)
+}
+
+// Result is what the machines make their models of. α is in the problem.
+type Result struct {
+	Beta      []float64 // Σ over the variables of a row of s_i α_i: f(x) = Σ β k(x, x_i) + b
+	Intercept float64   // b
+	Objective float64   // of the dual as a maximum, which is the minimum of the primal
+	Square    float64   // ‖f‖² = βᵀKβ
+	Steps     int       // changes of a pair
+	Rows      int       // rows of K that were computed
+}
+
+// smo solves a Problem by sequential minimal optimization in two levels.
 //
 // With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is
 // optimal when no variable that s_i may raise has a larger v_i than one that it
@@ -62,37 +93,47 @@ type smoResult struct {
 // (shrinking) once they make a third of all. When the rest is optimal their F is
 // computed by one product on the device, and all are looked at again.
 type smo struct {
-	ctx   context.Context
-	b     backend.Backend[float64]
-	set   smoSettings
-	tell  func(gap float64) error
-	full  *smoProblem
-	n     int   // rows in use
-	at    []int // their places in full.x; nil: all
-	x     backend.Host[float64]
-	sign  []float64
-	p     []float64
-	c     []float64
-	alpha []float64
-	f     []float64 // F of the rows in use
-	v     []float64 // of the variables in use
-	cache *rowCache[float64]
-	last  []int // the last working set
-	quiet []int // for how many sets in a row a row could be left out
-	steps int
-	rows  int
+	ctx      context.Context
+	b        backend.Backend[float64]
+	set      Params
+	report   func(gap float64) error
+	full     *Problem
+	n        int   // rows in use
+	at       []int // their places in full.X; nil: all
+	x        backend.Host[float64]
+	sign     []float64
+	p        []float64
+	c        []float64
+	alpha    []float64
+	f        []float64 // F of the rows in use
+	v        []float64 // of the variables in use
+	cache    *RowCache
+	last     []int // the last working set
+	inactive []int // for how many sets in a row a row could be left out
+	steps    int
+	rows     int
 }
 
-// solveSMO solves p. tell is told the gap between the sets and may stop the work.
-func solveSMO(ctx context.Context, b backend.Backend[float64], p *smoProblem, set smoSettings, tell func(gap float64) error) (*smoResult, error) {
-	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, tell: tell, full: p}
+// SolveIn is Solve as the part of a task from base to base + share.
+func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result, error) {
+	first := 0.0
+	return Solve(t.Ctx, t.B, p, set, func(gap float64) error {
+		first = max(first, gap)
+		return t.Step("solve", base+share*min(run.LogShare(gap, first, set.Tol), 0.999))
+	})
+}
+
+// Solve solves p. set has its defaults. report gets the violation of the optimality
+// conditions between the working sets, and may stop the work.
+func Solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error) (*Result, error) {
+	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p}
 	defer s.close()
 	if err := s.use(nil); err != nil {
 		return nil, err
 	}
 	s.f = make([]float64, s.n)
 	if beta := s.beta(); slices.ContainsFunc(beta, func(v float64) bool { return v != 0 }) {
-		f, err := kernelSum(s.b, p.k, p.x, p.x, beta)
+		f, err := KernelSum(s.b, p.Kernel, p.X, p.X, beta)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +154,8 @@ func solveSMO(ctx context.Context, b backend.Backend[float64], p *smoProblem, se
 
 func (s *smo) close() {
 	if s.cache != nil {
-		s.rows += s.cache.misses
-		s.cache.close()
+		s.rows += s.cache.Misses
+		s.cache.Close()
 		s.cache = nil
 	}
 }
@@ -123,38 +164,34 @@ func (s *smo) close() {
 func (s *smo) use(at []int) error {
 	s.close()
 	p := s.full
-	per := len(p.alpha) / p.x.Rows
+	per := len(p.Alpha) / p.X.Rows
 	s.at, s.last = at, nil
 	if at == nil {
-		s.n, s.x, s.sign, s.p, s.c, s.alpha = p.x.Rows, p.x, p.sign, p.p, p.c, p.alpha
+		s.n, s.x, s.sign, s.p, s.c, s.alpha = p.X.Rows, p.X, p.Sign, p.P, p.C, p.Alpha
 	} else {
 		s.n = len(at)
-		s.x = backend.NewHost[float64](s.n, p.x.Cols)
+		s.x = backend.NewHost[float64](s.n, p.X.Cols)
 		s.sign, s.p, s.c, s.alpha = make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n)
 		for r, i := range at {
-			copy(s.x.Row(r), p.x.Row(i))
+			copy(s.x.Row(r), p.X.Row(i))
 			for h := range per {
-				to, from := h*s.n+r, h*p.x.Rows+i
-				s.sign[to], s.p[to], s.c[to], s.alpha[to] = p.sign[from], p.p[from], p.c[from], p.alpha[from]
+				to, from := h*s.n+r, h*p.X.Rows+i
+				s.sign[to], s.p[to], s.c[to], s.alpha[to] = p.Sign[from], p.P[from], p.C[from], p.Alpha[from]
 			}
 		}
 	}
 	s.v = make([]float64, per*s.n)
-	s.quiet = make([]int, s.n)
+	s.inactive = make([]int, s.n)
 	q := s.workingSize()
 	var err error
-	s.cache, err = newRowCache(s.ctx, s.b, p.k, s.x, s.set.cache, min(q, s.n), min(q, s.n))
+	s.cache, err = NewRowCache(s.ctx, s.b, p.Kernel, s.x, s.set.Cache, min(q, s.n), min(q, s.n))
 	return err
 }
 
 // workingSize is the size of the working set: its block of K stays in the
 // second-level cache.
 func (s *smo) workingSize() int {
-	q := s.set.working
-	if q == 0 {
-		q = max(64, min(s.n/8, 256))
-	}
-	return min(q, len(s.v))
+	return min(max(64, min(s.n/8, 256)), len(s.v))
 }
 
 func (s *smo) row(i int) int { return i % s.n }
@@ -168,8 +205,8 @@ func (s *smo) beta() []float64 {
 	return beta
 }
 
-// kernelSum returns k(X, Z)·β, without the zeros of β.
-func kernelSum(b backend.Backend[float64], k kernels.Kernel, x, z backend.Host[float64], beta []float64) ([]float64, error) {
+// KernelSum returns k(X, Z)·β, without the zeros of β.
+func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z backend.Host[float64], beta []float64) ([]float64, error) {
 	var list []int
 	for i, v := range beta {
 		if v != 0 {
@@ -195,13 +232,13 @@ func kernelSum(b backend.Backend[float64], k kernels.Kernel, x, z backend.Host[f
 		return nil, err
 	}
 	defer px.Free()
-	return out, placed(b, points, v, func(z, v backend.Matrix[float64]) error {
+	return out, run.Placed(b, points, v, func(z, v backend.Matrix[float64]) error {
 		b.GramMul(m, k, px, z, v)
 		return b.Download(backend.Host[float64]{Rows: x.Rows, Cols: 1, Stride: 1, Data: out}, m)
 	})
 }
 
-// mayRise and mayFall tell whether s_i α_i may become larger, or smaller.
+// mayRise and mayFall report whether s_i α_i may become larger, or smaller.
 func (s *smo) mayRise(i int) bool {
 	if s.sign[i] > 0 {
 		return s.alpha[i] < s.c[i]
@@ -240,20 +277,20 @@ func (s *smo) optimise() error {
 		most, least := s.violation()
 		gap := most - least
 		if math.IsNaN(gap) || math.IsInf(gap, 1) {
-			return fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.k)
+			return fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.Kernel)
 		}
-		if err := s.tell(gap); err != nil {
+		if err := s.report(gap); err != nil {
 			return err
 		}
-		if gap <= s.set.tol {
+		if gap <= s.set.Tol {
 			return nil
 		}
-		if s.steps >= s.set.limit {
+		if s.steps >= s.set.MaxIter {
 			lower := ", lower C,"
-			if s.set.noC {
+			if s.set.FixedC {
 				lower = ","
 			}
-			return fmt.Errorf("not optimal after %s: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", count.Of(s.steps, "step"), gap, s.set.tol, lower)
+			return fmt.Errorf("not optimal after %s: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", count.Of(s.steps, "step"), gap, s.set.Tol, lower)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {
@@ -329,7 +366,7 @@ func countedInts(n int) []int {
 // equals those that come first.
 func foremost(list []int, n int, key func(i int) float64) []int {
 	less := func(a, b int) int {
-		if c := -compare(key(a), key(b)); c != 0 {
+		if c := -cmp.Compare(key(a), key(b)); c != 0 {
 			return c
 		}
 		return a - b
@@ -375,12 +412,12 @@ func (s *smo) workOn(set []int, gap float64) error {
 			rows = append(rows, r)
 		}
 	}
-	if err := s.cache.fetch(rows); err != nil {
+	if err := s.cache.Fetch(rows); err != nil {
 		return err
 	}
 	w := newWorking(s, set)
 	// Ten times better than all is now, but not better than what is asked.
-	steps := w.minimise(max(gap/10, s.set.tol/2), 100*len(set))
+	steps := w.minimise(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
 	// Rows of two variables move once.
 	moved := make([]float64, s.n)
@@ -392,7 +429,7 @@ func (s *smo) workOn(set []int, gap float64) error {
 		if moved[r] == 0 {
 			continue
 		}
-		k, err := s.cache.row(r)
+		k, err := s.cache.Row(r)
 		if err != nil {
 			return err
 		}
@@ -414,17 +451,17 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil
 	}
-	for r := range s.quiet {
-		s.quiet[r]++
+	for r := range s.inactive {
+		s.inactive[r]++
 	}
 	for i, v := range s.v {
 		rise, fall := s.mayRise(i), s.mayFall(i)
 		if rise && fall || rise && v >= least || fall && v <= most {
-			s.quiet[s.row(i)] = 0
+			s.inactive[s.row(i)] = 0
 		}
 	}
 	var keep []int
-	for r, times := range s.quiet {
+	for r, times := range s.inactive {
 		if times < shrinkAfter {
 			keep = append(keep, r)
 		}
@@ -450,9 +487,9 @@ func (s *smo) put() {
 	if s.at == nil {
 		return
 	}
-	n := s.full.x.Rows
+	n := s.full.X.Rows
 	for i, a := range s.alpha {
-		s.full.alpha[i/s.n*n+s.at[i%s.n]] = a
+		s.full.Alpha[i/s.n*n+s.at[i%s.n]] = a
 	}
 }
 
@@ -460,7 +497,7 @@ func (s *smo) put() {
 func (s *smo) unshrink() error {
 	s.put()
 	kept, at := s.f, s.at
-	in := make([]int, s.full.x.Rows)
+	in := make([]int, s.full.X.Rows)
 	for r, i := range at {
 		in[i] = r + 1
 	}
@@ -477,7 +514,7 @@ func (s *smo) unshrink() error {
 	for r, i := range out {
 		copy(points.Row(r), s.x.Row(i))
 	}
-	f, err := kernelSum(s.b, s.full.k, points, s.x, s.beta())
+	f, err := KernelSum(s.b, s.full.Kernel, points, s.x, s.beta())
 	if err != nil {
 		return err
 	}
@@ -494,10 +531,10 @@ func (s *smo) unshrink() error {
 }
 
 // result reads the solution.
-func (s *smo) result() *smoResult {
+func (s *smo) result() *Result {
 	s.close()
 	most, least := s.violation()
-	res := &smoResult{beta: s.beta(), steps: s.steps, rows: s.rows}
+	res := &Result{Beta: s.beta(), Steps: s.steps, Rows: s.rows}
 	// b is v of the free variables, which differ by tol at most.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
@@ -505,21 +542,21 @@ func (s *smo) result() *smoResult {
 			sum += v
 			free++
 		}
-		res.objective -= s.p[i] * s.alpha[i]
+		res.Objective -= s.p[i] * s.alpha[i]
 	}
 	switch {
 	case free > 0:
-		res.b = sum / float64(free)
+		res.Intercept = sum / float64(free)
 	case math.IsInf(most, 0):
-		res.b = least
+		res.Intercept = least
 	case math.IsInf(least, 0):
-		res.b = most
+		res.Intercept = most
 	default:
-		res.b = (most + least) / 2
+		res.Intercept = (most + least) / 2
 	}
-	for r, beta := range res.beta {
-		res.square += beta * s.f[r]
+	for r, beta := range res.Beta {
+		res.Square += beta * s.f[r]
 	}
-	res.objective -= res.square / 2
+	res.Objective -= res.Square / 2
 	return res
 }

@@ -1,6 +1,7 @@
-package learners
+package svm
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +21,7 @@ func TestForemost(t *testing.T) {
 			keys[i] = float64(r.IntN(1 + r.IntN(2*n)))
 		}
 		want := countedInts(n)
-		slices.SortStableFunc(want, func(a, b int) int { return -compare(keys[a], keys[b]) })
+		slices.SortStableFunc(want, func(a, b int) int { return -cmp.Compare(keys[a], keys[b]) })
 		k := r.IntN(n + 2)
 		got := foremost(countedInts(n), k, func(i int) float64 { return keys[i] })
 		if !slices.Equal(got, want[:min(k, n)]) {
@@ -43,7 +44,7 @@ func TestCouple(t *testing.T) {
 			}
 		}
 		got := make([]float64, k)
-		couple(got, r)
+		Couple(got, r)
 		for c := range k {
 			// The steps end when the conditions hold to 0.005/k.
 			if math.Abs(got[c]-want[c]) > 0.005 {

@@ -1,4 +1,4 @@
-package learners
+package run
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestAside: what runs aside answers, panics where its caller can recover, and is
+// TestDetached: what runs detached answers, panics where its caller can recover, and is
 // left behind when the context is done.
-func TestAside(t *testing.T) {
+func TestDetached(t *testing.T) {
 	for _, want := range []bool{true, false} {
-		if got, err := aside(t.Context(), func() bool { return want }); got != want || err != nil {
+		if got, err := Detached(t.Context(), func() bool { return want }); got != want || err != nil {
 			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
 	}
@@ -20,14 +20,14 @@ func TestAside(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		_, _ = aside(t.Context(), func() bool { panic("bad lda") })
+		_, _ = Detached(t.Context(), func() bool { panic("bad lda") })
 		t.Error("no panic arrived")
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan bool)
 	defer close(release)
 	cancel()
-	if _, err := aside(ctx, func() bool { return <-release }); !errors.Is(err, context.Canceled) {
+	if _, err := Detached(ctx, func() bool { return <-release }); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

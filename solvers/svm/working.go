@@ -1,4 +1,4 @@
-package learners
+package svm
 
 import (
 	"math"
@@ -36,7 +36,7 @@ func newWorking(s *smo, set []int) *working {
 		for b, j := range set {
 			to[b] = row[s.row(j)]
 		}
-		w.diag[a] = s.cache.diag[s.row(i)]
+		w.diag[a] = s.cache.Diag[s.row(i)]
 		w.v[a], w.alpha[a], w.sign[a], w.c[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i]
 		w.rise[a], w.fall[a] = s.mayRise(i), s.mayFall(i)
 	}
@@ -146,5 +146,5 @@ func (w *working) shift(i int, t float64, bound bool) {
 
 // axpy is y ← y + a·x.
 func axpy(a float64, x, y []float64) {
-	blas64.Axpy(a, vectorOf(x), vectorOf(y))
+	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
 }

@@ -1,4 +1,4 @@
-package learners
+package svm
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
 )
 
-// rowCacheBytes is the memory that a rowCache takes when its user does not say.
-const rowCacheBytes = 512 << 20
+// CacheBytes is the memory that a RowCache takes where none is given.
+const CacheBytes = 512 << 20
 
-// rowCache serves rows of K = k(X, X) to learners that look at some of them
+// RowCache serves rows of K = k(X, X) to learners that look at some of them
 // again and again and never at all of them at once: perceptrons, SMO. Rows are
 // computed by the backend, as many in one call as are asked for, and kept in Go
 // memory; those that were not asked for the longest time make room.
@@ -21,59 +22,56 @@ const rowCacheBytes = 512 << 20
 // The diagonal is k(x_i, x_i) with distances of exactly 0. A row computed alone
 // and the same row computed with others have the same bits only as far as the
 // backend's Gram promises it, so that what is asked for must not depend on
-// anything but the data. A rowCache is for one goroutine.
-type rowCache[T backend.Float] struct {
-	b    backend.Backend[T]
+// anything but the data. A RowCache is for one goroutine.
+type RowCache struct {
+	b    backend.Backend[float64]
 	k    kernels.Kernel
-	host backend.Host[T]   // X
-	x    backend.Matrix[T] // X on the device
-	diag []T
+	host backend.Host[float64]   // X
+	x    backend.Matrix[float64] // X on the device
+	// Diag is the diagonal of K.
+	Diag []float64
 
-	rows     backend.Host[T] // a slot for each kept row
-	slot     []int           // of row i of K; −1: not kept
-	owner    []int           // of a slot; −1: free
-	newer    []int           // the next slot in the order of use; the last element is the list's head
+	rows     backend.Host[float64] // a slot for each kept row
+	slot     []int                 // of row i of K; −1: not kept
+	owner    []int                 // of a slot; −1: free
+	newer    []int                 // the next slot in the order of use; the last element is the list's head
 	older    []int
-	batch    int               // rows that one call of the backend computes
-	gathered backend.Host[T]   // their samples
-	out      backend.Matrix[T] // batch × n; nil where rows can be written in place
-	wrap     backend.Wrapper[T]
+	batch    int                     // rows that one call of the backend computes
+	gathered backend.Host[float64]   // their samples
+	out      backend.Matrix[float64] // batch × n; nil where rows can be written in place
+	wrap     backend.Wrapper[float64]
 
-	hits, misses int
+	hits   int
+	Misses int // rows that were computed
 }
 
-// newRowCache places X on the device and takes at most bytes of Go memory for
-// rows, but enough for least of them; bytes 0 is rowCacheBytes. batch is the
+// NewRowCache places X on the device and takes at most bytes of Go memory for
+// rows, but enough for least of them; bytes 0 is CacheBytes. batch is the
 // largest number of rows that the backend computes in one call. The caller
 // closes the cache.
-func newRowCache[T backend.Float](ctx context.Context, b backend.Backend[T], k kernels.Kernel, x backend.Host[T], bytes int64, least, batch int) (*rowCache[T], error) {
+func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x backend.Host[float64], bytes int64, least, batch int) (*RowCache, error) {
 	if bytes <= 0 {
-		bytes = rowCacheBytes
+		bytes = CacheBytes
 	}
 	n := x.Rows
-	var zero T
-	size := int64(8)
-	if _, single := any(zero).(float32); single {
-		size = 4
-	}
 	batch = min(max(batch, 1), n)
-	slots := int(min(int64(n), max(bytes/(size*int64(n)), int64(least), int64(batch))))
-	c := &rowCache[T]{
-		b: b.With(ctx, nil), k: k, host: x, diag: make([]T, n),
-		rows: takeRows[T](slots, n), slot: filledInts(n, -1), owner: filledInts(slots, -1),
+	slots := int(min(int64(n), max(bytes/(8*int64(n)), int64(least), int64(batch))))
+	c := &RowCache{
+		b: b.With(ctx, nil), k: k, host: x, Diag: make([]float64, n),
+		rows: takeRows(slots, n), slot: filledInts(n, -1), owner: filledInts(slots, -1),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
-		batch: batch, gathered: backend.NewHost[T](batch, x.Cols),
+		batch: batch, gathered: backend.NewHost[float64](batch, x.Cols),
 	}
 	for i := range slots + 1 { // a ring with the head at slots
 		c.newer[i], c.older[i] = (i+1)%(slots+1), (i+slots)%(slots+1)
 	}
 	for i := range n {
-		c.diag[i] = diagonal(k, x.Row(i))
-		if v := c.diag[i]; v-v != 0 {
-			return nil, notAPoint(k, i, x.Row(i), v)
+		c.Diag[i] = kernels.Diag(k, x.Row(i))
+		if v := c.Diag[i]; v-v != 0 {
+			return nil, solvers.PointError(k, i, x.Row(i), v)
 		}
 	}
-	c.wrap, _ = b.(backend.Wrapper[T])
+	c.wrap, _ = b.(backend.Wrapper[float64])
 	var err error
 	if c.x, err = backend.Place(b, x); err != nil {
 		return nil, err
@@ -87,10 +85,10 @@ func newRowCache[T backend.Float](ctx context.Context, b backend.Backend[T], k k
 	return c, nil
 }
 
-// rowCachePlan is what a rowCache of float64 for batches of least rows takes: the
+// CachePlan is what a RowCache of float64 for batches of least rows takes: the
 // rows in Go memory, at most bytes of them but for the least, and on a device that
 // cannot use Go memory as it is X and a batch.
-func rowCachePlan(dev backend.Device, n, d int, bytes int64, least int) int64 {
+func CachePlan(dev backend.Device, n, d int, bytes int64, least int) int64 {
 	row := 8 * int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + 8*int64(least)*int64(d)
 	if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
@@ -99,13 +97,13 @@ func rowCachePlan(dev backend.Device, n, d int, bytes int64, least int) int64 {
 	return total
 }
 
-// rowCacheWithin is the part of bytes that the rows may take of the memory that a
+// CacheWithin is the part of bytes that the rows may take of the memory that a
 // fit may take: half of it, so that the rest of the fit has room.
-func rowCacheWithin(dev backend.Device, o Options, bytes int64) int64 {
+func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	if bytes <= 0 {
-		bytes = rowCacheBytes
+		bytes = CacheBytes
 	}
-	return min(bytes, max(run.Available(dev, o.Memory)/2, 1))
+	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
 func filledInts(n, v int) []int {
@@ -116,33 +114,21 @@ func filledInts(n, v int) []int {
 	return list
 }
 
-// diagonal is kernels.Diag of a point in either precision.
-func diagonal[T backend.Float](k kernels.Kernel, x []T) T {
-	if wide, ok := any(x).([]float64); ok {
-		return T(kernels.Diag(k, wide))
-	}
-	wide := make([]float64, len(x))
-	for i, v := range x {
-		wide[i] = float64(v)
-	}
-	return T(kernels.Diag(k, wide))
-}
-
 // rowMemory holds the rows of caches that were closed: SMO on pairs of classes
 // makes hundreds, and clearing their memory would cost as much as the rows.
 var rowMemory sync.Pool
 
 // takeRows returns slots rows of n elements with any contents.
-func takeRows[T backend.Float](slots, n int) backend.Host[T] {
-	data, _ := rowMemory.Get().(*[]T)
+func takeRows(slots, n int) backend.Host[float64] {
+	data, _ := rowMemory.Get().(*[]float64)
 	if data == nil || cap(*data) < slots*n {
-		return backend.NewHost[T](slots, n)
+		return backend.NewHost[float64](slots, n)
 	}
-	return backend.Host[T]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
+	return backend.Host[float64]{Rows: slots, Cols: n, Stride: n, Data: (*data)[:slots*n]}
 }
 
-// close gives the memory of the device back, and the rows to the next cache.
-func (c *rowCache[T]) close() {
+// Close gives the memory of the device back, and the rows to the next cache.
+func (c *RowCache) Close() {
 	rowMemory.Put(&c.rows.Data)
 	c.x.Free()
 	if c.out != nil {
@@ -150,31 +136,31 @@ func (c *rowCache[T]) close() {
 	}
 }
 
-// capacity is the number of rows that can be kept.
-func (c *rowCache[T]) capacity() int { return c.rows.Rows }
+// Capacity is the number of rows that can be kept.
+func (c *RowCache) Capacity() int { return c.rows.Rows }
 
 // has reports whether a row is kept.
-func (c *rowCache[T]) has(i int) bool { return c.slot[i] >= 0 }
+func (c *RowCache) has(i int) bool { return c.slot[i] >= 0 }
 
-// row returns row i of K, only for reading. It stays valid until capacity()
+// Row returns row i of K, only for reading. It stays valid until Capacity()
 // other rows have been asked for.
-func (c *rowCache[T]) row(i int) ([]T, error) {
+func (c *RowCache) Row(i int) ([]float64, error) {
 	if c.slot[i] >= 0 {
 		c.hits++
 		c.touch(c.slot[i])
 		return c.rows.Row(c.slot[i]), nil
 	}
-	if err := c.fetch([]int{i}); err != nil {
+	if err := c.Fetch([]int{i}); err != nil {
 		return nil, err
 	}
 	return c.rows.Row(c.slot[i]), nil
 }
 
-// fetch sees to it that the rows of a list, at most capacity() of them and all
+// Fetch makes sure that the rows of a list, at most Capacity() of them and all
 // different, are kept. Those that are not are computed in batches.
-func (c *rowCache[T]) fetch(list []int) error {
-	if len(list) > c.capacity() {
-		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.capacity())
+func (c *RowCache) Fetch(list []int) error {
+	if len(list) > c.Capacity() {
+		return fmt.Errorf("row cache: %d rows were asked for at once, %d can be kept", len(list), c.Capacity())
 	}
 	for _, i := range list { // first, so that none of them makes room for another
 		if c.slot[i] >= 0 {
@@ -188,7 +174,7 @@ func (c *rowCache[T]) fetch(list []int) error {
 			missing = append(missing, i)
 		}
 	}
-	c.misses += len(missing)
+	c.Misses += len(missing)
 	for len(missing) > 0 {
 		part := missing[:min(c.batch, len(missing))]
 		if err := c.compute(part); err != nil {
@@ -200,7 +186,7 @@ func (c *rowCache[T]) fetch(list []int) error {
 }
 
 // compute fills slots with rows that are not kept.
-func (c *rowCache[T]) compute(list []int) error {
+func (c *RowCache) compute(list []int) error {
 	n := c.host.Rows
 	points := c.gathered.View(0, 0, len(list), c.host.Cols)
 	for r, i := range list {
@@ -252,8 +238,8 @@ func (c *rowCache[T]) compute(list []int) error {
 }
 
 // take frees the slot that was not used the longest and makes it the newest.
-func (c *rowCache[T]) take() int {
-	s := c.newer[c.capacity()]
+func (c *RowCache) take() int {
+	s := c.newer[c.Capacity()]
 	if i := c.owner[s]; i >= 0 {
 		c.slot[i] = -1
 	}
@@ -264,9 +250,9 @@ func (c *rowCache[T]) take() int {
 
 // own makes slot s that of row i, which has been computed. It refuses values
 // that are no numbers: who looks for the best of them would find none, for ever.
-func (c *rowCache[T]) own(s, i int) error {
+func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
-	row[i] = c.diag[i]
+	row[i] = c.Diag[i]
 	for _, v := range row {
 		if v-v != 0 {
 			return fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k)
@@ -277,9 +263,9 @@ func (c *rowCache[T]) own(s, i int) error {
 }
 
 // touch makes a slot the newest.
-func (c *rowCache[T]) touch(s int) {
+func (c *RowCache) touch(s int) {
 	c.newer[c.older[s]], c.older[c.newer[s]] = c.newer[s], c.older[s]
-	head := c.capacity()
+	head := c.Capacity()
 	last := c.older[head]
 	c.newer[last], c.older[s] = s, last
 	c.newer[s], c.older[head] = head, s

@@ -1,4 +1,4 @@
-package learners
+package svm
 
 import (
 	"math/rand/v2"
@@ -20,8 +20,7 @@ func TestRowCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer dev.Close()
-		t.Run(name+"/float64", func(t *testing.T) { testRowCache(t, dev.F64(), 64*0x1p-52) })
-		t.Run(name+"/float32", func(t *testing.T) { testRowCache(t, dev.F32(), 64*0x1p-23) })
+		t.Run(name, func(t *testing.T) { testRowCache(t, dev.F64(), 64*0x1p-52) })
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%s: %d bytes are left", name, now)
 		}
@@ -29,46 +28,44 @@ func TestRowCache(t *testing.T) {
 }
 
 // plainQueue hides that a backend can use Go memory as it is.
-type plainQueue[T backend.Float] struct{ backend.Backend[T] }
+type plainQueue struct{ backend.Backend[float64] }
 
 // testRowCache: bound is a few roundings of the squared distances below 64 that
 // the kernel's values, below 1, are made of.
-func testRowCache[T backend.Float](t *testing.T, b backend.Backend[T], bound float64) {
+func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))
-	x := backend.NewHost[T](n, d)
-	wide := backend.NewHost[float64](n, d)
+	x := backend.NewHost[float64](n, d)
 	for i := range x.Data {
-		x.Data[i] = T(r.NormFloat64())
-		wide.Data[i] = float64(x.Data[i])
+		x.Data[i] = r.NormFloat64()
 	}
 	k := kernels.Gaussian{Sigma: 1.5}
-	for _, b := range []backend.Backend[T]{b, plainQueue[T]{b}} {
-		c, err := newRowCache(t.Context(), b, k, x, int64(5*n*8), 2, 4)
+	for _, b := range []backend.Backend[float64]{b, plainQueue{b}} {
+		c, err := NewRowCache(t.Context(), b, k, x, int64(5*n*8), 2, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check := func(i int) {
 			t.Helper()
-			row, err := c.row(i)
+			row, err := c.Row(i)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for j, v := range row {
-				want := kernels.Eval(k, wide.Row(i), wide.Row(j))
-				if i == j && v != 1 || !(max(float64(v)-want, want-float64(v)) <= bound) {
+				want := kernels.Eval(k, x.Row(i), x.Row(j))
+				if i == j && v != 1 || !(max(v-want, want-v) <= bound) {
 					t.Fatalf("K[%d][%d] is %v, want %v", i, j, v, want)
 				}
 			}
 		}
-		slots := c.capacity()
+		slots := c.Capacity()
 		if slots < 5 || slots > 10 {
 			t.Fatalf("%d slots", slots)
 		}
 		for range 300 {
 			if r.IntN(3) == 0 {
 				list := r.Perm(n)[:1+r.IntN(slots)]
-				if err := c.fetch(list); err != nil {
+				if err := c.Fetch(list); err != nil {
 					t.Fatal(err)
 				}
 				for _, i := range list {
@@ -87,14 +84,14 @@ func testRowCache[T backend.Float](t *testing.T, b backend.Backend[T], bound flo
 		}
 		check(0)
 		check(n - 1)
-		if misses := c.misses; !c.has(0) || c.has(1) || !c.has(2) {
+		if misses := c.Misses; !c.has(0) || c.has(1) || !c.has(2) {
 			t.Errorf("kept: %v, %v, %v", c.has(0), c.has(1), c.has(2))
-		} else if check(0); c.misses != misses {
+		} else if check(0); c.Misses != misses {
 			t.Error("a kept row was computed")
 		}
-		if err := c.fetch(r.Perm(n)); err == nil {
+		if err := c.Fetch(r.Perm(n)); err == nil {
 			t.Error("more rows than can be kept were not refused")
 		}
-		c.close()
+		c.Close()
 	}
 }

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+
+	"github.com/mercer-go/mercer/backend"
+)
+
+// Task is a call with a loop of its own, which reports its progress itself.
+type Task struct {
+	Frame
+	reported float64
+}
+
+// NewTask returns the task of a call on dev that reports to notify, which may be nil.
+func NewTask(ctx context.Context, dev backend.Device, notify func(stage string, fraction float64)) *Task {
+	t := &Task{Frame: New(ctx, dev, nil), reported: -1}
+	t.Progress = NewProgress(notify, nil, 1)
+	return t
+}
+
+// Step reports that the work has come to a fraction of the whole, a thousand times
+// at most, and returns why it must stop, if it must.
+func (t *Task) Step(stage string, fraction float64) error {
+	if fraction >= t.reported+1e-3 || fraction == 1 {
+		t.reported = fraction
+		t.Progress.Report(stage, fraction)
+	}
+	return t.Stopped()
+}
+
+// Stopped returns why the work must stop, if it must.
+func (t *Task) Stopped() error {
+	if t.Ctx.Err() != nil {
+		return context.Cause(t.Ctx)
+	}
+	return nil
+}
+
+// Detached runs f, which cannot be stopped, on another goroutine, and does not wait
+// for it once ctx is done. What f writes must not be used then. A panic of f is one
+// of the caller's, who may be able to recover.
+func Detached(ctx context.Context, f func() bool) (bool, error) {
+	type outcome struct {
+		ok    bool
+		fault any
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			o.fault = recover()
+			done <- o
+		}()
+		o.ok = f()
+	}()
+	select {
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case o := <-done:
+		if o.fault != nil {
+			panic(o.fault)
+		}
+		return o.ok, nil
+	}
+}
+
+// Placed puts x and y on the device for f and waits for what f queued.
+func Placed(b backend.Backend[float64], x, y backend.Host[float64], f func(x, y backend.Matrix[float64]) error) error {
+	mx, err := backend.Place(b, x)
+	if err != nil {
+		return err
+	}
+	defer mx.Free()
+	my, err := backend.Place(b, y)
+	if err != nil {
+		return err
+	}
+	defer my.Free()
+	if err := f(mx, my); err != nil {
+		return err
+	}
+	return b.Sync()
+}
+
+// Upload returns a copy of h on the device.
+func Upload(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
+	m, err := b.New(h.Rows, h.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Upload(m, h); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}

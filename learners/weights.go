@@ -1,0 +1,99 @@
+package learners
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Samples of weight 0 are left out of every fit: what is kept has the rows of weight > 0.
+
+// checkWeights: as many as rows, finite, ≥ 0, not all 0.
+func checkWeights(weights []float64, rows int) error {
+	if weights == nil {
+		return nil
+	}
+	if len(weights) != rows {
+		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
+	}
+	sum := 0.0
+	for i, w := range weights {
+		if !nonNegative.ok(w) {
+			return fmt.Errorf("weights: row %d: must be %s, got %v", i+1, nonNegative.text, w)
+		}
+		sum += w
+	}
+	switch {
+	case sum == 0:
+		return errors.New("weights: all are 0: no sample is left")
+	case math.IsInf(sum, 1):
+		return errors.New("weights: their sum is not a finite number")
+	}
+	return nil
+}
+
+// weightOf is the weight of sample i.
+func weightOf(o Options, i int) float64 {
+	if o.Weights == nil {
+		return 1
+	}
+	return o.Weights[i]
+}
+
+// keepPositive returns a copy of the rows of h whose weight is > 0.
+func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float64] {
+	n := h.Rows
+	for _, w := range weights {
+		if w == 0 {
+			n--
+		}
+	}
+	kept, next := backend.NewHost[float64](n, h.Cols), 0
+	for i := range h.Rows {
+		if weights == nil || weights[i] > 0 {
+			copy(kept.Row(next), h.Row(i))
+			next++
+		}
+	}
+	return kept
+}
+
+// keepIndex returns the entries of index whose weight is > 0.
+func keepIndex(index []int, weights []float64) []int {
+	if weights == nil {
+		return index
+	}
+	var kept []int
+	for i, class := range index {
+		if weights[i] > 0 {
+			kept = append(kept, class)
+		}
+	}
+	return kept
+}
+
+// positiveOf returns the weights that are > 0; nil for nil.
+func positiveOf(weights []float64) []float64 {
+	if weights == nil {
+		return nil
+	}
+	return positiveWeights(weights, 0)
+}
+
+// positiveWeights returns the weights that are > 0; n ones where there are none.
+func positiveWeights(weights []float64, n int) []float64 {
+	if weights == nil {
+		return slices.Repeat([]float64{1}, n)
+	}
+	var kept []float64
+	for _, w := range weights {
+		if w > 0 {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}

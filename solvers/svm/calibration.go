@@ -1,0 +1,127 @@
+package svm
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// sigmoid returns the A and B with which 1/(1 + exp(A f + B)) gives the
+// probability of sign 1 best, by Newton's method with a backtracking line search
+// on the cross-entropy against Platt's regularized targets (Lin, Lin and Weng
+// 2007).
+func sigmoid(values, sign, weight []float64) (a, b float64) {
+	var positive, negative float64
+	for i, s := range sign {
+		if s > 0 {
+			positive += weight[i]
+		} else {
+			negative += weight[i]
+		}
+	}
+	target := func(i int) float64 {
+		if sign[i] > 0 {
+			return (positive + 1) / (positive + 2)
+		}
+		return 1 / (negative + 2)
+	}
+	loss := func(a, b float64) (sum float64) {
+		for i, f := range values {
+			z, t := a*f+b, target(i)
+			if z >= 0 {
+				sum += weight[i] * (t*z + math.Log1p(math.Exp(-z)))
+			} else {
+				sum += weight[i] * ((t-1)*z + math.Log1p(math.Exp(z)))
+			}
+		}
+		return sum
+	}
+	b = math.Log((negative + 1) / (positive + 1))
+	now := loss(a, b)
+	for range 100 {
+		// Gradient and Hessian, with a ridge that keeps it definite.
+		haa, hbb, hab, ga, gb := 1e-12, 1e-12, 0.0, 0.0, 0.0
+		for i, f := range values {
+			z := a*f + b
+			var p, q float64
+			if z >= 0 {
+				p, q = math.Exp(-z)/(1+math.Exp(-z)), 1/(1+math.Exp(-z))
+			} else {
+				p, q = 1/(1+math.Exp(z)), math.Exp(z)/(1+math.Exp(z))
+			}
+			d2, d1 := weight[i]*p*q, weight[i]*(target(i)-p)
+			haa += f * f * d2
+			hbb += d2
+			hab += f * d2
+			ga += f * d1
+			gb += d1
+		}
+		if math.Abs(ga) < 1e-5 && math.Abs(gb) < 1e-5 {
+			break
+		}
+		det := haa*hbb - hab*hab
+		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
+		slope, step := ga*da+gb*db, 1.0
+		for ; step >= 1e-10; step /= 2 {
+			if next := loss(a+step*da, b+step*db); next < now+1e-4*step*slope {
+				a, b, now = a+step*da, b+step*db, next
+				break
+			}
+		}
+		if step < 1e-10 {
+			break // as good as rounding allows
+		}
+	}
+	return a, b
+}
+
+// Couple sets p to the probabilities that minimize Σ_{t≠u} (r_ut p_t − r_tu p_u)²
+// with Σp = 1, r_tu being the probability of t among t and u (Wu, Lin and Weng
+// 2004, algorithm 2).
+func Couple(p []float64, r *mat.Dense) {
+	k := len(p)
+	q := mat.NewDense(k, k, nil)
+	for t := range k {
+		p[t] = 1 / float64(k)
+		for u := range k {
+			if u != t {
+				q.Set(t, t, q.At(t, t)+r.At(u, t)*r.At(u, t))
+				q.Set(t, u, -r.At(u, t)*r.At(t, u))
+			}
+		}
+	}
+	qp := make([]float64, k)
+	for range max(100, k) {
+		total := 0.0
+		for t := range k {
+			qp[t] = 0
+			for u, v := range q.RawRowView(t) {
+				qp[t] += v * p[u]
+			}
+			total += p[t] * qp[t]
+		}
+		worst := 0.0
+		for t := range k {
+			worst = max(worst, math.Abs(qp[t]-total))
+		}
+		if worst < 0.005/float64(k) {
+			break
+		}
+		for t := range k {
+			diff := (total - qp[t]) / q.At(t, t)
+			p[t] += diff
+			total = (total + diff*(diff*q.At(t, t)+2*qp[t])) / (1 + diff) / (1 + diff)
+			for u, v := range q.RawRowView(t) {
+				qp[u] = (qp[u] + diff*v) / (1 + diff)
+				p[u] /= 1 + diff
+			}
+		}
+	}
+	sum := 0.0
+	for _, v := range p {
+		sum += v
+	}
+	for t := range p {
+		p[t] /= sum
+	}
+}

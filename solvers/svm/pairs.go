@@ -1,0 +1,240 @@
+package svm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Pairs are the machines of all pairs of K classes: for the classes a < b the f and b
+// that minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both,
+// y_i = −1 for those of a and 1 for those of b.
+type Pairs struct {
+	Kernel  kernels.Kernel
+	X       backend.Host[float64]
+	Weights []float64 // of the rows of X
+	Rows    [][]int   // the rows of each class
+	Names   []string  // of the classes, for errors
+	C       float64
+	Params  Params // with its defaults; Cache is that of one machine
+}
+
+// At is the place of the pair of the classes a < b among those of k classes: (0, 1),
+// (0, 2), …, (1, 2), ….
+func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
+
+// workers is how many pairs are worked on at a time at most. A pair's part of
+// the cache does not depend on how many there are, and so no result does.
+const workers = 8
+
+// CacheShare is the part of cache bytes that one of the machines of k classes may take.
+func CacheShare(cache int64, k int) int64 {
+	if k > 2 {
+		return max(cache/workers, 1) // 0 would be the default
+	}
+	return cache
+}
+
+func (f *Pairs) workers(dev backend.Device) int {
+	k := len(f.Rows)
+	return max(1, min(workers, k*(k-1)/2, dev.Info().Threads))
+}
+
+// Bytes is what all machines take where there are n rows.
+func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
+	pair := n // the largest pair, on a device that does not use Go memory
+	if len(f.Rows) > 2 {
+		var sizes []int
+		for _, rows := range f.Rows {
+			sizes = append(sizes, len(rows))
+		}
+		slices.Sort(sizes)
+		pair = min(n, sizes[len(sizes)-1]+sizes[len(sizes)-2])
+	}
+	return int64(f.workers(dev)) * Bytes(dev, pair, f.X.Cols, f.Params.Cache)
+}
+
+// problem returns the machine of two classes' rows.
+func (f *Pairs) problem(first, second []int) *Problem {
+	n := len(first) + len(second)
+	p := &Problem{
+		Kernel: f.Kernel, X: backend.NewHost[float64](n, f.X.Cols),
+		Sign: make([]float64, n), P: make([]float64, n), C: make([]float64, n), Alpha: make([]float64, n),
+	}
+	for r := range n {
+		i, sign := 0, 1.0
+		if r < len(first) {
+			i, sign = first[r], -1
+		} else {
+			i = second[r-len(first)]
+		}
+		copy(p.X.Row(r), f.X.Row(i))
+		p.Sign[r], p.P[r], p.C[r] = sign, -1, f.C*f.Weights[i]
+	}
+	return p
+}
+
+// Solve solves all machines, as the part of a task from 0 to share. The results are in
+// the order of At.
+func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
+	k := len(f.Rows)
+	results := make([]*Result, k*(k-1)/2)
+	err := f.each(t, 0, share, func(pair, a, b int) error {
+		p := f.problem(f.Rows[a], f.Rows[b])
+		var err error
+		if k == 2 {
+			results[pair], err = SolveIn(t, p, f.Params, 0, share)
+		} else {
+			results[pair], err = f.quietly(t, p)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, t.Step("solve", share)
+}
+
+// quietly solves one machine while others are worked on: progress is by pairs.
+func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
+	return Solve(t.Ctx, t.B, p, f.Params, func(float64) error { return t.Stopped() })
+}
+
+// Sigmoids fits to each machine the A and B with which 1/(1 + exp(A(f(x) + b) + B)) is
+// the probability of its second class: to values of samples that it has not seen, by
+// machines of four fifths of the pair (Platt 2000). It is the part of a task from base
+// to 1.
+func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
+	k := len(f.Rows)
+	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
+	err = f.each(t, base, 1-base, func(pair, first, second int) error {
+		values, sign, weight, err := f.heldOut(t, seed, pair, first, second)
+		if err != nil {
+			return err
+		}
+		a[pair], b[pair] = sigmoid(values, sign, weight)
+		return nil
+	})
+	if err == nil {
+		err = t.Step("solve", 1)
+	}
+	return a, b, err
+}
+
+// Parts is into how many parts the samples of a pair are divided for the
+// decision values that a sigmoid is fitted to.
+const Parts = 5
+
+// heldOut returns the decision values of a pair's rows by machines that were
+// fitted without them.
+func (f *Pairs) heldOut(t *run.Task, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
+	r := rand.New(rand.NewPCG(seed, uint64(pair)))
+	// Each class is divided by itself, so that no machine lacks one of two
+	// that have two rows.
+	parts := func(rows []int) (in, out [Parts][]int) {
+		order := r.Perm(len(rows))
+		for k, at := range order {
+			for part := range Parts {
+				if k%Parts == part {
+					out[part] = append(out[part], rows[at])
+				} else {
+					in[part] = append(in[part], rows[at])
+				}
+			}
+		}
+		return in, out
+	}
+	inA, outA := parts(f.Rows[a])
+	inB, outB := parts(f.Rows[b])
+	for part := range Parts {
+		n := len(outA[part]) + len(outB[part])
+		if n == 0 {
+			continue
+		}
+		var decision []float64
+		switch {
+		case len(inA[part]) == 0 || len(inB[part]) == 0: // nothing is known of one
+			decision = make([]float64, n)
+		default:
+			p := f.problem(inA[part], inB[part])
+			res, err := f.quietly(t, p)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			x := f.problem(outA[part], outB[part]).X
+			if decision, err = KernelSum(t.B, f.Kernel, x, p.X, res.Beta); err != nil {
+				return nil, nil, nil, err
+			}
+			for i := range decision {
+				decision[i] += res.Intercept
+			}
+		}
+		values = append(values, decision...)
+		for _, i := range outA[part] {
+			sign, weight = append(sign, -1), append(weight, f.Weights[i])
+		}
+		for _, i := range outB[part] {
+			sign, weight = append(sign, 1), append(weight, f.Weights[i])
+		}
+	}
+	return values, sign, weight, nil
+}
+
+// each calls work for every pair of classes, a < b, on several goroutines. With more
+// than one pair it reports those that are solved, from base to base + share.
+func (f *Pairs) each(t *run.Task, base, share float64, work func(pair, a, b int) error) error {
+	k := len(f.Rows)
+	if k == 2 {
+		return work(0, 0, 1)
+	}
+	type pair struct{ at, a, b int }
+	var list []pair
+	for a := range k {
+		for b := a + 1; b < k; b++ {
+			list = append(list, pair{At(a, b, k), a, b})
+		}
+	}
+	var (
+		mu     sync.Mutex
+		next   int
+		ended  int
+		failed error
+		failAt int
+		group  sync.WaitGroup
+	)
+	for range f.workers(t.Dev) {
+		group.Go(func() {
+			for {
+				mu.Lock()
+				if next == len(list) || failed != nil {
+					mu.Unlock()
+					return
+				}
+				p := list[next]
+				next++
+				mu.Unlock()
+				err := work(p.at, p.a, p.b)
+				if err != nil {
+					err = fmt.Errorf("classes %q and %q: %w", f.Names[p.a], f.Names[p.b], err)
+				}
+				mu.Lock()
+				ended++
+				if err == nil && failed == nil {
+					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
+				}
+				// Of several failures that of the first pair is reported.
+				if err != nil && (failed == nil || p.at < failAt) {
+					failed, failAt = err, p.at
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return failed
+}
