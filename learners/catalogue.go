@@ -126,7 +126,11 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 		return nil, err
 	}
 	for _, p := range d.Parameters {
-		if _, isGiven := given[p.Name]; isGiven && !p.When.Met(values) {
+		_, isGiven := given[p.Name]
+		if isGiven && p.Task != "" && p.Task != cmp.Or(task, d.Tasks[0]) {
+			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: fmt.Sprintf("works only for %s", p.Task)}
+		}
+		if isGiven && !p.When.Met(values) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "has an effect " + p.When.String()}
 		}
 	}

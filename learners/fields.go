@@ -97,12 +97,11 @@ func rowField(name string, to *[]float64, cols size, r rule) field {
 	}
 }
 
-// optionalRow is a rowField that is left out where it is empty.
-func optionalRow(name string, to *[]float64, cols size, r rule) field {
-	f := rowField(name, to, cols, r)
+// optional is a field of an array that is left out where it is empty.
+func optional(f field, name string, empty func() bool) field {
 	return field{
 		save: func(s State) {
-			if len(*to) > 0 {
+			if !empty() {
 				f.save(s)
 			}
 		},
@@ -113,6 +112,16 @@ func optionalRow(name string, to *[]float64, cols size, r rule) field {
 			return f.load(s)
 		},
 	}
+}
+
+// optionalMatrix is a matrixField that is left out where it is empty.
+func optionalMatrix(name string, to *backend.Host[float64], rows, cols size) field {
+	return optional(matrixField(name, to, rows, cols), name, func() bool { return to.Rows == 0 })
+}
+
+// optionalRow is a rowField that is left out where it is empty.
+func optionalRow(name string, to *[]float64, cols size, r rule) field {
+	return optional(rowField(name, to, cols, r), name, func() bool { return len(*to) == 0 })
 }
 
 // numberField is an array of one number that obeys a rule.

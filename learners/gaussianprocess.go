@@ -79,7 +79,7 @@ type GaussianProcessModel struct {
 	scale           []float64 // s²
 	evidence        float64   // log p(y)
 	solved          *solvers.Result
-	factor          keptFactor
+	factor          keptFactor[solvers.Uncertainty]
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
@@ -216,9 +216,17 @@ func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device,
 	if err != nil {
 		return nil, err
 	}
-	v, err := m.factor.variance(ctx, dev, solvers.Problem{
-		Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: m.lambda,
-	}, h)
+	p := solvers.Problem{Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: m.lambda}
+	u, err := m.factor.get(ctx, dev, p.X.Rows, func() (*solvers.Uncertainty, error) { return solvers.NewUncertainty(ctx, dev, p, 0) })
+	if err != nil {
+		return nil, err
+	}
+	var v []float64
+	if u != nil {
+		v, err = u.Variance(ctx, dev, h, 0)
+	} else {
+		v, err = solvers.Variance(ctx, dev, p, h, 0)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,30 +8,19 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// keptFactor is the factor of a model's matrix, made when it is first asked for by
-// one goroutine while others wait, and kept for the device that made it. The zero
-// value holds none.
-type keptFactor struct {
+// keptFactor is what is computed from the factor of a model's matrix, made when it is
+// first asked for by one goroutine while others wait, and kept for the device that
+// made it. The zero value holds none.
+type keptFactor[T any] struct {
 	mu     sync.Mutex
 	device string
-	factor *solvers.Uncertainty
+	factor *T
 	making chan struct{} // closed when the one who makes it has ended; nil: nobody does
 }
 
-// variance is solvers.Variance with the factor that is kept.
-func (k *keptFactor) variance(ctx context.Context, dev backend.Device, p solvers.Problem, points backend.Host[float64]) ([]float64, error) {
-	u, err := k.get(ctx, dev, p)
-	if err != nil {
-		return nil, err
-	}
-	if u == nil {
-		return solvers.Variance(ctx, dev, p, points, 0)
-	}
-	return u.Variance(ctx, dev, points, 0)
-}
-
-// get returns the factor for dev; nil where there is no room to keep it.
-func (k *keptFactor) get(ctx context.Context, dev backend.Device, p solvers.Problem) (*solvers.Uncertainty, error) {
+// get returns what build makes, for n samples on dev; nil where there is no room to
+// keep it.
+func (k *keptFactor[T]) get(ctx context.Context, dev backend.Device, n int, build func() (*T, error)) (*T, error) {
 	name := dev.Info().Device
 	for {
 		k.mu.Lock()
@@ -51,7 +40,7 @@ func (k *keptFactor) get(ctx context.Context, dev backend.Device, p solvers.Prob
 			return nil, context.Cause(ctx)
 		}
 	}
-	if !worthKeeping(p.X.Rows) {
+	if !worthKeeping(n) {
 		k.mu.Unlock()
 		return nil, nil
 	}
@@ -59,14 +48,14 @@ func (k *keptFactor) get(ctx context.Context, dev backend.Device, p solvers.Prob
 	done := make(chan struct{})
 	k.making = done
 	k.mu.Unlock()
-	var u *solvers.Uncertainty
+	var u *T
 	defer func() {
 		k.mu.Lock()
 		k.factor, k.device, k.making = u, name, nil
 		k.mu.Unlock()
 		close(done)
 	}()
-	u, err := solvers.NewUncertainty(ctx, dev, p, 0)
+	u, err := build()
 	return u, err
 }
 
@@ -76,7 +65,7 @@ func worthKeeping(n int) bool {
 	return !known || solvers.UncertaintyBytes(n) <= free/2
 }
 
-func (k *keptFactor) drop() {
+func (k *keptFactor[T]) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.factor = nil

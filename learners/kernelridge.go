@@ -86,8 +86,10 @@ type KernelRidgeModel struct {
 	kernelExpansion
 	lambda  float64
 	lambdas []float64 // nil: lambda of each target
+	weights []float64 // of the points; nil: all 1
 	fitted  bool      // with an intercept
 	solved  *solvers.Result
+	factor  keptFactor[solvers.LeaveOneOut]
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
@@ -125,7 +127,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	m := &KernelRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: keepPositive(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
-		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: l.Intercept, solved: res,
+		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), weights: positiveOf(o.Weights), fitted: l.Intercept, solved: res,
 	}
 	if m.points.Rows < hx.Rows {
 		m.coef = keepPositive(res.Alpha, o.Weights)
@@ -153,10 +155,11 @@ func (m *KernelRidgeModel) Alpha() *mat.Dense {
 }
 
 // State implements Model. Its arrays are "centers", n×d, "alpha", n×t,
-// "intercept", 1×t, and where each target has its own λ "lambdas", 1×t.
+// "intercept", 1×t, where the samples have weights "weights", 1×n, and where each
+// target has its own λ "lambdas", 1×t.
 func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {
 	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
-		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
+		optionalRow("weights", &m.weights, rowsOf(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }

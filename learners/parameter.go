@@ -20,6 +20,7 @@ type Parameter struct {
 	Help    string   `json:"help"`
 	Choices []string `json:"choices,omitempty"` // of a oneOf
 	When    *When    `json:"when,omitempty"`    // nil: it always has an effect
+	Task    Task     `json:"task,omitempty"`    // which it has an effect in; empty: in all
 
 	// chosen: Default says in words what Fit chooses where none is given.
 	chosen bool
@@ -189,6 +190,12 @@ func (p Parameter) with(parameter string, values ...string) Parameter {
 
 // without returns p with an effect only where another parameter is not given.
 func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
+
+// of returns p with an effect only in one task.
+func (p Parameter) of(t Task) Parameter {
+	p.Task = t
+	return p
+}
 
 // withHelp returns p with another text of help.
 func (p Parameter) withHelp(help string) Parameter {

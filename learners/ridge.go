@@ -25,9 +25,10 @@ func init() {
 			lambdaList,
 			truth("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
+			truth("intervals", "false", "keep the samples in the model, for prediction intervals").of(Regression),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v)}.Fit)
+			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v), Intervals: v.Bool("intervals")}.Fit)
 		},
 		restore: restoreAs[RidgeModel],
 	})
@@ -54,6 +55,7 @@ type Ridge struct {
 	Lambdas     []float64      // of each target, instead of Lambda; nil: Lambda for all
 	NoIntercept bool           // b = 0
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
+	Intervals   bool           // keep a copy of the samples in the model, whose Intervals need them
 }
 
 // RidgeModel is a fitted Ridge. Its facts are, of the first output, ‖w‖² and, under
@@ -64,6 +66,7 @@ type RidgeModel struct {
 	lambda  float64
 	lambdas []float64 // nil: lambda of each target
 	fitted  bool      // with an intercept
+	samples ridgeSamples
 	solved  *solvers.Result
 }
 
@@ -95,6 +98,9 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
+	if l.Intervals {
+		m.samples = ridgeSamples{keepPositive(hx, o.Weights), keepPositive(hy, o.Weights), positiveOf(o.Weights)}
+	}
 	parameters := hx.Cols
 	if m.fitted {
 		parameters++
@@ -121,11 +127,15 @@ func rowOf(v []float64) backend.Host[float64] {
 	return backend.Host[float64]{Rows: 1, Cols: len(v), Stride: len(v), Data: v}
 }
 
-// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, and where
-// each target has its own λ "lambdas", 1×t.
+// State implements Model. Its arrays are "coef", d×t, "intercept", 1×t, where each
+// target has its own λ "lambdas", 1×t, and where it keeps its n samples "samples",
+// n×d, "targets", n×t, and their "weights", 1×n, if they have some.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {
 	return append(m.coefFields(nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
-		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
+		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
+		optionalMatrix("samples", &m.samples.x, nil, rowsOf(&m.coef)),
+		optionalMatrix("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef)),
+		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive))
 }

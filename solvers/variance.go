@@ -6,7 +6,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -85,69 +84,65 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 		return nil, err
 	}
 	rows := min(points.Rows, evidenceBlock)
-	squares := 0
-	if wrapper(dev) == nil {
-		squares = 1
+	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return elements(n+d, rows) }, limit)
+	if err != nil {
+		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
-	plan := covariancePlan(dev, "variance", s, squares, func(n, d, _ int) int64 { return elements(n+d, rows) })
-	if err := plan.fits(ctx, dev, limit); err != nil {
-		return nil, err
-	}
-	f := &covariance{call: call{run.New(ctx, dev, nil), s}}
 	defer f.Mem.FreeAll()
-	variance, err := u.variance(f, points, rows)
+	variance, err := f.variance(points, rows)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
 	return variance, nil
 }
 
-func (u *Uncertainty) variance(f *covariance, points backend.Host[float64], rows int) ([]float64, error) {
-	var err error
-	if f.x, err = f.placeX(); err != nil {
-		return nil, err
-	}
-	if f.l, err = f.Mem.Place(u.factor); err != nil {
-		return nil, err
-	}
-	return f.variance(points, rows)
-}
-
 func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {
-	s, b := f.s, f.B
-	cross, err := f.Mem.New(s.n, rows)
-	if err != nil {
-		return nil, err
-	}
-	z, err := f.Mem.New(rows, s.d)
-	if err != nil {
-		return nil, err
-	}
-	program := kernels.Compile(s.Kernel)
+	program := kernels.Compile(f.s.Kernel)
 	stats := make([]float64, len(program.Stats))
 	known, variance := make([]float64, rows), make([]float64, points.Rows)
-	for first := 0; first < points.Rows; first += rows {
-		if f.Ctx.Err() != nil {
-			return nil, context.Cause(f.Ctx)
+	err := f.cross(points, rows, func(first int, h backend.Host[float64], k backend.Matrix[float64]) error {
+		f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
+		if err := f.B.ColDot(known[:h.Rows], k, k); err != nil {
+			return err
 		}
-		count := min(rows, points.Rows-first)
-		h := points.View(first, 0, count, s.d)
-		zs, k := z.View(0, 0, count, s.d), cross.View(0, 0, s.n, count)
-		if err := b.Upload(zs, h); err != nil {
-			return nil, err
-		}
-		b.Gram(k, s.Kernel, f.x, zs)
-		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
-		if err := b.ColDot(known[:count], k, k); err != nil {
-			return nil, err
-		}
-		for i := range count {
+		for i := range h.Rows {
 			row := h.Row(i)
 			for j, stat := range program.Stats {
 				stats[j] = stat.Eval(row, row)
 			}
 			variance[first+i] = max(0, program.Run(stats)-known[i])
 		}
+		return nil
+	})
+	return variance, err
+}
+
+// cross calls visit with the points and k = k(X, points), a block of rows of points
+// at a time.
+func (f *covariance) cross(points backend.Host[float64], rows int, visit func(first int, h backend.Host[float64], k backend.Matrix[float64]) error) error {
+	s, b := f.s, f.B
+	cross, err := f.Mem.New(s.n, rows)
+	if err != nil {
+		return err
 	}
-	return variance, nil
+	z, err := f.Mem.New(rows, s.d)
+	if err != nil {
+		return err
+	}
+	for first := 0; first < points.Rows; first += rows {
+		if f.Ctx.Err() != nil {
+			return context.Cause(f.Ctx)
+		}
+		count := min(rows, points.Rows-first)
+		h := points.View(first, 0, count, s.d)
+		zs, k := z.View(0, 0, count, s.d), cross.View(0, 0, s.n, count)
+		if err := b.Upload(zs, h); err != nil {
+			return err
+		}
+		b.Gram(k, s.Kernel, f.x, zs)
+		if err := visit(first, h, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }

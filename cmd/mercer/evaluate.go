@@ -22,7 +22,7 @@ type evaluateReport struct {
 
 func (a *app) evaluateCommand() *cobra.Command {
 	var model, plot string
-	stream := false
+	stream, interval := false, 0.0
 	c := &cobra.Command{
 		Use:   "evaluate --model FILE [flags] TABLE",
 		Short: "Compare predictions with the truth",
@@ -34,18 +34,25 @@ Numbers: root of the mean squared error, mean absolute error, R². Classes:
 accuracy, mean log loss where the model knows probabilities, area under the ROC
 curve (of several classes the mean of each against the rest), and which class was
 taken for which. --plot draws predictions against the truth and residuals, or the
-confusion matrix and the ROC curve.`,
+confusion matrix and the ROC curve.
+
+--interval LEVEL adds which part of the rows the prediction intervals of that level
+(see mercer predict) cover, and their mean width; of classes the part whose class
+belongs to its set, and the mean number of classes in it.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.evaluate(ctx, model, plot, stream, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			return a.evaluate(ctx, model, plot, stream, interval, args[0])
+		}),
 	}
 	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
 	a.input.add(c.Flags())
 	c.Flags().StringVar(&plot, "plot", "", "`FILE` to draw a picture into (PNG)")
+	addInterval(c.Flags(), &interval)
 	c.Flags().BoolVar(&stream, "stream", false, streamHelp)
 	return c
 }
 
-func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, file string) error {
+func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, interval float64, file string) error {
 	start := time.Now()
 	if plot != "" {
 		if err := a.checkOutput(ctx, "--plot", plot, file, a.input.labels, model); err != nil {
@@ -60,13 +67,25 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, fil
 	if len(b.Encoder.Outputs) == 0 {
 		return usagef("%s: the model was fitted without a --target, so that there is no truth to compare with", model)
 	}
+	if err := checkInterval(interval, b); err != nil {
+		return err
+	}
+	if b, err = a.complete(ctx, model, b, interval > 0 && b.Calibration == nil); err != nil {
+		return err
+	}
 	var s *score
 	if stream {
-		s, err = a.evaluateStream(ctx, dev, b, file)
+		s, err = a.evaluateStream(ctx, dev, b, file, interval)
 	} else {
 		var x, truth *mat.Dense
 		if x, truth, err = a.encodeWith(ctx, b, t); err == nil {
 			s, err = a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
+		}
+		if err == nil {
+			var c cover
+			if c, err = a.coverOf(ctx, dev, b, x, s.outcome, interval); err == nil {
+				s.setCoverage(c, interval)
+			}
 		}
 	}
 	if err != nil {

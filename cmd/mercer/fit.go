@@ -25,6 +25,7 @@ type fitFlags struct {
 	learnerFlags
 	model        string
 	testFraction float64
+	calibrate    float64
 	checkpoint   solvers.Checkpoint
 	objects      objectFlags
 }
@@ -71,6 +72,7 @@ Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, s
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
+	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "part of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
 	describe := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		d, _ := learners.Find(f.learner)
@@ -105,6 +107,12 @@ func (f *fitFlags) check() error {
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case f.testFraction > 0 && len(f.targets) == 0:
 		return usagef("--test-fraction: rows are held out to be scored, which needs --target COLUMN")
+	case !(f.calibrate >= 0 && f.calibrate < 1):
+		return usagef("--calibrate: must be ≥ 0 and < 1, got %v", f.calibrate)
+	case f.calibrate > 0 && len(f.targets) == 0:
+		return usagef("--calibrate: prediction intervals are of a target, which needs --target COLUMN")
+	case f.stream && f.calibrate > 0:
+		return usagef("--calibrate: no rows are held out of a table that is read in passes")
 	case f.stream && f.testFraction > 0:
 		return usagef("--test-fraction: no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate")
 	case f.stream && f.objects.kernel != nil:
@@ -143,7 +151,9 @@ type fitReport struct {
 	Facts   map[string]any `json:"facts,omitempty"`
 	Seconds fitSeconds     `json:"seconds"`
 	Test    *score         `json:"test,omitempty"`
-	Model   string         `json:"model"`
+
+	Calibrated int    `json:"calibration_rows,omitempty"` // held out for prediction intervals
+	Model      string `json:"model"`
 
 	order []string        // of the Parameters that were given, and lambda
 	facts []learners.Fact // Facts in their order
@@ -190,7 +200,11 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	rules := f.objects.rules(f.rules(task))
-	train, test, err := holdOut(all, f.testFraction, f.seed, rules)
+	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
+	if err != nil {
+		return err
+	}
+	train, calibration, err := holdOut("--calibrate", "calibrate", train, f.calibrate, f.seed, rules)
 	if err != nil {
 		return err
 	}
@@ -216,10 +230,15 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	// Before the solve, so that a row that cannot be scored does not cost the fit.
-	var xTest, yTest *mat.Dense
+	var xTest, yTest, xHeld, yHeld *mat.Dense
 	if test != nil {
 		if xTest, yTest, err = a.encodeWith(ctx, b, test); err != nil {
-			return f.heldOut(err, all, task)
+			return f.heldOut(err, all, task, "--test-fraction")
+		}
+	}
+	if calibration != nil {
+		if xHeld, yHeld, err = a.encodeWith(ctx, b, calibration); err != nil {
+			return f.heldOut(err, all, task, "--calibrate")
 		}
 	}
 	read := time.Since(start)
@@ -240,6 +259,12 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		if r.Test, err = a.scoreOf(ctx, dev, m, enc.Classes(), xTest, yTest); err != nil {
 			return err
 		}
+	}
+	if calibration != nil {
+		if b.Calibration, err = learners.Calibrate(ctx, dev, m, xHeld, yHeld); err != nil {
+			return err
+		}
+		r.Calibrated = calibration.Rows()
 	}
 	r.N, r.D = train.Rows(), len(enc.FeatureNames())
 	if b.Objects != nil {
@@ -272,7 +297,7 @@ func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfil
 
 // heldOut adds to the fault of a row of the test table what to do about it:
 // another split helps unless the table as a whole has a fault.
-func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task) error {
+func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
 		_, err = enc.Targets(all)
@@ -280,9 +305,9 @@ func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task) 
 		_, _, err = encode(enc, all)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the row was held out by --test-fraction", err)
+		return fmt.Errorf("%w; the row was held out by %s", err, flag)
 	}
-	return fmt.Errorf("%w; the row was held out by --test-fraction: give another --seed, or no --test-fraction", fault)
+	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or no %[2]s", fault, flag)
 }
 
 // encode returns the features and targets of a table; y is nil where there are
@@ -411,6 +436,9 @@ func (r fitReport) text() string {
 	}
 	if r.Test != nil {
 		add("held out", "%s", r.Test.line())
+	}
+	if r.Calibrated > 0 {
+		add("calibrated", "on %s", count(r.Calibrated, "row"))
 	}
 	add("model", "%s", r.Model)
 	return texttable.Format("ll", rows)

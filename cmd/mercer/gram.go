@@ -57,13 +57,13 @@ func crossPoints(source string, b modelfile.Bundle, x *mat.Dense) (*mat.Dense, e
 
 // holdOut divides the rows of a table by --test-fraction; test is nil where that is 0.
 // Of a Gram matrix the training rows keep their own columns only.
-func holdOut(all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
+func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return all, nil, nil
 	}
 	some, others := dataset.SplitRows(all.Rows(), fraction, seed)
 	if len(some) == 0 || len(others) == 0 {
-		return nil, nil, usagef("--test-fraction: %v of %s leaves %d to learn from and %d to test on", fraction, count(all.Rows(), "row"), len(some), len(others))
+		return nil, nil, usagef("%s: %v of %s leaves %d to learn from and %d to %s on", flag, fraction, count(all.Rows(), "row"), len(some), len(others), purpose)
 	}
 	test = all.Select(others)
 	if r.Gram {

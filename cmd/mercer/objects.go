@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	_ "github.com/mercer-go/mercer/kernels/strings" // registers its kernels
@@ -175,6 +176,27 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	defer p.close()
 	h, err := objects.TrainingPoints(ctx, k, o.Training, a.objectOptions(p))
 	return densePoints(source, h, err)
+}
+
+// complete computes the kernel values among the training objects of a model of texts
+// or trees, where what is asked of it needs them.
+func (a *app) complete(ctx context.Context, source string, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
+	if b.Objects == nil || !needed {
+		return b, nil
+	}
+	k, err := objects.Parse(b.Objects.Kernel)
+	if err != nil {
+		return b, err
+	}
+	points, err := a.trainingPoints(ctx, source, k, b.Objects)
+	if err != nil {
+		return b, err
+	}
+	h, err := gonum.Host("points", points)
+	if err != nil {
+		return b, err
+	}
+	return b.Complete(h)
 }
 
 // features are what a model takes for the rows of a table.

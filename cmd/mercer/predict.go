@@ -22,6 +22,7 @@ type predictFlags struct {
 	model, out           string
 	proba, decision, std bool
 	stream               bool
+	interval             float64
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -41,7 +42,15 @@ novelty predicts inlier or outlier.
 
 --std adds "std", or "std_NAME" for each of several targets: the standard
 deviation of a new target, noise included, of models that know it
-(gaussian-process, bayes-ridge and others).`,
+(gaussian-process, bayes-ridge and others).
+
+--interval LEVEL adds "lower" and "upper", or "lower_NAME" and "upper_NAME":
+the target of a row drawn like the training rows lies between them with about
+that probability, whatever the distribution. Of classes it adds "in_set_CLASS"
+for each: 1 where the class belongs to the set that holds the true one with that
+probability. kernel-ridge, and ridge fitted with --intervals, know such intervals
+by themselves (jackknife+: at least 2 LEVEL - 1 is certain); any other model does
+if it was fitted with --calibrate (split conformal: LEVEL is certain).`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
@@ -50,6 +59,7 @@ deviation of a new target, noise included, of models that know it
 	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all (default: standard output)")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
+	addInterval(c.Flags(), &f.interval)
 	c.Flags().BoolVar(&f.stream, "stream", false, streamHelp)
 	c.Flags().BoolVar(&f.decision, "decision", false, "add the decision values of the classes")
 	return c
@@ -67,6 +77,12 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	}
 	defer dev.Close()
 	if err := f.defined(b); err != nil {
+		return err
+	}
+	if err := checkInterval(f.interval, b); err != nil {
+		return err
+	}
+	if b, err = a.complete(ctx, f.model, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
 	var p predictions
@@ -104,7 +120,11 @@ func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Devi
 			return predictions{}, err
 		}
 	}
-	return newPredictions(f, b, o, variance)
+	cover, err := a.coverOf(ctx, dev, b, x, o, f.interval)
+	if err != nil {
+		return predictions{}, err
+	}
+	return newPredictions(f, b, o, variance, cover)
 }
 
 // defined refuses what the model does not know.
@@ -200,6 +220,9 @@ type predictions struct {
 	Proba       [][]float64 `json:"probabilities,omitempty"`
 	Decision    [][]float64 `json:"decision,omitempty"`
 	Std         [][]float64 `json:"std,omitempty"`
+	Lower       [][]float64 `json:"lower,omitempty"` // of the intervals
+	Upper       [][]float64 `json:"upper,omitempty"`
+	Sets        [][]string  `json:"sets,omitempty"` // of classes, of each row
 
 	head    []string
 	columns []func(i int) string
@@ -210,8 +233,9 @@ func (p *predictions) add(name string, cell func(i int) string) {
 	p.head, p.columns = append(p.head, name), append(p.columns, cell)
 }
 
-// newPredictions makes the table of an outcome; variance is that of new targets, or nil.
-func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat.Dense) (predictions, error) {
+// newPredictions makes the table of an outcome; variance is that of new targets, or
+// nil.
+func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat.Dense, cover cover) (predictions, error) {
 	n, _ := o.values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
 	if err := o.check(); err != nil {
@@ -226,6 +250,11 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat
 			variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
 			p.Std = rowsOf(variance)
 			addNumbers(add, "std", p.Targets, variance)
+		}
+		if cover.lower != nil {
+			p.Lower, p.Upper = rowsOf(cover.lower), rowsOf(cover.upper)
+			addNumbers(add, "lower", p.Targets, cover.lower)
+			addNumbers(add, "upper", p.Targets, cover.upper)
 		}
 		return p, finite("the standard deviation", variance)
 	}
@@ -244,6 +273,10 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o outcome, variance *mat
 	if f.decision {
 		p.Decision = rowsOf(o.decision)
 		addNumbers(add, "decision", classes.Names, o.decision)
+	}
+	if cover.sets != nil {
+		p.Sets = cover.names(classes)
+		addNumbers(add, "in_set", classes.Names, cover.sets)
 	}
 	return p, nil
 }

@@ -43,9 +43,9 @@ func (g *gathered) dense() *mat.Dense {
 }
 
 // streamOutcomes applies a model to a table that stays in its file. Without truth
-// the targets are not looked at and y is nil. each is told of the rows of a block, and
-// may be nil.
-func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x *mat.Dense) error) (o outcome, y *mat.Dense, err error) {
+// the targets are not looked at and y is nil. each gets the rows of a block and
+// their part of the outcome.
+func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x *mat.Dense, part outcome) error) (o outcome, y *mat.Dense, err error) {
 	s, err := a.stream(file)
 	if err != nil {
 		return o, nil, err
@@ -73,10 +73,7 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 		decision.add(part.decision)
 		probabilities.add(part.proba)
 		targets.add(yPart)
-		if each != nil {
-			return each(x)
-		}
-		return nil
+		return each(x, part)
 	})
 	if err == nil {
 		a.reportUnknown(file, "row", s.Unknown())
@@ -85,10 +82,13 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 }
 
 // evaluateStream is the score of a model on a table that stays in its file.
-func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string) (*score, error) {
+func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, interval float64) (*score, error) {
 	m := asClassifier(b.Model)
 	b.Model = m
-	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true, nil)
+	var covers gatheredCover
+	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true, func(x *mat.Dense, part outcome) error {
+		return covers.of(ctx, a, dev, b, x, part, interval)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -97,26 +97,29 @@ func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfil
 			return nil, err
 		}
 	}
-	return newScore(m, b.Encoder.Classes(), truth, o)
+	s, err := newScore(m, b.Encoder.Classes(), truth, o)
+	if err == nil {
+		s.setCoverage(covers.cover(), interval)
+	}
+	return s, err
 }
 
 // predictStream is what `mercer predict --stream` writes.
 func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, file string) (predictions, error) {
 	var variance gathered
-	var each func(x *mat.Dense) error
-	if m, ok := b.Model.(learners.Uncertain); f.std && ok {
-		each = func(x *mat.Dense) error {
-			part, err := m.Variance(ctx, dev, x)
+	var covers gatheredCover
+	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false, func(x *mat.Dense, part outcome) error {
+		if m, ok := b.Model.(learners.Uncertain); f.std && ok {
+			v, err := m.Variance(ctx, dev, x)
 			if err != nil {
 				return err
 			}
-			variance.add(part)
-			return nil
+			variance.add(v)
 		}
-	}
-	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false, each)
+		return covers.of(ctx, a, dev, b, x, part, f.interval)
+	})
 	if err != nil {
 		return predictions{}, err
 	}
-	return newPredictions(f, b, o, variance.dense())
+	return newPredictions(f, b, o, variance.dense(), covers.cover())
 }

@@ -28,6 +28,8 @@ type score struct {
 	Classes   []string `json:"classes,omitempty"`
 	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
 
+	Interval *coverage `json:"interval,omitempty"`
+
 	truth, predicted *mat.Dense
 	outcome          outcome
 	known            learners.Classes // of the model
@@ -113,7 +115,7 @@ func newScore(m learners.Model, names []string, truth *mat.Dense, o outcome) (*s
 		if err != nil {
 			return nil, err
 		}
-		return &score{N: s.N, RMSE: &s.RMSE, MAE: &s.MAE, R2: &s.R2, truth: truth, predicted: o.values}, nil
+		return &score{N: s.N, RMSE: &s.RMSE, MAE: &s.MAE, R2: &s.R2, truth: truth, predicted: o.values, outcome: o}, nil
 	}
 	s, err := learners.ScoreClassification(k.Classes(), names, truth, o.values, o.decision, o.proba)
 	if err != nil {
@@ -144,6 +146,9 @@ func (s *score) figures() [][]string {
 		if f.value != nil {
 			rows = append(rows, []string{f.name, short(*f.value)})
 		}
+	}
+	if c := s.Interval; c != nil {
+		rows = append(rows, []string{"coverage", short(c.Coverage)}, []string{c.what(), short(c.Mean)})
 	}
 	return rows
 }

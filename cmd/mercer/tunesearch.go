@@ -65,7 +65,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
 		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
 	})
-	train, test, err := holdOut(all, f.testFraction, f.seed, rules)
+	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
 	}

@@ -22,16 +22,27 @@ const (
 	version = 1
 )
 
+// calibration is the array of Bundle.Calibration, beside those of the model.
+const calibration = "calibration"
+
 // Bundle is what a file holds.
 type Bundle struct {
 	Model   learners.Model
 	Encoder *dataset.Encoder // how a table becomes the model's features and targets; nil: not known
 	Objects *Objects         // when the encoder's input is a column of texts or trees
+
+	// Calibration is of rows that Model was not fitted to; nil: there were none.
+	Calibration *learners.Calibration
 }
 
 // check returns nil when the encoder's columns are those of the model.
 func (b Bundle) check() error {
 	d, t := b.Model.Dims()
+	if b.Calibration != nil {
+		if err := learners.CheckCalibration(b.Model, b.Calibration); err != nil {
+			return err
+		}
+	}
 	if b.Encoder == nil {
 		return b.Objects.check(nil, d)
 	}
@@ -199,6 +210,9 @@ func decode(state learners.State, metadata map[string]string) (b Bundle, err err
 		if b.Objects, state.Arrays, err = decodeObjects(text, state.Arrays); err != nil {
 			return b, err
 		}
+	}
+	if scores, ok := state.Arrays[calibration]; ok {
+		b.Calibration = &learners.Calibration{Scores: scores}
 	}
 	if b.Model, err = learners.Restore(state); err != nil {
 		return b, err

@@ -256,3 +256,39 @@ func TestOldFile(t *testing.T) {
 		}
 	}
 }
+
+// A calibration comes back with the model, and one that is not of the model, or that a
+// file was forged to have, is refused.
+func TestCalibration(t *testing.T) {
+	b := bundle(t, kernels.Gaussian{Sigma: 1}, true)
+	_, outputs := b.Model.Dims()
+	scores := backend.NewHost[float64](outputs, 3)
+	for i := range scores.Data {
+		scores.Data[i] = float64(i)
+	}
+	b.Calibration = &learners.Calibration{Scores: scores}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := Save(path, b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Calibration == nil || !slices.Equal(got.Calibration.Scores.Data, scores.Data) {
+		t.Errorf("read %v", got.Calibration)
+	}
+	for name, spoil := range map[string]func(){
+		"order": func() { scores.Data[0] = 1e9 },
+		"NaN":   func() { scores.Data[0] = math.NaN() },
+		"rows":  func() { b.Calibration.Scores = backend.NewHost[float64](outputs+1, 3) },
+	} {
+		old := slices.Clone(scores.Data)
+		spoil()
+		if err := Save(path, b); err == nil {
+			t.Errorf("%s: saved", name)
+		}
+		copy(scores.Data, old)
+		b.Calibration.Scores = scores
+	}
+}

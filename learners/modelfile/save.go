@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
@@ -59,6 +60,10 @@ func prepare(b Bundle) (*prepared, error) {
 	var points []string
 	if b.Objects != nil {
 		state.Arrays, points = b.Objects.trim(state.Arrays)
+	}
+	if b.Calibration != nil {
+		state.Arrays = maps.Clone(state.Arrays)
+		state.Arrays[calibration] = b.Calibration.Scores
 	}
 	metadata, err := encode(state, b, points)
 	if err != nil {

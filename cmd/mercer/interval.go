@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+)
+
+func addInterval(flags *pflag.FlagSet, level *float64) {
+	flags.Float64Var(level, "interval", 0, "`LEVEL` of prediction intervals to add, such as 0.9")
+}
+
+// checkInterval refuses a level, or a model that knows no intervals.
+func checkInterval(level float64, b modelfile.Bundle) error {
+	if level == 0 || b.Calibration != nil && level > 0 && level < 1 {
+		return nil
+	}
+	_, jackknife := b.Model.(learners.Jackknife)
+	switch {
+	case !(level > 0 && level < 1):
+		return usagef("--interval: must be > 0 and < 1, got %v", level)
+	case jackknife && level < 0.5:
+		return usagef("--interval: must be ≥ 0.5 and < 1 for the jackknife+ intervals of %s, got %v", b.Model.Learner(), level)
+	case !jackknife:
+		return usagef("--interval: this model of %s has no prediction intervals; fit it with --calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner())
+	}
+	if m, ok := b.Model.(*learners.RidgeModel); ok && !m.HasIntervals() {
+		return usagef("--interval: this model of ridge has no prediction intervals; fit it with --intervals, or with --calibrate 0.2, which holds out a part of the rows for them")
+	}
+	return nil
+}
+
+// cover is what is to contain the targets of rows.
+type cover struct {
+	lower, upper *mat.Dense // n×outputs
+	sets         *mat.Dense // of classes: n×K, 1 for those in the set
+}
+
+// coverOf returns the intervals or sets of encoded rows; x are the rows and o what the
+// model says of them. Level 0 asks for none.
+func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, o outcome, level float64) (c cover, err error) {
+	if level == 0 {
+		return c, nil
+	}
+	if b.Calibration == nil {
+		c.lower, c.upper, err = b.Model.(learners.Jackknife).Intervals(ctx, dev, x, level)
+	} else if k, ok := b.Model.(learners.Classifier); ok {
+		c.sets, err = b.Calibration.Sets(ctx, dev, k, x, level)
+	} else {
+		c.lower, c.upper, err = b.Calibration.Intervals(o.values, level)
+	}
+	if err == nil {
+		err = finite("a bound of the interval", c.lower)
+	}
+	if err == nil {
+		err = finite("a bound of the interval", c.upper)
+	}
+	return c, err
+}
+
+// names lists the classes in each set.
+func (c cover) names(classes learners.Classes) [][]string {
+	n, _ := c.sets.Dims()
+	sets := make([][]string, n)
+	for i := range sets {
+		for j, in := range c.sets.RawRowView(i) {
+			if in == 1 {
+				sets[i] = append(sets[i], classes.Names[j])
+			}
+		}
+	}
+	return sets
+}
+
+// gatheredCover is the cover of rows that are worked on block by block.
+type gatheredCover struct{ lower, upper, sets gathered }
+
+func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x *mat.Dense, o outcome, level float64) error {
+	c, err := a.coverOf(ctx, dev, b, x, o, level)
+	g.lower.add(c.lower)
+	g.upper.add(c.upper)
+	g.sets.add(c.sets)
+	return err
+}
+
+func (g *gatheredCover) cover() cover {
+	return cover{g.lower.dense(), g.upper.dense(), g.sets.dense()}
+}
+
+// coverage is how well intervals or sets contain the truth.
+type coverage struct {
+	Level    float64 `json:"level"`
+	Coverage float64 `json:"coverage"` // part of the targets that are contained
+	Mean     float64 `json:"mean"`     // width, or number of classes
+	Classes  bool    `json:"-"`
+}
+
+func (c *coverage) what() string {
+	if c.Classes {
+		return "mean classes in a set"
+	}
+	return "mean width"
+}
+
+// setCoverage compares the truth with what is to contain it.
+func (s *score) setCoverage(c cover, level float64) {
+	if level == 0 {
+		return
+	}
+	s.Interval = &coverage{Level: level, Classes: c.sets != nil}
+	n, outputs := s.truth.Dims()
+	inside, total := 0, 0.0
+	for i := range n {
+		if c.sets != nil {
+			if at := s.known.Index(s.truth.At(i, 0)); at >= 0 && c.sets.At(i, at) == 1 {
+				inside++
+			}
+			total += mat.Sum(c.sets.RowView(i))
+			continue
+		}
+		for j := range outputs {
+			low, high, y := c.lower.At(i, j), c.upper.At(i, j), s.truth.At(i, j)
+			if low <= y && y <= high {
+				inside++
+			}
+			total += high - low
+		}
+	}
+	cells := float64(n * outputs)
+	s.Interval.Coverage, s.Interval.Mean = float64(inside)/cells, total/cells
+}

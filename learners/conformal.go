@@ -1,0 +1,214 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Calibration makes split-conformal intervals, or sets of classes, from what a model
+// says of m rows that it was not fitted to. A new row is covered with probability
+// ≥ level, and ≤ level + 1/(m+1) where scores do not tie, whatever the learner and
+// the distribution, if it and those m rows are drawn alike (exchangeable).
+//
+// Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world;
+// Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive
+// inference for regression, algorithm 2; Sadinle, Lei and Wasserman (2019), Least
+// ambiguous set-valued classifiers.
+type Calibration struct {
+	// Scores are in ascending order, one row for each output: |y − f(x)|. Of a
+	// classifier there is one row: 1 − p of the observed class where the model knows
+	// probabilities, elsewhere by how much the largest decision value of the other
+	// classes exceeds its own (of two classes −f or f).
+	Scores backend.Host[float64]
+}
+
+// Calibrate applies m to the rows of x, which m was not fitted to, and compares with
+// the targets y; a y that names a class that m does not know has the score +∞.
+func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (*Calibration, error) {
+	c, err := calibrate(ctx, dev, m, x, y)
+	if err != nil {
+		return nil, fmt.Errorf("learners: calibrate: %w", err)
+	}
+	return c, nil
+}
+
+func calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (*Calibration, error) {
+	if m == nil {
+		return nil, errors.New("no model was given")
+	}
+	if d, err := Find(m.Learner()); err == nil && d.Does(Novelty) {
+		return nil, fmt.Errorf("%s has no targets that intervals could cover", m.Learner())
+	}
+	hy, err := gonum.Host("y", y)
+	if err != nil {
+		return nil, err
+	}
+	if n, _ := x.Dims(); n != hy.Rows {
+		return nil, fmt.Errorf("x has %s, y %d", count.Of(n, "row"), hy.Rows)
+	}
+	if i, j, ok := notFinite(hy); ok {
+		return nil, valueError("y", hy, i, j)
+	}
+	k, ok := m.(Classifier)
+	if !ok {
+		f, err := m.Predict(ctx, dev, x)
+		if err != nil {
+			return nil, err
+		}
+		n, outputs := f.Dims()
+		if outputs != hy.Cols {
+			return nil, fmt.Errorf("y has %s, the model has %s", count.Of(hy.Cols, "column"), count.Of(outputs, "output"))
+		}
+		c := &Calibration{backend.NewHost[float64](outputs, n)}
+		for j := range outputs {
+			row := c.Scores.Row(j)
+			for i := range row {
+				row[i] = math.Abs(hy.Row(i)[j] - f.At(i, j))
+			}
+			slices.Sort(row)
+		}
+		return c, nil
+	}
+	scores, err := classScores(ctx, dev, k, x)
+	if err != nil {
+		return nil, err
+	}
+	classes := k.Classes()
+	c := &Calibration{backend.NewHost[float64](1, hy.Rows)}
+	for i := range c.Scores.Data {
+		c.Scores.Data[i] = math.MaxFloat64
+		if at := classes.Index(hy.Row(i)[0]); at >= 0 {
+			c.Scores.Data[i] = scores.At(i, at)
+		}
+	}
+	slices.Sort(c.Scores.Data)
+	return c, nil
+}
+
+// classScores returns n×K numbers, the larger the less a class fits.
+func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix) (*mat.Dense, error) {
+	if p, ok := m.(Prober); ok {
+		proba, err := p.Proba(ctx, dev, x)
+		if err != nil {
+			return nil, err
+		}
+		proba.Apply(func(_, _ int, v float64) float64 { return 1 - v }, proba)
+		return proba, nil
+	}
+	f, err := m.Decision(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	n, cols := f.Dims()
+	scores := mat.NewDense(n, m.Classes().Len(), nil)
+	for i := range n {
+		row := f.RawRowView(i)
+		if cols == 1 {
+			scores.SetRow(i, []float64{row[0], -row[0]})
+			continue
+		}
+		first, second := math.Inf(-1), math.Inf(-1) // the largest two values
+		for _, v := range row {
+			if v > first {
+				first, second = v, first
+			} else {
+				second = max(second, v)
+			}
+		}
+		for j, v := range row {
+			other := first
+			if v == first {
+				other = second
+			}
+			scores.Set(i, j, other-v)
+		}
+	}
+	return scores, nil
+}
+
+// bound returns the score of output j that a new one does not exceed with
+// probability level.
+func (c *Calibration) bound(j int, level float64) (float64, error) {
+	rank, err := coverageRank(level, c.Scores.Cols)
+	if err != nil {
+		return 0, fmt.Errorf("learners: calibration: %w", err)
+	}
+	return c.Scores.Row(j)[rank-1], nil
+}
+
+// Intervals returns f ± the ⌈level (m+1)⌉-th smallest score of the output, for the
+// n×outputs predictions f of the model. 0 < level ≤ m/(m+1).
+func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	n, outputs := f.Dims()
+	if outputs != c.Scores.Rows {
+		return nil, nil, fmt.Errorf("learners: calibration: there are %s, the calibration is of %d", count.Of(outputs, "output"), c.Scores.Rows)
+	}
+	lower, upper = mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil)
+	for j := range outputs {
+		half, err := c.bound(j, level)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range n {
+			lower.Set(i, j, f.At(i, j)-half)
+			upper.Set(i, j, f.At(i, j)+half)
+		}
+	}
+	return lower, upper, nil
+}
+
+// Sets returns for each row of x and each class of the model 1 where the class
+// belongs to the set that holds the observed one with probability level, otherwise
+// 0: n×K. The predicted class always belongs to it. 0 < level ≤ m/(m+1).
+func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
+	bound, err := c.bound(0, level)
+	if err != nil {
+		return nil, err
+	}
+	scores, err := classScores(ctx, dev, m, x)
+	if err != nil {
+		return nil, err
+	}
+	pred, err := m.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, err
+	}
+	n, k := scores.Dims()
+	classes := m.Classes()
+	for i := range n {
+		predicted := classes.Index(pred.At(i, 0))
+		for j := range k {
+			in := 0.0
+			if j == predicted || scores.At(i, j) <= bound {
+				in = 1
+			}
+			scores.Set(i, j, in)
+		}
+	}
+	return scores, nil
+}
+
+// CheckCalibration returns nil when c is one of the model m, as a file may not be.
+func CheckCalibration(m Model, c *Calibration) error {
+	_, want := m.Dims()
+	if _, ok := m.(Classifier); ok {
+		want = 1
+	}
+	if c.Scores.Rows != want || c.Scores.Cols < 1 {
+		return fmt.Errorf("the calibration is %d×%d, the model needs %d rows", c.Scores.Rows, c.Scores.Cols, want)
+	}
+	for j := range want {
+		if row := c.Scores.Row(j); !slices.IsSorted(row) || slices.ContainsFunc(row, func(v float64) bool { return !finite(v) }) {
+			return fmt.Errorf("row %d of the calibration is not finite or not in ascending order", j+1)
+		}
+	}
+	return nil
+}

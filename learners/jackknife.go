@@ -1,0 +1,172 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Jackknife is a Model that knows the fits without each of its samples in turn, and
+// so prediction intervals that assume no distribution of the noise.
+type Jackknife interface {
+	Model
+	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both
+	// n×outputs. With the predictions f₋ᵢ(x) and the errors c_i = y_i − f₋ᵢ(x_i) of the
+	// fits without sample i, they are
+	//
+	//	the ⌊(1−level)(n+1)⌋-th smallest of f₋ᵢ(x) − |c_i|
+	//	the ⌈level (n+1)⌉-th smallest of f₋ᵢ(x) + |c_i|
+	//
+	// A new target is between them with probability ≥ 2·level − 1 whatever the
+	// distribution, and about level in practice, if it and the samples are drawn alike
+	// (exchangeable; weights all 1). 1/2 ≤ level < 1, and level ≤ n/(n+1), as fewer
+	// samples know no bound.
+	//
+	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with
+	// the jackknife+, Annals of Statistics 49(1).
+	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
+}
+
+// coverageRank returns ⌈level (n+1)⌉, the rank among n errors that bounds one more
+// with probability level.
+func coverageRank(level float64, n int) (int, error) {
+	if !(level > 0 && level < 1) {
+		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
+	}
+	exact := level * float64(n+1)
+	rank := math.Ceil(exact)
+	if near := math.Round(exact); math.Abs(exact-near) <= 0x1p-51*near {
+		rank = near // 0.55·100 is 55.00000000000001
+	}
+	if int(rank) > n {
+		return 0, fmt.Errorf("level %v needs %s or more that the fit leaves out, there are %d", level, count.Of(int(math.Ceil(level/(1-level)*(1-0x1p-50))), "row"), n)
+	}
+	return int(rank), nil
+}
+
+// jackknifeRank is coverageRank of levels that the jackknife+ promises something for.
+func jackknifeRank(level float64, n int) (int, error) {
+	if level < 0.5 {
+		return 0, fmt.Errorf("level must be ≥ 0.5 and < 1, got %v", level)
+	}
+	return coverageRank(level, n)
+}
+
+// jackknife sets column j of lower and upper, from row first on, to the intervals of
+// as many points as b has columns: b is what the prediction for each point loses
+// when sample i, of error c_ij, is left out, divided by c_ij.
+func jackknife(threads, rank, j, first int, lower, upper, f *mat.Dense, c, b backend.Host[float64]) {
+	var g sync.WaitGroup
+	n, workers := b.Rows, max(1, min(threads, b.Cols))
+	for w := range workers {
+		g.Go(func() {
+			low, high := make([]float64, n), make([]float64, n)
+			for k := w; k < b.Cols; k += workers {
+				value := f.At(first+k, j)
+				for i := range n {
+					e := c.Data[i*c.Stride+j]
+					left := value - e*b.Data[i*b.Stride+k]
+					low[i], high[i] = left-math.Abs(e), left+math.Abs(e)
+				}
+				slices.Sort(low)
+				slices.Sort(high)
+				lower.Set(first+k, j, low[n-rank])
+				upper.Set(first+k, j, high[rank-1])
+			}
+		})
+	}
+	g.Wait()
+}
+
+// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ, n³
+// operations, also of a model that was loaded from a file, and keeps the factor as
+// GaussianProcessModel.Variance does, for models of one λ; each point takes 2n²
+// operations. λ must be > 0.
+func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	if lower, upper, err = m.intervals(ctx, dev, x, level); err != nil {
+		return nil, nil, fmt.Errorf("learners: kernel-ridge: intervals: %w", err)
+	}
+	return lower, upper, nil
+}
+
+func (m *KernelRidgeModel) intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	h, err := m.predictor().check(dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	rank, err := jackknifeRank(level, m.points.Rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := m.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, outputs := f.Dims()
+	lower, upper = mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil)
+	byLambda := outputsByLambda(m.lambda, m.lambdas, outputs)
+	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
+		loo, err := m.leaveOneOut(ctx, dev, lambda)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := loo.Errors(m.coef)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = loo.Influence(ctx, dev, h, 0, func(first int, b backend.Host[float64]) error {
+			for _, j := range byLambda[lambda] {
+				jackknife(dev.Info().Threads, rank, j, first, lower, upper, f, c, b)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return lower, upper, nil
+}
+
+// outputsByLambda lists the outputs of each λ, that of all where lambdas is nil.
+func outputsByLambda(lambda float64, lambdas []float64, outputs int) map[float64][]int {
+	list := map[float64][]int{}
+	for j := range outputs {
+		if len(lambdas) > 0 {
+			lambda = lambdas[j]
+		}
+		list[lambda] = append(list[lambda], j)
+	}
+	return list
+}
+
+func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, lambda float64) (*solvers.LeaveOneOut, error) {
+	if lambda == 0 {
+		return nil, errors.New("the fits without a sample need lambda > 0: raise lambda")
+	}
+	build := func() (*solvers.LeaveOneOut, error) {
+		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
+			Kernel: m.kernel, X: m.points, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
+		}, 0)
+	}
+	if m.lambdas != nil {
+		return build()
+	}
+	loo, err := m.factor.get(ctx, dev, m.points.Rows, build)
+	if err == nil && loo == nil {
+		return build()
+	}
+	return loo, err
+}
+
+// DropFactor gives the memory of the factor back that Intervals keeps, once calls in
+// progress have ended; the next one makes it anew.
+func (m *KernelRidgeModel) DropFactor() { m.factor.drop() }

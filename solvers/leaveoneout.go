@@ -1,0 +1,185 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// LeaveOneOut knows, of a solution of (K + λW⁻¹)α + b·1 = y, the solutions
+// without each sample in turn. With A = K + λW⁻¹, bordered by ones where there is
+// an intercept, and B its inverse,
+//
+//	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
+//
+// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5
+// for the use; the formulas follow from A α₋ᵢ = y − c_i e_i). It holds the factor
+// of A, n² numbers in the memory of the host. Its methods may be called by several
+// goroutines at once.
+type LeaveOneOut struct {
+	u        *Uncertainty
+	diagonal []float64 // B_ii
+	ones     []float64 // A⁻¹1 where there is an intercept, otherwise nil
+	sum      float64   // 1ᵀA⁻¹1
+}
+
+// NewLeaveOneOut factors K + λW⁻¹ on dev, n³/3 operations, and takes the diagonal
+// of the inverse, n³/3 more. p.Y is not looked at but for its shape. λ must be > 0;
+// limit is the memory that may be taken on dev, 0 what it has free.
+func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
+	intercept := p.Intercept
+	p.Intercept = false // in the border, not by centering
+	u, err := NewUncertainty(ctx, dev, p, limit)
+	if err != nil {
+		return nil, err
+	}
+	l := &LeaveOneOut{u: u}
+	if err := l.invert(ctx, dev, limit, intercept); err != nil {
+		return nil, fmt.Errorf("solvers: leave-one-out: %w", err)
+	}
+	return l, nil
+}
+
+// invert sets the diagonal of B, and A⁻¹1.
+func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
+	n := l.u.s.n
+	width := min(n, evidenceBlock)
+	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return elements(n, width) }, limit)
+	if err != nil {
+		return err
+	}
+	defer f.Mem.FreeAll()
+	scratch, err := f.Mem.New(n, width)
+	if err != nil {
+		return err
+	}
+	if l.diagonal, err = inverseDiagonal(ctx, f.B, f.l, scratch); err != nil || !intercept {
+		return err
+	}
+	ones := backend.NewHost[float64](n, 1)
+	for i := range ones.Data {
+		ones.Data[i] = 1
+	}
+	column := scratch.View(0, 0, n, 1)
+	if err := f.B.Upload(column, ones); err != nil {
+		return err
+	}
+	f.bothTriangles(column)
+	if err := f.B.Download(ones, column); err != nil {
+		return err
+	}
+	l.ones = ones.Data
+	for _, v := range l.ones {
+		l.sum += v
+	}
+	if !(l.sum > 0) {
+		return errors.New("1ᵀ(K + λW⁻¹)⁻¹1 is not positive: raise lambda")
+	}
+	for i, v := range l.ones {
+		l.diagonal[i] -= v * v / l.sum
+	}
+	return nil
+}
+
+// bothTriangles sets v to A⁻¹v.
+func (f *covariance) bothTriangles(v backend.Matrix[float64]) {
+	f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, v)
+	f.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, v)
+}
+
+// Errors returns c, n×t: the errors of the fits without each sample at that
+// sample, for the α of the same problem.
+func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
+	if alpha.Rows != len(l.diagonal) {
+		return alpha, fmt.Errorf("solvers: leave-one-out: alpha has %d rows, the problem %d samples", alpha.Rows, len(l.diagonal))
+	}
+	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
+	for i, b := range l.diagonal {
+		for j, a := range alpha.Row(i) {
+			if a != 0 { // where B_ii is 0 too, leaving the sample out changes nothing
+				a /= b
+			}
+			if a-a != 0 {
+				return alpha, fmt.Errorf("solvers: leave-one-out: without sample %d there is no solution: raise lambda", i+1)
+			}
+			c.Row(i)[j] = a
+		}
+	}
+	return c, nil
+}
+
+// Influence calls visit with (B [k(X, x); 1])_i for the rows x of points, a block
+// of them at a time: n× up to 256 numbers, which visit may change. 2n² operations
+// for each point. limit is that of NewLeaveOneOut.
+func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Host[float64], limit int64, visit func(first int, b backend.Host[float64]) error) error {
+	if err := l.u.s.checkPoints(points); err != nil {
+		return err
+	}
+	rows := min(points.Rows, evidenceBlock)
+	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return elements(n+d, rows) }, limit)
+	if err != nil {
+		return fmt.Errorf("solvers: leave-one-out: %w", err)
+	}
+	defer f.Mem.FreeAll()
+	err = f.cross(points, rows, func(first int, _ backend.Host[float64], k backend.Matrix[float64]) error {
+		f.bothTriangles(k)
+		n, cols := k.Dims()
+		b := backend.NewHost[float64](n, cols)
+		if err := f.B.Download(b, k); err != nil {
+			return err
+		}
+		l.border(b)
+		return visit(first, b)
+	})
+	if err != nil {
+		return fmt.Errorf("solvers: leave-one-out: %w", err)
+	}
+	return nil
+}
+
+// border makes A⁻¹k of each column that of the bordered matrix.
+func (l *LeaveOneOut) border(b backend.Host[float64]) {
+	if l.ones == nil {
+		return
+	}
+	share := make([]float64, b.Cols) // (1ᵀA⁻¹k − 1)/1ᵀA⁻¹1
+	for i := range b.Rows {
+		for j, v := range b.Row(i) {
+			share[j] += v
+		}
+	}
+	for j := range share {
+		share[j] = (share[j] - 1) / l.sum
+	}
+	for i, u := range l.ones {
+		row := b.Row(i)
+		for j, s := range share {
+			row[j] -= u * s
+		}
+	}
+}
+
+// on is the factor on dev, beside more elements.
+func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
+	squares := 0
+	if wrapper(dev) == nil {
+		squares = 1
+	}
+	plan := covariancePlan(dev, what, u.s, squares, more)
+	if err := plan.fits(ctx, dev, limit); err != nil {
+		return nil, err
+	}
+	f := &covariance{call: call{run.New(ctx, dev, nil), u.s}}
+	var err error
+	if f.x, err = f.placeX(); err == nil {
+		f.l, err = f.Mem.Place(u.factor)
+	}
+	if err != nil {
+		f.Mem.FreeAll()
+		return nil, err
+	}
+	return f, nil
+}
