@@ -65,7 +65,7 @@ func (m *RidgeModel) intervals(ctx context.Context, dev backend.Device, x mat.Ma
 	if err != nil {
 		return nil, nil, err
 	}
-	frame := run.New(ctx, dev, nil)
+	frame := &task{run.NewTask(ctx, dev, nil)}
 	defer frame.Mem.FreeAll()
 	lower, upper = mat.NewDense(h.Rows, c.t, nil), mat.NewDense(h.Rows, c.t, nil)
 	byLambda := outputsByLambda(m.lambda, m.lambdas, c.t)
@@ -90,8 +90,8 @@ func (m *RidgeModel) intervals(ctx context.Context, dev backend.Device, x mat.Ma
 	return lower, upper, nil
 }
 
-func (c *centred) jackknife(f run.Frame, lambda float64, intercept bool) (*ridgeJackknife, error) {
-	moments, err := c.moments(&task{Frame: f})
+func (c *centred) jackknife(f *task, lambda float64, intercept bool) (*ridgeJackknife, error) {
+	moments, err := c.moments(f)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (a *ridgeJackknife) errors(m *RidgeModel, c *centred) (backend.Host[float64
 
 // influence calls visit with √w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw of some rows x of points at
 // a time, n× up to 256.
-func (a *ridgeJackknife) influence(f run.Frame, c *centred, points backend.Host[float64], intercept bool, visit func(first int, b backend.Host[float64])) error {
+func (a *ridgeJackknife) influence(f *task, c *centred, points backend.Host[float64], intercept bool, visit func(first int, b backend.Host[float64])) error {
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))
 	l, err := f.Mem.Place(a.l)
 	if err != nil {
