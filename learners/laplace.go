@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"gonum.org/v1/gonum/floats"
 )
 
 // laplace is Laplace's log evidence of a relevance vector machine for two
@@ -25,6 +26,7 @@ type laplace struct {
 	laplaceState
 	trace   []float64
 	steps   int
+	modes   int    // that were looked for
 	warning string // why the steps ended before tol; "": they did not
 }
 
@@ -37,12 +39,14 @@ type laplaceState struct {
 	curve  []float64 // diagonal of B at the mode; not changed in place
 	slope  []float64 // W(t − y) there; not changed in place
 	s, q   []float64
+	q2     []float64 // Q of the targets for log|H|; see statistics
+	tilt   []float64 // Φᵀg
 	value  float64
 }
 
 func (s laplaceState) clone() laplaceState {
 	s.alpha, s.active, s.place, s.mu = slices.Clone(s.alpha), slices.Clone(s.active), slices.Clone(s.place), slices.Clone(s.mu)
-	s.s, s.q = slices.Clone(s.s), slices.Clone(s.q)
+	s.s, s.q, s.q2, s.tilt = slices.Clone(s.s), slices.Clone(s.q), slices.Clone(s.q2), slices.Clone(s.tilt)
 	return s
 }
 
@@ -77,11 +81,14 @@ func (p *laplace) free() {
 // begin sets the targets to column c of signs, and the model to φ_0.
 func (p *laplace) begin(signs backend.Host[float64], c int) {
 	m := p.phi.phi.Cols
-	p.laplaceState = laplaceState{alpha: make([]float64, m), place: filledInts(m, -1), s: make([]float64, m), q: make([]float64, m)}
+	p.laplaceState = laplaceState{
+		alpha: make([]float64, m), place: filledInts(m, -1),
+		s: make([]float64, m), q: make([]float64, m), q2: make([]float64, m), tilt: make([]float64, m),
+	}
 	for j := range p.alpha {
 		p.alpha[j] = math.Inf(1)
 	}
-	p.positive, p.trace, p.steps, p.warning = make([]bool, signs.Rows), nil, 0, ""
+	p.positive, p.trace, p.steps, p.modes, p.warning = make([]bool, signs.Rows), nil, 0, 0, ""
 	for i := range p.positive {
 		p.positive[i] = signs.Row(i)[c] > 0
 	}
@@ -106,12 +113,11 @@ func (p *laplace) set(j int, alpha float64) {
 
 // objective is the log posterior of μ but for a constant, and the log odds.
 func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float64, f []float64) {
-	f = make([]float64, part.Rows)
-	for i := range f {
-		for at, v := range part.Row(i) {
-			f[i] += v * mu[at]
-		}
-		z := f[i]
+	f = make([]float64, part.Cols)
+	for at, m := range mu {
+		axpy(m, part.Row(at), f)
+	}
+	for i, z := range f {
 		if p.positive[i] {
 			z = -z
 		}
@@ -130,23 +136,27 @@ const newtonSteps = 100
 // errNoMode: Newton's method did not come to the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
-// columns copies columns of Φ.
-func (p *laplace) columns(list []int) backend.Host[float64] {
-	part := backend.NewHost[float64](p.phi.phi.Rows, len(list))
-	for i := range part.Rows {
-		from, to := p.phi.phi.Row(i), part.Row(i)
-		for at, j := range list {
-			to[at] = from[j]
+// functions copies columns of Φ, each to a row: but for the first, Φ is symmetric.
+func (p *laplace) functions(list []int) backend.Host[float64] {
+	n := p.phi.phi.Rows
+	part := backend.NewHost[float64](len(list), n)
+	for at, j := range list {
+		if j > 0 {
+			copy(part.Row(at), p.phi.phi.Row(j - 1)[1:])
+			continue
+		}
+		for i := range n {
+			part.Row(at)[i] = 1
 		}
 	}
 	return part
 }
 
-// scaledRows returns the rows of h multiplied by factors.
-func scaledRows(h backend.Host[float64], factors []float64) backend.Host[float64] {
+// scaledColumns returns the columns of h multiplied by factors.
+func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[float64] {
 	scaled := backend.NewHost[float64](h.Rows, h.Cols)
-	for i, factor := range factors {
-		axpy(factor, h.Row(i), scaled.Row(i))
+	for r := range h.Rows {
+		floats.MulTo(scaled.Row(r), h.Row(r), factors)
 	}
 	return scaled
 }
@@ -154,10 +164,10 @@ func scaledRows(h backend.Host[float64], factors []float64) backend.Host[float64
 // mode finds the mode from μ on, and the evidence there.
 func (p *laplace) mode() error {
 	n, k := p.phi.phi.Rows, len(p.active)
-	part := p.columns(p.active)
+	part := p.functions(p.active)
 	now, f := p.objective(part, p.mu)
-	root := backend.NewHost[float64](n, k)
-	error1, curve := make([]float64, n), make([]float64, n)
+	slope, curve, root := make([]float64, n), make([]float64, n), make([]float64, n)
+	p.modes++
 	for range newtonSteps {
 		gradient := make([]float64, k)
 		for i := range n {
@@ -166,24 +176,17 @@ func (p *laplace) mode() error {
 				target = 1
 			}
 			w := p.phi.weight[i]
-			error1[i], curve[i] = w*(target-y), w*y*chance(-f[i])
-			r := math.Sqrt(curve[i])
-			for at, v := range part.Row(i) {
-				gradient[at] += v * error1[i]
-				root.Row(i)[at] = r * v
-			}
+			slope[i], curve[i] = w*(target-y), w*y*chance(-f[i])
+			root[i] = math.Sqrt(curve[i])
 		}
 		for at, j := range p.active {
-			gradient[at] -= p.alpha[j] * p.mu[at]
+			gradient[at] = floats.Dot(part.Row(at), slope) - p.alpha[j]*p.mu[at]
 		}
-		step, logH, err := p.newton(root, gradient)
+		step, logH, err := p.newton(scaledColumns(part, root), gradient)
 		if err != nil {
 			return err
 		}
-		decrement := 0.0
-		for at, g := range gradient {
-			decrement += g * step[at]
-		}
+		decrement := floats.Dot(gradient, step)
 		if decrement <= 1e-12*(1+math.Abs(now)) {
 			p.value = now - logH/2
 			for _, j := range p.active {
@@ -192,15 +195,13 @@ func (p *laplace) mode() error {
 			if p.value-p.value != 0 {
 				return errors.New("values of the kernel overflow: scale the features down")
 			}
-			p.slope, p.curve = error1, curve
+			p.slope, p.curve = slope, curve
 			return nil
 		}
 		length := 1.0
 		for ; ; length /= 2 {
 			mu := slices.Clone(p.mu)
-			for at, s := range step {
-				mu[at] += length * s
-			}
+			axpy(length, step, mu)
 			next, odds := p.objective(part, mu)
 			if next >= now+1e-4*length*decrement || length < 1e-10 {
 				p.mu, now, f = mu, next, odds
@@ -211,7 +212,7 @@ func (p *laplace) mode() error {
 	return errNoMode
 }
 
-// newton returns H⁻¹g and log|H| for H = RᵀR + A.
+// newton returns H⁻¹g and log|H| for H = RRᵀ + A.
 func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step []float64, logH float64, err error) {
 	b, k := p.t.B, len(p.active)
 	h, err := b.New(k, k)
@@ -231,7 +232,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	factor := backend.NewHost[float64](k, k)
 	step = make([]float64, k)
 	err = placed(b, root, backend.Host[float64]{}, func(r, _ backend.Matrix[float64]) error {
-		b.Syrk(backend.Lower, backend.Transpose, 1, r, 0, h)
+		b.Syrk(backend.Lower, backend.NoTrans, 1, r, 0, h)
 		b.AddDiag(alpha, h)
 		if err := b.Potrf(backend.Lower, h); err != nil {
 			return fmt.Errorf("the basis functions in the model are dependent to working precision: use a kernel with a smaller length scale: %w", err)
@@ -249,19 +250,26 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	return step, logH, err
 }
 
-// statistics computes S and Q of all functions at the mode:
+// statistics computes S and Q of all functions at the mode, and what a change of the
+// mode does to log|H|, H = Φ_AᵀBΦ_A + A = LLᵀ for the functions of the model:
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
-// with LLᵀ = Φ_AᵀBΦ_A + A for the functions of the model.
+// A function with α moves the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ), and to first order
+// log|H| by the product of that with
+//
+//	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
+//
+// In the formulas of Tipping and Faul Q² becomes Q·Q2 with
+//
+//	Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
+//
+// which is Q of the targets less B⁻¹g. So the derivative of the evidence is exact; with Q²
+// the steps promise gains that a mode with another B does not keep.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
-	b, part, alpha := p.t.B, p.columns(p.active), make([]float64, k)
-	scaled := scaledRows(part, p.curve)
-	both := backend.NewHost[float64](n, 2)
-	for i := range n {
-		both.Row(i)[0], both.Row(i)[1] = p.slope[i], p.curve[i]
-	}
+	b, part, alpha := p.t.B, p.functions(p.active), make([]float64, k)
+	both := backend.NewHost[float64](n, 3)
 	for at, j := range p.active {
 		alpha[at] = p.alpha[j]
 	}
@@ -275,46 +283,74 @@ func (p *laplace) statistics() error {
 		return err
 	}
 	defer h.Free()
-	sums, err := b.New(m, 2)
+	sums, err := b.New(m, 3)
 	if err != nil {
 		return err
 	}
 	defer sums.Free()
-	t, q := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 2)
-	inside, err := backend.Place(b, part)
+	t, q, half := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 3), make([]float64, k)
+	inside, err := upload(b, part)
 	if err != nil {
 		return err
 	}
 	defer inside.Free()
-	err = placed(b, scaled, both, func(scaled, both backend.Matrix[float64]) error {
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, scaled, p.whole, 0, cross)
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, scaled, inside, 0, h)
+	err = placed(b, scaledColumns(part, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, scaled, p.whole, 0, cross)
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, inside, 0, h)
 		b.AddDiag(alpha, h)
 		if err := b.Potrf(backend.Lower, h); err != nil {
 			return err
 		}
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, cross)
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.whole, both.View(0, 0, n, 1), 0, sums.View(0, 0, m, 1))
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.squares, both.View(0, 1, n, 1), 0, sums.View(0, 1, m, 1))
-		if err := b.Download(t, cross); err != nil {
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, inside)
+		if err := b.Download(part, inside); err != nil { // L⁻¹Φ_Aᵀ
 			return err
 		}
+		return b.Download(t, cross)
+	})
+	if err != nil {
+		return err
+	}
+	g := make([]float64, n)
+	for at := range k {
+		for i, v := range part.Row(at) {
+			g[i] += v * v
+		}
+	}
+	for i, v := range p.slope {
+		// w(t − y) is w(1 − y) or −wy, and w(1 − 2y) the sum of the two.
+		w := p.phi.weight[i]
+		lean := 2*v/w + 1
+		if p.positive[i] {
+			lean = 2*v/w - 1
+		}
+		g[i] *= p.curve[i] * lean
+		both.Row(i)[0], both.Row(i)[1], both.Row(i)[2] = v, g[i], p.curve[i]
+	}
+	for at := range k {
+		half[at] = floats.Dot(part.Row(at), g)
+	}
+	err = placed(b, both, backend.Host[float64]{}, func(both, _ backend.Matrix[float64]) error {
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.whole, both.View(0, 0, n, 2), 0, sums.View(0, 0, m, 2))
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.squares, both.View(0, 2, n, 1), 0, sums.View(0, 2, m, 1))
 		return b.Download(q, sums)
 	})
 	if err != nil {
 		return err
 	}
 	for j := range m {
-		p.q[j], p.s[j] = q.Row(j)[0], q.Row(j)[1]
+		p.q[j], p.tilt[j], p.s[j] = q.Row(j)[0], q.Row(j)[1], q.Row(j)[2]
+		p.q2[j] = p.q[j] - p.tilt[j]
 	}
 	for at := range k {
+		axpy(half[at], t.Row(at), p.q2)
 		for j, v := range t.Row(at) {
 			p.s[j] -= v * v
 		}
 	}
 	// Of those outside, S that is rounding only is none.
 	for j := range m {
-		if p.place[j] < 0 && p.s[j] <= dependent*q.Row(j)[1] {
+		if p.place[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
 			p.s[j] = 0
 		}
 	}
@@ -324,8 +360,10 @@ func (p *laplace) statistics() error {
 // The steps of a batch, at most, and the functions outside the model that it may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximise changes functions until none promises to gain tol: many at a time while that
-// raises the evidence, else one.
+// maximise changes the functions of the model in batches while that raises the evidence,
+// all α at once while that does, and then one function after the other, until none
+// promises to gain tol. A function that does not keep its promise is passed over until
+// all others are done.
 func (p *laplace) maximise(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -335,12 +373,17 @@ func (p *laplace) maximise(tol float64, limit int) error {
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
-	refused := map[int]bool{} // tried from here in vain
-	size := 4                 // of a batch
+	refused, floor := map[int]bool{}, p.value // tried in vain, and the evidence when there were none
+	size, settled := 4, false                 // of a batch; whether the last change of all α gained no more than tol
 	for {
-		j, alpha, gain := choose(p.s, p.q, p.alpha, p.place, len(p.active), refused)
-		if gain <= tol {
-			return nil
+		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
+		if gain <= tol && settled {
+			if p.value <= floor+tol {
+				return nil
+			}
+			clear(refused)
+			floor = p.value
+			continue
 		}
 		if p.steps >= limit {
 			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
@@ -350,73 +393,89 @@ func (p *laplace) maximise(tol float64, limit int) error {
 			return err
 		}
 		before, taken := p.clone(), 1
+		batch := gain > tol && size > 1
+		single := !batch && settled
 		var err error
-		if size == 1 {
+		switch {
+		case batch:
+			if taken, err = p.batch(tol, min(size, limit-p.steps)); err == nil {
+				err = p.mode()
+			}
+		case single:
 			p.set(j, alpha)
-		} else {
-			taken, err = p.batch(tol, min(size, limit-p.steps))
-		}
-		if err == nil {
 			err = p.mode()
+		default:
+			err = p.joint()
 		}
 		if err != nil && !errors.Is(err, backend.ErrNotPosDef) && !errors.Is(err, errNoMode) {
 			return err
 		}
 		p.steps += taken
-		if err != nil || !(p.value > before.value) { // the mode has moved: the promise was not kept
-			p.laplaceState = before
-			if size == 1 {
-				refused[j] = true
+		grown := p.value - before.value
+		switch {
+		case err == nil && grown > 0:
+			// Of a step of each function.
+			settled = !batch && !single && grown <= tol*float64(len(p.active))
+			if batch {
+				size = min(2*size, batchSteps)
 			}
-			size = 1
+			p.trace = append(p.trace, p.value)
+			if err := p.statistics(); err != nil {
+				return err
+			}
 			continue
+		case batch:
+			size /= 4
+		case single: // the mode has moved: the promise was not kept
+			refused[j] = true
+		default:
+			settled = true
 		}
-		if err := p.statistics(); err != nil {
-			return err
-		}
-		clear(refused)
-		size = min(2*size, batchSteps)
-		p.trace = append(p.trace, p.value)
+		p.laplaceState = before
 	}
 }
 
-// batch takes steps of Tipping and Faul with the targets linearised at the mode,
-// Φμ + B⁻¹W(t − y) of precision B, among the functions of the model and those outside
-// that promise to gain most, and returns their number, at least 1.
-func (p *laplace) batch(tol float64, limit int) (int, error) {
-	k := len(p.active)
-	list := append(slices.Clone(p.active), p.promising(tol)...)
-	size := len(list)
+// model returns the evidence of the functions listed, those of the model first, for the
+// targets linearised at the mode, Φμ + B⁻¹W(t − y), of precision B; see statistics for
+// the second ones.
+func (p *laplace) model(list []int) (*evidence, error) {
+	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
-		t: p.t, g: backend.NewHost[float64](size, size), c: make([]float64, size), beta: 1,
-		alpha: make([]float64, size), place: filledInts(size, -1), s: make([]float64, size), q: make([]float64, size),
+		t: p.t, g: backend.NewHost[float64](size, size), mean: newMean(size), second: &second, beta: 1,
+		alpha: make([]float64, size), place: filledInts(size, -1), s: make([]float64, size),
 	}
-	part := p.columns(list)
+	part := p.functions(list)
 	b := p.t.B
 	g, err := b.New(size, size)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer g.Free()
-	err = placed(b, scaledRows(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, scaled, part, 0, g)
+	err = placed(b, scaledColumns(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, part, 0, g)
 		return b.Download(e.g, g)
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for i, j := range list {
 		e.alpha[i] = p.alpha[j]
-		e.c[i] = p.q[j]
-		for at, v := range e.g.Row(i)[:k] {
-			e.c[i] += v * p.mu[at]
-		}
+		e.c[i] = p.q[j] + floats.Dot(e.g.Row(i)[:k], p.mu)
+		second.c[i] = e.c[i] - p.tilt[j]
 		if i < k {
 			e.insert(i, p.alpha[j])
 		}
 	}
-	if err := e.refresh(); err != nil {
-		return 0, err
+	return e, e.refresh()
+}
+
+// batch takes steps of Tipping and Faul among the functions of the model and those
+// outside that promise to gain most, and returns their number, at least 1.
+func (p *laplace) batch(tol float64, limit int) (int, error) {
+	list := append(slices.Clone(p.active), p.promising(tol)...)
+	e, err := p.model(list)
+	if err != nil {
+		return 1, err
 	}
 	steps := 0
 	for steps < limit {
@@ -438,6 +497,36 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 	return max(steps, 1), nil
 }
 
+// joint takes a Newton step in the logarithms of all α of the model, shortened until it
+// raises the evidence.
+func (p *laplace) joint() error {
+	e, err := p.model(p.active)
+	if err != nil {
+		return err
+	}
+	alpha := slices.Clone(e.alpha)
+	step, slope, err := e.newton(alpha)
+	if err != nil {
+		return err
+	}
+	before, mu := p.value, p.mu
+	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
+		for at, j := range p.active {
+			p.alpha[j] = alpha[at] * math.Exp(t*step[at])
+		}
+		p.mu = slices.Clone(mu)
+		err := p.mode()
+		if err != nil && !errors.Is(err, backend.ErrNotPosDef) && !errors.Is(err, errNoMode) {
+			return err
+		}
+		if err == nil && p.value > before {
+			return nil
+		}
+	}
+	p.value = before
+	return nil
+}
+
 // promising are the functions outside the model that alone promise to gain more than
 // tol, the best first, batchFunctions at most.
 func (p *laplace) promising(tol float64) []int {
@@ -445,7 +534,7 @@ func (p *laplace) promising(tol float64) []int {
 	gains := make([]float64, len(p.s))
 	for j := range gains {
 		if p.place[j] < 0 {
-			if _, gains[j] = bestAlpha(p.s[j], p.q[j], p.alpha[j], false, len(p.active)); gains[j] > tol {
+			if _, gains[j] = bestAlpha(p.s[j], p.q[j]*p.q2[j], p.alpha[j], false, len(p.active)); gains[j] > tol {
 				list = append(list, j)
 			}
 		}

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -20,7 +21,7 @@ func init() {
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003)",
 		Parameters: []Parameter{
 			medianKernel,
-			rvmTol, rvmLimit, seedNumber,
+			rvmTol("0.1"), rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed()}.Fit)
@@ -37,20 +38,22 @@ func init() {
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by steps of Tipping and Faul (2003) with targets linearised at the mode: the
-// function that promises to gain most is added, changed or deleted. Steps are taken
-// in batches of up to 256 among the model and the 128 most promising functions
-// outside; a batch that does not raise the evidence is taken back, and single steps
-// follow until one raises it. For K > 2 classes there are K such machines, each
-// class against the rest, and the probabilities of the classes are made to sum to 1.
+// by steps of Tipping and Faul (2003) with targets linearised at the mode and the
+// derivative of log|Σ| by the mode: the function that promises to gain most is added,
+// changed or deleted. Steps are taken in batches of up to 256 among the model and the 128
+// most promising functions outside; one that does not raise the evidence is taken back.
+// When batches do not raise it, Newton steps for all α and then single steps do. For
+// K > 2 classes there are K such machines, each class against the rest, and the
+// probabilities of the classes are made to sum to 1.
 //
 // Φ is kept on the device: n² numbers twice. A batch costs a few Newton steps,
-// O(nm²) for m functions in the model, and one product of O(n²m). A fit that ends
+// O(nm²) for m functions in the model, and one product of O(n²m); the fact "modes" counts
+// the modes that were looked for. A fit that ends
 // before Tol is reached returns its model with the fact "warning". The support is
 // far smaller than that of svc.
 type RVC struct {
 	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
-	Tol     float64        // 0 is 0.003: gain of the log evidence
+	Tol     float64        // 0 is 0.1: gain of the log evidence
 	MaxIter int            // for a machine; 0 is 1000 steps, or 10n if that is more
 	Seed    uint64         // of the choice of rows where Kernel is nil
 }
@@ -81,7 +84,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if m.classes, index, err = classesOf(hy, o.Weights, o.Classes); err != nil {
 		return nil, err
 	}
-	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
+	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.1), l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
 	if m.kernel, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
@@ -104,7 +107,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	defer p.free()
 	m.intercept = make([]float64, machines)
 	line := make(map[int][]float64) // weights of a function in all machines
-	steps, evidence, warning := 0, 0.0, ""
+	steps, modes, evidence, warning := 0, 0, 0.0, ""
 	for c := range machines {
 		p.begin(signs, c)
 		p.base, p.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
@@ -125,6 +128,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			warning = p.warning
 		}
 		steps += p.steps
+		modes += p.modes
 		evidence += p.value
 		m.traces = append(m.traces, p.trace)
 	}
@@ -140,7 +144,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		copy(m.points.Row(r), b.x.Row(j-1))
 		copy(m.coef.Row(r), line[j])
 	}
-	m.facts = []Fact{{"relevance vectors", len(list)}, {"machines", machines}, {"steps", steps}, {"log evidence", evidence}}
+	m.facts = []Fact{{"relevance vectors", len(list)}, {"machines", machines}, {"steps", steps}, {"modes", modes}, {"log evidence", evidence}}
 	if warning != "" {
 		m.facts = append(m.facts, Fact{"warning", warning})
 	}

@@ -84,7 +84,8 @@ func TestRVCOne(t *testing.T) {
 		// found here by a scan.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 		best := math.Inf(-1)
-		for a := -6.0; a < 3; a += 1e-3 {
+		const step = 1e-3
+		for a := -6.0; a < 3; a += step {
 			alpha, mu := math.Exp(a), 0.0
 			for range 50 {
 				mu += (8 - 10*sigma(mu) - alpha*mu) / (10*sigma(mu)*sigma(-mu) + alpha)
@@ -92,30 +93,24 @@ func TestRVCOne(t *testing.T) {
 			best = max(best, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
-		// The steps hold the linearised targets, whose maximum is not quite that
-		// of Laplace's evidence; near it both are flat.
-		near(t, "log evidence", trace[len(trace)-1], best, 1e-2)
+		// The scan misses a maximum whose second derivative is −c by at most c·step²/8, and
+		// Newton's step for log α leaves the evidence Tol from it; c is below 1 here.
+		near(t, "log evidence", trace[len(trace)-1], best, step*step/8+2e-12)
 	})
 }
 
-// TestRVCBatches: the mode is found less often than functions come into the models, and
-// the predictions are near those of Bayes' rule.
-func TestRVCBatches(t *testing.T) {
-	dev, err := backend.Open("cpu", backend.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+// sixClasses are normal about centers, with unit covariance: the centers, and what draws
+// samples.
+func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.Dense)) {
 	const classes, features = 6, 20
-	t.Log("seeds 34, 35, 36")
 	r := rand.New(rand.NewPCG(34, 0))
-	centers := mat.NewDense(classes, features, nil)
+	centers = mat.NewDense(classes, features, nil)
 	for c := range classes {
 		for j := range features {
 			centers.Set(c, j, 0.6*r.NormFloat64())
 		}
 	}
-	draw := func(n int, seed uint64) (x, y *mat.Dense) {
+	return centers, func(n int, seed uint64) (x, y *mat.Dense) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		x, y = mat.NewDense(n, features, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
@@ -127,22 +122,72 @@ func TestRVCBatches(t *testing.T) {
 		}
 		return x, y
 	}
+}
+
+// weightsOf is the number of weights of all machines that are not 0.
+func weightsOf(m *learners.RVCModel) (count int) {
+	for _, w := range m.State().Arrays["weights"].Data {
+		if w != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// TestRVCNarrowKernel: with a kernel that makes most samples strangers to each other the
+// mode is looked for at most twice for each function that stays, and the evidence is above
+// that of single steps by the formulas of regression, which leave out how the curvature
+// of the likelihood moves with the mode: −259.19, after 422 modes.
+func TestRVCNarrowKernel(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seeds 34, 35")
+	_, draw := sixClasses()
+	x, y := draw(400, 35)
+	m, err := learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}}.Fit(t.Context(), dev, x, y, learners.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes, value := 0, 0.0
+	for _, f := range m.Facts() {
+		switch f.Name {
+		case "modes":
+			modes = f.Value.(int)
+		case "log evidence":
+			value = f.Value.(float64)
+		case "warning":
+			t.Error(f.Value)
+		}
+	}
+	if modes == 0 || modes > 2*weightsOf(m) {
+		t.Errorf("%d modes for %d weights", modes, weightsOf(m))
+	}
+	if !(value > -259.19) {
+		t.Errorf("log evidence %v", value)
+	}
+}
+
+// TestRVCBatches: the mode is found less often than functions come into the models, and
+// the predictions are near those of Bayes' rule.
+func TestRVCBatches(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	t.Log("seeds 34, 35, 36")
+	centers, draw := sixClasses()
 	x, y := draw(500, 35)
 	m, err := learners.RVC{}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	modes, functions := 0, 0
+	modes, functions := 0, weightsOf(m)
 	for _, trace := range m.Traces() {
 		modes += len(trace)
-	}
-	weights := m.State().Arrays["weights"]
-	for i := range weights.Rows {
-		for _, w := range weights.Row(i) {
-			if w != 0 {
-				functions++
-			}
-		}
 	}
 	const tests = 4000
 	newX, newY := draw(tests, 36)
@@ -154,7 +199,7 @@ func TestRVCBatches(t *testing.T) {
 	for i := range tests {
 		// The nearest center: the classes are equally likely, with equal covariance.
 		nearest, least := 0, math.Inf(1)
-		for c := range classes {
+		for c := range 6 {
 			var d mat.VecDense
 			d.SubVec(newX.RowView(i), centers.RowView(c))
 			if v := mat.Norm(&d, 2); v < least {

@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -15,10 +16,11 @@ import (
 const rvmName = "rvm"
 
 // The parameters of both relevance vector machines.
-var (
-	rvmTol   = number("tol", "0.003", positive, "minimum gain of the log evidence that is worth a step")
-	rvmLimit = whole("iterations", "0", atLeast(0), "most steps; 0: 1000, or 10 for each sample if more")
-)
+var rvmLimit = whole("iterations", "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more")
+
+func rvmTol(tol string) Parameter {
+	return number("tol", tol, positive, "minimum gain of the log evidence that is worth a step")
+}
 
 func init() {
 	register(Description{
@@ -29,7 +31,7 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel,
 			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximise the evidence"),
-			rvmTol, rvmLimit, seedNumber,
+			rvmTol("0.003"), rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVM{
@@ -98,11 +100,8 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	return named(rvmName, m, err)
 }
 
-// rvmSettings fills in defaults.
+// rvmSettings checks what both machines have, and fills in the default of the limit.
 func rvmSettings(tol float64, limit, n int) (float64, int, error) {
-	if tol == 0 {
-		tol = 0.003
-	}
 	if limit == 0 {
 		limit = max(1000, 10*n)
 	}
@@ -129,7 +128,7 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.Method != Sequential && l.Method != FixedPoint {
 		return nil, fmt.Errorf("no method is called %q; there are %q and %q", l.Method, Sequential, FixedPoint)
 	}
-	if l.Tol, l.MaxIter, err = rvmSettings(l.Tol, l.MaxIter, hx.Rows); err != nil {
+	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.003), l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
 	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)

@@ -16,7 +16,6 @@ import (
 type evidence struct {
 	t      *task
 	g      backend.Host[float64] // ΦᵀWΦ
-	c      []float64             // ΦᵀWt
 	total  float64               // tᵀWt
 	n      float64               // Σw
 	least  float64               // σ² is not let below: rounding of t
@@ -24,22 +23,40 @@ type evidence struct {
 	alpha  []float64             // of all functions; +Inf outside the model
 	active []int                 // those in the model
 	place  []int                 // of a function in active; −1
-	mu     []float64
+	mean                         // of t
+	second *mean                 // of what has the place of one factor t in tᵀC⁻¹t; nil: t
 	rest   float64               // ‖t − Φμ‖² of the last posterior
 	sigma  [][]float64           // Σ
 	root   backend.Host[float64] // R, Σ = RRᵀ, of the last refresh
-	s, q   []float64             // S and Q of all functions (Tipping and Faul, eq. 24 and 25)
+	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
 	value  float64               // the log evidence
 	trace  []float64
 
 	warning string // why the steps ended before tol; "": they did not
 }
 
+// mean is what belongs to targets t, in evidence and in every quantity linear in t.
+type mean struct {
+	c  []float64 // ΦᵀWt
+	mu []float64 // ΣΦᵀWt/σ²
+	q  []float64 // Q of all functions (Tipping and Faul, eq. 25)
+}
+
+func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
+
+// means are those that a change of the model changes.
+func (e *evidence) means() []*mean {
+	if e.second == nil {
+		return []*mean{&e.mean}
+	}
+	return []*mean{&e.mean, e.second}
+}
+
 func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) {
 	n, m := b.phi.Rows, b.phi.Cols
 	e := &evidence{
-		t: t, g: backend.NewHost[float64](m, m), c: make([]float64, m), n: b.total,
-		alpha: make([]float64, m), place: filledInts(m, -1), s: make([]float64, m), q: make([]float64, m),
+		t: t, g: backend.NewHost[float64](m, m), mean: newMean(m), n: b.total,
+		alpha: make([]float64, m), place: filledInts(m, -1), s: make([]float64, m),
 	}
 	constant := true
 	var mean, spread float64
@@ -178,11 +195,14 @@ func (e *evidence) posterior() error {
 			return err
 		}
 	}
-	e.sigma, e.mu = make([][]float64, k), make([]float64, k)
-	half := make([]float64, k) // L⁻¹Φᵀt
-	for p := range k {
-		for q, v := range inverse.Row(p)[:p+1] {
-			half[p] += v * e.c[e.active[q]]
+	e.sigma = make([][]float64, k)
+	halves := make([][]float64, len(e.means())) // L⁻¹Φᵀt
+	for i, l := range e.means() {
+		l.mu, halves[i] = make([]float64, k), make([]float64, k)
+		for p := range k {
+			for q, v := range inverse.Row(p)[:p+1] {
+				halves[i][p] += v * l.c[e.active[q]]
+			}
 		}
 	}
 	// R is the transpose of L⁻¹, whose upper triangle is zero.
@@ -201,7 +221,9 @@ func (e *evidence) posterior() error {
 	logH, logA := 0.0, 0.0
 	for p, j := range e.active {
 		e.sigma[p] = sigma.Data[p*sigma.Stride:][: k : k+1]
-		e.mu[p] = e.beta * floats.Dot(e.root.Row(p)[p:], half[p:])
+		for i, l := range e.means() {
+			l.mu[p] = e.beta * floats.Dot(e.root.Row(p)[p:], halves[i][p:])
+		}
 		logH += 2 * math.Log(h.Row(p)[p])
 		logA += math.Log(e.alpha[j])
 	}
@@ -229,10 +251,16 @@ func (e *evidence) posterior() error {
 func (e *evidence) statistics() error {
 	k, m := len(e.active), len(e.alpha)
 	g := backend.NewHost[float64](k, m)
-	squares, fit := make([]float64, m), make([]float64, m)
+	squares := make([]float64, m)
 	for p, j := range e.active {
 		copy(g.Row(p), e.g.Row(j))
-		axpy(e.mu[p], e.g.Row(j), fit)
+	}
+	for _, l := range e.means() {
+		copy(l.q, l.c)
+		for p, j := range e.active {
+			axpy(-l.mu[p], e.g.Row(j), l.q)
+		}
+		floats.Scale(e.beta, l.q)
 	}
 	to, err := e.t.B.New(k, m)
 	if err != nil {
@@ -256,7 +284,6 @@ func (e *evidence) statistics() error {
 	}
 	for j := range e.s {
 		e.s[j] = e.beta * (e.g.Row(j)[j] - e.beta*squares[j])
-		e.q[j] = e.beta * (e.c[j] - fit[j])
 	}
 	return nil
 }
@@ -303,11 +330,7 @@ func (e *evidence) better() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	largest := 0.0
-	for _, v := range step {
-		largest = max(largest, math.Abs(v))
-	}
-	for t := min(1, 4/largest); slope > 0 && t > 1e-3; t /= 4 {
+	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
 		e.beta = min(beta*math.Exp(t*step[k]), 1/e.least)
 		for p, j := range e.active {
 			e.alpha[j] = alpha[p] * math.Exp(t*step[p])
@@ -324,6 +347,11 @@ func (e *evidence) better() (float64, error) {
 		e.alpha[j] = alpha[p]
 	}
 	return 0, e.posterior()
+}
+
+// firstLength is how much of a step in logarithms is tried first: none moves by more than 4.
+func firstLength(step []float64) float64 {
+	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }
 
 // newton returns H⁻¹g and gᵀH⁻¹g for the gradient g of the evidence by log α and, last,
@@ -352,18 +380,24 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 	}
 	noise := e.beta * e.rest
 	last := noise
+	list := e.means()
+	mu2 := list[len(list)-1].mu
 	g.Data[k] = (e.n - e.gamma() - noise) / 2
 	for p, s := range e.sigma {
 		a, mu, row := alpha[p], e.mu[p], h.Row(p)
-		g.Data[p] = (1 - a*s[p] - a*mu*mu) / 2
+		g.Data[p] = (1 - a*s[p] - a*mu*mu2[p]) / 2
 		for q := range p + 1 {
-			row[q] = -a * alpha[q] * s[q] * (s[q] + 2*mu*e.mu[q]) / 2
+			row[q] = -a * alpha[q] * s[q] * (s[q] + mu*mu2[q] + mu2[p]*e.mu[q]) / 2
 		}
-		row[p] += a * (s[p] + mu*mu) / 2
+		row[p] += a * (s[p] + mu*mu2[p]) / 2
 		h.Row(k)[p] = a * (inner[p] - s[p] + 2*mu*v[p]) / 2
 		last += a*(s[p]-inner[p]) - 2*mu*a*v[p]
 	}
 	h.Row(k)[k] = last / 2
+	if e.second != nil { // β is 1
+		clear(h.Row(k))
+		g.Data[k], h.Row(k)[k] = 0, 1
+	}
 	step, err = e.solve(h, g)
 	if errors.Is(err, backend.ErrNotPosDef) {
 		for p, s := range e.sigma {
@@ -375,7 +409,7 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 			row[p] = w*w/2 + 1e-8
 			h.Row(k)[p] = 0
 		}
-		h.Row(k)[k] = e.n / 2
+		h.Row(k)[k] = max(e.n, 1) / 2
 		step, err = e.solve(h, g)
 	}
 	if errors.Is(err, backend.ErrNotPosDef) {

@@ -84,39 +84,41 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 			e.s[j] = 0
 		}
 	}
-	return choose(e.s, e.q, e.alpha, e.place, len(e.active), nil)
+	list := e.means()
+	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
 }
 
 // choose returns the function that the evidence gains most by, the α that it is
-// to have, +Inf for none, and the gain (eq. 27, 32 and 37 of Tipping and Faul).
+// to have, +Inf for none, and the gain (eq. 27, 32 and 37 of Tipping and Faul, where Q²
+// is first·second).
 // Functions outside the model with S = 0 are left out, and so are those refused.
-func choose(all, products, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
+func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
 		if refused[j] {
 			continue
 		}
-		if to, delta := bestAlpha(all[j], products[j], a, place[j] >= 0, active); delta > gain {
+		if to, delta := bestAlpha(all[j], first[j]*second[j], a, place[j] >= 0, active); delta > gain {
 			best, alpha, gain = j, to, delta
 		}
 	}
 	return best, alpha, gain
 }
 
-// bestAlpha returns the best α of a function with S, Q and α = a, in the model or outside,
+// bestAlpha returns the best α of a function with S, Q² and α = a, in the model or outside,
 // and the gain, 0 where there is none.
-func bestAlpha(S, Q, a float64, in bool, active int) (to, gain float64) {
-	s, q := S, Q
+func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
+	s, q2 := S, Q2
 	if in { // as if it were not in the model
 		if !(a > s) {
-			return a, 0 // rounding: the next refresh will tell
+			return a, 0 // rounding: the next refresh will show it
 		}
-		s, q = a*s/(a-s), a*q/(a-s)
+		s, q2 = a*s/(a-s), a*q2/(a-s)*(a/(a-s))
 	}
 	if !(s > 0) {
 		return a, 0
 	}
-	theta := q*q - s
+	theta := q2 - s
 	switch {
 	case theta > 0 && in:
 		to = s * s / theta
@@ -124,11 +126,11 @@ func bestAlpha(S, Q, a float64, in bool, active int) (to, gain float64) {
 		if change == 0 || !(1+S*change > 0) {
 			return a, 0
 		}
-		return to, (Q*Q/(S+1/change) - math.Log1p(S*change)) / 2
+		return to, (Q2/(S+1/change) - math.Log1p(S*change)) / 2
 	case theta > 0:
-		return s * s / theta, (theta/s + math.Log(s/(q*q))) / 2
+		return s * s / theta, (theta/s + math.Log(s/q2)) / 2
 	case in && active > 1:
-		return math.Inf(1), (Q*Q/(S-a) - math.Log1p(-S/a)) / 2
+		return math.Inf(1), (Q2/(S-a) - math.Log1p(-S/a)) / 2
 	}
 	return a, 0
 }
@@ -149,8 +151,10 @@ func (e *evidence) act(j int, alpha float64) {
 			e.sigma[q][p] = e.sigma[q][last]
 			e.sigma[q] = e.sigma[q][:last]
 		}
-		e.mu[p] = e.mu[last]
-		e.mu = e.mu[:last]
+		for _, l := range e.means() {
+			l.mu[p] = l.mu[last]
+			l.mu = l.mu[:last]
+		}
 		e.remove(j)
 	default:
 		e.turn(p, 1/(e.sigma[p][p]+1/(alpha-e.alpha[j])))
@@ -165,14 +169,16 @@ func (e *evidence) turn(p int, kappa float64) {
 	for q, v := range column {
 		axpy(e.beta*v, e.g.Row(e.active[q]), h)
 	}
-	mu := e.mu[p]
 	for i, v := range h {
 		e.s[i] += kappa * v * v
-		e.q[i] += kappa * mu * v
 	}
 	for q, v := range column {
-		e.mu[q] -= kappa * mu * v
 		axpy(-kappa*v, column, e.sigma[q])
+	}
+	for _, l := range e.means() {
+		mu := l.mu[p]
+		axpy(kappa*mu, h, l.q)
+		axpy(-kappa*mu, column, l.mu)
 	}
 }
 
@@ -187,19 +193,22 @@ func (e *evidence) add(j int, alpha float64) {
 		axpy(-e.beta*u[p], e.g.Row(e.active[p]), h)
 	}
 	own := 1 / (alpha + e.s[j])
-	mu := own * e.q[j]
 	row := make([]float64, k+1)
 	for p := range k {
 		axpy(e.beta*e.beta*own*u[p], u, e.sigma[p])
 		row[p] = -e.beta * own * u[p]
 		e.sigma[p] = append(e.sigma[p], row[p])
-		e.mu[p] -= mu * e.beta * u[p]
 	}
 	row[k] = own
-	e.sigma, e.mu = append(e.sigma, row), append(e.mu, mu)
+	e.sigma = append(e.sigma, row)
 	for i, v := range h {
 		e.s[i] -= own * e.beta * v * e.beta * v
-		e.q[i] -= mu * e.beta * v
+	}
+	for _, l := range e.means() {
+		mu := own * l.q[j]
+		axpy(-mu*e.beta, u, l.mu)
+		axpy(-mu*e.beta, h, l.q)
+		l.mu = append(l.mu, mu)
 	}
 	e.insert(j, alpha)
 }
