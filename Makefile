@@ -141,17 +141,19 @@ agree: build ## compare kernel ridge with scikit-learn's (skips where that is ab
 	/usr/bin/python3 bench/agree_sklearn.py
 
 BUNDLE ?= build/gpu
+STRIPPED := -trimpath -ldflags='-s -w'
 
 .PHONY: gpu-bundle
 gpu-bundle: ## make build/gpu: tests and benchmarks for a machine with a GPU and no Go
 	rm -rf '$(BUNDLE)' && mkdir -p '$(BUNDLE)'
-	$(GO) build -o '$(BUNDLE)/mercer' ./cmd/mercer
-	$(GO) test -c -o '$(BUNDLE)/cuda.test' ./cuda
-	$(GO) test -c -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
+	$(GO) build $(STRIPPED) -o '$(BUNDLE)/mercer' ./cmd/mercer
+	$(GO) test -c $(STRIPPED) -o '$(BUNDLE)/cuda.test' ./cuda
+	$(GO) test -c $(STRIPPED) -o '$(BUNDLE)/driver.test' ./cuda/internal/driver
+	gzip -9 '$(BUNDLE)/'*
 	install -m 755 bench/gpubundle.sh '$(BUNDLE)/run'
+	@test $$(du -sk '$(BUNDLE)' | cut -f 1) -le 24576 || { echo '$(BUNDLE) is larger than 24 MiB, which limits of uploads may not take'; exit 1; }
 	@echo 'copy $(BUNDLE) to the machine with the GPU and call ./run there'
 
-# Its times are those of a simulation on the processor, good for nothing else.
 .PHONY: gpu-bundle-test
 gpu-bundle-test: gpu-bundle ## run build/gpu, tiny, on simulated CUDA libraries (needs g++)
 	rm -rf '$(BUNDLE)-test' && mkdir -p '$(BUNDLE)-test/libraries'

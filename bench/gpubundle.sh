@@ -1,81 +1,180 @@
 #!/bin/sh
 # Tests and measures Mercer on this machine's GPU. `make gpu-bundle` puts it into
-# build/gpu as run, with what it runs: mercer, cuda.test, driver.test. It needs the
-# NVIDIA driver and, for more than the driver's level, the CUDA libraries; no Go, no
-# compiler. MERCER_CUDA_LIBDIR names a folder of CUDA libraries, or of the simulated
-# ones.
+# build/gpu as run, with what it runs: mercer, cuda.test and driver.test, packed. It
+# needs the NVIDIA driver and, for more than the driver's level, the CUDA libraries; no
+# Go, no compiler. MERCER_CUDA_LIBDIR names a folder of CUDA libraries, or of the
+# simulated ones.
+#
+# The steps come in the order of what they are worth, within --budget seconds: each has
+# a limit of its own, and what the budget has no room for is left out. After each step
+# the results are complete: results.json, log.txt and report.md, of which a new one takes
+# the place of the old.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
-size=quick out=
+size=quick out='' budget=540 began=$(date +%s)
 while [ $# -gt 0 ]; do
 	case $1 in
-	--size | --out) [ $# -gt 1 ] || { echo "run: $1 needs a value" >&2; exit 2; } ;;
-	*) echo "usage: run [--size tiny|quick|full] [--out FOLDER]" >&2; exit 2 ;;
+	--size | --out | --budget) [ $# -gt 1 ] || { echo "run: $1 needs a value" >&2; exit 2; } ;;
+	*) echo "usage: run [--size tiny|quick|full] [--budget SECONDS] [--out FOLDER]" >&2; exit 2 ;;
 	esac
-	[ "$1" = --size ] && size=$2 || out=$2
+	case $1 in
+	--size) size=$2 ;;
+	--out) out=$2 ;;
+	--budget) budget=${2%s} ;;
+	esac
 	shift 2
 done
-devices=512,1024,2048,4096,8192,16384 fit=2048,4096,8192,16384 fits=2000 quick=--quick tests=
+case $budget in
+'' | *[!0-9]*) echo "run: --budget: want seconds, such as 540 or 540s, got \"$budget\"" >&2; exit 2 ;;
+esac
+fit=2048,8192,32768 fits=300 first='^(TestConformance|TestPotrfPreservesTriangle|TestBeyond32Bits|TestReducedPrecisionFactor|TestFewFeatures|TestThin)$' peers=torch
 case $size in
 tiny) # for the simulated libraries
-	devices=24,48,96 fit=24,48,96 fits=20 quick='--quick --d 4 --repeats 1'
-	tests='-test.short -test.run=^(TestConformance|TestSolvers)$/^(solver|dual)$' ;;
-quick) ;; # minutes
-full) # the sizes of the targets in docs/cuda.md
-	devices=512,1024,2048,4096,8192,16384,32768,50000 fit=2048,8192,32768,50000 quick='--repeats 3' ;;
+	fit=24,48 fits=20 first='^(TestConformance|TestSolvers)$/^(solver|dual)$' peers=none ;;
+quick) ;;
+full) fit=2048,8192,32768,50000,100000 fits=2000 ;;
 *) echo "run: --size: \"$size\" is not known; there are: tiny, quick, full" >&2; exit 2 ;;
 esac
-"$here/mercer" devices
-if ! "$here/mercer" devices --device cuda/0 >/dev/null 2>&1; then
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+programs=$here
+if [ -e "$here/mercer.gz" ]; then
+	programs=$work/programs
+	mkdir "$programs"
+	for name in mercer cuda.test driver.test; do
+		gunzip -c "$here/$name.gz" >"$programs/$name" && chmod +x "$programs/$name" || exit 1
+	done
+fi
+"$programs/mercer" devices
+if ! "$programs/mercer" devices --device cuda/0 >/dev/null 2>&1; then
 	echo "run: there is no GPU to measure; the line of cuda/0 says why" >&2
 	exit 1
 fi
 out=${out:-$here/results-$(date -u +%Y%m%d-%H%M%S)}
-mkdir -p "$out" && cd "$out" || exit 1
+mkdir -p "$out" && out=$(cd "$out" && pwd) && cd "$work" || exit 1
 export MERCER_REQUIRE="${MERCER_REQUIRE:+$MERCER_REQUIRE,}cuda" # no test of the GPU may skip
-"$here/mercer" devices >devices.txt
-: >summary.txt
-failed=0
+failed=0 measured=''
+: >steps.json
+: >summary
+: >log
+: >figures
 
-# step NAME COMMAND... runs a program of the bundle; what it prints goes to NAME.txt
-# or, of a measurement, to NAME.json, NAME.html and NAME.md.
-step() {
-	name=$1 program=$2 file=$1.txt began=$(date +%s) outcome=passed
-	shift 2
-	echo "$name ..."
-	[ "${1-}" = bench ] && file=$name.json
-	timeout 30m "$here/$program" "$@" >"$file" 2>"$name.err" || outcome=FAILED
-	if [ "$file" = "$name.json" ] && [ $outcome = passed ]; then
-		"$here/mercer" bench report "$file" --out "$name.html" && "$here/mercer" bench report "$file" --out "$name.md" || outcome=FAILED
-	fi
-	case $program in
-	*.test) # no test run is a failure too
-		passes=$(grep -c -e '--- PASS' "$file")
-		[ "$passes" -gt 0 ] || outcome=FAILED
-		note="$passes passed, $(grep -c -e '--- FAIL' "$file") failed, $(grep -c -e '--- SKIP' "$file") skipped" ;;
-	*) note=$(tail -n 1 "$name.err") ;;
-	esac
-	[ $outcome = passed ] || failed=1
-	printf '%-12s %-6s %5d s  %s\n' "$name" $outcome $(($(date +%s) - began)) "$note" >>summary.txt
+# lines_of FILE makes JSON of the outcomes and figures of a Go test's output.
+lines_of() {
+	awk '
+	function quoted(s) { gsub(/[\\"]/, "\\\\&", s); gsub(/[\001-\037]/, " ", s); return "\"" s "\"" }
+	/^ *--- (PASS|FAIL|SKIP): / {
+		time = $NF; gsub(/[()s]/, "", time)
+		name = $0; sub(/^ *--- [A-Z]+: /, "", name); sub(/ \([0-9.]+s\)$/, "", name)
+		tests = tests sep "{\"name\":" quoted(name) ",\"outcome\":\"" substr($2, 1, 4) "\",\"seconds\":" time + 0 "}"; sep = ","
+	}
+	/^Benchmark[^ \t]*[ \t]+[0-9]+[ \t]/ {
+		values = ""; first = ""
+		for (i = 3; i < NF; i += 2) { values = values first quoted($(i + 1)) ":" $i + 0; first = "," }
+		figures = figures comma "{\"name\":" quoted($1) ",\"values\":{" values "}}"; comma = ","
+	}
+	END { printf ",\"tests\":[%s],\"figures\":[%s]", tests, figures }' "$1"
 }
 
+# text_of makes a JSON string of a line.
+text_of() { printf '%s' "$1" | awk '{ gsub(/[\\"]/, "\\\\&"); gsub(/[\001-\037]/, " "); printf "%s", $0 }'; }
+
+# publish puts the results so far where they belong.
+publish() {
+	{
+		printf '{"schema":"mercer-gpu/1","size":"%s","budget":%d,"failed":%d,"steps":[' "$size" "$budget" "$failed"
+		paste -sd, steps.json
+		echo ']}'
+	} >"$out/.results" && mv "$out/.results" "$out/results.json"
+	cp log "$out/.log" && mv "$out/.log" "$out/log.txt"
+	{
+		printf '# Mercer on a GPU\n\n```\n'
+		cat summary
+		printf '```\n\n'
+		# shellcheck disable=SC2086 # a list of files
+		if [ -n "$measured" ]; then "$programs/mercer" bench report $measured --out page.md && cat page.md; fi
+		if [ -s figures ]; then
+			printf '\n```\n'
+			cat figures
+			printf '```\n'
+		fi
+	} >"$out/.report" && mv "$out/.report" "$out/report.md"
+}
+
+# step NAME SECONDS COMMAND... runs a program for its limit at most.
+step() {
+	name=$1 limit=$2 outcome=passed note='' extra=''
+	shift 2
+	left=$((budget - ($(date +%s) - began) - 20))
+	[ "$limit" -le "$left" ] || limit=$left
+	file=$name.txt
+	if [ "$limit" -lt 5 ]; then
+		outcome='left out' took=0
+	else
+		echo "$name ..."
+		from=$(cut -d ' ' -f 1 /proc/uptime)
+		case $* in *' bench '*) file=$name.json ;; esac
+		timeout -k 5 "$limit" "$@" >"$file" 2>"$name.err"
+		code=$?
+		took=$(awk -v from="$from" '{ printf "%.2f", $1 - from }' /proc/uptime)
+		case $code in
+		0) ;;
+		124 | 137) outcome=cut ;; # what it printed counts
+		*) outcome=FAILED ;;
+		esac
+		{
+			printf '\n=== %s: %s\n' "$name" "$*"
+			[ "$file" = "$name.json" ] || cat "$file"
+			cat "$name.err"
+		} >>log
+		case $* in
+		*.test\ *)
+			passes=$(grep -c -e '--- PASS' "$file") fails=$(grep -c -e '--- FAIL' "$file") marks=$(grep -c '^Benchmark.*/' "$file")
+			note="$passes passed, $fails failed, $(grep -c -e '--- SKIP' "$file") skipped, $marks figures"
+			[ "$fails" -eq 0 ] && [ $((passes + marks)) -gt 0 ] || outcome=FAILED # no test run is a failure too
+			grep '^Benchmark' "$file" >>figures
+			extra=$(lines_of "$file") ;;
+		*' bench '*)
+			note=$(tail -n 1 "$name.err")
+			if [ "$outcome" = passed ]; then
+				measured="$measured $file" extra=",\"measurement\":$(cat "$file")"
+			fi ;;
+		*) note=$(tail -n 1 "$name.err") extra=",\"text\":\"$(awk '{ gsub(/[\\"]/, "\\\\&"); gsub(/[\001-\037]/, " "); printf "%s\\n", $0 }' "$file")\"" ;;
+		esac
+	fi
+	[ "$outcome" != FAILED ] || failed=1
+	printf '%-12s %-8s %7s s  %s\n' "$name" "$outcome" "$took" "$note" >>summary
+	printf '{"name":"%s","outcome":"%s","seconds":%s,"note":"%s"%s}\n' "$name" "$outcome" "$took" "$(text_of "$note")" "$extra" | tr '\n' ' ' >>steps.json
+	echo >>steps.json
+	publish
+}
+
+# The libraries, their versions and where they were looked for; without cuSOLVER the
+# rest would measure something else.
+# shellcheck disable=SC2016
+step machine 20 sh -c '"$0"/mercer devices && if command -v nvidia-smi >/dev/null; then nvidia-smi -q; fi; "$0"/mercer devices | grep libcusolver >/dev/null || { echo "cuSOLVER is not there: the lines above say where it was looked for; MERCER_CUDA_LIBDIR names a folder" >&2; exit 1; }' "$programs"
 awk 'BEGIN { print "x,y"; for (i = 0; i < 64; i++) print sin(i * i) "," cos(i) }' >table.csv
-step start-up mercer fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model start-up.safetensors table.csv
-step libraries driver.test -test.v
-# shellcheck disable=SC2086 # lists of words
-step tests cuda.test -test.v -test.timeout=25m $tests
-step leaks cuda.test -test.v -test.run='^TestManyFitsLeaveNothing$' -fits $fits
-# shellcheck disable=SC2086
-step devices mercer bench devices --quiet --json --device cpu,cuda/0 --n $devices --limit 10s $quick
-# shellcheck disable=SC2086
-step fit mercer bench fit --quiet --json --fit ridge --device cuda/0 --n $fit --peers torch,cupy,gpytorch $quick
-if [ $size = full ]; then
-	# shellcheck disable=SC2086
-	step product mercer bench devices --quiet --json --device cuda/0 --operation mul --precision float32 --n 65536,262144 --d 3 --peers torch $quick
-	# shellcheck disable=SC2086
-	step largest mercer bench devices --quiet --json --device cuda/0 --operation factor,fit --precision float64 --n 100000 --limit 5m --peers none $quick
+step start-up 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model start-up.safetensors table.csv
+step again 30 "$programs/mercer" fit --quiet --device cuda/0 --solver dual --kernel 'gaussian(sigma=1)' --lambda 0.1 --target y --model again.safetensors table.csv
+# The faults of calls are those of Go code, for which a simulated driver serves.
+step first 90 "$programs/cuda.test" -test.v -test.short -test.skip='^TestFaults$' -test.run="$first"
+step roofline 120 "$programs/cuda.test" -test.run='^$' -test.bench=Roofline -test.benchtime=1x
+step own 60 "$programs/cuda.test" -test.run='^$' -test.bench=Own -test.benchtime=1x
+step fits 100 "$programs/cuda.test" -test.run='^$' -test.bench=Fits -test.benchtime=1x
+step peers 60 "$programs/mercer" bench fit --quiet --json --quick --fit ridge --device cuda/0 --n "$fit" --d 50 --repeats 1 --peers "$peers"
+step leaks 30 "$programs/cuda.test" -test.v -test.run='^TestManyFitsLeaveNothing$' -fits "$fits"
+if command -v compute-sanitizer >/dev/null; then
+	step memcheck 60 compute-sanitizer --tool memcheck --error-exitcode 1 "$programs/cuda.test" -test.v -test.run='^(TestThin|TestFewFeatures|TestSmallBuffers)$'
+	step racecheck 60 compute-sanitizer --tool racecheck --error-exitcode 1 "$programs/cuda.test" -test.v -test.run='^(TestThin|TestFewFeatures)$'
+fi
+if [ -e /usr/local/cuda/include/cusolverDn.h ] && command -v gcc >/dev/null; then
+	step prototypes 20 env MERCER_CUDA_TOOLKIT=/usr/local/cuda "$programs/driver.test" -test.v -test.run='^Test(Prototypes|LibrariesHaveSymbols)$'
+fi
+step libraries 20 "$programs/driver.test" -test.v -test.skip='^Test(Prototypes|LibrariesHaveSymbols)$'
+if [ "$size" != tiny ]; then
+	step tests 1500 "$programs/cuda.test" -test.v -test.skip='^TestFaults$' -test.timeout=25m
 fi
 echo
-cat summary.txt
+cat summary
 echo "$out"
 exit $failed

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"compress/gzip"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,8 +38,8 @@ func TestGPUBundleManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	var run []string
-	for _, m := range regexp.MustCompile(`(?m)^\t?step [a-z-]+ ([a-z.]+)|\$here/([a-z.]+)"`).FindAllStringSubmatch(string(script), -1) {
-		run = append(run, m[1]+m[2])
+	for _, m := range regexp.MustCompile(`\$programs/([a-z.]+)"`).FindAllStringSubmatch(string(script), -1) {
+		run = append(run, m[1])
 	}
 	slices.Sort(built)
 	slices.Sort(run)
@@ -47,10 +49,11 @@ func TestGPUBundleManifest(t *testing.T) {
 }
 
 // TestGPUBundleScript runs the script with programs that record their arguments: it
-// makes every step, writes the pages of measurements, and fails when a step does,
-// when no test has run, and without a GPU.
+// makes every step that the budget has room for, and leaves three files; it fails when a
+// step does, when no test has run, without cuSOLVER and without a GPU.
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
+	required.Program(t, "sh", "gzip")
 	script, err := filepath.Abs("gpubundle.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -59,30 +62,52 @@ func TestGPUBundleScript(t *testing.T) {
 echo "$(basename "$0") $*" >>"$LOG"
 case "$(basename "$0") $*" in
 $FAILS) exit 1 ;;
-*.test*) [ -n "${NOTESTS-}" ] || echo '--- PASS: TestX (0.00s)' ;;
-*report*) touch "$5" ;;
+*-test.bench*) echo 'BenchmarkX/op=gemm-2 1 500 ns/op 52.5 TFLOP/s' ;;
+*.test*) [ -n "${NOTESTS-}" ] || printf '    --- PASS: TestX/a"b (0.25s)\n--- PASS: TestX (1.00s)\n' ;;
+'mercer devices') echo "cuda/0 driver, libcublas.so.13, ${SOLVER-libcusolver.so.12}" ;;
+*report*) for page in "$@"; do :; done; echo '# page' >"$page" ;;
+'mercer bench '*) printf '{"kind":\n"fit"}' ;;
 esac
 `
+	packed := new(strings.Builder)
+	z := gzip.NewWriter(packed)
+	z.Write([]byte(fake))
+	z.Close()
+	type step struct {
+		Name, Outcome, Note string
+		Tests               []struct {
+			Name, Outcome string
+			Seconds       float64
+		}
+		Figures []struct {
+			Name   string
+			Values map[string]float64
+		}
+		Measurement struct{ Kind string }
+	}
 	for _, test := range []struct {
 		name, fails string
 		args, env   []string
-		steps       int
-		want        string
+		step, want  string // the outcome of a step
+		message     string // of what is not begun
 		ok          bool
 	}{
-		{name: "tiny", args: []string{"--size", "tiny"}, steps: 6, want: "fit          passed", ok: true},
-		{name: "full", args: []string{"--size", "full"}, steps: 8, want: "largest      passed", ok: true},
-		{name: "no GPU", fails: "*--device cuda/0", want: "there is no GPU to measure"},
-		{name: "a test fails", fails: "cuda.test*", steps: 6, want: "tests        FAILED"},
-		{name: "no test runs", env: []string{"NOTESTS=yes"}, steps: 6, want: "libraries    FAILED"},
-		{name: "a measurement fails", fails: "*bench fit*", steps: 6, want: "fit          FAILED"},
-		{name: "unknown size", args: []string{"--size", "huge"}, want: "there are: tiny, quick, full"},
-		{name: "a value is missing", args: []string{"--out"}, want: "--out needs a value"},
+		{name: "tiny", args: []string{"--size", "tiny"}, step: "peers", want: "passed", ok: true},
+		{name: "full", args: []string{"--size", "full"}, step: "tests", want: "passed", ok: true},
+		{name: "no time", args: []string{"--budget", "24s"}, step: "roofline", want: "left out", ok: true},
+		{name: "a test fails", fails: "cuda.test*-test.short*", step: "first", want: "FAILED"},
+		{name: "no test runs", env: []string{"NOTESTS=yes"}, step: "libraries", want: "FAILED"},
+		{name: "a measurement fails", fails: "*bench fit*", step: "peers", want: "FAILED"},
+		{name: "no cuSOLVER", env: []string{"SOLVER="}, step: "machine", want: "FAILED"},
+		{name: "no GPU", fails: "*--device cuda/0", message: "there is no GPU to measure"},
+		{name: "unknown size", args: []string{"--size", "huge"}, message: "there are: tiny, quick, full"},
+		{name: "no number", args: []string{"--budget", "9 minutes"}, message: "want seconds"},
+		{name: "a value is missing", args: []string{"--out"}, message: "--out needs a value"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bundle := t.TempDir()
 			for _, name := range []string{"mercer", "cuda.test", "driver.test"} {
-				if err := os.WriteFile(filepath.Join(bundle, name), []byte(fake), 0o777); err != nil {
+				if err := os.WriteFile(filepath.Join(bundle, name+".gz"), []byte(packed.String()), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,25 +116,54 @@ esac
 			}
 			log, out := filepath.Join(bundle, "log"), filepath.Join(bundle, "out")
 			args := test.args
-			if test.steps > 0 {
+			if test.step != "" {
 				args = append(args, "--out", out)
 			}
 			c := exec.Command(filepath.Join(bundle, "run"), args...)
 			c.Env = append(append(os.Environ(), "LOG="+log, "FAILS="+test.fails), test.env...)
 			c.Dir = t.TempDir() // it must not matter where it is called
 			text, err := c.CombinedOutput()
-			if (err == nil) != test.ok || !strings.Contains(string(text), test.want) {
-				t.Errorf("%v, want %q in\n%s", err, test.want, text)
+			if (err == nil) != test.ok || !strings.Contains(string(text), test.message) {
+				t.Errorf("%v, want %q in\n%s", err, test.message, text)
 			}
-			if test.steps == 0 {
+			if test.step == "" {
 				return
 			}
-			summary, err := os.ReadFile(filepath.Join(out, "summary.txt"))
-			if lines := strings.Count(string(summary), "\n"); err != nil || lines != test.steps {
-				t.Errorf("%v: %d steps, want %d:\n%s", err, lines, test.steps, summary)
+			files, _ := filepath.Glob(filepath.Join(out, "*"))
+			hidden, _ := filepath.Glob(filepath.Join(out, ".*"))
+			if len(files) != 3 || len(hidden) != 0 {
+				t.Errorf("the files are %v %v, want three", files, hidden)
 			}
-			if _, err := os.Stat(filepath.Join(out, "devices.html")); err != nil {
-				t.Error(err)
+			var results struct{ Steps []step }
+			data, err := os.ReadFile(filepath.Join(out, "results.json"))
+			if err == nil {
+				err = json.Unmarshal(data, &results)
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, data)
+			}
+			i := slices.IndexFunc(results.Steps, func(s step) bool { return s.Name == test.step })
+			if i < 0 || results.Steps[i].Outcome != test.want {
+				t.Fatalf("step %s is not %s:\n%s", test.step, test.want, data)
+			}
+			if !test.ok || test.want == "left out" {
+				return
+			}
+			for _, s := range results.Steps {
+				switch s.Name {
+				case "first":
+					if len(s.Tests) != 2 || s.Tests[0].Name != `TestX/a"b` || s.Tests[0].Outcome != "PASS" || s.Tests[0].Seconds != 0.25 {
+						t.Errorf("the tests are %+v", s.Tests)
+					}
+				case "roofline":
+					if len(s.Figures) != 1 || s.Figures[0].Values["TFLOP/s"] != 52.5 {
+						t.Errorf("the figures are %+v", s.Figures)
+					}
+				case "peers":
+					if s.Measurement.Kind != "fit" {
+						t.Errorf("the measurement is %+v", s.Measurement)
+					}
+				}
 			}
 		})
 	}

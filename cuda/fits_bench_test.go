@@ -1,0 +1,70 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// BenchmarkFits times fits by each method that the planner weighs, from arrays to α, with
+// its estimates in the log: the one that it takes should be the fastest.
+func BenchmarkFits(b *testing.B) {
+	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
+		required.Lacking(b, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
+	}
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	sizes, d := []int{2048, 8192, 32768, 50000}, 50
+	if dev.Info().Processor == "Simulated GPU" {
+		sizes, d = []int{64}, 5
+	}
+	for _, n := range sizes {
+		rng := rand.New(rand.NewPCG(uint64(n), 0))
+		p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(float64(d))}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
+		for i := range p.X.Data {
+			p.X.Data[i] = rng.NormFloat64()
+		}
+		for i := range p.Y.Data {
+			p.Y.Data[i] = rng.NormFloat64()
+		}
+		for _, c := range []struct {
+			name string
+			par  solvers.Params
+		}{
+			{"auto", solvers.Params{}}, {"dual", solvers.Params{Method: solvers.Dual}},
+			{"mixed reduced", solvers.Params{Method: solvers.Mixed, Precision: solvers.PrecisionReduced}},
+			{"mixed float32", solvers.Params{Method: solvers.Mixed, Precision: solvers.PrecisionSingle}},
+			{"cg", solvers.Params{Method: solvers.CG}},
+		} {
+			c.par.Tol = 1e-10
+			b.Run(fmt.Sprintf("n=%d/method=%s", n, c.name), func(b *testing.B) {
+				plan, err := solvers.MakePlan(dev, p, c.par)
+				if err != nil {
+					b.Skip(err)
+				}
+				b.Logf("%s, %.3g operations: %s", plan.Method, plan.Flops, plan.Reason)
+				for b.Loop() {
+					began := time.Now()
+					r, err := solvers.Solve(b.Context(), dev, p, c.par)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.ReportMetric(time.Since(began).Seconds(), "s")
+					b.ReportMetric(-math.Log10(max(r.Residual, 1e-300)), "digits")
+					b.ReportMetric(float64(r.Iters), "iterations")
+				}
+			})
+		}
+	}
+}
