@@ -37,6 +37,14 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
+	if err := e.checkBase(t, e.indexBase(t)); err != nil {
+		return nil, err
+	}
+	return e.features(t)
+}
+
+// features is Features without the checks of e and of where indices begin.
+func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learnt as a column of %ss, which are no numbers", kind))
 	}

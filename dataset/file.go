@@ -24,8 +24,8 @@ import (
 //	IDX      the format of MNIST: images, and labels in a second file
 //	Parquet  flat columns of numbers, booleans (0 and 1) and texts
 //
-// Where a format does not name its columns, the features are x1, x2, … and the
-// target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have
+// Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
+// index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All but NPZ and Parquet, which have
 // a compression of their own, may be compressed by gzip or zstd.
 type File struct {
 	Path  string    // "-" reads Stdin

@@ -7,20 +7,23 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for
 // each row: its label, a number, and index:value for the features that are not
-// 0, the indices from 1 up in rising order. A query, qid:number, before them is not
+// 0, in rising order of the indices. They count from 1, or from 0 where the index 0
+// occurs in the file (as dump_svmlight_file of scikit-learn writes them); the column of
+// index i is xi in both cases. A query, qid:number, before them is not
 // used, as nothing here learns rankings. What follows a # is no part of the
 // line, and empty lines are skipped.
 
 // csr holds rows by their values that are not 0. All are finite.
 type csr struct {
 	begin   []int   // row → place of its first index; one more for the end
-	indices []int32 // from 0, rising in each row
+	indices []int32 // rising in each row
 	values  []float64
 
 	once    sync.Once
@@ -81,6 +84,14 @@ func (m *csr) number(row, column int) float64 {
 	return 0
 }
 
+// has reports whether a column has a value in one of the rows, or in any for nil.
+func (m *csr) has(column int, rows []int32) bool {
+	if rows == nil {
+		return slices.Contains(m.indices, int32(column))
+	}
+	return slices.ContainsFunc(rows, func(r int32) bool { return m.number(int(r), column) != 0 })
+}
+
 func (m *csr) text(row, column int) string { return numberText(m.number(row, column)) }
 
 // labelName is the column of the labels in LIBSVM and IDX files.
@@ -91,11 +102,12 @@ type libsvm struct {
 	t     *Table
 	label *column
 	rows  csr
-	width int32
+	last  int32 // the largest index
+	first int   // 0 where the index 0 occurs, otherwise 1
 }
 
 func newLIBSVM(t *Table) *libsvm {
-	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}}
+	return &libsvm{t: t, label: &column{name: labelName}, rows: csr{begin: []int{0}}, first: 1}
 }
 
 // ReadLIBSVM reads a table from a LIBSVM file, whatever its name and its first line:
@@ -163,7 +175,7 @@ func (s *libsvm) record(b []byte) *Error {
 	if rule := labelRule(label); rule != "" {
 		return &Error{Source: s.t.Source, Column: s.label.name, Value: string(label), Rule: rule}
 	}
-	last := int32(0)
+	last := int32(-1)
 	for len(b) > 0 {
 		var cell []byte
 		cell, b = field(b)
@@ -173,12 +185,10 @@ func (s *libsvm) record(b []byte) *Error {
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
-		case string(cell[:colon]) == "qid" && last == 0: // of a ranking, as the query that the row belongs to
+		case string(cell[:colon]) == "qid" && last < 0: // of a ranking, as the query that the row belongs to
 			continue
 		case !ok:
-			return s.fault(cell, "has no index before its colon: a whole number from 1 up")
-		case index == 0:
-			return s.fault(cell, "has the index 0; indices count from 1")
+			return s.fault(cell, "has no index before its colon: an integer ≥ 0")
 		case index > MaxFeatures:
 			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", MaxFeatures))
 		case index == last:
@@ -196,14 +206,16 @@ func (s *libsvm) record(b []byte) *Error {
 				return s.fault(cell, "has a value that "+k.rule())
 			}
 		}
-		last = index
+		if last = index; index == 0 {
+			s.first = 0
+		}
 		if v != 0 {
-			s.rows.indices = append(s.rows.indices, index-1)
+			s.rows.indices = append(s.rows.indices, index)
 			s.rows.values = append(s.rows.values, v)
 		}
 	}
 	s.label.add(string(label))
-	s.width = max(s.width, last)
+	s.last = max(s.last, last)
 	s.rows.begin = append(s.rows.begin, len(s.rows.indices))
 	return nil
 }
@@ -268,7 +280,12 @@ func (s *libsvm) table() (*Table, error) {
 func (s *libsvm) finish() *Table {
 	s.label.finish()
 	s.t.sparse = true
-	s.t.addFeatures(&s.rows, int(s.width))
+	columns := make([]column, max(0, int(s.last)+1-s.first))
+	for j := range columns {
+		at := s.first + j
+		columns[j] = column{name: "x" + strconv.Itoa(at), plain: true, cells: &s.rows, at: at}
+		s.t.columns = append(s.t.columns, &columns[j])
+	}
 	s.t.columns = append(s.t.columns, s.label)
 	return s.t
 }
@@ -277,10 +294,53 @@ func (s *libsvm) finish() *Table {
 // can have that name.
 func (t *Table) absent(name string) *column {
 	index, ok := featureIndex([]byte(strings.TrimPrefix(name, "x")))
-	if !ok || index == 0 || featureName(int(index)-1) != name {
+	if !ok || name != "x"+strconv.Itoa(int(index)) {
 		return nil
 	}
 	return &column{name: name, plain: true, cells: zeros{}}
+}
+
+// An indexBase is what a sparse table, or a part of one, shows about whether its indices
+// count as those that an encoder was learnt from.
+type indexBase struct {
+	zero bool // the index 0 occurs
+	past bool // so does the one behind the last of the encoder
+}
+
+func (e *Encoder) indexBase(t *Table) (b indexBase) {
+	if !t.sparse {
+		return b
+	}
+	last := -1
+	for _, in := range e.Inputs {
+		if index, ok := featureIndex([]byte(strings.TrimPrefix(in.Name, "x"))); ok {
+			last = max(last, int(index))
+		}
+	}
+	if last < 0 { // learnt from columns with names
+		return b
+	}
+	past := "x" + strconv.Itoa(last+1)
+	for _, c := range t.columns {
+		if m, ok := c.cells.(*csr); ok {
+			b.zero = b.zero || c.at == 0
+			b.past = b.past || c.name == past && m.has(c.at, c.rows)
+		}
+	}
+	return b
+}
+
+// checkBase refuses a table whose indices count from another number than those that e
+// was learnt from: every feature would be taken for its neighbor.
+func (e *Encoder) checkBase(t *Table, b indexBase) error {
+	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == "x0" })
+	switch {
+	case b.zero && !zero:
+		return t.fault("", "has the index 0, so that its indices count from 0, and the features were learnt from indices that count from 1: write both files alike")
+	case b.past && zero && !b.zero:
+		return t.fault("", "has one index more than the features were learnt from and no index 0: its indices seem to count from 1, and not from 0; write both files alike, or 0:0 in a line if they do count from 0")
+	}
+	return nil
 }
 
 // zeros are cells that are all 0.

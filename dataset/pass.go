@@ -83,11 +83,11 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	if err != nil || t.rows == 0 {
 		return encoded{}, err
 	}
-	x, err := e.Features(t)
+	x, err := e.features(t)
 	if err != nil {
 		return encoded{}, err
 	}
-	r := encoded{rows: t.rows, x: x.RawMatrix().Data, unknown: e.Unknown(t)}
+	r := encoded{rows: t.rows, x: x.RawMatrix().Data, unknown: e.Unknown(t), base: e.indexBase(t)}
 	if len(e.Outputs) > 0 {
 		y, err := e.targets(t)
 		if err != nil {

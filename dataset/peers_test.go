@@ -57,6 +57,7 @@ np.savez('c.npz', X=z, y=np.array(['minus', 'zero', 'plus'])[y + 1])
 np.savez('d.npz', X=z, y=np.array([b'minus', b'zero', b'plus'])[y + 1])
 dump_svmlight_file(z, y, 'a.libsvm', zero_based=False)
 dump_svmlight_file(z, y, 'b.svm', zero_based=False, comment='a comment')
+dump_svmlight_file(z, y, 'zero.svm', comment='from 0')
 print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 `)
 	var want struct {
@@ -67,7 +68,7 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 		t.Fatal(err)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.*"))
-	if err != nil || len(paths) != 44+4+6 {
+	if err != nil || len(paths) != 44+4+7 {
 		t.Fatalf("%d files, %v", len(paths), err)
 	}
 	for _, path := range paths {

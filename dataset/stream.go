@@ -174,15 +174,18 @@ type encoded struct {
 	x, y    []float64
 	rows    int
 	unknown []Unknown
+	base    indexBase
 }
 
 // fill reads the file into blocks.
 func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
 	seen := 0
 	var unknown []Unknown
+	var base indexBase
 	err := ordered(ctx, p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
 		seen += r.rows
 		unknown = MergeUnknown(unknown, r.unknown)
+		base = indexBase{base.zero || r.base.zero, base.past || r.base.past}
 		return f.add(ctx, r)
 	})
 	if err != nil {
@@ -193,6 +196,9 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	}
 	if seen == 0 {
 		return p.t.noRows()
+	}
+	if err := e.checkBase(p.t, base); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.unknown = unknown

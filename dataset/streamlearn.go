@@ -274,8 +274,11 @@ func (l *learner) addSample(features []*column, rows int) {
 // first and are all there, and returns how many they are.
 func sparseRow(row []float64, features []*column, i int) int {
 	var m *csr
-	n := 0
-	for ; n < len(features) && features[n] != nil && features[n].at == n; n++ {
+	n, first := 0, 0
+	if len(features) > 0 && features[0] != nil {
+		first = features[0].at
+	}
+	for ; n < len(features) && features[n] != nil && features[n].at == first+n; n++ {
 		cells, ok := features[n].cells.(*csr)
 		if !ok {
 			break
@@ -284,7 +287,7 @@ func sparseRow(row []float64, features []*column, i int) int {
 	}
 	clear(row[:n])
 	for k := 0; m != nil && k < m.begin[i+1]-m.begin[i]; k++ {
-		if at := int(m.indices[m.begin[i]+k]); at < n {
+		if at := int(m.indices[m.begin[i]+k]) - first; at >= 0 && at < n {
 			row[at] = m.values[m.begin[i]+k]
 		}
 	}
@@ -319,7 +322,11 @@ func (l *learner) encoder() (*Encoder, error) {
 		}
 		e.Labels = labels
 	}
-	if l.sparse { // the label comes last, however many features are found after it
+	if l.sparse { // x0 comes first and the label last, whatever is found after them
+		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == "x0" }); i > 0 {
+			x0 := l.columns[i]
+			l.columns = slices.Insert(slices.Delete(l.columns, i, i+1), 0, x0)
+		}
 		if i := slices.IndexFunc(l.columns, func(f *columnLearner) bool { return f.name == labelName }); i >= 0 {
 			label := l.columns[i]
 			l.columns = append(slices.Delete(l.columns, i, i+1), label)

@@ -136,8 +136,8 @@ func (t *Table) LeftOutIndex() bool { return t.index }
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.rows }
 
-// Sparse reports whether the table is of a format that leaves zeros out: then x1, x2, …
-// end with the last one that some row has, label comes behind them, and a feature
+// Sparse reports whether the table is of a format that leaves zeros out: then x1, x2, …,
+// or x0, x1, …, end with the last one that some row has, label comes behind them, and a feature
 // past the last is 0 in every row.
 func (t *Table) Sparse() bool { return t.sparse }
 

@@ -37,18 +37,18 @@ func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
 }
 
-// feature returns k of the name xk, and 0 of others.
+// feature returns k of the name xk, and -1 of others.
 func feature(name string) int {
 	k, err := strconv.Atoi(strings.TrimPrefix(name, "x"))
-	if err != nil || k < 1 || name != "x"+strconv.Itoa(k) {
-		return 0
+	if err != nil || k < 0 || name != "x"+strconv.Itoa(k) {
+		return -1
 	}
 	return k
 }
 
 // areFeatures reports whether all are names of features of formats that name none.
 func areFeatures(names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) == 0 })
+	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) < 0 })
 }
 
 // widen adds features that are 0 in all rows so far, in their order before the label.
@@ -68,6 +68,9 @@ func (c *Census) widen(features []string) {
 		at = i
 	}
 	c.Names = slices.Insert(slices.Clone(c.Names), at, features...)
+	if features[0] == "x0" {
+		c.Names = slices.Insert(slices.Delete(c.Names, at, at+1), 0, "x0")
+	}
 	names := slices.Sorted(slices.Values(c.Names))
 	for i, row := range c.Sample {
 		cells := make([]string, len(names))

@@ -191,7 +191,6 @@ func TestFormats(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rows := sparseRows(seed, n)
 	one, two, three := rows[:n/3], rows[n/3:n/2], rows[n/2:]
-	type files = map[string][]byte
 	layouts := []struct {
 		name, target string
 		globs        []string
@@ -251,6 +250,29 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// Indices that count from 0 give the features x0, x1, … in their order, in whichever
+// file the index 0 is.
+func TestIndicesFromZero(t *testing.T) {
+	for _, text := range []files{
+		{"a.svm": []byte("1 1:1 2:3\n2 1:2\n"), "b.svm": []byte("3 0:5 2:1\n1 1:1 3:2\n")},
+		{"a.svm": []byte("3 0:5 2:1\n1 1:1 3:2\n"), "b.svm": []byte("1 1:1 2:3\n2 1:2\n")},
+	} {
+		p := Params{Learner: "ridge", Targets: []string{"label"}, Lambdas: []float64{1}, Inputs: []string{filepath.Join(folder(t, text), "*")}}
+		b, _ := fit(t, p)
+		if names := b.Encoder.FeatureNames(); !slices.Equal(names, []string{"x0", "x1", "x2", "x3"}) {
+			t.Errorf("the features are %q", names)
+		}
+		// (XᵀX + I)w = Xᵀy of the standardized columns is for the other tests; that x0 is 5 in
+		// one row of four and 0 in the others is for this one.
+		if in := b.Encoder.Inputs[0].Number; in == nil || math.Abs(in.Mean-1.25) > 4*0x1p-52 {
+			t.Errorf("x0 is %+v, want a mean of 1.25", in)
+		}
+	}
+}
+
+// files are the contents of a folder by their names.
+type files = map[string][]byte
 
 // TestIDX: images and the labels beside them are the table that CSV has of them.
 func TestIDX(t *testing.T) {
@@ -341,7 +363,6 @@ func TestParquet(t *testing.T) {
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
 	good := asCSV(rows, "y")
-	type files = map[string][]byte
 	for _, c := range []struct {
 		name  string
 		files files

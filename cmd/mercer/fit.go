@@ -52,8 +52,8 @@ trees, or a weighted sum of such: mercer kernels lists them.
 
 TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line (--delimiter, or the most frequent of , ; tab | in it; a first
-column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …, target label); NPY or NPZ of
-numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
+column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …, and x0 where the
+index 0 occurs, target label); NPY or NPZ of numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
 format of MNIST (the target label comes from train-labels-idx1-ubyte beside
 train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip or zstd; - is
 the standard input.
