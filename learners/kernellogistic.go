@@ -3,11 +3,10 @@ package learners
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/glm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -45,15 +44,7 @@ func init() {
 // with one f for two classes, Pr(second | x) = 1/(1 + e^−f), and the softmax of
 // K for K > 2. There is one minimum, where λα_ic = w_i([y_i = c] − p_ic).
 //
-// It is found by Newton's method for all classes at once. With g = w([y = c] − p) and
-// the weights W_ab = w p_a([a = b] − p_b) of the Hessian at the present f, a step
-// (δ, ε) of (α, b) solves
-//
-//	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
-//
-// by conjugate gradients in the metric of K, δᵀKδ + sε², where the operator is
-// symmetric (Shewchuk 1994, section B3), as precisely as the outer residual is worth
-// (Dembo, Eisenstat and Steihaug 1982), and is shortened until the objective falls.
+// It is found by Newton's method: see glm.KernelProblem.
 //
 // Cost: O(n²d) for K and 2n²C for each product with it, C columns at once: about
 // a hundred for λ = 1 and a thousand for λ = 1e-4; memory n². For many samples
@@ -98,149 +89,26 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	if err != nil {
 		return nil, err
 	}
-	used := o.Weights
-	centers := keepPositive(hx, used)
-	index, used = keepIndex(index, used), positiveOf(used)
-	t, err := newTask(ctx, dev, o, kernelLogisticName, centers.Rows, func(n int) int64 { return kernelLogitBytes(n, hx.Cols, classes.Columns()) })
+	p := glm.KernelProblem{
+		Kernel: k, X: keepPositive(hx, o.Weights), Class: keepIndex(index, o.Weights), Classes: classes.Len(), Weights: positiveOf(o.Weights),
+		Lambda: l.Lambda, Intercept: !l.NoIntercept,
+	}
+	t, err := newTask(ctx, dev, o, kernelLogisticName, p.X.Rows, p.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	f := newKernelLogit(t, k, centers, index, used, classes.Columns(), l.Lambda, !l.NoIntercept, o.Memory)
-	tol, most, more := l.Tol, l.MaxIter, l.MaxIter
-	if tol == 0 {
-		tol = 1e-6
-	}
-	if most == 0 {
-		most, more = 100, 500
-	}
-	short, err := f.minimise(tol, most)
+	r, err := glm.SolveKernel(t.Task, p, glm.KernelParams{Tol: l.Tol, MaxIter: l.MaxIter, Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}
-	if short != nil && f.joint() && (l.MaxIter == 0 || short.stalled) {
-		m, err := f.byBasis(index, tol, more)
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			m.classes = classes
-			return m, nil
-		}
+	facts := []Fact{{"newton steps", r.Steps}, {"products with K", r.Products}, {"residual", r.Residual}, {"loss", r.Loss}, {squaredNorm, r.Square}}
+	if r.Rank > 0 {
+		facts = []Fact{{"newton steps", r.Steps}, {"basis functions", r.Rank}, {"loss", r.Loss}, {squaredNorm, r.Square}, {"residual", r.Residual}}
 	}
-	m := newKernelLogisticModel(f, f.alpha, f.b)
-	m.classes = classes
-	m.facts = []Fact{{"newton steps", f.steps}, {"products with K", f.products}, {"residual", f.residual()}, {"loss", f.value}, {squaredNorm, f.square(f.f, f.alpha, f.b)}}
-	if short != nil {
-		m.facts = append(m.facts, Fact{"warning", short.Error()})
+	if r.Warning != "" {
+		facts = append(facts, Fact{"warning", r.Warning})
 	}
-	return m, t.at("fit", 1)
-}
-
-// kernelLogit is one Fit in progress.
-type kernelLogit struct {
-	t         *task
-	k         kernels.Kernel
-	x         backend.Host[float64]
-	y         backend.Host[float64] // n×C: 1 for the class of the column
-	weights   []float64
-	lambda    float64
-	intercept bool
-	memory    int64
-
-	f, g, alpha backend.Host[float64] // n×C; g = [y = c] − p at f
-	b           []float64
-	value       float64
-	steps       int
-	products    int // with K
-
-	gram    backend.Matrix[float64] // K, the lower triangle
-	in, out backend.Matrix[float64] // n×C
-}
-
-// kernelLogitBytes is K, x, the vectors on the device and those of the loop.
-func kernelLogitBytes(n, d, c int) int64 {
-	return 8 * int64(n) * (int64(n) + int64(d) + 20*int64(c))
-}
-
-func newKernelLogit(t *task, k kernels.Kernel, x backend.Host[float64], index []int, weights []float64, c int, lambda float64, intercept bool, memory int64) *kernelLogit {
-	n := x.Rows
-	m := &kernelLogit{
-		t: t, k: k, x: x, weights: weights, lambda: lambda, intercept: intercept, memory: memory,
-		y: backend.NewHost[float64](n, c), f: backend.NewHost[float64](n, c), alpha: backend.NewHost[float64](n, c), b: make([]float64, c),
-	}
-	for i, class := range index {
-		if c > 1 {
-			m.y.Row(i)[class] = 1
-		} else {
-			m.y.Row(i)[0] = float64(class)
-		}
-	}
-	m.g, m.value = m.objective(m.f, m.alpha, m.b)
-	return m
-}
-
-func (m *kernelLogit) weight(i int) float64 {
-	if m.weights == nil {
-		return 1
-	}
-	return m.weights[i]
-}
-
-// objective returns [y = c] − p at f, without cancellation where p is near 0 or 1,
-// and the value of what is minimised.
-func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
-	g = backend.NewHost[float64](f.Rows, f.Cols)
-	for i := range f.Rows {
-		row, target := f.Row(i), m.y.Row(i)
-		value += m.weight(i) * gap(g.Row(i), row, target)
-	}
-	return g, value + m.lambda/2*m.square(f, alpha, b)
-}
-
-// square returns Σ ‖f_c‖² = Σ α_cᵀKα_c over the columns for the scores f = Kα + b.
-func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum float64) {
-	for i := range f.Rows {
-		for c, a := range alpha.Row(i) {
-			sum += a * (f.Row(i)[c] - b[c])
-		}
-	}
-	return max(sum, 0)
-}
-
-// gap sets g to [y = c] − p for the scores f of a sample, target being [y = c],
-// and returns −ln Pr(y).
-func gap(g, f, target []float64) (loss float64) {
-	if len(f) == 1 {
-		sign := 2*target[0] - 1
-		z := -sign * f[0] // the loss is ln(1 + e^z)
-		e := math.Exp(-math.Abs(z))
-		g[0] = sign * e / (1 + e)
-		if z > 0 {
-			g[0] = sign / (1 + e)
-		}
-		return max(z, 0) + math.Log1p(e)
-	}
-	most, sum, rest, own := slices.Max(f), 0.0, 0.0, 0.0
-	for c, v := range f {
-		e := math.Exp(v - most)
-		sum += e
-		g[c] = -e
-		if target[c] == 1 {
-			own = v
-		} else {
-			rest += e
-		}
-	}
-	for c := range g {
-		if target[c] == 1 {
-			g[c] = rest
-		}
-		g[c] /= sum
-	}
-	if own == most {
-		return math.Log1p(rest)
-	}
-	return most - own + math.Log(sum)
+	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, facts}, k, p.X, r.Alpha, r.Intercept}, classes}, l.Lambda}, nil
 }
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of
@@ -265,12 +133,6 @@ func (m *KernelLogisticModel) Proba(ctx context.Context, dev backend.Device, x m
 // for two classes; nil when the model is not fitted.
 func (m *KernelLogisticModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
-}
-
-func newKernelLogisticModel(m *kernelLogit, alpha backend.Host[float64], b []float64) *KernelLogisticModel {
-	fit := &KernelLogisticModel{lambda: m.lambda}
-	fit.kernelExpansion = kernelExpansion{model{learner: kernelLogisticName}, m.k, m.x, alpha, b}
-	return fit
 }
 
 // State implements Model. Its arrays are "centers", "alpha", "intercept" and

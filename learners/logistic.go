@@ -3,9 +3,9 @@ package learners
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/glm"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -44,19 +44,17 @@ func init() {
 
 var logisticSolvers = []string{"auto", string(LogisticNewton), string(LogisticLBFGS), string(LogisticDescent), string(LogisticSGD)}
 
-// LogisticSolver names a way to minimise the objective of Logistic.
-type LogisticSolver string
+// LogisticSolver names a way to minimize the objective of Logistic.
+type LogisticSolver = glm.Solver
 
+// The solvers of Logistic: see package glm.
 const (
-	LogisticAuto    LogisticSolver = ""                 // newton for up to 600 unknowns, lbfgs for more
-	LogisticNewton  LogisticSolver = "newton"           // iteratively reweighted least squares: O(nd²C² + d³C³) each step, few steps
-	LogisticLBFGS   LogisticSolver = "lbfgs"            // in the metric of XᵀX: O(nd²) once, O(ndC) each step
-	LogisticDescent LogisticSolver = "gradient-descent" // O(ndC) each step, many steps
-	LogisticSGD     LogisticSolver = "sgd"              // stochastic: steps by batches of samples; an approximation
+	LogisticAuto    = glm.Auto
+	LogisticNewton  = glm.Newton
+	LogisticLBFGS   = glm.LBFGS
+	LogisticDescent = glm.Descent
+	LogisticSGD     = glm.SGD
 )
-
-// newtonUnknowns is up to how many unknowns LogisticAuto takes Newton's method.
-const newtonUnknowns = 600
 
 // Logistic is logistic regression: the W and b that minimise
 //
@@ -123,140 +121,16 @@ func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	columns, reference := classes.Columns(), classes.Len() > 2 && (l.Reference || l.Lambda == 0)
-	if reference {
-		columns--
-	}
-	if l.Solver == LogisticAuto {
-		l.Solver = LogisticLBFGS
-		if (hx.Cols+1)*columns <= newtonUnknowns {
-			l.Solver = LogisticNewton
-		}
-	}
-	t, err := newTask(ctx, dev, o, logisticName, hx.Rows, func(n int) int64 { return l.bytes(n, hx.Cols, columns) })
+	p := glm.Problem{X: hx, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
+	par := glm.Params{Solver: l.Solver, Tol: l.Tol, MaxIter: l.MaxIter, Rate: l.Rate, Batch: l.Batch, Seed: l.Seed}
+	t, err := newTask(ctx, dev, o, logisticName, hx.Rows, func(n int) int64 { return par.Bytes(p, n) })
 	if err != nil {
 		return nil, err
 	}
-	f, err := newLogit(t, hx, index, o.Weights, columns, reference, l.Lambda, !l.NoIntercept)
+	r, err := glm.Solve(t.Task, p, par)
 	if err != nil {
 		return nil, err
 	}
-	defer f.free()
-	theta, iterations, err := l.minimise(f)
-	if err != nil {
-		return nil, err
-	}
-	gradient := f.zero()
-	value, err := f.eval(theta, gradient)
-	if err != nil {
-		return nil, err
-	}
-	// Noise of the last steps of sgd may leave the loss a little above that of 0.
-	if start, err := f.eval(f.zero(), f.zero()); err != nil {
-		return nil, err
-	} else if !(value <= 2*start) {
-		return nil, fmt.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: lower the rate", l.Solver, value, start)
-	}
-	m := &LogisticModel{lambda: l.Lambda}
-	m.learner, m.classes = logisticName, classes
-	m.coef, m.intercept = f.coef(theta)
-	if reference && !l.Reference {
-		centreColumns(m.coef, m.intercept)
-	}
-	steepest := 0.0
-	for _, g := range gradient.Data {
-		steepest = max(steepest, math.Abs(g))
-	}
-	m.facts = []Fact{{"method", string(l.Solver)}, {"iterations", iterations}, {"evaluations", f.evals}, {"loss", value}, {"largest gradient", steepest}, {squaredNorm, squares(m.coef)}}
-	return m, nil
-}
-
-// bytes is what a Fit takes on the device.
-func (l Logistic) bytes(n, d, c int) int64 {
-	e := logitBytes(n, d, c)
-	switch l.Solver {
-	case LogisticNewton:
-		e += hessianBytes(n, d, c)
-	case LogisticLBFGS:
-		if d <= metricFeatures {
-			e += metricBytes(d, c)
-		}
-	case LogisticSGD:
-		e += 8 * int64(l.batch()) * int64(d+c)
-	}
-	return e
-}
-
-func (l Logistic) batch() int {
-	if l.Batch == 0 {
-		return 32
-	}
-	return l.Batch
-}
-
-// most is MaxIter or the given default.
-func (l Logistic) most(standard int) int {
-	if l.MaxIter == 0 {
-		return standard
-	}
-	return l.MaxIter
-}
-
-func (l Logistic) minimise(f *logit) (theta backend.Host[float64], iterations int, err error) {
-	tol := l.Tol
-	if tol == 0 {
-		if tol = 1e-6; l.Solver == LogisticNewton {
-			tol = 1e-9
-		}
-	}
-	first, told := math.NaN(), 0.0
-	at := func(_ int, gain float64) error { // on the way from the first gain to tol
-		if math.IsNaN(first) {
-			first = max(gain, 10*tol)
-		}
-		if gain > 0 {
-			told = max(told, min(math.Log(first/gain)/math.Log(first/tol), 0.99))
-		}
-		return f.t.at("fit", told)
-	}
-	switch l.Solver {
-	case LogisticNewton:
-		theta, iterations, err = f.newton(tol, l.most(100), at)
-	case LogisticLBFGS:
-		var m metric = f.diagonalMetric()
-		if f.d <= metricFeatures {
-			if m, err = f.fullMetric(); err != nil {
-				return theta, 0, err
-			}
-		}
-		defer m.free()
-		theta, iterations, err = f.lbfgs(m, tol, l.most(1000), at)
-	case LogisticDescent:
-		theta, iterations, err = f.descend(l.Rate, tol, l.most(20000), at)
-	case LogisticSGD:
-		iterations = l.most(20)
-		theta, err = f.stochastic(l.Rate, l.batch(), iterations, l.Seed, func(fraction float64) error { return f.t.at("fit", fraction) })
-	}
-	if err != nil {
-		return theta, iterations, err
-	}
-	return theta, iterations, f.t.at("fit", 1)
-}
-
-// centreColumns takes the mean over the classes from W and b, which changes no
-// probability: the form in which the penalty of ‖W‖² would leave them.
-func centreColumns(w backend.Host[float64], b []float64) {
-	for p := -1; p < w.Rows; p++ {
-		row := b
-		if p >= 0 {
-			row = w.Row(p)
-		}
-		mean := 0.0
-		for _, v := range row {
-			mean += v / float64(len(row))
-		}
-		for c := range row {
-			row[c] -= mean
-		}
-	}
+	facts := []Fact{{"method", string(r.Solver)}, {"iterations", r.Iters}, {"evaluations", r.Evaluations}, {"loss", r.Loss}, {"largest gradient", r.Gradient}, {squaredNorm, squares(r.Coef)}}
+	return &LogisticModel{linearClassifier{linear{model{logisticName, facts}, r.Coef, r.Intercept}, classes}, l.Lambda}, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
@@ -17,7 +18,7 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := budget(ctx, dev, o, learner, rows, bytes); err != nil {
+	if err := solvers.Reserve(ctx, dev, o.Memory, solvers.Method(learner), rows, bytes); err != nil {
 		return nil, err
 	}
 	t := run.NewTask(ctx, dev, nil)

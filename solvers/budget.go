@@ -40,6 +40,18 @@ func (e *BudgetError) Error() string {
 		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), advice)
 }
 
+// Reserve reports the plan of a method that takes bytes of the device for a number of
+// rows, or returns a *BudgetError where that is more than limit, if it is > 0, or than
+// the device has free. bytes never falls as rows are added.
+func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, rows int, bytes func(rows int) int64) error {
+	available, needed := run.Available(dev, limit), bytes(rows)
+	if needed <= available {
+		run.ReportPlan(ctx, dev, needed)
+		return nil
+	}
+	return &BudgetError{Method: m, Rows: rows, Needed: needed, Available: available, Largest: run.Largest(rows, bytes, available)}
+}
+
 // rows writes a number of rows for people.
 func rows(n int) string {
 	if n == 1 {

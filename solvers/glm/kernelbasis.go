@@ -1,10 +1,11 @@
-package learners
+package glm
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -37,7 +38,7 @@ func (m *kernelLogit) joint() bool {
 }
 
 // byBasis fits on the columns of F; nil where there is none.
-func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogisticModel, error) {
+func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {
 		return nil, nil
@@ -51,8 +52,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 	}
 	n, r, columns := m.f.Rows, len(k.Pivots), m.f.Cols
 	// What the model of second order promises falls as the square of the gradient.
-	l := Logistic{Lambda: m.lambda, Solver: LogisticNewton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
-	if err := budget(t.Ctx, t.Dev, Options{Memory: m.memory}, kernelLogisticName, n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
+	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
+	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(n, min(r, n), columns) }); err != nil {
 		return nil, err
 	}
 	f, err := newLogit(t, k.F, index, m.weights, columns, false, m.lambda, m.intercept)
@@ -60,7 +61,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 		return nil, err
 	}
 	defer f.free()
-	theta, steps, err := l.minimise(f)
+	theta, steps, err := l.minimize(f)
 	if err != nil {
 		return nil, err
 	}
@@ -79,27 +80,38 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelLogist
 			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
 		}
 	}
-	fit := newKernelLogisticModel(m, alpha, b)
-	fit.facts = []Fact{{"newton steps", m.steps + steps}, {"basis functions", r}, {"loss", value}, {squaredNorm, squares(beta)}}
-	residual, err := m.checkBasis(fit, k.F, beta)
-	if err != nil {
+	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + steps, Rank: r, Loss: value, Square: dot(beta, beta)}
+	if fit.Residual, err = m.checkBasis(fit, k.F, beta); err != nil {
 		return nil, err
 	}
 	// The loss differs by the square of it, about.
-	if residual > math.Sqrt(tol) {
-		return nil, fmt.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise lambda, or scale the features so that none is much larger than others", residual, m.lambda)
+	if !(fit.Residual <= math.Sqrt(tol)) {
+		return nil, fmt.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise lambda, or scale the features so that none is much larger than others", fit.Residual, m.lambda)
 	}
-	fit.facts = append(fit.facts, Fact{"residual", residual})
 	return fit, nil
 }
 
 // checkBasis returns how far the functions that the model predicts with are from
 // the minimum: the norm of Σ_i (w_i(y − p) − λα_i) k(x_i, ·) beside the sum of the
 // norms of w_i(y − p) k(x_i, ·).
-func (m *kernelLogit) checkBasis(fit *KernelLogisticModel, f, beta backend.Host[float64]) (float64, error) {
-	d, err := fit.Decision(m.t.Ctx, m.t.Dev, denseOf(m.x))
+func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64]) (float64, error) {
+	d := backend.NewHost[float64](m.f.Rows, m.f.Cols)
+	err := run.Placed(m.t.B, m.x, fit.Alpha, func(x, alpha backend.Matrix[float64]) error {
+		out, err := m.t.B.New(d.Rows, d.Cols)
+		if err != nil {
+			return err
+		}
+		defer out.Free()
+		m.t.B.GramMul(out, m.k, x, x, alpha)
+		return m.t.B.Download(d, out)
+	})
 	if err != nil {
 		return 0, err
+	}
+	for i := range d.Rows {
+		for c, v := range fit.Intercept {
+			d.Row(i)[c] += v
+		}
 	}
 	off, most := 0.0, 1.0
 	rest, sizes := along(beta, 0, beta), 0.0
@@ -111,13 +123,13 @@ func (m *kernelLogit) checkBasis(fit *KernelLogisticModel, f, beta backend.Host[
 
 	gaps := backend.NewHost[float64](m.f.Rows, m.f.Cols)
 	for i := range m.f.Rows {
-		row := d.RawRowView(i)
+		row := d.Row(i)
 		size := 0.0
 		for _, v := range f.Row(i) {
 			size = math.Hypot(size, v)
 		}
 		for c := range row {
-			v := fit.intercept[c]
+			v := fit.Intercept[c]
 			for p, u := range f.Row(i) {
 				v += u * beta.Row(p)[c]
 			}

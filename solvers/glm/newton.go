@@ -1,4 +1,4 @@
-package learners
+package glm
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// newton minimises F by Newton's method: iteratively reweighted least squares.
+// newton minimizes F by Newton's method: iteratively reweighted least squares.
 // Each step solves H s = ∇F with the exact Hessian,
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
@@ -234,7 +234,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 			}
 		}
 	}
-	return l.penalise(h)
+	return l.penalize(h)
 }
 
 // probabilities sets p to those of the last eval for a sample.
@@ -254,13 +254,13 @@ func (l *logit) probabilities(p []float64, i int) {
 	}
 }
 
-// penalise adds λ to the diagonal of h but for the intercepts. Where W has a column
+// penalize adds λ to the diagonal of h but for the intercepts. Where W has a column
 // for each class, the same vector may be added to all of them, which changes no
 // probability: H has λ alone in these directions, for the intercepts nothing, beside
 // which the rest may be so large that rounding hides it. The gradient is 0 along them
 // and H leaves them apart from all others, so that what is added there, the mean of
 // the classes' diagonals, changes no step.
-func (l *logit) penalise(h backend.Matrix[float64]) error {
+func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)
 	for k := range add {

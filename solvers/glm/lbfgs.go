@@ -1,4 +1,4 @@
-package learners
+package glm
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // lbfgsPairs is the number of steps that L-BFGS remembers.
 const lbfgsPairs = 20
 
-// lbfgs minimises F by the limited-memory method of Broyden, Fletcher, Goldfarb
+// lbfgs minimizes F by the limited-memory method of Broyden, Fletcher, Goldfarb
 // and Shanno, whose first guess of the inverse Hessian is a metric: the solution
 // of M s = g. It stops when gᵀM⁻¹g/2, about what F may still fall by, is below
 // tol of F.

@@ -1,4 +1,4 @@
-package learners
+package glm
 
 import (
 	"errors"
@@ -30,8 +30,8 @@ func (e *shortError) Error() string {
 // innerSteps limits the conjugate gradients of one Newton step.
 const innerSteps = 1000
 
-// minimise takes Newton steps until the residual is tol, or says why it ended before.
-func (m *kernelLogit) minimise(tol float64, most int) (*shortError, error) {
+// minimize takes Newton steps until the residual is tol, or says why it ended before.
+func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
 		to   *backend.Matrix[float64]
@@ -62,7 +62,7 @@ func (m *kernelLogit) minimise(tol float64, most int) (*shortError, error) {
 		}
 		last := r
 		r = m.residual()
-		if err := m.t.at("fit", min(max(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {
+		if err := m.t.Step("fit", min(max(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {
 			return nil, err
 		}
 		slow++

@@ -1,4 +1,4 @@
-package learners
+package glm
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// descend minimises F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
+// descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
 // or with steps that F itself allows where the rate is 0. It stops as lbfgs does,
 // by the diagonal metric.
 func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain float64) error) (backend.Host[float64], int, error) {
@@ -114,7 +114,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 			}
 		}
 	}
-	if _, _, bad := notFinite(theta); bad {
+	if size := dot(theta, theta); size-size != 0 {
 		return theta, errors.New("the steps lead to infinity: lower the rate, or scale the features down")
 	}
 	return theta, at(1)

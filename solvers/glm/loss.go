@@ -1,4 +1,6 @@
-package learners
+// Package glm fits generalized linear models: logistic regression, linear and in the
+// space of a kernel.
+package glm
 
 import (
 	"errors"
@@ -7,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // logit is the objective of logistic regression,
@@ -14,12 +17,12 @@ import (
 //	F(W, b) = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
 // on the device. Its point θ is the (d+1)×C matrix of W and, in the last row,
-// the intercepts of centred samples: f(x) = Wᵀ(x − x̄) + b. Without intercept
-// nothing is centred and the last row stays 0. C is 1 for two classes, K for
+// the intercepts of centered samples: f(x) = Wᵀ(x − x̄) + b. Without intercept
+// nothing is centered and the last row stays 0. C is 1 for two classes, K for
 // the symmetric form of K classes, and K−1 where the last is the reference,
 // whose f is 0.
 type logit struct {
-	t         *task
+	t         *run.Task
 	threads   int
 	hx        backend.Host[float64]
 	n, d, c   int
@@ -35,7 +38,7 @@ type logit struct {
 	shared   bool    // residual and s are the same memory
 	spread   float64 // mean of p(1−p) at the last eval
 	evals    int
-	told     bool // all samples are on the right side of the last eval's decision
+	right    bool // all samples are on the right side of the last eval's decision
 }
 
 // logitBytes is what it takes on the device.
@@ -43,7 +46,7 @@ func logitBytes(n, d, c int) int64 {
 	return 8 * (int64(n)*int64(d+c) + 2*int64(d)*int64(c))
 }
 
-func newLogit(t *task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
+func newLogit(t *run.Task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
 	l := &logit{
 		t: t, threads: max(t.Dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
 		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](hx.Rows, c),
@@ -169,11 +172,11 @@ func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
 	type part struct {
 		loss, spread float64
 		sums         []float64
-		told         bool
+		right        bool
 	}
 	done := make([]part, parts)
 	work := func(k int) {
-		p := part{sums: make([]float64, l.c), told: true}
+		p := part{sums: make([]float64, l.c), right: true}
 		for i := k * lossRows; i < min((k+1)*lossRows, l.n); i++ {
 			row, w := l.residual.Row(i), l.weight(i)
 			for c := range row {
@@ -185,7 +188,7 @@ func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
 			}
 			v, right := l.sample(row, l.index[i])
 			p.loss += w * v
-			p.told = p.told && right
+			p.right = p.right && right
 			for c := range row {
 				q := math.Abs(row[c])
 				p.spread += w * q * (1 - q)
@@ -205,11 +208,11 @@ func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
 	}
 	group.Wait()
 	sums, total := make([]float64, l.c), 0.0
-	l.spread, l.told = 0, true
+	l.spread, l.right = 0, true
 	for _, p := range done {
 		loss += p.loss
 		l.spread += p.spread
-		l.told = l.told && p.told
+		l.right = l.right && p.right
 		for c, v := range p.sums {
 			sums[c] += v
 		}
@@ -286,7 +289,7 @@ func (l *logit) sample(f []float64, class int) (loss float64, right bool) {
 
 // separated is the error that follows when λ = 0 and nothing is misjudged.
 func (l *logit) separated() error {
-	if l.lambda > 0 || !l.told {
+	if l.lambda > 0 || !l.right {
 		return nil
 	}
 	return errors.New("the classes can be separated, so that without a penalty w grows without end: raise lambda")
@@ -333,3 +336,5 @@ func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.
 	}
 	return m
 }
+
+const epsilon = 0x1p-52

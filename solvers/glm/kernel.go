@@ -1,0 +1,203 @@
+package glm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// KernelProblem is logistic regression in the space of a kernel: the α and b that
+// minimize
+//
+//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
+//
+// with one f for two classes and the softmax of C for more. There is one minimum, where
+// λα_ic = w_i([y_i = c] − p_ic).
+//
+// It is found by Newton's method for all classes at once. With g = w([y = c] − p) and
+// the weights W_ab = w p_a([a = b] − p_b) of the Hessian at the present f, a step
+// (δ, ε) of (α, b) solves
+//
+//	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
+//
+// by conjugate gradients in the metric of K, δᵀKδ + sε², where the operator is
+// symmetric (Shewchuk 1994, section B3), as precisely as the outer residual is worth
+// (Dembo, Eisenstat and Steihaug 1982), and is shortened until the objective falls.
+type KernelProblem struct {
+	Kernel    kernels.Kernel
+	X         backend.Host[float64] // n×d
+	Class     []int                 // of each sample
+	Classes   int                   // C
+	Weights   []float64             // w > 0; nil: all 1
+	Lambda    float64               // > 0
+	Intercept bool                  // fit b, not penalized; otherwise it is 0
+}
+
+func (p KernelProblem) columns() int {
+	if p.Classes == 2 {
+		return 1
+	}
+	return p.Classes
+}
+
+// Bytes is what SolveKernel takes on the device where there are n samples: K, x, the
+// vectors on the device and those of the loop.
+func (p KernelProblem) Bytes(n int) int64 {
+	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
+}
+
+// KernelParams are the settings of SolveKernel.
+type KernelParams struct {
+	Tol     float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	MaxIter int     // Newton steps; 0 is 100, and 500 over the factor
+	Memory  int64   // bytes that may be taken on the device; 0: all that it has free
+}
+
+// KernelResult is the minimum, or the last step before it.
+type KernelResult struct {
+	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
+	Intercept []float64             // b
+	Steps     int                   // of Newton's method
+	Products  int                   // with K
+	Rank      int                   // of the factor of K over which it was solved; 0: none
+	Residual  float64               // ‖λα − w(y − p)‖ / ‖w(y − p)‖
+	Loss      float64               // what was minimized
+	Square    float64               // Σ_c α_cᵀKα_c
+	Warning   string                // why it ended before Tol was reached; "": it was reached
+}
+
+// SolveKernel solves p. Rounding that hides the steps that are left, or MaxIter, ends it
+// with a Warning, but for λ so small that a factor of K helps.
+func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
+	f := newKernelLogit(t, p, par.Memory)
+	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter
+	if tol == 0 {
+		tol = 1e-6
+	}
+	if limit == 0 {
+		limit, more = 100, 500
+	}
+	short, err := f.minimize(tol, limit)
+	if err != nil {
+		return nil, err
+	}
+	if short != nil && f.joint() && (par.MaxIter == 0 || short.stalled) {
+		r, err := f.byBasis(p.Class, tol, more)
+		if r != nil || err != nil {
+			return r, err
+		}
+	}
+	r := &KernelResult{
+		Alpha: f.alpha, Intercept: f.b, Steps: f.steps, Products: f.products,
+		Residual: f.residual(), Loss: f.value, Square: f.square(f.f, f.alpha, f.b),
+	}
+	if short != nil {
+		r.Warning = short.Error()
+	}
+	return r, t.Step("fit", 1)
+}
+
+// kernelLogit is one SolveKernel in progress.
+type kernelLogit struct {
+	t         *run.Task
+	k         kernels.Kernel
+	x         backend.Host[float64]
+	y         backend.Host[float64] // n×C: 1 for the class of the column
+	weights   []float64
+	lambda    float64
+	intercept bool
+	memory    int64
+
+	f, g, alpha backend.Host[float64] // n×C; g = [y = c] − p at f
+	b           []float64
+	value       float64
+	steps       int
+	products    int // with K
+
+	gram    backend.Matrix[float64] // K, the lower triangle
+	in, out backend.Matrix[float64] // n×C
+}
+
+func newKernelLogit(t *run.Task, p KernelProblem, memory int64) *kernelLogit {
+	n, c := p.X.Rows, p.columns()
+	m := &kernelLogit{
+		t: t, k: p.Kernel, x: p.X, weights: p.Weights, lambda: p.Lambda, intercept: p.Intercept, memory: memory,
+		y: backend.NewHost[float64](n, c), f: backend.NewHost[float64](n, c), alpha: backend.NewHost[float64](n, c), b: make([]float64, c),
+	}
+	for i, class := range p.Class {
+		if c > 1 {
+			m.y.Row(i)[class] = 1
+		} else {
+			m.y.Row(i)[0] = float64(class)
+		}
+	}
+	m.g, m.value = m.objective(m.f, m.alpha, m.b)
+	return m
+}
+
+func (m *kernelLogit) weight(i int) float64 {
+	if m.weights == nil {
+		return 1
+	}
+	return m.weights[i]
+}
+
+// objective returns [y = c] − p at f, without cancellation where p is near 0 or 1,
+// and the value of what is minimized.
+func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
+	g = backend.NewHost[float64](f.Rows, f.Cols)
+	for i := range f.Rows {
+		row, target := f.Row(i), m.y.Row(i)
+		value += m.weight(i) * gap(g.Row(i), row, target)
+	}
+	return g, value + m.lambda/2*m.square(f, alpha, b)
+}
+
+// square returns Σ ‖f_c‖² = Σ α_cᵀKα_c over the columns for the scores f = Kα + b.
+func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum float64) {
+	for i := range f.Rows {
+		for c, a := range alpha.Row(i) {
+			sum += a * (f.Row(i)[c] - b[c])
+		}
+	}
+	return max(sum, 0)
+}
+
+// gap sets g to [y = c] − p for the scores f of a sample, target being [y = c],
+// and returns −ln Pr(y).
+func gap(g, f, target []float64) (loss float64) {
+	if len(f) == 1 {
+		sign := 2*target[0] - 1
+		z := -sign * f[0] // the loss is ln(1 + e^z)
+		e := math.Exp(-math.Abs(z))
+		g[0] = sign * e / (1 + e)
+		if z > 0 {
+			g[0] = sign / (1 + e)
+		}
+		return max(z, 0) + math.Log1p(e)
+	}
+	most, sum, rest, own := slices.Max(f), 0.0, 0.0, 0.0
+	for c, v := range f {
+		e := math.Exp(v - most)
+		sum += e
+		g[c] = -e
+		if target[c] == 1 {
+			own = v
+		} else {
+			rest += e
+		}
+	}
+	for c := range g {
+		if target[c] == 1 {
+			g[c] = rest
+		}
+		g[c] /= sum
+	}
+	if own == most {
+		return math.Log1p(rest)
+	}
+	return most - own + math.Log(sum)
+}
