@@ -51,7 +51,8 @@ func init() {
 // answer need not be the best: a step goes along the gradient, keeps the largest
 // weights (with a penalty: those whose loss would cost more than λ), and then
 // minimises over the weights kept, of dependent columns over those that are not. The
-// objective falls with every step, so that it ends after finitely many. Columns of x
+// objective falls with every step, so that it ends after finitely many; where MaxIter
+// steps are not enough the model is that of the last, and the fact "warning" says so. Columns of x
 // are scaled to norm 1 inside, which leaves the problem as it is and makes large
 // weights comparable. A step takes O(d²) with XᵀX formed (n ≥ d, or up to 2048
 // features), O(nd) otherwise, and O(s³) for s weights. For a path, or when many
@@ -119,9 +120,9 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 			return nil, err
 		}
 	}
-	steps := 0
+	steps, warnings := 0, []Fact(nil)
 	if slices.Contains(complete, false) {
-		if steps, err = l.descend(t, c, m, best, complete); err != nil {
+		if steps, warnings, err = l.descend(t, c, m, best, complete); err != nil {
 			return nil, err
 		}
 	}
@@ -130,29 +131,34 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 	if steps > 0 {
 		m.facts = append(m.facts, Fact{"steps", steps})
 	}
+	m.facts = append(m.facts, warnings...)
 	return m, t.at("solve", 1)
 }
 
 // descend is the local method, for the outputs that are not complete. Where there
 // was a search, best is what it found, and kept unless this is better.
-func (l L0) descend(t *task, c *centred, m *LinearModel, best []float64, complete []bool) (steps int, err error) {
+func (l L0) descend(t *task, c *centred, m *LinearModel, best []float64, complete []bool) (steps int, warnings []Fact, err error) {
 	a, err := c.normal(t)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer a.free()
 	h, err := newThreshold(a, l)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for j, done := range complete {
 		if done {
 			continue
 		}
-		more, err := h.minimise(j, l.MaxIter)
+		more, fall, err := h.minimise(j, l.MaxIter)
 		steps += more
 		if err != nil {
-			return steps, err
+			return steps, nil, err
+		}
+		if fall > 0 {
+			warnings = append(warnings, Fact{"warning", fmt.Sprintf("output %d has not converged: after %s the last one lowered the objective by %.2g of ‖y‖², and another may lower it more: raise iterations or lambda",
+				j+1, count.Of(more, "step"), fall/a.moments.s[j])})
 		}
 		if c.d > subsetColumns || h.objective()+a.moments.s[j] < best[j] {
 			for p, u := range h.u {
@@ -160,10 +166,10 @@ func (l L0) descend(t *task, c *centred, m *LinearModel, best []float64, complet
 			}
 		}
 		if err := t.at("solve", float64(j+1)/float64(c.t)); err != nil {
-			return steps, err
+			return steps, nil, err
 		}
 	}
-	return steps, nil
+	return steps, warnings, nil
 }
 
 // threshold is iterative hard thresholding for u = w/scale, over columns of
@@ -204,13 +210,14 @@ func (h *threshold) objective() float64 {
 	return sum
 }
 
-// minimise sets u for output j and returns the number of steps.
-func (h *threshold) minimise(j, limit int) (int, error) {
+// minimise sets u for output j to the best of limit steps, at most, and returns their
+// number and, where that was not enough, by how much the last one lowered the objective.
+func (h *threshold) minimise(j, limit int) (steps int, fall float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
 	}
 	if h.lipschitz == 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	least := h.objective()
 	var last, next []int // kept
@@ -219,13 +226,13 @@ func (h *threshold) minimise(j, limit int) (int, error) {
 	from, fromQ := make([]float64, len(h.u)), make([]float64, len(h.u))
 	for step := 1; step <= limit; step++ {
 		if err := h.a.t.at("solve", float64(j)/float64(h.a.c.t)); err != nil {
-			return step, err
+			return step, 0, err
 		}
 		copy(from, h.u)
 		copy(fromQ, h.q)
 		// A step of 1 is right for one column, and 1/L sure to lead downhill: of
 		// these and those between the best, since a long one may keep too many.
-		moved := false
+		before, moved := least, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
 				length, end = 1/h.lipschitz, true
@@ -242,10 +249,10 @@ func (h *threshold) minimise(j, limit int) (int, error) {
 				h.u[p] = u[p]
 			}
 			if err := h.refit(kept); err != nil {
-				return step, err
+				return step, 0, err
 			}
 			if err := h.apply(); err != nil {
-				return step, err
+				return step, 0, err
 			}
 			if now := h.objective(); now < least-16*epsilon*h.a.moments.s[j] {
 				least, next, moved = now, kept, true
@@ -255,12 +262,12 @@ func (h *threshold) minimise(j, limit int) (int, error) {
 		}
 		copy(h.u, best)
 		copy(h.q, bestQ)
-		last = next
+		last, fall = next, before-least
 		if !moved {
-			return step, nil
+			return step, 0, nil
 		}
 	}
-	return limit, fmt.Errorf("the weights that are kept still change after %s: raise iterations, or lambda", count.Of(limit, "step"))
+	return limit, fall, nil
 }
 
 // keep returns the places of u that survive, ascending. Of equals the first do.

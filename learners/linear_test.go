@@ -790,6 +790,61 @@ func TestL0Recovers(t *testing.T) {
 	})
 }
 
+// TestL0EndsEarly: beyond 64 columns a fit of one step keeps the model of that step with
+// a warning. Its residual is orthogonal to the columns kept, and the warning has what the
+// objective fell by from w = 0, computed here from the model alone; more steps, which end
+// without a warning, lead lower.
+func TestL0EndsEarly(t *testing.T) {
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		t.Log("seed 41")
+		r := rand.New(rand.NewPCG(41, 0))
+		const n, d = 60, 100
+		x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+		for i := range n {
+			common := r.NormFloat64()
+			for p := range d {
+				x.Set(i, p, common+0.3*r.NormFloat64())
+			}
+			for p := range 12 {
+				y.Set(i, 0, y.At(i, 0)+float64(p%3-1)*x.At(i, p))
+			}
+		}
+		total := mat.Dot(y.ColView(0), y.ColView(0))
+		fit := func(iterations int) (fall float64, warning string) {
+			m, err := learners.L0{Support: 8, MaxIter: iterations, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := m.Predict(t.Context(), dev, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rest mat.Dense
+			rest.Sub(y, p)
+			for _, j := range m.Support(0) {
+				// Normal equations of 8 columns with a condition below (100/0.09)·8.
+				c := x.ColView(j)
+				if v := math.Abs(mat.Dot(c, rest.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
+					t.Errorf("the residual is not orthogonal to column %d: %v", j, v)
+				}
+			}
+			for _, f := range m.Facts() {
+				if f.Name == "warning" {
+					warning = f.Value.(string)
+				}
+			}
+			return total - mat.Dot(rest.ColView(0), rest.ColView(0)), warning
+		}
+		first, warning := fit(1)
+		if want := fmt.Sprintf("after 1 step the last one lowered the objective by %.2g of ‖y‖²", first/total); !strings.Contains(warning, want) {
+			t.Errorf("warning %q has no %q", warning, want)
+		}
+		if last, warning := fit(0); warning != "" || !(last > first) {
+			t.Errorf("the objective falls by %v in one step, by %v in all; warning %q", first, last, warning)
+		}
+	})
+}
+
 // TestLassoBound: w that minimises ‖y − Xw‖² subject to ‖w‖₁ ≤ θ obeys the bound and
 // the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 where the
 // bound does not bind; by hand for orthonormal columns.
