@@ -23,7 +23,7 @@ build: ## build the command, ./bin/mercer
 
 .PHONY: libmercer
 libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o bin/libmercer.so ./bindings/c
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o bin/libmercer.so ./bindings/c
 	cp bindings/c/mercer.h bin/mercer.h
 	rm bin/libmercer.h
 
@@ -33,6 +33,14 @@ libmercer-test: libmercer ## run the C program that tests the C shared library
 	CGO_ENABLED=1 $(GO) test ./bindings/c
 	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -o bin/libmercer-check bindings/c/ctest/check.c -Lbin -lmercer -Wl,-rpath,'$$ORIGIN' -lm -lpthread
 	./bin/libmercer-check
+
+WHEELS ?= dist
+
+# What builds the wheel is taken as it is installed, or else fetched by pip.
+.PHONY: wheel
+wheel: libmercer ## make the wheel of the Python package, with the library in it, in WHEELS=dist
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir '$(WHEELS)' $$($(PYTHON) -c 'import hatchling' 2>/dev/null && echo --no-build-isolation) ./bindings/python
+	@ls -t '$(WHEELS)'/mercer_kernels-*.whl | head -n 1
 
 .PHONY: python-test
 python-test: build libmercer-test ## test the C library and the Python package with scikit-learn (skips where that is absent)

@@ -1,24 +1,70 @@
 """The build hook of hatchling: the shared library goes into the wheel."""
 
+import ctypes
 import os
+import re
+import shutil
+import subprocess
 import sysconfig
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LibraryHook(BuildHookInterface):
-    """Adds the library that MERCER_LIBRARY names, or else the one that
-    `make libmercer` built. Without one the wheel has none, and the package looks
-    for MERCER_LIBRARY when it is used."""
+    """Adds the library that MERCER_LIBRARY names, or else that of the checkout,
+    which `make libmercer` builds where it is missing. The build ends with one line
+    when there is none, or one of another interface."""
 
     def initialize(self, version, build_data):
+        library = os.environ.get("MERCER_LIBRARY") or self._of_the_checkout()
+        self._check(library)
         if version == "editable":
             return  # the package finds ../../bin/libmercer.so by itself
-        library = os.environ.get("MERCER_LIBRARY") or os.path.join(self.root, "..", "..", "bin", "libmercer.so")
-        if not os.path.isfile(library):
-            self.app.display_warning(f"no shared library at {library}: the wheel will need MERCER_LIBRARY; `make libmercer` builds it")
-            return
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["force_include"][os.path.abspath(library)] = "mercer/libmercer.so"
+        license = os.path.join(self.root, "..", "..", "LICENSE")
+        if os.path.isfile(license):
+            build_data["force_include"][os.path.abspath(license)] = "mercer/LICENSE"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform}"  # any Python: the library does not link to it
+        build_data["tag"] = f"py3-none-{platform(library)}"  # any Python: the library does not link to it
+
+    def _fail(self, text):
+        self.app.abort(f"mercer: {text}")
+
+    def _of_the_checkout(self):
+        root = os.path.normpath(os.path.join(self.root, "..", ".."))
+        library = os.path.join(root, "bin", "libmercer.so")
+        if os.path.isfile(library):
+            return library
+        advice = "build libmercer.so by `make libmercer` in a checkout of Mercer, and name the file in the environment variable MERCER_LIBRARY"
+        if not os.path.isfile(os.path.join(root, "bindings", "c", "mercer.h")):
+            self._fail(f"there is no shared library beside {self.root}, which is not in a checkout: {advice}")
+        lacking = [program for program in ("make", "go", os.environ.get("CC", "gcc").split()[0]) if shutil.which(program) is None]
+        if lacking:
+            self._fail(f"there is no {library}, and it cannot be built here without {', '.join(lacking)}: install what is missing, or {advice}")
+        done = subprocess.run(["make", "libmercer"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode or not os.path.isfile(library):
+            lines = [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("make")] or ["it says nothing"]
+            self._fail(f"`make libmercer` in {root} failed: {lines[-1]}")
+        return library
+
+    def _check(self, library):
+        with open(os.path.join(self.root, "src", "mercer", "_library.py"), encoding="utf-8") as f:
+            wanted = int(re.search(r"^ABI = (\d+)$", f.read(), re.MULTILINE)[1])
+        if not os.path.isfile(library):
+            self._fail(f"MERCER_LIBRARY names {library}, and there is no such file")
+        try:
+            interface = ctypes.CDLL(os.path.abspath(library)).mercer_abi()
+        except (OSError, AttributeError) as err:
+            self._fail(f"{library} cannot be loaded: {err}")
+        if interface != wanted:
+            self._fail(f"{library} has the interface {interface}, this package needs {wanted}: build it anew by `make libmercer`")
+
+
+def platform(library):
+    """The tag of the systems that the library runs on: manylinux of the newest
+    version of glibc among those of its symbols (PEP 600), which end with a zero byte
+    in its table of texts."""
+    here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    with open(library, "rb") as f:
+        versions = [int(v) for v in re.findall(rb"\0GLIBC_2\.(\d+)(?:\.\d+)?(?=\0)", f.read())]
+    return here.replace("linux", f"manylinux_2_{max(versions)}", 1) if versions else here
