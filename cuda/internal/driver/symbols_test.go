@@ -19,16 +19,16 @@ var tables = []struct {
 	last            int
 }{
 	{"cuda.h", "stubs/libcuda.so", driverTable, cuEventSynchronize},
-	{"cublas_v2.h", "libcublas.so.11", blasTable, cublasDtrsm},
-	{"cusolverDn.h", "libcusolver.so.11", solverTable, cusolverXpotrf},
+	{"cublas_v2.h", "libcublas.so", blasTable, cublasDtrsm},
+	{"cusolverDn.h", "libcusolver.so", solverTable, cusolverXpotrf},
 }
 
-// toolkitRoot is a folder with include and lib of CUDA 11.8: what the
-// environment variable MERCER_CUDA_TOOLKIT names.
+// toolkitRoot is a folder with the headers and libraries of a release of CUDA, from
+// 11.8 on: what the environment variable MERCER_CUDA_TOOLKIT names.
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
-		required.Lacking(t, "cudatoolkit", "MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA 11.8")
+		required.Lacking(t, "cudatoolkit", "MERCER_CUDA_TOOLKIT does not name a folder with the include and lib of CUDA")
 	}
 	return root
 }
@@ -93,17 +93,38 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
+// libraryOf is the file of a library in the toolkit, whatever its release: by the name
+// that compilers link with, or by one with a version.
+func libraryOf(root, name string) string {
+	for _, folder := range []string{"lib", "lib64"} {
+		path := filepath.Join(root, folder, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		if list, _ := filepath.Glob(path + ".[0-9]*"); len(list) > 0 {
+			return list[0]
+		}
+	}
+	return ""
+}
+
 // TestLibrariesHaveSymbols opens NVIDIA's own libraries, which need no GPU for
 // that, and looks every name up.
 func TestLibrariesHaveSymbols(t *testing.T) {
 	root := toolkitRoot(t)
-	for _, dependency := range []string{"libcublasLt.so.11", "libcublas.so.11", "libcusparse.so.11"} {
-		if _, err := openLibrary(filepath.Join(root, "lib", dependency)); err != nil {
-			t.Log(err)
+	for _, dependency := range []string{"libcublasLt.so", "libcublas.so", "libnvJitLink.so", "libcusparse.so"} {
+		if path := libraryOf(root, dependency); path != "" {
+			if _, err := openLibrary(path); err != nil {
+				t.Log(err)
+			}
 		}
 	}
 	for _, table := range tables {
-		path := filepath.Join(root, "lib", table.library)
+		path := libraryOf(root, table.library)
+		if path == "" {
+			t.Logf("%s is not there", table.library)
+			continue
+		}
 		handle, err := openLibrary(path)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
