@@ -120,7 +120,12 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	case n <= block:
 		return f.block(a, first)
 	case f.solver != nil && n >= cuts.solver && n <= f.most:
-		return f.solve(a, first)
+		err := f.solve(a, first)
+		if !errors.Is(err, backend.ErrMemory) {
+			return err
+		}
+		// What cuSOLVER works in grows with the triangle; the triangle is as it was.
+		f.most = n / 2
 	}
 	n1 := half(n)
 	a11, a22 := a.window(0, 0, n1, n1), a.window(n1, n1, n-n1, n-n1)
