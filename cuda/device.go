@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -88,6 +89,20 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
+// ready makes a new device prove that it computes rightly, and sets its budget. The check
+// has made the libraries and the driver take what they need to run, such as local memory
+// for the threads of the largest function.
+func (d *device) ready(ordinal int, c backend.Config) error {
+	err := d.check()
+	if err == nil {
+		d.exec.do(func() { err = d.budget(c) })
+	}
+	if err != nil {
+		return errors.Join(unavailable(ordinal, err), d.Close())
+	}
+	return nil
+}
+
 func unavailable(ordinal int, err error) error {
 	return fmt.Errorf("%w: cuda/%d: %w", backend.ErrUnavailable, ordinal, err)
 }
@@ -132,9 +147,25 @@ func (d *device) start(c backend.Config) (err error) {
 	return d.budget(c)
 }
 
+// envCode is an environment variable that names a file with device functions, code of
+// the GPU or PTX, for developers: they are loaded in place of the committed ones.
+const envCode = "MERCER_CUDA_CODE"
+
 // load loads the device functions: the code of the GPU, or PTX where there is none or
-// the driver does not take it.
+// the driver does not take it, for whatever reason but that nothing else can be loaded
+// either.
 func (d *device) load() (driver.Module, error) {
+	if path := os.Getenv(envCode); path != "" {
+		image, err := os.ReadFile(path)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", envCode, err)
+		}
+		module, err := d.api.Load(image)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %s: %w", envCode, path, err)
+		}
+		return module, nil
+	}
 	code, err := ptx.Code(d.props.major, d.props.minor)
 	if err != nil {
 		return 0, err
@@ -142,7 +173,7 @@ func (d *device) load() (driver.Module, error) {
 	if code != nil {
 		module, err := d.api.Load(code)
 		var e *driver.Error
-		if !errors.As(err, &e) || driver.Result(e.Code) != driver.NoBinary && driver.Result(e.Code) != driver.InvalidImage {
+		if !errors.As(err, &e) || driver.Result(e.Code) == driver.OutOfMemory || driver.Result(e.Code).Sticky() {
 			return module, err
 		}
 	}
@@ -168,8 +199,9 @@ func (d *device) budget(c backend.Config) error {
 	return nil
 }
 
-// leftFree is what matrices leave of a large card. A triangle of order 4096 and
-// cuSOLVER's own work are the most that a step takes.
+// leftFree is what matrices leave of a large card: for a triangle of order 4096,
+// cuSOLVER's own work, which is given smaller triangles where that finds no room, and
+// what the libraries load when it is first needed.
 const leftFree = 1 << 30
 
 // stop gives back what start took, as far as it came.

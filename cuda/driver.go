@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -95,14 +94,8 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = d.check()
-	if err == nil {
-		// The check has made the libraries and the driver take what they need to run,
-		// such as local memory for the threads of the largest function.
-		d.exec.do(func() { err = d.budget(c) })
-	}
-	if err != nil {
-		return nil, errors.Join(unavailable(ordinal, err), d.Close())
+	if err := d.ready(ordinal, c); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // what there is without a GPU
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/cuda/ptx"
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -252,8 +255,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode: a driver that does not take the code of the GPU is given PTX, and any
-// other failure is told.
+// TestNoCode: a driver that does not take the code of the GPU is given PTX, whatever it
+// says; where memory or the context is lacking, that is the error.
 func TestNoCode(t *testing.T) {
 	need(t)
 	if required.Names("cuda") {
@@ -263,7 +266,7 @@ func TestNoCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []driver.Result{driver.NoBinary, driver.InvalidImage, 218} {
+	for _, code := range []driver.Result{driver.NoBinary, driver.InvalidImage, 218, 222, 300, driver.OutOfMemory, driver.IllegalAddress} {
 		loads := 0
 		api := *real
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
@@ -275,9 +278,9 @@ func TestNoCode(t *testing.T) {
 			return real.Call(s, args...)
 		}
 		dev, err := open(&api, 0, backend.Config{})
-		if code == 218 {
-			if err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_INVALID_PTX") {
-				t.Errorf("%d: %v", code, err)
+		if code == driver.OutOfMemory || code == driver.IllegalAddress {
+			if err == nil || loads != 1 || !strings.Contains(err.Error(), "cuModuleLoadDataEx: CUDA_ERROR_") {
+				t.Errorf("%d: %d loads: %v", code, loads, err)
 			}
 			continue
 		}
@@ -286,6 +289,43 @@ func TestNoCode(t *testing.T) {
 		}
 		if loads != 2 {
 			t.Errorf("%d: %d loads", code, loads)
+		}
+		if err := errors.Join(workload(dev), dev.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCodeOfDevelopers: device functions come from the file that MERCER_CUDA_CODE names,
+// or the error names the file.
+func TestCodeOfDevelopers(t *testing.T) {
+	need(t)
+	folder := t.TempDir()
+	text, err := ptx.For(9, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		image []byte
+		want  string
+	}{{"good.ptx", text, ""}, {"bad.ptx", []byte(".version 7.8"), "MERCER_CUDA_CODE: "}, {"none.cubin", nil, "no such file"}} {
+		path := filepath.Join(folder, c.name)
+		if c.image != nil {
+			if err := os.WriteFile(path, c.image, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv(envCode, path)
+		dev, err := backend.Open("cuda/0", backend.Config{})
+		if c.want != "" {
+			if err == nil || !contains(err.Error(), c.want) || !contains(err.Error(), path) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		if err := errors.Join(workload(dev), dev.Close()); err != nil {
 			t.Error(err)
