@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,7 @@ func TestEveryLearner(t *testing.T) {
 				if lines := strings.Count(mercer("predict", "--model", model, table), "\n"); lines != 49 {
 					t.Errorf("%d lines of predictions", lines)
 				}
+				checkShown(t, mercer, model, table, task)
 				if task == learners.Novelty {
 					mercer("predict", "--decision", "--model", model, table)
 					return
@@ -90,11 +92,66 @@ func TestEveryLearner(t *testing.T) {
 				if !strings.Contains(text, want) {
 					t.Errorf("evaluate prints %q", text)
 				}
+				mercer(append(fit, "--calibrate", "0.25", table)...)
+				column := map[learners.Task]string{learners.Regression: ",lower,upper", learners.Classification: ",in_set_high,in_set_low"}[task]
+				if text := mercer("predict", "--interval", "0.8", "--model", model, table); !strings.Contains(text, column+"\n") {
+					t.Errorf("predict --interval prints %q", text)
+				}
 				cv := append(append([]string{"cv", "--folds", "3"}, common...), needs[d.Name]...)
 				if text := mercer(append(cv, table)...); !strings.Contains(text, want) {
 					t.Errorf("cv prints %q", text)
 				}
 			})
+		}
+	}
+}
+
+// checkShown: show names the learner, has what the fit reported, and has weights or
+// points; the weights in the units of the table make the predictions.
+func checkShown(t *testing.T, mercer func(args ...string) string, model, table string, task learners.Task) {
+	t.Helper()
+	if text := mercer("show", "--rows", "3", model); !strings.Contains(text, "formula  ") || !strings.Contains(text, "data ") {
+		t.Errorf("show prints %q", text)
+	}
+	var s shownModel
+	if err := json.Unmarshal([]byte(mercer("show", "--json", model)), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Fit == nil || s.Fit.Task != task || s.Fit.N != 48 || len(s.Columns) != s.Fit.D {
+		t.Errorf("show --json: the fit is %+v", s.Fit)
+	}
+	if s.Learner.Name != "fourier-ridge" && (len(s.Weights) == 0) == (len(s.Points) == 0) {
+		t.Errorf("show --json: %d weights and %d points", len(s.Weights), len(s.Points))
+	}
+	if s.Kernel == "" && len(s.Points) > 0 {
+		t.Error("show --json: points without a kernel")
+	}
+	if len(s.Weights) == 0 {
+		return
+	}
+	flag, field := "--json", "predictions"
+	if task == learners.Classification {
+		flag, field = "--decision", "decision"
+	}
+	var predicted map[string]json.RawMessage
+	var want [][]float64
+	if err := json.Unmarshal([]byte(mercer("predict", "--json", flag, "--model", model, table)), &predicted); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(predicted[field], &want); err != nil {
+		t.Fatal(err)
+	}
+	raw := map[string]float64{}
+	for _, w := range s.Weights {
+		raw[w.Feature] = w.Raw[0]
+	}
+	for i := range 48 {
+		a, b := float64(i*7%17), float64(i*5%13)
+		f := raw["a"]*a + raw["b"]*b + s.RawIntercept[0]
+		// Four products and sums, of numbers that may cancel.
+		size := math.Abs(raw["a"])*17 + math.Abs(raw["b"])*13 + math.Abs(s.RawIntercept[0])
+		if math.Abs(f-want[i][0]) > 16*0x1p-52*size {
+			t.Errorf("row %d: the weights make %v, predict %v", i+1, f, want[i][0])
 		}
 	}
 }

@@ -277,6 +277,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 
 // conclude saves the model and prints the report.
 func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
+	b.Fit = r.saved()
 	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
 	if err != nil {
 		return err
@@ -341,7 +342,7 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 		r.facts = k.Facts()
 		r.Facts = map[string]any{}
 		for _, f := range r.facts {
-			r.Facts[strings.ReplaceAll(f.Name, " ", "_")] = f.Value
+			r.Facts[factName(f)] = f.Value
 		}
 	}
 	if k, ok := m.(learners.Classifier); ok {
@@ -352,6 +353,9 @@ func newFitReport(m learners.Model, dev backend.Device) fitReport {
 	}
 	return r
 }
+
+// factName is the name of a fact in JSON.
+func factName(f learners.Fact) string { return strings.ReplaceAll(f.Name, " ", "_") }
 
 // setParameters tells what the learner was given.
 func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
@@ -429,9 +433,9 @@ func (r fitReport) text() string {
 		}
 	}
 	s := r.Seconds
-	if r.Residual != nil {
+	if r.Residual != nil && s.Total > 0 {
 		add("time", "%s (read %s, gram %s, factor %s, solve %s)", seconds(s.Total), seconds(s.Read), seconds(s.Gram), seconds(s.Factor), seconds(s.Solve))
-	} else {
+	} else if s.Total > 0 {
 		add("time", "%s (read %s)", seconds(s.Total), seconds(s.Read))
 	}
 	if r.Test != nil {
@@ -440,7 +444,9 @@ func (r fitReport) text() string {
 	if r.Calibrated > 0 {
 		add("calibrated", "on %s", count(r.Calibrated, "row"))
 	}
-	add("model", "%s", r.Model)
+	if r.Model != "" {
+		add("model", "%s", r.Model)
+	}
 	return texttable.Format("ll", rows)
 }
 

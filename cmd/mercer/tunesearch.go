@@ -318,6 +318,15 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 	}
 	p := a.newProgress()
 	defer p.close()
-	b.Model, err = fit(ctx, dev, x, data.y, learners.Options{Classes: data.enc.Classes(), Progress: p.report})
-	return b, err
+	if b.Model, err = fit(ctx, dev, x, data.y, learners.Options{Classes: data.enc.Classes(), Progress: p.report}); err != nil {
+		return b, err
+	}
+	r := newFitReport(b.Model, dev)
+	r.Task, r.Parameters, r.order = task, given, []string{"lambda"}
+	r.N, r.D = x.Dims()
+	if b.Objects != nil {
+		r.D, r.Kernel = 1, b.Objects.Kernel
+	}
+	b.Fit = r.saved()
+	return b, nil
 }

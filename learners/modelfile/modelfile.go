@@ -31,6 +31,10 @@ type Bundle struct {
 	Encoder *dataset.Encoder // how a table becomes the model's features and targets; nil: not known
 	Objects *Objects         // when the encoder's input is a column of texts or trees
 
+	// Fit is what the program that fitted the model reports of it, a JSON object; nil:
+	// nothing.
+	Fit json.RawMessage
+
 	// Calibration is of rows that Model was not fitted to; nil: there were none.
 	Calibration *learners.Calibration
 }
@@ -223,6 +227,11 @@ func decode(state learners.State, metadata map[string]string) (b Bundle, err err
 		b.Encoder = &dataset.Encoder{}
 		if err := d.Decode(b.Encoder); err != nil {
 			return b, fmt.Errorf("its encoder: %w", err)
+		}
+	}
+	if text, ok := metadata["fit"]; ok {
+		if b.Fit = json.RawMessage(text); !json.Valid(b.Fit) {
+			return b, errors.New("the report of its fit is not JSON")
 		}
 	}
 	return b, b.check()

@@ -110,6 +110,9 @@ func encode(state learners.State, b Bundle, points []string) (map[string]string,
 			return nil, err
 		}
 	}
+	if b.Fit != nil {
+		metadata["fit"] = string(b.Fit)
+	}
 	if b.Objects != nil {
 		if metadata["objects"], err = marshal(savedObjects{*b.Objects, points}); err != nil {
 			return nil, err

@@ -1,0 +1,534 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/process"
+	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// showFlags are the flags of `mercer show`.
+type showFlags struct {
+	rows       int
+	importance string
+	repeats    int
+	seed       uint64
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var f showFlags
+	c := &cobra.Command{
+		Use:   "show [flags] MODEL",
+		Short: "Show what a model consists of",
+		Long: `Show what a model consists of: the learner with its formula and parameters, what
+the fit reported, the columns, the weight of each column (for columns of mean 0 and
+variance 1, and in the units of the table), or the points of the kernel functions
+with their coefficients, the largest first.
+
+--importance DATA measures what each column is worth: by how much the score (R², of
+classes the accuracy) on DATA falls when the cells of the column are shuffled, with
+the standard deviation over the repetitions (Breiman 2001).`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.show(ctx, f, args[0]) }),
+	}
+	c.Flags().IntVar(&f.rows, "rows", 20, "`NUMBER` of weights and points to print; 0 prints all")
+	c.Flags().StringVar(&f.importance, "importance", "", "table `DATA` to measure the importance of the columns on")
+	c.Flags().IntVar(&f.repeats, "repeats", 10, "how often each column is shuffled")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the shuffling")
+	a.input.add(c.Flags())
+	return c
+}
+
+// shownModel is what `mercer show --json` prints.
+type shownModel struct {
+	Program      string               `json:"program"` // "show"
+	Learner      learners.Description `json:"learner"`
+	Targets      []string             `json:"targets,omitempty"`
+	Classes      []string             `json:"classes,omitempty"`
+	Kernel       string               `json:"kernel,omitempty"`
+	Fit          *fitReport           `json:"fit,omitempty"`
+	Columns      []dataset.Input      `json:"columns,omitempty"`
+	Weights      []weightOfFeature    `json:"weights,omitempty"`
+	Points       []weightedPoint      `json:"points,omitempty"`
+	Intercept    []float64            `json:"intercept,omitempty"`
+	RawIntercept []float64            `json:"intercept_raw,omitempty"`
+	Calibration  int                  `json:"calibration_rows,omitempty"`
+	Importance   []importance         `json:"importance,omitempty"`
+}
+
+// weightOfFeature is a row of the weights of a linear model.
+type weightOfFeature struct {
+	Feature      string    `json:"feature"`
+	Standardized []float64 `json:"standardized"` // of each output
+	Raw          []float64 `json:"raw"`
+}
+
+// weightedPoint is a point of a kernel expansion.
+type weightedPoint struct {
+	Coef   []float64      `json:"coef,omitempty"`
+	Values map[string]any `json:"values"` // in the units of the table
+	cells  []string
+}
+
+// importance is by how much a shuffled column lowers the score.
+type importance struct {
+	Column string    `json:"column"`
+	Mean   float64   `json:"mean"`
+	Std    float64   `json:"std"`
+	Drops  []float64 `json:"drops"`
+}
+
+func (a *app) show(ctx context.Context, f showFlags, file string) error {
+	switch {
+	case f.rows < 0:
+		return usagef("--rows: must be ≥ 0, got %d", f.rows)
+	case f.repeats < 1:
+		return usagef("--repeats: must be ≥ 1, got %d", f.repeats)
+	}
+	if err := a.input.check(); err != nil {
+		return err
+	}
+	b, err := modelfile.Load(file)
+	if err != nil {
+		return err
+	}
+	s, err := newShown(b)
+	if err != nil {
+		return err
+	}
+	if f.importance != "" {
+		if s.Importance, err = a.importance(ctx, f, file); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(ctx, s)
+	}
+	return a.print(ctx, s.text(f.rows))
+}
+
+// newShown gathers what is known of a model.
+func newShown(b modelfile.Bundle) (*shownModel, error) {
+	d, err := learners.Find(b.Model.Learner())
+	if err != nil {
+		return nil, err
+	}
+	s := &shownModel{Program: "show", Learner: d}
+	if b.Fit != nil {
+		var saved savedReport
+		if err := json.Unmarshal(b.Fit, &saved); err != nil {
+			return nil, fmt.Errorf("the report of the fit: %w", err)
+		}
+		s.Fit = saved.report()
+	}
+	if c, ok := b.Model.(learners.Classifier); ok {
+		s.Classes = c.Classes().Names
+	}
+	if b.Calibration != nil {
+		s.Calibration = b.Calibration.Scores.Cols
+	}
+	parts := learners.PartsOf(b.Model)
+	s.Intercept = parts.Intercept
+	switch {
+	case b.Objects != nil:
+		s.Kernel = b.Objects.Kernel
+	case parts.Kernel != nil:
+		s.Kernel = parts.Kernel.String()
+	}
+	columns := plainColumns(b)
+	if b.Encoder != nil {
+		s.Targets = b.Encoder.TargetNames()
+		s.Columns = b.Encoder.Inputs
+	}
+	switch {
+	case parts.Points != nil:
+		s.Points = weightedPoints(parts, columns, b)
+	case parts.Coef != nil:
+		s.Weights, s.RawIntercept = featureWeights(parts, columns)
+	}
+	return s, nil
+}
+
+// A column is a feature with how it comes from the table.
+type column struct {
+	name        string
+	mean, scale float64
+}
+
+// plainColumns are the features of a model; without an encoder they are x1, x2, ….
+func plainColumns(b modelfile.Bundle) []column {
+	var list []column
+	if b.Encoder == nil {
+		d, _ := b.Model.Dims()
+		for j := range d {
+			list = append(list, column{"x" + strconv.Itoa(j+1), 0, 1})
+		}
+		return list
+	}
+	for _, in := range b.Encoder.Inputs {
+		switch {
+		case in.Number != nil:
+			list = append(list, column{in.Name, in.Number.Mean, in.Number.Scale})
+		case in.Text != nil:
+			for _, v := range in.Text.Categories {
+				list = append(list, column{in.Name + "=" + v, 0, 1})
+			}
+		default:
+			list = append(list, column{in.Name, 0, 1})
+		}
+	}
+	return list
+}
+
+// featureWeights are the weights of a linear model, the largest first, and b in the
+// units of the table.
+func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
+	list := make([]weightOfFeature, len(columns))
+	intercept := slices.Clone(parts.Intercept)
+	for j, c := range columns {
+		w := slices.Clone(parts.Coef.RawRowView(j))
+		raw := slices.Clone(w)
+		for k := range raw {
+			raw[k] /= c.scale
+			intercept[k] -= raw[k] * c.mean
+		}
+		list[j] = weightOfFeature{c.name, w, raw}
+	}
+	slices.SortStableFunc(list, func(p, q weightOfFeature) int { return cmp.Compare(largest(q.Standardized), largest(p.Standardized)) })
+	return list, intercept
+}
+
+// largest is the largest absolute value.
+func largest(v []float64) float64 {
+	m := 0.0
+	for _, x := range v {
+		m = max(m, math.Abs(x))
+	}
+	return m
+}
+
+// weightedPoints are the points of a kernel expansion in the units of the table, those
+// of the largest coefficients first.
+func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) []weightedPoint {
+	n, _ := parts.Points.Dims()
+	list := make([]weightedPoint, n)
+	for i := range list {
+		p := weightedPoint{Values: map[string]any{}}
+		if parts.Coef != nil {
+			p.Coef = slices.Clone(parts.Coef.RawRowView(i))
+		}
+		row := parts.Points.RawRowView(i)
+		switch {
+		case b.Objects != nil:
+			text := b.Objects.Training[int(row[0])]
+			p.Values[b.Encoder.Inputs[0].Name] = text
+			p.cells = []string{text}
+		case b.Encoder != nil && b.Encoder.Gram:
+			p.Values["row"] = int(row[0]) + 1
+			p.cells = []string{strconv.Itoa(int(row[0]) + 1)}
+		default:
+			for j, c := range columns {
+				v := c.mean + c.scale*row[j]
+				p.Values[c.name] = v
+				p.cells = append(p.cells, short(v))
+			}
+		}
+		list[i] = p
+	}
+	slices.SortStableFunc(list, func(p, q weightedPoint) int { return cmp.Compare(largest(q.Coef), largest(p.Coef)) })
+	return list
+}
+
+// importance shuffles each column of a table.
+func (a *app) importance(ctx context.Context, f showFlags, model string) ([]importance, error) {
+	dev, b, t, err := a.openModel(model, f.importance, false)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	if b.Objects != nil || b.Encoder.Gram {
+		return nil, usagef("--importance: the model has no columns to shuffle: its input is a kernel matrix, or one column of texts or trees")
+	}
+	if len(b.Encoder.Outputs) == 0 {
+		return nil, usagef("--importance: the model was fitted without a --target, so that there is no truth to compare with")
+	}
+	x, truth, err := a.encodeWith(ctx, b, t)
+	if err != nil {
+		return nil, err
+	}
+	quiet := &app{stderr: a.stderr, quiet: true}
+	figure := func(x *mat.Dense) (float64, error) {
+		s, err := quiet.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
+		if err != nil {
+			return 0, err
+		}
+		if s.Accuracy != nil {
+			return *s.Accuracy, nil
+		}
+		return *s.R2, nil
+	}
+	return a.shuffled(f, b.Encoder, x, figure)
+}
+
+// shuffled measures by how much a figure of x falls when the features of one column are
+// permuted, all in the same way.
+func (a *app) shuffled(f showFlags, enc *dataset.Encoder, x *mat.Dense, figure func(x *mat.Dense) (float64, error)) ([]importance, error) {
+	before, err := figure(x)
+	if err != nil {
+		return nil, err
+	}
+	p := a.newProgress()
+	defer p.close()
+	rng := rand.New(rand.NewPCG(f.seed, 0))
+	n, _ := x.Dims()
+	other := mat.DenseCopyOf(x)
+	var list []importance
+	first := 0
+	for k, in := range enc.Inputs {
+		width := 1
+		if in.Text != nil {
+			width = len(in.Text.Categories)
+		}
+		im := importance{Column: in.Name}
+		for r := range f.repeats {
+			for i, from := range rng.Perm(n) {
+				copy(other.RawRowView(i)[first:first+width], x.RawRowView(from)[first:first+width])
+			}
+			after, err := figure(other)
+			if err != nil {
+				return nil, err
+			}
+			im.Drops = append(im.Drops, before-after)
+			p.report(solvers.Progress{Stage: "importance", Fraction: float64(k*f.repeats+r+1) / float64(len(enc.Inputs)*f.repeats)})
+		}
+		for i := range n {
+			copy(other.RawRowView(i)[first:first+width], x.RawRowView(i)[first:first+width])
+		}
+		im.Mean = stat.Mean(im.Drops, nil)
+		if f.repeats > 1 {
+			im.Std = stat.StdDev(im.Drops, nil)
+		}
+		list = append(list, im)
+		first += width
+	}
+	slices.SortStableFunc(list, func(p, q importance) int { return cmp.Compare(q.Mean, p.Mean) })
+	return list, nil
+}
+
+// maxWidth is about how many characters of a line the values of a point may take.
+const maxWidth = 60
+
+// text is the model for eyes.
+func (s *shownModel) text(rows int) string {
+	head := [][]string{{"learner", s.Learner.Name}}
+	if s.Kernel != "" {
+		head = append(head, []string{"kernel", s.Kernel})
+	}
+	if len(s.Classes) > 0 {
+		head = append(head, []string{"classes", strconv.Itoa(len(s.Classes))})
+	}
+	text := texttable.Format("ll", head)
+	if s.Fit != nil {
+		text = s.Fit.text()
+	}
+	text += "\n" + entry("formula  ", s.Learner.Formula) + entry("source   ", s.Learner.Source)
+	text += s.columnsText(rows) + s.weightsText(rows) + s.pointsText(rows)
+	if len(s.Importance) > 0 {
+		table := [][]string{{"column", "importance", "± std"}}
+		for _, im := range s.Importance {
+			table = append(table, []string{im.Column, short(im.Mean), short(im.Std)})
+		}
+		text += "\n" + texttable.Format("lrr", table)
+	}
+	return text
+}
+
+func (s *shownModel) columnsText(rows int) string {
+	if len(s.Columns) == 0 {
+		return ""
+	}
+	table := [][]string{{"column", "mean", "scale", "empty cells become"}}
+	for _, in := range firstOf(s.Columns, rows) {
+		switch {
+		case in.Number != nil:
+			table = append(table, []string{in.Name, short(in.Number.Mean), short(in.Number.Scale), short(in.Number.Fill)})
+		case in.Text != nil:
+			table = append(table, []string{in.Name, count(len(in.Text.Categories), "value"), "", in.Text.Fill})
+		default:
+			table = append(table, []string{in.Name, string(in.Raw) + "s"})
+		}
+	}
+	return "\n" + texttable.Format("lrrl", table) + more(len(s.Columns), rows, "column")
+}
+
+func (s *shownModel) weightsText(rows int) string {
+	if len(s.Weights) == 0 {
+		return ""
+	}
+	outputs := s.outputs(len(s.Intercept))
+	var table [][]string
+	align := "l"
+	if len(outputs) == 1 {
+		table, align = [][]string{{"feature", "standardized", "raw units"}, {"(intercept)", short(s.Intercept[0]), short(s.RawIntercept[0])}}, "lrr"
+	} else {
+		table = [][]string{append([]string{"feature, standardized"}, outputs...), {"(intercept)"}}
+		for j := range outputs {
+			align += "r"
+			table[1] = append(table[1], short(s.Intercept[j]))
+		}
+	}
+	for _, w := range firstOf(s.Weights, rows) {
+		line := []string{w.Feature}
+		for j := range outputs {
+			line = append(line, short(w.Standardized[j]))
+		}
+		if len(outputs) == 1 {
+			line = append(line, short(w.Raw[0]))
+		}
+		table = append(table, line)
+	}
+	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
+}
+
+// outputs names the columns of the coefficients as far as they fit a line.
+func (s *shownModel) outputs(n int) []string {
+	const widest = 6
+	names := s.Targets
+	if len(s.Classes) == n {
+		names = s.Classes
+	}
+	var list []string
+	for j := range min(n, widest) {
+		name := fmt.Sprintf("output %d", j+1)
+		if len(names) == n {
+			name = names[j]
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+func (s *shownModel) pointsText(rows int) string {
+	if len(s.Points) == 0 {
+		return ""
+	}
+	var head []string
+	align := ""
+	coefs := 0
+	if c := s.Points[0].Coef; c != nil {
+		coefs = min(len(c), 6)
+		for j := range coefs {
+			name := "coefficient"
+			if coefs > 1 {
+				name += " " + strconv.Itoa(j+1)
+			}
+			head, align = append(head, name), align+"r"
+		}
+	}
+	names := []string{}
+	for _, in := range s.Columns {
+		if in.Text != nil {
+			for _, v := range in.Text.Categories {
+				names = append(names, in.Name+"="+v)
+			}
+			continue
+		}
+		names = append(names, in.Name)
+	}
+	cells := len(s.Points[0].cells)
+	if len(names) != cells { // no encoder, or a Gram matrix
+		names = names[:0]
+		for j := range cells {
+			names = append(names, "x"+strconv.Itoa(j+1))
+		}
+		if cells == 1 {
+			names[0] = "row"
+		}
+	}
+	shownCells, width := 0, 0
+	for shownCells < cells && width < maxWidth {
+		width += 2 + max(len(names[shownCells]), 9)
+		head, align = append(head, names[shownCells]), align+"r"
+		shownCells++
+	}
+	table := [][]string{head}
+	for _, p := range firstOf(s.Points, rows) {
+		var line []string
+		for _, v := range p.Coef[:coefs] {
+			line = append(line, short(v))
+		}
+		table = append(table, append(line, p.cells[:shownCells]...))
+	}
+	text := "\n"
+	if len(s.Weights) == 0 && len(s.Intercept) == 1 {
+		text += "intercept  " + short(s.Intercept[0]) + "\n\n"
+	}
+	text += texttable.Format(align, table)
+	if shownCells < cells {
+		text += fmt.Sprintf("… and %s; --json prints them.\n", count(cells-shownCells, "more column"))
+	}
+	return text + more(len(s.Points), rows, "point")
+}
+
+// firstOf is the first part of a list, all of it for 0.
+func firstOf[T any](list []T, n int) []T {
+	if n == 0 {
+		return list
+	}
+	return list[:min(n, len(list))]
+}
+
+// more says what firstOf left out.
+func more(n, rows int, word string) string {
+	if rows == 0 || n <= rows {
+		return ""
+	}
+	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
+}
+
+// savedReport is a fitReport as a model file keeps it: what a second fit of the same
+// data reports too, so without times.
+type savedReport struct {
+	Report fitReport       `json:"report"`
+	Order  []string        `json:"order"`
+	Facts  []learners.Fact `json:"facts"`
+}
+
+// saved is the report for the file of the model.
+func (r fitReport) saved() json.RawMessage {
+	s := savedReport{r, r.order, r.facts}
+	s.Report.Facts, s.Report.Seconds, s.Report.Planned, s.Report.Model = nil, fitSeconds{}, 0, ""
+	s.Report.Used = process.Used{}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil // a figure that is not finite: the model is worth more than its report
+	}
+	return text
+}
+
+func (s savedReport) report() *fitReport {
+	r := s.Report
+	r.order, r.facts, r.Facts = s.Order, s.Facts, map[string]any{}
+	for i, f := range r.facts {
+		if v, ok := f.Value.(float64); ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			r.facts[i].Value = int(v) // a number of JSON has no type
+		}
+		r.Facts[factName(f)] = f.Value
+	}
+	return &r
+}
