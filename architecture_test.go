@@ -56,9 +56,9 @@ var layers = []layer{
 	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/run"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/rowkey", "internal/run"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"internal/count", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"internal/count", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
@@ -73,6 +73,8 @@ var layers = []layer{
 	{folder: "internal/planned"},
 	// message makes one line of an error.
 	{folder: "internal/message"},
+	// rowkey draws the same rows by a seed in a table, a file and a cluster.
+	{folder: "internal/rowkey"},
 	// suggest finds misspelled names, by the distances of levenshtein.
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg knows how many places a character takes on a terminal.

@@ -20,6 +20,7 @@ type pass struct {
 	names []string // of the columns, where the file begins with them
 	plain []atomic.Bool
 	plan  *csvPlan
+	keyed bool                 // the keys of the rows are asked for
 	parts func() (part, error) // the next part, and io.EOF after the last
 	done  []func()
 }
@@ -95,7 +96,10 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 		}
 		r.y = y.RawMatrix().Data
 	}
-	return r, nil
+	if p.keyed {
+		r.keys, err = e.Keys(t)
+	}
+	return r, err
 }
 
 // beginCSV reads the header.

@@ -113,6 +113,16 @@ func (s *Stream) Head() (*Table, error) {
 //
 // It takes memory for three blocks and for a few pieces of the file of 1 MiB.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
+	return s.blocks(ctx, e, rows, false, func(b *block, x, y *mat.Dense) error { return use(x, y) })
+}
+
+// KeyedBlocks is Blocks that gives use the keys of the rows besides, as Encoder.Keys
+// does of a table. It takes longer.
+func (s *Stream) KeyedBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, keys []uint64) error) error {
+	return s.blocks(ctx, e, rows, true, func(b *block, x, y *mat.Dense) error { return use(x, y, b.keys) })
+}
+
+func (s *Stream) blocks(ctx context.Context, e *Encoder, rows int, keyed bool, use func(b *block, x, y *mat.Dense) error) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
@@ -129,7 +139,7 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 		return err
 	}
 	defer p.close()
-	if p.form == formCSV {
+	if p.keyed = keyed; p.form == formCSV && !keyed {
 		if p.plan = e.csvPlan(p.names, p.t.na); p.plan != nil {
 			p.plan.comma, p.plan.index = p.t.comma, p.t.index
 		}
@@ -157,7 +167,7 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 		if outs > 0 {
 			y = mat.NewDense(b.rows, outs, b.y[:b.rows*outs])
 		}
-		if err := use(x, y); err != nil {
+		if err := use(b, x, y); err != nil {
 			return err
 		}
 		empty <- b
@@ -172,6 +182,7 @@ func partLines(width int) int { return max(1, 1<<21/width) }
 // encoded is a part of a file as features and targets, row after row.
 type encoded struct {
 	x, y    []float64
+	keys    []uint64 // of the rows, in a keyed pass
 	rows    int
 	unknown []Unknown
 	base    indexBase
@@ -209,6 +220,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 // A block is what use gets.
 type block struct {
 	x, y []float64
+	keys []uint64
 	rows int
 }
 
@@ -227,11 +239,14 @@ func (f *filler) add(ctx context.Context, r encoded) error {
 			case <-ctx.Done():
 				return stopped(ctx)
 			}
-			f.b.x, f.b.y, f.b.rows = f.b.x[:0], f.b.y[:0], 0
+			f.b.x, f.b.y, f.b.keys, f.b.rows = f.b.x[:0], f.b.y[:0], f.b.keys[:0], 0
 		}
 		n := min(r.rows-at, f.rows-f.b.rows)
 		f.b.x = append(f.b.x, r.x[at*f.width:(at+n)*f.width]...)
 		f.b.y = append(f.b.y, r.y[at*f.outs:(at+n)*f.outs]...)
+		if r.keys != nil {
+			f.b.keys = append(f.b.keys, r.keys[at:at+n]...)
+		}
 		f.b.rows += n
 		at += n
 		if f.b.rows == f.rows {

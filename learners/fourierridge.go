@@ -78,11 +78,11 @@ type FourierRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*FourierRidgeModel, error) {
-	return fitPasses(ctx, fourierRidgeName, &l.Kernel, l.Seed, x, y, o, func(data solvers.Rows) (*FourierRidgeModel, error) { return l.fit(ctx, dev, data, o) })
+	return fitPasses(fourierRidgeName, x, y, o, func(data solvers.Rows) (*FourierRidgeModel, error) { return l.fit(ctx, dev, data, o) })
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
-// memory. They bring their weights along: those of o are not looked at.
+// memory. They bring their weights and keys along: those of o are not looked at.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	m, err := l.fit(ctx, dev, data, o)
 	return named(fourierRidgeName, m, err)

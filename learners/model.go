@@ -15,6 +15,7 @@ import (
 // right for most.
 type Options struct {
 	Weights  []float64              // of the samples; nil: all 1. A sample of weight 0 is left out
+	Keys     []uint64               // of the samples, for learners that draw some of them: solvers.KeyedRows, dataset.Encoder.Keys; nil: those of the numbers in x
 	Classes  []string               // names of the classes 0, 1, … of y; nil: y's values are their names
 	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress) // nil, or told of the work as it is done

@@ -78,11 +78,11 @@ type NystromRidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*NystromRidgeModel, error) {
-	return fitPasses(ctx, nystromRidgeName, &l.Kernel, l.Seed, x, y, o, func(data solvers.Rows) (*NystromRidgeModel, error) { return l.fit(ctx, dev, data, o) })
+	return fitPasses(nystromRidgeName, x, y, o, func(data solvers.Rows) (*NystromRidgeModel, error) { return l.fit(ctx, dev, data, o) })
 }
 
 // FitRows is Fit for samples that are read in passes and need not fit into
-// memory. They bring their weights along: those of o are not looked at.
+// memory. They bring their weights and keys along: those of o are not looked at.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
 	m, err := l.fit(ctx, dev, data, o)
 	return named(nystromRidgeName, m, err)

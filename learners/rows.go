@@ -39,11 +39,22 @@ type fileRows struct {
 func (r fileRows) Dims() (n, d, t int) { return r.n, r.d, r.t }
 
 func (r fileRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
-	const bytes = 1 << 22 // of a block, of which three are in memory
-	rows := max(1, bytes/8/(r.d+r.t))
-	return r.stream.Blocks(ctx, r.encoder, rows, func(x, y *mat.Dense) error {
+	return r.stream.Blocks(ctx, r.encoder, r.blockRows(), func(x, y *mat.Dense) error {
 		return use(solvers.Block{X: dense(x), Y: dense(y)})
 	})
+}
+
+// PassKeys implements solvers.KeyedRows: the keys are those of the cells of the file.
+func (r fileRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
+	return r.stream.KeyedBlocks(ctx, r.encoder, r.blockRows(), func(x, y *mat.Dense, keys []uint64) error {
+		return use(solvers.Block{X: dense(x), Y: dense(y), Keys: keys})
+	})
+}
+
+// blockRows is the number of rows of a block.
+func (r fileRows) blockRows() int {
+	const bytes = 1 << 22 // of a block, of which three are in memory
+	return max(1, bytes/8/(r.d+r.t))
 }
 
 // dense is m where it stands.

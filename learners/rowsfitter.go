@@ -97,8 +97,18 @@ func (r classRows) Dims() (n, d, t int) {
 }
 
 func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) error {
+	return r.data.Pass(ctx, r.signed(use))
+}
+
+// PassKeys implements solvers.KeyedRows.
+func (r classRows) PassKeys(ctx context.Context, use func(b solvers.Block) error) error {
+	return solvers.PassKeys(ctx, r.data, r.signed(use))
+}
+
+// signed is use for blocks whose targets are places of classes.
+func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block) error {
 	var index []int
-	return r.data.Pass(ctx, func(b solvers.Block) error {
+	return func(b solvers.Block) error {
 		index = index[:0]
 		for i := range b.Y.Rows {
 			at := r.classes.Index(b.Y.Row(i)[0])
@@ -109,7 +119,7 @@ func (r classRows) Pass(ctx context.Context, use func(b solvers.Block) error) er
 		}
 		b.Y = r.classes.targets(index)
 		return use(b)
-	})
+	}
 }
 
 // streamMethod is the method of a parameter "solver".
@@ -121,19 +131,16 @@ func streamMethod(text string) solvers.Method {
 }
 
 // fitPasses fits x and y, which are in memory, by a learner that reads its samples in
-// passes. Its default kernel is then that of KernelRidge.
-func fitPasses[M any](ctx context.Context, learner string, k *kernels.Kernel, seed uint64, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
+// passes.
+func fitPasses[M any](learner string, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
 	hx, hy, err := samples(x, y)
-	if err == nil && *k == nil {
-		*k, err = kernelFor(ctx, nil, hx, o.Weights, seed)
-	}
 	if err == nil {
-		m, err = fit(solvers.InMemory(hx, hy, o.Weights))
+		m, err = fit(solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys))
 	}
 	return named(learner, m, err)
 }
 
-// kernelForRows is kernelFor by a sample of the rows.
+// kernelForRows is kernelFor by different rows, drawn by seed.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil
@@ -141,6 +148,9 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 	some, err := solvers.Sample(ctx, data, sigmaRows, seed)
 	if err != nil {
 		return nil, err
+	}
+	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
+		return nil, errEqualRows
 	}
 	return kernelFor(ctx, nil, some, nil, seed)
 }

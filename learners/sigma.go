@@ -18,6 +18,8 @@ import (
 // give the median to a fraction of a percent.
 const sigmaRows = 500
 
+var errEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
+
 // MedianDistance is the sigma of the Gaussian kernel that learners choose where
 // none is given: see KernelRidge.Kernel.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (float64, error) {
@@ -70,7 +72,7 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
 	}
 	if len(distances) == 0 {
-		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
+		return 0, errEqualRows
 	}
 	slices.Sort(distances)
 	n := len(distances)

@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/rowkey"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -33,7 +36,9 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters, LeverageCenters, KMeansCenters}
 }
 
-// CenterChoice says how centers are chosen. The same seed gives the same ones.
+// CenterChoice says how centers are chosen: from a pool of the samples whose keys
+// (KeyedRows) have the smallest priorities under the seed. So the same seed gives the
+// same centers in the same order, whatever the order of the samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" is UniformCenters
 	Count int        // M; 0 is about 10√n. All different samples are taken when there are fewer
@@ -104,22 +109,24 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
 	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(p.Choice.Seed, stream)) }
-	pool := newReservoir(size, d, random(1))
-	pool.distinct = make(map[string]bool, size)
-	some := newReservoir(count, d, random(2))
+	pool := newSampler(size, d)
+	some, offer := samplerOf(count, d, p.Choice.Seed)
 	given := p.Centers.Rows > 0
 	if given && count == 0 {
 		return p.Centers, q, nil
 	}
 	f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
+	if !given {
+		f.withKeys()
+	}
 	f.rule = kernels.PointRule(p.Kernel)
-	err = f.pass(r.Ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
-		for i := range x.Rows {
-			if !given {
-				pool.offer(x.Row(i), w[i])
+	err = f.pass(r.Ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
+		if !given {
+			for i := range x.Rows {
+				pool.offer(rowkey.Priority(f.keys[i], p.Choice.Seed), x.Row(i), w[i])
 			}
-			some.offer(x.Row(i), w[i])
 		}
+		offer(from, x, w)
 		return nil
 	})
 	if err != nil {
@@ -129,7 +136,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if given {
 		return p.Centers, q, nil
 	}
-	from := pool.sampled(f.n).x
+	from := Different(pool.sampled(f.n).x)
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
@@ -145,12 +152,8 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	if err != nil {
 		return centers, q, err
 	}
-	slices.Sort(rows) // the order of the samples, whatever that of the choice
-	centers = backend.NewHost[float64](len(rows), d)
-	for j, i := range rows {
-		copy(centers.Row(j), from.Row(i))
-	}
-	return centers, q, nil
+	slices.Sort(rows) // by priority, whatever the order of the choice
+	return selectRows(from, rows), q, nil
 }
 
 // sampled is some of the samples, drawn uniformly, that stand for all.
@@ -159,61 +162,114 @@ type sampled struct {
 	roots []float64 // of the weight of each, and of how many it stands for
 }
 
-// A reservoir draws from a stream: each set of samples is equally likely
-// (algorithm R of Waterman, in Knuth, The Art of Computer Programming 2, 3.4.2).
-type reservoir struct {
-	x        backend.Host[float64]
-	weights  []float64
-	filled   int
-	seen     int
-	random   *rand.Rand
-	distinct map[string]bool // not nil: a sample equal to one that is here is passed over
-	text     []byte
+// A sampler keeps the samples of the smallest priorities, each priority once, of all
+// that it is offered.
+type sampler struct {
+	x       backend.Host[float64]
+	weights []float64
+	drawn   []drawnRow // a heap, the largest priority first
+	known   map[uint64]bool
 }
 
-func newReservoir(size, d int, random *rand.Rand) *reservoir {
-	return &reservoir{x: backend.NewHost[float64](size, d), weights: make([]float64, size), random: random}
+// A drawnRow is a row of sampler.x.
+type drawnRow struct {
+	priority uint64
+	at       int
 }
 
-func (r *reservoir) offer(row []float64, weight float64) {
-	if r.distinct != nil && r.distinct[r.key(row)] {
+func newSampler(size, d int) *sampler {
+	return &sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), known: make(map[uint64]bool, size)}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (s *sampler) Len() int           { return len(s.drawn) }
+func (s *sampler) Less(i, j int) bool { return s.drawn[i].priority > s.drawn[j].priority }
+func (s *sampler) Swap(i, j int)      { s.drawn[i], s.drawn[j] = s.drawn[j], s.drawn[i] }
+func (s *sampler) Push(r any)         { s.drawn = append(s.drawn, r.(drawnRow)) }
+func (s *sampler) Pop() any           { panic("solvers: no row leaves a sampler") }
+
+func (s *sampler) offer(priority uint64, row []float64, weight float64) {
+	full := len(s.drawn) == s.x.Rows
+	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {
 		return
 	}
-	r.seen++
-	at := r.filled
-	if at == r.x.Rows {
-		if at = r.random.IntN(r.seen); at >= r.x.Rows {
-			return
-		}
-		if r.distinct != nil {
-			delete(r.distinct, r.key(r.x.Row(at)))
-		}
+	at := len(s.drawn)
+	if full {
+		at = s.drawn[0].at
+		delete(s.known, s.drawn[0].priority)
+		s.drawn[0].priority = priority
+		heap.Fix(s, 0)
 	} else {
-		r.filled++
+		heap.Push(s, drawnRow{priority, at})
 	}
-	copy(r.x.Row(at), row)
-	r.weights[at] = weight
-	if r.distinct != nil {
-		r.distinct[r.key(row)] = true
-	}
+	s.known[priority] = true
+	copy(s.x.Row(at), row)
+	s.weights[at] = weight
 }
 
-// key is equal for equal rows.
-func (r *reservoir) key(row []float64) string {
-	r.text = r.text[:0]
-	for _, v := range row {
-		r.text = binary.LittleEndian.AppendUint64(r.text, math.Float64bits(v+0)) // −0 is 0
+// sampled returns what was drawn from n samples, by priority. It ends the sampler.
+func (s *sampler) sampled(n int) sampled {
+	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
+	for i, r := range s.drawn {
+		from := r.at
+		for from < i { // the row has made place for another
+			from = s.drawn[from].at
+		}
+		a, b := s.x.Row(i), s.x.Row(from)
+		for j := range a {
+			a[j], b[j] = b[j], a[j]
+		}
+		s.weights[i], s.weights[from] = s.weights[from], s.weights[i]
 	}
-	return string(r.text)
+	filled := len(s.drawn)
+	q := sampled{x: s.x.View(0, 0, filled, s.x.Cols), roots: make([]float64, filled)}
+	for i := range q.roots {
+		q.roots[i] = math.Sqrt(s.weights[i] * float64(n) / float64(filled))
+	}
+	return q
 }
 
-// sampled returns what was drawn from n samples.
-func (r *reservoir) sampled(n int) sampled {
-	s := sampled{x: r.x.View(0, 0, r.filled, r.x.Cols), roots: make([]float64, r.filled)}
-	for i := range s.roots {
-		s.roots[i] = math.Sqrt(r.weights[i] * float64(n) / float64(r.filled))
+// Different returns the first of equal rows of x, in their order: rows with different
+// keys may be encoded as the same numbers, and equal centers are one. Where all differ
+// it is x itself.
+func Different(x backend.Host[float64]) backend.Host[float64] {
+	known := make(map[string]bool, x.Rows)
+	rows := make([]int, 0, x.Rows)
+	var bits []byte
+	for i := range x.Rows {
+		bits = bits[:0]
+		for _, v := range x.Row(i) {
+			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 is 0
+		}
+		if !known[string(bits)] {
+			known[string(bits)] = true
+			rows = append(rows, i)
+		}
 	}
-	return s
+	if len(rows) == x.Rows {
+		return x
+	}
+	return selectRows(x, rows)
+}
+
+// selectRows returns a copy of some rows.
+func selectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
+	part := backend.NewHost[float64](len(rows), x.Cols)
+	for j, i := range rows {
+		copy(part.Row(j), x.Row(i))
+	}
+	return part
+}
+
+// samplerOf returns a sampler of the rows of a pass by their places, in which
+// repeated samples are kept, and what offers it a part of the pass.
+func samplerOf(size, d int, seed uint64) (s *sampler, offer func(from int, x backend.Host[float64], w []float64)) {
+	s = newSampler(size, d)
+	return s, func(from int, x backend.Host[float64], w []float64) {
+		for i := range x.Rows {
+			s.offer(rowkey.Priority(uint64(from+i), seed), x.Row(i), w[i])
+		}
+	}
 }
 
 // drawRows returns count different numbers below n, each set equally likely,
@@ -254,20 +310,19 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 }
 
 // Sample returns up to count different samples of weight > 0, drawn uniformly in
-// one pass; the same seed gives the same ones.
+// one pass. They are the pool of a CenterChoice of that size and seed.
 func Sample(ctx context.Context, data Rows, count int, seed uint64) (backend.Host[float64], error) {
 	if err := checkRows(data); err != nil {
 		return backend.Host[float64]{}, err
 	}
 	n, d, _ := data.Dims()
-	some := newReservoir(min(n, count), d, rand.New(rand.NewPCG(seed, 4)))
-	some.distinct = make(map[string]bool)
-	f := newFeed(data, min(n, 1<<12))
+	some := newSampler(min(n, count), d)
+	f := newFeed(data, min(n, 1<<12)).withKeys()
 	err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
-			some.offer(x.Row(i), w[i])
+			some.offer(rowkey.Priority(f.keys[i], seed), x.Row(i), w[i])
 		}
 		return nil
 	})
-	return some.sampled(f.n).x, err
+	return Different(some.sampled(f.n).x), err
 }

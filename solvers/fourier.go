@@ -67,12 +67,10 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 	var q sampled
 	if plan.Method == Falkon {
 		err := r.Timed("features", &r.res.Seconds.Gram, func() error {
-			some := newReservoir(par.sample(n, basis.size(), d), d, rand.New(rand.NewPCG(p.Seed, 2)))
+			some, offer := samplerOf(par.sample(n, basis.size(), d), d, p.Seed)
 			f := newFeed(p.Data, min(1<<12, max(1, 1<<17/d)))
-			err := f.pass(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
-				for i := range x.Rows {
-					some.offer(x.Row(i), w[i])
-				}
+			err := f.pass(ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
+				offer(from, x, w)
 				return nil
 			})
 			q = some.sampled(f.n)

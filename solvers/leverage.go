@@ -32,17 +32,13 @@ func leverageBytes(pool, m, d int) int64 {
 // weakness.
 func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64], m, n int, random *rand.Rand) ([]int, error) {
 	d := pool.Cols
-	part := backend.NewHost[float64](m, d)
 	inside := drawRows(random, pool.Rows, m)
-	for j, i := range inside {
-		copy(part.Row(j), pool.Row(i))
-	}
 	xj, err := r.Mem.New(m, d)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Mem.Free(xj)
-	if err := r.B.Upload(xj, part); err != nil {
+	if err := r.B.Upload(xj, selectRows(pool, inside)); err != nil {
 		return nil, err
 	}
 	l, err := r.Mem.New(m, m)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
 // Rows are samples that are read in passes, some at a time, so that they need
@@ -23,15 +24,50 @@ type Rows interface {
 	Pass(ctx context.Context, use func(b Block) error) error
 }
 
+// KeyedRows are Rows that know a key for each sample, equal for equal samples. Where
+// some of the samples are drawn, the keys and a seed determine which: the order of the
+// samples does not matter, nor do the numbers that they were encoded as.
+type KeyedRows interface {
+	Rows
+	// PassKeys is Pass with the Keys of the blocks.
+	PassKeys(ctx context.Context, use func(b Block) error) error
+}
+
+// PassKeys is data.PassKeys, or data.Pass where data are not KeyedRows.
+func PassKeys(ctx context.Context, data Rows, use func(b Block) error) error {
+	if k, ok := data.(KeyedRows); ok {
+		return k.PassKeys(ctx, use)
+	}
+	return data.Pass(ctx, use)
+}
+
 // Block is some rows of a Rows.
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // of the rows; nil: all 1
+	Keys    []uint64              // of the rows; nil: those of the numbers in X
 }
 
 // InMemory returns the rows of matrices, which it only reads. Weights may be nil.
 func InMemory(x, y backend.Host[float64], weights []float64) Rows {
 	return inMemory{x, y, weights}
+}
+
+// InMemoryKeyed is InMemory of samples with keys; nil: those of the numbers in x.
+func InMemoryKeyed(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
+	if keys == nil {
+		return InMemory(x, y, weights)
+	}
+	return keyedInMemory{inMemory{x, y, weights}, keys}
+}
+
+type keyedInMemory struct {
+	inMemory
+	keys []uint64
+}
+
+func (m keyedInMemory) PassKeys(ctx context.Context, use func(b Block) error) error {
+	return use(Block{X: m.x, Y: m.y, Weights: m.weights, Keys: m.keys})
 }
 
 type inMemory struct {
@@ -55,6 +91,7 @@ type feed struct {
 	offset []float64               // what is taken; nil: nothing is
 	rule   func(x []float64) error // of the kernel, for points; nil: none
 	passed bool                    // a pass has ended
+	keys   []uint64                // of the rows of x; not nil: passes are with keys
 	x, y   backend.Host[float64]
 	w      []float64
 }
@@ -65,10 +102,22 @@ func newFeed(data Rows, rows int) *feed {
 	return &feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows)}
 }
 
+// withKeys makes the passes of f give the keys of the rows.
+func (f *feed) withKeys() *feed {
+	f.keys = make([]uint64, f.x.Rows)
+	return f
+}
+
 // checkRows holds the rules of Rows that need no pass.
 func checkRows(data Rows) error {
 	if data == nil {
 		return errors.New("solvers: the samples are missing")
+	}
+	if m, ok := data.(keyedInMemory); ok {
+		if len(m.keys) != m.x.Rows {
+			return fmt.Errorf("solvers: %s for %s", count.Of(len(m.keys), "key"), count.Of(m.x.Rows, "row"))
+		}
+		data = m.inMemory
 	}
 	if m, ok := data.(inMemory); ok {
 		return Problem{Kernel: anyKernel, X: m.x, Y: m.y, Weights: m.weights}.checkShapes()
@@ -93,10 +142,14 @@ func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[fl
 		filled = 0
 		return err
 	}
-	err := f.data.Pass(ctx, func(b Block) error {
-		if b.X.Cols != d || b.Y.Cols != t || b.Y.Rows != b.X.Rows || b.Weights != nil && len(b.Weights) != b.X.Rows {
-			return badSample("row %d: a block has %d×%d features, %d×%d targets and %d weights, not %d features and %d outputs",
-				seen+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), d, t)
+	pass := f.data.Pass
+	if f.keys != nil {
+		pass = func(ctx context.Context, use func(b Block) error) error { return PassKeys(ctx, f.data, use) }
+	}
+	err := pass(ctx, func(b Block) error {
+		if b.X.Cols != d || b.Y.Cols != t || b.Y.Rows != b.X.Rows || b.Weights != nil && len(b.Weights) != b.X.Rows || b.Keys != nil && len(b.Keys) != b.X.Rows {
+			return badSample("row %d: a block has %d×%d features, %d×%d targets, %d weights and %d keys, not %d features and %d outputs",
+				seen+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), len(b.Keys), d, t)
 		}
 		for i := range b.X.Rows {
 			w := 1.0
@@ -126,6 +179,11 @@ func (f *feed) pass(ctx context.Context, use func(from int, x, y backend.Host[fl
 				to[j] -= o
 			}
 			f.w[filled] = w
+			if f.keys != nil && b.Keys != nil {
+				f.keys[filled] = b.Keys[i]
+			} else if f.keys != nil {
+				f.keys[filled] = rowkey.Of(b.X.Row(i))
+			}
 			filled++
 			kept++
 			total += w

@@ -3,13 +3,13 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/mercer-go/mercer/beam/sums"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
 // Census is what is known about some rows of the table: enough for the encoder, and
@@ -187,83 +187,20 @@ func different(numbers []float64) int {
 	return len(seen)
 }
 
-// mix is a bijection of 64 bits whose every output bit depends on every input bit
-// (Steele, Lea and Flood 2014, SplitMix64).
-func mix(h uint64) uint64 {
-	h ^= h >> 30
-	h *= 0xbf58476d1ce4e5b9
-	h ^= h >> 27
-	h *= 0x94d049bb133111eb
-	return h ^ h>>31
+// keys are those of the rows by their features.
+func keys(t *dataset.Table, targets []string) ([]uint64, error) {
+	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return slices.Contains(targets, name) }))
 }
 
-// hashes returns a number for each row that tells rows apart by their features:
-// equal for equal rows, whatever else is in their file and whatever its format. It is
-// of the cells that are not 0, and of the names of their columns.
-func hashes(t *dataset.Table, targets []string) ([]uint64, error) {
-	names := slices.DeleteFunc(slices.Sorted(slices.Values(t.Names())), func(name string) bool { return slices.Contains(targets, name) })
-	h := make([]uint64, t.Rows())
-	for _, name := range names {
-		key := mix(textHash("column " + name))
-		numbers, err := t.Numbers(name)
-		if err == nil {
-			for i, v := range numbers {
-				if v != 0 {
-					h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cellHash(v) ^ key)
-				}
-			}
-			continue
-		}
-		texts, err := t.Texts(name)
-		if err != nil {
-			return nil, err
-		}
-		known := map[string]uint64{}
-		for i, text := range texts {
-			cell, ok := known[text]
-			if !ok {
-				cell = textHash(text)
-				known[text] = cell
-			}
-			if cell != 0 {
-				h[i] = mix(h[i] + 0x9e3779b97f4a7c15 ^ cell ^ key)
-			}
-		}
-	}
-	return h, nil
-}
-
-// cellHash is that of a number; NaN is a missing cell.
-func cellHash(v float64) uint64 {
-	if v != v {
-		return 1
-	}
-	return math.Float64bits(v + 0) // −0 is 0
-}
-
-// textHash is that of a cell of a column with texts; of a number it is cellHash.
-func textHash(text string) uint64 {
-	if text == "" {
-		return 1
-	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil {
-		return cellHash(v)
-	}
-	f := fnv.New64a()
-	f.Write([]byte(text))
-	return f.Sum64()
-}
-
-// draw lets rows into the sample: those of the least priorities, which are a
+// draw lets rows into the sample: those of the smallest priorities, which are a
 // random function of the features and the seed, so that each set of different rows
 // is equally likely to be drawn, and the same rows are whatever their order and
-// whatever the pieces (bottom-k sampling: Cohen and Kaplan 2007).
+// whatever the pieces: the rows that Mercer's own learners draw.
 func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
-	h, err := hashes(t, targets)
+	h, err := keys(t, targets)
 	if err != nil {
 		return err
 	}
-	key := mix(seed + 0x9e3779b97f4a7c15)
 	most := uint64(math.MaxUint64)
 	full := len(c.Sample) >= c.Keep
 	if full {
@@ -271,7 +208,7 @@ func (c *Census) draw(t *dataset.Table, targets []string, seed uint64) error {
 	}
 	var rows []int
 	for i := range h {
-		if h[i] = mix(h[i] ^ key); !full || h[i] < most {
+		if h[i] = rowkey.Priority(h[i], seed); !full || h[i] < most {
 			rows = append(rows, i)
 		}
 	}

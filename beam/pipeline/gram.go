@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/beam/sums"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
 // Part are sums over some rows as an element of a PCollection.
@@ -48,8 +49,8 @@ func device(name string) (backend.Device, error) {
 }
 
 // rows calls use with the features and targets of the piece, some rows at a time,
-// and with the numbers that tell its folds.
-func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y backend.Host[float64], hashes []uint64) error) error {
+// and with their keys where there are folds.
+func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return fmt.Errorf("pipeline: the encoder: %w", err)
@@ -65,7 +66,7 @@ func (p Piece) rows(ctx context.Context, par Params, plan *Plan, use func(x, y b
 		}
 		var h []uint64
 		if par.Folds > 1 {
-			if h, err = hashes(t, par.Targets); err != nil {
+			if h, err = keys(t, par.Targets); err != nil {
 				return err
 			}
 		}
@@ -105,9 +106,9 @@ func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	return out
 }
 
-// fold is that of a row; the hash has been used for the sample in other bits.
+// fold is that of a row; the key has been used for the sample in other bits.
 func fold(h uint64, seed uint64, folds int) int {
-	return int(mix(h^mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
+	return int(rowkey.Mix(h^rowkey.Mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
 }
 
 // slots is how many sums are kept apart: one for each kernel and fold.
@@ -188,7 +189,7 @@ func (g *bundleGroup) of(p Piece, fanout int) int {
 	return g.group
 }
 
-// split sets each bucket to the rows of its fold; with one fold there are no hashes.
+// split sets each bucket to the rows of its fold; with one fold there are no keys.
 func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []uint64, seed uint64) {
 	if len(buckets) == 1 {
 		buckets[0] = [2]backend.Host[float64]{x, y}

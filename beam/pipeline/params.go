@@ -28,7 +28,7 @@ type Params struct {
 	// there is one candidate. The fold of a row follows from its features.
 	Folds int
 
-	Functions     int  // M: centers or random features; 0 is 1000. Not for ridge
+	Functions     int  // M: centers or random features; 0 is about 10√n of n rows, 1000 at most. Not for ridge
 	Orthogonal    bool // random features with orthogonal directions
 	Intercept     bool // an unpenalised b
 	NoStandardize bool // use the numbers as they are
@@ -48,7 +48,7 @@ type Params struct {
 }
 
 const (
-	defaultFunctions  = 1000
+	mostFunctions     = 1000 // where no number is given
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
 	defaultFanout     = 16
@@ -61,9 +61,6 @@ func (p Params) withDefaults() (Params, error) {
 	}
 	if len(p.Lambdas) == 0 {
 		p.Lambdas = []float64{1}
-	}
-	if p.Functions == 0 {
-		p.Functions = defaultFunctions
 	}
 	if p.PieceBytes == 0 {
 		p.PieceBytes = defaultPieceBytes
@@ -99,7 +96,7 @@ func (p Params) check(candidates int) error {
 		return bad("no learner is called %q: there are %q", p.Learner, Learners())
 	case p.Learner == "ridge" && len(p.Kernels) > 0:
 		return bad("ridge has no kernel, %q was given", p.Kernels)
-	case p.Functions < 1:
+	case p.Functions < 0:
 		return bad("the number of functions must be ≥ 1, got %d", p.Functions)
 	case candidates > 1 && p.Folds < 2:
 		return bad("to choose among %d candidates takes at least 2 folds, got %d", candidates, p.Folds)

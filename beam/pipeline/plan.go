@@ -12,11 +12,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/beam/sums"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // Plan is what all workers need to know to sum their pieces.
@@ -69,14 +69,17 @@ func planOf(ctx context.Context, p Params, c *Census) (*Plan, error) {
 		plan.Bases, plan.Kernels = []sums.Basis{sums.LinearBasis(plan.Features, shift)}, []string{""}
 		return plan, nil
 	}
+	if p.Functions == 0 { // as many as solvers take, up to a limit
+		p.Functions = max(1, int(min(10*math.Sqrt(float64(c.Rows)), mostFunctions)))
+	}
 	x, err := c.sampled(p, enc)
 	if err != nil {
 		return nil, err
 	}
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
-		some := x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features)
-		sigma, err := learners.MedianDistance(ctx, some, nil, p.Seed)
+		some := solvers.Different(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
+		sigma, err := learners.MedianDistance(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}
@@ -105,12 +108,7 @@ func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums
 	if p.Learner == "fourier-ridge" {
 		return sums.FourierBasis(ctx, k, d, p.Functions, p.Orthogonal, p.Seed)
 	}
-	m := min(rows, p.Functions)
-	centers := backend.NewHost[float64](m, d)
-	for i := range m {
-		copy(centers.Row(i), x.RawRowView(i))
-	}
-	return sums.CentersBasis(k, centers), nil
+	return sums.CentersBasis(k, solvers.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }
 
 // columnsOf is the number of columns of y.

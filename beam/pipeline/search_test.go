@@ -46,7 +46,7 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hashes(table, p.Targets)
+	h, err := keys(table, p.Targets)
 	if err != nil {
 		t.Fatal(err)
 	}

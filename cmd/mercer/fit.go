@@ -246,6 +246,9 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	p := a.newProgress()
 	options := f.options(enc, p)
 	options.Checkpoint = f.checkpoint
+	if options.Keys, err = f.keys(enc, train); err != nil {
+		return err
+	}
 	m, err := learn(memory.fitting(ctx, &options), dev, x, y, options)
 	p.close()
 	if err != nil {

@@ -284,6 +284,15 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report}
 }
 
+// keys are those of the rows of a table, for learners that draw some of them; nil for
+// others.
+func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
+	if d, err := learners.Find(f.learner); err != nil || !d.ReadsRows() {
+		return nil, err
+	}
+	return enc.Keys(t)
+}
+
 // kernelNames lists the kernels for the help texts.
 func kernelNames() string {
 	var names []string

@@ -167,12 +167,12 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 
 // score fits to the rows train on a device and scores on the rows test.
 func (r *resampling) score(ctx context.Context, dev backend.Device, train, test []int) (*score, error) {
-	x, y, xTest, truth, err := r.encode(train, test)
+	x, y, keys, xTest, truth, err := r.encode(train, test)
 	if err != nil {
 		return nil, err
 	}
 	names := r.full.Classes()
-	options := learners.Options{Classes: names}
+	options := learners.Options{Classes: names, Keys: keys}
 	m, err := r.fit(r.memory.fitting(ctx, &options), dev, x, y, options)
 	if err != nil {
 		return nil, err
@@ -181,19 +181,19 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 	return quiet.scoreOf(ctx, dev, m, names, xTest, truth)
 }
 
-// encode returns the samples and targets of the rows. Means, spreads and categories
+// encode returns the samples, targets and keys of the rows. Means, spreads and categories
 // of columns are those of train; the classes, and which columns are texts, are those
 // of the whole table.
-func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, err error) {
+func (r *resampling) encode(train, test []int) (x, y *mat.Dense, keys []uint64, xTest, truth *mat.Dense, err error) {
 	if r.x != nil {
-		return rowsAt(r.x, train), rowsAt(r.y, train), rowsAt(r.x, test), rowsAt(r.y, test), nil
+		return rowsAt(r.x, train), rowsAt(r.y, train), nil, rowsAt(r.x, test), rowsAt(r.y, test), nil
 	}
 	t := r.all.Select(train)
 	rules := r.f.rules(r.task)
 	rules.AnyLabels = true // of the whole table they were not too many
 	enc, err := dataset.Learn(t, rules)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, nil, nil, nil, err
 	}
 	enc.Labels = r.full.Labels
 	for i, in := range r.full.Inputs {
@@ -204,6 +204,9 @@ func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, e
 	enc = r.a.input.apply(enc)
 	held := r.all.Select(test)
 	if x, y, err = encode(enc, t); err == nil {
+		keys, err = r.f.keys(enc, t)
+	}
+	if err == nil {
 		xTest, truth, err = encode(enc, held)
 	}
 	if err == nil {
@@ -211,7 +214,7 @@ func (r *resampling) encode(train, test []int) (x, y, xTest, truth *mat.Dense, e
 		r.unknown = dataset.MergeUnknown(r.unknown, enc.Unknown(held))
 		r.mu.Unlock()
 	}
-	return x, y, xTest, truth, err
+	return x, y, keys, xTest, truth, err
 }
 
 // rowsAt returns a copy of some rows.

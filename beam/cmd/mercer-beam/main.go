@@ -81,7 +81,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.Var((*list)(&o.Kernels), "kernel", "`KERNEL`, such as 'gaussian(sigma=2)'; repeat it to choose among several (default: gaussian at the median distance)")
 	flags.Var((*numbers)(&o.Lambdas), "lambda", "`λ`, not scaled by the number of rows; with commas to choose among several (default 1)")
 	flags.IntVar(&o.Folds, "folds", 0, "parts of the cross-validation that chooses (default 5)")
-	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default 1000)")
+	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default: about 10√n of n rows, 1000 at most)")
 	flags.BoolVar(&o.Orthogonal, "orthogonal", false, "random features with orthogonal directions")
 	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalised intercept (default: true for ridge)")
 	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "use the numbers as they are")

@@ -1,0 +1,97 @@
+package dataset
+
+import (
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/internal/rowkey"
+)
+
+// Keys returns a key for each row that is equal for rows with equal cells in the
+// columns of those names, whatever their order, what else is in the table and the
+// format it came from: a hash of the cells that are not 0 and of the names of their
+// columns. Cells are compared as numbers where they are numbers, so that 1 and 1.0
+// are equal, and missing cells are equal.
+//
+// A name that the table does not have is an *Error; of a sparse table it is a column
+// of zeros.
+func (t *Table) Keys(names []string) ([]uint64, error) {
+	keys := make([]uint64, t.rows)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		c := t.find(name)
+		if c == nil && t.sparse {
+			continue
+		}
+		if c == nil {
+			return nil, t.noColumn("column", name, t.Names())
+		}
+		c.addKeys(keys)
+	}
+	return keys, nil
+}
+
+// Keys is Table.Keys for the columns that e was learnt from.
+func (e *Encoder) Keys(t *Table) ([]uint64, error) {
+	names := make([]string, len(e.Inputs))
+	for i, in := range e.Inputs {
+		names[i] = in.Name
+	}
+	return t.Keys(names)
+}
+
+// addKeys joins the cells of a column to the keys of their rows.
+func (c *column) addKeys(keys []uint64) {
+	name := rowkey.Mix(textHash("column " + c.name))
+	add := func(i int, cell uint64) {
+		if cell != 0 {
+			keys[i] = rowkey.Join(keys[i], cell^name)
+		}
+	}
+	switch m, sparse := c.cells.(*csr); {
+	case sparse:
+		for i, v := range m.column(c.at, c.rows) {
+			add(i, cellHash(v, number, ""))
+		}
+	case c.plain:
+		for i := range keys {
+			v, k := c.number(i)
+			text := ""
+			if k > number {
+				text = c.cell(i)
+			}
+			add(i, cellHash(v, k, text))
+		}
+	default:
+		hashes := make([]uint64, len(c.entries))
+		for code, e := range c.entries {
+			hashes[code] = cellHash(e.value, e.kind, e.text)
+		}
+		for i, code := range c.codes {
+			if code < 0 {
+				add(i, missingHash)
+			} else {
+				add(i, hashes[code])
+			}
+		}
+	}
+}
+
+const missingHash = 1
+
+// cellHash is that of a cell: 0 of the number 0.
+func cellHash(v float64, k kind, text string) uint64 {
+	switch {
+	case k > number:
+		return textHash(text)
+	case v == v && k == number:
+		return math.Float64bits(v + 0) // −0 is 0
+	}
+	return missingHash
+}
+
+func textHash(text string) uint64 {
+	f := fnv.New64a()
+	f.Write([]byte(text))
+	return f.Sum64()
+}

@@ -1,0 +1,136 @@
+package solvers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// The rows that a seed draws are a sample without replacement: over many seeds each
+// ordered choice of 3 of 8 different rows is equally likely, however often a row is
+// repeated. The statistic is χ² with 8·7·6 − 1 degrees of freedom; a uniform sampler
+// fails with the chance 1e-6 for each of the lists, and the seeds are fixed.
+func TestSampleIsUniform(t *testing.T) {
+	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
+	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)
+	for name, repeat := range map[string]func(i int) int{
+		"different": func(int) int { return 1 },
+		"repeated":  func(i int) int { return 1 + i*i },
+	} {
+		var values []float64
+		for i := range rows {
+			for range repeat(i) {
+				values = append(values, float64(i))
+			}
+		}
+		x := backend.Host[float64]{Rows: len(values), Cols: 1, Stride: 1, Data: values}
+		counts := map[[count]float64]int{}
+		for seed := range uint64(choices * expected) {
+			some, err := Sample(t.Context(), InMemory(x, x, nil), count, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[[count]float64(some.Data)]++
+		}
+		statistic := 0.0
+		for _, n := range counts {
+			statistic += float64((n-expected)*(n-expected)) / expected
+		}
+		statistic += float64((choices - len(counts)) * expected) // those never drawn
+		t.Logf("%s: χ² = %.1f, below %.1f for 1 − 1e-6; %d degrees of freedom", name, statistic, limit, choices-1)
+		if statistic > limit {
+			t.Errorf("%s: χ² = %.1f, more than %.1f", name, statistic, limit)
+		}
+	}
+}
+
+// Each sample is equally likely to be one of many centers: the numbers of inclusions of
+// 60 samples have a statistic that is χ² with 59 degrees of freedom, for keys of the
+// numbers and for keys that were given, such as small integers.
+func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
+	const n, m, seeds = 60, 12, 4000
+	x := normal(1, n, 2)
+	small := make([]uint64, n)
+	for i := range small {
+		small[i] = uint64(i)
+	}
+	limit := distuv.ChiSquared{K: n - 1}.Quantile(1 - 1e-6)
+	for name, keys := range map[string][]uint64{"numbers": nil, "given": small} {
+		place := map[float64]int{}
+		for i := range n {
+			place[x.Row(i)[0]] = i
+		}
+		counts := make([]float64, n)
+		for seed := range uint64(seeds) {
+			some, err := Sample(t.Context(), InMemoryKeyed(x, x, nil, keys), m, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range some.Rows {
+				counts[place[some.Row(i)[0]]]++
+			}
+		}
+		// Inclusions of different samples have the covariance −seeds·p(1−p)/(n−1), so
+		// that the sum of squares over seeds·p(1−p)·n/(n−1) is χ².
+		p, statistic := float64(m)/n, 0.0
+		for _, c := range counts {
+			statistic += (c - seeds*p) * (c - seeds*p) / (seeds * p * (1 - p)) * (n - 1) / n
+		}
+		t.Logf("%s: χ² = %.1f, below %.1f for 1 − 1e-6", name, statistic, limit)
+		if statistic > limit {
+			t.Errorf("%s: χ² = %.1f, more than %.1f", name, statistic, limit)
+		}
+	}
+}
+
+// Centers do not depend on the order of the samples, and keys decide which they are.
+func TestCentersDoNotDependOnOrder(t *testing.T) {
+	const seed, n = 23, 300
+	t.Log("seed", seed)
+	x := normal(seed, n, 3)
+	y := targets(seed, x)
+	keys := make([]uint64, n)
+	for i := range keys {
+		keys[i] = uint64(i)
+	}
+	order := rand.New(rand.NewPCG(seed, 1)).Perm(n)
+	permutedKeys := make([]uint64, n)
+	for i, r := range order {
+		permutedKeys[i] = keys[r]
+	}
+	px, py := selectRows(x, order), selectRows(y, order)
+	dev, err := backend.Open("ref", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	centers := func(rule CenterRule, data Rows) backend.Host[float64] {
+		t.Helper()
+		res, err := SolveNystrom(t.Context(), dev, NystromProblem{
+			Kernel: kernels.Gaussian{Sigma: 1}, Data: data, Choice: CenterChoice{Rule: rule, Count: 20, Pool: 100, Seed: 5}, Lambda: 0.1,
+		}, StreamParams{Method: Normal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Centers
+	}
+	for _, rule := range CenterRules() {
+		plain, keyed := centers(rule, InMemory(x, y, nil)), centers(rule, InMemoryKeyed(x, y, nil, keys))
+		if !slices.Equal(plain.Data, centers(rule, InMemory(px, py, nil)).Data) || !slices.Equal(keyed.Data, centers(rule, InMemoryKeyed(px, py, nil, permutedKeys)).Data) {
+			t.Errorf("%s: the centers depend on the order of the samples", rule)
+		}
+		if slices.Equal(plain.Data, keyed.Data) {
+			t.Errorf("%s: the keys do not matter", rule)
+		}
+	}
+	_, err = SolveNystrom(t.Context(), dev, NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemoryKeyed(x, y, nil, keys[1:]), Lambda: 1}, StreamParams{})
+	if want := "solvers: 299 keys for 300 rows"; fmt.Sprint(err) != want {
+		t.Errorf("got the error %v, want %q", err, want)
+	}
+}
