@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/sparse"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -78,77 +79,31 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	m := &RVCModel{}
-	m.learner = rvcName
-	var index []int
-	if m.classes, index, err = classesOf(hy, o.Weights, o.Classes); err != nil {
+	classes, index, err := classesOf(hy, o.Weights, o.Classes)
+	if err != nil {
 		return nil, err
 	}
 	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.1), l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
-	if m.kernel, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return basisBytes(n, hx.Cols) })
+	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBasis(t, m.kernel, hx, o)
+	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return sparse.Bytes(n, hx.Cols) })
 	if err != nil {
 		return nil, err
 	}
-	signs := keepPositive(m.classes.targets(index), o.Weights)
-	machines := signs.Cols
-	p, err := newLaplace(t, b)
+	p := sparse.Problem{Kernel: k, X: keepPositive(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	r, err := sparse.Classification(t.Task, p, keepPositive(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}
-	defer p.free()
-	m.intercept = make([]float64, machines)
-	line := make(map[int][]float64) // weights of a function in all machines
-	steps, modes, evidence, warning := 0, 0, 0.0, ""
-	for c := range machines {
-		p.begin(signs, c)
-		p.base, p.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
-		if err := p.maximise(l.Tol, l.MaxIter); err != nil {
-			return nil, err
-		}
-		for at, j := range p.active {
-			if j == 0 {
-				m.intercept[c] = p.mu[at]
-				continue
-			}
-			if line[j] == nil {
-				line[j] = make([]float64, machines)
-			}
-			line[j][c] = p.mu[at]
-		}
-		if p.warning != "" && warning == "" {
-			warning = p.warning
-		}
-		steps += p.steps
-		modes += p.modes
-		evidence += p.value
-		m.traces = append(m.traces, p.trace)
+	facts := []Fact{{"relevance vectors", r.Functions}, {"machines", r.Coef.Cols}, {"steps", r.Steps}, {"modes", r.Modes}, {"log evidence", r.Evidence}}
+	if r.Warning != "" {
+		facts = append(facts, Fact{"warning", r.Warning})
 	}
-	var list []int
-	for j := range line {
-		list = append(list, j)
-	}
-	slices.Sort(list)
-	kept := max(len(list), 1) // a model has at least one point, if only of weight 0
-	m.points, m.coef = backend.NewHost[float64](kept, hx.Cols), backend.NewHost[float64](kept, machines)
-	copy(m.points.Row(0), b.x.Row(0))
-	for r, j := range list {
-		copy(m.points.Row(r), b.x.Row(j-1))
-		copy(m.coef.Row(r), line[j])
-	}
-	m.facts = []Fact{{"relevance vectors", len(list)}, {"machines", machines}, {"steps", steps}, {"modes", modes}, {"log evidence", evidence}}
-	if warning != "" {
-		m.facts = append(m.facts, Fact{"warning", warning})
-	}
-	return m, t.at("solve", 1)
+	return &RVCModel{kernelClassifier{kernelExpansion{model{rvcName, facts}, k, r.Points, r.Coef, r.Intercept}, classes}, r.Traces}, nil
 }
 
 // Relevance returns a copy of the relevance vectors.
@@ -175,12 +130,12 @@ func (m *RVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	for i := range n {
 		row := out.RawRowView(i)
 		if cols == 1 {
-			row[0], row[1] = chance(-f.At(i, 0)), chance(f.At(i, 0))
+			row[0], row[1] = sparse.Expit(-f.At(i, 0)), sparse.Expit(f.At(i, 0))
 			continue
 		}
 		sum := 0.0
 		for c, v := range f.RawRowView(i) {
-			row[c] = math.Max(chance(v), math.SmallestNonzeroFloat64*(1<<52))
+			row[c] = math.Max(sparse.Expit(v), math.SmallestNonzeroFloat64*(1<<52))
 			sum += row[c]
 		}
 		for c := range row {
@@ -188,15 +143,6 @@ func (m *RVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 		}
 	}
 	return out, nil
-}
-
-// chance is 1/(1 + e^−v), to full precision on both sides.
-func chance(v float64) float64 {
-	if v >= 0 {
-		return 1 / (1 + math.Exp(-v))
-	}
-	e := math.Exp(v)
-	return e / (1 + e)
 }
 
 // State implements Model. Its arrays are "points", m×d, "weights", m×c,

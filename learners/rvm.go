@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/sparse"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -43,18 +44,13 @@ func init() {
 	})
 }
 
-// RVMMethod names a way to maximise the evidence.
-type RVMMethod string
+// RVMMethod names a way to maximize the evidence.
+type RVMMethod = sparse.Method
 
+// The methods of RVM: see package sparse.
 const (
-	// Sequential adds, changes or deletes one basis function at a time, the
-	// one that the evidence gains most by (Tipping and Faul 2003): O(n·m) a
-	// step with m functions in the model.
-	Sequential RVMMethod = "sequential"
-	// FixedPoint begins with all functions and repeats α_j ← γ_j/μ_j² and
-	// σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j = 1 − α_jΣ_jj, dropping those whose α grows
-	// without bound (Tipping 2001): O(m³) a step, m = n at first.
-	FixedPoint RVMMethod = "fixed-point"
+	Sequential = sparse.Sequential
+	FixedPoint = sparse.FixedPoint
 )
 
 // RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with
@@ -135,119 +131,20 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 { return basisBytes(n, hx.Cols) })
+	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 { return sparse.Bytes(n, hx.Cols) })
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBasis(t, k, hx, o)
+	p := sparse.Problem{Kernel: k, X: keepPositive(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	r, err := sparse.Regression(t.Task, p, keepPositive(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEvidence(t, b, keepPositive(hy, o.Weights))
-	b.phi = backend.Host[float64]{} // the products with it are in e
-	if err != nil {
-		return nil, err
+	facts := []Fact{{"relevance vectors", r.Functions}, {"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise)}, {"log evidence", r.Evidence}}
+	if r.Warning != "" {
+		facts = append(facts, Fact{"warning", r.Warning})
 	}
-	if l.Method == Sequential {
-		err = e.sequential(l.Tol, l.MaxIter)
-	} else {
-		err = e.fixedPoint(l.Tol, l.MaxIter)
-	}
-	if err != nil {
-		return nil, err
-	}
-	m := &RVMModel{noise: 1 / e.beta, trace: e.trace}
-	m.learner, m.kernel = rvmName, k
-	var b0 float64
-	m.points, m.coef, b0, m.root = b.model(e.active, e.mu, e.root)
-	m.intercept = []float64{b0}
-	m.facts = []Fact{{"relevance vectors", len(e.active)}, {"steps", len(e.trace)}, {"noise deviation", math.Sqrt(m.noise)}, {"log evidence", e.value}}
-	if e.warning != "" {
-		m.facts = append(m.facts, Fact{"warning", e.warning})
-	}
-	return m, t.at("solve", 1)
-}
-
-// basis is Φ for the rows of weight > 0: φ_0 = 1 and φ_j = k(x_j, ·).
-type basis struct {
-	x      backend.Host[float64]
-	phi    backend.Host[float64] // n×(n+1)
-	weight []float64
-	total  float64 // Σ w
-}
-
-// basisBytes is what the machines take at most: x, and five matrices of the size of
-// Φ, which is what a step with all functions takes.
-func basisBytes(n, d int) int64 {
-	m := int64(n) + 1
-	return 8 * (5*m*m + int64(n)*int64(d))
-}
-
-func newBasis(t *task, k kernels.Kernel, x backend.Host[float64], o Options) (*basis, error) {
-	b := &basis{x: keepPositive(x, o.Weights)}
-	for i := range x.Rows {
-		if w := weightOf(o, i); w > 0 {
-			b.weight = append(b.weight, w)
-			b.total += w
-		}
-	}
-	n := b.x.Rows
-	gram, err := t.B.New(n, n)
-	if err != nil {
-		return nil, err
-	}
-	defer gram.Free()
-	b.phi = backend.NewHost[float64](n, n+1)
-	values := b.phi.View(0, 1, n, n)
-	err = placed(t.B, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
-		t.B.Gram(gram, k, x, x)
-		return t.B.Download(values, gram)
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range n {
-		if i%64 == 0 && t.Ctx.Err() != nil {
-			return nil, context.Cause(t.Ctx)
-		}
-		b.phi.Row(i)[0] = 1
-		for j := range i + 1 {
-			v := values.Row(i)[j]
-			if v-v != 0 {
-				return nil, fmt.Errorf("values of the kernel %v overflow: scale the features down", k)
-			}
-			values.Row(j)[i] = v
-		}
-	}
-	return b, t.at("gram", 0.05)
-}
-
-// model returns the points of the active functions, their weights, that of φ_0,
-// and R with its row first.
-func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
-	m := 0
-	for _, j := range active {
-		if j > 0 {
-			m++
-		}
-	}
-	kept := max(m, 1) // a model has at least one point, if only of weight 0
-	points, weights = backend.NewHost[float64](kept, b.x.Cols), backend.NewHost[float64](kept, 1)
-	rows = backend.NewHost[float64](kept+1, root.Cols)
-	copy(points.Row(0), b.x.Row(0))
-	at := 0
-	for p, j := range active {
-		if j == 0 {
-			intercept = mu[p]
-			copy(rows.Row(0), root.Row(p))
-			continue
-		}
-		copy(points.Row(at), b.x.Row(j-1))
-		weights.Data[at] = mu[p]
-		copy(rows.Row(at+1), root.Row(p))
-		at++
-	}
-	return points, weights, intercept, rows
+	return &RVMModel{kernelExpansion{model{rvmName, facts}, k, r.Points, r.Coef, r.Intercept}, r.Root, r.Noise, r.Traces[0]}, nil
 }
 
 // Relevance returns copies of the relevance vectors and their weights.

@@ -6,7 +6,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // task is one Fit of a learner that has a loop of its own.
@@ -30,19 +29,6 @@ func (t *task) at(stage string, fraction float64) error { return t.Step(stage, f
 
 // Short names.
 var (
-	placed      = run.Placed
-	upload      = run.Upload
-	aside       = run.Detached
-	gapProgress = run.LogShare
+	upload = run.Upload
+	aside  = run.Detached
 )
-
-// axpy is y ← y + a·x.
-func axpy(a float64, x, y []float64) { blas64.Axpy(a, vectorOf(x), vectorOf(y)) }
-
-func filledInts(n, v int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = v
-	}
-	return list
-}

@@ -3,6 +3,7 @@ package svm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
@@ -58,7 +59,7 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	slots := int(min(int64(n), max(bytes/(8*int64(n)), int64(least), int64(batch))))
 	c := &RowCache{
 		b: b.With(ctx, nil), k: k, host: x, Diag: make([]float64, n),
-		rows: takeRows(slots, n), slot: filledInts(n, -1), owner: filledInts(slots, -1),
+		rows: takeRows(slots, n), slot: slices.Repeat([]int{-1}, n), owner: slices.Repeat([]int{-1}, slots),
 		newer: make([]int, slots+1), older: make([]int, slots+1),
 		batch: batch, gathered: backend.NewHost[float64](batch, x.Cols),
 	}
@@ -104,14 +105,6 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 		bytes = CacheBytes
 	}
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
-}
-
-func filledInts(n, v int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = v
-	}
-	return list
 }
 
 // rowMemory holds the rows of caches that were closed: SMO on pairs of classes

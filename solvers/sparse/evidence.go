@@ -1,20 +1,22 @@
-package learners
+package sparse
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/floats"
 )
 
 // evidence is the log evidence of a relevance vector machine for regression, and
-// what maximises it. Function j is in the model while α_j is finite.
+// what maximizes it. Function j is in the model while α_j is finite.
 type evidence struct {
-	t      *task
+	t      *run.Task
 	g      backend.Host[float64] // ΦᵀWΦ
 	total  float64               // tᵀWt
 	n      float64               // Σw
@@ -52,11 +54,11 @@ func (e *evidence) means() []*mean {
 	return []*mean{&e.mean, e.second}
 }
 
-func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) {
+func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, error) {
 	n, m := b.phi.Rows, b.phi.Cols
 	e := &evidence{
 		t: t, g: backend.NewHost[float64](m, m), mean: newMean(m), n: b.total,
-		alpha: make([]float64, m), place: filledInts(m, -1), s: make([]float64, m),
+		alpha: make([]float64, m), place: slices.Repeat([]int{-1}, m), s: make([]float64, m),
 	}
 	constant := true
 	var mean, spread float64
@@ -93,7 +95,7 @@ func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) 
 		return nil, err
 	}
 	defer v.Free()
-	err = placed(t.B, scaled, right, func(phi, y backend.Matrix[float64]) error {
+	err = run.Placed(t.B, scaled, right, func(phi, y backend.Matrix[float64]) error {
 		t.B.Syrk(backend.Lower, backend.Transpose, 1, phi, 0, g)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, phi, y, 0, v)
 		if err := t.B.Download(backend.Host[float64]{Rows: m, Cols: 1, Stride: 1, Data: e.c}, v); err != nil {
@@ -118,7 +120,7 @@ func newEvidence(t *task, b *basis, y backend.Host[float64]) (*evidence, error) 
 	// maximum that is found is better than one that is come to from below.
 	e.least = 1e-12 * spread
 	e.beta = 100 / spread
-	return e, t.at("gram", 0.1)
+	return e, t.Step("gram", 0.1)
 }
 
 // insert puts function j into the model, without Σ and μ.
@@ -267,7 +269,7 @@ func (e *evidence) statistics() error {
 		return err
 	}
 	defer to.Free()
-	err = placed(e.t.B, e.root, g, func(root, from backend.Matrix[float64]) error {
+	err = run.Placed(e.t.B, e.root, g, func(root, from backend.Matrix[float64]) error {
 		e.t.B.Gemm(backend.Transpose, backend.NoTrans, 1, root, from, 0, to)
 		return e.t.B.Sync()
 	})
@@ -427,12 +429,12 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 // solve returns H⁻¹g for the lower triangle of H.
 func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	b := e.t.B
-	mh, err := upload(b, h)
+	mh, err := run.Upload(b, h)
 	if err != nil {
 		return nil, err
 	}
 	defer mh.Free()
-	mv, err := upload(b, g)
+	mv, err := run.Upload(b, g)
 	if err != nil {
 		return nil, err
 	}
@@ -451,7 +453,7 @@ func (e *evidence) unfinished(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s the log evidence still grows by %.2g a step, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
 }
 
-// fixedPoint maximises the evidence by Tipping's steps from the model of all
+// fixedPoint maximizes the evidence by Tipping's steps from the model of all
 // functions. A function is dropped when α_j Σ_jj is 1 but for rounding: the
 // samples say nothing about its weight, so that the evidence is as good without. It ends
 // when besides the small gain no ln α moves by more than 1e-3.
@@ -465,7 +467,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 	first := math.Abs(e.value)
 	gain := 0.0
 	for step := 1; step <= limit; step++ {
-		if err := e.t.at("solve", 0.1+0.85*progressOf(gain, first, tol, step)); err != nil {
+		if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, first, tol, step)); err != nil {
 			return err
 		}
 		before, beta := e.value, e.beta
@@ -544,5 +546,5 @@ func progressOf(gain, first, tol float64, step int) float64 {
 	if gain <= tol {
 		return min(float64(step)/300, 1) / 2
 	}
-	return gapProgress(gain, first, tol)
+	return run.LogShare(gain, first, tol)
 }

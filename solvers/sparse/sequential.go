@@ -1,8 +1,8 @@
-package learners
+package sparse
 
 import "math"
 
-// sequential maximises the evidence by one function at a time (Tipping and Faul
+// sequential maximizes the evidence by one function at a time (Tipping and Faul
 // 2003), and by all α of the model and the noise in between.
 func (e *evidence) sequential(tol float64, limit int) error {
 	// The function that explains most of t alone comes first.
@@ -32,7 +32,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			e.value += gain
 			e.note()
 			since++
-			if err := e.t.at("solve", 0.1+0.85*progressOf(gain, start, tol, step)); err != nil {
+			if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, start, tol, step)); err != nil {
 				return err
 			}
 			continue
@@ -64,7 +64,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			return nil
 		}
 		since, pause = 0, min(2*pause, longest)
-		if err := e.t.at("solve", 0.1+0.85*progressOf(more, start, tol, step)); err != nil {
+		if err := e.t.Step("solve", 0.1+0.85*progressOf(more, start, tol, step)); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package learners
+package sparse
 
 import (
 	"cmp"
@@ -10,14 +10,15 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/floats"
 )
 
 // laplace is Laplace's log evidence of a relevance vector machine for two
-// classes, and what maximises it. What has the same name in evidence means the
+// classes, and what maximizes it. What has the same name in evidence means the
 // same here.
 type laplace struct {
-	t           *task
+	t           *run.Task
 	phi         *basis
 	whole       backend.Matrix[float64] // Φ
 	squares     backend.Matrix[float64] // its elements squared
@@ -50,7 +51,7 @@ func (s laplaceState) clone() laplaceState {
 	return s
 }
 
-func newLaplace(t *task, b *basis) (*laplace, error) {
+func newLaplace(t *run.Task, b *basis) (*laplace, error) {
 	p := &laplace{t: t, phi: b}
 	square := backend.NewHost[float64](b.phi.Rows, b.phi.Cols)
 	for i := range square.Rows {
@@ -82,7 +83,7 @@ func (p *laplace) free() {
 func (p *laplace) begin(signs backend.Host[float64], c int) {
 	m := p.phi.phi.Cols
 	p.laplaceState = laplaceState{
-		alpha: make([]float64, m), place: filledInts(m, -1),
+		alpha: make([]float64, m), place: slices.Repeat([]int{-1}, m),
 		s: make([]float64, m), q: make([]float64, m), q2: make([]float64, m), tilt: make([]float64, m),
 	}
 	for j := range p.alpha {
@@ -171,12 +172,12 @@ func (p *laplace) mode() error {
 	for range newtonSteps {
 		gradient := make([]float64, k)
 		for i := range n {
-			y, target := chance(f[i]), 0.0
+			y, target := Expit(f[i]), 0.0
 			if p.positive[i] {
 				target = 1
 			}
 			w := p.phi.weight[i]
-			slope[i], curve[i] = w*(target-y), w*y*chance(-f[i])
+			slope[i], curve[i] = w*(target-y), w*y*Expit(-f[i])
 			root[i] = math.Sqrt(curve[i])
 		}
 		for at, j := range p.active {
@@ -224,14 +225,14 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	for at, j := range p.active {
 		alpha[at] = p.alpha[j]
 	}
-	v, err := upload(b, backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: gradient})
+	v, err := run.Upload(b, backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: gradient})
 	if err != nil {
 		return nil, 0, err
 	}
 	defer v.Free()
 	factor := backend.NewHost[float64](k, k)
 	step = make([]float64, k)
-	err = placed(b, root, backend.Host[float64]{}, func(r, _ backend.Matrix[float64]) error {
+	err = run.Placed(b, root, backend.Host[float64]{}, func(r, _ backend.Matrix[float64]) error {
 		b.Syrk(backend.Lower, backend.NoTrans, 1, r, 0, h)
 		b.AddDiag(alpha, h)
 		if err := b.Potrf(backend.Lower, h); err != nil {
@@ -289,12 +290,12 @@ func (p *laplace) statistics() error {
 	}
 	defer sums.Free()
 	t, q, half := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 3), make([]float64, k)
-	inside, err := upload(b, part)
+	inside, err := run.Upload(b, part)
 	if err != nil {
 		return err
 	}
 	defer inside.Free()
-	err = placed(b, scaledColumns(part, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
+	err = run.Placed(b, scaledColumns(part, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, scaled, p.whole, 0, cross)
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, inside, 0, h)
 		b.AddDiag(alpha, h)
@@ -330,7 +331,7 @@ func (p *laplace) statistics() error {
 	for at := range k {
 		half[at] = floats.Dot(part.Row(at), g)
 	}
-	err = placed(b, both, backend.Host[float64]{}, func(both, _ backend.Matrix[float64]) error {
+	err = run.Placed(b, both, backend.Host[float64]{}, func(both, _ backend.Matrix[float64]) error {
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.whole, both.View(0, 0, n, 2), 0, sums.View(0, 0, m, 2))
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.squares, both.View(0, 2, n, 1), 0, sums.View(0, 2, m, 1))
 		return b.Download(q, sums)
@@ -360,11 +361,11 @@ func (p *laplace) statistics() error {
 // The steps of a batch, at most, and the functions outside the model that it may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximise changes the functions of the model in batches while that raises the evidence,
+// maximize changes the functions of the model in batches while that raises the evidence,
 // all α at once while that does, and then one function after the other, until none
 // promises to gain tol. A function that does not keep its promise is passed over until
 // all others are done.
-func (p *laplace) maximise(tol float64, limit int) error {
+func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
 	}
@@ -389,7 +390,7 @@ func (p *laplace) maximise(tol float64, limit int) error {
 			p.warning = fmt.Sprintf("after %s the log evidence still promises to grow by %.2g, not %.2g: raise tol or iterations", count.Of(limit, "step"), gain, tol)
 			return nil
 		}
-		if err := p.t.at("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
+		if err := p.t.Step("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
 			return err
 		}
 		before, taken := p.clone(), 1
@@ -442,7 +443,7 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
 		t: p.t, g: backend.NewHost[float64](size, size), mean: newMean(size), second: &second, beta: 1,
-		alpha: make([]float64, size), place: filledInts(size, -1), s: make([]float64, size),
+		alpha: make([]float64, size), place: slices.Repeat([]int{-1}, size), s: make([]float64, size),
 	}
 	part := p.functions(list)
 	b := p.t.B
@@ -451,7 +452,7 @@ func (p *laplace) model(list []int) (*evidence, error) {
 		return nil, err
 	}
 	defer g.Free()
-	err = placed(b, scaledColumns(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
+	err = run.Placed(b, scaledColumns(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, part, 0, g)
 		return b.Download(e.g, g)
 	})

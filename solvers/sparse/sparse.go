@@ -1,0 +1,234 @@
+// Package sparse finds models with few basis functions by evidence: the relevance
+// vector machines.
+package sparse
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) at the rows x_j of X. The weights
+// of the functions are N(0, 1/α_j) a priori, and the α maximize the evidence: most of
+// them are infinite.
+type Problem struct {
+	Kernel  kernels.Kernel
+	X       backend.Host[float64] // n×d
+	Weights []float64             // of the rows, > 0
+}
+
+// Params are the settings of the search.
+type Params struct {
+	Tol     float64 // gain of the log evidence below which a step is not worth it
+	MaxIter int     // steps
+}
+
+// Method names a way to maximize the evidence.
+type Method string
+
+const (
+	// Sequential adds, changes or deletes one basis function at a time, the
+	// one that the evidence gains most by (Tipping and Faul 2003): O(n·m) a
+	// step with m functions in the model.
+	Sequential Method = "sequential"
+	// FixedPoint begins with all functions and repeats α_j ← γ_j/μ_j² and
+	// σ² ← ‖t − Φμ‖²/(N − Σγ), γ_j = 1 − α_jΣ_jj, dropping those whose α grows
+	// without bound (Tipping 2001): O(m³) a step, m = n at first.
+	FixedPoint Method = "fixed-point"
+)
+
+// Result is a model f(x) = Σ_j μ_j k(x_j, x) + μ_0. It has one point at least, if only
+// of weight 0.
+type Result struct {
+	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
+	Coef      backend.Host[float64] // their μ_j, one column for each target
+	Intercept []float64             // μ_0
+	Root      backend.Host[float64] // of Regression: R with Σ = RRᵀ, row 0 that of φ_0, then those of Points
+	Noise     float64               // of Regression: σ²
+	Functions int                   // with a finite α; of Classification without φ_0
+	Steps     int
+	Modes     int         // of Classification: how often a mode was sought
+	Evidence  float64     // its logarithm, summed over the targets
+	Traces    [][]float64 // the log evidence of each target after each step
+	Warning   string      // why it ended before Tol was reached; "": it was
+}
+
+// Regression fits y, n×1: noise of variance σ²/w_i, and σ² maximizes the evidence too.
+func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, par Params) (*Result, error) {
+	b, err := newBasis(t, p)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEvidence(t, b, y)
+	b.phi = backend.Host[float64]{} // the products with it are in e
+	if err != nil {
+		return nil, err
+	}
+	if method == FixedPoint {
+		err = e.fixedPoint(par.Tol, par.MaxIter)
+	} else {
+		err = e.sequential(par.Tol, par.MaxIter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Noise: 1 / e.beta, Functions: len(e.active), Steps: len(e.trace), Evidence: e.value, Traces: [][]float64{e.trace}, Warning: e.warning, Intercept: make([]float64, 1)}
+	r.Points, r.Coef, r.Intercept[0], r.Root = b.model(e.active, e.mu, e.root)
+	return r, t.Step("solve", 1)
+}
+
+// Classification fits each column of signs, ±1, by Laplace's approximation of the
+// evidence: the values f are log odds.
+func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Params) (*Result, error) {
+	b, err := newBasis(t, p)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLaplace(t, b)
+	if err != nil {
+		return nil, err
+	}
+	defer l.free()
+	machines := signs.Cols
+	r := &Result{Intercept: make([]float64, machines)}
+	line := make(map[int][]float64) // weights of a function in all machines
+	for c := range machines {
+		l.begin(signs, c)
+		l.base, l.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
+		if err := l.maximize(par.Tol, par.MaxIter); err != nil {
+			return nil, err
+		}
+		for at, j := range l.active {
+			if j == 0 {
+				r.Intercept[c] = l.mu[at]
+				continue
+			}
+			if line[j] == nil {
+				line[j] = make([]float64, machines)
+			}
+			line[j][c] = l.mu[at]
+		}
+		if r.Warning == "" {
+			r.Warning = l.warning
+		}
+		r.Steps += l.steps
+		r.Modes += l.modes
+		r.Evidence += l.value
+		r.Traces = append(r.Traces, l.trace)
+	}
+	var list []int
+	for j := range line {
+		list = append(list, j)
+	}
+	slices.Sort(list)
+	r.Functions = len(list)
+	kept := max(len(list), 1)
+	r.Points, r.Coef = backend.NewHost[float64](kept, p.X.Cols), backend.NewHost[float64](kept, machines)
+	copy(r.Points.Row(0), p.X.Row(0))
+	for i, j := range list {
+		copy(r.Points.Row(i), p.X.Row(j-1))
+		copy(r.Coef.Row(i), line[j])
+	}
+	return r, t.Step("solve", 1)
+}
+
+// basis is Φ for the rows of weight > 0: φ_0 = 1 and φ_j = k(x_j, ·).
+type basis struct {
+	x      backend.Host[float64]
+	phi    backend.Host[float64] // n×(n+1)
+	weight []float64
+	total  float64 // Σ w
+}
+
+// Bytes is what the machines take at most: x, and five matrices of the size of
+// Φ, which is what a step with all functions takes.
+func Bytes(n, d int) int64 {
+	m := int64(n) + 1
+	return 8 * (5*m*m + int64(n)*int64(d))
+}
+
+func newBasis(t *run.Task, p Problem) (*basis, error) {
+	b := &basis{x: p.X, weight: p.Weights}
+	for _, w := range p.Weights {
+		b.total += w
+	}
+	n := b.x.Rows
+	gram, err := t.B.New(n, n)
+	if err != nil {
+		return nil, err
+	}
+	defer gram.Free()
+	b.phi = backend.NewHost[float64](n, n+1)
+	values := b.phi.View(0, 1, n, n)
+	err = run.Placed(t.B, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
+		t.B.Gram(gram, p.Kernel, x, x)
+		return t.B.Download(values, gram)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		if i%64 == 0 && t.Ctx.Err() != nil {
+			return nil, context.Cause(t.Ctx)
+		}
+		b.phi.Row(i)[0] = 1
+		for j := range i + 1 {
+			v := values.Row(i)[j]
+			if v-v != 0 {
+				return nil, fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel)
+			}
+			values.Row(j)[i] = v
+		}
+	}
+	return b, t.Step("gram", 0.05)
+}
+
+// model returns the points of the active functions, their weights, that of φ_0,
+// and R with its row first.
+func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
+	m := 0
+	for _, j := range active {
+		if j > 0 {
+			m++
+		}
+	}
+	kept := max(m, 1) // a model has at least one point, if only of weight 0
+	points, weights = backend.NewHost[float64](kept, b.x.Cols), backend.NewHost[float64](kept, 1)
+	rows = backend.NewHost[float64](kept+1, root.Cols)
+	copy(points.Row(0), b.x.Row(0))
+	at := 0
+	for p, j := range active {
+		if j == 0 {
+			intercept = mu[p]
+			copy(rows.Row(0), root.Row(p))
+			continue
+		}
+		copy(points.Row(at), b.x.Row(j-1))
+		weights.Data[at] = mu[p]
+		copy(rows.Row(at+1), root.Row(p))
+		at++
+	}
+	return points, weights, intercept, rows
+}
+
+const epsilon = 0x1p-52
+
+// axpy is y ← y + a·x.
+func axpy(a float64, x, y []float64) {
+	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+}
+
+// Expit is 1/(1 + e^−v), to full precision on both sides.
+func Expit(v float64) float64 {
+	if v >= 0 {
+		return 1 / (1 + math.Exp(-v))
+	}
+	e := math.Exp(v)
+	return e / (1 + e)
+}
