@@ -130,6 +130,16 @@ enum mercer_wanted {
 int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const mercer_matrix *x,
                    double *out, size_t size, mercer_watch *watch);
 
+/* Writes the bounds of prediction intervals at the n rows of x to lower and upper,
+ * n×t each, of size numbers: jackknife+ intervals of a regression by kernel-ridge, or
+ * by ridge with the parameter intervals=true, for 0.5 ≤ level < 1; split-conformal
+ * ones of a model that `mercer fit --calibrate` made, for 0 < level < 1. A new
+ * target is between them with a probability of about level, and of 2 level − 1
+ * (split-conformal: level) at least, whatever the noise, if it and the samples are
+ * drawn alike. The first call for a model of kernel-ridge factors K + lambda I. */
+int mercer_intervals(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
+                     double *lower, double *upper, size_t size, mercer_watch *watch);
+
 /* Copies an array of the model, such as "coef" or "alpha", to out; mercer_describe
  * lists them with their shapes. */
 int mercer_array(mercer_handle model, const char *name, double *out, size_t size);

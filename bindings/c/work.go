@@ -87,6 +87,35 @@ func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *
 	})
 }
 
+//export mercer_intervals
+func mercer_intervals(dev, model C.mercer_handle, level C.double, x *C.matrix, lower, upper *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return guard(func() error {
+		d, err := device(dev)
+		if err != nil {
+			return err
+		}
+		m, err := as[*handles.Model](model, "model")
+		if err != nil {
+			return err
+		}
+		mx, err := matrixOf("x", x, false)
+		if err != nil {
+			return err
+		}
+		low, err := handles.Shared[float64]("lower", unsafe.Pointer(lower), int64(size))
+		if err != nil {
+			return err
+		}
+		high, err := handles.Shared[float64]("upper", unsafe.Pointer(upper), int64(size))
+		if err != nil {
+			return err
+		}
+		callState := newCallState(w)
+		defer callState.close()
+		return m.Intervals(callState.ctx, d, float64(level), mx, low, high)
+	})
+}
+
 //export mercer_array
 func mercer_array(model C.mercer_handle, name *C.text, out *C.double, size C.size_t) C.int {
 	return guard(func() error {

@@ -269,6 +269,42 @@ static void path(void)
 	FAILS(MERCER_MEMORY, "memory", mercer_path(0, "precomputed()", &zero, 1, &x, &y, NULL, 0, 100, &scores, NULL, NULL));
 }
 
+/* Jackknife+ where the other samples say nothing: every f without a sample is 0, and
+ * the interval from the 2nd smallest −|y| to the 4th of the 5 values |y|, for level
+ * 0.6 = 3.6/6. */
+static void intervals(void)
+{
+	enum { n = 5 };
+	double identity[n * n] = {0}, y[n] = {3, -1, 4, -2, 5}, cross[n] = {0}, low, high;
+	for (int i = 0; i < n; i++)
+		identity[i * n + i] = 1;
+	const char *parameters[] = {"kernel=precomputed()", "lambda=0.5", NULL};
+	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
+	mercer_matrix x = doubles(identity, n, n), my = doubles(y, n, 1), z = doubles(cross, 1, n);
+	mercer_handle model;
+	char *json;
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	OK(mercer_describe(model, &json));
+	CHECK(strstr(json, "\"intervals\"") != NULL, "%s", json);
+	mercer_release(json);
+	OK(mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
+	CHECK(fabs(low + 4) <= 64 * n * epsilon && fabs(high - 4) <= 64 * n * epsilon, "%.17g to %.17g", low, high);
+	FAILS(MERCER_INVALID, "level must be", mercer_intervals(0, model, 0.3, &z, &low, &high, 1, NULL));
+	FAILS(MERCER_INVALID, "9 rows or more", mercer_intervals(0, model, 0.9, &z, &low, &high, 1, NULL));
+	FAILS(MERCER_INVALID, "room for 2", mercer_intervals(0, model, 0.6, &z, y, identity, 2, NULL));
+	FAILS(MERCER_INVALID, "upper is NULL", mercer_intervals(0, model, 0.6, &z, &low, NULL, 1, NULL));
+	OK(mercer_free(model));
+
+	learner.name = "svr", learner.parameters = NULL;
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
+	OK(mercer_free(model));
+	learner.name = "ridge";
+	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
+	FAILS(MERCER_INVALID, "intervals=true", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
+	OK(mercer_free(model));
+}
+
 static void misuse(void)
 {
 	double v[] = {1, 2, NAN, 4};
@@ -501,6 +537,7 @@ int main(void)
 	classes();
 	systems();
 	path();
+	intervals();
 	misuse();
 	too_large();
 	cancelled();

@@ -45,8 +45,8 @@ class TestFiles(unittest.TestCase):
             w.writerows(zip(*[[repr(v) if isinstance(v, float) else v for v in c] for c in columns]))
         return self.path(name)
 
-    def predictions(self, model, table, column="prediction"):
-        rows = list(csv.DictReader(run("predict", "--model", model, table).splitlines()))
+    def predictions(self, model, table, column="prediction", *flags):
+        rows = list(csv.DictReader(run("predict", "--model", model, *flags, table).splitlines()))
         return [row[column] for row in rows]
 
     def columns(self):
@@ -83,6 +83,22 @@ class TestFiles(unittest.TestCase):
             np.testing.assert_array_equal(loaded.alpha, [0.5, 3])
             np.testing.assert_array_equal(loaded.predict(self.X), fitted.predict(self.X))
             np.testing.assert_array_equal(loaded.fit(self.X, Y).predict(self.X), fitted.predict(self.X))
+
+    def test_intervals(self):
+        """Models of Python have their intervals in a file, and those of the command
+        that are calibrated have theirs in Python."""
+        model = self.path("m.safetensors")
+        for estimator in (mercer.MercerKernelRidge(0.1, kernel="rbf"), mercer.MercerRidge(intervals=True)):
+            fitted = estimator.fit(self.X, self.y)
+            fitted.save(model)
+            loaded = mercer.load(model)
+            np.testing.assert_array_equal(loaded.predict_interval(self.X), fitted.predict_interval(self.X))
+            np.testing.assert_array_equal(loaded.fit(self.X, self.y).predict_interval(self.X), fitted.predict_interval(self.X))
+        table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.y.tolist())
+        run("fit", "--quiet", "--learner", "svr", "--calibrate", "0.3", "--target", "y", "--model", model, table)
+        bounds = mercer.load(model).predict_interval(self.X, 0.8)
+        for column, bound in zip(("lower", "upper"), bounds):
+            np.testing.assert_array_equal([float(v) for v in self.predictions(model, table, column, "--interval", "0.8")], bound)
 
     def test_classes_from_the_command(self):
         table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.label)

@@ -83,7 +83,7 @@ type description struct {
 	Missing      bool              `json:"missing"`           // Predict takes NaN for a missing value
 	Classes      []string          `json:"classes,omitempty"`
 	Labels       []float64         `json:"labels,omitempty"` // what Predict returns for each class
-	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations"
+	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations", "intervals"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
@@ -119,6 +119,9 @@ func (m *Model) Describe() (string, error) {
 	}
 	f.columns(m)
 	f.abilities(model)
+	if m.hasIntervals() {
+		f.Capabilities = append(f.Capabilities, "intervals")
+	}
 	f.fitted(model)
 	return text(f)
 }

@@ -160,6 +160,63 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 	})
 }
 
+// Intervals writes the bounds of the prediction intervals of a level at the rows of x
+// to lower and upper, n×t each: those of the calibration of a model that `mercer fit
+// --calibrate` made, else those of learners.Jackknife.
+func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matrix, lower, upper []float64) error {
+	if err := m.acquire(); err != nil {
+		return err
+	}
+	defer m.release()
+	return d.use(ctx, func(dev backend.Device) error {
+		points, err := m.points(Values, x)
+		if err != nil {
+			return err
+		}
+		var low, high *mat.Dense
+		if !m.hasIntervals() {
+			return fmt.Errorf("libmercer: intervals: %s", m.noIntervals())
+		} else if c := m.bundle.Calibration; c != nil {
+			var f *mat.Dense
+			if f, err = m.bundle.Model.Predict(ctx, dev, points); err == nil {
+				low, high, err = c.Intervals(f, level)
+			}
+		} else {
+			low, high, err = m.bundle.Model.(learners.Jackknife).Intervals(ctx, dev, points, level)
+		}
+		if err != nil {
+			return err
+		}
+		if err := store("intervals", lower, low); err != nil {
+			return err
+		}
+		return store("intervals", upper, high)
+	})
+}
+
+// hasIntervals reports whether Intervals has some.
+func (m *Model) hasIntervals() bool {
+	if _, classes := m.bundle.Model.(learners.Classifier); classes {
+		return false
+	}
+	if r, ok := m.bundle.Model.(*learners.RidgeModel); ok && !r.HasIntervals() {
+		return m.bundle.Calibration != nil
+	}
+	_, jackknife := m.bundle.Model.(learners.Jackknife)
+	return jackknife || m.bundle.Calibration != nil
+}
+
+// noIntervals says why there are none.
+func (m *Model) noIntervals() string {
+	switch m.bundle.Model.(type) {
+	case learners.Classifier:
+		return "a model of classes has no intervals"
+	case *learners.RidgeModel:
+		return "the model of ridge did not keep its samples: fit it with intervals=true"
+	}
+	return "a model of " + m.bundle.Model.Learner() + " has none: fit kernel-ridge, or ridge with intervals=true"
+}
+
 // points returns x as the model takes it.
 func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	h, err := x.host("x")

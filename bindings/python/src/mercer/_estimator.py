@@ -173,22 +173,27 @@ class Estimator(BaseEstimator):
             print(f"[{type(self).__name__}] fit: {in_python(text, self._arguments())}", file=sys.stderr, flush=True)
         return self
 
-    def _predict_model(self, X, wanted="values"):
-        """Validates X, and returns the n×k array of the model."""
+    def _predict_model(self, X, wanted="values", level=None):
+        """Validates X, and returns the n×k array of the model; of the intervals of a
+        level the lower bounds and, to the right of them, the upper ones."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
         if not issparse(X):
-            return self._values(X, wanted)
+            return self._values(X, wanted, level)
         rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
-        return np.concatenate([self._values(dense(X[i:i + rows]), wanted) for i in range(0, X.shape[0], rows)])
+        return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
 
-    def _values(self, X, wanted):
+    def _values(self, X, wanted, level):
         """What is wanted of the model for an array."""
         if self._function:
             kernel, rows = self._function
             X = pairwise_kernels(X, rows, metric=kernel)
-        return self.model_.predict(X, wanted, device=self.device, threads=self.threads, say=self._say("predict"))
+        on = {"device": self.device, "threads": self.threads, "say": self._say("predict")}
+        if wanted == "intervals":
+            with python_names(self._arguments()):
+                return np.hstack(self.model_.intervals(X, level, **on))
+        return self.model_.predict(X, wanted, **on)
 
     def save(self, path):
         """Writes the model to a file that the command `mercer` and `mercer.load`

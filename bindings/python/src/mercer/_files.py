@@ -38,6 +38,7 @@ def load(path):
     known = {"alpha": saved.get("lambda"), "kernel": saved.get("kernel"), "fit_intercept": saved.get("intercept")}
     if "lambdas" in model.info["arrays"]:
         known["alpha"] = model.array("lambdas")[0]
+    known["intervals"] = "samples" in model.info["arrays"] or None
     names = estimator.get_params()
     estimator.set_params(**{name: value for name, value in known.items() if value is not None and name in names})
     return estimator._restore(model)

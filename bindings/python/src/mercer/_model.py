@@ -9,6 +9,7 @@ from ctypes import POINTER, byref, c_double, c_size_t, c_void_p, cast
 import numpy as np
 
 from . import _library
+from ._kernels import number
 from ._watched import watched
 
 _WANTED = {"values": 0, "decision": 1, "probabilities": 2, "deviations": 3}
@@ -128,6 +129,16 @@ class Model:
         else:
             watched("mercer_predict", arguments, say)
         return out
+
+    def intervals(self, X, level, *, device=None, threads=None, say=None):
+        """The pair of n×t arrays of the lower and upper bounds of prediction intervals
+        of a level, for models with "intervals" among ``info["capabilities"]``."""
+        mx = _library.matrix(X)
+        lower, upper = np.empty((2, mx.rows, self.info["outputs"]))
+        dev = _library.device(device, threads)
+        level = number("level", level)
+        watched("mercer_intervals", lambda w: (dev, self._handle, level, byref(mx), lower.ctypes.data, upper.ctypes.data, lower.size, w), say)
+        return lower, upper
 
     def array(self, name):
         """A copy of an array of the model; ``info["arrays"]`` has the shapes."""

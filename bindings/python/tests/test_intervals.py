@@ -1,0 +1,97 @@
+"""Prediction intervals against the n refits that their definition asks for."""
+
+import unittest
+
+from . import support
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+
+import mercer
+
+
+def jackknife_plus(make, X, y, Z, level):
+    """The bounds by their definition: with the fits f₋ᵢ without sample i, quantiles of
+    f₋ᵢ(z) ∓ |y_i − f₋ᵢ(x_i)| (Barber et al. 2021, equation 1.5)."""
+    n = len(y)
+    low, high = np.empty((n, len(Z))), np.empty((n, len(Z)))
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        model = make().fit(X[rest], y[rest])
+        error = abs(y[i] - model.predict(X[i:i + 1])[0])
+        low[i], high[i] = model.predict(Z) - error, model.predict(Z) + error
+    rank = int(np.ceil(round(level * (n + 1), 9)))
+    return np.sort(low, axis=0)[n - rank], np.sort(high, axis=0)[rank - 1]
+
+
+class TestIntervals(unittest.TestCase):
+    def setUp(self):
+        self.r = support.rng(self)
+        self.X, self.y = support.smooth(self.r, 39, 2)
+        self.Z = self.r.normal(size=(12, 2))
+
+    def test_are_those_of_n_refits(self):
+        # K ≤ 39 and XᵀX < 1e3: systems of condition below 1e4, backward stable by
+        # n·γ(3n+1) (Higham 2002, theorem 10.4), and values below 10.
+        bound = 4 * 39 * (3 * 39 + 1) * support.U * 1e4 * 10
+        for level in (0.5, 0.8, 0.9):
+            for got, make in [
+                (mercer.MercerKernelRidge(0.1, kernel="rbf", gamma=0.7), lambda: KernelRidge(alpha=0.1, kernel="rbf", gamma=0.7)),
+                (mercer.MercerKernelRidgeCV([0.1], kernel="rbf", gamma=0.7), lambda: KernelRidge(alpha=0.1, kernel="rbf", gamma=0.7)),
+                (mercer.MercerRidge(0.5, intervals=True), lambda: Ridge(alpha=0.5)),
+            ]:
+                with self.subTest(estimator=got, level=level):
+                    lower, upper = got.fit(self.X, self.y).predict_interval(self.Z, level)
+                    want = jackknife_plus(make, self.X, self.y, self.Z, level)
+                    self.assertEqual(lower.shape, (12,))
+                    self.assertLessEqual(np.abs(lower - want[0]).max(), bound)
+                    self.assertLessEqual(np.abs(upper - want[1]).max(), bound)
+                    self.assertLess(bound, 1e-3 * (upper - lower).min())
+
+    def test_targets_and_kinds_of_input(self):
+        Y = np.column_stack([self.y, 3 - 2 * self.y])
+        for make in (lambda: mercer.MercerKernelRidge(0.1, kernel="rbf"), lambda: mercer.MercerRidge(intervals=True)):
+            both = make().fit(self.X, Y)
+            lower, upper = both.predict_interval(self.Z)
+            alone = make().fit(self.X, Y[:, 1]).predict_interval(self.Z)
+            self.assertEqual(lower.shape, (12, 2))
+            # Products with one column and with two may be summed otherwise.
+            np.testing.assert_allclose(lower[:, 1], alone[0], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
+            np.testing.assert_allclose(upper[:, 1], alone[1], rtol=1e4 * 39 * support.U, atol=1e4 * 39 * support.U)
+            for got in zip(both.predict_interval(csr_matrix(self.Z)), (lower, upper)):
+                np.testing.assert_array_equal(*got)
+        named = mercer.MercerKernelRidge(0.1, kernel="rbf", gamma=0.5).fit(self.X, self.y).predict_interval(self.Z)
+        by_function = mercer.MercerKernelRidge(0.1, kernel=lambda x, z: np.exp(-0.5 * np.sum((x - z) ** 2))).fit(self.X, self.y).predict_interval(self.Z)
+        np.testing.assert_allclose(np.array(by_function), np.array(named), rtol=0, atol=4 * 39 * (3 * 39 + 1) * support.U * 1e4)
+
+    def test_coverage(self):
+        """The part of new targets in the intervals, over many draws: at least
+        2·level − 1 by theory, and here near level."""
+        inside = []
+        for _ in range(40):
+            X, y = support.smooth(self.r, 60, 2)
+            Z, z = support.smooth(self.r, 25, 2)
+            lower, upper = mercer.MercerKernelRidge(0.1, kernel="rbf").fit(X, y).predict_interval(Z, 0.8)
+            inside.append(np.mean((lower <= z) & (z <= upper)))
+        # Five standard errors of the mean of the draws.
+        error = 5 * np.std(inside, ddof=1) / np.sqrt(len(inside))
+        self.assertLess(error, 0.15)
+        self.assertLessEqual(abs(np.mean(inside) - 0.8), error + 1 / 61)
+
+    def test_only_where_there_are_some(self):
+        self.assertTrue(hasattr(mercer.MercerKernelRidge(), "predict_interval"))
+        self.assertTrue(hasattr(mercer.MercerRidge(intervals=True), "predict_interval"))
+        for estimator in (mercer.MercerRidge(), mercer.MercerSVR(), mercer.MercerNystroemRidge(), mercer.MercerClassifier()):
+            self.assertFalse(hasattr(estimator, "predict_interval"), estimator)
+            fitted = clone(estimator).fit(self.X, self.y > 0)
+            self.assertFalse(hasattr(fitted, "predict_interval"), estimator)
+        with self.assertRaisesRegex(AttributeError, "set intervals=True"):
+            mercer.MercerRidge().fit(self.X, self.y).predict_interval(self.Z)
+        fitted = mercer.MercerKernelRidge(kernel="rbf").fit(self.X, self.y)
+        for level, text in [(0.4, "level must be ≥ 0.5"), (1, "level must be"), (np.nan, "level must be"), ("0.9", "level must be a number, got '0.9'"), (0.99, "needs 99 rows")]:
+            with self.subTest(level=level), self.assertRaisesRegex(ValueError, text):
+                fitted.predict_interval(self.Z, level)
+        with self.assertRaisesRegex(ValueError, "alpha > 0: raise alpha"):
+            mercer.MercerKernelRidge(alpha=0, kernel="laplacian").fit(self.X, self.y).predict_interval(self.Z)
