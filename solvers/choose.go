@@ -3,6 +3,7 @@ package solvers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,9 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 	if par.Checkpoint.Dir != "" && !m.saves {
 		return m, estimate{}, "", noCheckpoint(name, Mixed, CG, Askotch)
 	}
+	if err := par.unusedBy(name); err != nil {
+		return m, estimate{}, "", err
+	}
 	e, err := m.estimate(z, par)
 	return m, e, why, err
 }
@@ -41,6 +45,25 @@ func choose(z *sizes, par Params) (method, estimate, string, error) {
 // noCheckpoint is the error of a checkpoint that a method does not write.
 func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes none: leave the checkpoint out, or use %s", m, alternatives(others))
+}
+
+// unusedBy is the error of a choice that the method has no use for, or nil.
+func (par Params) unusedBy(m Method) error {
+	for _, choice := range []struct {
+		name  string
+		given bool
+		users []Method
+	}{
+		{"rank", par.Rank > 0, []Method{CG, Askotch}},
+		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
+		{"block", par.Block > 0, []Method{Askotch}},
+		{"precision", par.Precision != PrecisionAuto, []Method{Mixed, OutOfCore}},
+	} {
+		if choice.given && !slices.Contains(choice.users, m) {
+			return fmt.Errorf("solvers: %s: the method %s has none: leave the %s out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
+		}
+	}
+	return nil
 }
 
 // alternatives lists methods as "a, b or c".
@@ -64,13 +87,19 @@ const operations = "operations, those that are slower than in a matrix product c
 
 // cheapest takes the method of the least modelled time among those that fit the
 // memory, or of the least memory when none does. With a checkpoint only methods
-// that write one are taken.
+// that write one are taken, and with a rank, a preconditioner, a block or a precision
+// those that use it.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, err error) {
 	var list, large []string
 	var all []error
+	var unused error
 	fits := false
 	for _, m := range methods {
 		if m.only || par.Checkpoint.Dir != "" && !m.saves {
+			continue
+		}
+		if e := par.unusedBy(m.name); e != nil {
+			unused = e
 			continue
 		}
 		if m.iterates && fits && chosen.cost < smallCost {
@@ -105,11 +134,16 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 		}
 	}
 	if best.name == "" {
+		if len(all) == 0 {
+			return best, chosen, "", unused
+		}
 		return best, chosen, "", errors.Join(all...)
 	}
 	switch {
 	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
 		why = "writes checkpoints, and takes little time"
+	case len(list)+len(large) == 1 && unused != nil:
+		why = "the only one that uses what is chosen"
 	case len(list)+len(large) == 1:
 		why = "a direct method is the fastest for few rows"
 	case !fits:

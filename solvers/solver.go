@@ -49,7 +49,8 @@ type Params struct {
 	// "" is the best that there is, "none" is none. Preconditioners lists them.
 	Preconditioner string
 	// Rank of the preconditioner; 0 chooses it by the estimated spectrum of K
-	// and the memory.
+	// and the memory. Auto is with a rank, a preconditioner, a block or a precision
+	// the best of the methods that use it, and any other method refuses it.
 	Rank int
 	// Block is the number of samples in a block of the method askotch; 0 chooses.
 	Block int
@@ -149,6 +150,8 @@ func (par Params) check() error {
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", par.MaxIter)
 	case par.Rank < 0:
 		return fmt.Errorf("solvers: the rank of the preconditioner must be ≥ 0, got %d", par.Rank)
+	case par.Rank > 0 && par.Preconditioner == "none":
+		return fmt.Errorf("solvers: the rank %d has no use with the preconditioner \"none\": leave one of them out", par.Rank)
 	case par.Block < 0:
 		return fmt.Errorf("solvers: the number of samples in a block must be ≥ 0, got %d", par.Block)
 	case par.Checkpoint.Every < 0:
