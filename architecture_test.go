@@ -49,21 +49,21 @@ var layers = []layer{
 	// gonum's matrices are the exchange type of the front ends.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "kernels"}},
-	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/run"}},
+	{folder: "solvers/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// The solvers of the learners' own problems use gonum's BLAS and LAPACK for what is
 	// small and on the host, as the learners they serve do.
-	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/rowkey", "internal/run"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
 	{folder: "dataset", ours: []string{"internal/count", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
-	{folder: "learners", ours: []string{"solvers", "solvers/glm", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", ours: []string{"solvers", "solvers/glm", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// bindings/c is a program, the C shared library; it alone imports C.
@@ -72,7 +72,7 @@ var layers = []layer{
 	{folder: "internal/count"},
 	// planned carries the plans of long calls to the caller of a fit.
 	{folder: "internal/planned"},
-	// message makes one line of an error.
+	// message has errors that say what to do, and makes one line of them.
 	{folder: "internal/message"},
 	// rowkey draws the same rows by a seed in a table, a file and a cluster.
 	{folder: "internal/rowkey"},

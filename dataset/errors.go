@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
@@ -18,10 +19,13 @@ type Error struct {
 	Offset int64  // byte of the file, before any compression, from 1; 0 when there is none to name
 	Column string // name of the column; empty when the fault is not in one column
 	Value  string // the cell; empty when there is none to show
-	Rule   string // what is wrong, and what to do about it
+	Rule   string // what is wrong, and what to do about it, for message.Expand
 }
 
-func (e *Error) Error() string {
+func (e *Error) Error() string { return e.Message(message.Plain) }
+
+// Message is the text with a front end's names of parameters.
+func (e *Error) Message(name func(parameter string) string) string {
 	var b strings.Builder
 	b.WriteString(e.Source)
 	if e.Source == "" {
@@ -43,7 +47,7 @@ func (e *Error) Error() string {
 	if e.Value != "" {
 		b.WriteString(quote(e.Value) + " ")
 	}
-	b.WriteString(e.Rule)
+	b.WriteString(message.Expand(e.Rule, name))
 	return b.String()
 }
 

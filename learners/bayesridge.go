@@ -7,11 +7,13 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/mat"
 )
 
 const bayesRidgeName = "bayes-ridge"
@@ -268,7 +270,7 @@ func (e *spectrum) evidence(t *task, j int, n float64, l BayesRidge) (f evidence
 			break
 		}
 		if f.steps == l.MaxIter {
-			return f, fmt.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: raise tol or iterations", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
+			return f, message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: raise {tol} or {iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
 		}
 		if f.steps%64 == 0 {
 			if err := t.at("solve", 0.9); err != nil {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mercer-go/mercer/backend"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // Task says what a learner learns.
@@ -217,7 +219,7 @@ func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {
 		if _, _, bad := notFinite(h); bad {
-			return fmt.Errorf("learners: %s: the fit diverged: %s is not finite: scale the features or y down, or lower the rate", m.Learner(), name)
+			return message.Errorf("learners: %s: the fit diverged: %s is not finite: scale the features or y down, or {rate}", m.Learner(), name)
 		}
 	}
 	return nil

@@ -2,8 +2,9 @@ package learners
 
 import (
 	"errors"
-	"fmt"
 	"math"
+
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // fista is the accelerated proximal gradient of Beck and Teboulle (2009) with
@@ -40,7 +41,7 @@ func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
 		if s.steps%8 == 0 {
 			done, err := s.settled(f.a.t, mu, l)
 			if errors.Is(err, errLassoOverflow) && f.fixed && s.steps > 0 {
-				return fmt.Errorf("the weights diverge at rate %v: lower the rate, or leave it out for 1/‖2XᵀX‖", l.Rate)
+				return message.Errorf("the weights diverge at rate %v: {rate}, or leave it out for 1/‖2XᵀX‖", l.Rate)
 			}
 			if err != nil || done {
 				return err

@@ -2,17 +2,18 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/solvers"
-	"gonum.org/v1/gonum/mat"
 )
 
 // Jackknife is a Model that knows the fits without each of its samples in turn, and
@@ -150,7 +151,7 @@ func outputsByLambda(lambda float64, lambdas []float64, outputs int) map[float64
 
 func (m *KernelRidgeModel) leaveOneOut(ctx context.Context, dev backend.Device, lambda float64) (*solvers.LeaveOneOut, error) {
 	if lambda == 0 {
-		return nil, errors.New("the fits without a sample need lambda > 0: raise lambda")
+		return nil, message.Errorf("the fits without a sample need lambda > 0: raise {lambda}")
 	}
 	build := func() (*solvers.LeaveOneOut, error) {
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{

@@ -2,14 +2,15 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
-	"gonum.org/v1/gonum/mat"
 )
 
 const kernelRidgeName = "kernel-ridge"
@@ -38,7 +39,7 @@ func init() {
 		},
 		check: func(v Values) *ParameterError {
 			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && slices.Contains(each(v.Number("lambda"), v.Numbers("lambdas")), 0) {
-				return &ParameterError{Parameter: "lambda", Rule: "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use ridge"}
+				return &ParameterError{Parameter: "lambda", Rule: "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"}
 			}
 			return nil
 		},
@@ -100,7 +101,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	k := l.Kernel
 	if _, linear := k.(kernels.Linear); linear && l.Intercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
-		return nil, errors.New("learners: kernel-ridge: with a linear kernel and an intercept lambda must be > 0: raise lambda, or use ridge")
+		return nil, message.Errorf("learners: kernel-ridge: with a linear kernel and an intercept lambda must be > 0: raise {lambda}, or use {learner=ridge}")
 	}
 	if k == nil {
 		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)

@@ -2,12 +2,13 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // lms is LeastSquares by the rule of Widrow and Hoff (1960), from w = 0 and b = 0:
@@ -72,7 +73,7 @@ func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matr
 			total += weight * hy.Row(i)[j] * hy.Row(i)[j]
 		}
 		if !finite(left) || rate*longest >= 2 && left > total {
-			return nil, fmt.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g; lower the rate, or leave it out", rate, 2/longest)
+			return nil, message.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g; {rate}, or leave it out", rate, 2/longest)
 		}
 		if j == 0 {
 			parameters := hx.Cols + int(one)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 const perceptronName = "perceptron"
@@ -293,7 +295,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	m := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, run.classes}}
 	if err := diverged(m); err != nil {
-		return nil, errors.New("the weights overflow: lower the rate, or scale the features down")
+		return nil, message.Errorf("the weights overflow: {rate}, or scale the features down")
 	}
 	f, err := m.predictor().run(ctx, dev, denseOf(hx))
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // ridgeSamples are the samples of weight > 0 of a ridge model that has intervals, and
@@ -106,7 +108,7 @@ func (c *centred) jackknife(f *task, lambda float64, intercept bool) (*ridgeJack
 	f.B.AddDiag(slices.Repeat([]float64{lambda}, c.d), l)
 	if err := f.B.Potrf(backend.Lower, l); err != nil {
 		if errors.Is(err, backend.ErrNotPosDef) {
-			return nil, fmt.Errorf("%w: features depend on each other: raise lambda", err)
+			return nil, message.Errorf("%w: features depend on each other: raise {lambda}", err)
 		}
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (a *ridgeJackknife) errors(m *RidgeModel, c *centred) (backend.Host[float64
 		}
 		// A leverage of 1 leaves nothing else to fix a direction of w by.
 		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
-			return errs, fmt.Errorf("without sample %d there is no solution: raise lambda", c.rows[i]+1)
+			return errs, message.Errorf("without sample %d there is no solution: raise {lambda}", c.rows[i]+1)
 		}
 		for j := range to {
 			to[j] /= a.share[i]

@@ -1,7 +1,6 @@
 package solvers
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // Askotch solves (K + λW⁻¹)α = y by blocks of samples: sketch-and-project with
@@ -276,7 +276,7 @@ func (k *sketch) solve(rhs backend.Matrix[float64], goal []float64) error {
 		case worst <= 1:
 			return k.w.B.Upload(rhs, d.p.w)
 		case d.p.plain && (math.IsNaN(total) || math.IsInf(total, 0)):
-			return &accuracyError{errors.New("solvers: askotch: the numbers are not finite: scale the features and targets down or raise lambda")}
+			return &accuracyError{message.Errorf("solvers: askotch: the numbers are not finite: scale the features and targets down or raise {lambda}")}
 		case worst < 0.99*float64(d.Best):
 			d.Best, d.Since = number(worst), 0
 		default:

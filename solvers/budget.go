@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -17,13 +18,16 @@ type BudgetError struct {
 	Needed, Available int64  // bytes
 	Largest           int    // maximum number of rows that would fit; 0: none would
 	Host              bool   // it is the host's memory that is too small, not the device's
-	Advice            string // what to do; "": what follows from Largest
+	Advice            string // what to do, for message.Expand; "": what follows from Largest
 }
 
-func (e *BudgetError) Error() string {
-	advice := fmt.Sprintf("use at most %s or allow more memory", rows(e.Largest))
+func (e *BudgetError) Error() string { return e.Message(message.Plain) }
+
+// Message is the text with a front end's names of parameters.
+func (e *BudgetError) Message(name func(parameter string) string) string {
+	advice := fmt.Sprintf("use at most %s or {memory}", rows(e.Largest))
 	if e.Largest == 0 {
-		advice = "allow more memory, or use fewer features or outputs"
+		advice = "{memory}, or use fewer features or outputs"
 	}
 	if e.Advice != "" {
 		advice = e.Advice
@@ -37,7 +41,7 @@ func (e *BudgetError) Error() string {
 		memory = "the host's memory"
 	}
 	return fmt.Sprintf("solvers: %s: %s %s %s of %s, %s may be used: %s",
-		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), advice)
+		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 
 // Reserve reports the plan of a method that takes bytes of the device for a number of

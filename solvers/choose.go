@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // soluble refuses for a method in the dual what has no unique solution there,
 // whatever the samples.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
-		return fmt.Errorf("solvers: %s: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use the method primal", m)
+		return message.Errorf("solvers: %s: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use {solver=primal}", m)
 	}
 	return nil
 }

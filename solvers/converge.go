@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // ConvergenceError says that a Solve did not reach the residual that was asked
@@ -22,21 +23,24 @@ type ConvergenceError struct {
 	mayBeIndefinite bool // K
 }
 
-func (e *ConvergenceError) Error() string {
+func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
+
+// Message is the text with a front end's names of parameters.
+func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	after := ""
 	if e.Iters > 0 {
 		after = fmt.Sprintf(" after %s", count.Of(e.Iters, "iteration"))
 	}
-	advice := "raise lambda or the tolerance"
+	advice := "raise {lambda} or {tol}"
 	if e.Attainable > e.Tol {
-		advice = fmt.Sprintf("the exact solution rounded to float64 may have one of up to %.2g: raise lambda or the tolerance", e.Attainable)
+		advice = fmt.Sprintf("the exact solution rounded to float64 may have one of up to %.2g: raise {lambda} or {tol}", e.Attainable)
 	}
 	if !(e.Residual < 1) && e.Attainable > 1 {
-		advice = "no digit is left beside values of the kernel that large: raise lambda, scale the features down or take another kernel"
+		advice = "no digit is left beside values of the kernel that large: raise {lambda}, scale the features down or take another kernel"
 	}
 	if e.mayBeIndefinite {
 		advice = "take a positive definite kernel; if this one is for these samples, " + advice
 	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
-		e.Method, e.Residual, after, e.Tol, e.Reason, advice)
+		e.Method, e.Residual, after, e.Tol, e.Reason, message.Expand(advice, name))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -120,7 +121,7 @@ func (e Equations) check(ctx context.Context, dev backend.Device, par StreamPara
 	need := bytes(sum(elements(m, 2*m), elements(3*m, e.Right.Cols)))
 	available := run.Available(dev, par.Memory)
 	if need > available {
-		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or allow more memory"}
+		return &BudgetError{Method: Normal, Rows: m, Needed: need, Available: available, Advice: "use fewer functions or {memory}"}
 	}
 	run.ReportPlan(ctx, dev, need)
 	return nil
@@ -169,7 +170,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 		case pivot.Value-pivot.Value != 0:
 			return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 		case try == tries:
-			return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise lambda or use fewer functions", pivot.Index+1, pivot.Value)
+			return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer functions", pivot.Index+1, pivot.Value)
 		}
 		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", pivot.Index+1, res.Jitter))
 		res.Jitter *= 1000
@@ -213,7 +214,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 			worst = larger(worst, ratio(norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
 		}
 		if worst-worst != 0 {
-			return errors.New("the solution is not finite: scale the features and targets down or raise lambda")
+			return message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}")
 		}
 		if try > 0 && !(worst < res.Residual) {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -85,7 +86,7 @@ func (w *work) finishIntercept() error {
 		}
 	}
 	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
-		return w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))
+		return w.fail(message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}"))
 	}
 	if err := context.Cause(w.Ctx); err != nil {
 		return w.fail(err)

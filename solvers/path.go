@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -95,7 +96,7 @@ type PathPoint struct {
 
 // errNothingLeft is the reason of a point whose fit has as many degrees of
 // freedom as there are samples, whatever they say.
-var errNothingLeft = errors.New("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: raise lambda or add samples")
+var errNothingLeft = message.Errorf("solvers: path: the fit goes through every sample, so that nothing is left to judge it by: raise {lambda} or add samples")
 
 // profile sets Evidence: squares are ỹᵀ(K̃ + λI)⁻¹ỹ for each output, logDet is
 // log det (K̃ + λI), K̃ = W^½KW^½.

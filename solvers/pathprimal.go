@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d,
@@ -127,7 +128,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.factors[i].logDet)
 		s.uncentre(at)
 		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			at.Err = errors.New("solvers: path: the solution is not finite: scale the features and targets down or raise lambda")
+			at.Err = message.Errorf("solvers: path: the solution is not finite: scale the features and targets down or raise {lambda}")
 		}
 		if at.Err != nil {
 			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -74,15 +75,14 @@ func (w *work) enough(before []float64) float64 {
 // explained is a PivotError in the words of the problem. Its own text, which
 // counts from 0 and knows no samples, is left out.
 type explained struct {
-	text  string
+	error
 	pivot *backend.PivotError
 }
 
-func (e *explained) Error() string { return e.text }
-func (e *explained) Unwrap() error { return e.pivot }
+func (e *explained) Unwrap() []error { return []error{e.error, e.pivot} }
 
 func explain(pivot *backend.PivotError, format string, args ...any) error {
-	return &explained{fmt.Sprintf(format, args...), pivot}
+	return &explained{message.Errorf(format, args...), pivot}
 }
 
 // indefinite reports whether a pivot is further below 0 than rounding of a positive
@@ -114,7 +114,7 @@ func (w *work) dualPivot(err error, before []float64) error {
 	if indefinite(pivot.Value, slices.Max(before)) {
 		return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, instead(w.s.Kernel))
 	}
-	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise lambda above %.2g",
+	return explain(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): raise {lambda} above %.2g",
 		row, pivot.Value, w.enough(before))
 }
 
@@ -139,6 +139,6 @@ func (w *work) primalPivot(err error, before []float64) error {
 	case j == 1:
 		reason = "zero"
 	}
-	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise lambda above %.2g",
+	return explain(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): remove it or raise {lambda} above %.2g",
 		j, reason, pivot.Value, w.enough(before))
 }

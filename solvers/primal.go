@@ -1,9 +1,8 @@
 package solvers
 
 import (
-	"fmt"
-
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
@@ -11,7 +10,7 @@ const Primal Method = "primal"
 
 func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	if !z.linear {
-		return estimate{}, fmt.Errorf("solvers: primal: needs the kernel linear(), got %v: use the method dual", z.kernel)
+		return estimate{}, message.Errorf("solvers: primal: needs the kernel linear(), got %v: use {solver=dual}", z.kernel)
 	}
 	n, d, t := z.n, z.d, z.t
 	e := estimate{

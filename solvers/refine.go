@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
@@ -250,7 +251,7 @@ func (f *refinement) tryNext(g fallback) error {
 			}
 			if math.IsNaN(f.residual) || math.IsInf(f.residual, 0) {
 				f.reset()
-				return &accuracyError{w.fail(errors.New("the solution is not finite: scale the features and targets down or raise lambda"))}
+				return &accuracyError{w.fail(message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}"))}
 			}
 			switch {
 			case in.direct() && round == 0:

@@ -2,9 +2,9 @@ package solvers
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // solution is what iterate has found.
@@ -52,7 +52,7 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 			worst = larger(worst, ratio(v, size[j]))
 		}
 		if worst-worst != 0 {
-			return false, fmt.Errorf("the solution is not finite: scale the features and targets down or raise lambda")
+			return false, message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}")
 		}
 		if best.beta.Data != nil && !(worst < best.residual) {
 			return false, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,30 +63,31 @@ func (a *app) aboutScale(err error) string {
 	return ""
 }
 
-// plain rewrites the library's messages for somebody at a terminal: the names
-// of its packages are of no use there, those of the flags are.
-var plain = strings.NewReplacer(
-	": backend: ", ": ", ": kernels: ", ": ", ": solvers: ", ": ", ": learners: ", ": ", ": dataset: ", ": ", ": modelfile: ", ": ", ": bench: ", ": ", ": tuning: ", ": ",
-	"raise lambda or the tolerance", "raise --lambda or --tol", "raise lambda", "raise --lambda", "raise it, or use ridge", "raise it, or use --learner ridge", "allow more memory", "raise --memory",
-	"raise tol or iterations", "raise --tol or --iterations", "raise iterations or lambda", "raise --iterations or --lambda", ", tol or iterations", ", --tol or --iterations", "raise iterations, or lambda", "raise --iterations, or --lambda",
-	", lower C,", ", lower --C,", ", or use ridge", ", or use --learner ridge",
-	"use fewer folds", "lower --folds",
-	"if they are classes, say so", "if they are classes, say --task classification",
-	"name it as a marker of missing values", "name it with --na-values", "or the column as categorical", "or name the column with --categorical",
-	"use the method primal", "use --solver primal", "use the method dual", "use --solver dual",
-)
-
-// oneLine is the text of err on one line.
-func oneLine(err error) string {
-	text := ": " + message.Flat(err)
-	for { // a prefix that follows another is found the next time
-		replaced := plain.Replace(text)
-		if replaced == text {
-			break
-		}
-		text = replaced
+// flagOf is how the command names a parameter of the library's advice: by its flag.
+func flagOf(parameter string) string {
+	switch name, value, isValue := strings.Cut(parameter, "="); {
+	case parameter == "memory":
+		return "raise --memory"
+	case parameter == "rate", parameter == "folds":
+		return "lower --" + parameter
+	case parameter == "na-values":
+		return "name it with --na-values"
+	case parameter == "categorical":
+		return "name the column with --categorical"
+	case name == "task":
+		return "say --task " + value
+	case isValue:
+		return "--" + name + " " + value
 	}
-	return message.Fit(strings.TrimPrefix(text, ": "))
+	return "--" + parameter
+}
+
+// packages begin messages of the library; at a terminal they are of no use.
+var packages = regexp.MustCompile(`(^|: )((backend|kernels|solvers|learners|dataset|modelfile|bench|tuning): )+`)
+
+// oneLine is the text of err on one line, without the names of packages.
+func oneLine(err error) string {
+	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf), "$1"))
 }
 
 // flagError explains a flag that is not there or has a wrong value.

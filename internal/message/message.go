@@ -1,4 +1,5 @@
-// Package message makes the text of an error fit for one line of a terminal or a log.
+// Package message has errors that say what to do, and makes the text of an error fit
+// for one line of a terminal or a log.
 package message
 
 import (
@@ -16,18 +17,24 @@ func Line(err error) string { return Fit(Flat(err)) }
 
 // Flat is the text of an error, with those that errors.Join puts on lines of their own
 // side by side.
-func Flat(err error) string {
+func Flat(err error) string { return Text(err, Plain) }
+
+// Text is Flat with the names that a front end has for parameters.
+func Text(err error, name func(parameter string) string) string {
 	text := err.Error()
+	if e, is := err.(Advised); is {
+		text = e.Message(name)
+	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			text = strings.Replace(text, inner.Error(), Flat(inner), 1)
+			text = strings.Replace(text, inner.Error(), Text(inner, name), 1)
 		}
 	case interface{ Unwrap() []error }:
 		list := e.Unwrap()
 		texts, flat := make([]string, len(list)), make([]string, len(list))
 		for i, one := range list {
-			texts[i], flat[i] = one.Error(), Flat(one)
+			texts[i], flat[i] = one.Error(), Text(one, name)
 		}
 		if text == strings.Join(texts, "\n") {
 			return strings.Join(flat, "; ")

@@ -2,12 +2,12 @@ package tuning
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/solvers"
 )
 
@@ -22,7 +22,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	}
 	parted := s.par.Folds
 	if len(live) < parted {
-		return nil, fmt.Errorf("tuning: %d folds of %s: use fewer folds", parted, count.Of(len(live), "sample"))
+		return nil, message.Errorf("tuning: %d folds of %s: {folds}", parted, count.Of(len(live), "sample"))
 	}
 	rng := rand.New(rand.NewPCG(s.par.Seed, 5))
 	rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })

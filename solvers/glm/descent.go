@@ -1,13 +1,12 @@
 package glm
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
@@ -46,7 +45,7 @@ func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain floa
 		if rate > 0 {
 			theta = along(theta, -step, gradient)
 			if value, err = l.eval(theta, gradient); err != nil {
-				return theta, iter, fmt.Errorf("%w; or lower the rate", err)
+				return theta, iter, message.Errorf("%w; or {rate}", err)
 			}
 			continue
 		}
@@ -56,13 +55,13 @@ func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain floa
 			return theta, iter, err
 		}
 		if next.Data == nil {
-			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise lambda or the tolerance", gain)
+			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
 		}
 		moved := along(next, -1, theta)
 		step = math.Sqrt(dot(moved, moved) / dot(gradient, gradient))
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %s of gradient descent: take another solver, or raise lambda, tol or iterations", count.Of(most, "iteration"))
+	return theta, most, message.Errorf("did not converge within %s of gradient descent: take another solver, or raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
 }
 
 // stochastic goes through the samples in a new random order in each of some
@@ -115,7 +114,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 		}
 	}
 	if size := dot(theta, theta); size-size != 0 {
-		return theta, errors.New("the steps lead to infinity: lower the rate, or scale the features down")
+		return theta, message.Errorf("the steps lead to infinity: {rate}, or scale the features down")
 	}
 	return theta, at(1)
 }

@@ -1,10 +1,10 @@
 package glm
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
@@ -86,7 +86,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	}
 	// The loss differs by the square of it, about.
 	if !(fit.Residual <= math.Sqrt(tol)) {
-		return nil, fmt.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise lambda, or scale the features so that none is much larger than others", fit.Residual, m.lambda)
+		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: raise {lambda}, or scale the features so that none is much larger than others", fit.Residual, m.lambda)
 	}
 	return fit, nil
 }

@@ -6,10 +6,12 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/floats"
 )
 
 // A shortError says how far from the minimum Newton's method ended.
@@ -19,12 +21,14 @@ type shortError struct {
 	residual, tol float64
 }
 
-func (e *shortError) Error() string {
+func (e *shortError) Error() string { return e.Message(message.Plain) }
+
+func (e *shortError) Message(name func(parameter string) string) string {
 	how := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
 		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
 	}
-	return fmt.Sprintf("%s: the relative residual is %.2g, %.2g was asked for: raise lambda, tol or iterations", how, e.residual, e.tol)
+	return fmt.Sprintf(message.Expand("%s: the relative residual is %.2g, %.2g was asked for: raise {lambda}, {tol} or {iterations}", name), how, e.residual, e.tol)
 }
 
 // innerSteps limits the conjugate gradients of one Newton step.

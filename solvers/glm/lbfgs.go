@@ -1,11 +1,11 @@
 package glm
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 )
 
 // lbfgsPairs is the number of steps that L-BFGS remembers.
@@ -57,7 +57,7 @@ func (l *logit) lbfgs(metric metric, tol float64, most int, at func(iter int, ga
 			return theta, iter, err
 		}
 		if next.Data == nil {
-			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise lambda or the tolerance", gain)
+			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
 		}
 		s, y := along(next, -1, theta), along(nextGradient, -1, gradient)
 		if sy := dot(s, y); sy > 1e-14*math.Sqrt(dot(s, s)*dot(y, y)) {
@@ -68,7 +68,7 @@ func (l *logit) lbfgs(metric metric, tol float64, most int, at func(iter int, ga
 		}
 		theta, gradient, value = next, nextGradient, nextValue
 	}
-	return theta, most, fmt.Errorf("did not converge within %s: raise lambda, tol or iterations", count.Of(most, "iteration"))
+	return theta, most, message.Errorf("did not converge within %s: raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and

@@ -1,10 +1,10 @@
 package glm
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -143,7 +143,7 @@ func Solve(t *run.Task, p Problem, par Params) (*Result, error) {
 	if start, err := f.eval(f.zero(), f.zero()); err != nil {
 		return nil, err
 	} else if !(value <= 2*start) {
-		return nil, fmt.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: lower the rate", par.Solver, value, start)
+		return nil, message.Errorf("%s diverged: the loss is %.3g, and %.3g with w = 0: {rate}", par.Solver, value, start)
 	}
 	r := &Result{Solver: par.Solver, Iters: iterations, Evaluations: f.evals, Loss: value}
 	r.Coef, r.Intercept = f.coef(theta)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -292,7 +293,7 @@ func (l *logit) separated() error {
 	if l.lambda > 0 || !l.right {
 		return nil
 	}
-	return errors.New("the classes can be separated, so that without a penalty w grows without end: raise lambda")
+	return message.Errorf("the classes can be separated, so that without a penalty w grows without end: raise {lambda}")
 }
 
 // coef returns W and the intercepts of f(x) = Wᵀx + b at θ, of K > 2 classes

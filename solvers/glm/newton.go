@@ -2,11 +2,11 @@ package glm
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -57,10 +57,10 @@ func (l *logit) newton(tol float64, most int, at func(iter int, gain float64) er
 			return theta, iter + 1, nil
 		}
 		if !accepted {
-			return theta, iter, fmt.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise lambda", gain)
+			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise {lambda}", gain)
 		}
 	}
-	return theta, most, fmt.Errorf("did not converge within %s of Newton's method: raise iterations or lambda", count.Of(most, "step"))
+	return theta, most, message.Errorf("did not converge within %s of Newton's method: raise {iterations} or {lambda}", count.Of(most, "step"))
 }
 
 // hessianBytes is what newtonStep takes on the device.
@@ -125,7 +125,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 			return gradient, err
 		}
 		if l.lambda == 0 || raise > 1e-4 {
-			return gradient, fmt.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise lambda: %w", err)
+			return gradient, message.Errorf("the Hessian is not positive definite, because features depend on each other or the classes are nearly separated: raise {lambda}: %w", err)
 		}
 		if err := b.Upload(h, backend.NewHost[float64](size, size)); err != nil {
 			return gradient, err
@@ -178,7 +178,7 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 	}
 	for i, p := range pivots {
 		if !(p*p > 4*float64(l.n+len(pivots))*0x1p-52*diagonal[i]) {
-			return fmt.Errorf("feature %d depends on the others, so that without a penalty w is not unique: raise lambda, or leave it out", i%(l.d+1)+1)
+			return message.Errorf("feature %d depends on the others, so that without a penalty w is not unique: raise {lambda}, or leave it out", i%(l.d+1)+1)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -286,11 +287,11 @@ func (s *smo) optimise() error {
 			return nil
 		}
 		if s.steps >= s.set.MaxIter {
-			lower := ", lower C,"
+			advice := "raise {tol} or {iterations}, lower {C}, or standardize x"
 			if s.set.FixedC {
-				lower = ","
+				advice = "raise {tol} or {iterations}, or standardize x"
 			}
-			return fmt.Errorf("not optimal after %s: the gap is %.3g, not %.3g: raise tol or iterations%s or standardize x", count.Of(s.steps, "step"), gap, s.set.Tol, lower)
+			return message.Errorf("not optimal after %s: the gap is %.3g, not %.3g: "+advice, count.Of(s.steps, "step"), gap, s.set.Tol)
 		}
 		shrunk, err := s.shrink(most, least)
 		if err != nil {
