@@ -102,8 +102,8 @@ purego: ## run the short tests without any assembly
 
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
-	MERCER_REQUIRE= GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
-	MERCER_REQUIRE= GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
+	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
+	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly and docs/results.md anew

@@ -3,7 +3,7 @@
 //
 // # The way the data goes
 //
-//	dataset → learners → solvers → backend ─┬→ cpu   (avx512, avx2, generic)
+//	dataset → learners → solvers → backend ─┬→ cpu   (avx512, avx2, neon, generic)
 //	             │          │               ├→ cuda  (NVIDIA's libraries, found at run time)
 //	             │          │               └→ ref   (plain loops: the oracle)
 //	         modelfile   kernels (k(x, z) as data)
@@ -17,8 +17,8 @@
 //   - backend: the interface that every device implements, the registry, and the
 //     choice of a device. backend/ref: a whole backend in plain loops.
 //     backend/backendtest: the suite that every backend passes.
-//   - cpu: the blocked, multi-threaded backend, with micro-kernels for AVX-512 and
-//     AVX2 and in portable Go. Its package comment draws the five loops.
+//   - cpu: the blocked, multi-threaded backend, with micro-kernels for AVX-512, AVX2
+//     and NEON and in portable Go. Its package comment draws the five loops.
 //   - cuda: NVIDIA GPUs, by the driver, cuBLAS and cuSOLVER.
 //   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
 //     conjugate gradients with K stored or not; λ paths; fits that stream rows from

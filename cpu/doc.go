@@ -2,7 +2,8 @@
 // products, triangular solves, Cholesky factorisation and fused Gram matrices
 // in portable Go over the micro-kernels of package internal/ukr. It names no
 // instruction set; the driver "cpu" offers one device for each tier of ukr
-// that the machine can run: cpu/avx512, cpu/avx2, cpu/generic.
+// that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
+// cpu/generic.
 //
 // # The five loops
 //

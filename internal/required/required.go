@@ -4,7 +4,7 @@
 // what is lacking: then it fails. So a machine that has something cannot lose the
 // tests of it unseen.
 //
-// The names: avx512, avx2 (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
+// The names: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
 // the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn, libsvm,
 // kernlab, openblas, mkl, chromium, data (the larger data, in shared/data beside the
 // repository),

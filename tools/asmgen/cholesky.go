@@ -274,6 +274,12 @@ func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 		return mask
 	}
 	m := columnMask{}
+	if mask.b != nil {
+		bits := e.GP64()
+		e.MOVQ(mask.b.bits, bits)
+		e.ANDQ(operand.I32(-1<<r), bits)
+		return columnMask{b: &columnBits{bits: bits, later: true}}
+	}
 	if e.masks {
 		bits, k := e.GP32(), e.K()
 		e.MOVL(operand.U32(0xffff<<r&0xffff), bits)

@@ -104,6 +104,17 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
+	if e.neon { // whole panels by themselves
+		partial := e.label("partial")
+		e.CMPQ(n, operand.U32(e.nr()))
+		e.JL(operand.LabelRef(partial))
+		body(allColumns(), e.nv)
+		advance()
+		e.SUBQ(operand.U32(e.nr()), n)
+		e.JG(operand.LabelRef(panel))
+		e.JMP(operand.LabelRef(end))
+		e.Label(partial)
+	}
 	e.CMPQ(n, operand.U32(e.lanes()))
 	e.JLE(operand.LabelRef(narrow))
 	columns := e.GP64()
@@ -289,7 +300,8 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	limit := e.GP64()
 	var m columnMask
 	bits := e.GP64()
-	if e.masks {
+	inBits := e.masks || e.neon
+	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
 		// NR zeros, NR times −1, NR zeros: entered where the row begins.
@@ -307,7 +319,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	e.MOVQ(operand.U32(e.nr()), limit)
 	e.CMPQ(count, limit)
 	e.CMOVQGT(limit, count)
-	if e.masks {
+	if inBits {
 		e.MOVQ(count, reg.RCX)
 		e.SHLQ(reg.CL, bits)
 		e.NOTQ(bits)
@@ -322,7 +334,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	e.XORQ(limit, limit)
 	e.CMPQ(count, limit)
 	e.CMOVQLT(limit, count)
-	if e.masks {
+	if inBits {
 		e.MOVQ(count, reg.RCX)
 		e.SHLQ(reg.CL, bits)
 	} else {
@@ -331,6 +343,12 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 		e.SUBQ(count, bits)
 	}
 	e.Label(done)
+	if e.neon {
+		if panel.b.bits != nil {
+			e.ANDQ(panel.b.bits, bits)
+		}
+		return columnMask{b: &columnBits{bits: bits, later: true}}
+	}
 	for v := range nv {
 		if e.masks {
 			k := e.K()

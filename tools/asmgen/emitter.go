@@ -5,6 +5,7 @@ import (
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -187,6 +188,34 @@ func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.
 type columnMask struct {
 	k []reg.OpmaskVirtual // with mask registers
 	v []reg.VecVirtual    // without
+	b *columnBits         // where there are no loads and stores under masks: NEON
+}
+
+// columnBits has a bit for each column. All columns are the zero value.
+type columnBits struct {
+	bits  operand.Op // a register or a constant
+	later bool       // the range may begin after the first column
+}
+
+// allColumns is the mask that lets everything through, for NEON.
+func allColumns() columnMask { return columnMask{b: &columnBits{}} }
+
+// moveColumns loads or stores the columns of vector i that m lets through.
+func (e *emitter) moveColumns(m columnMask, i int, opcode string, from, to operand.Op) {
+	if m.b.bits == nil {
+		e.move(from, to)
+		return
+	}
+	later := operand.U32(0)
+	if m.b.later {
+		later = 1
+	}
+	e.Instruction(&ir.Instruction{
+		Opcode:   opcode,
+		Operands: []operand.Op{m.b.bits, operand.U32(i * e.lanes()), operand.U32(e.size()), later, from, to},
+		Inputs:   []operand.Op{m.b.bits, from},
+		Outputs:  []operand.Op{to},
+	})
 }
 
 // columnMask makes the masks of n columns, 1 ≤ n ≤ NR.
@@ -195,12 +224,15 @@ func (e *emitter) columnMask(n reg.Register) columnMask { return e.columnMaskOf(
 // columnMaskOf is columnMask for the first nv vectors.
 func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 	var m columnMask
-	if e.masks {
+	if e.masks || e.neon {
 		bits := e.GP64()
 		e.MOVQ(n, reg.RCX)
 		e.MOVQ(operand.U64(1), bits)
 		e.SHLQ(reg.CL, bits)
 		e.DECQ(bits)
+		if e.neon {
+			return columnMask{b: &columnBits{bits: bits}}
+		}
 		for v := range nv {
 			if v > 0 {
 				e.SHRQ(operand.U8(e.lanes()), bits)
@@ -238,6 +270,8 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 // become zero.
 func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVirtual) {
 	switch {
+	case m.b != nil:
+		e.moveColumns(m, i, columnsLoad, from, to)
 	case e.masks && e.double():
 		e.VMOVUPD_Z(from, m.k[i], to)
 	case e.masks:
@@ -266,6 +300,8 @@ func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVi
 // storeMasked stores the columns of vector i that m lets through.
 func (e *emitter) storeMasked(m columnMask, i int, from reg.VecVirtual, to operand.Mem) {
 	switch {
+	case m.b != nil:
+		e.moveColumns(m, i, columnsStore, from, to)
 	case e.masks && e.double():
 		e.VMOVUPD(from, m.k[i], to)
 	case e.masks:

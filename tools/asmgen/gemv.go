@@ -175,9 +175,12 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	e.jumpIfParamZero("beta", overwrite)
 	e.broadcast(e.paramAt("beta"), beta)
 	to := operand.Mem{Base: y}
-	if count == directRows {
+	switch {
+	case count == directRows:
 		e.load(to, old)
-	} else {
+	case e.neon:
+		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
+	default:
 		// Four times −1 and four times 0, entered so that count of the former are left.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {

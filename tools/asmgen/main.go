@@ -3,7 +3,7 @@
 //	go run ./asmgen            (in folder tools)
 //
 // For each instruction set it makes ../cpu/internal/ukr/<tier>_amd64.s and the
-// Go declarations <tier>_amd64.go. The files are checked in, so that nobody
+// Go declarations <tier>_amd64.go, or for NEON <tier>_arm64. The files are checked in, so that nobody
 // needs this program to build Mercer; asmgen_test.go fails when they differ
 // from what it would write.
 //

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
@@ -21,14 +22,21 @@ type tier struct {
 	mr    int    // rows of a tile; its columns are nv vectors
 	nv    int
 	masks bool // has mask registers
+	neon  bool // for arm64: the instructions are translated, see neon.go
 }
 
 // The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 vectors
 // of B, 2 temporaries. AVX2 has 16: 6×2 accumulators, 2 vectors of B, 2
 // temporaries.
+//
+// NEON has 32 registers of 16 bytes, of which two are a vector: 24 accumulators, 4 of
+// B and 3 of A, whose elements multiply-adds take one by one. In float64 they are 24
+// for 7 loads, as many as of a tile of 8×6; in float32 24 for 5½, where 8×12 would
+// have 5. With as many columns as AVX2 has, packing and all else is shared.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
+	{name: "NEON", bytes: 32, mr: 6, nv: 2, neon: true},
 }
 
 // precision is the element type of a micro-kernel.
@@ -137,7 +145,7 @@ func (t tier) table(p precision) string {
 	// A panel is one vector wide; narrower ones are those of the smaller tiers.
 	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
-		if s.bytes <= t.bytes {
+		if s.bytes <= t.bytes && s.neon == t.neon {
 			fmt.Fprintf(&b, "\t\t{Width: %d, Rows: %d, Apply: gemvPanel%[3]s, ApplyPair: gemvPanelPair%[3]s},\n", s.bytes/p.bytes, s.gemvPanelRows(), p.name+s.name)
 		}
 	}
@@ -170,14 +178,11 @@ func generate() (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
-		if err := pass.Compile.Execute(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.name, err)
-		}
-		text, err := printer.NewGoAsm(printer.Config{Argv: []string{"tools/asmgen"}, Pkg: "ukr"}).Print(file)
+		text, err := t.print(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
-		base := strings.ToLower(t.name) + "_amd64"
+		base := strings.ToLower(t.name) + "_" + t.arch()
 		files[base+".s"] = text
 		for _, p := range precisions {
 			stubs.WriteString(t.table(p))
@@ -187,4 +192,23 @@ func generate() (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+// arch is the tier's GOARCH.
+func (t tier) arch() string {
+	if t.neon {
+		return "arm64"
+	}
+	return "amd64"
+}
+
+// print is the file in Go's assembler.
+func (t tier) print(file *ir.File) ([]byte, error) {
+	if t.neon {
+		return printNEON(file)
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return nil, err
+	}
+	return printer.NewGoAsm(printer.Config{Argv: []string{"tools/asmgen"}, Pkg: "ukr"}).Print(file)
 }

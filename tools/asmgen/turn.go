@@ -150,7 +150,7 @@ func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, fro
 
 // firstOf4 is the mask of the first n ≤ 4 elements of a block's row.
 func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
-	if e.masks {
+	if e.masks || e.neon {
 		return e.columnMaskOf(n, 1)
 	}
 	at := e.GP64()

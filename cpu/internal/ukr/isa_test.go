@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,15 +34,19 @@ func TestNarrowerTier(t *testing.T) {
 // for: a function that needs more would be run where it is an illegal
 // instruction.
 func TestFeatures(t *testing.T) {
-	files, err := filepath.Glob("*_amd64.s")
+	if len(Tiers()) == 1 {
+		t.Skipf("this build has no tier in assembly: GOARCH other than amd64 and arm64, or tag purego")
+	}
+	suffix := "_" + runtime.GOARCH + ".s"
+	files, err := filepath.Glob("*" + suffix)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no assembly found: %v", err)
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(file, "_amd64.s")
+		name := strings.TrimSuffix(file, suffix)
 		i := slices.IndexFunc(Tiers(), func(tier *Tier) bool { return tier.Name == name })
 		if i < 0 {
-			t.Skipf("this build has no tier in assembly: GOARCH other than amd64, or tag purego")
+			t.Fatalf("%s belongs to no tier", file)
 		}
 		var asked []string
 		for _, f := range Tiers()[i].Features {

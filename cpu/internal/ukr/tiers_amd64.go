@@ -33,21 +33,3 @@ func avx2() *Tier {
 	t.F64, t.F32 = kernelsF64AVX2(), kernelsF32AVX2()
 	return t
 }
-
-// reducing is the function on spans that does by vector what that does, and the
-// steps of nr elements at which it stops by scalar.
-func reducing[T Float](nr int, vector, scalar func(*Span[T])) func(*Span[T]) {
-	return func(s *Span[T]) {
-		x, n := s.X, s.N
-		for vector(s); s.Flag != 0; vector(s) {
-			left := s.N - nr
-			s.X, s.N = &at(x, n-s.N, 1)[0], nr
-			scalar(s)
-			if left == 0 {
-				break
-			}
-			s.X, s.N = &at(x, n-left, 1)[0], left
-		}
-		s.X, s.N, s.Flag = x, n, 0
-	}
-}

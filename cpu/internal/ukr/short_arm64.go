@@ -1,0 +1,11 @@
+//go:build !purego
+
+package ukr
+
+// ShortDotF64 and its like are Kernels.Dot and Axpy for vectors of at most ShortBytes,
+// on tiers whose Short is true, called by name; see short_amd64.go.
+
+func ShortDotF64(n int, x, y *float64) float64     { return dotF64NEON(n, x, y) }
+func ShortDotF32(n int, x, y *float32) float32     { return dotF32NEON(n, x, y) }
+func ShortAxpyF64(n int, a float64, x, y *float64) { axpyF64NEON(n, a, x, y) }
+func ShortAxpyF32(n int, a float32, x, y *float32) { axpyF32NEON(n, a, x, y) }

@@ -1,0 +1,563 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The tier for arm64. The routines are written once, in the vocabulary of AVX2 and
+// with virtual registers. For arm64 those instructions are an intermediate language,
+// which this file turns into instructions of NEON one by one: a vector of 32 bytes
+// is a pair of registers of 16, of which there are 32 in all, so that what fits into
+// the 16 registers of AVX2 fits here. neon_registers.go assigns the registers and
+// neon_print.go writes the text.
+//
+// What is not one by one:
+//
+//   - A factor that is one element of memory for all lanes is not spread over a
+//     register: the multiply-adds take it by element. Elements beside each other in
+//     memory are loaded as one vector.
+//   - A vector whose halves are equal has one register.
+//   - A sum that the instruction leaves in place of a factor (213) goes to a new
+//     register.
+//   - There are no loads and stores under a mask. Masks are bits in a general register
+//     here, as they are made for AVX-512, and columnsLoad and columnsStore, which AVX2
+//     does not have, branch by them.
+
+// poolRegister holds the address of the constants.
+const poolRegister = "R26"
+
+// Opcodes that only emitters for NEON use; see columnMask. Operands: the bits of the
+// columns, the column of the vector's first element, the size of an element, 1 if the
+// range of columns may begin after the first one, and the vector and the memory in the
+// order from, to.
+const (
+	columnsLoad  = "COLUMNSLOAD"
+	columnsStore = "COLUMNSSTORE"
+)
+
+// A vreg is a virtual register, numbered in the function.
+type vreg int
+
+const none vreg = -1
+
+// A neonInst is an instruction, or a label.
+type neonInst struct {
+	text    string // Go syntax; {0}, {1} … are the registers, {local+8} a place in the frame
+	word    *neonOp
+	imm     int // of word: a lane or a shift
+	regs    []vreg
+	defs    int    // the first of regs are written
+	inout   bool   // regs[0] is read too
+	label   string // the instruction is a label
+	to      string // it is a branch
+	cond    bool
+	ret     bool
+	move    bool // from regs[1] to regs[0]
+	effects bool // more than the registers it writes
+}
+
+// A vector is the registers of a virtual register of AVX2.
+type vector struct {
+	half [2]vreg
+	same bool // both halves are half[0]
+	lane int  // of half[0] that stands for all lanes, or −1
+}
+
+// A lowering is the translation of one function.
+type lowering struct {
+	fn     *ir.Function
+	pool   *pool
+	double bool // of the instruction at hand
+	insts  []neonInst
+	vector []bool // of virtual registers: they are vectors
+	labels int
+
+	gp      map[reg.ID]vreg
+	home    map[reg.ID]vector
+	now     map[reg.ID]vector // what differs from home in this block
+	same    map[reg.ID]bool
+	element map[*ir.Instruction]elementAt // of broadcasts that are not made
+	byLane  map[reg.ID]bool
+	fixed   map[reg.ID]operand.Mem // registers that are a constant
+	flags   map[*ir.Instruction]bool
+	compare map[reg.ID]bool // results of comparisons: all ones or zeros
+	loaded  map[elementGroup]vreg
+	frame   int
+}
+
+// An elementGroup is 16 bytes of memory between two writes of the register that they
+// are addressed by.
+type elementGroup struct {
+	block, version int
+	base           reg.ID
+	at             int
+}
+
+// An elementAt is where a broadcast element is.
+type elementAt struct {
+	group elementGroup
+	lane  int
+	bytes int // loaded: 16 or 8, or only the element
+}
+
+// lower returns the function's instructions for arm64.
+func lower(fn *ir.Function, p *pool) (*lowering, error) {
+	for _, f := range []func(*ir.Function) error{pass.PruneJumpToFollowingLabel, pass.PruneDanglingLabels, pass.LabelTarget, pass.CFG} {
+		if err := f(fn); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range fn.Instructions() {
+		if err := pass.ZeroExtend32BitOutputs(i); err != nil {
+			return nil, err
+		}
+	}
+	if err := pass.Liveness(fn); err != nil {
+		return nil, err
+	}
+	l := &lowering{
+		fn: fn, pool: p, frame: fn.LocalSize,
+		gp: map[reg.ID]vreg{}, home: map[reg.ID]vector{}, now: map[reg.ID]vector{},
+		loaded: map[elementGroup]vreg{},
+	}
+	l.analyze()
+	var last *ir.Instruction
+	for _, node := range fn.Nodes {
+		switch n := node.(type) {
+		case ir.Label:
+			l.endBlock(last)
+			l.insts = append(l.insts, neonInst{label: string(n), effects: true})
+		case *ir.Instruction:
+			if n.IsBranch || n.IsTerminal {
+				// A branch neither writes registers nor reads vectors.
+				l.endBlock(n)
+			}
+			if err := l.instruction(n); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", fn.Name, n.OpcodeWithSuffixes(), err)
+			}
+			last = n
+		}
+	}
+	return l, nil
+}
+
+// endBlock moves what has other registers in the block than elsewhere to where the
+// other blocks look for it, if they do.
+func (l *lowering) endBlock(last *ir.Instruction) {
+	ids := make([]reg.ID, 0, len(l.now))
+	for id := range l.now {
+		ids = append(ids, id)
+	}
+	sortIDs(ids)
+	for _, id := range ids {
+		if last != nil && (last.LiveOut[id] != 0 || last.LiveIn[id] != 0 && last.IsBranch) {
+			home := l.homeOf(id)
+			for h := range home.halves(2) {
+				if v := l.now[id].half[h]; v != none && v != home.half[h] {
+					l.move(v, home.half[h])
+				}
+			}
+		}
+	}
+	clear(l.now)
+	clear(l.loaded)
+}
+
+// halves is how many registers the first n halves are.
+func (v vector) halves(n int) int {
+	if v.same {
+		return 1
+	}
+	return n
+}
+
+// of is the register of half h.
+func (v vector) of(h int) vreg {
+	if v.same {
+		return v.half[0]
+	}
+	return v.half[h]
+}
+
+func (l *lowering) newRegister(isVector bool) vreg {
+	l.vector = append(l.vector, isVector)
+	return vreg(len(l.vector) - 1)
+}
+
+// temp is a new vector register.
+func (l *lowering) temp() vreg { return l.newRegister(true) }
+
+func (l *lowering) homeOf(id reg.ID) vector {
+	v, ok := l.home[id]
+	if !ok {
+		v = vector{half: [2]vreg{l.temp(), none}, same: l.same[id], lane: -1}
+		if !v.same {
+			v.half[1] = l.temp()
+		}
+		l.home[id] = v
+	}
+	return v
+}
+
+// current is the registers that hold a vector now.
+func (l *lowering) current(r reg.Register) vector {
+	if v, ok := l.now[r.ID()]; ok {
+		home := l.homeOf(r.ID())
+		for h := range v.half {
+			if v.half[h] == none {
+				v.half[h] = home.half[h]
+			}
+		}
+		return v
+	}
+	return l.homeOf(r.ID())
+}
+
+// reg is the register of a general register, whatever its width.
+func (l *lowering) reg(op operand.Op) vreg {
+	r, ok := op.(reg.Register)
+	if !ok {
+		panic(fmt.Sprintf("not a register: %v", op))
+	}
+	v, ok := l.gp[r.ID()]
+	if !ok {
+		v = l.newRegister(false)
+		l.gp[r.ID()] = v
+	}
+	return v
+}
+
+// op adds an instruction in Go's syntax.
+func (l *lowering) op(text string, defs []vreg, uses ...vreg) *neonInst {
+	l.insts = append(l.insts, neonInst{text: text, regs: append(append([]vreg(nil), defs...), uses...), defs: len(defs)})
+	return &l.insts[len(l.insts)-1]
+}
+
+// effect adds one with more effects than the registers it writes, such as flags.
+func (l *lowering) effect(text string, defs []vreg, uses ...vreg) {
+	l.op(text, defs, uses...).effects = true
+}
+
+// vop adds an instruction of NEON on whole vectors.
+func (l *lowering) vop(name string, imm int, to vreg, from ...vreg) {
+	op := neonOps[name]
+	if op == nil {
+		panic("no instruction " + name)
+	}
+	l.insts = append(l.insts, neonInst{word: op.in(l.double), imm: imm, regs: append([]vreg{to}, from...), defs: 1, inout: op.inout})
+}
+
+func (l *lowering) move(from, to vreg) {
+	if l.vector[from] {
+		l.vop("mov", 0, to, from)
+	} else {
+		l.op("MOVD {1}, {0}", []vreg{to}, from)
+	}
+	l.insts[len(l.insts)-1].move = true
+}
+
+func (l *lowering) branch(mnemonic, to string) {
+	l.insts = append(l.insts, neonInst{text: mnemonic + " " + to, to: to, cond: mnemonic != "B", effects: true})
+}
+
+func (l *lowering) newLabel() string {
+	l.labels++
+	return fmt.Sprintf("lane%d", l.labels)
+}
+
+func (l *lowering) place(label string) {
+	l.insts = append(l.insts, neonInst{label: label, effects: true})
+}
+
+// An address is memory that an instruction can use: a register and a displacement,
+// or text alone.
+type address struct {
+	base vreg
+	disp int
+	text string // of a base that is no register of the allocation: %d for the displacement
+}
+
+func (a address) offset(n int) address {
+	a.disp += n
+	return a
+}
+
+// write is the address with base as register number n of the instruction.
+func (a address) write(n int) string {
+	if a.text != "" {
+		return fmt.Sprintf(a.text, a.disp)
+	}
+	if a.disp == 0 {
+		return fmt.Sprintf("({%d})", n)
+	}
+	return fmt.Sprintf("%d({%d})", a.disp, n)
+}
+
+// registers is the base as a list, which is empty for text.
+func (a address) registers() []vreg {
+	if a.text != "" {
+		return nil
+	}
+	return []vreg{a.base}
+}
+
+// at turns memory into an address.
+func (l *lowering) at(m operand.Mem) address {
+	switch m.Base {
+	case reg.FramePointer:
+		return address{text: m.Symbol.Name + "+%d(FP)", disp: m.Disp}
+	case reg.StackPointer:
+		return address{text: "{local+%d}", disp: m.Disp}
+	case reg.StaticBase:
+		return address{text: "%d(" + poolRegister + ")", disp: l.pool.place(m)}
+	}
+	base := l.reg(m.Base)
+	if m.Index != nil && m.Scale != 0 {
+		sum := l.newRegister(false)
+		l.addScaled(sum, base, m)
+		base = sum
+	}
+	return address{base: base, disp: m.Disp}
+}
+
+// addScaled is to ← base + index·scale.
+func (l *lowering) addScaled(to, base vreg, m operand.Mem) {
+	text := "ADD {1}, {2}, {0}"
+	if m.Scale > 1 {
+		text = fmt.Sprintf("ADD {1}<<%d, {2}, {0}", shiftOf(m.Scale))
+	}
+	l.op(text, []vreg{to}, l.reg(m.Index), base)
+}
+
+func shiftOf(scale uint8) int {
+	n := 0
+	for 1<<n < int(scale) {
+		n++
+	}
+	return n
+}
+
+// load and store move bytes between memory and a register: 16, 8 or 4 of a vector, 8
+// or 4 of a general one. What a vector has more becomes zero.
+func (l *lowering) load(a address, bytes int, to vreg) {
+	l.op(l.mover(to, bytes)+" "+a.write(1)+", {0}", []vreg{to}, a.registers()...)
+}
+
+func (l *lowering) store(from vreg, bytes int, a address) {
+	l.effect(l.mover(from, bytes)+" {0}, "+a.write(1), nil, append([]vreg{from}, a.registers()...)...)
+}
+
+func (l *lowering) mover(r vreg, bytes int) string {
+	if l.vector[r] {
+		return map[int]string{16: "FMOVQ", 8: "FMOVD", 4: "FMOVS"}[bytes]
+	}
+	return map[int]string{8: "MOVD", 4: "MOVWU", 1: "MOVBU"}[bytes]
+}
+
+// immediate is the value of a constant operand.
+func immediate(op operand.Op) (int64, bool) {
+	switch v := op.(type) {
+	case operand.U8:
+		return int64(v), true
+	case operand.U32:
+		return int64(v), true
+	case operand.U64:
+		return int64(v), true
+	case operand.I8:
+		return int64(v), true
+	case operand.I32:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+// value is an operand of an integer instruction: its text as register number n, and
+// the register, if it is one. Memory is loaded.
+func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
+	if v, ok := immediate(op); ok {
+		return fmt.Sprintf("$%d", v), nil
+	}
+	r := none
+	if m, ok := op.(operand.Mem); ok {
+		r = l.newRegister(false)
+		l.load(l.at(m), bytes, r)
+	} else {
+		r = l.reg(op)
+	}
+	return fmt.Sprintf("{%d}", n), []vreg{r}
+}
+
+// integer is to ← to op from, where to may be memory; s is the form that sets flags.
+func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to operand.Op) {
+	setsFlags := l.flags[i]
+	if setsFlags {
+		op += "S"
+	}
+	if bytes == 4 {
+		op += "W"
+	}
+	text, more := l.value(from, bytes, 2)
+	m, memory := to.(operand.Mem)
+	var r vreg
+	if memory {
+		r = l.newRegister(false)
+		l.load(l.at(m), bytes, r)
+	} else {
+		r = l.reg(to)
+	}
+	l.op(fmt.Sprintf("%s %s, {1}, {0}", op, text), []vreg{r}, append([]vreg{r}, more...)...).effects = setsFlags
+	if memory {
+		l.store(r, bytes, l.at(m))
+	}
+}
+
+// tested sets the flags by a register that an instruction without flags has written.
+func (l *lowering) tested(i *ir.Instruction, op operand.Op, bytes int) {
+	if l.flags[i] {
+		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" $0, {0}", nil, l.reg(op))
+	}
+}
+
+var conditions = map[string]string{
+	"JL": "BLT", "JLE": "BLE", "JG": "BGT", "JGE": "BGE", "JZ": "BEQ", "JEQ": "BEQ",
+	"JNE": "BNE", "JNZ": "BNE", "JCC": "BHS",
+}
+
+// instruction lowers one instruction.
+func (l *lowering) instruction(i *ir.Instruction) error {
+	ops := i.Operands
+	l.double = strings.HasSuffix(i.Opcode, "D") || strings.HasSuffix(i.Opcode, "PDY")
+	if name, ok := conditions[i.Opcode]; ok {
+		l.branch(name, string(*i.TargetLabel()))
+		return nil
+	}
+	bytes := 8
+	if strings.HasSuffix(i.Opcode, "L") && !strings.HasPrefix(i.Opcode, "V") {
+		bytes = 4
+	}
+	switch i.Opcode {
+	case "RET":
+		l.insts = append(l.insts, neonInst{text: "RET", ret: true, effects: true})
+	case "JMP":
+		l.branch("B", string(*i.TargetLabel()))
+	case "VZEROUPPER":
+	case "PREFETCHT1":
+		a := l.at(ops[0].(operand.Mem))
+		l.effect("PRFM "+a.write(0)+", PLDL2KEEP", nil, a.registers()...)
+
+	case "MOVQ", "MOVL", "MOVB":
+		if i.Opcode == "MOVB" {
+			bytes = 1
+		}
+		l.moveInteger(ops[0], ops[1], bytes)
+	case "LEAQ":
+		return l.effectiveAddress(ops[0].(operand.Mem), ops[1])
+	case "ADDQ", "ADDL":
+		l.integer(i, "ADD", bytes, ops[0], ops[1])
+	case "SUBQ", "SUBL":
+		l.integer(i, "SUB", bytes, ops[0], ops[1])
+	case "INCQ":
+		l.integer(i, "ADD", bytes, operand.U8(1), ops[0])
+	case "DECQ":
+		l.integer(i, "SUB", bytes, operand.U8(1), ops[0])
+	case "NOTQ":
+		l.op("MVN {1}, {0}", []vreg{l.reg(ops[0])}, l.reg(ops[0]))
+	case "ANDQ", "ANDL":
+		l.integer(i, "AND", bytes, ops[0], ops[1])
+	case "XORQ":
+		if ops[0] != ops[1] {
+			return fmt.Errorf("of two registers")
+		}
+		l.op("MOVD ZR, {0}", []vreg{l.reg(ops[1])})
+		l.tested(i, ops[1], bytes)
+	case "SHLQ", "SHRQ", "SHLL", "SHRL":
+		name := map[string]string{"SHLQ": "LSL", "SHRQ": "LSR", "SHLL": "LSLW", "SHRL": "LSRW"}[i.Opcode]
+		by, more := l.value(ops[0], bytes, 2)
+		r := l.reg(ops[1])
+		l.op(fmt.Sprintf("%s %s, {1}, {0}", name, by), []vreg{r}, append([]vreg{r}, more...)...)
+		l.tested(i, ops[1], bytes)
+	case "IMUL3Q":
+		n, _ := immediate(ops[0])
+		factor := l.newRegister(false)
+		l.op(fmt.Sprintf("MOVD $%d, {0}", n), []vreg{factor})
+		l.op("MUL {1}, {2}, {0}", []vreg{l.reg(ops[2])}, l.reg(ops[1]), factor)
+		return l.noFlags(i)
+	case "IMULQ":
+		text, from := l.value(ops[0], bytes, 2)
+		r := l.reg(ops[1])
+		l.op("MUL "+text+", {1}, {0}", []vreg{r}, append([]vreg{r}, from...)...)
+		return l.noFlags(i)
+	case "TESTQ", "TESTL", "TESTB":
+		name := map[string]string{"TESTQ": "TST", "TESTL": "TSTW", "TESTB": "TSTW"}[i.Opcode]
+		if n, ok := immediate(ops[0]); ok {
+			l.effect(fmt.Sprintf("%s $%d, {0}", name, n), nil, l.reg(ops[1]))
+		} else {
+			l.effect(name+" {0}, {1}", nil, l.reg(ops[0]), l.reg(ops[1]))
+		}
+	case "CMPQ", "CMPL":
+		_, left := l.value(ops[0], bytes, 0)
+		text, right := l.value(ops[1], bytes, 1)
+		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" "+text+", {0}", nil, append(left, right...)...)
+	case "CMOVQGT", "CMOVQLT":
+		r := l.reg(ops[1])
+		l.op("CSEL "+i.Opcode[len("CMOVQ"):]+", {1}, {2}, {0}", []vreg{r}, l.reg(ops[0]), r)
+	default:
+		return l.vectorInstruction(i)
+	}
+	return nil
+}
+
+// noFlags is an error if the flags of an instruction are used that sets none here.
+func (l *lowering) noFlags(i *ir.Instruction) error {
+	if l.flags[i] {
+		return fmt.Errorf("flags")
+	}
+	return nil
+}
+
+func (l *lowering) moveInteger(from, to operand.Op, bytes int) {
+	if m, ok := to.(operand.Mem); ok {
+		r := none
+		if n, ok := immediate(from); ok {
+			r = l.newRegister(false)
+			l.op(fmt.Sprintf("MOVD $%d, {0}", n), []vreg{r})
+		} else {
+			r = l.reg(from)
+		}
+		l.store(r, bytes, l.at(m))
+		return
+	}
+	r := l.reg(to)
+	switch m := from.(type) {
+	case operand.Mem:
+		l.load(l.at(m), bytes, r)
+	case reg.Register:
+		l.move(l.reg(m), r)
+	default:
+		n, _ := immediate(from)
+		l.op(fmt.Sprintf("MOVD $%d, {0}", n), []vreg{r})
+	}
+}
+
+func (l *lowering) effectiveAddress(m operand.Mem, to operand.Op) error {
+	if m.Base == reg.StaticBase {
+		return fmt.Errorf("of a constant")
+	}
+	r, base := l.reg(to), l.reg(m.Base)
+	if m.Index != nil && m.Scale != 0 {
+		l.addScaled(r, base, m)
+		base = r
+	}
+	if m.Disp != 0 {
+		l.op(fmt.Sprintf("ADD $%d, {1}, {0}", m.Disp), []vreg{r}, base)
+	} else if base != r {
+		l.move(base, r)
+	}
+	return nil
+}

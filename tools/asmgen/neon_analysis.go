@@ -1,0 +1,254 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// analyze finds out what the translation of an instruction depends on beside it.
+func (l *lowering) analyze() {
+	l.findFlags()
+	l.findConstants()
+	l.findEqualHalves()
+	l.findElements()
+}
+
+func sortIDs(ids []reg.ID) { slices.Sort(ids) }
+
+// setsFlags reports whether an instruction of AVX2 writes the flags.
+func setsFlags(i *ir.Instruction) bool {
+	switch i.Opcode {
+	case "MOVQ", "MOVL", "MOVB", "LEAQ", "PREFETCHT1", "CMOVQGT", "CMOVQLT":
+		return false
+	case "VMOVMSKPD", "VMOVMSKPS":
+		return true
+	case columnsLoad, columnsStore, "NOTQ":
+		return false
+	}
+	return !i.IsBranch && !strings.HasPrefix(i.Opcode, "V") && !strings.HasPrefix(i.Opcode, "MOVS")
+}
+
+// findFlags finds the instructions whose flags are read.
+func (l *lowering) findFlags() {
+	l.flags = map[*ir.Instruction]bool{}
+	var setter *ir.Instruction
+	for _, node := range l.fn.Nodes {
+		i, ok := node.(*ir.Instruction)
+		if !ok {
+			setter = nil // no block reads the flags of another
+			continue
+		}
+		switch {
+		case i.IsConditional || strings.HasPrefix(i.Opcode, "CMOV"):
+			if setter == nil {
+				panic(l.fn.Name + ": flags from another block at " + i.Opcode)
+			}
+			l.flags[setter] = true
+		case setsFlags(i):
+			setter = i
+		}
+	}
+}
+
+// definitions calls f for each vector that an instruction writes.
+func (l *lowering) definitions(f func(i *ir.Instruction, to reg.Register)) {
+	for _, i := range l.fn.Instructions() {
+		for _, op := range i.Outputs {
+			if r, ok := op.(reg.Register); ok && r.Kind() == reg.KindVector {
+				f(i, r)
+			}
+		}
+	}
+}
+
+// findConstants finds registers that are written once, with a constant, and those
+// written by comparisons alone.
+func (l *lowering) findConstants() {
+	l.fixed, l.compare = map[reg.ID]operand.Mem{}, map[reg.ID]bool{}
+	count := map[reg.ID]int{}
+	l.definitions(func(i *ir.Instruction, to reg.Register) {
+		count[to.ID()]++
+		comparison := strings.HasPrefix(i.Opcode, "VCMP")
+		if before, ok := l.compare[to.ID()]; ok {
+			comparison = comparison && before
+		}
+		l.compare[to.ID()] = comparison
+	})
+	l.definitions(func(i *ir.Instruction, to reg.Register) {
+		if count[to.ID()] != 1 {
+			return
+		}
+		switch m, ok := i.Operands[0].(operand.Mem); {
+		case ok && m.Base == reg.StaticBase && len(i.Operands) == 2:
+			l.fixed[to.ID()] = m
+		case isZero(i):
+			l.fixed[to.ID()] = operand.Mem{}
+		}
+	})
+}
+
+func isZero(i *ir.Instruction) bool {
+	return strings.HasPrefix(i.Opcode, "VXORP") && i.Operands[0] == i.Operands[1]
+}
+
+// findEqualHalves finds the vectors of 32 bytes whose halves are equal: those that
+// only broadcasts, constants and operations on such vectors write.
+func (l *lowering) findEqualHalves() {
+	l.same = map[reg.ID]bool{}
+	for _, i := range l.fn.Instructions() {
+		for _, op := range i.Operands {
+			if r, ok := op.(reg.Register); ok && r.Kind() == reg.KindVector {
+				l.same[r.ID()] = true
+			}
+		}
+	}
+	for again := true; again; {
+		again = false
+		l.definitions(func(i *ir.Instruction, to reg.Register) {
+			if l.same[to.ID()] && !l.givesEqualHalves(i, to) {
+				l.same[to.ID()], again = false, true
+			}
+		})
+	}
+}
+
+func (l *lowering) givesEqualHalves(i *ir.Instruction, to reg.Register) bool {
+	if to.Size() != 32 {
+		return false
+	}
+	switch i.Opcode {
+	case "VBROADCASTSD", "VBROADCASTSS", "VMOVDDUP", "VPERMPD", "VPERMPS":
+		return true
+	case "VCVTPS2PD", "VCVTPD2PSY", "VEXTRACTF128", "VINSERTF128", "VPERM2F128", columnsLoad:
+		return false
+	}
+	for _, op := range i.Operands {
+		switch v := op.(type) {
+		case operand.Mem:
+			if !l.pool.repeats(v) {
+				return false
+			}
+		case reg.Register:
+			if v.Kind() == reg.KindVector && !l.same[v.ID()] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byElement reports whether an instruction can take an operand by element.
+func byElement(i *ir.Instruction, op int) bool {
+	switch i.Opcode {
+	case "VFMADD231PD", "VFMADD231PS", "VFNMADD231PD", "VFNMADD231PS", "VMULPD", "VMULPS":
+		return op < 2
+	}
+	return false
+}
+
+// findElements finds the broadcasts of memory that are not made, because all that
+// read them take them by element.
+func (l *lowering) findElements() {
+	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
+	count := map[reg.ID]int{}
+	l.definitions(func(i *ir.Instruction, to reg.Register) {
+		count[to.ID()]++
+		_, memory := i.Operands[0].(operand.Mem)
+		if memory && strings.HasPrefix(i.Opcode, "VBROADCAST") && to.Size() == 32 {
+			l.byLane[to.ID()] = true
+		}
+	})
+	for _, i := range l.fn.Instructions() {
+		if strings.HasPrefix(i.Opcode, "VBROADCAST") {
+			continue
+		}
+		var elements []reg.ID
+		for n, op := range i.Operands {
+			r, ok := op.(reg.Register)
+			if !ok || !l.byLane[r.ID()] {
+				continue
+			}
+			if !byElement(i, n) || r.Size() != 32 {
+				delete(l.byLane, r.ID())
+				continue
+			}
+			elements = append(elements, r.ID())
+		}
+		if len(elements) > 1 { // one factor at most
+			delete(l.byLane, elements[0])
+		}
+	}
+	for id := range l.byLane {
+		if count[id] != 1 {
+			delete(l.byLane, id)
+		}
+	}
+	l.groupElements()
+}
+
+// groupElements finds elements that can be loaded with their neighbors.
+func (l *lowering) groupElements() {
+	block := 0
+	version := map[reg.ID]int{}
+	stores := 0
+	type member struct {
+		i    *ir.Instruction
+		lane int
+	}
+	groups := map[elementGroup][]member{}
+	for _, node := range l.fn.Nodes {
+		i, ok := node.(*ir.Instruction)
+		if !ok {
+			block++
+			continue
+		}
+		if strings.HasPrefix(i.Opcode, "VBROADCAST") {
+			to := i.Operands[1].(reg.Register)
+			m, _ := i.Operands[0].(operand.Mem)
+			if l.byLane[to.ID()] && m.Index == nil && m.Base != nil && m.Base.ID().IsVirtual() && m.Disp >= 0 {
+				size := 4
+				if i.Opcode == "VBROADCASTSD" {
+					size = 8
+				}
+				g := elementGroup{block, version[m.Base.ID()] + stores<<16, m.Base.ID(), m.Disp / 16}
+				groups[g] = append(groups[g], member{i, m.Disp % 16 / size})
+			}
+		}
+		for _, op := range i.Outputs {
+			switch v := op.(type) {
+			case reg.Register:
+				version[v.ID()]++
+			case operand.Mem:
+				stores++
+			}
+		}
+		if i.IsBranch {
+			block++
+		}
+	}
+	for g, members := range groups {
+		seen := map[int]bool{}
+		size := 8
+		for _, m := range members {
+			seen[m.lane] = true
+			if m.i.Opcode == "VBROADCASTSS" {
+				size = 4
+			}
+		}
+		all := len(seen) == 16/size
+		for _, m := range members {
+			bytes := size
+			switch {
+			case all:
+				bytes = 16
+			case size == 4 && seen[0] && seen[1] && m.lane < 2:
+				bytes = 8
+			}
+			l.element[m.i] = elementAt{g, m.lane, bytes}
+		}
+	}
+}

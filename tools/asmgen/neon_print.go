@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+)
+
+// A neonOp is an instruction of NEON, of which Go's assembler knows few: its encoding
+// with all registers 0, and how ARM writes it. Reference: Arm Architecture Reference
+// Manual for A-profile, chapter C7.2.
+type neonOp struct {
+	code  uint32
+	write string // {d}, {n}, {m} are registers, {i} the lane or shift
+	inout bool   // the register that is written is read too
+	place func(imm int) uint32
+}
+
+// A neonForms is an instruction for vectors of float32, and of float64 or 64 bits.
+type neonForms struct {
+	single, double neonOp
+	inout          bool
+}
+
+func (f *neonForms) in(double bool) *neonOp {
+	op := f.single
+	if double {
+		op = f.double
+	}
+	op.inout = f.inout
+	return &op
+}
+
+// three is an instruction on vectors of which the encodings differ by the bit of the
+// size, and two the same with one source.
+func three(name string, single uint32) *neonForms {
+	return &neonForms{
+		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},
+		double: neonOp{code: single | 1<<22, write: name + " v{d}.2d, v{n}.2d, v{m}.2d"},
+	}
+}
+
+func two(name string, single uint32) *neonForms {
+	f := three(name, single)
+	f.single.write = name + " v{d}.4s, v{n}.4s"
+	f.double.write = name + " v{d}.2d, v{n}.2d"
+	return f
+}
+
+// bitwise is for instructions without a size.
+func bitwise(name string, code uint32) *neonForms {
+	op := neonOp{code: code, write: name + " v{d}.16b, v{n}.16b, v{m}.16b"}
+	return &neonForms{single: op, double: op}
+}
+
+// only is an instruction with one form.
+func only(code uint32, write string) *neonForms {
+	op := neonOp{code: code, write: write}
+	return &neonForms{single: op, double: op}
+}
+
+func (f *neonForms) accumulates() *neonForms { f.inout = true; return f }
+
+func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
+	f.single.place, f.double.place = single, double
+	return f
+}
+
+// element is three with one lane of the last vector.
+func element(name string, single uint32) *neonForms {
+	return (&neonForms{
+		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.s[{i}]"},
+		double: neonOp{code: single | 1<<22, write: name + " v{d}.2d, v{n}.2d, v{m}.d[{i}]"},
+	}).placed(
+		func(lane int) uint32 { return uint32(lane&1<<21 | lane>>1<<11) },
+		func(lane int) uint32 { return uint32(lane << 11) })
+}
+
+// Where instructions on one lane, and shifts, keep their number.
+func laneSingle(lane int) uint32 { return uint32(lane<<3|4) << 16 }
+func laneDouble(lane int) uint32 { return uint32(lane<<4|8) << 16 }
+
+func shifted(name string, code uint32, left bool) *neonForms {
+	number := func(size int) func(int) uint32 {
+		return func(n int) uint32 {
+			if left {
+				return uint32(size+n) << 16
+			}
+			return uint32(2*size-n) << 16
+		}
+	}
+	return (&neonForms{
+		single: neonOp{code: code, write: name + " v{d}.4s, v{n}.4s, #{i}"},
+		double: neonOp{code: code, write: name + " v{d}.2d, v{n}.2d, #{i}"},
+	}).placed(number(32), number(64))
+}
+
+// neonOps are the instructions by the names that this program has for them.
+var neonOps = map[string]*neonForms{
+	"fadd": three("fadd", 0x4e20d400), "fsub": three("fsub", 0x4ea0d400),
+	"fmul": three("fmul", 0x6e20dc00), "fdiv": three("fdiv", 0x6e20fc00),
+	"fmla": three("fmla", 0x4e20cc00).accumulates(), "fmls": three("fmls", 0x4ea0cc00).accumulates(),
+	"fmax": three("fmax", 0x4e20f400), "fmin": three("fmin", 0x4ea0f400),
+	"fmaxnm": three("fmaxnm", 0x4e20c400), "fminnm": three("fminnm", 0x4ea0c400),
+	"faddp": three("faddp", 0x6e20d400),
+	"fcmeq": three("fcmeq", 0x4e20e400), "fcmge": three("fcmge", 0x6e20e400), "fcmgt": three("fcmgt", 0x6ea0e400),
+	"fneg": two("fneg", 0x6ea0f800), "fsqrt": two("fsqrt", 0x6ea1f800), "frintn": two("frintn", 0x4e218800),
+	"fmlae": element("fmla", 0x4f801000).accumulates(), "fmlse": element("fmls", 0x4f805000).accumulates(),
+	"fmule": element("fmul", 0x4f809000),
+
+	"add": three("add", 0x4ea08400),
+	"and": bitwise("and", 0x4e201c00), "orr": bitwise("orr", 0x4ea01c00), "eor": bitwise("eor", 0x6e201c00),
+	"bit": bitwise("bit", 0x6ea01c00).accumulates(), "bsl": bitwise("bsl", 0x6e601c00).accumulates(),
+	"not":   only(0x6e205800, "not v{d}.16b, v{n}.16b"),
+	"movi":  only(0x6f00e400, "movi v{d}.2d, #0"),
+	"mov":   only(0x4ea01c00, "mov v{d}.16b, v{n}.16b"),
+	"cmlt0": {single: neonOp{code: 0x4ea0a800, write: "cmlt v{d}.4s, v{n}.4s, #0"}, double: neonOp{code: 0x4ee0a800, write: "cmlt v{d}.2d, v{n}.2d, #0"}},
+	"shl":   shifted("shl", 0x4f005400, true), "ushr": shifted("ushr", 0x6f000400, false),
+
+	"zip1": three("zip1", 0x4e803800), "zip2": three("zip2", 0x4e807800), "trn2": three("trn2", 0x4e806800),
+	"fcvtl":  only(0x0e617800, "fcvtl v{d}.2d, v{n}.2s"),
+	"fcvtl2": only(0x4e617800, "fcvtl2 v{d}.2d, v{n}.4s"),
+	"fcvtn":  only(0x0e616800, "fcvtn v{d}.2s, v{n}.2d"),
+	"fcvtn2": only(0x4e616800, "fcvtn2 v{d}.4s, v{n}.2d").accumulates(),
+	"dup": (&neonForms{
+		single: neonOp{code: 0x4e000400, write: "dup v{d}.4s, v{n}.s[{i}]"},
+		double: neonOp{code: 0x4e000400, write: "dup v{d}.2d, v{n}.d[{i}]"},
+	}).placed(laneSingle, laneDouble),
+	"ins": (&neonForms{ // from lane 0
+		single: neonOp{code: 0x6e000400, write: "mov v{d}.s[{i}], v{n}.s[0]"},
+		double: neonOp{code: 0x6e000400, write: "mov v{d}.d[{i}], v{n}.d[0]"},
+	}).placed(laneSingle, laneDouble).accumulates(),
+}
+
+// text is the instruction as a word, with what ARM writes beside it.
+func (op *neonOp) text(registers []string, imm int) string {
+	code, write := op.code, op.write
+	for n, letter := range []string{"{d}", "{n}", "{m}"} {
+		if n >= len(registers) {
+			break
+		}
+		var number uint32
+		fmt.Sscanf(registers[n], "F%d", &number)
+		code |= number << [...]int{0, 5, 16}[n]
+		write = strings.ReplaceAll(write, letter, fmt.Sprint(number))
+	}
+	if strings.HasPrefix(write, "mov v") && strings.HasSuffix(write, ".16b") {
+		code |= code >> 5 & 31 << 16 // orr of a register with itself
+	}
+	if op.place != nil {
+		code |= op.place(imm)
+		write = strings.ReplaceAll(write, "{i}", fmt.Sprint(imm))
+	}
+	return fmt.Sprintf("WORD $0x%08x // %s", code, write)
+}
+
+// A pool is the constants of a file in one place, so that a function finds them all by
+// one register.
+type pool struct {
+	name    string
+	globals map[string]*ir.Global
+	at      map[string]int
+	data    []byte
+	used    bool // by the function at hand
+}
+
+func newPool(name string, file *ir.File) *pool {
+	p := &pool{name: name, globals: map[string]*ir.Global{}, at: map[string]int{}}
+	for _, s := range file.Sections {
+		if g, ok := s.(*ir.Global); ok {
+			p.globals[g.Symbol.Name] = g
+		}
+	}
+	return p
+}
+
+// bytes is the constant.
+func (p *pool) bytes(m operand.Mem) []byte {
+	g := p.globals[m.Symbol.Name]
+	data := make([]byte, g.Size)
+	for _, d := range g.Data {
+		switch v := d.Value.(type) {
+		case operand.U64:
+			binary.LittleEndian.PutUint64(data[d.Offset:], uint64(v))
+		case operand.U32:
+			binary.LittleEndian.PutUint32(data[d.Offset:], uint32(v))
+		default:
+			panic("a constant of another type")
+		}
+	}
+	return data
+}
+
+// first is the first element of a constant of 4 bytes.
+func (p *pool) first(m operand.Mem) uint32 { return binary.LittleEndian.Uint32(p.bytes(m)) }
+
+// repeats reports whether a constant of 32 bytes is twice the same.
+func (p *pool) repeats(m operand.Mem) bool {
+	if p.globals[m.Symbol.Name] == nil {
+		return false
+	}
+	data := p.bytes(m)[m.Disp:]
+	return len(data) >= 32 && bytes.Equal(data[:16], data[16:32])
+}
+
+// place is where the constant lies in the pool.
+func (p *pool) place(m operand.Mem) int {
+	p.used = true
+	at, ok := p.at[m.Symbol.Name]
+	if !ok {
+		data := p.bytes(m)
+		if len(data) == 32 && p.repeats(operand.Mem{Symbol: m.Symbol}) {
+			data = data[:16]
+		}
+		for len(data)%16 != 0 {
+			data = append(data, 0)
+		}
+		at = len(p.data)
+		p.data = append(p.data, data...)
+		p.at[m.Symbol.Name] = at
+	}
+	return at + m.Disp
+}
+
+// section is the data in Go's assembler.
+func (p *pool) section() string {
+	var b strings.Builder
+	for at := 0; at < len(p.data); at += 8 {
+		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", p.name, at, binary.LittleEndian.Uint64(p.data[at:]))
+	}
+	fmt.Fprintf(&b, "\nGLOBL %s<>(SB), RODATA|NOPTR, $%d\n", p.name, len(p.data))
+	return b.String()
+}
+
+// printNEON is the file in Go's assembler.
+func printNEON(file *ir.File) ([]byte, error) {
+	var text strings.Builder
+	text.WriteString("// Code generated by command: tools/asmgen. DO NOT EDIT.\n\n//go:build !purego\n\n#include \"textflag.h\"\n")
+	p := newPool("neonConstants", file)
+	for _, fn := range file.Functions() {
+		p.used = false
+		l, err := lower(fn, p)
+		if err != nil {
+			return nil, err
+		}
+		names, err := l.allocate()
+		if err != nil {
+			return nil, err
+		}
+		body := l.text(names)
+		frame := (l.frame + 15) / 16 * 16
+		fmt.Fprintf(&text, "\n// %s\n// Requires: ASIMD\nTEXT ·%s(SB), $%d-%d\n", fn.Stub(), fn.Name, frame, fn.ArgumentBytes())
+		if p.used {
+			fmt.Fprintf(&text, "\tMOVD $%s<>(SB), %s\n", p.name, poolRegister)
+		}
+		text.WriteString(body)
+	}
+	text.WriteString("\n" + p.section())
+	return []byte(text.String()), nil
+}

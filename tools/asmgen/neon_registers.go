@@ -1,0 +1,471 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// The registers that functions may use: all vectors; and all general registers but
+// those with a meaning to Go, to the system (R18), to the assembler (R27) and
+// poolRegister.
+var (
+	vectorNames  = registerNames("F", 0, 31)
+	generalNames = append(registerNames("R", 0, 17), registerNames("R", 19, 25)...)
+)
+
+func registerNames(letter string, first, last int) []string {
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, fmt.Sprintf("%s%d", letter, n))
+	}
+	return names
+}
+
+// A set is a set of virtual registers.
+type set []uint64
+
+func newSet(n int) set        { return make(set, (n+63)/64) }
+func (s set) has(v vreg) bool { return s[v/64]>>(v%64)&1 != 0 }
+func (s set) add(v vreg)      { s[v/64] |= 1 << (v % 64) }
+func (s set) remove(v vreg)   { s[v/64] &^= 1 << (v % 64) }
+
+func (s set) each(f func(vreg)) {
+	for w, word := range s {
+		for ; word != 0; word &= word - 1 {
+			f(vreg(64*w + bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// writes and reads are the registers of an instruction.
+func (i *neonInst) writes() []vreg { return i.regs[:i.defs] }
+
+func (i *neonInst) reads() []vreg {
+	if i.inout {
+		return i.regs
+	}
+	return i.regs[i.defs:]
+}
+
+// successors is where each instruction may continue.
+func (l *lowering) successors() [][]int {
+	labels := map[string]int{}
+	for n, i := range l.insts {
+		if _, twice := labels[i.label]; twice {
+			panic("two labels " + i.label)
+		}
+		if i.label != "" {
+			labels[i.label] = n
+		}
+	}
+	next := make([][]int, len(l.insts))
+	for n, i := range l.insts {
+		if i.to != "" {
+			to, ok := labels[i.to]
+			if !ok {
+				panic("no label " + i.to)
+			}
+			next[n] = append(next[n], to)
+		}
+		if !i.ret && (i.to == "" || i.cond) && n+1 < len(l.insts) {
+			next[n] = append(next[n], n+1)
+		}
+	}
+	return next
+}
+
+// live is the registers that are read after each instruction.
+func (l *lowering) live() []set {
+	next := l.successors()
+	in, out := make([]set, len(l.insts)), make([]set, len(l.insts))
+	for n := range l.insts {
+		in[n], out[n] = newSet(len(l.vector)), newSet(len(l.vector))
+	}
+	for again := true; again; {
+		again = false
+		for n := len(l.insts) - 1; n >= 0; n-- {
+			i := &l.insts[n]
+			for _, s := range next[n] {
+				for w, word := range in[s] {
+					out[n][w] |= word
+				}
+			}
+			before := slices.Clone(out[n])
+			for _, v := range i.writes() {
+				before.remove(v)
+			}
+			for _, v := range i.reads() {
+				before.add(v)
+			}
+			if !slices.Equal(before, in[n]) {
+				in[n], again = before, true
+			}
+		}
+	}
+	return out
+}
+
+// removeUnreachable removes instructions that no path leads to, branches to what
+// follows, and labels that no branch names.
+func (l *lowering) removeUnreachable() {
+	for {
+		next := l.successors()
+		reached := make([]bool, len(l.insts))
+		pending := []int{0}
+		for len(pending) > 0 {
+			n := pending[len(pending)-1]
+			pending = pending[:len(pending)-1]
+			if !reached[n] {
+				reached[n] = true
+				pending = append(pending, next[n]...)
+			}
+		}
+		named := map[string]bool{}
+		for n, i := range l.insts {
+			named[i.to] = named[i.to] || reached[n]
+		}
+		kept := l.insts[:0:0]
+		for n, i := range l.insts {
+			if reached[n] && !l.follows(i.to, n) && (i.label == "" || named[i.label]) {
+				kept = append(kept, i)
+			}
+		}
+		if len(kept) == len(l.insts) {
+			return
+		}
+		l.insts = kept
+	}
+}
+
+// follows reports whether a label follows an instruction.
+func (l *lowering) follows(label string, n int) bool {
+	for _, i := range l.insts[n+1:] {
+		if i.label == "" {
+			return false
+		}
+		if i.label == label {
+			return true
+		}
+	}
+	return false
+}
+
+// removeDead removes instructions that only write registers that nobody reads.
+func (l *lowering) removeDead() {
+	for {
+		live := l.live()
+		kept := l.insts[:0:0]
+		for n, i := range l.insts {
+			dead := !i.effects && i.defs > 0
+			for _, v := range i.writes() {
+				dead = dead && !live[n].has(v)
+			}
+			if !dead {
+				kept = append(kept, i)
+			}
+		}
+		if len(kept) == len(l.insts) {
+			return
+		}
+		l.insts = kept
+	}
+}
+
+// allocate assigns registers by coloring the graph of those that are in use at the
+// same time (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register
+// Allocation, 1994), and puts what finds none into the frame. A move from a register
+// that ends there has both in one, if it can.
+func (l *lowering) allocate() ([]string, error) {
+	l.removeUnreachable()
+	l.removeDead()
+	spilled := map[vreg]bool{}
+	joined := true
+	for range 100 {
+		names, failed := l.color(spilled, joined)
+		if failed == none {
+			return names, nil
+		}
+		if joined {
+			joined = false // moves may have kept too much together
+			continue
+		}
+		if spilled[failed] {
+			return nil, fmt.Errorf("%s: out of registers", l.fn.Name)
+		}
+		l.spill(failed, spilled)
+	}
+	return nil, fmt.Errorf("%s: too many registers in the frame", l.fn.Name)
+}
+
+// A graph is the registers that exclude each other.
+type graph []set
+
+func (g graph) connect(a, b vreg) {
+	if a != b {
+		g[a].add(b)
+		g[b].add(a)
+	}
+}
+
+func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
+	live := l.live()
+	n := len(l.vector)
+	g := make(graph, n)
+	for v := range g {
+		g[v] = newSet(n)
+	}
+	used := newSet(n)
+	uses := make([]float64, n)
+	depth := l.depths()
+	// merged is the register that a register has become one with.
+	merged := make([]vreg, n)
+	for v := range merged {
+		merged[v] = vreg(v)
+	}
+	for at := range l.insts {
+		i := &l.insts[at]
+		for _, v := range i.regs {
+			used.add(v)
+			uses[v] += depth[at]
+		}
+		for _, d := range i.writes() {
+			live[at].each(func(v vreg) {
+				if l.vector[v] == l.vector[d] && !(i.move && v == i.regs[1]) {
+					g.connect(d, v)
+				}
+			})
+		}
+		for a := range i.defs {
+			for b := range a {
+				g.connect(i.regs[a], i.regs[b])
+			}
+		}
+	}
+	find := func(v vreg) vreg {
+		for merged[v] != v {
+			v = merged[v]
+		}
+		return v
+	}
+	neighbors := func(v vreg) int {
+		count := 0
+		g[v].each(func(vreg) { count++ })
+		return count
+	}
+	// Join the ends of moves where that cannot make the graph harder to color:
+	// fewer than all registers' worth of neighbors of high degree (Briggs).
+	for at := range l.insts {
+		i := &l.insts[at]
+		if !i.move || !join {
+			continue
+		}
+		a, b := find(i.regs[0]), find(i.regs[1])
+		if a == b || g[a].has(b) {
+			continue
+		}
+		available := l.available(a)
+		high := 0
+		both := slices.Clone(g[a])
+		for w, word := range g[b] {
+			both[w] |= word
+		}
+		both.each(func(v vreg) {
+			if neighbors(v) >= available {
+				high++
+			}
+		})
+		if high >= available {
+			continue
+		}
+		merged[b] = a
+		uses[a] += uses[b]
+		g[b].each(func(v vreg) {
+			g[v].remove(b)
+			g.connect(a, v)
+		})
+		clear(g[b])
+	}
+
+	// Take away what is sure to find a register, and where nothing is, what is used
+	// least for its neighbors.
+	var nodes []vreg
+	degree := make([]int, n)
+	for v := range vreg(n) {
+		if used.has(v) && find(v) == v {
+			nodes = append(nodes, v)
+			degree[v] = neighbors(v)
+		}
+	}
+	removed := newSet(n)
+	var stack []vreg
+	for len(stack) < len(nodes) {
+		best := none
+		for _, v := range nodes {
+			if !removed.has(v) && degree[v] < l.available(v) {
+				best = v
+				break
+			}
+		}
+		if best == none {
+			cost := func(v vreg) float64 {
+				if spilled[v] {
+					return 1e30
+				}
+				return uses[v] / float64(degree[v])
+			}
+			for _, v := range nodes {
+				if !removed.has(v) && (best == none || cost(v) < cost(best)) {
+					best = v
+				}
+			}
+		}
+		removed.add(best)
+		stack = append(stack, best)
+		g[best].each(func(v vreg) { degree[v]-- })
+	}
+	names := make([]string, n)
+	for _, v := range slices.Backward(stack) {
+		taken := map[string]bool{}
+		g[v].each(func(w vreg) { taken[names[w]] = true })
+		for _, name := range l.registersFor(v) {
+			if !taken[name] {
+				names[v] = name
+				break
+			}
+		}
+		if names[v] == "" {
+			return nil, l.victim(v, g, uses, spilled)
+		}
+	}
+	for v := range vreg(n) {
+		names[v] = names[find(v)]
+	}
+	return names, none
+}
+
+// victim is the register to put into the frame so that v finds one: that which is
+// used least for the number of registers that it keeps others from.
+func (l *lowering) victim(v vreg, g graph, uses []float64, spilled map[vreg]bool) vreg {
+	cost := func(w vreg) float64 {
+		degree := 0
+		g[w].each(func(vreg) { degree++ })
+		return uses[w] / float64(degree)
+	}
+	best := v
+	g[v].each(func(w vreg) {
+		if !spilled[w] && (spilled[best] || cost(w) < cost(best)) {
+			best = w
+		}
+	})
+	return best
+}
+
+func (l *lowering) registersFor(v vreg) []string {
+	if l.vector[v] {
+		return vectorNames
+	}
+	return generalNames
+}
+
+func (l *lowering) available(v vreg) int { return len(l.registersFor(v)) }
+
+// depths is how often each instruction may run, ten times for each loop around it.
+func (l *lowering) depths() []float64 {
+	depth := make([]float64, len(l.insts))
+	for n := range depth {
+		depth[n] = 1
+	}
+	labels := map[string]int{}
+	for n, i := range l.insts {
+		if i.label != "" {
+			labels[i.label] = n
+		}
+		if from, ok := labels[i.to]; ok && i.to != "" {
+			for ; from <= n; from++ {
+				depth[from] *= 10
+			}
+		}
+	}
+	return depth
+}
+
+// spill keeps a register in the frame: it is stored after each instruction that
+// writes it, and loaded before each that reads it.
+func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
+	bytes := 8
+	if l.vector[v] {
+		bytes = 16
+	}
+	l.frame = (l.frame + bytes - 1) / bytes * bytes
+	slot := address{text: "{local+%d}", disp: l.frame}
+	l.frame += bytes
+	old := l.insts
+	l.insts = nil
+	for _, i := range old {
+		if !slices.Contains(i.regs, v) {
+			l.insts = append(l.insts, i)
+			continue
+		}
+		short := l.newRegister(l.vector[v])
+		spilled[short] = true
+		reads, writes := slices.Contains(i.reads(), v), slices.Contains(i.writes(), v)
+		i.regs = slices.Clone(i.regs)
+		for n, r := range i.regs {
+			if r == v {
+				i.regs[n] = short
+			}
+		}
+		if reads {
+			l.load(slot, bytes, short)
+		}
+		l.insts = append(l.insts, i)
+		if writes {
+			l.store(short, bytes, slot)
+		}
+	}
+	spilled[v] = true
+}
+
+// text is the instructions in Go's syntax.
+func (l *lowering) text(names []string) string {
+	var b strings.Builder
+	frame := (l.frame + 15) / 16 * 16
+	for _, i := range l.insts {
+		if i.label != "" {
+			fmt.Fprintf(&b, "\n%s:\n", i.label)
+			continue
+		}
+		registers := make([]string, len(i.regs))
+		for n, v := range i.regs {
+			registers[n] = names[v]
+		}
+		if i.move && registers[0] == registers[1] {
+			continue
+		}
+		if i.word != nil {
+			fmt.Fprintf(&b, "\t%s\n", i.word.text(registers, i.imm))
+			continue
+		}
+		fmt.Fprintf(&b, "\t%s\n", fill(i.text, registers, frame))
+	}
+	return b.String()
+}
+
+// fill writes the registers' names and places in the frame into an instruction.
+func fill(text string, registers []string, frame int) string {
+	for n, name := range registers {
+		text = strings.ReplaceAll(text, fmt.Sprintf("{%d}", n), name)
+	}
+	for {
+		begin := strings.Index(text, "{local+")
+		if begin < 0 {
+			return text
+		}
+		end := begin + strings.Index(text[begin:], "}")
+		var at int
+		fmt.Sscanf(text[begin:end], "{local+%d", &at)
+		text = fmt.Sprintf("%slocal-%d(SP)%s", text[:begin], frame-at, text[end+1:])
+	}
+}

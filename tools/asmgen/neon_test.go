@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestEncodings assembles what stands beside each encoded instruction of the tier for
+// arm64 with LLVM's assembler, and compares the words.
+func TestEncodings(t *testing.T) {
+	assembler, err := exec.LookPath("llvm-mc")
+	if err != nil {
+		t.Skip("llvm-mc is not installed")
+	}
+	text, err := os.ReadFile(filepath.Join("..", target, "neon_arm64.s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := regexp.MustCompile(`(?m)^\tWORD \$(0x[0-9a-f]{8}) // (.*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(words) == 0 {
+		t.Fatal("no encoded instructions")
+	}
+	encoded := map[string]string{} // by what ARM writes
+	var source strings.Builder
+	var order []string
+	for _, w := range words {
+		if before, ok := encoded[w[2]]; ok {
+			if before != w[1] {
+				t.Errorf("%s is both %s and %s", w[2], before, w[1])
+			}
+			continue
+		}
+		encoded[w[2]] = w[1]
+		order = append(order, w[2])
+		fmt.Fprintln(&source, w[2])
+	}
+	cmd := exec.Command(assembler, "--triple=aarch64", "--show-encoding")
+	cmd.Stdin = strings.NewReader(source.String())
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("llvm-mc: %v\n%s", err, faults.String())
+	}
+	got := regexp.MustCompile(`encoding: \[0x(..),0x(..),0x(..),0x(..)\]`).FindAllStringSubmatch(string(out), -1)
+	if len(got) != len(order) {
+		t.Fatalf("%d encodings for %d instructions", len(got), len(order))
+	}
+	for i, g := range got {
+		if word := "0x" + g[4] + g[3] + g[2] + g[1]; word != encoded[order[i]] {
+			t.Errorf("%s is %s, not %s", order[i], word, encoded[order[i]])
+		}
+	}
+	t.Logf("%d instructions", len(order))
+}

@@ -1,0 +1,648 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// width is the registers of 16 bytes that an operand of AVX2 has.
+func width(op operand.Op) int {
+	if r, ok := op.(reg.Register); ok && r.Size() == 32 {
+		return 2
+	}
+	return 1
+}
+
+// source is the registers of the first n halves of an operand; memory is loaded. Equal
+// halves are one register.
+func (l *lowering) source(op operand.Op, n int) [2]vreg {
+	if r, ok := op.(reg.Register); ok {
+		v := l.current(r)
+		return [2]vreg{v.of(0), v.of(1)}
+	}
+	half := l.halvesAt(op.(operand.Mem))
+	var v [2]vreg
+	for h := range n {
+		if h == 1 && half(0) == half(1) {
+			v[1] = v[0]
+			continue
+		}
+		v[h] = l.temp()
+		l.load(half(h), 16, v[h])
+	}
+	return v
+}
+
+// halvesAt returns where the halves of a vector in memory are: in the same place for a
+// constant that is twice the same.
+func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
+	a, step := l.at(m), 16
+	if l.pool.repeats(m) {
+		step = 0
+	}
+	return func(h int) address { return a.offset(step * h) }
+}
+
+// lanewise calls f for each half of the vector to, with the registers of the sources.
+// The result is written in place.
+func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ...operand.Op) {
+	r := to.(reg.Register)
+	n := width(to)
+	sources := make([][2]vreg, len(from))
+	for i, op := range from {
+		sources[i] = l.source(op, n)
+	}
+	home := l.homeOf(r.ID())
+	for h := range home.halves(n) {
+		now := make([]vreg, len(sources))
+		for i, s := range sources {
+			now[i] = s[h]
+		}
+		f(home.half[h], now)
+	}
+	l.atHome(r, n)
+}
+
+// atHome notes that the first n halves of a register are where they belong.
+func (l *lowering) atHome(r reg.Register, n int) {
+	v, ok := l.now[r.ID()]
+	if !ok {
+		return
+	}
+	for h := range n {
+		v.half[h] = none
+	}
+	if v.half == [2]vreg{none, none} || l.home[r.ID()].same {
+		delete(l.now, r.ID())
+		return
+	}
+	l.now[r.ID()] = v
+}
+
+// replace makes new registers the value of a vector in this block.
+func (l *lowering) replace(to operand.Op, halves ...vreg) {
+	r := to.(reg.Register)
+	v := vector{half: [2]vreg{none, none}, same: l.homeOf(r.ID()).same, lane: -1}
+	if old, ok := l.now[r.ID()]; ok && len(halves) == 1 {
+		v.half[1] = old.half[1]
+	}
+	copy(v.half[:], halves)
+	l.now[r.ID()] = v
+}
+
+// plain are the instructions whose result has one instruction here, with the order of
+// the operands.
+var plain = map[string]string{
+	"VADDP": "fadd", "VSUBP": "fsub", "VMULP": "fmul", "VDIVP": "fdiv",
+	"VADDS": "fadd", "VMULS": "fmul", "VDIVS": "fdiv",
+	"VUNPCKLP": "zip1", "VUNPCKHP": "zip2",
+	"VHADDP": "faddp", "VPADD": "add",
+	"VAND": "and", "VPAN": "and", "VPO": "orr", "VORP": "orr", "VANDP": "and", "VPXO": "eor", "VXORP": "eor",
+}
+
+// vectorInstruction lowers an instruction on vectors.
+func (l *lowering) vectorInstruction(i *ir.Instruction) error {
+	ops := i.Operands
+	last := ops[len(ops)-1]
+	stem := i.Opcode[:len(i.Opcode)-1]
+	switch {
+	case stem == "VPADD":
+		l.double = true // of integers
+	case stem == "VUNPCKLP" || stem == "VUNPCKHP" || stem == "VHADDP":
+	case i.Opcode == "VMOVSHDUP":
+		l.double = false
+	}
+	if (stem == "VXORP" || stem == "VPXO") && ops[0] == ops[1] && ops[1] == ops[2] {
+		l.lanewise(last, func(to vreg, _ []vreg) { l.vop("movi", 0, to) })
+		return nil
+	}
+	if name, ok := plain[stem]; ok {
+		if name == "fmul" && l.product("fmul", i) {
+			return nil
+		}
+		if l.scalarMemory(i) {
+			x := l.temp()
+			l.load(l.at(ops[0].(operand.Mem)), l.size(), x)
+			l.lanewise(last, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], x) }, ops[1])
+			return nil
+		}
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[1], ops[0])
+		return nil
+	}
+	switch i.Opcode {
+	case "VMOVUPD", "VMOVUPS", "VMOVAPD", "VMOVAPS", "VMOVDQU":
+		return l.moveVector(ops[0], last)
+	case "VMOVNTPD", "VMOVNTPS":
+		return l.moveVector(ops[0], last)
+	case "VMOVSD", "VMOVSS", "MOVSD", "MOVSS", "VMOVLPS":
+		bytes := l.size()
+		if i.Opcode == "VMOVLPS" {
+			bytes = 8
+		}
+		if m, ok := last.(operand.Mem); ok {
+			l.store(l.current(ops[0].(reg.Register)).of(0), bytes, l.at(m))
+			return nil
+		}
+		m, ok := ops[0].(operand.Mem)
+		if !ok {
+			return fmt.Errorf("between registers")
+		}
+		a := l.at(m)
+		l.lanewise(last, func(to vreg, _ []vreg) { l.load(a, bytes, to) })
+	case "VEXTRACTPS":
+		n, _ := immediate(ops[0])
+		x := l.temp()
+		l.vop("dup", int(n), x, l.current(ops[1].(reg.Register)).of(0))
+		l.store(x, 4, l.at(last.(operand.Mem)))
+	case "VBROADCASTSD", "VBROADCASTSS", "VMOVDDUP":
+		return l.broadcast(i)
+	case "VMOVQ", "VMOVD":
+		from := l.current(ops[0].(reg.Register)).of(0)
+		if i.Opcode == "VMOVQ" {
+			l.op("FMOVD {1}, {0}", []vreg{l.reg(last)}, from)
+		} else {
+			l.op("FMOVS {1}, {0}", []vreg{l.reg(last)}, from)
+		}
+
+	case "VFMADD231PD", "VFMADD231PS", "VFMADD231SD", "VFMADD231SS":
+		l.multiplyAdd("fmla", i)
+	case "VFNMADD231PD", "VFNMADD231PS", "VFNMADD231SD", "VFNMADD231SS":
+		l.multiplyAdd("fmls", i)
+	case "VFMADD213PD", "VFMADD213PS":
+		l.elsewhere("fmla", i)
+	case "VFNMADD213PD", "VFNMADD213PS":
+		l.elsewhere("fmls", i)
+	case "VFMSUB231PD": // to ← a·b − to
+		var negated [2]vreg
+		r := last.(reg.Register)
+		n := l.homeOf(r.ID()).halves(width(last))
+		a, b, old := l.source(ops[0], n), l.source(ops[1], n), l.current(r)
+		for h := range n {
+			negated[h] = l.temp()
+			l.vop("fneg", 0, negated[h], old.of(h))
+			l.vop("fmla", 0, negated[h], a[h], b[h])
+		}
+		l.replace(last, negated[:n]...)
+
+	case "VSQRTPD", "VSQRTPS":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("fsqrt", 0, to, from[0]) }, ops[0])
+	case "VSQRTSD", "VSQRTSS":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("fsqrt", 0, to, from[0]) }, ops[0])
+	case "VROUNDPD", "VROUNDPS":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("frintn", 0, to, from[0]) }, ops[1])
+	case "VPSLLQ", "VPSLLD", "VPSRLQ":
+		l.double = strings.HasSuffix(i.Opcode, "Q")
+		name := "shl"
+		if i.Opcode == "VPSRLQ" {
+			name = "ushr"
+		}
+		n, _ := immediate(ops[0])
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop(name, int(n), to, from[0]) }, ops[1])
+	case "VMAXPD", "VMAXPS", "VMINPD", "VMINPS":
+		return l.extreme(i)
+	case "VCMPPD", "VCMPPS":
+		return l.comparison(i)
+	case "VBLENDVPD", "VBLENDVPS":
+		// By the signs of the mask.
+		l.lanewise(last, func(to vreg, from []vreg) {
+			mask := from[0]
+			if !l.compare[ops[0].(reg.Register).ID()] {
+				mask = l.temp()
+				l.vop("cmlt0", 0, mask, from[0])
+			}
+			chosen := l.temp()
+			l.move(from[2], chosen)
+			l.vop("bit", 0, chosen, from[1], mask)
+			l.move(chosen, to)
+		}, ops[0], ops[1], ops[2])
+	case "VMOVMSKPD", "VMOVMSKPS":
+		// Whether there is any, not which.
+		v := l.current(ops[0].(reg.Register))
+		any, other, flag := l.temp(), l.newRegister(false), l.reg(last)
+		l.vop("orr", 0, any, v.of(0), v.of(1))
+		l.op("FMOVD {1}, {0}", []vreg{flag}, any)
+		l.double = true
+		l.vop("dup", 1, any, any)
+		l.op("FMOVD {1}, {0}", []vreg{other}, any)
+		l.op("ORR {1}, {2}, {0}", []vreg{flag}, flag, other)
+		l.effect("CMP $0, {0}", nil, flag)
+		l.op("CSET NE, {0}", []vreg{flag})
+	case "VMOVSHDUP":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("trn2", 0, to, from[0], from[0]) }, ops[0])
+	case "VCVTPS2PD":
+		l.double = true
+		from := l.source(ops[0], 1)[0]
+		low, high := l.temp(), l.temp()
+		l.vop("fcvtl", 0, low, from)
+		l.vop("fcvtl2", 0, high, from)
+		l.replace(last, low, high)
+	case "VCVTPD2PSY":
+		v, half := l.current(ops[0].(reg.Register)), l.temp()
+		l.double = true
+		l.vop("fcvtn", 0, half, v.of(0))
+		l.vop("fcvtn2", 0, half, v.of(1))
+		l.replace(last, half)
+	case "VEXTRACTF128":
+		half := l.temp()
+		l.move(l.current(ops[1].(reg.Register)).of(1), half)
+		l.replace(last, half)
+	case "VINSERTF128":
+		low, high := l.temp(), l.temp()
+		l.move(l.current(ops[2].(reg.Register)).of(0), low)
+		l.move(l.current(ops[1].(reg.Register)).of(0), high)
+		l.replace(last, low, high)
+	case "VPERM2F128":
+		n, _ := immediate(ops[0])
+		a, b := l.current(ops[2].(reg.Register)), l.current(ops[1].(reg.Register))
+		choices := []vreg{a.of(0), a.of(1), b.of(0), b.of(1)}
+		var halves [2]vreg
+		for h := range halves {
+			halves[h] = l.temp()
+			l.move(choices[n>>(4*h)&3], halves[h])
+		}
+		l.replace(last, halves[:]...)
+	case "VPERMPD", "VPERMPS":
+		return l.spreadLane(i)
+	case columnsLoad, columnsStore:
+		return l.columns(i)
+	default:
+		return fmt.Errorf("no translation")
+	}
+	return nil
+}
+
+// size is that of an element of the instruction at hand.
+func (l *lowering) size() int {
+	if l.double {
+		return 8
+	}
+	return 4
+}
+
+// scalarMemory reports whether an instruction on scalars has one in memory.
+func (l *lowering) scalarMemory(i *ir.Instruction) bool {
+	_, memory := i.Operands[0].(operand.Mem)
+	return memory && strings.HasSuffix(i.Opcode[:len(i.Opcode)-1], "S") && strings.HasPrefix(i.Opcode, "V")
+}
+
+// moveVector loads, stores or copies a vector.
+func (l *lowering) moveVector(from, to operand.Op) error {
+	if m, ok := to.(operand.Mem); ok {
+		n := width(from)
+		v, a := l.current(from.(reg.Register)), l.at(m)
+		for h := range n {
+			l.store(v.of(h), 16, a.offset(16*h))
+		}
+		return nil
+	}
+	if m, ok := from.(operand.Mem); ok {
+		r, half := to.(reg.Register), l.halvesAt(m)
+		home := l.homeOf(r.ID())
+		for h := range home.halves(width(to)) {
+			l.load(half(h), 16, home.half[h])
+		}
+		l.atHome(r, width(to))
+		return nil
+	}
+	l.lanewise(to, func(to vreg, from []vreg) { l.move(from[0], to) }, from)
+	return nil
+}
+
+// broadcast lowers a broadcast: to nothing but a load where its users take it by
+// element.
+func (l *lowering) broadcast(i *ir.Instruction) error {
+	to := i.Operands[1].(reg.Register)
+	l.double = i.Opcode != "VBROADCASTSS"
+	if !l.byLane[to.ID()] {
+		x := none
+		if m, ok := i.Operands[0].(operand.Mem); ok {
+			x = l.temp()
+			l.load(l.at(m), l.size(), x)
+		} else {
+			x = l.current(i.Operands[0].(reg.Register)).of(0)
+		}
+		first := none
+		l.lanewise(to, func(to vreg, _ []vreg) {
+			if first == none {
+				l.vop("dup", 0, to, x)
+				first = to
+			} else {
+				l.move(first, to)
+			}
+		})
+		return nil
+	}
+	m := i.Operands[0].(operand.Mem)
+	where, grouped := l.element[i]
+	if !grouped || where.bytes == l.size() {
+		x := l.temp()
+		l.load(l.at(m), l.size(), x)
+		l.home[to.ID()] = vector{half: [2]vreg{x, none}, same: true}
+		return nil
+	}
+	x, ok := l.loaded[where.group]
+	if !ok {
+		x = l.temp()
+		l.load(l.at(m).offset(-where.lane*l.size()), where.bytes, x)
+		l.loaded[where.group] = x
+	}
+	l.home[to.ID()] = vector{half: [2]vreg{x, none}, same: true, lane: where.lane}
+	return nil
+}
+
+// elementOf is the register and lane of an operand that is used by element.
+func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
+	r, ok := op.(reg.Register)
+	if !ok || !l.byLane[r.ID()] {
+		return none, 0, false
+	}
+	v := l.home[r.ID()]
+	return v.half[0], v.lane, true
+}
+
+// product is to ← a·b or to ← to ± a·b where a factor is an element.
+func (l *lowering) product(name string, i *ir.Instruction) bool {
+	ops := i.Operands
+	x, lane, ok := l.elementOf(ops[0])
+	other := ops[1]
+	if !ok {
+		x, lane, ok = l.elementOf(ops[1])
+		other = ops[0]
+	}
+	if !ok {
+		return false
+	}
+	l.accumulate(i.Operands[2], name != "fmul", func(to vreg, from []vreg) { l.vop(name+"e", lane, to, from[0], x) }, other)
+	return true
+}
+
+// accumulate is lanewise for a result that is read too, which has to be at home.
+func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
+	r := to.(reg.Register)
+	if _, ok := l.now[r.ID()]; ok && reads {
+		// In the block it has other registers: they are added to.
+		n := l.homeOf(r.ID()).halves(width(to))
+		sources := make([][2]vreg, len(from))
+		for i, op := range from {
+			sources[i] = l.source(op, n)
+		}
+		current := l.current(r)
+		for h := range n {
+			now := make([]vreg, len(from))
+			for i, s := range sources {
+				now[i] = s[h]
+			}
+			f(current.of(h), now)
+		}
+		return
+	}
+	l.lanewise(to, f, from...)
+}
+
+// multiplyAdd is to ← to ± a·b.
+func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
+	if l.product(name, i) {
+		return
+	}
+	ops := i.Operands
+	if m, ok := ops[0].(operand.Mem); ok && strings.Contains(i.Opcode, "231S") {
+		// The rest of the register becomes zero, and so do the products there.
+		x := l.temp()
+		l.load(l.at(m), l.size(), x)
+		l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], x) }, ops[1])
+		return
+	}
+	l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[0], ops[1])
+}
+
+// elsewhere is to ← c ± b·to, the sum in new registers.
+func (l *lowering) elsewhere(name string, i *ir.Instruction) {
+	ops := i.Operands
+	r := ops[2].(reg.Register)
+	n := l.homeOf(r.ID()).halves(width(ops[2]))
+	factor, old := l.source(ops[1], n), l.current(r)
+	var sums [2]vreg
+	var half func(h int) address
+	m, memory := ops[0].(operand.Mem)
+	if memory {
+		half = l.halvesAt(m)
+	}
+	for h := range n {
+		sums[h] = l.temp()
+		if memory {
+			l.load(half(h), 16, sums[h])
+		} else {
+			l.move(l.current(ops[0].(reg.Register)).of(h), sums[h])
+		}
+		l.vop(name, 0, sums[h], factor[h], old.of(h))
+	}
+	l.replace(ops[2], sums[:n]...)
+}
+
+// extreme is the smaller or larger of two, and ops[0] where one is NaN: a number that
+// is a constant, or else the one that may be NaN.
+func (l *lowering) extreme(i *ir.Instruction) error {
+	ops := i.Operands
+	name := "fmax"
+	if strings.HasPrefix(i.Opcode, "VMIN") {
+		name = "fmin"
+	}
+	switch {
+	case l.isConstant(ops[0]):
+		name += "nm"
+	case l.isConstant(ops[1]):
+	default:
+		// ops[1] where it is beyond ops[0], and ops[0] elsewhere.
+		l.lanewise(ops[2], func(to vreg, from []vreg) {
+			beyond := l.temp()
+			if name == "fmax" {
+				l.vop("fcmgt", 0, beyond, from[1], from[0])
+			} else {
+				l.vop("fcmgt", 0, beyond, from[0], from[1])
+			}
+			l.vop("bsl", 0, beyond, from[1], from[0])
+			l.move(beyond, to)
+		}, ops[0], ops[1])
+		return nil
+	}
+	l.lanewise(ops[2], func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[0], ops[1])
+	return nil
+}
+
+func (l *lowering) isConstant(op operand.Op) bool {
+	switch v := op.(type) {
+	case operand.Mem:
+		return v.Base == reg.StaticBase
+	case reg.Register:
+		_, ok := l.fixed[v.ID()]
+		return ok
+	}
+	return false
+}
+
+// comparison makes a mask of ones where ops[2] compares with ops[1].
+func (l *lowering) comparison(i *ir.Instruction) error {
+	ops := i.Operands
+	n, _ := immediate(ops[0])
+	l.lanewise(ops[3], func(to vreg, from []vreg) {
+		a, b := from[0], from[1]
+		switch uint8(n) {
+		case equal:
+			l.vop("fcmeq", 0, to, a, b)
+		case less:
+			l.vop("fcmgt", 0, to, b, a)
+		case greater:
+			l.vop("fcmgt", 0, to, a, b)
+		case notAtLeast:
+			least := l.temp()
+			l.vop("fcmge", 0, least, a, b)
+			l.vop("not", 0, to, least)
+		default:
+			panic("unknown predicate")
+		}
+	}, ops[2], ops[1])
+	return nil
+}
+
+// spreadLane is a vector full of one of the first four lanes of another.
+func (l *lowering) spreadLane(i *ir.Instruction) error {
+	ops := i.Operands
+	var lane int
+	from := ops[1]
+	if n, ok := immediate(ops[0]); ok {
+		lane = int(n) & 3
+	} else {
+		// VPERMPS takes a register of numbers of lanes, which is a constant.
+		m, ok := l.fixed[ops[1].(reg.Register).ID()]
+		if !ok {
+			return fmt.Errorf("by a register that is no constant")
+		}
+		lane, from = int(l.pool.first(m)), ops[0]
+	}
+	lanes := 16 / l.size()
+	v := l.current(from.(reg.Register))
+	to := l.temp()
+	l.vop("dup", lane%lanes, to, v.of(lane/lanes))
+	if l.homeOf(ops[2].(reg.Register).ID()).same {
+		l.replace(ops[2], to)
+		return nil
+	}
+	other := l.temp()
+	l.move(to, other)
+	l.replace(ops[2], to, other)
+	return nil
+}
+
+// columns loads or stores those columns of a vector that have a bit.
+func (l *lowering) columns(i *ir.Instruction) error {
+	ops := i.Operands
+	first, _ := immediate(ops[1])
+	size, _ := immediate(ops[2])
+	later, _ := immediate(ops[3])
+	l.double = size == 8
+	vectorOp, memory := ops[4], ops[5]
+	if i.Opcode == columnsLoad {
+		vectorOp, memory = ops[5], ops[4]
+	}
+	r, a := vectorOp.(reg.Register), l.at(memory.(operand.Mem))
+	n, lanes := width(vectorOp), 16/l.size()
+	v := l.homeOf(r.ID())
+	if i.Opcode == columnsStore {
+		v = l.current(r)
+	}
+	for h := range n {
+		c := columns{l, ops[0], int(first) + h*lanes, later != 0, v.of(h), a.offset(16 * h)}
+		c.move(i.Opcode == columnsLoad)
+	}
+	if i.Opcode == columnsLoad {
+		l.atHome(r, n)
+	}
+	return nil
+}
+
+// columns is some of the columns of a register of 16 bytes: a range.
+type columns struct {
+	l     *lowering
+	bits  operand.Op
+	first int  // the column of the first lane
+	later bool // the range may begin after the first column of all
+	x     vreg
+	a     address
+}
+
+// unless jumps when a lane is not in the range, and returns that it always does.
+func (c columns) unless(lane int, label string) bool {
+	if n, ok := immediate(c.bits); ok {
+		return n>>(c.first+lane)&1 == 0
+	}
+	c.l.insts = append(c.l.insts, neonInst{
+		text: fmt.Sprintf("TBZ $%d, {0}, %s", c.first+lane, label),
+		regs: []vreg{c.l.reg(c.bits)}, to: label, cond: true, effects: true,
+	})
+	return false
+}
+
+// move loads or stores. The whole register comes first; what else there may be, as
+// long as lanes are in the range, behind a branch.
+func (c columns) move(loads bool) {
+	l := c.l
+	lanes := 16 / l.size()
+	done, some := l.newLabel(), l.newLabel()
+	part := func(bytes int) {
+		if loads {
+			l.load(c.a, bytes, c.x)
+		} else {
+			l.store(c.x, bytes, c.a)
+		}
+	}
+	all := !c.unless(lanes-1, some)
+	if all && c.later {
+		all = !c.unless(0, some)
+	}
+	if all {
+		part(16)
+		l.branch("B", done)
+	}
+	l.place(some)
+	if loads {
+		l.vop("movi", 0, c.x)
+	}
+	for lane := range lanes {
+		next := done
+		if c.later {
+			next = l.newLabel()
+		}
+		switch {
+		case !c.later && lane == lanes-1: // would have been all
+		case c.unless(lane, next):
+			if !c.later {
+				l.branch("B", done)
+			}
+		case c.later || lane == 2:
+			c.lane(lane, loads)
+		default:
+			part((lane + 1) * l.size())
+		}
+		if c.later {
+			l.place(next)
+		}
+	}
+	l.place(done)
+}
+
+// lane loads or stores one lane.
+func (c columns) lane(lane int, loads bool) {
+	l, a := c.l, c.a.offset(lane*c.l.size())
+	one := l.temp()
+	if loads {
+		l.load(a, l.size(), one)
+		l.vop("ins", lane, c.x, one)
+		return
+	}
+	l.vop("dup", lane, one, c.x)
+	l.store(one, l.size(), a)
+}
