@@ -57,9 +57,9 @@ var layers = []layer{
 	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/rowkey", "internal/run"}},
+	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/count", "internal/message", "internal/rowkey", "internal/run"}},
 	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files.
-	{folder: "dataset", ours: []string{"internal/count", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
+	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count", "internal/message"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "internal/atomicfile", "internal/count"}},
