@@ -12,6 +12,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -62,13 +64,18 @@ type Learner[M learners.Model] interface {
 	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 }
 
-// Model is a fitted model that is ready to predict: the methods are those of
-// learners.Predictor. It may be used by several goroutines at once.
+// Model is a fitted model that is ready to predict: Predict and PredictRow are those of
+// learners.Predictor, and take features. A model that was fitted to a table, by FitTable
+// or by the command, makes features of rows of such a table by Encode. It may be used by
+// several goroutines at once.
 type Model[M learners.Model] struct {
 	*learners.Predictor
 	// Fitted is the model itself: its coefficients, its solver's report.
 	Fitted M
 
+	dev     backend.Device
+	bundle  modelfile.Bundle
+	whole   func() (learners.Model, error) // with all kernel values among its samples
 	cleanup runtime.Cleanup
 }
 
@@ -89,15 +96,61 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	if err != nil {
 		return nil, err
 	}
-	return newModel(dev, fitted)
+	return newModel(dev, fitted, modelfile.Bundle{Model: fitted})
 }
 
-func newModel[M learners.Model](dev backend.Device, fitted M) (*Model[M], error) {
+// FitTable fits a learner to a table: r names the target, or targets, and says how the
+// other columns become features, r.Labels for a classifier. The rules are kept with the
+// model, which takes rows of such tables by Encode and is saved with them.
+//
+// A column of texts or trees that is the whole input needs the command mercer fit.
+func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
+	switch {
+	case l == nil:
+		return nil, errors.New("mercer: fit: the learner is missing")
+	case t == nil:
+		return nil, errors.New("mercer: fit: the table is missing")
+	case r.Text != "" || r.Tree != "" || r.Gram:
+		return nil, errors.New("mercer: fit: rules with Text, Tree or Gram are for mercer fit")
+	case len(r.Targets) == 0:
+		return nil, errors.New("mercer: fit: rules.Targets names no column")
+	case o.Classes != nil:
+		return nil, errors.New("mercer: fit: Options.Classes is not used here: the table names the classes")
+	}
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	e, err := dataset.Learn(t, r)
+	if err != nil {
+		return nil, err
+	}
+	x, err := e.Features(t)
+	if err != nil {
+		return nil, err
+	}
+	y, err := e.Targets(t)
+	if err != nil {
+		return nil, err
+	}
+	o.Classes = e.Classes()
+	fitted, err := l.Fit(ctx, dev, x, y, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e})
+}
+
+func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle) (*Model[M], error) {
 	p, err := learners.NewPredictor(dev, fitted)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model[M]{Predictor: p, Fitted: fitted}
+	m := &Model[M]{Predictor: p, Fitted: fitted, dev: dev, bundle: b}
+	m.whole = sync.OnceValues(func() (learners.Model, error) {
+		full, err := b.Complete(context.Background(), objects.Options{})
+		return full.Model, err
+	})
 	m.cleanup = runtime.AddCleanup(m, func(p *learners.Predictor) { p.Close() }, p)
 	return m, nil
 }
@@ -109,15 +162,12 @@ func (m *Model[M]) Close() {
 	m.Predictor.Close()
 }
 
-// Save writes the model to a file, which appears, or is replaced, as a whole;
-// the command mercer and Load read it.
-func (m *Model[M]) Save(path string) error {
-	return modelfile.Save(path, modelfile.Bundle{Model: m.Fitted})
-}
+// Save writes the model to a file, which appears, or is replaced, as a whole, with the
+// rules for the columns of a table if it has some; the command mercer and Load read it.
+func (m *Model[M]) Save(path string) error { return modelfile.Save(path, m.bundle) }
 
-// Load reads a model that Save wrote. One that the command mercer wrote expects
-// columns of a table, encoded as the file says, and is refused: modelfile.Load
-// returns it with its encoder. Of o only Device is used.
+// Load reads a model that Save or the command mercer fit wrote. Of o only Device is
+// used.
 func Load(path string, o Options) (*Model[learners.Model], error) {
 	if err := o.only("load"); err != nil {
 		return nil, err
@@ -130,8 +180,5 @@ func Load(path string, o Options) (*Model[learners.Model], error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Encoder != nil {
-		return nil, fmt.Errorf("mercer: %s: the model was fitted to a table, of which its encoder makes the features: use modelfile.Load, and Encoder on every table", path)
-	}
-	return newModel(dev, b.Model)
+	return newModel(dev, b.Model, b)
 }

@@ -12,10 +12,8 @@ import (
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
@@ -125,27 +123,7 @@ func TestSolveRefuses(t *testing.T) {
 }
 
 // TestLoadRefusesTables: a model of a table predicts from encoded features only.
-func TestLoadRefusesTables(t *testing.T) {
-	x, y := sine()
-	m, err := mercer.Fit(t.Context(), learners.Ridge{Lambda: 1}, x, y, mercer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := dataset.ReadCSV("-", strings.NewReader("x,y\n1,2\n3,4\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoder, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "m.safetensors")
-	if err := modelfile.Save(path, modelfile.Bundle{Model: m.Fitted, Encoder: encoder}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := mercer.Load(path, mercer.Options{}); err == nil || !strings.Contains(err.Error(), "encoder") {
-		t.Errorf("a model of a table: %v", err)
-	}
+func TestLoadRefuses(t *testing.T) {
 	if _, err := mercer.Load(filepath.Join(t.TempDir(), "none"), mercer.Options{}); err == nil {
 		t.Error("a file that is not there was loaded")
 	}

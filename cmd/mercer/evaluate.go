@@ -70,7 +70,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if err := checkInterval(interval, b); err != nil {
 		return err
 	}
-	if b, err = a.complete(ctx, model, b, interval > 0 && b.Calibration == nil); err != nil {
+	if b, err = a.complete(ctx, b, interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
 	var s *score

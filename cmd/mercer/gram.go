@@ -6,7 +6,6 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/gram"
-	"github.com/mercer-go/mercer/learners/modelfile"
 )
 
 // gramFlags are the flags that the kernel precomputed() gives another meaning.
@@ -42,16 +41,6 @@ func (g gramFlags) precomputed(text string) (bool, error) {
 // gramPoints returns the points of the kernel precomputed() for the Gram matrix x.
 func gramPoints(source string, x *mat.Dense) (*mat.Dense, error) {
 	h, err := gram.TrainingPoints(hostOf(x))
-	return densePoints(source, h, err)
-}
-
-// crossPoints returns the points of rows with the kernel values x, where the model takes
-// such.
-func crossPoints(source string, b modelfile.Bundle, x *mat.Dense) (*mat.Dense, error) {
-	if !b.Encoder.Gram {
-		return x, nil
-	}
-	h, err := gram.OtherPoints(hostOf(x), nil)
 	return densePoints(source, h, err)
 }
 

@@ -12,11 +12,8 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
-	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
-	_ "github.com/mercer-go/mercer/kernels/strings" // registers its kernels
-	_ "github.com/mercer-go/mercer/kernels/trees"   // registers its kernels
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -180,47 +177,24 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 
 // complete computes the kernel values among the training objects of a model of texts
 // or trees, where what is asked of it needs them.
-func (a *app) complete(ctx context.Context, source string, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
-	if b.Objects == nil || !needed {
+func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
+	if !needed {
 		return b, nil
 	}
-	k, err := objects.Parse(b.Objects.Kernel)
-	if err != nil {
-		return b, err
-	}
-	points, err := a.trainingPoints(ctx, source, k, b.Objects)
-	if err != nil {
-		return b, err
-	}
-	h, err := gonum.Host("points", points)
-	if err != nil {
-		return b, err
-	}
-	return b.Complete(h)
+	p := a.newProgress()
+	defer p.close()
+	return b.Complete(ctx, a.objectOptions(p))
 }
 
 // features are what a model takes for the rows of a table.
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
-	if b.Objects == nil {
-		x, err := b.Encoder.Features(t)
-		if err != nil {
-			return nil, err
-		}
-		a.reportUnknown(t.Source, "row", b.Encoder.Unknown(t))
-		return crossPoints(t.Source, b, x)
-	}
-	k, err := objects.Parse(b.Objects.Kernel)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := b.Encoder.Texts(t)
-	if err != nil {
-		return nil, err
-	}
 	p := a.newProgress()
 	defer p.close()
-	h, err := objects.OtherPoints(ctx, k, texts, b.Objects.Training, a.objectOptions(p))
-	return densePoints(t.Source, h, err)
+	x, err := b.Features(ctx, t, a.objectOptions(p))
+	if err == nil && b.Objects == nil {
+		a.reportUnknown(t.Source, "row", b.Encoder.Unknown(t))
+	}
+	return x, err
 }
 
 func (a *app) objectOptions(p *progress) objects.Options {

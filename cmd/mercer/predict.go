@@ -82,7 +82,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err := checkInterval(f.interval, b); err != nil {
 		return err
 	}
-	if b, err = a.complete(ctx, f.model, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
+	if b, err = a.complete(ctx, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
 	var p predictions

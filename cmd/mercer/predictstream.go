@@ -61,7 +61,7 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 	quiet := &app{stderr: a.stderr, quiet: true} // of the parts
 	rows := max(1, streamBytes/(8*len(enc.FeatureNames())))
 	err = s.Blocks(ctx, &enc, rows, func(x, yPart *mat.Dense) error {
-		x, err := crossPoints(file, b, x)
+		x, err := b.Points(file, x)
 		if err != nil {
 			return err
 		}

@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/learners"
 )
 
 // Objects are what a model was fitted to when that were texts or trees: their
@@ -105,36 +103,6 @@ func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (
 		padded[name] = full
 	}
 	return padded, nil
-}
-
-// Complete returns b with the kernel values among the training objects, which a file
-// does not keep: points are objects.TrainingPoints of Objects.Training.
-// learners.Uncertain and learners.Jackknife need them; Predict does not.
-func (b Bundle) Complete(points backend.Host[float64]) (Bundle, error) {
-	if b.Objects == nil {
-		return b, errors.New("modelfile: complete: the model is not one of texts or trees")
-	}
-	if n := len(b.Objects.Training); points.Rows != n || points.Cols != n+2 {
-		return b, fmt.Errorf("modelfile: complete: there are %d×%d points, want %d×%d", points.Rows, points.Cols, n, n+2)
-	}
-	state := b.Model.State()
-	arrays := maps.Clone(state.Arrays)
-	for name, h := range arrays {
-		if !b.Objects.arePoints(h) {
-			continue
-		}
-		full := backend.NewHost[float64](h.Rows, h.Cols)
-		for i := range h.Rows {
-			copy(full.Row(i), points.Row(kernels.PrecomputedIndex(h.Row(i)[0], h.Cols)))
-		}
-		arrays[name] = full
-	}
-	state.Arrays = arrays
-	var err error
-	if b.Model, err = learners.Restore(state); err != nil {
-		return b, fmt.Errorf("modelfile: complete: %w", err)
-	}
-	return b, nil
 }
 
 // savedObjects is Objects in the file.

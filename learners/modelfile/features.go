@@ -1,0 +1,107 @@
+package modelfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/kernels/objects"
+	_ "github.com/mercer-go/mercer/kernels/strings" // registers its kernels
+	_ "github.com/mercer-go/mercer/kernels/trees"   // registers its kernels
+	"github.com/mercer-go/mercer/learners"
+)
+
+// Features returns what the model takes for the rows of a table: the columns encoded;
+// of a Gram matrix, or of a column of texts or trees, the points of
+// kernels.Precomputed. Of o only texts and trees have use.
+func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (*mat.Dense, error) {
+	if b.Encoder == nil {
+		return nil, errors.New("modelfile: the model was saved without the rules for the columns of a table")
+	}
+	if b.Objects == nil {
+		x, err := b.Encoder.Features(t)
+		if err != nil {
+			return nil, err
+		}
+		return b.Points(t.Source, x)
+	}
+	k, err := objects.Parse(b.Objects.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := b.Encoder.Texts(t)
+	if err != nil {
+		return nil, err
+	}
+	h, err := objects.OtherPoints(ctx, k, texts, b.Objects.Training, o)
+	return points(ctx, t.Source, h, err)
+}
+
+// Points returns what the model takes for encoded columns: themselves, or where they are
+// kernel values the points of kernels.Precomputed. source names the table in errors.
+func (b Bundle) Points(source string, x *mat.Dense) (*mat.Dense, error) {
+	if !b.Encoder.Gram {
+		return x, nil
+	}
+	k, err := gonum.Host("K", x)
+	if err != nil {
+		return nil, err
+	}
+	h, err := gram.OtherPoints(k, nil)
+	return points(context.Background(), source, h, err)
+}
+
+// points is h as a matrix; the source is named in its error.
+func points(ctx context.Context, source string, h backend.Host[float64], err error) (*mat.Dense, error) {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err != nil && source != "":
+		return nil, fmt.Errorf("%s: %w", source, err)
+	case err != nil:
+		return nil, err
+	}
+	return gonum.Dense(h)
+}
+
+// Complete returns b with the kernel values among the training objects, which a file
+// does not keep, computed again: learners.Uncertain and learners.Jackknife need them;
+// Predict does not. Other models are returned as they are.
+func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error) {
+	if b.Objects == nil {
+		return b, nil
+	}
+	k, err := objects.Parse(b.Objects.Kernel)
+	if err != nil {
+		return b, err
+	}
+	full, err := objects.TrainingPoints(ctx, k, b.Objects.Training, o)
+	if err != nil {
+		return b, err
+	}
+	state := b.Model.State()
+	arrays := maps.Clone(state.Arrays)
+	for name, h := range arrays {
+		if !b.Objects.arePoints(h) {
+			continue
+		}
+		rows := backend.NewHost[float64](h.Rows, h.Cols)
+		for i := range h.Rows {
+			copy(rows.Row(i), full.Row(kernels.PrecomputedIndex(h.Row(i)[0], h.Cols)))
+		}
+		arrays[name] = rows
+	}
+	state.Arrays = arrays
+	if b.Model, err = learners.Restore(state); err != nil {
+		return b, fmt.Errorf("modelfile: %w", err)
+	}
+	return b, nil
+}

@@ -1,0 +1,321 @@
+package mercer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+)
+
+// houses is a table of a number, a text with an empty cell, and two targets.
+const houses = `area,town,price,kind
+50,york,100,flat
+60,,130,flat
+80,bath,190,house
+90,bath,200,house
+120,york,210,house
+70,york,120,flat
+`
+
+type house struct {
+	Area float64 `json:"area"`
+	Town *string `json:"town"`
+}
+
+func readTable(t testing.TB, text string) *dataset.Table {
+	t.Helper()
+	table, err := dataset.ReadCSV("-", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestRowsOfATable: maps, structs, JSON and a table of the same rows have the predictions
+// of their features, also after the model was saved and loaded.
+func TestRowsOfATable(t *testing.T) {
+	table := readTable(t, houses)
+	fitted, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table,
+		dataset.Rules{Targets: []string{"price"}, Standardize: true}, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.st")
+	if err := fitted.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	m, err := mercer.Load(path, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	york := "york"
+	cells := "area,town,kind\n75,york,flat\n85,,house\n"
+	forms := map[string]any{
+		"maps": []map[string]any{{"area": 75, "town": "york", "kind": "flat", "other": true}, {"area": 85.0, "town": nil, "kind": "house"}},
+		"JSON": json.RawMessage(`[{"area": 75, "town": "york", "kind": "flat"}, {"area": "85", "kind": "house"}]`),
+		"structs": []struct {
+			house
+			Kind string `json:"kind"`
+		}{{house{75, &york}, "flat"}, {house{85, nil}, "house"}},
+		"a table": readTable(t, cells),
+	}
+	x, err := fitted.Encode(t.Context(), readTable(t, cells))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := fitted.Predict(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rows := range forms {
+		got, err := m.PredictRows(t.Context(), rows)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i := range 2 {
+			if v := got[i].Values["price"]; v != want.At(i, 0) || got[i].Class != "" {
+				t.Errorf("%s: row %d: %+v, want %v", name, i+1, got[i], want.At(i, 0))
+			}
+		}
+	}
+	one, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`))
+	if err != nil || len(one) != 1 || one[0].Values["price"] != want.At(0, 0) {
+		t.Errorf("one object: %v, %v", one, err)
+	}
+	// The standard deviation at a training row is below that far away from all.
+	near, err := m.Std(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := m.Std(t.Context(), mat.NewDense(1, 5, []float64{50, 0, 0, 0, 0}))
+	if err != nil || !(near.At(0, 0) > 0 && near.At(0, 0) < far.At(0, 0)) {
+		t.Errorf("standard deviation %v near, %v far, %v", near, far, err)
+	}
+}
+
+// TestClassesOfATable: classes have their names, probabilities sum to 1, sets need a
+// calibration, which is saved with the model.
+func TestClassesOfATable(t *testing.T) {
+	table := readTable(t, houses)
+	m, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.PredictRows(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"flat", "flat", "house", "house", "house", "flat"} {
+		p := got[i].Probabilities
+		if got[i].Class != want || math.Abs(p["flat"]+p["house"]-1) > 4*0x1p-52 || p[want] <= 0.5 {
+			t.Errorf("row %d: %+v, want %s", i+1, got[i], want)
+		}
+	}
+	x, err := m.Encode(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Sets(t.Context(), x, 0.5); err == nil || err.Error() != "mercer: this model of logistic has no sets of classes: call Calibrate with samples that it was not fitted to" {
+		t.Errorf("sets without a calibration: %v", err)
+	}
+	labels := mat.NewDense(6, 1, []float64{0, 0, 1, 1, 1, 0})
+	if err := m.Calibrate(t.Context(), x, labels); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.st")
+	if err := m.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := mercer.Load(path, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := loaded.Sets(t.Context(), x, 0.8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if sets.At(i, int(labels.At(i, 0))) != 1 {
+			t.Errorf("row %d: the set %v does not have the class", i+1, sets.RawRowView(i))
+		}
+	}
+	if _, _, err := loaded.Intervals(t.Context(), x, 0.8); err == nil {
+		t.Error("a classifier has intervals")
+	}
+	if n := loaded.Classes().Len(); n != 2 {
+		t.Errorf("%d classes", n)
+	}
+}
+
+// TestTextsOfATable: a model of texts takes rows with the column of texts, and its
+// intervals are those of the model before it was saved.
+func TestTextsOfATable(t *testing.T) {
+	texts := []string{"ab", "abc", "b", "bca", "ca"}
+	k, err := objects.Parse("spectrum(length=1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gram, err := objects.TrainingPoints(t.Context(), k, texts, objects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 1}, mat.NewDense(gram.Rows, gram.Cols, gram.Data), mat.NewVecDense(5, []float64{1, 2, 3, 4, 5}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := readTable(t, "w,y\nab,1\nabc,2\nb,3\nbca,4\nca,5\n")
+	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}, Text: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.st")
+	if err := modelfile.Save(path, modelfile.Bundle{Model: m.Fitted, Encoder: e, Objects: &modelfile.Objects{Kernel: k.String(), Training: texts}}); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := mercer.Load(path, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := loaded.Encode(t.Context(), map[string]any{"w": "cab"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower, upper, err := m.Intervals(t.Context(), x, 0.6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lower2, upper2, err := loaded.Intervals(t.Context(), x, 0.6)
+	if err != nil || !mat.Equal(lower, lower2) || !mat.Equal(upper, upper2) {
+		t.Errorf("intervals [%v, %v] after loading, [%v, %v] before; %v", lower2, upper2, lower, upper, err)
+	}
+}
+
+// TestRowsRefused: what cannot be a row says what it is.
+func TestRowsRefused(t *testing.T) {
+	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		rows any
+		want string
+	}{
+		{map[string]any{"town": "york", "kind": "flat"}, `has no feature column "area"`},
+		{map[string]any{"area": "big", "town": "york", "kind": "flat"}, `row 1: column "area": "big" is not a number`},
+		{map[string]any{"area": []int{1}}, `row 1: column "area": must be a number, a text, true, false or null`},
+		{map[string]any{"area": math.NaN()}, "cannot be read as JSON"},
+		{[]map[string]any{}, "has no rows"},
+		{[]map[string]any{{}}, "row 1 of 1 row has no columns"},
+		{json.RawMessage(`{"area": 1} {"area": 2}`), "something follows it"},
+		{json.RawMessage(`{"area": `), "unexpected EOF"},
+		{7, "must be an object or an array of objects"},
+		{nil, "has no rows"},
+		{map[string]any{"area": 1e300, "town": "york", "kind": "flat", "": 1}, "is empty"},
+		{json.RawMessage(`{"area": 1e999, "town": "york", "kind": "flat"}`), `column "area"`},
+	} {
+		if _, err := m.PredictRows(t.Context(), c.rows); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.rows, err, c.want)
+		}
+	}
+	plain, err := mercer.Fit(t.Context(), learners.Ridge{Lambda: 1}, mat.NewDense(2, 1, []float64{1, 2}), mat.NewVecDense(2, []float64{1, 2}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Encode(t.Context(), map[string]any{"x": 1}); err == nil || !strings.Contains(err.Error(), "fitted to matrices") {
+		t.Errorf("rows for a model of matrices: %v", err)
+	}
+	if _, err := plain.Std(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
+		t.Error("ridge has a standard deviation")
+	}
+	if _, err := plain.Proba(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
+		t.Error("ridge has probabilities")
+	}
+	for name, r := range map[string]dataset.Rules{"no target": {}, "texts": {Targets: []string{"price"}, Text: "town"}} {
+		if _, err := mercer.FitTable(t.Context(), learners.Ridge{}, readTable(t, houses), r, mercer.Options{}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// From a CSV file to an HTTP service that predicts: rows come as JSON, and a bad one is
+// answered by what is wrong with it.
+func ExampleModel_PredictRows_service() {
+	ctx := context.Background()
+	folder, err := os.MkdirTemp("", "mercer")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	data, model := filepath.Join(folder, "houses.csv"), filepath.Join(folder, "model.safetensors")
+	if err := os.WriteFile(data, []byte(houses), 0o666); err != nil {
+		log.Fatal(err)
+	}
+
+	// Once: fit and save. The command does the same: mercer fit --target kind ….
+	table, err := dataset.Read(data, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rules := dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}
+	fitted, err := mercer.FitTable(ctx, learners.SVC{Kernel: kernels.Linear{}}, table, rules, mercer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := fitted.Save(model); err != nil {
+		log.Fatal(err)
+	}
+
+	// In the service: load and answer, from any number of goroutines.
+	m, err := mercer.Load(model, mercer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rows, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		predictions, err := m.PredictRows(r.Context(), json.RawMessage(rows))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(predictions)
+	}))
+	defer service.Close()
+
+	for _, body := range []string{`[{"area": 55, "town": "york", "price": 110}, {"area": 100, "town": "bath", "price": 205}]`, `{"area": "?", "town": "york", "price": 110}`} {
+		answer, err := http.Post(service.URL, "application/json", strings.NewReader(body))
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
+	}
+	// Output:
+	// 200 [{"class":"flat"},{"class":"house"}]
+	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
+}
