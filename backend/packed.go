@@ -142,11 +142,19 @@ type ReducedBackend[T Float] interface {
 	PotrfPackedReduced(a Packed[T]) error
 }
 
-// Rates are how fast a Device multiplies large matrices, relative to float64.
+// Rates are how fast a Device is. The first three are relative to float64; the others,
+// by which package solvers models the time of its methods, are 0 where they are not
+// known, and then all of them are.
 type Rates struct {
-	Single  float64 // float32
+	Single  float64 // large products in float32
 	Reduced float64 // float32 in PotrfPackedReduced; 0: there is none
 	Values  float64 // evaluations of kernels in float32
+
+	Products float64 // operations a second of a large product in float64
+	Bytes    float64 // bytes a second of the device's memory
+	Pairs    float64 // instructions a second for the values of a kernel in float64
+	Step     float64 // seconds of a short operation that waits for the one before it
+	Solve    float64 // seconds that a triangular solve with few columns takes for each row, beside the bytes of the triangle
 }
 
 // Rated is an optional ability of a Device: package solvers weighs its methods by

@@ -138,6 +138,7 @@ type properties struct {
 	ratio      int     // of the rates of float32 and float64
 	rate       float64 // float32 multiply-adds a second, by clock and cores, roughly
 	clock      float64 // cycles a second
+	bandwidth  float64 // bytes a second of the memory
 }
 
 func probe(api *driver.API, ordinal int) (p properties, err error) {
@@ -150,13 +151,14 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	if p.memory, err = api.TotalMem(p.handle); err != nil {
 		return p, err
 	}
-	var clock int
+	var clock, memoryClock, memoryWidth int
 	for _, a := range []struct {
 		to *int
 		of driver.Attribute
 	}{
 		{&p.processors, driver.MultiprocessorCount}, {&p.major, driver.ComputeMajor}, {&p.minor, driver.ComputeMinor},
 		{&p.ratio, driver.SingleToDoubleRatio}, {&clock, driver.ClockRate},
+		{&memoryClock, driver.MemoryClockRate}, {&memoryWidth, driver.MemoryBusWidth},
 	} {
 		if *a.to, err = api.Attribute(p.handle, a.of); err != nil {
 			return p, err
@@ -167,6 +169,7 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	}
 	p.clock = float64(clock) * 1e3
 	p.rate = p.clock * float64(p.processors) * 64
+	p.bandwidth = 2 * float64(memoryClock) * 1e3 * float64(memoryWidth) / 8 // two transfers a cycle
 	if p.major < 7 {
 		return p, fmt.Errorf("%s has compute capability %d.%d, and 7.0 is needed", p.name, p.major, p.minor)
 	}

@@ -2,6 +2,12 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,5 +93,100 @@ func TestPlanOutOfCore(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "the host's memory") {
 		t.Error(err)
+	}
+}
+
+// card makes a device look like another until the test ends: what the driver would
+// report of it, and its memory.
+func card(t *testing.T, dev backend.Device, p properties, gib int64) {
+	d := dev.(*device)
+	props, limit := d.props, d.memory.limit
+	p.handle, p.rate = props.handle, p.clock*float64(p.processors)*64
+	d.props, d.memory.limit = p, gib<<30-leftFree
+	t.Cleanup(func() { d.props, d.memory.limit = props, limit })
+}
+
+var (
+	h200 = properties{name: "H200", processors: 132, major: 9, ratio: 2, clock: 1.98e9, bandwidth: 2 * 3201e6 * 6144 / 8}
+	l4   = properties{name: "L4", processors: 58, major: 8, minor: 9, ratio: 64, clock: 2.04e9, bandwidth: 2 * 6251e6 * 192 / 8}
+)
+
+// TestRatesOfCards: the rates by the clocks of a card are NVIDIA's: 67 and 67 TFLOP/s of
+// products in float64 and float32 and 4.8 TB/s of an H200, 0.47 and 30 and 0.3 of an L4.
+func TestRatesOfCards(t *testing.T) {
+	within := func(what string, got, want float64) {
+		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, the clocks are the highest
+			t.Errorf("%s: %.3g, want %.3g", what, got, want)
+		}
+	}
+	within("float64 of an H200", h200.double(), 67e12)
+	within("float32 of an H200", h200.single(), 67e12)
+	within("TF32 of an H200", h200.reduced(), 494e12*67/60.7) // the table's clock is 1.755 GHz
+	within("memory of an H200", h200.memoryRate(), 4.8e12)
+	within("float64 of an L4", l4.double(), 0.47e12)
+	within("float32 of an L4", l4.single(), 30.3e12)
+	within("memory of an L4", l4.memoryRate(), 300e9)
+}
+
+// TestChoiceOnCards: the automatic choice on large cards is the method that takes the
+// least time by an account of bytes, instructions and launches. On an H200 a factor in
+// float64 is the fastest for some thousand rows, since a solve is a chain of launches;
+// beyond some ten thousand it is not, and a factor of reduced precision takes 1/1.2 of
+// its time at 50,000 rows and 1/2.2 at 100,000. On an L4, which is 64 times as fast in
+// float32, a factor in that precision is the fastest from the first thousands on.
+func TestChoiceOnCards(t *testing.T) {
+	need(t)
+	const features = 50
+	for _, c := range []struct {
+		card  properties
+		gib   int64
+		n     int
+		want  []solvers.Method
+		ratio float64 // of the times of dual and mixed; 0: not compared
+	}{
+		{h200, 138, 4096, []solvers.Method{solvers.Dual}, 0},
+		{h200, 138, 16384, []solvers.Method{solvers.Dual}, 0},
+		{h200, 138, 50000, []solvers.Method{solvers.Mixed, solvers.CG}, 1.2},
+		{h200, 138, 100000, []solvers.Method{solvers.Mixed, solvers.CG}, 2.2},
+		{l4, 22, 16384, []solvers.Method{solvers.Mixed}, 0},
+		{l4, 22, 50000, []solvers.Method{solvers.Mixed}, 0},
+	} {
+		if testing.Short() && c.n > 20000 {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s %d", c.card.name, c.n), func(t *testing.T) {
+			dev, err := backend.Open("cuda/0", backend.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			card(t, dev, c.card, c.gib)
+			const seed = 1
+			rng := rand.New(rand.NewPCG(seed, 0))
+			x, y := backend.NewHost[float64](c.n, features), backend.NewHost[float64](c.n, 1)
+			for i := range x.Data {
+				x.Data[i] = rng.NormFloat64()
+			}
+			plan, err := solvers.MakePlan(dev, solvers.Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(features)}, X: x, Y: y, Lambda: 0.1}, solvers.Params{Tol: 1e-10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("seed %d: %s: %s", seed, plan.Method, plan.Reason)
+			if !slices.Contains(c.want, plan.Method) {
+				t.Errorf("%s because %s, want one of %v", plan.Method, plan.Reason, c.want)
+			}
+			cost := map[string]float64{}
+			for _, m := range regexp.MustCompile(`(\w+) ([0-9.]+e\+[0-9]+)`).FindAllStringSubmatch(plan.Reason, -1) {
+				cost[m[1]], _ = strconv.ParseFloat(m[2], 64)
+			}
+			if ratio := cost["dual"] / cost["mixed"]; c.ratio > 0 && !(math.Abs(math.Log(ratio/c.ratio)) < math.Log(1.25)) {
+				t.Errorf("dual takes %.3g times as long as mixed, want about %g", ratio, c.ratio)
+			}
+			for name, v := range cost {
+				if v < cost[string(plan.Method)] {
+					t.Errorf("%s takes less than %s: %s", name, plan.Method, plan.Reason)
+				}
+			}
+		})
 	}
 }

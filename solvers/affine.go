@@ -82,7 +82,7 @@ func (z *sizes) productCost(c int, single bool) float64 {
 	if _, ok := affineOf(z.kernel); !ok {
 		return z.gramMulCost(c, single)
 	}
-	cost := z.productFlops(c) / rateThin
+	cost := z.productFlops(c) * z.costs().thin
 	if single {
 		cost /= z.rates().Single
 	}

@@ -85,7 +85,7 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 		its += 5 + max(0, its-50)*7/10
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
-	k := float64(rank)
+	k, device := float64(rank), z.costs()
 	product, flops := z.productCost(c, o.single()), z.productFlops(z.columns)
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
@@ -98,12 +98,14 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	}
 	// F is made by products of half of its columns with the rest, twice, and G by
 	// as much again.
-	factor := 4*n*k*k + 2*n*k*(float64(z.d)+kernelValue) + k*k*k
-	step := product + 4*n*k*float64(c)/rateThin/2 + stepOverhead
+	factor := 4*n*k*k + 2*n*k*(float64(z.d)*device.feature+device.value) + k*k*k
+	// Pivots are found on the host, from F's columns, and their rows are fetched one by one.
+	factor += n*k*device.host + k*device.fetch
+	step := product + 4*n*k*float64(c)*device.thin/2 + device.step
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
-		cost:   lookOverhead + gram + factor + blocks*float64(its)*step + checks*z.residualCost(),
+		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*z.residualCost(),
 		stages: []stage{
 			{"factor", 4*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},

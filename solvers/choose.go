@@ -104,7 +104,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, e
 			unused = e
 			continue
 		}
-		if m.iterates && fits && chosen.cost < smallCost {
+		if m.iterates && fits && chosen.cost < z.costs().small {
 			continue // looking at the spectrum would take longer than the work
 		}
 		e, err := m.estimate(z, par)

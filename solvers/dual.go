@@ -27,7 +27,7 @@ type dualChoice struct{ Keep bool }
 func (z *sizes) dualEstimate(keep bool) estimate {
 	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + z.residualFlops()
 	e := estimate{choice: dualChoice{keep}}
-	e.cost = z.storedCost(false) + z.potrfCost(1) + z.symmCost(z.columns, false) + z.symmCost(z.t, false) + z.residualCost()
+	e.cost = z.storedCost(false) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false) + z.residualCost()
 	if keep {
 		e.note = "K stays beside the factor"
 		solve += backend.SymmFlops(z.n, z.t)

@@ -114,10 +114,11 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	if o.stored() {
 		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
 	}
+	device := z.costs()
 	e := estimate{
 		choice: mixedChoice{o, reduced},
-		cost: lookOverhead + z.storedCost(true) + gram + z.potrfCost(rate) +
-			its*(product+z.symmCost(z.columns, true)+stepOverhead),
+		cost: device.look + z.storedCost(true) + gram + z.potrfCost(rate) +
+			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
 			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
 			{"factor", backend.PotrfFlops(z.n)},

@@ -30,7 +30,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			return bytes(e)
 		},
 	}
-	e.cost = backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n) + backend.PotrfFlops(d)/ratePotrf + e.stages[2].flops/rateThin
+	e.cost = backend.SyrkFlops(d, n) + backend.GemmFlops(d, t, n) + backend.PotrfFlops(d)/ratePotrf + e.stages[2].flops*z.costs().thin
 	return e, nil
 }
 

@@ -274,6 +274,12 @@ EXPORT CUresult cuDeviceGetAttribute(int *v, int attribute, int)
 	case 13: // clock in kHz: so low that steps are short
 		*v = 10000;
 		break;
+	case 36: // of the memory, in kHz, and its width in bits
+		*v = 100000;
+		break;
+	case 37:
+		*v = 64;
+		break;
 	case 75:
 		*v = 9;
 		break;

@@ -124,6 +124,8 @@ type Attribute int32
 const (
 	ClockRate           Attribute = 13 // kHz
 	MultiprocessorCount Attribute = 16
+	MemoryClockRate     Attribute = 36 // kHz
+	MemoryBusWidth      Attribute = 37 // bits
 	ComputeMajor        Attribute = 75
 	ComputeMinor        Attribute = 76
 	SingleToDoubleRatio Attribute = 87
