@@ -52,11 +52,11 @@ trees, or a weighted sum of such: mercer kernels lists them.
 
 TABLE is a file in one of these formats, told by its first bytes:
 CSV with a header line (--delimiter, or the most frequent of , ; tab | in it; a first
-column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …, and x0 where the
-index 0 occurs, target label); NPY or NPZ of numpy (features x1, x2, … and target y, of the arrays X and y); Parquet; IDX, the
-format of MNIST (the target label comes from train-labels-idx1-ubyte beside
-train-images-idx3-ubyte). All but NPZ and Parquet may be compressed by gzip or zstd; - is
-the standard input.
+column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …,
+and x0 where the index 0 occurs, target label); NPY or NPZ of numpy (features x1, x2, …
+and target y, of the arrays X and y); Parquet; IDX, the format of MNIST (the target
+label comes from train-labels-idx1-ubyte beside train-images-idx3-ubyte). All but NPZ
+and Parquet may be compressed by gzip or zstd; - is the standard input.
 
 Learners: ` + wrapped(strings.Join(learners.Names(), ", "), 80) + `.
 mercer learners tells what they do and what parameters they have.
@@ -123,6 +123,18 @@ func (f *fitFlags) check() error {
 		return usagef("--stream: %s needs the whole table in memory; these read it in passes: %s", f.learner, strings.Join(streamLearners(), ", "))
 	}
 	return nil
+}
+
+// insteadOfMemory is how a table is fitted that has no room.
+func (f *fitFlags) insteadOfMemory() string {
+	switch names := streamLearners(); {
+	case f.objects.kernel != nil || f.gram:
+		return ""
+	case slices.Contains(names, f.learner):
+		return "; --stream reads it in passes"
+	default:
+		return "; --stream reads it in passes for --learner " + strings.Join(names, " or ")
+	}
 }
 
 // fitReport is what `mercer fit` prints.
@@ -212,7 +224,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := memory.encoding(all, enc); err != nil {
+	if err := memory.encoding(all, enc, f.insteadOfMemory()); err != nil {
 		return err
 	}
 	enc = a.input.apply(enc)

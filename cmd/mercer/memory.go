@@ -92,8 +92,9 @@ func (b *budget) note(bytes int64) {
 	b.planned = max(b.planned, bytes)
 }
 
-// encoding plans the matrices of a table that is in memory.
-func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder) error {
+// encoding plans the matrices of a table that is in memory. instead is what else would
+// do where they have no room, or "".
+func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
@@ -103,10 +104,27 @@ func (b *budget) encoding(t *dataset.Table, e *dataset.Encoder) error {
 		width += int64(len(e.FeatureNames())) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {
-		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit))
+		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)
 	}
 	b.note(held + 8*n*width)
 	return nil
+}
+
+// ofTexts is how many of the numbers of a row stand for the texts of columns.
+func ofTexts(e *dataset.Encoder) string {
+	numbers, widest, in := 0, 0, ""
+	for _, i := range e.Inputs {
+		if i.Text != nil {
+			numbers += len(i.Text.Categories)
+			if len(i.Text.Categories) > widest {
+				widest, in = len(i.Text.Categories), i.Name
+			}
+		}
+	}
+	if 2*numbers < len(e.Inputs) {
+		return ""
+	}
+	return fmt.Sprintf(", of which %d stand for texts, %d of them for those of column %.60q", numbers, widest, in)
 }
 
 // fitting limits a fit to what the data have left, and notes what it plans.

@@ -142,7 +142,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if r.full, err = dataset.Learn(all, f.objects.rules(f.rules(r.task))); err != nil {
 		return nil, err
 	}
-	if err := r.memory.encoding(all, r.full); err != nil {
+	if err := r.memory.encoding(all, r.full, ""); err != nil {
 		return nil, err
 	}
 	o, err := f.objects.objectsOf(r.full, all)

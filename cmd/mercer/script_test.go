@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 //	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
 //	foreign FILE              another program's safetensors
 //	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
+//	wide FILE ROWS TEXTS      a CSV with columns u and v of TEXTS texts each, a and y
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -55,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"cut":   cut,
 			"flip":  flip,
 			"grow":  grow,
+			"wide":  wide,
 			"foreign": func(ts *testscript.TestScript, _ bool, args []string) {
 				header := `{"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`
 				file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
@@ -167,6 +170,14 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 
 func grow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), table3(number(ts, args[1])), 0o666))
+}
+
+func wide(ts *testscript.TestScript, neg bool, args []string) {
+	text, kinds := []byte("u,v,a,y\n"), number(ts, args[2])
+	for i := range number(ts, args[1]) {
+		text = fmt.Appendf(text, "u%d,v%d,%d,%d\n", i%kinds, i*7%kinds, i%17, i%5)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o666))
 }
 
 // table3 is a CSV with the columns a, b and y = a − b, no two rows alike.
