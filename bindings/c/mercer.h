@@ -9,21 +9,27 @@
  *		fprintf(stderr, "%s\n", mercer_last_error());
  *
  * Every function that returns int returns MERCER_OK or the kind of an error,
- * whose text mercer_last_error has; results are written only on MERCER_OK.
+ * whose text mercer_last_error returns; results are written only on MERCER_OK.
  * A defect in the library is MERCER_PANIC, also one in a worker of the processor's
- * backend; only one that Go itself cannot go on after ends the process.
+ * backend; only a fatal error of Go's runtime ends the process.
  *
  * All functions may be called by several threads at once, with the same handles
- * too. A handle may be freed while other threads use it: it goes when they have
- * done, and later calls with it fail. The memory of arguments is read during the
- * call only, never written, and not copied where it holds doubles; the memory of
- * results is the caller's unless a function says otherwise. Sizes that reach beyond
- * what is mapped into the process are MERCER_INVALID before anything is read.
+ * too. A handle may be freed while other threads use it: its memory is freed when
+ * they have ended, and later calls with it fail. The memory of arguments is read
+ * during the call only, never written, and not copied where its elements are
+ * doubles; the memory of results is the caller's unless a function says otherwise.
+ * Sizes that reach beyond what is mapped into the process are MERCER_INVALID before
+ * anything is read.
+ *
+ * Texts are UTF-8 and end with a zero byte. Matrices are row-major. n, d and t are
+ * the numbers of samples, features and targets, K the number of classes; samples
+ * count from 0 in arguments and from 1 in the texts of errors. Numbers have the units
+ * of the caller's data: lambda that of k(x, z), deviations and intervals that of y.
  *
  * A program that installs a signal handler while the library is loaded must give
  * sigaction SA_ONSTACK, as any program with Go in it: the threads of the library
- * have small stacks, which the handler would run on. (Handlers that were there
- * before are mended by the library; Python from 3.10 on does so itself.)
+ * have small stacks, which the handler would run on. (The library adds it to
+ * handlers that were there before; Python does from 3.10 on.)
  *
  * Linux. A process that has called the library must not fork and use it in the
  * child: the threads of the library are not there. fork and exec is fine.
@@ -39,18 +45,19 @@ extern "C" {
 #endif
 
 /* The number of this interface: it changes when a program that was compiled
- * with an older header would no longer work. mercer_abi returns the library's. */
+ * with an older header would no longer work. mercer_abi returns the library's, which
+ * must be equal to MERCER_ABI of the header. */
 #define MERCER_ABI 1
 int mercer_abi(void);
 
 enum mercer_status {
 	MERCER_OK = 0,
 	MERCER_INVALID = 1,               /* an argument or the data: the text names row and column */
-	MERCER_CANCELLED = 2,             /* by mercer_watch.cancel */
-	MERCER_MEMORY = 3,                /* does not fit; refused before work starts */
-	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I; the text says how large lambda must be */
-	MERCER_NOT_CONVERGED = 5,         /* the residual that was asked for is not reached */
-	MERCER_UNAVAILABLE = 6,           /* this machine lacks the device */
+	MERCER_CANCELLED = 2,             /* the caller set mercer_watch.cancel */
+	MERCER_MEMORY = 3,                /* does not fit; refused before work starts; the text says what is needed and there */
+	MERCER_NOT_POSITIVE_DEFINITE = 4, /* K + lambda I; the text says how large lambda must be, or to take another kernel */
+	MERCER_NOT_CONVERGED = 5,         /* the residual that was asked for is not reached; the text says what to change */
+	MERCER_UNAVAILABLE = 6,           /* this machine lacks the device; the text says what it probed */
 	MERCER_PANIC = 7                  /* a defect in the library */
 };
 
@@ -58,26 +65,26 @@ enum mercer_status {
  * when none has. It is valid until the next call of this thread fails. */
 const char *mercer_last_error(void);
 
-/* What the library keeps: a device, a model or a factor. 0 is none. */
+/* A device, a model or a factor in the library's memory. 0 is none. */
 typedef uintptr_t mercer_handle;
 
-/* Lets go of what a handle stands for. 0 is fine; a handle that was freed before
- * is MERCER_INVALID. */
+/* Frees what a handle stands for. 0 is no error; a handle that was freed before is
+ * MERCER_INVALID. */
 int mercer_free(mercer_handle handle);
 
-/* What a handle stands for, as a JSON object: of a model its learner, shapes,
+/* Describes what a handle stands for, as a JSON object: of a model its learner, shapes,
  * parameters, classes, solver, residual and seconds; of 0 the library: version,
  * memory_bytes that the process may still take, devices, all learners with their
- * parameters, all kernels. The text is given to the caller, who frees it by
- * mercer_release. */
+ * parameters, all kernels. *json is the caller's, who frees it by mercer_release. */
 int mercer_describe(mercer_handle handle, char **json);
 
-/* Frees what mercer_describe and mercer_dump gave. NULL is fine. */
+/* Frees what mercer_describe, mercer_path and mercer_dump returned. NULL is no error. */
 void mercer_release(void *given);
 
-/* A device: "" is the best there is, "cpu/avx2" that one and no other. threads
- * and memory (bytes for matrices) are 0 for all threads and 80 % of what the
- * process may use. Where a function takes a device, 0 stands for "". */
+/* Opens a device: "" is the best there is, "cpu/avx2" that one and no other. threads
+ * ≥ 0 and memory ≥ 0 (bytes for matrices) are 0 for all threads and 80 % of what the
+ * process may use. Where a function takes a device, 0 stands for "". A device that
+ * the machine lacks, or an unknown name, is MERCER_UNAVAILABLE. */
 int mercer_open(const char *name, int threads, int64_t memory, mercer_handle *device);
 
 enum mercer_type { MERCER_FLOAT64 = 0, MERCER_FLOAT32 = 1 };
@@ -90,11 +97,12 @@ typedef struct mercer_matrix {
 	int32_t type; /* enum mercer_type */
 } mercer_matrix;
 
-/* An callState on a call that takes long. Zero it first. The call polls cancel every
- * 10 ms and writes the rest as it goes, so that another thread can show it. */
+/* Cancels a call that takes long and receives its progress. Zero it before the call,
+ * which reads cancel every 10 ms and writes the rest, so that another thread can
+ * show it. It must stay until the call has returned. */
 typedef struct mercer_watch {
 	volatile int32_t cancel;     /* set to 1, also in a signal handler: the call soon returns MERCER_CANCELLED */
-	volatile int32_t permille;   /* of the whole that is done */
+	volatile int32_t permille;   /* thousandths of the work that are done */
 	const char *volatile stage;  /* "gram", "factor", "solve", …; NULL at first; never freed */
 } mercer_watch;
 
@@ -103,15 +111,16 @@ typedef struct mercer_learner {
 	const char *name;              /* "kernel-ridge"; `mercer learners` lists them with their parameters */
 	const char *task;              /* "regression", "classification" or "novelty"; default: the learner's first */
 	const char *const *parameters; /* "name=value" each */
-	const double *weights;         /* of the rows, ≥ 0; default: all 1 */
+	const double *weights;         /* of the n rows, ≥ 0; a row of weight 0 is left out; default: all 1 */
 	const char *const *classes;    /* names: y holds places 0, 1, … in this list; default: y's values */
 	const char *const *features;   /* names of x's columns in a saved model; default: x1, x2, … */
 	const char *const *targets;    /* names of y's columns; default: y, or y1, y2, … */
 	int64_t memory;                /* bytes that the fit may take; default: what is free */
 } mercer_learner;
 
-/* Fits to the n×d matrix x and the n×t matrix y. y is NULL for novelty. With the
- * kernel "precomputed()" x is the n×n matrix of kernel values. watch may be NULL. */
+/* Fits a learner to the n×d matrix x and the n×t matrix y, and stores the handle of
+ * the model. y is NULL for novelty. With the kernel "precomputed()" x is the n×n matrix
+ * of kernel values. watch may be NULL. */
 int mercer_fit(mercer_handle device, const mercer_learner *learner, const mercer_matrix *x,
                const mercer_matrix *y, mercer_watch *watch, mercer_handle *model);
 
@@ -122,7 +131,7 @@ enum mercer_wanted {
 	MERCER_DEVIATIONS = 3     /* standard deviations of new targets, noise included: n×t */
 };
 
-/* Writes what is wanted for the n rows of x to out, row after row. size is the
+/* Writes predictions for the n rows of x to out, row after row. size is the
  * number of doubles there, exactly that of the result. x has the columns of the
  * fit; of a model that `mercer fit` made, the table's columns of numbers. The
  * first call for at most 16 rows makes the model ready on the device, with a copy
@@ -140,16 +149,18 @@ int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const 
 int mercer_intervals(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                      double *lower, double *upper, size_t size, mercer_watch *watch);
 
-/* Copies an array of the model, such as "coef" or "alpha", to out; mercer_describe
- * lists them with their shapes. */
+/* Copies an array of the model, such as "coef" or "alpha", to out, row after row;
+ * size is the number of its elements. mercer_describe lists them with their shapes. */
 int mercer_array(mercer_handle model, const char *name, double *out, size_t size);
 
-/* Models to files and back, in the safetensors format that the command reads and
- * writes too; a file appears as a whole or not at all. */
+/* Writes a model to a file and reads one, in the safetensors format that the command
+ * reads and writes too. A file appears as a whole or not at all; one that is damaged,
+ * or no model, is MERCER_INVALID. */
 int mercer_save(mercer_handle model, const char *path);
 int mercer_load(const char *path, mercer_handle *model);
 
-/* The same with bytes in memory. *bytes is given to the caller. */
+/* The same with bytes in memory. *bytes is the caller's, who frees it by
+ * mercer_release. */
 int mercer_dump(mercer_handle model, void **bytes, size_t *size);
 int mercer_parse(const void *bytes, size_t size, mercer_handle *model);
 
@@ -171,31 +182,35 @@ typedef struct mercer_scores {
  *
  * A lambda for which K + lambda W⁻¹ is singular to working precision, or whose fit
  * leaves no degree of freedom, has NaN; where none has a score the call fails.
- * *json, unless json is NULL, becomes a JSON object given to the caller, who frees
- * it by mercer_release: kernel, method, memory_bytes, device, and failed, a list of
+ * *json, unless json is NULL, becomes a JSON object that the caller frees by
+ * mercer_release: kernel, method, memory_bytes, device, and failed, a list of
  * {lambda, reason}. watch may be NULL. */
 int mercer_path(mercer_handle device, const char *kernel, const double *lambdas, size_t count, const mercer_matrix *x,
                 const mercer_matrix *y, const double *weights, int intercept, int64_t memory, const mercer_scores *scores,
                 char **json, mercer_watch *watch);
 
-/* Solves (K + lambda I) a = y, a and y n×t. K = k(x, x) for a kernel such as
- * "gaussian(sigma=2)"; where kernel is NULL or "", x is K, symmetric. *residual,
- * unless NULL, becomes ‖(K + lambda I) a − y‖ / ‖y‖, the largest over columns. */
+/* Solves (K + lambda I) a = y for lambda ≥ 0, a and y n×t, size = n·t. K = k(x, x)
+ * for a kernel such as "gaussian(sigma=2)"; where kernel is NULL or "", x is K,
+ * symmetric. *residual, unless NULL, becomes ‖(K + lambda I) a − y‖ / ‖y‖, the largest
+ * of the columns; one above 1e-8 is MERCER_NOT_CONVERGED. watch may be NULL. */
 int mercer_solve(mercer_handle device, const char *kernel, double lambda, const mercer_matrix *x,
                  const mercer_matrix *y, double *a, size_t size, double *residual, mercer_watch *watch);
 
-/* The Cholesky factor of K + lambda I, kept for many y. Its device stays open
- * until it is freed. */
+/* Makes the Cholesky factor of K + lambda I, kernel, lambda and x being those of
+ * mercer_solve, and keeps it for many y: at most 8n² bytes, and as many for K where
+ * x is K. Its device stays open until it is freed. */
 int mercer_factor(mercer_handle device, const char *kernel, double lambda, const mercer_matrix *x,
                   mercer_watch *watch, mercer_handle *factor);
 
-/* Solves with a factor. With residual K is evaluated anew; NULL saves that. */
+/* Solves with a factor as mercer_solve does, in O(n²) operations for each column. For
+ * the residual K is evaluated again; NULL saves that. */
 int mercer_factor_solve(mercer_handle factor, const mercer_matrix *y, double *a, size_t size,
                         double *residual, mercer_watch *watch);
 
-/* Changes a factor in O(n²) operations: adds a sample, of which values are the d
- * numbers of its point or, where K was given, the n + 1 of its row of K, the last
- * with itself; or takes sample i, from 0, out, those behind it moving up. */
+/* Changes a factor in O(n²) operations: mercer_factor_append adds a sample, of which
+ * values are the d numbers of its point or, where x was K, the n + 1 of its row of K,
+ * the last with itself; one that would make it not positive definite leaves it what it
+ * was. mercer_factor_remove takes sample i out, from 0; those behind it move up. */
 int mercer_factor_append(mercer_handle factor, const double *values, size_t size);
 int mercer_factor_remove(mercer_handle factor, int64_t i);
 

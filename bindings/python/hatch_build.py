@@ -57,7 +57,7 @@ class LibraryHook(BuildHookInterface):
         except (OSError, AttributeError) as err:
             self._fail(f"{library} cannot be loaded: {err}")
         if interface != wanted:
-            self._fail(f"{library} has the interface {interface}, this package needs {wanted}: build it anew by `make libmercer`")
+            self._fail(f"{library} has the interface {interface}, this package needs {wanted}: build it again by `make libmercer`")
 
 
 def platform(library):

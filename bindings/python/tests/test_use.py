@@ -373,13 +373,13 @@ class TestLongWork(unittest.TestCase):
     def test_progress(self):
         estimator, X, y = self.slow()
         estimator.set_params(verbose=1, solver="auto", tol=1e-8, alpha=1.0)
-        told = []
-        estimator._say = lambda what: lambda stage, fraction: told.append((what, stage, fraction))
+        reported = []
+        estimator._say = lambda what: lambda stage, fraction: reported.append((what, stage, fraction))
         text = io.StringIO()
         with redirect_stderr(text):
             estimator.fit(X[:4000], y[:4000])
         self.assertRegex(text.getvalue(), r"\[MercerKernelRidge\] fit: solver \w+, residual .*, device .*, seconds ")
-        for what, stage, fraction in told:  # none, where the fit took less than a second
+        for what, stage, fraction in reported:  # none, where the fit took less than a second
             self.assertEqual(what, "fit")
             self.assertTrue(stage and 0 <= fraction <= 1)
 
@@ -401,7 +401,7 @@ class TestLongWork(unittest.TestCase):
             np.testing.assert_array_equal(own, results[i % 3][1])
 
     def test_fork(self):
-        """A forked child is told so, instead of waiting for threads that it lacks."""
+        """A forked child gets an error, instead of waiting for threads that it lacks."""
         X, y = support.smooth(support.rng(self), 20, 2)
         fitted = mercer.MercerRidge().fit(X, y)
         with warnings.catch_warnings():

@@ -67,7 +67,7 @@ func (f *Factor) Free() error { return f.free() }
 
 // Solve writes (K + λI)⁻¹y, n×t, to out: 2n²t operations. Where residual is
 // asked for, it also returns ‖(K + λI)α − y‖/‖y‖, the largest over the columns,
-// for which a kernel is evaluated anew.
+// for which a kernel is evaluated again.
 func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bool) (float64, error) {
 	if err := f.acquire(); err != nil {
 		return 0, err

@@ -230,7 +230,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
 		}
 		if wanted == Deviations {
-			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which values with the training objects do not tell")
+			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel of each point with itself, which is not among its values with the training objects")
 		}
 		return otherPoints(h)
 	case m.encodes:

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fewRows is the most rows for which it pays that a model lies ready on the
+// fewRows is the maximum of rows for which it pays to keep a model ready on the
 // device: to put it there costs as much as some tens of predictions.
 const fewRows = 16
 

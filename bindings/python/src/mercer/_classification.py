@@ -27,35 +27,84 @@ def _has_probabilities(estimator):
 
 
 class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
-    """Classes by kernel ridge, logistic regression, a support vector machine or
-    any other of Mercer's learners of classes.
+    """Classification by kernel ridge, logistic regression, a support vector machine
+    or any other of Mercer's learners of classes.
 
     Parameters
     ----------
-    method : str, default "kernel-ridge"
+    method : str, default="kernel-ridge"
         "kernel-ridge" and "ridge" (least squares on ±1), "kernel-logistic" and
         "logistic" (with probabilities), "svc", "nystrom-ridge", "fourier-ridge",
         or another of `mercer learners`, whose parameters are in params.
-    alpha : float, default 1
-        λ of the methods that have it. logistic: 1/C of scikit-learn.
-    C : float, default 1
+    alpha : float, default=1.0
+        The penalty of the methods that have a λ; of logistic it is 1/C of
+        scikit-learn's LogisticRegression.
+    C : float > 0, default=1.0
         The penalty of svc.
-    kernel, gamma, degree, coef0 : see MercerKernelRidge; gamma "scale" as in SVC
-    fit_intercept : bool, default True
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+    gamma : float > 0, "scale", "auto" or None, default="scale"
+        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
+        None and "auto" are 1/n_features (of chi2: 1).
+    degree : int ≥ 1, default=3
+        Of poly.
+    coef0 : float ≥ 0, default=0.0
+        Of poly and sigmoid.
+    fit_intercept : bool, default=True
         Of the methods that have a choice; svc always has an intercept.
-    class_weight : dict, "balanced" or None
-        Weights of the classes, beside sample_weight.
-    probability : bool, default False
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply sample_weight; "balanced" is
+        n_samples/(n_classes · the number of samples of the class).
+    probability : bool, default=False
         Of svc: fit probabilities too, at six times the work.
-    tol, max_iter : default None, which is the learner's own
-    params : dict, default None
-        More parameters of the learner, by Mercer's names.
-    random_state, device, threads, verbose : see MercerKernelRidge
+    tol : float, default=None
+        The accuracy at which the method ends; None is its own default.
+    max_iter : int, default=None
+        The maximum of steps; None is the method's own default.
+    params : dict, default=None
+        More parameters of the method, by Mercer's names.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
 
     Attributes
     ----------
-    classes_ : array
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer; of methods with one.
+    n_iter_ : int
+        The number of steps; 1 where there are none.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.svm.SVC : method="svc".
+    sklearn.linear_model.LogisticRegression : method="logistic".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerClassifier
+    >>> X = np.array([[0.0, 0], [1, 1], [0, 1], [1, 0]])
+    >>> y = np.array(["same", "same", "differ", "differ"])
+    >>> MercerClassifier("svc", C=100, gamma=1.0).fit(X, y).predict(X).tolist()
+    ['same', 'same', 'differ', 'differ']
     """
 
     def __init__(self, method="kernel-ridge", *, alpha=1.0, C=1.0, kernel="rbf", gamma="scale", degree=3, coef0=0.0, fit_intercept=True,
@@ -100,9 +149,29 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         return {**{name: value() for name, value in given.items() if name in has}, **self._more()}
 
     def fit(self, X, y, sample_weight=None):
-        """Fits to the n×d array X and the n classes y, texts or numbers.
+        """Fits the model.
 
-        sample_weight are n numbers ≥ 0; a row of weight 0 is left out.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+        y : array-like of shape (n_samples,)
+            The classes, texts or numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out, and a
+            class that only such samples have.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For data or parameters that are out of range, and where the method does
+            not converge; the text says what to change.
+        mercer.OutOfMemory, mercer.NotPositiveDefinite, mercer.NotConverged, mercer.DeviceUnavailable
+            As in MercerKernelRidge.fit.
         """
         names = target_names(y)
         X, y = samples(self, X, y)
@@ -119,24 +188,68 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
         return self
 
     def predict(self, X):
-        """The classes."""
+        """Predicts the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The classes.
+        """
         values = self._predict_model(X)[:, 0]
         return self.classes_[np.searchsorted(self.model_.info["labels"], values)]
 
     def decision_function(self, X):
-        """Decision values: n for two classes, > 0 being the second, n×K for more,
-        of which the largest is predicted."""
+        """Decision values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        f : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes one value, > 0 for the second; of more one for each, of
+            which the largest is predicted.
+        """
         f = self._predict_model(X, "decision")
         return f[:, 0] if f.shape[1] == 1 else f
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
-        """The n×K probabilities of the classes."""
+        """Predicts probabilities, with a method that has them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            The probabilities in the order of ``classes_``.
+        """
         return self._predict_model(X, "probabilities")
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X):
-        """The logarithms of predict_proba."""
+        """The natural logarithms of predict_proba.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+            The logarithms in the order of ``classes_``.
+        """
         return np.log(self.predict_proba(X))
 
     def _restore(self, model):

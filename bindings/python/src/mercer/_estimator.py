@@ -168,8 +168,8 @@ class Estimator(BaseEstimator):
         facts = {**info.get("facts", {}), **info}
         self.n_iter_ = max([1] + [facts[k] for k in _STEPS if isinstance(facts.get(k), int)])
         if self.verbose:
-            told = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
-            text = ", ".join(told + info.get("notes", []))
+            said = [f"{name} {info[name]}" for name in ("solver", "residual", "device", "seconds") if name in info]
+            text = ", ".join(said + info.get("notes", []))
             print(f"[{type(self).__name__}] fit: {in_python(text, self._arguments())}", file=sys.stderr, flush=True)
         return self
 
@@ -197,7 +197,18 @@ class Estimator(BaseEstimator):
 
     def save(self, path):
         """Writes the model to a file that the command `mercer` and `mercer.load`
-        read."""
+        read. It appears as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; what is there is replaced.
+
+        Raises
+        ------
+        ValueError
+            Where the file cannot be written, or the kernel is a function of Python.
+        """
         check_is_fitted(self, "model_")
         if self._function:
             raise ValueError("a model whose kernel is a function of Python has no file: pickle the estimator")

@@ -17,12 +17,36 @@ _REGRESSION = {
 
 
 def load(path):
-    """A fitted estimator of a file that `save` of an estimator or the command
-    `mercer fit` wrote.
+    """Reads a fitted estimator from a file.
 
     A model that was fitted to a table takes the table's columns of numbers as they
     stood there: scaling and filling in are part of the model. Parameters that the
     file knows are those of the fit, others are defaults.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save` of an estimator or the command `mercer fit` wrote.
+
+    Returns
+    -------
+    estimator : object
+        The fitted estimator of the model's learner.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such file, or it is no model or a damaged one.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import mercer
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     mercer.MercerRidge(alpha=2).fit([[0.0], [1], [2]], [1, 2, 4]).save(path)
+    ...     mercer.load(path)
+    MercerRidge(alpha=2)
     """
     model = Model.load(path)
     learner, task = model.info["learner"], model.info["task"]

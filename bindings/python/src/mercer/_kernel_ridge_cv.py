@@ -113,6 +113,8 @@ class MercerKernelRidgeCV(MercerKernelRidge):
         The coefficients of the kernel functions, of the samples of weight > 0.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The samples of weight > 0.
+    n_iter_ : int
+        The number of steps of the last fit; 1 of a direct solver.
     n_features_in_ : int
         The number of features.
     model_ : mercer.Model

@@ -85,7 +85,7 @@ def _load():
     except OSError as err:
         raise ImportError(f"mercer: {path} cannot be loaded: {err}") from err
     if lib.mercer_abi() != ABI:
-        raise ImportError(f"mercer: {path} has the interface {lib.mercer_abi()}, this package needs {ABI}: build the library anew")
+        raise ImportError(f"mercer: {path} has the interface {lib.mercer_abi()}, this package needs {ABI}: build the library again")
     for name, types in _PROTOTYPES.items():
         function = getattr(lib, name)
         function.argtypes, function.restype = types, c_int

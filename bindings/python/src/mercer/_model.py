@@ -20,7 +20,21 @@ _SHORT = 1024
 
 
 def about():
-    """What the library is: a dict of its version, devices, learners and kernels."""
+    """What the library is.
+
+    Returns
+    -------
+    about : dict
+        version and go, the devices with what each of them is or why it cannot be
+        used, memory_bytes that the process may still take, the learners with their
+        parameters, and the kernels.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> "kernel-ridge" in [learner["name"] for learner in mercer.about()["learners"]]
+    True
+    """
     return json.loads(_library.describe(0))
 
 
@@ -59,13 +73,30 @@ def with_effect(learner, given, keep=()):
 class Model:
     """A fitted model: what an estimator keeps as ``model_``.
 
-    It can be pickled; its bytes are those of the file that ``save`` writes.
+    It can be pickled; its bytes are those of the file that ``save`` writes. ``fit``,
+    ``load`` and ``from_bytes`` make one.
+
+    Parameters
+    ----------
+    handle : int
+        That of the library, which the model frees.
 
     Attributes
     ----------
     info : dict
         Learner, shapes, parameters and classes; of a model that was fitted in this
         process also solver, residual, memory and seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Model
+    >>> X = np.arange(4.0).reshape(-1, 1)
+    >>> model = Model.fit("ridge", X, X, parameters={"lambda": 0})
+    >>> model.info["learner"]
+    'ridge'
+    >>> print(model.predict(np.array([[7.0]])).round(6))
+    [[7.]]
     """
 
     def __init__(self, handle):
@@ -82,13 +113,37 @@ class Model:
         ----------
         learner : str
             Such as "kernel-ridge"; ``about()["learners"]`` has them all.
-        X, y : matrices
-            n×d samples and n×t targets; y is None for novelty.
-        parameters : dict of str to values
-        classes : list of str
-            Names of the classes; y then holds places in this list.
-        say : callable(stage, fraction)
-            Told about once a second how far the work has come.
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        y : array of shape (n, t), default=None
+            The targets; None for novelty.
+        task : str, default=None
+            "regression", "classification" or "novelty"; None is the learner's first.
+        parameters : dict, default=None
+            Values by Mercer's names of the parameters.
+        sample_weight : array-like of shape (n,), default=None
+            Numbers ≥ 0; None is all 1.
+        classes : list of str, default=None
+            The names of the classes; y then holds places in this list, from 0.
+        features : list of str, default=None
+            The names of the columns of X in a file; None is x1, x2, …
+        targets : list of str, default=None
+            The names of the columns of y in a file; None is y, or y1, y2, …
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None is all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        model : Model
+
+        Raises
+        ------
+        ValueError, mercer.MercerError
+            As in MercerKernelRidge.fit, with Mercer's names of the parameters.
         """
         what = _library.Learner()
         what.name, what.task = learner.encode("utf-8"), task.encode("utf-8") if task else None
@@ -110,7 +165,28 @@ class Model:
         return cls(handle.value)
 
     def predict(self, X, wanted="values", *, device=None, threads=None, say=None):
-        """The n×k array of "values", "decision", "probabilities" or "deviations"."""
+        """Applies the model.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        wanted : {"values", "decision", "probabilities", "deviations"}, default="values"
+            What to return; ``info["capabilities"]`` lists what else than values
+            there is.
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None is all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        values : ndarray of shape (n, k)
+            Targets, or the numbers of the classes, k of them; decision values, k = 1 of
+            two classes; a probability for each class; or standard deviations.
+        """
         mx = _library.matrix(X)
         classes = len(self.info.get("classes", ()))
         columns = self.info["outputs"]
@@ -131,8 +207,29 @@ class Model:
         return out
 
     def intervals(self, X, level, *, device=None, threads=None, say=None):
-        """The pair of n×t arrays of the lower and upper bounds of prediction intervals
-        of a level, for models with "intervals" among ``info["capabilities"]``."""
+        """Prediction intervals, of models with "intervals" among ``info["capabilities"]``.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        level : float
+            The part of new targets that they are to contain; see
+            MercerKernelRidge.predict_interval.
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None is all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        lower : ndarray of shape (n, t)
+            The lower bounds.
+        upper : ndarray of shape (n, t)
+            The upper bounds.
+        """
         mx = _library.matrix(X)
         lower, upper = np.empty((2, mx.rows, self.info["outputs"]))
         dev = _library.device(device, threads)
@@ -141,31 +238,88 @@ class Model:
         return lower, upper
 
     def array(self, name):
-        """A copy of an array of the model; ``info["arrays"]`` has the shapes."""
+        """A copy of an array of the model.
+
+        Parameters
+        ----------
+        name : str
+            Such as "coef"; ``info["arrays"]`` has the names and shapes.
+
+        Returns
+        -------
+        array : ndarray of shape (rows, columns)
+
+        Raises
+        ------
+        ValueError
+            Where the model has none of that name.
+        """
         out = np.empty(self.info["arrays"].get(name, (0, 0)))
         _library.call("mercer_array", self._handle, name.encode("utf-8"), out.ctypes.data, out.size)
         return out
 
     def save(self, path):
-        """Writes the file that `mercer predict --model` and `load` read."""
+        """Writes the file that `mercer predict --model` and `load` read. It appears as
+        a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; what is there is replaced.
+        """
         _library.call("mercer_save", self._handle, os.fsencode(path))
 
     @classmethod
     def load(cls, path):
-        """Reads a file that `save` or `mercer fit` wrote."""
+        """Reads a file that `save` or `mercer fit` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        model : Model
+
+        Raises
+        ------
+        ValueError
+            Where there is no such file, or it is no model or a damaged one.
+        """
         handle = _library.Handle()
         _library.call("mercer_load", os.fsencode(path), byref(handle))
         return cls(handle.value)
 
     def to_bytes(self):
-        """The bytes of the file that `save` writes."""
+        """The bytes of the file that `save` writes.
+
+        Returns
+        -------
+        data : bytes
+        """
         data, size = c_void_p(), c_size_t()
         _library.call("mercer_dump", self._handle, byref(data), byref(size))
         return _library.taken(data, size.value)
 
     @classmethod
     def from_bytes(cls, data):
-        """A model of what `to_bytes` returned."""
+        """A model of what `to_bytes` returned.
+
+        Parameters
+        ----------
+        data : bytes
+            A model's.
+
+        Returns
+        -------
+        model : Model
+
+        Raises
+        ------
+        ValueError
+            Where they are no model's, or damaged.
+        """
         handle = _library.Handle()
         _library.call("mercer_parse", data, len(data), byref(handle))
         return cls(handle.value)

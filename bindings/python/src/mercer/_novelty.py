@@ -11,14 +11,64 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
 
     Parameters
     ----------
-    kernel, degree, gamma, coef0, tol, nu, cache_size, max_iter : as in OneClassSVM
-    random_state, device, threads, verbose : see MercerKernelRidge
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+    degree : int ≥ 1, default=3
+        Of poly.
+    gamma : float > 0, "scale", "auto" or None, default="scale"
+        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
+        None and "auto" are 1/n_features (of chi2: 1).
+    coef0 : float ≥ 0, default=0.0
+        Of poly and sigmoid.
+    tol : float > 0, default=1e-3
+        The violation of the optimality conditions at which the steps end.
+    nu : float, default=0.5
+        The maximum part of the samples outside, and the minimum part that are support
+        vectors; > 0 and ≤ 1.
+    cache_size : float, default=200
+        The memory for rows of the kernel matrix, in megabytes.
+    max_iter : int, default=-1
+        The maximum of steps; -1 is the library's own.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
 
     Attributes
     ----------
     offset_ : float
         decision_function is score_samples − offset_.
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer.
+    n_iter_ : int
+        The number of steps.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The same problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerOneClassSVM
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [0.4]])
+    >>> MercerOneClassSVM(nu=0.2, gamma=1.0).fit(X).predict([[0.2], [9.0]]).tolist()
+    [1, -1]
     """
 
     _unsupported = ORDER
@@ -48,7 +98,27 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
         }
 
     def fit(self, X, y=None, sample_weight=None):
-        """Fits to the n×d array X; y is not looked at."""
+        """Fits the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+        y : object, default=None
+            Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For data or parameters that are out of range, and where the steps do not
+            converge; the text says what to change.
+        """
         X = samples(self, X)
         self._fit_model(X, None, self._weights(sample_weight, X))
         self._set_offset()
@@ -58,15 +128,48 @@ class MercerOneClassSVM(OutlierMixin, KernelParameters, Estimator):
         self.offset_ = -float(self.model_.array("intercept")[0, 0])
 
     def decision_function(self, X):
-        """f(x): > 0 is like the samples."""
+        """Decision values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        f : ndarray of shape (n_samples,)
+            Greater than 0 for what is like the samples of fit.
+        """
         return self._predict_model(X)[:, 0]
 
     def score_samples(self, X):
-        """decision_function + offset_."""
+        """Decision values without the offset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            decision_function + offset_.
+        """
         return self.decision_function(X) + self.offset_
 
     def predict(self, X):
-        """1 for what is like the samples, −1 for what is not."""
+        """Predicts what is like the samples of fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            1 for what is like the samples of fit, −1 for what is not.
+        """
         return np.where(self.decision_function(X) > 0, 1, -1)
 
     def _restore(self, model):

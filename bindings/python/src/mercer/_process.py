@@ -11,32 +11,81 @@ class MercerGaussianProcess(KernelParameters, MultiRegressor):
     noise of variance s²·alpha.
 
     Kernel, alpha and s are those that maximise the marginal likelihood, by
-    analytic gradients, unless told otherwise.
+    analytic gradients, unless optimize or fit_scale is False.
 
     Parameters
     ----------
-    alpha : float > 0, default 0.1
-        Variance of the noise relative to s²; where the search begins.
-    kernel : str, default None
-        As in MercerKernelRidge; where the search begins. None is a Gaussian of
-        the median distance.
-    optimize : bool, default True
+    kernel : str, callable or None, default=None
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+        The search begins at it.
+    alpha : float > 0, default=0.1
+        The variance of the noise relative to s²; where the search begins.
+    gamma : float > 0, "scale", "auto" or None, default=None
+        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
+        (of chi2: 1), "scale" is 1/(n_features·X.var()).
+    degree : int ≥ 1, default=3
+        Of poly.
+    coef0 : float ≥ 0, default=1
+        Of poly and sigmoid.
+    optimize : bool, default=True
         Search the kernel's parameters and alpha.
-    ard : bool, default False
-        One length scale for each feature; with kernel None.
-    n_restarts_optimizer : int, default 2
-    fit_scale : bool, default True
+    ard : bool, default=False
+        One length scale for each feature; with kernel=None.
+    n_restarts_optimizer : int ≥ 0, default=2
+        The number of searches that begin elsewhere.
+    fit_scale : bool, default=True
         Fit s²; otherwise it is 1, as in scikit-learn.
-    fit_intercept : bool, default True
-        Subtract the mean m of y.
-    gamma, degree, coef0, random_state, device, threads, verbose : see
-        MercerKernelRidge
+    fit_intercept : bool, default=True
+        Subtract the mean m of y; otherwise it is 0.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
 
     Attributes
     ----------
-    alpha_, kernel_ : as found
+    alpha_ : float
+        The variance of the noise relative to s², as found.
+    kernel_ : str
+        The kernel, as found, as a text of Mercer.
     log_marginal_likelihood_value_ : float
+        The logarithm of the marginal likelihood there.
+    n_iter_ : int
+        The number of evaluations.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.gaussian_process.GaussianProcessRegressor : The same model.
+
+    Notes
+    -----
+    The factor of the first prediction with return_std is kept, 8·n_samples² bytes, so that
+    later ones cost O(n_samples²) for each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerGaussianProcess
+    >>> X = np.linspace(0, 6, 30).reshape(-1, 1)
+    >>> model = MercerGaussianProcess("gaussian(sigma=1)", alpha=1e-4, optimize=False).fit(X, np.sin(X[:, 0]))
+    >>> mean, std = model.predict([[1.5], [60.0]], return_std=True)
+    >>> print(f"{mean[0]:.2f} {std[0] < std[1]}")
+    1.00 True
     """
 
     def __init__(self, kernel=None, *, alpha=0.1, gamma=None, degree=3, coef0=1, optimize=True, ard=False, n_restarts_optimizer=2,
@@ -66,9 +115,23 @@ class MercerGaussianProcess(KernelParameters, MultiRegressor):
         }
 
     def predict(self, X, return_std=False):
-        """The means and, with return_std, a pair of them and of the standard
-        deviations of new targets, noise included (scikit-learn's are those of f,
-        unless its kernel has a WhiteKernel)."""
+        """Predicts the means, and the standard deviations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Return the standard deviations too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The means of new targets.
+        std : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With return_std: their standard deviations, noise included
+            (scikit-learn's are those of f, unless its kernel has a WhiteKernel).
+        """
         mean = super().predict(X)
         return (mean, self._shaped(self._predict_model(X, "deviations"))) if return_std else mean
 

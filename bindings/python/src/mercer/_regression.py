@@ -33,13 +33,34 @@ class Regressor(RegressorMixin, Estimator):
     """The base of the estimators of regression with one target."""
 
     def fit(self, X, y, sample_weight=None):
-        """Fits to the n×d array X and the targets y, n or n×t.
+        """Fits the model.
 
         Parameters
         ----------
-        X : array, whose rows need only be contiguous not to be copied
-        y : array
-        sample_weight : array of n numbers ≥ 0; a row of weight 0 is left out
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples; of a precomputed kernel its (n_samples, n_samples) values.
+            Arrays of float64 whose rows are contiguous are not copied.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The targets. Several are for the estimators that take them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Numbers ≥ 0, None being all 1. A sample of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For data or parameters that are out of range; the text names them.
+        mercer.OutOfMemory
+            Before the work, where it does not fit into the memory.
+        mercer.NotPositiveDefinite
+            Where K + alpha I is singular or indefinite; the text says what to raise.
+        mercer.NotConverged
+            Where the residual tol is not reached.
+        mercer.DeviceUnavailable
+            Where this machine lacks the device.
         """
         names = target_names(y)
         X, y = samples(self, X, y, multi_output=self._multioutput, y_numeric=True)
@@ -49,7 +70,18 @@ class Regressor(RegressorMixin, Estimator):
         return self._fit_model(X, y.reshape(len(y), -1), self._weights(sample_weight, X), targets=names)
 
     def predict(self, X):
-        """The predictions, of the shape that y had in fit."""
+        """Predicts the targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples; of a precomputed kernel its values with the samples of fit.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The predictions, of the shape that y had in fit.
+        """
         return self._shaped(self._predict_model(X))
 
     @available_if(_has_intervals)
@@ -64,6 +96,7 @@ class Regressor(RegressorMixin, Estimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
         level : float, default=0.9
             The part of new targets that the intervals are to contain, from 0.5 to
             n/(n + 1) for n samples in the fit. They contain about as many in practice
@@ -72,7 +105,10 @@ class Regressor(RegressorMixin, Estimator):
 
         Returns
         -------
-        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        lower : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The lower bounds.
+        upper : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The upper bounds.
 
         Raises
         ------
@@ -115,25 +151,50 @@ class MercerRidge(MultiRegressor):
 
     Parameters
     ----------
-    alpha : float ≥ 0 or array (t,), default 1
-        An array has one for each target.
-    fit_intercept : bool, default True
+    alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
+        The penalty; an array has one for each target.
+    fit_intercept : bool, default=True
         Fit an unpenalised b.
-    solver : "auto", "primal" or "dual"
-    intervals : bool, default False
+    solver : {"auto", "primal", "dual"}, default="auto"
+        How the system is solved: d×d, n×n, or the cheaper of them.
+    intervals : bool, default=False
         Keep a copy of the samples in the model, for predict_interval.
-    device : str, default None
-        Such as "cpu/avx2"; None is the best there is.
-    threads : int, default None
-        None is all.
-    verbose : int, default 0
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
         1 prints progress to stderr.
 
     Attributes
     ----------
-    coef_ : array (d,) or (t, d)
-    intercept_ : float or array (t,)
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        The weights w.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The intercepts b.
+    n_iter_ : int
+        1.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.linear_model.Ridge : The same minimum.
+    MercerKernelRidge : With a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerRidge
+    >>> X = np.arange(8.0).reshape(-1, 1)
+    >>> model = MercerRidge(alpha=0).fit(X, 1 + 2 * X[:, 0])
+    >>> print(f"{model.coef_[0]:.2f} {model.intercept_:.2f}")
+    2.00 1.00
     """
 
     def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto", intervals=False, device=None, threads=None, verbose=0):
@@ -171,36 +232,74 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
 
     Parameters
     ----------
-    alpha : float ≥ 0 or array (t,), default 1
-        An array has one for each target; those with the same share a factorisation.
-    kernel : str or function, default "linear"
-        linear, rbf, laplacian, poly, sigmoid, cosine, chi2 or precomputed, as in
-        scikit-learn; the text of a kernel of Mercer, such as
-        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python
-        calls for each pair; or None for a Gaussian whose sigma is the median
-        distance between the rows.
-    gamma : float, "scale" or "auto", default None
-        None and "auto" are 1/n_features (of chi2: 1); "scale" is
-        1/(n_features·X.var()).
-    degree, coef0 : of poly and sigmoid
-    fit_intercept : bool, default False
+    alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
+        The penalty; an array has one for each target. Targets with the same one share
+        a factorisation, and many different ones a decomposition.
+    kernel : str, callable or None, default="linear"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+    gamma : float > 0, "scale", "auto" or None, default=None
+        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
+        (of chi2: 1), "scale" is 1/(n_features·X.var()).
+    degree : int ≥ 1, default=3
+        Of poly.
+    coef0 : float ≥ 0, default=1
+        Of poly and sigmoid.
+    fit_intercept : bool, default=False
         Fit an unpenalised b.
-    solver : "auto", "dual", "mixed", "cg" or "askotch"
-        auto takes the one with the least modelled time that fits the memory.
-    tol : float
-        The relative residual that is reached, or the fit fails.
-    max_iter : int
-        Most products with K of an iterative solver.
-    random_state : int, RandomState or None
-        None is the same every time.
-    device, threads, verbose : see MercerRidge
+    solver : {"auto", "dual", "mixed", "cg", "askotch"}, default="auto"
+        How the system is solved: by a Cholesky factor in float64, by one in float32
+        that is refined, by preconditioned conjugate gradients, by block coordinates
+        (Askotch), or by the one with the lowest modelled time that fits the memory.
+    tol : float, default=1e-8
+        The relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ that is reached, or
+        the fit fails.
+    max_iter : int, default=10000
+        The maximum of products with K of an iterative solver.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
 
     Attributes
     ----------
-    dual_coef_ : array (n,) or (n, t), of the rows of weight > 0
-    X_fit_ : array (n, d), those rows
-    n_iter_ : int, 1 of a direct solver
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        The coefficients a, of the samples of weight > 0.
+    X_fit_ : ndarray of shape (n_samples, n_features)
+        The samples of weight > 0.
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer.
+    n_iter_ : int
+        The number of steps; 1 of a direct solver.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    MercerKernelRidgeCV : Chooses alpha and kernel.
+    MercerNystroemRidge : For many samples.
+    sklearn.kernel_ridge.KernelRidge : The same system.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerKernelRidge
+    >>> X = np.linspace(0, 6, 40).reshape(-1, 1)
+    >>> model = MercerKernelRidge(1e-3, kernel="rbf", gamma=0.5).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.predict([[1.5]])[0]:.2f}")
+    1.00
     """
 
     def __init__(self, alpha=1.0, *, kernel="linear", gamma=None, degree=3, coef0=1, fit_intercept=False, solver="auto", tol=1e-8,
@@ -243,27 +342,82 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
 
 
 class MercerNystroemRidge(KernelParameters, MultiRegressor):
-    """Kernel ridge regression with kernel functions at some of the rows only, for
-    many rows: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
+    """Kernel ridge regression with kernel functions at some of the samples only, for
+    many samples: the minimum of ‖y − f(X)‖² + alpha βᵀk(C, C)β, f(x) = Σ β_j k(c_j, x).
 
-    The memory grows with n_components², not with the rows.
+    The memory grows with n_components², not with the samples.
 
     Parameters
     ----------
-    n_components : int, default None
-        The number of kernel functions; None is about 10√n.
-    choice : str
-        How their centers are chosen; see `mercer fit --learner nystrom-ridge --help`.
-    tol : float
+    alpha : float ≥ 0, default=1.0
+        The penalty.
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+    gamma : float > 0, "scale", "auto" or None, default=None
+        Of rbf, laplacian, poly, sigmoid and chi2. None and "auto" are 1/n_features
+        (of chi2: 1), "scale" is 1/(n_features·X.var()).
+    degree : int ≥ 1, default=3
+        Of poly.
+    coef0 : float ≥ 0, default=1
+        Of poly and sigmoid.
+    n_components : int, default=None
+        The number of kernel functions; None is about 10√n_samples.
+    choice : {"uniform", "rpcholesky", "leverage", "kmeans++"}, default="uniform"
+        How their centers are chosen: uniformly, by a randomly pivoted Cholesky factor,
+        by ridge leverage scores, or far from each other.
+    fit_intercept : bool, default=False
+        Fit an unpenalised b.
+    solver : {"auto", "normal", "falkon"}, default="auto"
+        How the system is solved: by its normal equations, by conjugate gradients with
+        their preconditioner (Falkon), or by the cheaper.
+    tol : float, default=1e-6
         The relative residual of the normal equations.
-    alpha, kernel, gamma, degree, coef0, fit_intercept, random_state, device,
-    threads, verbose : see MercerKernelRidge
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
 
     Attributes
     ----------
-    components_ : array (n_components, d), the centers
-    coef_ : array (n_components,) or (n_components, t)
+    components_ : ndarray of shape (n_components, n_features)
+        The centers c_j.
+    coef_ : ndarray of shape (n_components,) or (n_components, n_targets)
+        The coefficients β.
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer.
+    n_iter_ : int
+        The number of steps; 1 of a direct solver.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
     model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    MercerKernelRidge : With a kernel function at each sample.
+    sklearn.kernel_approximation.Nystroem : The features of this model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerNystroemRidge
+    >>> X = np.linspace(0, 6, 2000).reshape(-1, 1)
+    >>> model = MercerNystroemRidge(1e-3, gamma=0.5, n_components=30).fit(X, np.sin(X[:, 0]))
+    >>> model.components_.shape
+    (30, 1)
+    >>> print(f"{model.predict([[1.5]])[0]:.2f}")
+    1.00
     """
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, degree=3, coef0=1, n_components=None, choice="uniform", fit_intercept=False,
@@ -307,16 +461,65 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
 
 class MercerFourierRidge(KernelParameters, MultiRegressor):
     """Ridge regression on random Fourier features of a translation invariant
-    kernel, for many rows: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
+    kernel, for many samples: f(x) = Σ β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b.
 
     Parameters
     ----------
-    n_components : int, default None
-        The number of features, two for each frequency; None is about 10√n.
-    orthogonal : bool
+    alpha : float ≥ 0, default=1.0
+        The penalty of β.
+    kernel : str or None, default="rbf"
+        "rbf" or "laplacian", as in scikit-learn; the text of a Gaussian, Laplacian,
+        exponential, Matérn or rational quadratic kernel, of a sum or product of them,
+        such as "matern52(sigma=2)"; or None for a Gaussian whose sigma is the
+        median distance between the rows.
+    gamma : float > 0, "scale", "auto" or None, default=None
+        Of rbf and laplacian. None and "auto" are 1/n_features, "scale" is
+        1/(n_features·X.var()).
+    n_components : int, default=None
+        The number of features, two for each frequency; None is about 10√n_samples.
+    orthogonal : bool, default=False
         Frequencies in orthogonal directions, which approach the kernel sooner.
-    alpha, kernel, gamma, fit_intercept, tol, random_state, device, threads,
-    verbose : see MercerNystroemRidge
+    fit_intercept : bool, default=False
+        Fit an unpenalised b.
+    solver : {"auto", "normal", "falkon"}, default="auto"
+        How the system is solved, as in MercerNystroemRidge.
+    tol : float, default=1e-6
+        The relative residual of the normal equations.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+
+    Attributes
+    ----------
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer.
+    n_iter_ : int
+        The number of steps; 1 of a direct solver.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
+    model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.RBFSampler : Features of this kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerFourierRidge
+    >>> X = np.linspace(0, 6, 2000).reshape(-1, 1)
+    >>> model = MercerFourierRidge(1e-3, gamma=0.5, n_components=60).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.predict([[1.5]])[0]:.2f}")
+    1.00
     """
 
     def __init__(self, alpha=1.0, *, kernel="rbf", gamma=None, n_components=None, orthogonal=False, fit_intercept=False, solver="auto",
@@ -351,8 +554,64 @@ class MercerSVR(KernelParameters, Regressor):
 
     Parameters
     ----------
-    kernel, degree, gamma, coef0, tol, C, epsilon, cache_size, max_iter : as in SVR
-    random_state, device, threads, verbose : see MercerKernelRidge
+    kernel : str, callable or None, default="rbf"
+        "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
+        "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
+        "matern52(sigma=2) + 0.1*linear()"; a function of two rows, which Python calls
+        for each pair; or None for a Gaussian whose sigma is the median distance
+        between the rows.
+    degree : int ≥ 1, default=3
+        Of poly.
+    gamma : float > 0, "scale", "auto" or None, default="scale"
+        Of rbf, laplacian, poly, sigmoid and chi2. "scale" is 1/(n_features·X.var()),
+        None and "auto" are 1/n_features (of chi2: 1).
+    coef0 : float ≥ 0, default=0.0
+        Of poly and sigmoid.
+    tol : float > 0, default=1e-3
+        The violation of the optimality conditions at which the steps end.
+    C : float > 0, default=1.0
+        The penalty of errors beyond epsilon.
+    epsilon : float ≥ 0, default=0.1
+        Errors up to it cost nothing; in the unit of y.
+    cache_size : float, default=200
+        The memory for rows of the kernel matrix, in megabytes.
+    max_iter : int, default=-1
+        The maximum of steps; -1 is the library's own.
+    random_state : int, RandomState instance or None, default=None
+        The seed of random choices; None is the same one every time.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+
+    Attributes
+    ----------
+    kernel_ : str
+        The kernel that was fitted with, as a text of Mercer.
+    n_iter_ : int
+        The number of steps.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
+    model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    See Also
+    --------
+    sklearn.svm.SVR : The same problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerSVR
+    >>> X = np.linspace(0, 6, 40).reshape(-1, 1)
+    >>> model = MercerSVR(C=100, epsilon=0.01).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.predict([[1.5]])[0]:.1f}")
+    1.0
     """
 
     def __init__(self, *, kernel="rbf", degree=3, gamma="scale", coef0=0.0, tol=1e-3, C=1.0, epsilon=0.1, cache_size=200, max_iter=-1,
@@ -388,11 +647,39 @@ class MercerRegressor(Regressor):
 
     Parameters
     ----------
-    method : str, default "bayes-ridge"
-        ``mercer.about()["learners"]`` and `mercer learners` list them.
-    params : dict, default None
-        The learner's parameters by Mercer's names, such as {"lambda": 0.1}.
-    device, threads, verbose : see MercerRidge
+    method : str, default="bayes-ridge"
+        The learner: ``about()["learners"]`` and the command `mercer learners` list
+        them with their parameters.
+    params : dict, default=None
+        The learner's parameters by Mercer's names, such as {"lambda": 0.1}; None is
+        the default of each.
+    device : str, default=None
+        The processor, such as "cpu/avx2" (``about()["devices"]`` lists them); None is
+        the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+    verbose : int, default=0
+        1 prints progress to stderr.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        The number of steps; 1 where there are none.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        The names of the features, where X has some.
+    model_ : mercer.Model
+        The fitted model; ``model_.info`` has solver, residual, memory and seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MercerRegressor
+    >>> X = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]])
+    >>> model = MercerRegressor("lasso", params={"lambda": 1e-6}).fit(X, X[:, 0])
+    >>> print(f"{model.predict([[3, 5]])[0]:.3f}")
+    3.000
     """
 
     def __init__(self, method="bayes-ridge", *, params=None, device=None, threads=None, verbose=0):

@@ -30,17 +30,45 @@ def _text(kernel):
 
 
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
-    """Solves (K + alpha I) a = y by the method with the least modelled time.
+    """Solves (K + alpha I) a = y by the method with the lowest modelled time.
 
     Parameters
     ----------
-    X : (n, n) array K, symmetric; with a kernel (n, d) points, K = k(X, X).
-    y : (n,) or (n, t) array
-    kernel : str such as "gaussian(sigma=2)"
+    X : {array-like, sparse matrix} of shape (n, n) or (n, d)
+        The symmetric matrix K; with a kernel the n points of K = k(X, X).
+    y : array-like of shape (n,) or (n, t)
+        The right-hand sides.
+    alpha : float ≥ 0, default=1.0
+        What is added to the diagonal.
+    kernel : str, default=None
+        The text of a kernel, such as "gaussian(sigma=2)"; None: X is K.
+    device : str, default=None
+        The processor, such as "cpu/avx2"; None is the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
 
     Returns
     -------
-    a : array of the shape of y, whose relative residual is 1e-8 at most.
+    a : ndarray of the shape of y
+        The solution, whose relative residual ‖(K + alpha I)a − y‖ / ‖y‖ is 1e-8 at
+        most.
+
+    Raises
+    ------
+    ValueError
+        For shapes and numbers that do not fit.
+    mercer.NotPositiveDefinite
+        Where K + alpha I is singular or indefinite.
+    mercer.NotConverged
+        Where the residual is not reached.
+    mercer.OutOfMemory
+        Before the work, where it does not fit into the memory.
+
+    Examples
+    --------
+    >>> from mercer import solve
+    >>> print(solve([[1.0, 0], [0, 3]], [2.0, 4], alpha=1.0))
+    [1. 1.]
     """
     mx = _library.matrix(X)
     my, flat = _right(y, mx.rows)
@@ -56,8 +84,40 @@ def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
 class Factor:
     """The Cholesky factor of K + alpha I, kept for many right-hand sides.
 
-    Parameters are those of `solve`. It may be used by several threads at once;
-    `append` and `remove` wait for those that solve.
+    It takes 8n² bytes at most, and as many for K where that was given. It may be used by
+    several threads at once; `append` and `remove` wait for those that solve.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n, n) or (n, d)
+        The symmetric matrix K; with a kernel the n points of K = k(X, X).
+    alpha : float ≥ 0, default=1.0
+        What is added to the diagonal.
+    kernel : str, default=None
+        The text of a kernel, such as "gaussian(sigma=2)"; None: X is K.
+    device : str, default=None
+        The processor, such as "cpu/avx2"; None is the best there is.
+    threads : int, default=None
+        The number of threads; None is all.
+
+    Raises
+    ------
+    ValueError
+        For shapes and numbers that do not fit.
+    mercer.NotPositiveDefinite
+        Where K + alpha I is singular or indefinite.
+    mercer.OutOfMemory
+        Before the work, where it does not fit into the memory.
+
+    Examples
+    --------
+    >>> from mercer import Factor
+    >>> factor = Factor([[1.0, 0], [0, 3]], alpha=1.0)
+    >>> print(factor.solve([2.0, 4]))
+    [1. 1.]
+    >>> factor.append([0.0, 0, 4])
+    >>> print(factor.solve([2.0, 4, 5]))
+    [1. 1. 1.]
     """
 
     def __init__(self, X, *, alpha=1.0, kernel=None, device=None, threads=None):
@@ -79,18 +139,49 @@ class Factor:
         return info
 
     def append(self, values):
-        """Adds a sample in O(n²): the numbers of its point where there is a kernel,
-        else its kernel values with the others and, last, with itself."""
+        """Adds a sample in O(n²) operations.
+
+        Parameters
+        ----------
+        values : array-like of shape (d,) or (n + 1,)
+            Its point where there is a kernel, else its row of K: the values with the
+            others and, last, with itself.
+
+        Raises
+        ------
+        mercer.NotPositiveDefinite
+            Where the larger matrix is not; the factor stays what it was.
+        """
         values = np.ascontiguousarray(values, dtype=np.float64).ravel()
         _library.call("mercer_factor_append", self._handle, values.ctypes.data, values.size)
 
     def remove(self, i):
-        """Takes sample i out in O(n²); those behind it move up."""
+        """Takes a sample out in O(n²) operations.
+
+        Parameters
+        ----------
+        i : int
+            Which, from 0; those behind it move up.
+        """
         _library.call("mercer_factor_remove", self._handle, i)
 
     def solve(self, y, *, residual=False):
-        """(K + alpha I)⁻¹ y, of the shape of y; with residual a pair of it and of
-        its relative residual, for which K is evaluated anew."""
+        """Solves (K + alpha I) a = y in O(n²) operations for each column.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, t)
+            The right-hand sides.
+        residual : bool, default=False
+            Return the residual too, for which K is evaluated again.
+
+        Returns
+        -------
+        a : ndarray of the shape of y
+            The solution.
+        residual : float
+            With residual: ‖(K + alpha I)a − y‖ / ‖y‖, the largest of the columns.
+        """
         my, flat = _right(y, self.info["order"])
         a = np.empty((my.rows, my.cols))
         left = c_double()

@@ -14,7 +14,7 @@ def watched(name, arguments, say=None):
 
     A signal's handler runs only when Python code does, so on the main thread the
     call is made by another one, and cancelled when the handler raises. say, where
-    it is given, is told of the stage and the part that is done about once a second.
+    it is given, is called with the stage and the fraction that is done about once a second.
     """
     if say is None and threading.current_thread() is not threading.main_thread():
         _library.call(name, *arguments(None))
@@ -35,11 +35,11 @@ def watched(name, arguments, say=None):
     worker = threading.Thread(target=work, name="mercer", daemon=True)
     worker.start()
     try:
-        told = time.monotonic()
+        reported = time.monotonic()
         while worker.is_alive():
             worker.join(0.05)
-            if say is not None and time.monotonic() - told >= 1 and watch.stage is not None:
-                told = time.monotonic()
+            if say is not None and time.monotonic() - reported >= 1 and watch.stage is not None:
+                reported = time.monotonic()
                 say(watch.stage.decode("utf-8"), watch.permille / 1000)
     except BaseException:
         watch.cancel = 1
