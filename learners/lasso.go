@@ -2,13 +2,10 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"gonum.org/v1/gonum/blas/blas64"
+	"github.com/mercer-go/mercer/solvers/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -44,19 +41,14 @@ func init() {
 	})
 }
 
-// LassoMethod names a way to minimise the lasso's objective.
-type LassoMethod string
+// LassoMethod names a way to minimize the lasso's objective.
+type LassoMethod = lsq.LassoMethod
 
+// The methods of Lasso: see package lsq.
 const (
-	// CoordinateDescent minimises over one weight after the other, most often
-	// over those that are not 0: the fast way on most data.
-	CoordinateDescent LassoMethod = "coordinate-descent"
-	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with
-	// a restart when momentum leads uphill (O'Donoghue and Candès 2015). Each
-	// step is a product on the device.
-	FISTA LassoMethod = "fista"
-	// ISTA is the proximal gradient with a fixed step and without momentum.
-	ISTA LassoMethod = "ista"
+	CoordinateDescent = lsq.CoordinateDescent
+	FISTA             = lsq.FISTA
+	ISTA              = lsq.ISTA
 )
 
 // Lasso is linear regression with a penalty that makes weights 0:
@@ -167,173 +159,25 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, lassoName, c.n, c.normalBytes)
+	t, err := newTask(ctx, dev, o, lassoName, c.Rows(), c.LassoBytes)
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.normal(t)
+	fits, err := c.Lasso(t.Task, lsq.Lasso{Lambdas: lambdas, Theta: l.Theta, Method: l.Method, Rate: l.Rate, Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}
-	defer a.free()
-	if lambdas == nil {
-		most := 0.0
-		for _, v := range a.moments.c.Data {
-			most = max(most, 2*math.Abs(v))
+	models := make([]*LinearModel, len(fits))
+	for i, r := range fits {
+		facts := []Fact{{"iterations", r.Iters}, {"weights not 0", r.Support}, {"l1 norm", r.Norm}, {"duality gap", r.Gap}}
+		if l.Theta > 0 {
+			facts = append(facts, Fact{"lambda", r.Lambda[0]})
 		}
-		for i := range 100 {
-			lambdas = append(lambdas, most*math.Pow(1e-3, float64(i)/99))
-		}
+		models[i] = newLinearModel(lassoName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, append(facts, warnings(r.Warnings)...))
 	}
-	norms := a.diagonal()
-	var p proximal
-	if l.Method == CoordinateDescent {
-		p = newCoordinate(a)
-	} else if p, err = newFista(a, l); err != nil {
-		return nil, err
-	}
-	order := make([]int, len(lambdas))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, k int) int { return -compare(lambdas[i], lambdas[k]) })
-	models := make([]*LinearModel, len(lambdas))
-	for i := range models {
-		models[i] = &LinearModel{linear: linear{model: model{learner: lassoName}, coef: backend.NewHost[float64](c.d, c.t)}, fitted: !l.NoIntercept, penalty: slices.Repeat([]float64{lambdas[i]}, c.t)}
-	}
-	for j := range c.t {
-		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), norms: norms, total: a.moments.s[j]}
-		for done, i := range order {
-			m := models[i]
-			share := 1 / float64(len(order)*c.t)
-			s.base, s.share, s.warning = (float64(j*len(order)+done))*share, share, ""
-			w, mu := s.w, lambdas[i]/2
-			if l.Theta > 0 {
-				w, mu, err = s.bounded(p, l)
-			} else {
-				err = p.minimise(s, mu, l)
-			}
-			if err != nil {
-				return nil, err
-			}
-			for p, v := range w {
-				m.coef.Row(p)[j] = v
-			}
-			m.penalty[j] = 2 * mu
-			if j == 0 {
-				m.facts = []Fact{{"iterations", s.steps}, {"weights not 0", s.support()}, {"l1 norm", blas64.Asum(vectorOf(w))}, {"duality gap", 2 * s.gap}}
-				if l.Theta > 0 {
-					m.facts = append(m.facts, Fact{"lambda", 2 * mu})
-				}
-			}
-			if s.warning != "" {
-				m.facts = append(m.facts, Fact{"warning", fmt.Sprintf("output %d has not converged: %s", j+1, s.warning)})
-			}
-		}
-	}
-	for _, m := range models {
-		m.intercept = c.intercepts(m.coef)
-	}
-	return models, t.at("solve", 1)
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// proximal minimises ½‖y − Xw‖² + μ‖w‖₁ from s.w on.
-type proximal interface {
-	minimise(s *lassoState, mu float64, l Lasso) error
-}
-
-// lassoState is an output's weights, and what belongs to them.
-type lassoState struct {
-	w, q        []float64 // w and XᵀXw
-	c           []float64 // Xᵀy
-	norms       []float64 // ‖x_p‖²
-	total       float64   // ‖y‖²
-	gap         float64   // the last duality gap
-	steps       int
-	base, share float64 // of the progress
-	warning     string  // why it has not converged
-}
-
-func (s *lassoState) support() (n int) {
-	for _, w := range s.w {
-		if w != 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// soft is the proximal map of μ|·|.
-func soft(v, mu float64) float64 {
-	switch {
-	case v > mu:
-		return v - mu
-	case v < -mu:
-		return v + mu
-	}
-	return 0
-}
-
-var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
-
-// settled updates the duality gap. With r = y − Xw the point s·r, s the largest
-// number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ, is dual feasible, so that
-//
-//	gap = ½‖r‖²(1 + s²) + μ‖w‖₁ − s·rᵀy ≥ 0
-//
-// bounds the objective's distance from its least value (Kim et al. 2007). It
-// also says when the work must stop.
-func (s *lassoState) settled(t *task, mu float64, l Lasso) (bool, error) {
-	var most, ones, cw, wq float64
-	for p, w := range s.w {
-		most = max(most, math.Abs(s.c[p]-s.q[p]))
-		ones += math.Abs(w)
-		cw += s.c[p] * w
-		wq += w * s.q[p]
-	}
-	squares := max(s.total-2*cw+wq, 0)
-	scale := 1.0
-	if most > mu {
-		scale = mu / most
-	}
-	s.gap = squares/2*(1+scale*scale) + mu*ones - scale*(s.total-cw)
-	if s.gap-s.gap != 0 {
-		return false, errLassoOverflow
-	}
-	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
-	// squares/2, which says nothing; then it is the gradient that must vanish:
-	// also of a weight that is 0, by which the objective can fall at least so much.
-	limit := l.Tol * s.total / 2
-	if mu == 0 {
-		s.gap = 0
-		for p := range s.w {
-			slope := math.Abs(s.c[p] - s.q[p])
-			s.gap = max(s.gap, slope*math.Abs(s.w[p]))
-			if s.norms[p] > 0 {
-				s.gap = max(s.gap, slope/s.norms[p]*slope)
-			}
-		}
-	}
-	err := t.at("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter)))
-	return s.gap <= max(limit, 8*epsilon*s.total), err
-}
-
-// unsettled says that MaxIter steps were not enough: w is kept as it is.
-func (s *lassoState) unsettled(l Lasso, what string) {
-	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: raise lambda, tol or iterations, or standardize x",
-		s.steps, what, 2*s.gap/s.total, l.Tol)
+	return models, nil
 }

@@ -2,16 +2,9 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -68,11 +61,6 @@ type LeastSquares struct {
 	Epochs      int     // of LMS; 0 is 100
 }
 
-// choleskyCondition is the largest condition of the triangular factor up to which
-// Cholesky of the normal equations with one step of refinement is kept: it leaves
-// an error of εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
-const choleskyCondition = 1e4
-
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
@@ -93,185 +81,27 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 		}
 		return l.lms(ctx, dev, x, y, o)
 	}
-	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, leastSquaresName, c.n, func(n int) int64 {
-		// XᵀX, and then its factor, the weights, their corrections and a block of rows.
-		return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
-	})
+	t, err := newTask(ctx, dev, o, leastSquaresName, c.Rows(), c.LeastSquaresBytes)
 	if err != nil {
 		return nil, err
 	}
-	s := &solution{method: "Cholesky of the normal equations", rank: c.d}
-	solved := false
-	if c.n >= c.d {
-		if solved, err = c.cholesky(t, s); err != nil {
-			return nil, err
-		}
-	}
-	if !solved {
-		s.method = "QR"
-		if err := c.qr(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	left, _, err := c.residual(t, s.coef)
+	s, err := c.LeastSquares(t.Task)
 	if err != nil {
 		return nil, err
 	}
-	m := &LinearModel{linear: linear{model{learner: leastSquaresName}, s.coef, c.intercepts(s.coef)}, fitted: !l.NoIntercept, penalty: make([]float64, c.t)}
-	m.facts = []Fact{{"method", s.method}, {"condition", s.condition}}
-	if s.rank < c.d {
-		m.facts = append(m.facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.rank, c.d)})
+	facts := []Fact{{"method", s.Method}, {"condition", s.Condition}}
+	if s.Rank < c.Features() {
+		facts = append(facts, Fact{"rank", fmt.Sprintf("%d of %d columns; of all best weights those of minimum norm", s.Rank, c.Features())})
 	}
-	bound, err := c.forwardError(ctx, s, left)
-	if err != nil {
-		return nil, err
-	}
-	m.facts = append(m.facts, Fact{"forward error", bound}, Fact{squaredNorm, coefNorm(s.coef)})
-	parameters := s.rank
+	facts = append(facts, Fact{"forward error", s.ForwardError}, Fact{squaredNorm, coefNorm(s.Coef)})
+	parameters := s.Rank
 	if !l.NoIntercept {
 		parameters++
 	}
-	m.facts = append(m.facts, noiseFacts(left[0], o.Weights, c.n, parameters)...)
-	return m, t.at("solve", 1)
-}
-
-// solution is one of a least-squares problem.
-type solution struct {
-	method    string
-	coef      backend.Host[float64] // d×t
-	condition float64               // of X with columns scaled to norm 1
-	rank      int
-}
-
-// cholesky solves the normal equations with columns scaled to norm 1. It returns
-// false where they are too ill-conditioned, or overflow.
-func (c *centred) cholesky(t *task, s *solution) (bool, error) {
-	m, err := c.moments(t)
-	if errors.Is(err, errOverflow) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	scale := make([]float64, c.d)
-	for p := range scale {
-		v := m.g.Row(p)[p]
-		if v < math.SmallestNonzeroFloat64/epsilon { // constant, or too small for its square
-			return false, nil
-		}
-		scale[p] = 1 / math.Sqrt(v)
-	}
-	for p := range scale {
-		for q, v := range m.g.Row(p) {
-			m.g.Row(p)[q] = v * scale[p] * scale[q]
-		}
-	}
-	a, err := run.Upload(t.B, m.g)
-	if err != nil {
-		return false, err
-	}
-	defer a.Free()
-	if err := t.B.Potrf(backend.Lower, a); err != nil {
-		if errors.Is(err, backend.ErrNotPosDef) {
-			err = nil
-		}
-		return false, err
-	}
-	if err := t.B.Download(m.g, a); err != nil {
-		return false, err
-	}
-	factor := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c.d, Stride: m.g.Stride, Data: m.g.Data}
-	s.condition = 1 / lapack64.Trcon(lapack.MaxColumnSum, factor, make([]float64, 3*c.d), make([]int, c.d))
-	if !(s.condition <= choleskyCondition) {
-		return false, nil
-	}
-	s.coef = backend.NewHost[float64](c.d, c.t)
-	right := backend.NewHost[float64](c.d, c.t)
-	for p := range c.d {
-		for j := range c.t {
-			right.Row(p)[j] = m.c.Row(j)[p]
-		}
-	}
-	for range 2 { // the second corrects by the residual of X itself
-		for p, v := range scale {
-			for j := range c.t {
-				right.Row(p)[j] *= v
-			}
-		}
-		step, err := run.Upload(t.B, right)
-		if err != nil {
-			return false, err
-		}
-		t.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, step)
-		t.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, step)
-		err = t.B.Download(right, step)
-		step.Free()
-		if err != nil {
-			return false, err
-		}
-		for p, v := range scale {
-			for j := range c.t {
-				s.coef.Row(p)[j] += v * right.Row(p)[j]
-			}
-		}
-		if _, right, err = c.residual(t, s.coef); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// residual returns ‖y − Xw‖² of each output and Xᵀ(y − Xw).
-func (c *centred) residual(t *task, coef backend.Host[float64]) (squares []float64, gradient backend.Host[float64], err error) {
-	gradient = backend.NewHost[float64](c.d, c.t)
-	w, err := run.Upload(t.B, coef)
-	if err != nil {
-		return nil, gradient, err
-	}
-	defer w.Free()
-	g, err := t.B.New(c.d, c.t)
-	if err != nil {
-		return nil, gradient, err
-	}
-	defer g.Free()
-	squares = make([]float64, c.t)
-	part := make([]float64, c.t)
-	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
-		t.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
-		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
-		if err := t.B.ColDot(part, y, y); err != nil {
-			return err
-		}
-		for j, v := range part {
-			squares[j] += v
-		}
-		return nil
-	})
-	if err == nil {
-		err = t.B.Download(gradient, g)
-	}
-	return squares, gradient, err
-}
-
-// forwardError is the largest of the bounds of all outputs. ‖Xw‖² = ‖y‖² −
-// ‖y − Xw‖², since the residual is orthogonal to Xw.
-func (c *centred) forwardError(ctx context.Context, s *solution, squares []float64) (float64, error) {
-	norms, err := c.norms(ctx, c.y, c.meanY)
-	if err != nil {
-		return 0, err
-	}
-	most := 0.0
-	for j, total := range norms {
-		left := math.Sqrt(squares[j])
-		fitted := math.Sqrt(max((total-left)*(total+left), 0))
-		if total == 0 || s.rank == 0 {
-			continue // w = 0 exactly
-		}
-		most = max(most, epsilon*(2*s.condition+s.condition*s.condition*left/fitted)*total/fitted)
-	}
-	return most, nil
+	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, c.Rows(), parameters)...)
+	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.at("solve", 1)
 }

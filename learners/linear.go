@@ -1,6 +1,11 @@
 package learners
 
 import (
+	"context"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/lsq"
+	"gonum.org/v1/gonum/mat"
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -39,3 +44,27 @@ func (m *LinearModel) State() State { return stateOf(m) }
 func (m *LinearModel) fields() []field {
 	return append(m.coefFields(nil), flagParam("intercept", &m.fitted), rowField("lambda", &m.penalty, colsOf(&m.coef), nonNegative))
 }
+
+func newLinearModel(learner string, intercept bool, coef backend.Host[float64], b, penalty []float64, facts []Fact) *LinearModel {
+	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
+}
+
+// newCentered checks the samples and returns them as linear least squares needs them.
+func newCentered(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*lsq.Samples, error) {
+	hx, hy, err := checkedBoth(dev, x, y, o)
+	if err != nil {
+		return nil, err
+	}
+	return lsq.New(ctx, hx, hy, o.Weights, intercept)
+}
+
+// warnings are facts of a fit that ended early.
+func warnings(texts []string) []Fact {
+	var facts []Fact
+	for _, text := range texts {
+		facts = append(facts, Fact{"warning", text})
+	}
+	return facts
+}
+
+const epsilon = 0x1p-52

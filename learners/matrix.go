@@ -86,6 +86,14 @@ func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Hos
 	return hx, hy, checkWeights(o.Weights, hx.Rows)
 }
 
+// checkedBoth is checked for learners that cannot do without y.
+func checkedBoth(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+	if x != nil && y == nil {
+		return hx, hy, errors.New("y is missing")
+	}
+	return checked(dev, x, y, o)
+}
+
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf
 // are left to the solver, which looks at every element anyway.
 func samples(x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {

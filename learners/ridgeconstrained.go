@@ -2,15 +2,9 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/run"
-	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -54,14 +48,6 @@ type RidgeConstrained struct {
 	NoIntercept bool    // b = 0
 }
 
-// secularTol is the relative error of ‖w‖² that is allowed, and secularSteps
-// how many steps it may take. Newton's method converges quadratically; a
-// bisection halves a bracket whose ends differ by 2¹⁰²⁴ at most.
-const (
-	secularTol   = 1e-10
-	secularSteps = 200
-)
-
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
@@ -72,238 +58,18 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err := positive.check(l.Theta); err != nil {
 		return nil, fmt.Errorf("theta %w", err)
 	}
-	c, err := newCentred(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, ridgeConstrainedName, c.n, func(n int) int64 {
-		if n < c.d {
-			return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n+c.t))
-		}
-		return c.momentBytes(n) + 8*int64(c.d)*int64(c.d)
-	})
+	t, err := newTask(ctx, dev, o, ridgeConstrainedName, c.Rows(), c.BoundedBytes)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSecular(t, c)
+	r, err := c.Bounded(t.Task, l.Theta, o.Memory)
 	if err != nil {
 		return nil, err
 	}
-	m := &LinearModel{linear: linear{model: model{learner: ridgeConstrainedName}, coef: backend.NewHost[float64](c.d, c.t)}, fitted: !l.NoIntercept}
-	steps := 0
-	for j := range c.t {
-		lambda, n, err := s.root(j, l.Theta)
-		steps += n
-		if err != nil {
-			return nil, err
-		}
-		// The last word has ridge itself, with its refinement.
-		hy := c.y.View(0, j, c.y.Rows, 1)
-		res, err := solvers.Solve(ctx, dev, solvers.Problem{
-			Kernel: kernels.Linear{}, X: c.x, Y: hy, Weights: o.Weights, Lambda: lambda, Intercept: !l.NoIntercept,
-		}, solvers.Params{Memory: o.Memory})
-		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
-			// The bound does not bind, and many w are best.
-			one := *c
-			one.y, one.t, one.meanY = hy, 1, [2][]float64{c.meanY[0][j : j+1], c.meanY[1][j : j+1]}
-			var s solution
-			if err = one.qr(ctx, &s); err == nil {
-				res = &solvers.Result{Coef: s.coef, Intercept: one.intercepts(s.coef)}
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		for p := range c.d {
-			m.coef.Row(p)[j] = res.Coef.Row(p)[0]
-		}
-		m.penalty, m.intercept = append(m.penalty, lambda), append(m.intercept, res.Intercept[0])
-		if err := t.at("solve", float64(j+1)/float64(c.t)); err != nil {
-			return nil, err
-		}
-	}
-	m.facts = []Fact{{"steps", steps}, {"lambda", m.penalty[0]}, {squaredNorm, coefNorm(m.coef)}}
-	return m, nil
-}
-
-// secular is ‖w(λ)‖ as a function: (M + λI)v = r for M = XᵀX and r = Xᵀy, where
-// v = w; or, with fewer rows than features, for M = XXᵀ and r = y, where w = Xᵀv.
-type secular struct {
-	t    *task
-	dual bool
-	m    backend.Host[float64] // M, the lower triangle
-	r    backend.Host[float64] // one row for each output
-	most float64               // the largest sum of a row of |M| or more: ≥ ‖M‖
-}
-
-func newSecular(t *task, c *centred) (*secular, error) {
-	s := &secular{t: t, dual: c.n < c.d}
-	if !s.dual {
-		mo, err := c.moments(t)
-		if err != nil {
-			return nil, err
-		}
-		s.m, s.r = mo.g, mo.c
-	} else {
-		x, y := backend.NewHost[float64](c.n, c.d), backend.NewHost[float64](c.n, c.t)
-		c.fill(x, c.x, c.meanX, 0)
-		c.fill(y, c.y, c.meanY, 0)
-		s.m, s.r = backend.NewHost[float64](c.n, c.n), backend.NewHost[float64](c.t, c.n)
-		for i := range c.n {
-			for j, v := range y.Row(i) {
-				s.r.Row(j)[i] = v
-			}
-		}
-		k, err := t.B.New(c.n, c.n)
-		if err != nil {
-			return nil, err
-		}
-		defer k.Free()
-		err = run.Placed(t.B, x, y, func(x, _ backend.Matrix[float64]) error {
-			t.B.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
-			return t.B.Download(s.m, k)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	for i := range s.m.Rows {
-		s.most += s.m.Row(i)[i] // the trace, ≥ ‖M‖ for M ≥ 0
-	}
-	return s, nil
-}
-
-// root returns the λ ≥ 0 of output j, and the steps that it took.
-func (s *secular) root(j int, theta float64) (lambda float64, steps int, err error) {
-	radius, size := math.Sqrt(theta), 0.0
-	for _, v := range s.r.Row(j) {
-		size = math.Hypot(size, v)
-	}
-	if size == 0 {
-		return 0, 0, nil
-	}
-	// ‖w(λ)‖ ≤ ‖r‖/λ for M = XᵀX, and ≤ ‖y‖/(2√λ) for M = XXᵀ.
-	low, high := 0.0, size/radius
-	if s.dual {
-		high = size / (2 * radius) * size / (2 * radius)
-	}
-	// λ = 0 first: the bound may not bind.
-	norm, slope, err := s.norm(j, 0)
-	singular := errors.Is(err, backend.ErrNotPosDef)
-	switch {
-	case err != nil && !singular:
-		return 0, 1, err
-	case !singular && norm <= radius*(1+secularTol/2):
-		return 0, 1, nil
-	case singular:
-		lambda = min(high, 1e-8*s.most)
-	default:
-		lambda = min(norm*(norm/radius-1)/slope, high)
-	}
-	for steps = 1; steps <= secularSteps; steps++ {
-		if err := s.t.at("root", 0.9*float64(j)/float64(s.r.Rows)); err != nil {
-			return 0, steps, err
-		}
-		norm, slope, err := s.norm(j, lambda)
-		switch {
-		case errors.Is(err, backend.ErrNotPosDef):
-			low = lambda // too small for this M
-			lambda = max(10*lambda, math.SmallestNonzeroFloat64)
-			continue
-		case err != nil:
-			return 0, steps, err
-		case math.Abs(norm-radius) <= secularTol/2*radius:
-			return lambda, steps, nil
-		case norm > radius:
-			low = lambda
-		default:
-			high = lambda
-		}
-		// With singular XᵀX and y in its range ‖w‖ may stay below the bound.
-		if high <= 1e-14*s.most {
-			return 0, steps, nil
-		}
-		next := lambda + norm*(norm/radius-1)/slope
-		if !(next > low && next < high) {
-			next = low + (high-low)/2
-		}
-		if next == lambda {
-			return lambda, steps, nil
-		}
-		lambda = next
-	}
-	return 0, steps, fmt.Errorf("no λ with ‖w‖² = %v was found in %s: it lies between %v and %v", theta, count.Of(secularSteps, "step"), low, high)
-}
-
-// norm returns ‖w(λ)‖ and −d‖w(λ)‖/dλ = wᵀ(XᵀX + λI)⁻¹w / ‖w‖.
-func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
-	n := s.m.Rows
-	a, err := s.t.B.New(n, n)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer a.Free()
-	v, err := s.t.B.New(n, 2)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer v.Free()
-	h := backend.NewHost[float64](n, 2)
-	for i, r := range s.r.Row(j) {
-		h.Row(i)[0] = r
-	}
-	b := s.t.B
-	if err := b.Upload(a, s.m); err != nil {
-		return 0, 0, err
-	}
-	if err := b.Upload(v, h); err != nil {
-		return 0, 0, err
-	}
-	b.AddDiag([]float64{lambda}, a)
-	if err := b.Potrf(backend.Lower, a); err != nil {
-		return 0, 0, err
-	}
-	one, two := v.View(0, 0, n, 1), v.View(0, 1, n, 1)
-	solve := func(m backend.Matrix[float64]) {
-		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, m)
-		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, m)
-	}
-	solve(one)
-	b.ColAxpy([]float64{1}, one, two)
-	solve(two)
-	if err := b.Download(h, v); err != nil {
-		return 0, 0, err
-	}
-	// For M = XXᵀ: ‖w‖² = vᵀMv and wᵀ(XᵀX + λI)⁻¹w = vᵀM(M + λI)⁻¹v.
-	left := make([]float64, n)
-	for i := range n {
-		left[i] = h.Row(i)[0]
-	}
-	if s.dual {
-		left = s.times(left)
-	}
-	var squares, product float64
-	for i := range n {
-		squares += left[i] * h.Row(i)[0]
-		product += left[i] * h.Row(i)[1]
-	}
-	norm = math.Sqrt(max(squares, 0))
-	if v := norm + product; v-v != 0 {
-		return 0, 0, errors.New("values of x or y overflow: scale them down")
-	}
-	return norm, product / norm, nil
-}
-
-// times returns Mv.
-func (s *secular) times(v []float64) []float64 {
-	out := make([]float64, len(v))
-	for i := range out {
-		row := s.m.Row(i)
-		for k := range i {
-			out[i] += row[k] * v[k]
-			out[k] += row[k] * v[i]
-		}
-		out[i] += row[i] * v[i]
-	}
-	return out
+	facts := []Fact{{"steps", r.Steps}, {"lambda", r.Lambda[0]}, {squaredNorm, coefNorm(r.Coef)}}
+	return newLinearModel(ridgeConstrainedName, !l.NoIntercept, r.Coef, r.Intercept, r.Lambda, facts), nil
 }

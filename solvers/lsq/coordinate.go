@@ -1,4 +1,4 @@
-package learners
+package lsq
 
 import (
 	"math"
@@ -30,7 +30,7 @@ func newCoordinate(a *normal) *coordinate {
 	return c
 }
 
-func (c *coordinate) minimise(s *lassoState, mu float64, l Lasso) error {
+func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	if s.total == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (c *coordinate) minimise(s *lassoState, mu float64, l Lasso) error {
 			if gain := c.sweep(s, mu, active); gain <= s.gap/1000 {
 				break
 			}
-			if err := c.a.t.at("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
+			if err := c.a.t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
 				return err
 			}
 		}
@@ -90,10 +90,10 @@ func (c *coordinate) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 
 // product is x_pᵀ(y − Xw).
 func (c *coordinate) product(p int) float64 {
-	return blas64.Dot(vectorOf(c.x.Row(p)), vectorOf(c.residual))
+	return blas64.Dot(vector(c.x.Row(p)), vector(c.residual))
 }
 
-// sweep minimises over each weight of the list in turn and returns Σ‖x_p‖²δ_p²,
+// sweep minimizes over each weight of the list in turn and returns Σ‖x_p‖²δ_p²,
 // which is about what the objective lost, twice.
 func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64) {
 	for _, p := range list {
@@ -115,9 +115,9 @@ func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64)
 		s.w[p] = w
 		gain += norm * delta * delta
 		if c.a.r == nil {
-			blas64.Axpy(delta, vectorOf(c.a.moments.g.Row(p)), vectorOf(s.q))
+			blas64.Axpy(delta, vector(c.a.moments.g.Row(p)), vector(s.q))
 		} else {
-			blas64.Axpy(-delta, vectorOf(c.x.Row(p)), vectorOf(c.residual))
+			blas64.Axpy(-delta, vector(c.x.Row(p)), vector(c.residual))
 		}
 	}
 	return gain

@@ -1,4 +1,4 @@
-package learners
+package lsq
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ const (
 	boundSteps = 200
 )
 
-// bounded minimises ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ and returns w and the μ of the
 // penalized problem with the same solution, 0 where the bound does not bind.
 //
 // ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell
@@ -46,12 +46,12 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 	mu = high / 2
 	for try := 1; ; try++ {
 		s.base, s.share = base+share*float64(try-1)/boundSteps, share/boundSteps
-		if err := p.minimise(s, mu, inner); err != nil {
+		if err := p.minimize(s, mu, inner); err != nil {
 			return nil, 0, err
 		}
 		steps += s.steps
-		norm := blas64.Asum(vectorOf(s.w))
-		cw, wq := blas64.Dot(vectorOf(s.c), vectorOf(s.w)), blas64.Dot(vectorOf(s.w), vectorOf(s.q))
+		norm := blas64.Asum(vector(s.w))
+		cw, wq := blas64.Dot(vector(s.c), vector(s.w)), blas64.Dot(vector(s.w), vector(s.q))
 		gapAt := func(scale float64) float64 {
 			return max(0, s.gap+(1-scale)*cw-(1-scale*scale)/2*wq+mu*(theta-norm))
 		}

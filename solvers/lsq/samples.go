@@ -1,4 +1,8 @@
-package learners
+// Package lsq fits linear models f(x) = Wᵀx + b by least squares: plain, with a bound of
+// ‖w‖², with a penalty of ‖w‖₁ or of the number of weights, and by evidence. Its file
+// samples.go has what they share: samples less their weighted means, XᵀX and QR in
+// blocks of rows.
+package lsq
 
 import (
 	"context"
@@ -8,34 +12,33 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// centred is the samples as the linear learners need them: the rows of weight
+// Samples are the samples as linear least squares needs them: the rows of weight
 // > 0, as √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. An
-// intercept that is not penalised is then 0, and b = ȳ − wᵀx̄ afterwards. Without
+// intercept that is not penalized is then 0, and b = ȳ − wᵀx̄ afterwards. Without
 // an intercept the means are zeros. It never holds all rows at once unless all is
 // asked for.
-type centred struct {
+type Samples struct {
 	x, y         backend.Host[float64] // as they were given
-	rows         []int                 // that take part
-	root         []float64             // √w_i of those rows
-	weight       float64               // Σ w_i
-	meanX, meanY [2][]float64          // each an unevaluated sum: one number would be wrong by ε times an offset
-	n, d, t      int                   // rows that take part, features, outputs
+	weights      []float64             // the same
+	intercept    bool
+	rows         []int        // that take part
+	root         []float64    // √w_i of those rows
+	weight       float64      // Σ w_i
+	meanX, meanY [2][]float64 // each an unevaluated sum: one number would be wrong by ε times an offset
+	n, d, t      int          // rows that take part, features, outputs
 }
 
-// newCentred checks the samples and weights and looks at every element once.
-func newCentred(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*centred, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	c := &centred{x: hx, y: hy, d: hx.Cols, t: hy.Cols}
-	for i := range hx.Rows {
+// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0; nil:
+// all 1.
+func New(ctx context.Context, x, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
+	c := &Samples{x: x, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
+	for i := range x.Rows {
 		w := 1.0
-		if o.Weights != nil {
-			w = o.Weights[i]
+		if weights != nil {
+			w = weights[i]
 		}
 		if w > 0 {
 			c.rows, c.root = append(c.rows, i), append(c.root, math.Sqrt(w))
@@ -43,24 +46,23 @@ func newCentred(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 		}
 	}
 	c.n = len(c.rows)
-	if c.meanX, err = c.mean(ctx, hx, intercept); err != nil {
+	var err error
+	if c.meanX, err = c.mean(ctx, x, intercept); err != nil {
 		return nil, err
 	}
-	c.meanY, err = c.mean(ctx, hy, intercept)
+	c.meanY, err = c.mean(ctx, y, intercept)
 	return c, err
 }
 
-// checkedBoth is checked for learners that cannot do without y.
-func checkedBoth(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
-	if x != nil && y == nil {
-		return hx, hy, errors.New("y is missing")
-	}
-	return checked(dev, x, y, o)
-}
+// Rows is the number of rows of weight > 0.
+func (c *Samples) Rows() int { return c.n }
+
+// Features is the number of features.
+func (c *Samples) Features() int { return c.d }
 
 // mean returns the weighted mean of each column, and the mean of what that
 // leaves.
-func (c *centred) mean(ctx context.Context, h backend.Host[float64], intercept bool) (m [2][]float64, err error) {
+func (c *Samples) mean(ctx context.Context, h backend.Host[float64], intercept bool) (m [2][]float64, err error) {
 	m[0], m[1] = make([]float64, h.Cols), make([]float64, h.Cols)
 	if !intercept {
 		return m, nil
@@ -84,7 +86,7 @@ func (c *centred) mean(ctx context.Context, h backend.Host[float64], intercept b
 
 // fill sets dst to rows from, from+1, … of those that take part, of h with the
 // given mean.
-func (c *centred) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
+func (c *Samples) fill(dst, h backend.Host[float64], mean [2][]float64, from int) {
 	for k := range dst.Rows {
 		row, r := dst.Row(k), c.root[from+k]
 		for j, v := range h.Row(c.rows[from+k]) {
@@ -95,7 +97,7 @@ func (c *centred) fill(dst, h backend.Host[float64], mean [2][]float64, from int
 
 // columns returns the transposes of X and Y, d×n and t×n, each feature in one
 // piece.
-func (c *centred) columns() (x, y backend.Host[float64]) {
+func (c *Samples) columns() (x, y backend.Host[float64]) {
 	x, y = backend.NewHost[float64](c.d, c.n), backend.NewHost[float64](c.t, c.n)
 	for k, i := range c.rows {
 		r := c.root[k]
@@ -110,11 +112,11 @@ func (c *centred) columns() (x, y backend.Host[float64]) {
 }
 
 // blockRows is how many rows each gives at a time: some 8 MiB.
-func (c *centred) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
+func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<20/(c.d+c.t))) }
 
 // each calls f with blocks of rows of X and Y that lie on the device while it
 // runs; f may overwrite them.
-func (c *centred) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
+func (c *Samples) each(ctx context.Context, b backend.Backend[float64], f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	hx, hy := backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
 	for i := 0; i < c.n; i += rows {
@@ -144,12 +146,12 @@ type moments struct {
 var errOverflow = errors.New("XᵀX overflows")
 
 // momentBytes is what moments takes on the device with n rows.
-func (c *centred) momentBytes(n int) int64 {
+func (c *Samples) momentBytes(n int) int64 {
 	r := int64(min(n, c.blockRows()))
 	return 8 * (int64(c.d) + r) * int64(c.d+c.t)
 }
 
-func (c *centred) moments(t *task) (*moments, error) {
+func (c *Samples) moments(t *run.Task) (*moments, error) {
 	g, err := t.B.New(c.d, c.d)
 	if err != nil {
 		return nil, err
@@ -196,7 +198,7 @@ func (c *centred) moments(t *task) (*moments, error) {
 }
 
 // intercepts returns b = ȳ − x̄ᵀw for the d×t weights.
-func (c *centred) intercepts(coef backend.Host[float64]) []float64 {
+func (c *Samples) intercepts(coef backend.Host[float64]) []float64 {
 	b := make([]float64, c.t)
 	for j := range b {
 		b[j] = c.meanY[0][j] + c.meanY[1][j]
@@ -209,3 +211,8 @@ func (c *centred) intercepts(coef backend.Host[float64]) []float64 {
 	}
 	return b
 }
+
+const epsilon = 0x1p-52
+
+// vector returns v as a vector of gonum's BLAS that shares its memory.
+func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }

@@ -1,8 +1,9 @@
-package learners
+package lsq
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
@@ -14,14 +15,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// epsilon is the distance from 1 to the next float64.
-const epsilon = 0x1p-52
-
 // qr solves the least-squares problem by Householder QR of (X Y). Columns are
 // scaled to norm 1 first, so that the rank does not depend on units: it is the
 // number of singular values above max(n, d)·ε times the largest, the rule of
 // LAPACK's users. With a lower rank than d the solution is that of minimum norm.
-func (c *centred) qr(ctx context.Context, s *solution) error {
+func (c *Samples) qr(ctx context.Context, s *Solution) error {
 	norms, err := c.scales(ctx)
 	if err != nil {
 		return err
@@ -34,52 +32,56 @@ func (c *centred) qr(ctx context.Context, s *solution) error {
 	if err != nil {
 		return err
 	}
-	s.coef = backend.NewHost[float64](c.d, c.t)
+	s.Coef = backend.NewHost[float64](c.d, c.t)
 	values, err := singularValues(ctx, a)
 	if err != nil {
 		return err
 	}
-	s.rank = 0
-	for s.rank < len(values) && values[s.rank] > float64(max(c.n, c.d))*epsilon*values[0] {
-		s.rank++
+	s.Rank = 0
+	for s.Rank < len(values) && values[s.Rank] > float64(max(c.n, c.d))*epsilon*values[0] {
+		s.Rank++
 	}
-	switch s.rank {
+	switch s.Rank {
 	case 0:
 		return nil
 	case c.d:
 		raw := a.RawMatrix()
 		for p := range c.d {
-			copy(s.coef.Row(p), z.Data[p*z.Stride:p*z.Stride+c.t])
+			copy(s.Coef.Row(p), z.Data[p*z.Stride:p*z.Stride+c.t])
 		}
 		blas64.Trsm(blas.Left, blas.NoTrans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: c.d, Stride: raw.Stride, Data: raw.Data},
-			blas64.General{Rows: c.d, Cols: c.t, Stride: s.coef.Stride, Data: s.coef.Data})
+			blas64.General{Rows: c.d, Cols: c.t, Stride: s.Coef.Stride, Data: s.Coef.Data})
 		for p, v := range norms {
 			for j := range c.t {
-				s.coef.Row(p)[j] /= v
+				s.Coef.Row(p)[j] /= v
 			}
 		}
 	default:
-		if _, err := run.Detached(ctx, func() bool { minimumNorm(s.coef, a, z, norms, s.rank); return true }); err != nil {
+		if _, err := run.Detached(ctx, func() bool { minimumNorm(s.Coef, a, z, norms, s.Rank); return true }); err != nil {
 			return err
 		}
 	}
-	s.condition = values[0] / values[s.rank-1]
+	s.Condition = values[0] / values[s.Rank-1]
 	for p := range c.d {
 		for j, v := range ynorms {
-			s.coef.Row(p)[j] *= v
+			s.Coef.Row(p)[j] *= v
 		}
 	}
-	if i, j, bad := notFinite(s.coef); bad {
-		return valueError("w", s.coef, i, j)
+	for i := range c.d {
+		for j, v := range s.Coef.Row(i) {
+			if v-v != 0 {
+				return fmt.Errorf("w: row %d, column %d is %v", i+1, j+1, v)
+			}
+		}
 	}
 	return nil
 }
 
 // qrRows is how many rows triangle adds at a time.
-func (c *centred) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
+func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
 // qrBytes is what qr takes with n rows.
-func (c *centred) qrBytes(n int) int64 {
+func (c *Samples) qrBytes(n int) int64 {
 	width := int64(c.d + c.t)
 	if n < c.d {
 		return 8 * 3 * int64(n) * width
@@ -92,7 +94,7 @@ func (c *centred) qrBytes(n int) int64 {
 // where n < d; otherwise R of X, and as many rows of QᵀY. QR takes some rows at a
 // time: the triangle of the rows so far stands above the next ones (Golub and Van
 // Loan 2013, 5.3 and 6.5).
-func (c *centred) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
+func (c *Samples) triangle(ctx context.Context, norms, ynorms []float64) (a *mat.Dense, z blas64.General, err error) {
 	width := c.d + c.t
 	fill := func(row []float64, i int) {
 		c.fill(backend.Host[float64]{Rows: 1, Cols: c.d, Stride: c.d, Data: row[:c.d]}, c.x, c.meanX, i)
@@ -148,7 +150,7 @@ func (c *centred) triangle(ctx context.Context, norms, ynorms []float64) (a *mat
 }
 
 // norms returns the norm of each column of h less its mean.
-func (c *centred) norms(ctx context.Context, h backend.Host[float64], mean [2][]float64) ([]float64, error) {
+func (c *Samples) norms(ctx context.Context, h backend.Host[float64], mean [2][]float64) ([]float64, error) {
 	norms, row := make([]float64, h.Cols), backend.NewHost[float64](1, h.Cols)
 	for i := range c.n {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -164,7 +166,7 @@ func (c *centred) norms(ctx context.Context, h backend.Host[float64], mean [2][]
 
 // scales returns the norm of each column of X, and 0 for one whose deviations
 // from its mean are rounding only.
-func (c *centred) scales(ctx context.Context) ([]float64, error) {
+func (c *Samples) scales(ctx context.Context) ([]float64, error) {
 	norms, err := c.norms(ctx, c.x, c.meanX)
 	for j, v := range norms {
 		if math.IsInf(v, 1) {
@@ -178,7 +180,7 @@ func (c *centred) scales(ctx context.Context) ([]float64, error) {
 }
 
 // targetScales returns the norm of each column of Y, and 1 for one of zeros.
-func (c *centred) targetScales(ctx context.Context) ([]float64, error) {
+func (c *Samples) targetScales(ctx context.Context) ([]float64, error) {
 	norms, err := c.norms(ctx, c.y, c.meanY)
 	for j, v := range norms {
 		if math.IsInf(v, 1) {
@@ -239,7 +241,10 @@ func minimumNorm(w backend.Host[float64], a *mat.Dense, z blas64.General, norms 
 	for i := range rank {
 		copy(left.RawRowView(i), z.Data[i*z.Stride:i*z.Stride+z.Cols])
 	}
-	to := denseOf(w)
+	to := mat.NewDense(d, z.Cols, nil)
+	for p := range d {
+		to.SetRow(p, w.Row(p))
+	}
 	for range 2 {
 		var step, product mat.Dense
 		// Its error says only that L is ill-conditioned, as norms of many orders make it.

@@ -1,4 +1,4 @@
-package learners
+package lsq
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
@@ -97,7 +98,7 @@ func search(ctx context.Context, a mat.Matrix, z []float64, most int, penalty fl
 
 // searchSubsets does so for each output of c, and sets m and the objectives where
 // the search came to its end; the others it returns as they are so far.
-func (c *centred) searchSubsets(t *task, l L0, m *LinearModel) (best []float64, complete []bool, err error) {
+func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, complete []bool, err error) {
 	norms, err := c.scales(t.Ctx)
 	if err != nil {
 		return nil, nil, err
@@ -143,9 +144,9 @@ func (c *centred) searchSubsets(t *task, l L0, m *LinearModel) (best []float64, 
 			return nil, nil, err
 		}
 		for s, p := range chosen {
-			m.coef.Row(p)[j] = w.AtVec(s) / norms[p] * size
+			m.Coef.Row(p)[j] = w.AtVec(s) / norms[p] * size
 		}
-		if err := t.at("search", float64(j+1)/float64(c.t)); err != nil {
+		if err := t.Step("search", float64(j+1)/float64(c.t)); err != nil {
 			return nil, nil, err
 		}
 	}

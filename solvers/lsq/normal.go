@@ -1,4 +1,4 @@
-package learners
+package lsq
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 // normal is w ↦ XᵀXw on the device, for iterative methods: with XᵀX where that
 // is not much larger than X, by X and Xᵀ elsewhere.
 type normal struct {
-	t       *task
-	c       *centred
+	t       *run.Task
+	c       *Samples
 	moments *moments                // XᵀX empty where X is used
 	x       backend.Host[float64]   // n×d where X is used
 	fixed   backend.Matrix[float64] // XᵀX or X
@@ -25,17 +25,17 @@ type normal struct {
 const gramFeatures = 2048
 
 // byGram reports whether XᵀX is formed.
-func (c *centred) byGram() bool { return c.d <= max(c.n, gramFeatures) }
+func (c *Samples) byGram() bool { return c.d <= max(c.n, gramFeatures) }
 
 // normalBytes is what normal takes on the device with n rows.
-func (c *centred) normalBytes(n int) int64 {
+func (c *Samples) normalBytes(n int) int64 {
 	if c.byGram() {
 		return c.momentBytes(n) + 8*int64(c.d)*int64(c.d+2)
 	}
 	return 8 * (int64(n)*int64(c.d+c.t+1) + 2*int64(c.d)*int64(1+c.t))
 }
 
-func (c *centred) normal(t *task) (*normal, error) {
+func (c *Samples) normal(t *run.Task) (*normal, error) {
 	a := &normal{t: t, c: c, out: backend.NewHost[float64](c.d, 1)}
 	var err error
 	if c.byGram() {

@@ -1,4 +1,4 @@
-package learners
+package lsq
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func newFista(a *normal, l Lasso) (*fista, error) {
 	return f, err
 }
 
-func (f *fista) minimise(s *lassoState, mu float64, l Lasso) error {
+func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	s.steps = 0
 	if s.total == 0 || f.lipschitz == 0 {
 		return nil

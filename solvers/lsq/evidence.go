@@ -1,0 +1,233 @@
+package lsq
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
+	"gonum.org/v1/gonum/mat"
+)
+
+// EvidenceFit is the posterior of w under noise of variance σ²/w_i and a prior
+// N(0, σ_w² I), with the variances that maximize the evidence.
+type EvidenceFit struct {
+	Coef      backend.Host[float64] // the mean of w
+	Intercept []float64
+	Center    []float64             // x̄
+	Vectors   backend.Host[float64] // r×d: eigenvectors of XᵀX, one a row
+	Spread    backend.Host[float64] // t×r: variances of w along them
+	Prior     []float64             // σ_w², the variance of w in any other direction, of each output
+	Noise     []float64             // σ² of each output
+	Evidence  []float64             // log p(y) of each output
+	Steps     int                   // the largest number of steps of an output
+}
+
+// EvidenceBytes is what Evidence takes on the device with n rows.
+func (c *Samples) EvidenceBytes(n int) int64 {
+	if n < c.d {
+		return 8 * (int64(n)*int64(c.d+c.t) + int64(n)*int64(n))
+	}
+	return c.momentBytes(n)
+}
+
+// Evidence repeats MacKay's steps
+//
+//	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
+//
+// with the eigenvalues s_i of XᵀX and λ = σ²/σ_w², until the fitted values move by less
+// than tol of ‖y − ȳ‖, or fails after maxIter of them.
+func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit, error) {
+	e, err := c.spectrum(t)
+	if err != nil {
+		return nil, err
+	}
+	m := &EvidenceFit{
+		Coef: backend.NewHost[float64](c.d, c.t), Center: make([]float64, c.d),
+		Vectors: e.vectors, Spread: backend.NewHost[float64](c.t, len(e.values)),
+	}
+	for p := range m.Center {
+		m.Center[p] = c.meanX[0][p] + c.meanX[1][p]
+	}
+	for j := range c.t {
+		f, err := e.evidence(t, j, c.weight, tol, maxIter)
+		if err != nil {
+			return nil, err
+		}
+		m.Steps = max(m.Steps, f.steps)
+		for i, s := range e.values {
+			m.Spread.Row(j)[i] = f.noise / (s + f.lambda)
+			// Σ_i v_i √s_i a_i/(s_i + λ)
+			along := math.Sqrt(s) * e.along.Row(j)[i] / (s + f.lambda)
+			for p, v := range e.vectors.Row(i) {
+				m.Coef.Row(p)[j] += v * along
+			}
+		}
+		m.Prior, m.Noise, m.Evidence = append(m.Prior, f.noise/f.lambda), append(m.Noise, f.noise), append(m.Evidence, f.evidence)
+	}
+	m.Intercept = c.intercepts(m.Coef)
+	return m, t.Step("solve", 1)
+}
+
+// spectrum is X = U S^½ Vᵀ and y in its terms.
+type spectrum struct {
+	values   []float64             // S: the eigenvalues of XᵀX that are more than rounding
+	vectors  backend.Host[float64] // r×d: V, one a row
+	along    backend.Host[float64] // t×r: Uᵀy
+	total    []float64             // ‖y‖²
+	constant []bool                // y is its mean
+	d        int
+}
+
+// evidenceFit are the variances that maximize the evidence of an output.
+type evidenceFit struct {
+	noise, lambda, evidence float64
+	steps                   int
+}
+
+// spectrum decomposes XᵀX, or XXᵀ where that is smaller, on the host.
+func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
+	s, err := newSecular(t, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Step("gram", 0.3); err != nil {
+		return nil, err
+	}
+	n := s.m.Rows
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j, v := range s.m.Row(i)[:i+1] {
+			sym.SetSym(i, j, v)
+		}
+	}
+	var eigen mat.EigenSym
+	if ok, err := run.Detached(t.Ctx, func() bool { return eigen.Factorize(sym, true) }); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, errors.New("the eigenvalues of XᵀX did not converge")
+	}
+	if err := t.Step("factor", 0.9); err != nil {
+		return nil, err
+	}
+	all := eigen.Values(nil)
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	least := float64(max(c.n, c.d)) * epsilon * max(all[n-1], 0)
+	e := &spectrum{total: make([]float64, c.t), constant: slices.Repeat([]bool{true}, c.t), d: c.d}
+	first := 0
+	for first < n && all[first] <= least {
+		first++
+	}
+	slices.Reverse(all[first:])
+	e.values = all[first:]
+	r := len(e.values)
+	if r == 0 {
+		return nil, errors.New("every column of x is constant: there is nothing to predict from")
+	}
+	e.vectors, e.along = backend.NewHost[float64](r, c.d), backend.NewHost[float64](c.t, r)
+	for i := range r {
+		column := n - 1 - i
+		for j := range c.t {
+			for k, v := range s.r.Row(j) {
+				e.along.Row(j)[i] += v * vectors.At(k, column)
+			}
+			if !s.dual { // vᵀXᵀy = √s uᵀy
+				e.along.Row(j)[i] /= math.Sqrt(e.values[i])
+			}
+		}
+		if !s.dual {
+			for p := range c.d {
+				e.vectors.Row(i)[p] = vectors.At(p, column)
+			}
+		}
+	}
+	row := backend.NewHost[float64](1, c.d)
+	ry := backend.NewHost[float64](1, c.t)
+	for k := range c.n {
+		c.fill(ry, c.y, c.meanY, k)
+		for j, v := range ry.Data {
+			e.total[j] += v * v
+			e.constant[j] = e.constant[j] && v == 0
+		}
+		if s.dual { // V = XᵀU S^−½
+			c.fill(row, c.x, c.meanX, k)
+			for i := range r {
+				u := vectors.At(k, n-1-i) / math.Sqrt(e.values[i])
+				for p, v := range row.Data {
+					e.vectors.Row(i)[p] += u * v
+				}
+			}
+		}
+	}
+	return e, nil
+}
+
+// evidence runs MacKay's steps for output j.
+func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f evidenceFit, err error) {
+	a, total := e.along.Row(j), e.total[j]
+	outside := total // ‖y‖² in directions that no w reaches
+	for _, v := range a {
+		outside -= v * v
+	}
+	outside = max(outside, 0)
+	if math.IsInf(total, 1) || total == 0 && !e.constant[j] {
+		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
+	}
+	if total == 0 {
+		return f, fmt.Errorf("y: column %d is constant: there is no noise to be found", j+1)
+	}
+	// Below this a residual is rounding.
+	least := total * epsilon * epsilon * n
+	f.noise, f.lambda = total/n, total/n // as scikit-learn begins: σ_w = 1
+	for f.steps = 1; ; f.steps++ {
+		var gamma, squares, residual, change float64
+		for i, s := range e.values {
+			q := 1 / (s + f.lambda)
+			gamma += s * q
+			squares += s * a[i] * a[i] * q * q
+			r := a[i] * f.lambda * q
+			residual += r * r
+		}
+		residual = max(residual+outside, least)
+		noise := residual / max(n-gamma, epsilon*n)
+		lambda := noise * gamma / squares
+		if squares == 0 || lambda > 1e12*e.values[0] {
+			// Nothing but noise: w = 0.
+			noise, lambda = total/n, 1e12*e.values[0]
+		}
+		for i, s := range e.values {
+			d := a[i] * s * (1/(s+lambda) - 1/(s+f.lambda))
+			change += d * d
+		}
+		moved := math.Abs(math.Log(noise / f.noise))
+		f.noise, f.lambda = noise, lambda
+		if change <= tol*tol*total && moved <= max(tol, 4*epsilon) {
+			break
+		}
+		if f.steps == maxIter {
+			return f, message.Errorf("output %d has not settled after %s: the fitted values still move by %.2g of ‖y‖: raise {tol} or {iterations}", j+1, count.Of(f.steps, "step"), math.Sqrt(change/total))
+		}
+		if f.steps%64 == 0 {
+			if err := t.Step("solve", 0.9); err != nil {
+				return f, err
+			}
+		}
+	}
+	f.evidence = e.logEvidence(a, outside, n, f.noise, f.lambda)
+	return f, nil
+}
+
+// logEvidence is log N(y; 0, σ²I + σ_w²XXᵀ) for the n rows.
+func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) float64 {
+	sum := outside/noise + n*math.Log(2*math.Pi*noise)
+	for i, s := range e.values {
+		// noise + σ_w² s = noise·(1 + s/λ)
+		sum += math.Log1p(s/lambda) + a[i]*a[i]/(noise*(1+s/lambda))
+	}
+	return -sum / 2
+}

@@ -1,0 +1,328 @@
+package lsq
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// L0 is the problem
+//
+//	min Σ_i w_i (y_i − wᵀx_i − b)² + Lambda·‖w‖₀, or subject to ‖w‖₀ ≤ Support
+//
+// for each output.
+type L0 struct {
+	Lambda  float64 // used when Support is 0
+	Support int
+	MaxIter int // of the local method
+}
+
+// L0Fit is the best subset, or a local minimum.
+type L0Fit struct {
+	Coef      backend.Host[float64]
+	Intercept []float64
+	Complete  bool // the search for the best subset came to its end for each output
+	Steps     int  // of the local method
+	Warnings  []string
+}
+
+// L0Bytes is what L0 takes with n rows: besides the products, the Gram matrix of the
+// weights kept, and its columns.
+func (c *Samples) L0Bytes(l L0, n int) int64 {
+	kept := int64(c.d)
+	if l.Support > 0 {
+		kept = int64(l.Support)
+	}
+	more := kept * (kept + 1)
+	if !c.byGram() {
+		more += kept * int64(n)
+	}
+	if c.d <= subsetColumns {
+		return max(c.normalBytes(n)+8*more, c.qrBytes(n))
+	}
+	return c.normalBytes(n) + 8*more
+}
+
+// L0 solves l: by a search over the subsets of up to 64 columns, and where that does not
+// end, or there are more, by iterative hard thresholding.
+func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
+	m := &L0Fit{Coef: backend.NewHost[float64](c.d, c.t)}
+	best, complete := make([]float64, c.t), make([]bool, c.t)
+	var err error
+	if c.d <= subsetColumns {
+		if best, complete, err = c.searchSubsets(t, l, m); err != nil {
+			return nil, err
+		}
+	}
+	if m.Complete = !slices.Contains(complete, false); !m.Complete {
+		if err := l.descend(t, c, m, best, complete); err != nil {
+			return nil, err
+		}
+	}
+	m.Intercept = c.intercepts(m.Coef)
+	return m, t.Step("solve", 1)
+}
+
+// descend is the local method, for the outputs that are not complete. Where there
+// was a search, best is what it found, and kept unless this is better.
+func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
+	a, err := c.normal(t)
+	if err != nil {
+		return err
+	}
+	defer a.free()
+	h, err := newThreshold(a, l)
+	if err != nil {
+		return err
+	}
+	for j, done := range complete {
+		if done {
+			continue
+		}
+		more, fall, err := h.minimize(j, l.MaxIter)
+		m.Steps += more
+		if err != nil {
+			return err
+		}
+		if fall > 0 {
+			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: after %s the last one lowered the objective by %.2g of ‖y‖², and another may lower it more: raise iterations or lambda",
+				j+1, count.Of(more, "step"), fall/a.moments.s[j]))
+		}
+		if c.d > subsetColumns || h.objective()+a.moments.s[j] < best[j] {
+			for p, u := range h.u {
+				m.Coef.Row(p)[j] = u * h.scale[p]
+			}
+		}
+		if err := t.Step("solve", float64(j+1)/float64(c.t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// threshold is iterative hard thresholding for u = w/scale, over columns of
+// norm 1.
+type threshold struct {
+	a         *normal
+	l         L0
+	scale     []float64 // 1/‖column‖; 0 for a constant one
+	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
+	u, q      []float64 // and the scaled XᵀXu
+	c         []float64 // the scaled Xᵀy
+}
+
+func newThreshold(a *normal, l L0) (*threshold, error) {
+	h := &threshold{a: a, l: l, scale: a.diagonal(), u: make([]float64, a.c.d), q: make([]float64, a.c.d), c: make([]float64, a.c.d)}
+	live := 0
+	for p, v := range h.scale {
+		if v > 0 {
+			h.scale[p] = 1 / math.Sqrt(v)
+			live++
+		}
+	}
+	most, err := a.largest(h.scale)
+	// The estimate comes from below; d, the trace, is a bound.
+	h.lipschitz = min(1.1*most, float64(live))
+	return h, err
+}
+
+// objective is ‖y − Xw‖² less ‖y‖², plus the penalty.
+func (h *threshold) objective() float64 {
+	sum := 0.0
+	for p, u := range h.u {
+		sum += u * (h.q[p] - 2*h.c[p])
+		if u != 0 && h.l.Support == 0 {
+			sum += h.l.Lambda
+		}
+	}
+	return sum
+}
+
+// minimize sets u for output j to the best of limit steps, at most, and returns their
+// number and, where that was not enough, by how much the last one lowered the objective.
+func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) {
+	for p, c := range h.a.moments.c.Row(j) {
+		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
+	}
+	if h.lipschitz == 0 {
+		return 0, 0, nil
+	}
+	least := h.objective()
+	var last, next []int // kept
+	u := make([]float64, len(h.u))
+	best, bestQ := slices.Clone(h.u), slices.Clone(h.q)
+	from, fromQ := make([]float64, len(h.u)), make([]float64, len(h.u))
+	for step := 1; step <= limit; step++ {
+		if err := h.a.t.Step("solve", float64(j)/float64(h.a.c.t)); err != nil {
+			return step, 0, err
+		}
+		copy(from, h.u)
+		copy(fromQ, h.q)
+		// A step of 1 is right for one column, and 1/L sure to lead downhill: of
+		// these and those between the best, since a long one may keep too many.
+		before, moved := least, false
+		for length, end := 1.0, false; !end; length /= 2 {
+			if length <= 1/h.lipschitz {
+				length, end = 1/h.lipschitz, true
+			}
+			for p := range u {
+				u[p] = from[p] + length*(h.c[p]-fromQ[p])
+			}
+			kept := h.keep(u, length)
+			if slices.Equal(kept, last) { // from minimizes over these
+				continue
+			}
+			clear(h.u)
+			for _, p := range kept {
+				h.u[p] = u[p]
+			}
+			if err := h.refit(kept); err != nil {
+				return step, 0, err
+			}
+			if err := h.apply(); err != nil {
+				return step, 0, err
+			}
+			if now := h.objective(); now < least-16*epsilon*h.a.moments.s[j] {
+				least, next, moved = now, kept, true
+				copy(best, h.u)
+				copy(bestQ, h.q)
+			}
+		}
+		copy(h.u, best)
+		copy(h.q, bestQ)
+		last, fall = next, before-least
+		if !moved {
+			return step, 0, nil
+		}
+	}
+	return limit, fall, nil
+}
+
+// keep returns the places of u that survive, ascending. Of equals the first do.
+func (h *threshold) keep(u []float64, length float64) []int {
+	var kept []int
+	for p, v := range u {
+		// v gains v²/length of the objective, as the step's model has it.
+		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
+			kept = append(kept, p)
+		}
+	}
+	s := h.a.c.n // more columns are dependent
+	if h.l.Support > 0 {
+		s = min(s, h.l.Support)
+	}
+	if len(kept) > s {
+		slices.SortStableFunc(kept, func(p, q int) int { return -cmp.Compare(math.Abs(u[p]), math.Abs(u[q])) })
+		kept = kept[:s]
+		slices.Sort(kept)
+	}
+	return kept
+}
+
+// refit minimizes over the weights kept. Where their columns are dependent it
+// leaves some out.
+func (h *threshold) refit(kept []int) error {
+	s := len(kept)
+	if s == 0 {
+		return nil
+	}
+	g, err := h.a.gramOf(kept)
+	if err != nil {
+		return err
+	}
+	v := backend.NewHost[float64](s, 1)
+	for i, p := range kept {
+		for k, q := range kept[:i+1] {
+			g.Row(i)[k] *= h.scale[p] * h.scale[q]
+		}
+		v.Data[i] = h.c[p]
+	}
+	b := h.a.t.B
+	a, err := run.Upload(b, g)
+	if err != nil {
+		return err
+	}
+	defer a.Free()
+	m, err := run.Upload(b, v)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	rounding := 8 * epsilon * float64(s+h.a.c.n) // of a squared pivot
+	if err := b.Potrf(backend.Lower, a); err != nil {
+		if errors.Is(err, backend.ErrNotPosDef) {
+			return h.refitPivoted(kept, g, rounding)
+		}
+		return err
+	}
+	factor := backend.NewHost[float64](s, s)
+	if err := b.Download(factor, a); err != nil {
+		return err
+	}
+	for i := range s {
+		if p := factor.Row(i)[i]; p*p <= rounding {
+			return h.refitPivoted(kept, g, rounding)
+		}
+	}
+	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, m)
+	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, m)
+	if err := b.Download(v, m); err != nil {
+		return err
+	}
+	for i, p := range kept {
+		h.u[p] = v.Data[i]
+	}
+	return nil
+}
+
+// refitPivoted is refit by Cholesky with pivoting, which ends when what is left of
+// the squared columns is rounding: those have the weight 0. g is overwritten.
+func (h *threshold) refitPivoted(kept []int, g backend.Host[float64], rounding float64) error {
+	s := len(kept)
+	order := make([]int, s)
+	var rank int
+	if _, err := run.Detached(h.a.t.Ctx, func() bool {
+		_, rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, order, rounding, make([]float64, 2*s))
+		return true
+	}); err != nil {
+		return err
+	}
+	v := make([]float64, rank)
+	for i := range v {
+		v[i] = h.c[kept[order[i]]]
+	}
+	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: rank, Stride: g.Stride, Data: g.Data}
+	blas64.Trsv(blas.NoTrans, l, blas64.Vector{N: rank, Inc: 1, Data: v})
+	blas64.Trsv(blas.Trans, l, blas64.Vector{N: rank, Inc: 1, Data: v})
+	for i, p := range order {
+		h.u[kept[p]] = 0
+		if i < rank {
+			h.u[kept[p]] = v[i]
+		}
+	}
+	return nil
+}
+
+// apply sets q to the scaled XᵀXu.
+func (h *threshold) apply() error {
+	w := make([]float64, len(h.u))
+	for p, u := range h.u {
+		w[p] = u * h.scale[p]
+	}
+	if err := h.a.apply(h.q, w); err != nil {
+		return err
+	}
+	for p, s := range h.scale {
+		h.q[p] *= s
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package lsq
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// LassoMethod names a way to minimize the lasso's objective.
+type LassoMethod string
+
+const (
+	// CoordinateDescent minimizes over one weight after the other, most often
+	// over those that are not 0: the fast way on most data.
+	CoordinateDescent LassoMethod = "coordinate-descent"
+	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with
+	// a restart when momentum leads uphill (O'Donoghue and Candès 2015). Each
+	// step is a product on the device.
+	FISTA LassoMethod = "fista"
+	// ISTA is the proximal gradient with a fixed step and without momentum.
+	ISTA LassoMethod = "ista"
+)
+
+// Lasso is the problem
+//
+//	min Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁, or subject to ‖w‖₁ ≤ Theta
+//
+// for each λ of Lambdas and each output. Nil Lambdas are 100, evenly spaced in their
+// logarithms, from where all weights are 0 to a thousandth of that.
+type Lasso struct {
+	Lambdas []float64
+	Theta   float64 // > 0 with Lambdas {0}; 0: none
+	Method  LassoMethod
+	Rate    float64 // η of ISTA; 0 is 1/‖2XᵀX‖
+	Tol     float64 // duality gap relative to ‖y‖² at the end
+	MaxIter int     // sweeps over the features, or steps
+}
+
+// LassoFit is the solution for one λ. Counts and the gap are of the first output.
+type LassoFit struct {
+	Coef      backend.Host[float64]
+	Intercept []float64
+	Lambda    []float64 // of each output: the one given, or the one that meets Theta
+	Iters     int
+	Support   int     // weights that are not 0
+	Norm      float64 // ‖w‖₁
+	Gap       float64 // the duality gap
+	Warnings  []string
+}
+
+// LassoBytes is what Lasso takes on the device with n rows.
+func (c *Samples) LassoBytes(n int) int64 { return c.normalBytes(n) }
+
+// Lasso solves l, each λ from where the one before ended, from the largest to the
+// smallest. The fits are in the order of the λ.
+func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
+	a, err := c.normal(t)
+	if err != nil {
+		return nil, err
+	}
+	defer a.free()
+	lambdas := l.Lambdas
+	if lambdas == nil {
+		most := 0.0
+		for _, v := range a.moments.c.Data {
+			most = max(most, 2*math.Abs(v))
+		}
+		for i := range 100 {
+			lambdas = append(lambdas, most*math.Pow(1e-3, float64(i)/99))
+		}
+	}
+	norms := a.diagonal()
+	var p proximal
+	if l.Method == CoordinateDescent {
+		p = newCoordinate(a)
+	} else if p, err = newFista(a, l); err != nil {
+		return nil, err
+	}
+	order := make([]int, len(lambdas))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return -cmp.Compare(lambdas[i], lambdas[k]) })
+	fits := make([]LassoFit, len(lambdas))
+	for i := range fits {
+		fits[i] = LassoFit{Coef: backend.NewHost[float64](c.d, c.t), Lambda: slices.Repeat([]float64{lambdas[i]}, c.t)}
+	}
+	for j := range c.t {
+		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), norms: norms, total: a.moments.s[j]}
+		for done, i := range order {
+			m := &fits[i]
+			share := 1 / float64(len(order)*c.t)
+			s.base, s.share, s.warning = (float64(j*len(order)+done))*share, share, ""
+			w, mu := s.w, lambdas[i]/2
+			if l.Theta > 0 {
+				w, mu, err = s.bounded(p, l)
+			} else {
+				err = p.minimize(s, mu, l)
+			}
+			if err != nil {
+				return nil, err
+			}
+			for p, v := range w {
+				m.Coef.Row(p)[j] = v
+			}
+			m.Lambda[j] = 2 * mu
+			if j == 0 {
+				m.Iters, m.Support, m.Norm, m.Gap = s.steps, s.support(), blas64.Asum(vector(w)), 2*s.gap
+			}
+			if s.warning != "" {
+				m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: %s", j+1, s.warning))
+			}
+		}
+	}
+	for i := range fits {
+		fits[i].Intercept = c.intercepts(fits[i].Coef)
+	}
+	return fits, t.Step("solve", 1)
+}
+
+// proximal minimizes ½‖y − Xw‖² + μ‖w‖₁ from s.w on.
+type proximal interface {
+	minimize(s *lassoState, mu float64, l Lasso) error
+}
+
+// lassoState is an output's weights, and what belongs to them.
+type lassoState struct {
+	w, q        []float64 // w and XᵀXw
+	c           []float64 // Xᵀy
+	norms       []float64 // ‖x_p‖²
+	total       float64   // ‖y‖²
+	gap         float64   // the last duality gap
+	steps       int
+	base, share float64 // of the progress
+	warning     string  // why it has not converged
+}
+
+func (s *lassoState) support() (n int) {
+	for _, w := range s.w {
+		if w != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// soft is the proximal map of μ|·|.
+func soft(v, mu float64) float64 {
+	switch {
+	case v > mu:
+		return v - mu
+	case v < -mu:
+		return v + mu
+	}
+	return 0
+}
+
+var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
+
+// settled updates the duality gap. With r = y − Xw the point s·r, s the largest
+// number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ, is dual feasible, so that
+//
+//	gap = ½‖r‖²(1 + s²) + μ‖w‖₁ − s·rᵀy ≥ 0
+//
+// bounds the objective's distance from its least value (Kim et al. 2007). It
+// also says when the work must stop.
+func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
+	var most, ones, cw, wq float64
+	for p, w := range s.w {
+		most = max(most, math.Abs(s.c[p]-s.q[p]))
+		ones += math.Abs(w)
+		cw += s.c[p] * w
+		wq += w * s.q[p]
+	}
+	squares := max(s.total-2*cw+wq, 0)
+	scale := 1.0
+	if most > mu {
+		scale = mu / most
+	}
+	s.gap = squares/2*(1+scale*scale) + mu*ones - scale*(s.total-cw)
+	if s.gap-s.gap != 0 {
+		return false, errLassoOverflow
+	}
+	// The gap is a difference of numbers near ‖y‖²/2. Without a penalty it is
+	// squares/2, which says nothing; then it is the gradient that must vanish:
+	// also of a weight that is 0, by which the objective can fall at least so much.
+	limit := l.Tol * s.total / 2
+	if mu == 0 {
+		s.gap = 0
+		for p := range s.w {
+			slope := math.Abs(s.c[p] - s.q[p])
+			s.gap = max(s.gap, slope*math.Abs(s.w[p]))
+			if s.norms[p] > 0 {
+				s.gap = max(s.gap, slope/s.norms[p]*slope)
+			}
+		}
+	}
+	err := t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter)))
+	return s.gap <= max(limit, 8*epsilon*s.total), err
+}
+
+// unsettled says that MaxIter steps were not enough: w is kept as it is.
+func (s *lassoState) unsettled(l Lasso, what string) {
+	s.warning = fmt.Sprintf("after %d %s the duality gap is %.2g of ‖y‖², not %.2g: raise lambda, tol or iterations, or standardize x",
+		s.steps, what, 2*s.gap/s.total, l.Tol)
+}

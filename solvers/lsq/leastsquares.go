@@ -1,0 +1,190 @@
+package lsq
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// choleskyCondition is the largest condition of the triangular factor up to which
+// Cholesky of the normal equations with one step of refinement is kept: it leaves
+// an error of εκ²·εκ, which is below that of QR, εκ, while εκ² ≪ 1.
+const choleskyCondition = 1e4
+
+// Solution is that of a least-squares problem.
+type Solution struct {
+	Method       string
+	Coef         backend.Host[float64] // d×t
+	Intercept    []float64
+	Condition    float64   // of X with columns scaled to norm 1
+	Rank         int       // of the same
+	Squares      []float64 // ‖y − Xw‖² of each output
+	ForwardError float64   // bound of the relative error of w by rounding, of all outputs
+}
+
+// LeastSquaresBytes is what LeastSquares takes with n rows: XᵀX, and then its factor,
+// the weights, their corrections and a block of rows.
+func (c *Samples) LeastSquaresBytes(n int) int64 {
+	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
+}
+
+// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)²: by Cholesky of the normal equations
+// with a step of refinement, or where they are too ill-conditioned by QR; of many
+// minima it is the one of minimum norm.
+func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
+	s := &Solution{Method: "Cholesky of the normal equations", Rank: c.d}
+	solved, err := false, error(nil)
+	if c.n >= c.d {
+		if solved, err = c.cholesky(t, s); err != nil {
+			return nil, err
+		}
+	}
+	if !solved {
+		s.Method = "QR"
+		if err := c.qr(t.Ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if s.Squares, _, err = c.residual(t, s.Coef); err != nil {
+		return nil, err
+	}
+	s.Intercept = c.intercepts(s.Coef)
+	s.ForwardError, err = c.forwardError(t.Ctx, s, s.Squares)
+	return s, err
+}
+
+// cholesky solves the normal equations with columns scaled to norm 1. It returns
+// false where they are too ill-conditioned, or overflow.
+func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
+	m, err := c.moments(t)
+	if errors.Is(err, errOverflow) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	scale := make([]float64, c.d)
+	for p := range scale {
+		v := m.g.Row(p)[p]
+		if v < math.SmallestNonzeroFloat64/epsilon { // constant, or too small for its square
+			return false, nil
+		}
+		scale[p] = 1 / math.Sqrt(v)
+	}
+	for p := range scale {
+		for q, v := range m.g.Row(p) {
+			m.g.Row(p)[q] = v * scale[p] * scale[q]
+		}
+	}
+	a, err := run.Upload(t.B, m.g)
+	if err != nil {
+		return false, err
+	}
+	defer a.Free()
+	if err := t.B.Potrf(backend.Lower, a); err != nil {
+		if errors.Is(err, backend.ErrNotPosDef) {
+			err = nil
+		}
+		return false, err
+	}
+	if err := t.B.Download(m.g, a); err != nil {
+		return false, err
+	}
+	factor := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: c.d, Stride: m.g.Stride, Data: m.g.Data}
+	s.Condition = 1 / lapack64.Trcon(lapack.MaxColumnSum, factor, make([]float64, 3*c.d), make([]int, c.d))
+	if !(s.Condition <= choleskyCondition) {
+		return false, nil
+	}
+	s.Coef = backend.NewHost[float64](c.d, c.t)
+	right := backend.NewHost[float64](c.d, c.t)
+	for p := range c.d {
+		for j := range c.t {
+			right.Row(p)[j] = m.c.Row(j)[p]
+		}
+	}
+	for range 2 { // the second corrects by the residual of X itself
+		for p, v := range scale {
+			for j := range c.t {
+				right.Row(p)[j] *= v
+			}
+		}
+		step, err := run.Upload(t.B, right)
+		if err != nil {
+			return false, err
+		}
+		t.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, step)
+		t.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, step)
+		err = t.B.Download(right, step)
+		step.Free()
+		if err != nil {
+			return false, err
+		}
+		for p, v := range scale {
+			for j := range c.t {
+				s.Coef.Row(p)[j] += v * right.Row(p)[j]
+			}
+		}
+		if _, right, err = c.residual(t, s.Coef); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// residual returns ‖y − Xw‖² of each output and Xᵀ(y − Xw).
+func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []float64, gradient backend.Host[float64], err error) {
+	gradient = backend.NewHost[float64](c.d, c.t)
+	w, err := run.Upload(t.B, coef)
+	if err != nil {
+		return nil, gradient, err
+	}
+	defer w.Free()
+	g, err := t.B.New(c.d, c.t)
+	if err != nil {
+		return nil, gradient, err
+	}
+	defer g.Free()
+	squares = make([]float64, c.t)
+	part := make([]float64, c.t)
+	err = c.each(t.Ctx, t.B, func(x, y backend.Matrix[float64], _ int) error {
+		t.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
+		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
+		if err := t.B.ColDot(part, y, y); err != nil {
+			return err
+		}
+		for j, v := range part {
+			squares[j] += v
+		}
+		return nil
+	})
+	if err == nil {
+		err = t.B.Download(gradient, g)
+	}
+	return squares, gradient, err
+}
+
+// forwardError is the largest of the bounds of all outputs. ‖Xw‖² = ‖y‖² −
+// ‖y − Xw‖², since the residual is orthogonal to Xw.
+func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float64) (float64, error) {
+	norms, err := c.norms(ctx, c.y, c.meanY)
+	if err != nil {
+		return 0, err
+	}
+	most := 0.0
+	for j, total := range norms {
+		left := math.Sqrt(squares[j])
+		fitted := math.Sqrt(max((total-left)*(total+left), 0))
+		if total == 0 || s.Rank == 0 {
+			continue // w = 0 exactly
+		}
+		most = max(most, epsilon*(2*s.Condition+s.Condition*s.Condition*left/fitted)*total/fitted)
+	}
+	return most, nil
+}
