@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
-	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
@@ -36,9 +34,9 @@ type Path struct {
 	Reason string
 	Plan   PathPlan
 
-	mem   *run.Arena
-	route route
-	meter *pathMeter
+	mem      *run.Arena
+	route    route
+	progress *run.Progress
 }
 
 // PathMethod names a way to follow a path.
@@ -164,10 +162,11 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	if err := p.checkValues(ctx); err != nil {
 		return nil, err
 	}
-	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, meter: newPathMeter(par.Progress, plan.Flops)}
-	b := dev.F64().With(ctx, path.meter.done)
+	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.Flops)}
+	path.progress.Enter(pathStage)
+	b := dev.F64().With(ctx, path.progress.Done)
 	path.mem = run.NewArena(dev, b)
-	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), meter: path.meter, loo: par.LeaveOneOut}
+	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), progress: path.progress, loo: par.LeaveOneOut}
 	switch plan.Method {
 	case PathPrimal:
 		path.route = &pathPrimal{pathBase: base}
@@ -182,6 +181,10 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	}
 	return path, nil
 }
+
+// pathStage is the stage of all progress. Only the end of SolvePath is all of it: a
+// caller may ask for more λ than were planned.
+const pathStage = "path"
 
 // At returns the solutions for some λ ≥ 0, in their order. A λ for which there
 // is none has its reason in its point; an error is one of the whole call.
@@ -221,7 +224,7 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	defer path.Close()
 	points, err := path.At(ctx, lambdas)
 	if err == nil {
-		path.meter.finish()
+		path.progress.Finish()
 	}
 	return points, err
 }
@@ -238,38 +241,4 @@ func Lambdas(low, high float64, count int) []float64 {
 		list[i] = math.Exp(math.Log(low)*(1-f) + math.Log(high)*f)
 	}
 	return list
-}
-
-// pathMeter turns counted operations into Progress.
-type pathMeter struct {
-	mu                     sync.Mutex
-	report                 func(Progress)
-	total, count, reported float64
-	last                   time.Time
-}
-
-func newPathMeter(report func(Progress), total float64) *pathMeter {
-	return &pathMeter{report: report, total: total}
-}
-
-func (m *pathMeter) done(flops float64) {
-	if m.report == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count += flops
-	// The plan may be passed by a caller who asks for more λ than were planned.
-	if f := min(m.count/m.total, 0.999); f >= m.reported+1e-3 && time.Since(m.last) > 10*time.Millisecond {
-		m.reported, m.last = f, time.Now()
-		m.report(Progress{Stage: "path", Fraction: f})
-	}
-}
-
-func (m *pathMeter) finish() {
-	if m.report != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.report(Progress{Stage: "path", Fraction: 1})
-	}
 }

@@ -14,16 +14,16 @@ import (
 
 // pathBase is what all routes share.
 type pathBase struct {
-	dev   backend.Device
-	mem   *run.Arena
-	s     *samples
-	meter *pathMeter
-	loo   bool
+	dev      backend.Device
+	mem      *run.Arena
+	s        *samples
+	progress *run.Progress
+	loo      bool
 }
 
 // queue returns a queue of the device under ctx.
 func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
-	return p.dev.F64().With(ctx, p.meter.done)
+	return p.dev.F64().With(ctx, p.progress.Done)
 }
 
 func (p *pathBase) call(ctx context.Context, b backend.Backend[float64]) *call {

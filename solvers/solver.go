@@ -215,16 +215,20 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 	}
 }
 
-func newProgress(report func(Progress), plan Plan) *run.Progress {
-	var notify func(stage string, fraction float64)
-	if report != nil {
-		notify = func(stage string, fraction float64) { report(Progress{Stage: stage, Fraction: fraction}) }
+// notifier is report for run.NewProgress.
+func notifier(report func(Progress)) func(stage string, fraction float64) {
+	if report == nil {
+		return nil
 	}
+	return func(stage string, fraction float64) { report(Progress{Stage: stage, Fraction: fraction}) }
+}
+
+func newProgress(report func(Progress), plan Plan) *run.Progress {
 	share := map[string]float64{}
 	for _, s := range plan.stages {
 		share[s.name] += s.flops / plan.Flops
 	}
-	return run.NewProgress(notify, share, plan.Flops)
+	return run.NewProgress(notifier(report), share, plan.Flops)
 }
 
 // fail names the method in an error of the backend.

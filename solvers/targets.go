@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // SolveEach is Solve with a λ of its own for each output, p.Lambda not being used:
@@ -52,7 +53,7 @@ func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	if par.Checkpoint.Dir != "" {
 		return nil, errors.New("solvers: a checkpoint holds the state of one lambda: give all outputs the same, or no checkpoint")
 	}
-	e := &each{ctx: ctx, dev: dev, p: p, lambdas: lambdas, different: different, par: par}
+	e := &each{ctx: ctx, dev: dev, p: p, lambdas: lambdas, different: different, par: par, progress: run.NewProgress(notifier(par.Progress), nil, 1)}
 	if err := e.solve(); err != nil {
 		return nil, err
 	}
@@ -67,13 +68,7 @@ type each struct {
 	lambdas, different []float64
 	par                Params
 	res                *Result
-	reported           float64 // of the progress
-}
-
-// report reports a fraction of the whole, which rounding must not make fall.
-func (e *each) report(stage string, fraction float64) {
-	e.reported = max(e.reported, min(fraction, 1))
-	e.par.Progress(Progress{Stage: stage, Fraction: e.reported})
+	progress           *run.Progress
 }
 
 func (e *each) solve() error {
@@ -83,7 +78,7 @@ func (e *each) solve() error {
 	if err != nil {
 		return err
 	}
-	before := e.reported
+	before := e.progress.Fraction()
 	for i, l := range left {
 		from, to := float64(i)/float64(len(left)), float64(i+1)/float64(len(left))
 		if err := e.one(l, before+(1-before)*from, before+(1-before)*to); err != nil {
@@ -109,11 +104,7 @@ func (e *each) one(lambda, from, to float64) error {
 			p.Y.Row(i)[k] = e.p.Y.Row(i)[j]
 		}
 	}
-	if e.par.Progress != nil {
-		par.Progress = func(q Progress) {
-			e.report(q.Stage, from+(to-from)*q.Fraction)
-		}
-	}
+	par.Progress = func(q Progress) { e.progress.Report(q.Stage, from+(to-from)*q.Fraction) }
 	r, err := Solve(e.ctx, e.dev, p, par)
 	if err != nil {
 		return err
@@ -187,9 +178,7 @@ func (e *each) byPath() (left []float64, err error) {
 		return e.different, nil
 	}
 	const share = 0.9 // the rest is for what it leaves
-	if e.par.Progress != nil {
-		par.Progress = func(q Progress) { e.report(q.Stage, share*q.Fraction) }
-	}
+	par.Progress = func(q Progress) { e.progress.Report(q.Stage, share*q.Fraction) }
 	path, err := NewPath(e.ctx, e.dev, e.p, par)
 	if err != nil {
 		return nil, err
@@ -215,8 +204,8 @@ func (e *each) byPath() (left []float64, err error) {
 	e.res.Plan = Plan{Method: Method(plan.Method), Reason: plan.Reason, Bytes: plan.Bytes, Flops: plan.Flops}
 	if len(left) > 0 {
 		e.res.Fallback = fmt.Sprintf("the decomposition leaves a residual above %.2g where lambda is %v; solved for each of them", e.par.tol(), left)
-	} else if e.par.Progress != nil {
-		e.report("path", 1)
+	} else {
+		e.progress.Finish()
 	}
 	return left, nil
 }

@@ -31,13 +31,13 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 		points[i].Lambda = l
 	}
 	weights, errors := make([]float64, parted), make([][]Point, parted)
-	tell := parts(parted, j.inside)
+	report := parts(parted, j.inside)
 	err := Spread(j.devices, parted, func(dev backend.Device, k int) (err error) {
 		first, end := k*len(live)/parted, (k+1)*len(live)/parted
 		held := live[first:end]
 		rest := append(append([]int(nil), live[:first]...), live[end:]...)
 		errors[k] = make([]Point, len(points))
-		weights[k], err = s.fold(dev, p, rest, held, errors[k], tell(k))
+		weights[k], err = s.fold(dev, p, rest, held, errors[k], report(k))
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 
 // fold sets the scores to the squared errors on the rows held out, times their
 // weights, and returns the sum of those.
-func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, tell func(solvers.Progress)) (float64, error) {
+func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
 	q.X, q.Y = rowsOf(p.X, rest), rowsOf(p.Y, rest)
 	weight := func(int) float64 { return 1 }
@@ -75,7 +75,7 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 			q.Weights[i] = p.Weights[r]
 		}
 	}
-	solved, err := solvers.SolvePath(s.ctx, dev, q, s.par.Lambdas, solvers.PathParams{Memory: s.par.Memory, Progress: tell})
+	solved, err := solvers.SolvePath(s.ctx, dev, q, s.par.Lambdas, solvers.PathParams{Memory: s.par.Memory, Progress: report})
 	if err != nil {
 		return 0, err
 	}

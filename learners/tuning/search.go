@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -126,6 +127,11 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 		}
 	}
 	s := &search{ctx: ctx, dev: dev, p: p, par: par, narrow: narrow, space: space, res: &Result{Params: par, Vary: []string{}}}
+	s.progress = run.NewProgress(func(stage string, fraction float64) {
+		if par.Progress != nil {
+			par.Progress(solvers.Progress{Stage: stage, Fraction: fraction})
+		}
+	}, nil, 1)
 	for _, i := range space.vary {
 		s.res.Vary = append(s.res.Vary, space.params[i].Name)
 	}
@@ -153,7 +159,7 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 			s.res.Best = i
 		}
 	}
-	s.tell(1)
+	s.progress.Report("tune", 1)
 	return s.res, nil
 }
 
@@ -242,7 +248,7 @@ type search struct {
 	last   error // of a kernel that was passed over
 
 	planned, made int // trials
-	told          float64
+	progress      *run.Progress
 }
 
 // steps is the number of trials.
@@ -264,12 +270,5 @@ func (s *search) try(x []float64) (float64, error) {
 
 // inside makes the progress of one of the planned trials that of the whole.
 func (s *search) inside(q solvers.Progress) {
-	s.tell((float64(s.made) + q.Fraction) / float64(max(s.planned, s.made+1)))
-}
-
-func (s *search) tell(fraction float64) {
-	if s.par.Progress != nil && fraction > s.told {
-		s.told = fraction
-		s.par.Progress(solvers.Progress{Stage: "tune", Fraction: fraction})
-	}
+	s.progress.Report("tune", (float64(s.made)+q.Fraction)/float64(max(s.planned, s.made+1)))
 }

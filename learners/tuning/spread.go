@@ -48,8 +48,8 @@ func Spread(devices []backend.Device, n int, f func(dev backend.Device, i int) e
 }
 
 // parts is the progress of n pieces of work that go on at once. Piece i calls
-// tell(i), and the whole is told one call at a time.
-func parts(n int, whole func(solvers.Progress)) (tell func(i int) func(solvers.Progress)) {
+// report(i), and whole is called by one goroutine at a time.
+func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	var mu sync.Mutex
 	done := make([]float64, n)
 	return func(i int) func(solvers.Progress) {
@@ -100,11 +100,11 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 		return t, last, nil
 	}
 	devices := append([]backend.Device{s.dev}, s.par.Devices...)
-	tell := parts(len(list), func(q solvers.Progress) {
+	report := parts(len(list), func(q solvers.Progress) {
 		s.inside(solvers.Progress{Fraction: q.Fraction * float64(len(list))})
 	})
 	judge := func(devices []backend.Device, i int) (err error) {
-		trials[i], lasts[i], err = one(list[i], job{devices, tell(i)})
+		trials[i], lasts[i], err = one(list[i], job{devices, report(i)})
 		return err
 	}
 	var err error
