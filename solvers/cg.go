@@ -145,7 +145,11 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 }
 
 // cg solves by conjugate gradients; in float64 when float32 does not do and
-// neither was asked for.
+// neither was asked for. Where the rank is not given either, the last fallback is the
+// factor in float64: with λ near the rounding of K, and eigenvalues that fall to there
+// without a gap, as those of a Gaussian kernel do, no rank below n makes the condition
+// small, and the residuals of cg end far above what rounding the solution to float64
+// costs.
 func (w *work) cg() error {
 	choice := w.plan.choice.(cgChoice)
 	var err error
@@ -165,6 +169,9 @@ func (w *work) cg() error {
 		if w.plan.sizes.cgBytes(double, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
 			fallbacks = append(fallbacks, w.conjugateFallback(double, choice.Rank, x))
 		}
+	}
+	if w.par.Operator == OperatorAuto && w.par.Rank == 0 && w.par.Preconditioner == "" {
+		fallbacks = w.withDirect(x, fallbacks)
 	}
 	return w.refine(x, fallbacks...)
 }

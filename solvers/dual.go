@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time, n²/2 elements, or n²
@@ -64,6 +65,22 @@ func (w *work) direct(x backend.Matrix[float64]) fallback {
 		method = OutOfCore
 	}
 	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x) }}
+}
+
+// withDirect adds the factor in float64 to the fallbacks, where there is memory for it.
+func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fallback {
+	z, n := w.plan.sizes, w.s.n
+	e, err := dualEstimate(z, w.par)
+	if err != nil || e.bytesOf(n) > w.plan.available {
+		return fallbacks
+	}
+	g := w.direct(x)
+	make := g.make
+	g.make = func() (inner, error) { // it may take more than what was planned
+		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
+		return make()
+	}
+	return append(fallbacks, g)
 }
 
 // direct64 is an inner solver by the Cholesky factor of A in float64.

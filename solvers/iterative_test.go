@@ -281,3 +281,78 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 		}
 	}
 }
+
+// Below a λ of the rounding of K the residuals of cg end near 1 for a Gaussian kernel,
+// since no rank below n makes the condition small. It goes on with the factor in
+// float64, whose solution α has a residual of (3n + 1)u tr(A)‖α‖ at most (Higham 2002,
+// theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)); computing it and the kernel values adds
+// (n + d + 4)u tr(A)‖α‖.
+func TestCGGoesOnWithFactor(t *testing.T) {
+	const n, d, u = 300, 3, 0x1p-53
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, repeated := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(1, 0))
+		p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1)}
+		size := 0.0
+		for i := range n {
+			for j := range d {
+				p.X.Row(i)[j] = r.NormFloat64()
+			}
+			if repeated && i%4 == 3 {
+				copy(p.X.Row(i), p.X.Row(i-1))
+			}
+			p.Y.Data[i] = math.Sin(p.X.Row(i)[0]) + p.X.Row(i)[1] + 0.1*r.NormFloat64()
+			size = math.Hypot(size, p.Y.Data[i])
+		}
+		for _, lambda := range []float64{1e-10, 1e-11} {
+			p.Lambda = lambda
+			res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
+			var short *solvers.ConvergenceError
+			if !errors.As(err, &short) { // 1e-8, which rounding α to float64 alone exceeds
+				t.Fatalf("repeated %v, lambda %v: got the error %v", repeated, lambda, err)
+			}
+			res = short.Result
+			norm, left := 0.0, 0.0
+			for i := range n {
+				sum := lambda*res.Alpha.Data[i] - p.Y.Data[i]
+				for j := range n {
+					sum += kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) * res.Alpha.Data[j]
+				}
+				left, norm = math.Hypot(left, sum), math.Hypot(norm, res.Alpha.Data[i])
+			}
+			unit := u * n * (1 + lambda) * norm / size // of n roundings; tr(A) = n(1 + λ)
+			bound := (4*n + d + 5) * unit
+			t.Logf("repeated %v, lambda %v: residual %.2g, at most %.2g; Attainable %.2g", repeated, lambda, res.Residual, bound, short.Attainable)
+			if res.Residual > bound || short.Attainable < unit {
+				t.Errorf("repeated %v, lambda %v: residual %.3g, above %.3g; Attainable %.3g", repeated, lambda, res.Residual, bound, short.Attainable)
+			}
+			if math.Abs(res.Residual-left/size) > 2*(n+d+4)*unit {
+				t.Errorf("repeated %v, lambda %v: residual %.3g is reported, and is %.3g", repeated, lambda, res.Residual, left/size)
+			}
+			if res.Method != solvers.Dual || !strings.Contains(res.Fallback, "went on with the factor in float64") {
+				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
+			}
+			// A tolerance that can be had is.
+			if res, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Residual}); err != nil {
+				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Residual, err)
+			}
+			for name, par := range map[string]solvers.Params{"a rank": {Rank: 50}, "a limit of iterations": {MaxIter: 30}, "an operator": {Operator: solvers.Stored64}} {
+				par.Method = solvers.CG
+				if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.As(err, &short) || short.Method != solvers.CG {
+					t.Errorf("%s was given, and the error is: %v", name, err)
+				}
+			}
+		}
+		// Rounding leaves nothing of λ where rows are repeated: there is no factor.
+		p.Lambda = 0
+		_, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
+		var short *solvers.ConvergenceError
+		if repeated && (!errors.As(err, &short) || short.Result == nil || !strings.Contains(err.Error(), "rounding leaves no Cholesky factor")) {
+			t.Errorf("repeated rows, lambda 0: %v", err)
+		}
+	}
+}

@@ -161,11 +161,7 @@ func (w *work) mixed() error {
 	if !choice.Reduced || w.par.Precision == PrecisionAuto {
 		fallbacks = append(fallbacks, fallback{method: Mixed, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(choice.Operator, false, x) }})
 	}
-	dual, err := dualEstimate(w.plan.sizes, w.par)
-	if err == nil && dual.bytesOf(w.s.n) <= w.plan.available {
-		fallbacks = append(fallbacks, w.direct(x))
-	}
-	return w.refine(x, fallbacks...)
+	return w.refine(x, w.withDirect(x, fallbacks)...)
 }
 
 func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (inner, error) {

@@ -133,6 +133,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 		}
 	}
+	var before *ConvergenceError // of the fallback before
 	for i := first; i < len(fallbacks); i++ {
 		g, last := fallbacks[i], i == len(fallbacks)-1
 		if w.checkpointer != nil {
@@ -151,11 +152,22 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 		case w.Ctx.Err() != nil:
 			return w.fail(context.Cause(w.Ctx))
 		case errors.As(err, &spent):
-			return f.short(spent.error)
+			direct := len(fallbacks) - 1
+			if w.par.MaxIter > 0 || i == direct || fallbacks[direct].method != Dual {
+				return f.short(spent.error)
+			}
+			errors.As(err, &before)
+			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
+			i = direct - 1 // no iteration is left for those between
+		case before != nil && before.Method == CG && errors.Is(err, backend.ErrNotPosDef):
+			before.Reason += ", and rounding leaves no Cholesky factor of K + λI"
+			w.res.Method = CG
+			return f.short(before)
 		case !errors.As(err, &weak):
 			return err
 		case !last:
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, fallbacks[i+1].text)
+			errors.As(weak.err, &before)
 		}
 	}
 	var weak *accuracyError
