@@ -100,10 +100,14 @@ race: ## run the short tests in which goroutines share under the race detector (
 purego: ## run the short tests without any assembly
 	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./learners/tuning
 
+# The edges of every routine, and gonum's suite of BLAS.
+ARM64 := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers
+ARM64 := $(ARM64)|^Test(GonumBLAS|Level2|Level3Exact|CholeskyExact|TriangleNotFinite|SymvRows|Trsv|BlockEdges|SmallCases)$$/neon
+
 .PHONY: arm64
 arm64: ## run the short tests of the kernels and the backend as arm64 under qemu-user
 	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 ./kernels/... ./backend ./cpu/internal/...
-	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run 'Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking' ./cpu
+	MERCER_REQUIRE=neon GOARCH=arm64 $(GO) test -short -timeout 30m -exec qemu-aarch64 -run '$(ARM64)' ./cpu
 
 .PHONY: generate
 generate: ## write the generated assembly and docs/results.md anew

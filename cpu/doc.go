@@ -3,7 +3,10 @@
 // in portable Go over the micro-kernels of package internal/ukr. It names no
 // instruction set; the driver "cpu" offers one device for each tier of ukr
 // that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
-// cpu/generic.
+// cpu/generic. The tier neon is tested under an emulator; its speed is predicted, in
+// bench/results/arm64-prediction.md, and has not been measured. Tasks go to workers as
+// these are free, so that slower cores beside faster ones get fewer of them; how well
+// that works has not been measured either.
 //
 // # The five loops
 //

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,4 +59,36 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 	t.Logf("%d instructions", len(order))
+}
+
+// TestGemmInnerLoop counts the inner loop of the matrix product: for each of four steps
+// of k, 24 multiply-adds, 4 vectors of B, and 6 elements of A in vectors; and what four
+// steps need besides, a prefetch, three pointers, the count and the branch. A register
+// in the frame, an element spread over a vector or a move would add to it.
+func TestGemmInnerLoop(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", target, "neon_arm64.s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range precisions {
+		_, function, _ := strings.Cut(string(text), "\nTEXT ·gemm"+p.name+"NEON(")
+		_, loop, ok := strings.Cut(function, "\nmany4:\n")
+		loop, _, end := strings.Cut(loop, "\n\n")
+		if !ok || !end {
+			t.Fatalf("%s: no loop many4", p.typ)
+		}
+		const steps, tile = 4, 6 * 4 // rows of A, registers of a row of B
+		want := map[string]int{
+			"fmla":  steps * tile,
+			"FMOVQ": steps*4 + steps*6*p.bytes/16,
+			"PRFM":  1, "ADD": 3, "SUBS": 1, "BGE": 1,
+		}
+		got := map[string]int{}
+		for _, name := range regexp.MustCompile(`(?m)^\t(?:WORD .* // )?(\w+)`).FindAllStringSubmatch(loop, -1) {
+			got[name[1]]++
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", p.typ, got, want)
+		}
+	}
 }

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Predict the throughput of the NEON micro-kernels from their machine code.
+
+    python3 bench/predict_arm64.py > bench/results/arm64-prediction.md
+
+in the repository's root. It builds the tests of cpu/internal/ukr for arm64, takes the
+inner loop of each function below with the most multiply-adds, counts its instructions, and asks llvm-mca for its throughput on
+processors that LLVM has models of. Nothing is run, and nothing is measured: caches,
+the translation of addresses and the clock are not in the model. It needs Go and LLVM 17
+or later, which is taken from the environment variable LLVM (default 19, for llvm-mca-19).
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+
+VERSION = os.environ.get("LLVM", "19")
+
+# Processor, pipes for multiply-adds of 128 bits in float64 and in float32, and the source.
+PROCESSORS = [
+    ("apple-m1", {"F64": 2, "F32": 3}, "the model that LLVM uses for it, of Apple's Cyclone (2013)"),
+    ("neoverse-n1", {"F64": 2, "F32": 2}, "Arm Neoverse N1 Software Optimization Guide: V0 and V1"),
+    ("neoverse-v1", {"F64": 4, "F32": 4}, "Arm Neoverse V1 Software Optimization Guide: V0 to V3"),
+]
+
+# Function and what it is for.
+FUNCTIONS = [
+    ("gemm", "packed tile of Gemm, Syrk, Potrf and Gram"),
+    ("trsm", "packed tile of Trsm, its product"),
+    ("gemmDirect", "small products"),
+    ("sqDist", "packed tile of Gram by differences"),
+    ("distanceExp", "Gaussian: distance and exponential"),
+    ("exp", "exponential"),
+    ("gemvPanel", "K·V"),
+    ("gemvPanelPair", "K·V for a symmetric K"),
+    ("dotAxpy12", "Symv, twelve rows"),
+    ("gemv", "Gemv"),
+    ("gemvT", "Gemv of the transpose"),
+    ("dot", "Dot"),
+    ("axpy", "Axpy"),
+]
+
+MULTIPLY_ADD = re.compile(r"^fml[as]\b")
+BRANCH = re.compile(r"^(b|b\.\w+|tbn?z|cbn?z)\s+.*?0x([0-9a-f]+)")
+
+
+def disassemble(folder):
+    """The instructions of each function, by address, as (address, text)."""
+    program = os.path.join(folder, "ukr.test")
+    subprocess.run(["go", "test", "-c", "-o", program, "./cpu/internal/ukr"], check=True,
+                   env=dict(os.environ, GOOS="linux", GOARCH="arm64", CGO_ENABLED="0"))
+    text = subprocess.run([f"llvm-objdump-{VERSION}", "-d", "--no-show-raw-insn", "--print-imm-hex=false", program],
+                          check=True, capture_output=True, text=True).stdout
+    functions, name = {}, None
+    for line in text.splitlines():
+        head = re.match(r"^[0-9a-f]+ <.*/ukr\.(\w+NEON)\.abi0>:$", line)
+        if head:
+            name = head[1]
+            functions[name] = []
+        elif line.endswith(">:"):
+            name = None
+        elif name and (instruction := re.match(r"^\s*([0-9a-f]+):\s+(.*)$", line)):
+            functions[name].append((int(instruction[1], 16), re.sub(r"\s+", " ", instruction[2])))
+    return functions
+
+
+def inner_loop(instructions):
+    """The loop with the most multiply-adds, or the longest: instructions that end with a
+    branch to the first of them and have no other branch but those that leave the loop,
+    which are taken to be not taken."""
+    index = {at: n for n, (at, _) in enumerate(instructions)}
+    best = []
+    for n, (at, text) in enumerate(instructions):
+        branch = BRANCH.match(text)
+        if not branch:
+            continue
+        to = index.get(int(branch[2], 16))
+        if to is None or to >= n:
+            continue
+        body = instructions[to:n + 1]
+        targets = [int(b[2], 16) for b in (BRANCH.match(t) for _, t in body[:-1]) if b]
+        if any(instructions[to][0] <= target <= at for target in targets):
+            continue
+        if (weight(body), len(body)) > (weight(best), len(best)):
+            best = body
+    return [text for _, text in best]
+
+
+def weight(body):
+    return sum(bool(MULTIPLY_ADD.match(text)) for _, text in body)
+
+
+def cycles(loop, processor):
+    """llvm-mca's cycles of one round of a loop."""
+    source = "\n".join(BRANCH.sub(lambda m: m[1] + " end", t).split(" <")[0] for t in loop) + "\nend:\n"
+    rounds = 200
+    report = subprocess.run([f"llvm-mca-{VERSION}", "-mtriple=aarch64", f"-mcpu={processor}", f"-iterations={rounds}"],
+                            input=source, check=True, capture_output=True, text=True).stdout
+    return float(re.search(r"Total Cycles:\s+(\d+)", report)[1]) / rounds
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        functions = disassemble(folder)
+    tool = subprocess.run([f"llvm-mca-{VERSION}", "--version"], capture_output=True, text=True).stdout
+    version = re.search(r"LLVM version (\S+)", tool)[1]
+    print(f"""# NEON micro-kernels: a prediction
+
+Predicted from the machine code, not measured: no benchmark of Mercer has run on an arm64
+processor. Made with LLVM {version} by
+
+    python3 bench/predict_arm64.py > bench/results/arm64-prediction.md
+
+Counted is the inner loop of each function, unrolled as it is; multiply-adds are fmla and
+fmls of 128 bits. The limit is the cycles that these alone take on the pipes there are:
+""")
+    for name, pipes, source in PROCESSORS:
+        print(f"- {name}: {pipes['F64']} pipes in float64, {pipes['F32']} in float32 ({source})")
+    print("""
+A share is the limit over llvm-mca's cycles: 100 % is as fast as multiply-adds can be. Only
+functions that do little else can come near it: an exponential also rounds, adds and scales,
+a dot product loads two vectors for each multiply-add.
+
+LLVM has no model of Apple's M1 and takes that of an older processor. The M1 has four such
+pipes by the measurements of others; the last column is the share that its instructions
+alone would allow with four: the limit over the largest of instructions / 8, loads / 3 and
+vector instructions / 4. No model has caches, memory, the clock or Apple's efficiency cores,
+to which tasks go one by one as they are free, like to the others.
+""")
+    header = ["function", "instructions", "loads", "multiply-adds", "of instructions"]
+    for name, _, _ in PROCESSORS:
+        header += [f"{name}: cycles", "share"]
+    header.append("four pipes: share")
+    print("| " + " | ".join(header) + " |")
+    print("|---" + "|--:" * (len(header) - 1) + "|")
+    for name, use in FUNCTIONS:
+        for precision, bits in ("F64", "float64"), ("F32", "float32"):
+            loop = inner_loop(functions[name + precision + "NEON"])
+            adds = sum(bool(MULTIPLY_ADD.match(t)) for t in loop)
+            loads = sum(t.startswith(("ldr", "ldur", "ldp")) for t in loop)
+            vectors = sum(bool(re.search(r"\bv\d+\.", t)) for t in loop)
+            row = [f"{name}, {bits}: {use}", len(loop), loads, adds, f"{100 * adds / len(loop):.0f} %"]
+            for processor, pipes, _ in PROCESSORS:
+                c = cycles(loop, processor)
+                row += [f"{c:.1f}", f"{100 * adds / pipes[precision] / c:.0f} %"]
+            bound = max(len(loop) / 8, loads / 3, vectors / 4)
+            row.append(f"{100 * adds / 4 / bound:.0f} %")
+            print("| " + " | ".join(str(x) for x in row) + " |")
+
+
+if __name__ == "__main__":
+    main()
