@@ -59,7 +59,7 @@ const (
 // Info describes an open device.
 type Info struct {
 	Device      string // the name that opens it again, such as "cpu/avx512"
-	Processor   string // the maker's name of the processor
+	Processor   string // the maker's name of the processor, or what is known of it
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // workers that share the work; 0 where that means nothing
 	Memory      int64  // bytes that matrices may take in all

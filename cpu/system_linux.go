@@ -2,8 +2,11 @@ package cpu
 
 import (
 	"bufio"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,13 +75,25 @@ func number(path string) (int64, bool) {
 var processor = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
-		return ""
+		return runtime.GOARCH
 	}
 	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if name, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return processorName(f)
 })
+
+// processorName reads the name from the text of /proc/cpuinfo. On arm64 that has the
+// numbers of the implementer and the part instead.
+func processorName(cpuinfo io.Reader) string {
+	fields := map[string]string{}
+	for s := bufio.NewScanner(cpuinfo); s.Scan(); {
+		name, value, _ := strings.Cut(s.Text(), ":")
+		fields[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	if name := fields["model name"]; name != "" {
+		return name
+	}
+	if part := fields["CPU part"]; part != "" {
+		return fmt.Sprintf("%s, implementer %s, part %s", runtime.GOARCH, fields["CPU implementer"], part)
+	}
+	return runtime.GOARCH
+}

@@ -2,8 +2,10 @@
 
 package cpu
 
-// processor is not known here.
-func processor() string { return "" }
+import "runtime"
+
+// processor is the architecture: the maker's name is not known here.
+func processor() string { return runtime.GOARCH }
 
 // adviseHuge has no counterpart here.
 func adviseHuge([]byte) {}
