@@ -359,16 +359,17 @@ class TestLongWork(unittest.TestCase):
         return mercer.MercerKernelRidge(kernel="gaussian(sigma=3)", alpha=1e-9, solver="cg", tol=1e-15, max_iter=10**9), X, y
 
     def test_interrupt(self):
-        estimator, X, y = self.slow()
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        try:
-            with self.assertRaises(KeyboardInterrupt):
-                estimator.fit(X, y)
-        finally:
-            timer.join()
-        self.assertFalse(hasattr(estimator, "model_"))
-        mercer.MercerRidge().fit(X[:100], y[:100])  # and the library goes on
+        slow, X, y = self.slow()
+        for estimator in (slow, mercer.MercerKernelRidgeCV(np.geomspace(1e-3, 1, 9), kernel="rbf")):
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            try:
+                with self.assertRaises(KeyboardInterrupt):
+                    estimator.fit(X, y)
+            finally:
+                timer.join()
+            self.assertFalse(hasattr(estimator, "model_"))
+            mercer.MercerRidge().fit(X[:100], y[:100])  # and the library goes on
 
     def test_progress(self):
         estimator, X, y = self.slow()
