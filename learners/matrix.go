@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
-	"gonum.org/v1/gonum/mat"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // asDense is m as a dense matrix, sharing its memory where it is row-major; nil
@@ -83,7 +85,7 @@ func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Hos
 	if i, j, ok := notFinite(hy); ok {
 		return hx, hy, valueError("y", hy, i, j)
 	}
-	return hx, hy, checkWeights(o.Weights, hx.Rows)
+	return hx, hy, solvers.CheckWeights(o.Weights, hx.Rows)
 }
 
 // checkedBoth is checked for learners that cannot do without y.

@@ -8,10 +8,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/kernels"
-	"gonum.org/v1/gonum/mat"
 )
 
 // sigmaRows is the number of rows whose distances are looked at: 124,750 pairs
@@ -27,6 +28,9 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 	if err != nil {
 		return 0, fmt.Errorf("learners: %w", err)
 	}
+	if i, j, ok := notFinite(h); ok {
+		return 0, fmt.Errorf("learners: %w", valueError("x", h, i, j))
+	}
 	sigma, err := medianDistance(ctx, h, weights, seed)
 	if err != nil {
 		return 0, fmt.Errorf("learners: %w", err)
@@ -38,11 +42,9 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 // x whose weight is not 0, pairs of equal rows left out: a length scale at which
 // a Gaussian kernel neither calls all points alike nor all points different.
 // With more than sigmaRows such rows it looks at that many of them, chosen by
-// seed.
+// seed. A fit refuses what is not finite in x; here it is looked for only where no
+// distance is left.
 func medianDistance(ctx context.Context, x backend.Host[float64], weights []float64, seed uint64) (float64, error) {
-	if i, j, ok := notFinite(x); ok {
-		return 0, valueError("x", x, i, j)
-	}
 	var rows []int
 	for i := range x.Rows {
 		if i >= len(weights) || weights[i] != 0 { // wrong weights are refused later
@@ -68,6 +70,11 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 	if len(rows) == 0 {
 		return 0, errors.New("weights: all are 0: no sample is left")
 	}
+	if len(distances) == 0 {
+		if i, j, ok := notFinite(x); ok {
+			return 0, valueError("x", x, i, j)
+		}
+	}
 	if len(distances) == 0 && len(rows) == 1 {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because there is one row only: give a kernel")
 	}
@@ -88,13 +95,10 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 // where Var(X) is the variance of all entries of the n×d matrix X, rows of weight 0
 // left out: exp(−γ‖x − z‖²) with the γ = 1/(d·Var(X)) that scikit-learn's support
 // vector machines call gamma="scale". It refuses a kernel that is not made for the
-// samples, and entries that are all equal, where every sigma gives k = 1.
+// samples, and entries that are all equal, where every sigma gives k = 1. x is finite.
 func scaleKernelFor(k kernels.Kernel, x backend.Host[float64], weights []float64) (kernels.Kernel, error) {
 	if k != nil {
 		return checkedKernel(k, x)
-	}
-	if i, j, ok := notFinite(x); ok {
-		return nil, valueError("x", x, i, j)
 	}
 	var rows []int
 	low, high := math.Inf(1), math.Inf(-1)

@@ -1,40 +1,12 @@
 package learners
 
 import (
-	"errors"
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 )
 
 // Samples of weight 0 are left out of every fit: what is kept has the rows of weight > 0.
-
-// checkWeights: as many as rows, finite, ≥ 0, not all 0.
-func checkWeights(weights []float64, rows int) error {
-	if weights == nil {
-		return nil
-	}
-	if len(weights) != rows {
-		return fmt.Errorf("%s for %s", count.Of(len(weights), "weight"), count.Of(rows, "row"))
-	}
-	sum := 0.0
-	for i, w := range weights {
-		if !nonNegative.ok(w) {
-			return fmt.Errorf("weights: row %d: must be %s, got %v", i+1, nonNegative.text, w)
-		}
-		sum += w
-	}
-	switch {
-	case sum == 0:
-		return errors.New("weights: all are 0: no sample is left")
-	case math.IsInf(sum, 1):
-		return errors.New("weights: their sum is not a finite number")
-	}
-	return nil
-}
 
 // weightOf is the weight of sample i.
 func weightOf(o Options, i int) float64 {
