@@ -20,13 +20,17 @@ func init() {
 		Formula: "minimise ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 		Parameters: []Parameter{
-			scaleKernel, svmC, svcTol, svmLimit, svmMemory,
+			scaleKernel, svmC, svmLambda, svcTol, svmLimit, svmMemory,
 			truth("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
 			seedNumber.withHelp("seed of the parts of the cross-validation for probabilities"),
 		},
 		fitter: func(v Values) Fitter {
+			c := v.Number("C")
+			if v.Has("lambda") {
+				c = 0
+			}
 			l := SVC{
-				Kernel: v.Kernel("kernel"), C: v.Number("C"),
+				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"),
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
 			}
 			if v.Bool("probability") {
@@ -56,7 +60,8 @@ func init() {
 // centers, costs less.
 type SVC struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
-	C       float64        // 0 is 1
+	C       float64        // 0 is 1/(2nλ), or 1 without λ
+	Lambda  float64        // λ of (1/n)Σ w_i max(1 − y_i f(x_i), 0) + λ‖f‖², n = Σw_i of all classes; 0: C decides
 	Tol     float64        // < 2; 0 is 1e-3
 	MaxIter int            // for a pair; 0 is 10 million steps, or 100n if that is more
 	Cache   int64          // bytes for rows of K; 0 is 512 MiB
@@ -96,11 +101,8 @@ func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if l.C == 0 {
-		l.C = 1
-	}
-	if err := positive.check(l.C); err != nil {
-		return nil, nil, nil, fmt.Errorf("parameter C %w", err)
+	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
+		return nil, nil, nil, err
 	}
 	if l.Tol != 0 && !marginTol.ok(l.Tol) {
 		return nil, nil, nil, fmt.Errorf("tol must be %s, got %v: from 2 on a model without support vectors would do", marginTol.text, l.Tol)

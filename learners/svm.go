@@ -1,6 +1,7 @@
 package learners
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -17,8 +18,36 @@ var (
 	svmLimit  = whole("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
 	svcTol    = number("tol", "1e-3", marginTol, svmTol.Help)
 	svmMemory = number("cache", "512", positive, "MiB of Go memory for rows of K")
-	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin; λ of (1/n)Σ loss + λ‖f‖² is 1/(2nC)")
+	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin").without("lambda")
+	svmLambda = number("lambda", "", positive, "λ of (1/n)Σ loss + λ‖f‖², instead of C: C = 1/(2n·lambda), n the sum of the weights")
 )
+
+// penaltyOf is C, or 1/(2nλ) where λ is given in its place, n the sum of the weights of
+// that many rows.
+func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
+	if c != 0 && lambda != 0 {
+		return 0, fmt.Errorf("one of C and lambda may be given, got %v and %v", c, lambda)
+	}
+	if lambda != 0 {
+		if err := positive.check(lambda); err != nil {
+			return 0, fmt.Errorf("lambda %w", err)
+		}
+		n := 0.0
+		for i := range rows {
+			n += weightOf(o, i)
+		}
+		if c = 1 / (2 * n * lambda); !positive.ok(c) {
+			return 0, fmt.Errorf("C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
+		}
+	}
+	if c == 0 {
+		c = 1
+	}
+	if err := positive.check(c); err != nil {
+		return 0, fmt.Errorf("parameter C %w", err)
+	}
+	return c, nil
+}
 
 // marginTol is the rule of the tolerance of classes: f = 0, with which the steps
 // begin, violates the conditions by 2.

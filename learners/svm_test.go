@@ -1,8 +1,10 @@
 package learners_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -363,4 +365,109 @@ func TestSVCCalibration(t *testing.T) {
 			t.Errorf("%d classes: log loss %.3f", classes, loss)
 		}
 	}
+}
+
+// TestLambdaOfSVM: with lambda the model minimises (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
+// which is evaluated here for the weights of a linear kernel and for points near them. A
+// violation of the optimality conditions by tol leaves the objective ½‖f‖² + CΣ w_i loss
+// within tol·CΣw_i of its minimum, and 2λ times that is tol.
+func TestLambdaOfSVM(t *testing.T) {
+	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
+	t.Log("seed 51")
+	r := rand.New(rand.NewPCG(51, 0))
+	x, class, y, weights := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), make([]float64, n)
+	total := 0.0
+	for i := range n {
+		sum := 0.7 * r.NormFloat64()
+		for j := range d {
+			x.Set(i, j, r.NormFloat64())
+			sum += float64(j+1) * x.At(i, j)
+		}
+		y.Set(i, 0, sum+1)
+		class.Set(i, 0, math.Copysign(1, sum+0.3))
+		weights[i] = 0.5 + r.Float64()
+		total += weights[i]
+	}
+	o := learners.Options{Weights: weights}
+	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+		for name, test := range map[string]struct {
+			y    *mat.Dense
+			loss func(y, f float64) float64
+		}{
+			"svc": {class, func(y, f float64) float64 { return max(1-y*f, 0) }},
+			"svr": {y, func(y, f float64) float64 { return max(math.Abs(y-f)-0.1, 0) }},
+		} {
+			given := map[string]string{"kernel": "linear()", "lambda": fmt.Sprint(lambda), "tol": fmt.Sprint(tol)}
+			l, err := learners.Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "svr" {
+				given["standardize-target"] = "false"
+			}
+			fit, err := l.Make("", given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := fit(t.Context(), dev, x, test.y, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The decisions at 0 and at the unit vectors are b and b + w_j.
+			units := mat.NewDense(d+1, d, nil)
+			for j := range d {
+				units.Set(j+1, j, 1)
+			}
+			var f *mat.Dense
+			if c, ok := m.(learners.Classifier); ok {
+				f, err = c.Decision(t.Context(), dev, units)
+			} else {
+				f, err = m.Predict(t.Context(), dev, units)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := make([]float64, d+1)
+			for j := range w {
+				w[j] = f.At(j, 0)
+				if j > 0 {
+					w[j] -= w[0]
+				}
+			}
+			objective := func(w []float64) (sum float64) {
+				for i := range n {
+					f := w[0]
+					for j := range d {
+						f += w[j+1] * x.At(i, j)
+					}
+					sum += weights[i] * test.loss(test.y.At(i, 0), f) / total
+				}
+				for _, v := range w[1:] {
+					sum += lambda * v * v
+				}
+				return sum
+			}
+			best := objective(w)
+			for range 2000 {
+				near := slices.Clone(w)
+				for j := range near {
+					near[j] += math.Pow(10, -5*r.Float64()) * r.NormFloat64()
+				}
+				if v := objective(near); v < best-tol {
+					t.Fatalf("%s: the objective is %v at the model and %v nearby", name, best, v)
+				}
+			}
+			given["C"] = "1"
+			if _, err := l.Make("", given); err == nil || !strings.Contains(err.Error(), "C: has an effect without lambda") {
+				t.Errorf("%s: C and lambda: %v", name, err)
+			}
+		}
+		_, err := learners.SVC{C: 1, Lambda: 1}.Fit(t.Context(), dev, x, class, o)
+		if err == nil || !strings.Contains(err.Error(), "one of C and lambda may be given, got 1 and 1") {
+			t.Errorf("C and lambda: %v", err)
+		}
+		if _, err = (learners.SVR{Lambda: -1}).Fit(t.Context(), dev, x, y, o); err == nil || !strings.Contains(err.Error(), "lambda") {
+			t.Errorf("lambda −1: %v", err)
+		}
+	})
 }

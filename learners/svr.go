@@ -21,14 +21,18 @@ func init() {
 		Formula: "minimise ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 		Parameters: []Parameter{
-			scaleKernel, svmC,
+			scaleKernel, svmC, svmLambda,
 			number("epsilon", "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
 			truth("standardize-target", "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 			svmTol, svmLimit, svmMemory,
 		},
 		fitter: func(v Values) Fitter {
+			c := v.Number("C")
+			if v.Has("lambda") {
+				c = 0
+			}
 			return fitterOf(SVR{
-				Kernel: v.Kernel("kernel"), C: v.Number("C"), Epsilon: v.Number("epsilon"), StandardizeTarget: v.Bool("standardize-target"),
+				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"), Epsilon: v.Number("epsilon"), StandardizeTarget: v.Bool("standardize-target"),
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
@@ -48,7 +52,8 @@ func init() {
 // so that targets far from unit size need others, or StandardizeTarget.
 type SVR struct {
 	Kernel  kernels.Kernel // nil: the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
-	C       float64        // 0 is 1
+	C       float64        // 0 is 1/(2nλ), or 1 without λ
+	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0: C decides
 	Epsilon float64        // ≥ 0
 	// StandardizeTarget fits (y − m)/s, where m is the mean of the samples' targets by
 	// their weights and s their standard deviation, or 1 where it is 0; β and b of the
@@ -73,11 +78,8 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if hy.Cols != 1 {
 		return nil, fmt.Errorf("y has %s; svr takes one target", count.Of(hy.Cols, "column"))
 	}
-	if l.C == 0 {
-		l.C = 1
-	}
-	if err := positive.check(l.C); err != nil {
-		return nil, fmt.Errorf("parameter C %w", err)
+	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
+		return nil, err
 	}
 	if err := nonNegative.check(l.Epsilon); err != nil {
 		return nil, fmt.Errorf("epsilon %w", err)
