@@ -23,7 +23,7 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
-			truth("intercept", "false", "fit an unpenalised intercept"),
+			truth("intercept", "true", "fit an unpenalised intercept"),
 			count,
 			truth("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),

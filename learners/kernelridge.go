@@ -24,7 +24,7 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.without("lambdas"), lambdaList,
-			truth("intercept", "false", "fit an unpenalised intercept"),
+			truth("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
 			whole("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),

@@ -26,7 +26,7 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
-			truth("intercept", "false", "fit an unpenalised intercept"),
+			truth("intercept", "true", "fit an unpenalised intercept"),
 			centers,
 			oneOf("choice", rules, "how the centers are chosen among the samples"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),

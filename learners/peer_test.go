@@ -2,13 +2,16 @@ package learners_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -70,7 +73,13 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 		t.Fatal(err)
 	}
 	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
+	var text io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if text, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := csv.NewReader(text).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +102,8 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	return x, target
 }
 
-// standardize gives the columns of the first train rows mean 0 and deviation 1.
+// standardize gives the columns of the first train rows mean 0 and deviation 1, those that
+// are constant there 0.
 func standardize(x *mat.Dense, train int) {
 	n, d := x.Dims()
 	for j := range d {
@@ -105,7 +115,11 @@ func standardize(x *mat.Dense, train int) {
 			square += (x.At(i, j) - mean) * (x.At(i, j) - mean) / float64(train)
 		}
 		for i := range n {
-			x.Set(i, j, (x.At(i, j)-mean)/math.Sqrt(square))
+			if square > 1e-24*mean*mean { // more than rounding of the mean
+				x.Set(i, j, (x.At(i, j)-mean)/math.Sqrt(square))
+			} else {
+				x.Set(i, j, x.At(i, j)-mean)
+			}
 		}
 	}
 }

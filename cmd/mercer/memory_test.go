@@ -70,7 +70,10 @@ func planCases(d learners.Description) [][]string {
 		for _, choice := range p.Choices {
 			args := []string{"--" + p.Name, choice}
 			if slices.Contains([]string{"operator", "preconditioner"}, p.Name) { // of the iterative solver
-				args = append(args, "--solver", "cg", "--rank", "200")
+				args = append(args, "--solver", "cg")
+				if choice != "none" {
+					args = append(args, "--rank", "200")
+				}
 			}
 			cases = append(cases, args)
 		}
