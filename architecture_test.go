@@ -85,6 +85,8 @@ var layers = []layer{
 	{folder: "internal/process"},
 	// required is for tests alone.
 	{folder: "internal/required"},
+	// browser draws pages for tests.
+	{folder: "internal/browser", ours: []string{"internal/required"}},
 	{folder: "testdata"},
 	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
 	{folder: "bench", ours: []string{"*"}, others: []string{"*"}},

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -124,7 +126,7 @@ func (m confusion) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 			style := m.style
 			style.Color = color.Black
-			if share > 0.55 {
+			if share > 0.2 { // where shade is darker than the middle
 				style.Color = color.White
 			}
 			c.FillText(style, vg.Point{X: x(float64(j) + 0.5), Y: y(top - 0.5)}, strconv.Itoa(n))
@@ -187,7 +189,7 @@ var curveColours = []color.Color{
 }
 
 // drawROC draws the curve of two classes, or one of each class against the rest.
-// The legend names the worst of them when there are many.
+// Where they are many, the legend names those of the smallest areas.
 func drawROC(s *score) (*plot.Plot, error) {
 	title := "ROC"
 	if s.AUC != nil {
@@ -207,6 +209,12 @@ func drawROC(s *score) (*plot.Plot, error) {
 		scores = s.outcome.decision
 	}
 	_, cols := scores.Dims()
+	type named struct {
+		text string
+		area float64
+		line *plotter.Line
+	}
+	var legend []named
 	for j := range cols {
 		class := j
 		if cols == 1 {
@@ -233,9 +241,16 @@ func drawROC(s *score) (*plot.Plot, error) {
 			line.Dashes = []vg.Length{vg.Points(float64(2 + j/len(curveColours))), vg.Points(2)}
 		}
 		p.Add(line)
-		if cols <= 16 {
-			p.Legend.Add(fmt.Sprintf("%s, area %s", s.known.Names[class], short(curve.AUC())), line)
-		}
+		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.known.Names[class], short(curve.AUC())), curve.AUC(), line})
+	}
+	const most = 16 // lines of the legend
+	if len(legend) > most {
+		slices.SortStableFunc(legend, func(a, b named) int { return cmp.Compare(a.area, b.area) })
+		legend = legend[:most]
+		p.Title.Text += fmt.Sprintf(", the smallest %d named", most)
+	}
+	for _, l := range legend {
+		p.Legend.Add(l.text, l.line)
 	}
 	return p, nil
 }

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+)
+
+func (a *app) plotPathCommand() *cobra.Command {
+	var f learnerFlags
+	var out plotOut
+	points := 50
+	c := &cobra.Command{
+		Use:   "path --learner ridge|lasso --target COLUMN --out FILE [flags] TABLE",
+		Short: "Coefficients of ridge or lasso over λ",
+		Long: `Draw the weights of the columns, brought to mean 0 and variance 1, over λ: from where
+they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotPath(ctx, f, points, out, args[0]) }),
+	}
+	f.add(c)
+	c.Flags().IntVar(&points, "points", points, "how many λ")
+	out.add(c)
+	a.input.add(c.Flags())
+	return c
+}
+
+func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plotOut, file string) error {
+	if err := out.check(); err != nil {
+		return err
+	}
+	_, given := f.given["lambda"]
+	switch {
+	case f.learner != "ridge" && f.learner != "lasso":
+		return usagef("--learner: paths are those of ridge and lasso, not of %s", f.learner)
+	case given:
+		return usagef("--lambda: is what the path is over; leave it out")
+	case points < 2:
+		return usagef("--points: must be ≥ 2, got %d", points)
+	}
+	if err := f.check("plot path"); err != nil {
+		return err
+	}
+	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels); err != nil {
+		return err
+	}
+	dev, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	t, err := a.table(file)
+	if err != nil {
+		return err
+	}
+	enc, err := dataset.Learn(t, f.rules(learners.Regression))
+	if err != nil {
+		return err
+	}
+	x, y, err := encode(enc, t)
+	if err != nil {
+		return err
+	}
+	weights := func(lambda float64) ([]float64, error) {
+		f.given["lambda"] = exact(lambda)
+		fit, err := f.fitter(learners.Regression)
+		if err != nil {
+			return nil, err
+		}
+		m, err := fit(ctx, dev, x, y, learners.Options{})
+		if err != nil {
+			return nil, err
+		}
+		coef := learners.PartsOf(m).Coef
+		w := make([]float64, coef.RawMatrix().Rows)
+		for j := range w {
+			w[j] = coef.At(j, 0)
+		}
+		return w, nil
+	}
+	// The end of the path: 0 for lasso, a hundredth of the weights for ridge.
+	first, err := weights(1e-6)
+	if err != nil {
+		return err
+	}
+	high := 1e-3
+	for range 60 {
+		w, err := weights(high)
+		if err != nil {
+			return err
+		}
+		if largest(w) <= 0.01*largest(first) {
+			break
+		}
+		high *= 3
+	}
+	lambdas := make([]float64, points)
+	for i := range lambdas {
+		lambdas[i] = high * math.Pow(1e-5, 1-float64(i)/float64(points-1))
+	}
+	p := newPanel("", "λ", "weight, standardized columns")
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.TextStyle.Font.Size = vg.Points(8)
+	p.Legend.Left = false
+	p.Legend.XOffs = -2 * vg.Millimeter
+	addGrid(p)
+	names := enc.FeatureNames()
+	lines := make([]plotter.XYs, len(names))
+	progress := a.newProgress()
+	defer progress.close()
+	for _, lambda := range lambdas {
+		w, err := weights(lambda)
+		if err != nil {
+			return err
+		}
+		for j, v := range w {
+			lines[j] = append(lines[j], plotter.XY{X: lambda, Y: v})
+		}
+	}
+	p.X.Max = 20 * high // room for the legend
+	order := make([]int, len(names))
+	for j := range order {
+		order[j] = j
+	}
+	size := func(j int) float64 { return math.Abs(lines[j][0].Y) }
+	slices.SortStableFunc(order, func(i, j int) int {
+		if size(i) > size(j) {
+			return -1
+		} else if size(i) < size(j) {
+			return 1
+		}
+		return 0
+	})
+	for rank, j := range order {
+		line, err := plotter.NewLine(lines[j])
+		if err != nil {
+			return err
+		}
+		line.LineStyle = draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
+		if rank < len(curveColours) {
+			line.LineStyle = draw.LineStyle{Color: curveColours[rank], Width: vg.Points(1.5)}
+			p.Legend.Add(names[j], line)
+		}
+		p.Add(line)
+	}
+	return a.draw(ctx, out, "Path of "+f.learner+" over λ", [][]*plot.Plot{{p}})
+}
+
+// spreadCurve is a mean over folds with its standard deviation, at each place.
+type spreadCurve struct {
+	name string
+	x    []float64
+	at   []learners.Spread
+}
+
+// drawSpreads draws curves with bands of ± a standard deviation.
+func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
+	for k, c := range curves {
+		look := curveColours[k%len(curveColours)]
+		var band, line plotter.XYs
+		for i, s := range c.at {
+			if s.N == 0 {
+				continue
+			}
+			line = append(line, plotter.XY{X: c.x[i], Y: s.Mean})
+			band = append(band, plotter.XY{X: c.x[i], Y: s.Mean - s.SD})
+		}
+		for i := len(c.at) - 1; i >= 0; i-- {
+			if s := c.at[i]; s.N > 0 {
+				band = append(band, plotter.XY{X: c.x[i], Y: s.Mean + s.SD})
+			}
+		}
+		area, err := plotter.NewPolygon(band)
+		if err != nil {
+			return err
+		}
+		area.Color, area.LineStyle.Width = faint(look), 0
+		curve, marks, err := plotter.NewLinePoints(line)
+		if err != nil {
+			return err
+		}
+		curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.6)}
+		marks.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+		p.Add(area, curve, marks)
+		p.Legend.Add(c.name, curve)
+	}
+	return nil
+}
+
+// curveFlags are the flags of learning and validation.
+type curveFlags struct {
+	resampleFlags
+	folds int
+	out   plotOut
+}
+
+func (f *curveFlags) addTo(a *app, c *cobra.Command) {
+	f.add(c)
+	f.objects.add(c.Flags())
+	c.Flags().IntVar(&f.folds, "folds", 5, "parts of the rows, each predicted by models of the others")
+	f.out.add(c)
+	a.input.add(c.Flags())
+}
+
+func (f *curveFlags) checkCurve(a *app, ctx context.Context, file string) error {
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	if f.folds < 2 {
+		return usagef("--folds: must be ≥ 2, got %d", f.folds)
+	}
+	return a.checkOutput(ctx, "--out", f.out.path, file, a.input.labels)
+}
+
+// errorOf is the figure that is drawn: the root of the mean squared error, or the part
+// of the rows whose class is wrong.
+func errorOf(s *score) float64 {
+	if s.Accuracy != nil {
+		return 1 - *s.Accuracy
+	}
+	return *s.RMSE
+}
+
+func errorName(task learners.Task) string {
+	if task == learners.Classification {
+		return "rows of a wrong class"
+	}
+	return "RMSE"
+}
+
+// errors returns the errors on the rows that were held out and on the training
+// rows, for models of the first parts of the training rows of each fold.
+func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (held, trained []learners.Spread, sizes []float64, err error) {
+	n := r.all.Rows()
+	if folds > n {
+		return nil, nil, nil, usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+	}
+	fold, err := learners.Folds(n, folds, nil, r.f.seed)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// Training rows in the order of another division, so that a part of them is a sample.
+	order, err := learners.Folds(n, n, nil, r.f.seed+1)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	rows := func(i int) (train, test []int, err error) {
+		part, within, half := i%folds, i/folds%len(parts), i/folds/len(parts)
+		for _, row := range order {
+			if fold[row] != part {
+				train = append(train, row)
+			} else {
+				test = append(test, row)
+			}
+		}
+		train = train[:max(1, int(math.Round(parts[within]*float64(len(train)))))]
+		if half == 1 {
+			test = train
+		}
+		return train, test, nil
+	}
+	scores, err := r.scores(ctx, 2*folds*len(parts), rows, func(i int, err error) error {
+		return fmt.Errorf("%w; with %.0f %% of the rows, without part %d of %d", err, 100*parts[i/folds%len(parts)], i%folds+1, folds)
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for at := range parts {
+		var out, in []float64
+		for part := range folds {
+			out = append(out, errorOf(scores[at*folds+part]))
+			in = append(in, errorOf(scores[(len(parts)+at)*folds+part]))
+		}
+		held, trained = append(held, learners.NewSpread(out)), append(trained, learners.NewSpread(in))
+		train, _, _ := rows(at * folds)
+		sizes = append(sizes, float64(len(train)))
+	}
+	return held, trained, sizes, nil
+}
+
+func (a *app) plotLearningCommand() *cobra.Command {
+	var f curveFlags
+	sizes := 8
+	c := &cobra.Command{
+		Use:   "learning --target COLUMN --out FILE [flags] TABLE",
+		Short: "Error against the number of rows, with its spread over folds",
+		Long: `Draw the error on rows that were held out, and on the training rows, against the
+number of training rows: means over the folds, ± a standard deviation. Two curves
+that meet at a high error are a model that is too simple; two that stay apart want
+more rows.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotLearning(ctx, &f, sizes, args[0]) }),
+	}
+	f.addTo(a, c)
+	c.Flags().IntVar(&sizes, "sizes", sizes, "how many numbers of rows, up to all")
+	return c
+}
+
+func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file string) error {
+	if sizes < 2 {
+		return usagef("--sizes: must be ≥ 2, got %d", sizes)
+	}
+	if err := f.checkCurve(a, ctx, file); err != nil {
+		return err
+	}
+	r, err := a.newResampling(ctx, &f.resampleFlags, "plot learning", file)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	defer r.p.close()
+	var parts []float64
+	for i := range sizes { // from a twentieth, in equal ratios
+		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
+	}
+	held, trained, rows, err := r.errors(ctx, f.folds, parts)
+	if err != nil {
+		return err
+	}
+	p := newPanel("", "training rows", errorName(r.task))
+	p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
+	addGrid(p)
+	if err := drawSpreads(p, []spreadCurve{{"held out", rows, held}, {"training", rows, trained}}); err != nil {
+		return err
+	}
+	return a.draw(ctx, f.out, "Learning curve of "+f.learner, [][]*plot.Plot{{p}})
+}
+
+func (a *app) plotValidationCommand() *cobra.Command {
+	var f curveFlags
+	var values string
+	c := &cobra.Command{
+		Use:   "validation --target COLUMN --values LIST --out FILE [flags] TABLE",
+		Short: "Error against a parameter, with its spread over folds",
+		Long: `Draw the error on rows that were held out, and on the training rows, for each value
+of a parameter: means over the folds, ± a standard deviation. The parameter
+is the flag whose text has {}, in whose place each value is put:
+
+  mercer plot validation --target y --lambda {} --values 0.01,0.1,1,10 --out v.png t.csv
+  mercer plot validation --learner rvm --target y --kernel 'gaussian(sigma={})' \
+    --values 0.5,1,2,4 --out v.png t.csv
+
+Where the errors are far apart the variance is high; where both are high, the bias.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotValidation(ctx, &f, values, args[0]) }),
+	}
+	f.addTo(a, c)
+	c.Flags().StringVar(&values, "values", "", "`LIST` of numbers, with commas between them")
+	return c
+}
+
+func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, file string) error {
+	if err := f.checkCurve(a, ctx, file); err != nil {
+		return err
+	}
+	given, parameter := map[string]string{}, ""
+	for name, text := range f.given {
+		given[name] = text
+		if strings.Contains(text, "{}") {
+			parameter = name
+		}
+	}
+	if parameter == "" {
+		return usagef("no flag of the learner has {}, in whose place the values are put: give one, such as --lambda {}")
+	}
+	if values == "" {
+		return usagef("--values LIST is needed: numbers with commas between them")
+	}
+	var held, trained []learners.Spread
+	var places []float64
+	task := learners.Task("")
+	for i, text := range strings.Split(values, ",") {
+		text = strings.TrimSpace(text)
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+			return usagef("--values: number %d: want a number, got %q", i+1, text)
+		}
+		f.given = map[string]string{}
+		for name, old := range given {
+			f.given[name] = strings.ReplaceAll(old, "{}", text)
+		}
+		r, err := a.newResampling(ctx, &f.resampleFlags, "plot validation", file)
+		if err != nil {
+			return err
+		}
+		out, in, _, err := r.errors(ctx, f.folds, []float64{1})
+		r.p.close()
+		r.close()
+		if err != nil {
+			return fmt.Errorf("%w; with --%s %s", err, parameter, f.given[parameter])
+		}
+		held, trained, places, task = append(held, out...), append(trained, in...), append(places, v), r.task
+	}
+	p := newPanel("", strings.ReplaceAll(given[parameter], "{}", "…"), errorName(task))
+	if p.X.Label.Text == "…" {
+		p.X.Label.Text = parameter
+	}
+	p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
+	if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	addGrid(p)
+	if err := drawSpreads(p, []spreadCurve{{"held out", places, held}, {"training", places, trained}}); err != nil {
+		return err
+	}
+	return a.draw(ctx, f.out, "Validation curve of "+f.learner, [][]*plot.Plot{{p}})
+}

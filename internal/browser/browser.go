@@ -1,0 +1,204 @@
+// Package browser draws pages in a headless browser, for the tests of programs that
+// write them.
+package browser
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mercer-go/mercer/internal/required"
+)
+
+// Check draws a page with at most so many pictures, each an svg in a figure, in a wide
+// light window, in one as narrow as a phone in the dark, and by the rules for paper, as
+// wide as a sheet of A4 within its margins: every picture has a size, lines and colors,
+// nothing sticks out on the right, on paper no table either, and the console has nothing
+// to say. Without a browser the test is skipped, or fails where one is required.
+func Check(t *testing.T, page string, pictures int) {
+	t.Helper()
+	browser := chromium(t)
+	for _, window := range []struct {
+		name        string
+		width       int
+		dark, paper bool
+	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // no window is narrower than 500
+		t.Run(window.name, func(t *testing.T) {
+			page := page
+			if window.paper {
+				page = strings.Replace(page, "@media print", "@media all", 1)
+			}
+			d := browse(t, browser, page, window.width, 5000, window.dark)
+			if window.paper && d.out > 0 {
+				t.Errorf("%d tables are wider than their place", d.out)
+			}
+			if len(d.console) > 0 {
+				t.Errorf("the console says:\n%s", strings.Join(d.console, "\n"))
+			}
+			if d.view != window.width || d.content > d.view {
+				t.Errorf("the page is %d wide in a window of %d", d.content, d.view)
+			}
+			if len(d.boxes) == 0 || len(d.boxes) > pictures {
+				t.Fatalf("%d pictures in the browser, %d cards", len(d.boxes), pictures)
+			}
+			seen := 0
+			for i, box := range d.boxes {
+				if box.Dx() < 280 || box.Dy() < 180 || box.Max.X > d.view {
+					t.Errorf("picture %d is at %v", i, box)
+					continue
+				}
+				if !box.In(d.picture.Bounds()) {
+					continue // below the end of the window
+				}
+				seen++
+				if covered, colored := d.ink(box); covered < 0.01 || colored < 0.002 {
+					t.Errorf("picture %d: %.2f %% is drawn on, %.2f %% colored", i, 100*covered, 100*colored)
+				}
+			}
+			if seen == 0 {
+				t.Error("no picture was in the window")
+			}
+			corner := rgb(d.picture.At(1, 1))
+			if dark := corner[0] < 0x40; dark != window.dark {
+				t.Errorf("the paper is %v", corner)
+			}
+		})
+	}
+}
+
+// chromium finds the browser, or skips with the reason.
+func chromium(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	required.Lacking(t, "chromium", "no browser to draw the pages in: none of "+strings.Join(names, ", ")+" is on the path")
+	return ""
+}
+
+// measure is put at the end of a page: it writes the width of the view and of
+// what is in it, how many tables are wider than their place, and where every
+// picture is.
+const measure = `<script>
+const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
+  const b = s.getBoundingClientRect();
+  return [b.left, b.top, b.width, b.height].map(Math.round).join(" ");
+});
+const out = [...document.querySelectorAll(".scroll table")].filter(t =>
+  t.getBoundingClientRect().right > t.closest(".scroll").getBoundingClientRect().right + 1);
+const p = document.createElement("pre");
+p.id = "measured";
+p.textContent = [innerWidth, document.documentElement.scrollWidth, out.length].join(" ") + ";" + boxes.join(";");
+document.body.append(p);
+</script></body>`
+
+// drawn is a page as the browser drew it.
+type drawn struct {
+	picture       image.Image
+	view, content int // widths
+	out           int // tables that are wider than their place, where they scroll
+	boxes         []image.Rectangle
+	console       []string
+}
+
+// browse draws a page in a window of a size; dark asks for the dark scheme.
+func browse(t *testing.T, browser, page string, width, height int, dark bool) drawn {
+	t.Helper()
+	dir := t.TempDir()
+	file, shot := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.png")
+	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", measure, 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	scheme := 1
+	if dark {
+		scheme = 0
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, browser,
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=1000",
+		fmt.Sprintf("--blink-settings=preferredColorScheme=%d", scheme), fmt.Sprintf("--window-size=%d,%d", width, height),
+		"--dump-dom", "--screenshot="+shot, "file://"+file)
+	var out, log bytes.Buffer
+	c.Stdout, c.Stderr = &out, &log
+	if err := c.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", browser, err, log.String())
+	}
+	d := drawn{console: regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(log.String(), -1)}
+	found := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
+	if found == nil {
+		t.Fatalf("the page was not loaded to its end: %.300s", out.String())
+	}
+	d.view, d.content, d.out = whole(t, found[1]), whole(t, found[2]), whole(t, found[3])
+	for box := range strings.SplitSeq(strings.TrimPrefix(found[4], ";"), ";") {
+		var v []int
+		for word := range strings.FieldsSeq(box) {
+			v = append(v, whole(t, word))
+		}
+		if len(v) == 4 {
+			d.boxes = append(d.boxes, image.Rect(v[0], v[1], v[0]+v[2], v[1]+v[3]))
+		}
+	}
+	f, err := os.Open(shot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if d.picture, err = png.Decode(f); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func whole(t *testing.T, text string) int {
+	t.Helper()
+	v, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// ink tells how much of a box is not background, and how much has a hue; the
+// background is what its corner has.
+func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
+	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			v := rgb(d.picture.At(x, y))
+			apart := 0
+			for i := range v {
+				apart = max(apart, v[i]-back[i], back[i]-v[i])
+			}
+			if apart > 40 {
+				covered++
+			}
+			if slices.Max(v[:])-slices.Min(v[:]) > 60 {
+				colored++
+			}
+		}
+	}
+	area := float64(box.Dx() * box.Dy())
+	return covered / area, colored / area
+}
+
+func rgb(c color.Color) [3]int {
+	r, g, b, _ := c.RGBA()
+	return [3]int{int(r >> 8), int(g >> 8), int(b >> 8)}
+}
