@@ -1,7 +1,6 @@
 package solvers
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -62,29 +61,19 @@ func (k *sketch) project(block []int, r, z backend.Host[float64], left []float64
 func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend.Host[float64]) error {
 	b := d.Rows
 	a := k.a.View(0, 0, b, b)
-	jitter := 0.0
-	for {
+	j := newJitter(0, 0)
+	err := j.factor(k.w.B, a, func() error {
 		k.w.B.Gram(a, k.w.s.Kernel, xb, xb)
 		k.w.B.AddDiag(shift, a)
-		k.w.B.AddDiag([]float64{jitter}, a)
 		before, err := diagonal(k.w.B, a)
-		if err != nil {
-			return err
-		}
-		err = k.w.B.Potrf(backend.Lower, a)
-		if err == nil {
-			break
-		}
-		trace := 0.0
-		for _, v := range before {
-			trace += v
-		}
-		if !errors.Is(err, backend.ErrNotPosDef) || !(jitter < trace) {
-			return err
-		}
-		jitter = max(100*jitter, 4*epsilon*trace)
-		k.w.res.Jitter = max(k.w.res.Jitter, jitter)
+		j.limit = traceOf(before)
+		j.least = 4 * epsilon * j.limit
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	k.w.res.Jitter = max(k.w.res.Jitter, j.added)
 	k.w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, r)
 	k.w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, r)
 	return k.w.B.Download(d, r)

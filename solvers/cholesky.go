@@ -146,7 +146,7 @@ func factorOf(a updatable, n int) (largest float64, err error) {
 func (f *Cholesky) failed(what string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
-	case errors.As(err, &pivot) && pivot.Value-pivot.Value != 0:
+	case errors.As(err, &pivot) && overflowed(pivot):
 		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", what, err)
 	case errors.As(err, &pivot) && indefinite(pivot.Value, largest):
 		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, instead(f.kernel), err)

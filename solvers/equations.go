@@ -151,30 +151,20 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 	if err != nil {
 		return err
 	}
-	trace := 0.0
-	for _, v := range before {
-		trace += v
+	j := jitter{added: 4 * epsilon * traceOf(before), times: 1000, tries: 3}
+	j.failed = func(p *backend.PivotError) {
+		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", p.Index+1, j.added))
 	}
-	const tries = 3
-	res.Jitter = 4 * epsilon * trace
-	for try := 1; ; try++ {
-		copyMatrix(b, l, h)
-		b.AddDiag([]float64{res.Jitter}, l)
-		err := b.Potrf(backend.Lower, l)
-		var pivot *backend.PivotError
-		switch {
-		case err == nil:
-			return nil
-		case !errors.As(err, &pivot):
-			return err
-		case pivot.Value-pivot.Value != 0:
-			return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries:
-			return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer functions", pivot.Index+1, pivot.Value)
-		}
-		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", pivot.Index+1, res.Jitter))
-		res.Jitter *= 1000
+	err = j.factor(b, l, func() error { copyMatrix(b, l, h); return nil })
+	res.Jitter = j.added
+	var pivot *backend.PivotError
+	switch {
+	case !errors.As(err, &pivot):
+		return err
+	case overflowed(pivot):
+		return explain(pivot, "they are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 	}
+	return explain(pivot, "they are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer functions", pivot.Index+1, pivot.Value)
 }
 
 // refine is β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 on (Björck 1987), as long as the

@@ -69,7 +69,7 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 	}
 	if err := w.b.Potrf(backend.Lower, f.a); err != nil {
 		var pivot *backend.PivotError
-		if errors.As(err, &pivot) && pivot.Value-pivot.Value != 0 {
+		if errors.As(err, &pivot) && overflowed(pivot) {
 			return nil, 0, explain(pivot, "the preconditioner is not finite at center %d: values overflow: scale the features down", pivot.Index+1)
 		}
 		if pivot != nil {
@@ -82,34 +82,21 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 
 // factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
 // diagonal begins at the size of that and is raised until the factor exists.
-func (f *falkon) factorGram(w *streamed, c *centred) (jitter float64, err error) {
-	trace := 0.0
-	for _, v := range diagonalOf(c.kernel, c.host) {
-		trace += v
+func (f *falkon) factorGram(w *streamed, c *centred) (added float64, err error) {
+	j := jitter{uplo: backend.Upper, added: 4 * epsilon * traceOf(diagonalOf(c.kernel, c.host)), times: 100, tries: 5}
+	err = j.factor(w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
+	var pivot *backend.PivotError
+	if errors.As(err, &pivot) {
+		return 0, explain(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
+			w.m, pivot.Value, pivot.Index+1, j.added, c.kernel)
 	}
-	const tries = 5
-	jitter = 4 * epsilon * trace
-	for try := 1; ; try++ {
-		c.upper(w.b, f.t)
-		w.b.AddDiag([]float64{jitter}, f.t)
-		err := w.b.Potrf(backend.Upper, f.t)
-		if err == nil {
-			break
-		}
-		var pivot *backend.PivotError
-		if !errors.As(err, &pivot) {
-			return 0, err
-		}
-		if try == tries {
-			return 0, explain(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",
-				w.m, pivot.Value, pivot.Index+1, jitter, c.kernel)
-		}
-		jitter *= 100
+	if err != nil {
+		return 0, err
 	}
 	// The diagonal of T lies above that of A; what the factorisation left in the
 	// lower triangle of the matrix is cleared for A.
 	clearLower(w.b, f.a)
-	return jitter, nil
+	return j.added, nil
 }
 
 // upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it

@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"cmp"
-	"errors"
 	"math/rand/v2"
 	"slices"
 
@@ -47,26 +46,13 @@ func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64]
 	}
 	defer r.Mem.Free(l)
 	scores := diagonalOf(p.Kernel, pool)
-	trace := 0.0
-	for _, v := range scores {
-		trace += v * float64(m) / float64(pool.Rows)
-	}
+	trace := traceOf(scores) * float64(m) / float64(pool.Rows)
 	// Below its rounding a shift is none.
-	shift := max(p.Lambda*float64(m)/float64(n), 4*epsilon*trace)
-	const tries = 4
-	for try := 1; ; try++ {
-		r.B.Gram(l, p.Kernel, xj, xj)
-		r.B.AddDiag([]float64{shift}, l)
-		err := r.B.Potrf(backend.Lower, l)
-		if err == nil {
-			break
-		}
-		var pivot *backend.PivotError
-		if !errors.As(err, &pivot) || try == tries {
-			return nil, err
-		}
-		shift *= 100
+	j := jitter{added: max(p.Lambda*float64(m)/float64(n), 4*epsilon*trace), times: 100, tries: 4}
+	if err := j.factor(r.B, l, func() error { r.B.Gram(l, p.Kernel, xj, xj); return nil }); err != nil {
+		return nil, err
 	}
+	shift := j.added
 
 	rows := pieceRows(pool.Rows, m)
 	x, err := r.Mem.New(rows, d)

@@ -370,7 +370,7 @@ func (s *samples) explain(err error) error {
 	if !errors.As(err, &pivot) {
 		return err
 	}
-	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+	if overflowed(pivot) {
 		return explain(pivot, "solvers: path: values of the kernel %v overflow: scale the features down", s.Kernel)
 	}
 	largest := 0.0

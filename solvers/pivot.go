@@ -108,7 +108,7 @@ func (w *work) dualPivot(err error, before []float64) error {
 		return w.fail(err)
 	}
 	row := w.s.row(pivot.Index) + 1
-	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+	if overflowed(pivot) {
 		return explain(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
 	}
 	if indefinite(pivot.Value, slices.Max(before)) {
@@ -125,7 +125,7 @@ func (w *work) primalPivot(err error, before []float64) error {
 		return w.fail(err)
 	}
 	j := pivot.Index + 1
-	if v := pivot.Value; math.IsNaN(v) || math.IsInf(v, 0) {
+	if overflowed(pivot) {
 		return explain(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
 	}
 	reason := "a combination of the columns before it"

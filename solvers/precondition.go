@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -93,7 +92,7 @@ type lowRank[T backend.Float] struct {
 // without harm, since the condition of P⁻¹(K + D) is about that of K − F Fᵀ + D
 // then too, and it is, as far as the digits of I − G Gᵀ need it. jitter is by how
 // much, in the largest of its elements.
-func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], jitter float64, err error) {
+func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], raised float64, err error) {
 	n, _ := f.Dims()
 	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
 	smallest := d[0]
@@ -116,33 +115,21 @@ func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[flo
 	if err := b.ColDot(trace, p.g, p.g); err != nil {
 		return nil, 0, err
 	}
-	total := smallest
-	for _, v := range trace {
-		total += v
-	}
+	total := smallest + traceOf(trace)
 	const digits = 1e4 // that I − G Gᵀ has at least where D may be raised
-	raised := max(smallest, unit*total, min(left/float64(n), digits*unit*total))
-	for {
-		b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s)
-		b.AddDiag([]float64{raised}, s)
-		err := b.Potrf(backend.Lower, s)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, backend.ErrNotPosDef) || !(raised < total) {
-			return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
-		}
-		raised = max(100*raised, epsilon*total)
+	j := newJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total)
+	if err := j.factor(b, s, func() error { b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s); return nil }); err != nil {
+		return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, s, p.g)
 	if p.t, err = mem.New(rank, c); err != nil {
 		return nil, 0, err
 	}
-	jitter = raised - smallest
+	raised = j.added - smallest
 	if p.half != nil {
-		jitter *= slices.Max(d)
+		raised *= slices.Max(d)
 	}
-	return p, jitter, b.Sync()
+	return p, raised, b.Sync()
 }
 
 // narrowed is p in float32: G is copied, and what p has on the device freed.
@@ -259,16 +246,8 @@ func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 		}
 		trace += kernels.Diag(task.kernel, row.Row(0))
 	}
-	for delta := epsilon * trace; ; delta *= 100 {
-		b.Gram(l, task.kernel, s, s)
-		b.AddDiag([]float64{delta}, l)
-		err := b.Potrf(backend.Lower, l)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, backend.ErrNotPosDef) || !(delta < trace) {
-			return 0, 0, err
-		}
+	if err := newJitter(epsilon*trace, trace).factor(b, l, func() error { b.Gram(l, task.kernel, s, s); return nil }); err != nil {
+		return 0, 0, err
 	}
 	b.Gram(f, task.kernel, task.x, s)
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, f)
@@ -282,8 +261,5 @@ func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 		}
 		left += kernels.Diag(task.kernel, row.Row(0))
 	}
-	for _, v := range all {
-		left -= v
-	}
-	return k, max(left, 0), nil
+	return k, max(left-traceOf(all), 0), nil
 }

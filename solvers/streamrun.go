@@ -197,11 +197,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
 			if err != nil {
 				return err
 			}
-			trace := 0.0
-			for _, v := range diag {
-				trace += v
-			}
-			r.res.Jitter = jitter * trace
+			r.res.Jitter = jitter * traceOf(diag)
 			w.b.AddDiag([]float64{r.res.Jitter}, a)
 			return w.b.Potrf(backend.Lower, a)
 		})
@@ -211,7 +207,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
 			return factored{w.b, a}, nil
 		case !errors.As(err, &pivot):
 			return nil, err
-		case pivot.Value-pivot.Value != 0:
+		case overflowed(pivot):
 			return nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
 			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
