@@ -155,7 +155,11 @@ func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 			}
 		}
 	}
-	return "gram_mul" + p.formed(), tile, tile
+	name = "gram_mul" + p.formed()
+	if t == 1 && p.formed() != "" {
+		name += "1"
+	}
+	return name, tile, tile
 }
 
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {

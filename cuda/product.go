@@ -39,6 +39,9 @@ var cuts = struct {
 	// read is the least number of elements of a matrix that is multiplied by few columns
 	// in two launches instead of one.
 	read int
+	// squares is into how many squares along a side a symmetric matrix is cut for few
+	// columns: some thousand blocks of threads, and sums of a hundredth of its bytes.
+	squares int
 	// reduced is the order of the blocks that a reduced-precision factorisation does in full
 	// float32: small, since their part of the work is not the fast one, and large
 	// enough for the products between them.
@@ -48,7 +51,7 @@ var cuts = struct {
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, squares: 128, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
@@ -216,7 +219,7 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 
 // symm halves a large A: the square beside the diagonal goes by two plain products.
 // Few columns are left to the device function, which takes all of A at the rate of
-// the memory, in three launches.
+// the memory, in two launches.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

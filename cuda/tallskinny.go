@@ -56,58 +56,53 @@ func isThin(m, n, k int, sym region) bool {
 }
 
 // thin is C ← α A B + β C for few columns or rows; sym says that A is symmetric and
-// which part is given. The elements of A are read once, or of a symmetric A those of
-// the triangle twice: as they are, and as those of the transpose. No step is long,
-// since to read all of a device's memory takes some 50 ms.
+// which part is given. The elements of A, or of its triangle, are read once. No step is
+// long, since to read all of a device's memory takes some 50 ms.
 func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > thinMost {
 		a, b, c = b.t(), a.t(), c.t()
 	}
 	m, n, k := c.rows, c.cols, b.rows
-	type pass struct {
-		a      view[T]
-		part   region
-		strict int
-		shape  tallSkinny
-		slot   int // where its shares are
+	var shares int
+	var launch func(partial driver.DevicePtr) error
+	if sym == whole {
+		shape := tallSkinnyOf(m, k, abs(a.rs) < abs(a.cs))
+		shares = shape.shares
+		launch = func(partial driver.DevicePtr) error {
+			args := q.engine.device.args.Reset().Int(m).Int(n).Int(k)
+			viewArg(args, a)
+			viewArg(args, b)
+			args.Ptr(partial).Int(shape.share).Int(shape.lanes)
+			return q.engine.launch(shape.name, driver.Grid{Blocks: [3]int{ceil(m, shape.rows), shares, 1}, Threads: [3]int{threads, 1, 1}})
+		}
+	} else {
+		if sym == upper {
+			a = a.t()
+		}
+		side := ceil(m, tile*cuts.squares)
+		squares := ceil(m, tile*side)
+		shares = squares + 1
+		launch = func(partial driver.DevicePtr) error {
+			args := q.engine.device.args.Reset().Int(m).Int(n)
+			viewArg(args, a)
+			viewArg(args, b)
+			args.Ptr(partial).Int(side)
+			return q.engine.launch("thin_symm", driver.Grid{Blocks: [3]int{squares, squares, 1}, Threads: [3]int{threads, 1, 1}})
+		}
 	}
-	passes := []pass{{a: a, part: sym}}
-	if sym == lower {
-		passes = append(passes, pass{a: a.t(), part: upper, strict: 1})
-	} else if sym == upper {
-		passes = append(passes, pass{a: a.t(), part: lower, strict: 1})
-	}
-	slots := 0
-	for i := range passes {
-		p := &passes[i]
-		p.shape, p.slot = tallSkinnyOf(m, k, abs(p.a.rs) < abs(p.a.cs)), slots
-		slots += p.shape.shares
-	}
-	size := sizeOf[T]()
-	return q.scratch(int64(slots)*int64(m)*int64(n)*int64(size), func(partial driver.DevicePtr) error {
-		for i, p := range passes {
-			err := q.step(backend.GemmFlops(m, n, k)/float64(len(passes)), func() error {
-				args := q.engine.device.args.Reset().Int(m).Int(n).Int(k)
-				viewArg(args, p.a)
-				viewArg(args, b)
-				args.Ptr(partial + driver.DevicePtr(p.slot*m*n*size)).Int(p.shape.share).Int(p.shape.lanes).Int(int(p.part)).Int(p.strict)
-				grid := driver.Grid{Blocks: [3]int{ceil(m, p.shape.rows), p.shape.shares, 1}, Threads: [3]int{threads, 1, 1}}
-				if err := q.engine.launch(p.shape.name, grid); err != nil || i < len(passes)-1 {
-					return err
-				}
-				lanes := powerOfTwo(slots, 1, 32)
-				args = q.engine.device.args.Reset().Int(m).Int(n).Int(slots).Ptr(partial)
-				scalarArg(args, alpha)
-				scalarArg(args, beta)
-				viewArg(args, c)
-				args.Int(lanes)
-				return q.engine.launch("thin_sum", line(m*n*lanes))
-			})
-			if err != nil {
+	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
+		return q.step(backend.GemmFlops(m, n, k), func() error {
+			if err := launch(partial); err != nil {
 				return err
 			}
-		}
-		return nil
+			lanes := powerOfTwo(shares, 1, 32)
+			args := q.engine.device.args.Reset().Int(m).Int(n).Int(shares).Ptr(partial)
+			scalarArg(args, alpha)
+			scalarArg(args, beta)
+			viewArg(args, c)
+			args.Int(lanes)
+			return q.engine.launch("thin_sum", line(m*n*lanes))
+		})
 	})
 }
 

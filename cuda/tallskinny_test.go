@@ -20,10 +20,11 @@ func TestThin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	before := cuts.read
+	before := cuts
 	cuts.read = 1
-	defer func() { cuts.read = before }()
+	defer func() { cuts = before }()
 	testThin(t, dev.F64())
+	cuts.squares = 2 // of several tiles
 	testThin(t, dev.F32())
 }
 

@@ -19,8 +19,8 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 }
 
 // What a device reaches of what its clocks and widths say, until it is measured on cards:
-// of products in float64, of the memory's bytes, and of the instructions of a kernel that
-// keeps one block of threads on a multiprocessor.
+// of products in float64, of the memory's bytes, and of the instructions of a product with
+// a K that is not stored.
 const (
 	productShare = 0.82
 	memoryShare  = 0.87

@@ -51,9 +51,9 @@ var ofProcessor = costs{
 
 // costsOf are those of a device. One that reports the rates of its memory and steps
 // evaluates a K that is not stored for every place, by 2 instructions for a feature of a
-// pair and some 25 for an exponential; it reads a triangle's elements twice in a product,
-// as they are and as those of the transpose, and once in each of the two solves; and an
-// iteration has a dozen steps that wait for each other.
+// pair and some 25 for an exponential; it reads a triangle's elements once in a product,
+// and once in each of the two solves; and an iteration has a dozen steps that wait for
+// each other.
 func costsOf(r backend.Rates) costs {
 	if r.Products == 0 {
 		return ofProcessor
@@ -61,7 +61,7 @@ func costsOf(r backend.Rates) costs {
 	instruction, b := r.Products/r.Pairs, r.Products/r.Bytes
 	return costs{
 		feature: instruction, value: 12.5 * instruction, again: 2, thin: 4 * b,
-		symm64: [2]float64{8 * b, 4}, symm32: [2]float64{4 * b, 4 / r.Single},
+		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single},
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products,
 		freshByte: 2 * b, // once to clear it and once to write
 		host:      hostSeconds * r.Products,

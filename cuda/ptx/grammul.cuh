@@ -52,24 +52,25 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 }
 
 // gram_mul_dot, gram_mul_sqdist and gram_mul_scaled are gram_mul for programs of a
-// form with one statistic, as those of gram.
-#define FORMED(NAME, KIND, SCALED)                                                                                           \
+// form with one statistic, as those of gram; gram_mul_dot1 and so on are those for one
+// column of V, which leaves registers for twice as many blocks of threads.
+#define FORMED(NAME, KIND, SCALED, W)                                                                                           \
 	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
 	FN(gram_mul_##NAME)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const T *V, i64 vs, int t,          \
 		T *partial, int share, const struct Program p)                                                               \
 	{                                                                                                                    \
-		__shared__ T Vs[TILE][WIDE], sums[TILE][SIDE + 1];                                                           \
+		__shared__ T Vs[TILE][W], sums[TILE][SIDE + 1];                                                           \
 		int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;                                      \
 		i64 i0 = (i64)blockIdx.x * TILE;                                                                             \
-		T out[EACH][WIDE];                                                                                           \
-		_Pragma("unroll") for (int r = 0; r < EACH; r++) _Pragma("unroll") for (int c = 0; c < WIDE; c++)            \
+		T out[EACH][W];                                                                                           \
+		_Pragma("unroll") for (int r = 0; r < EACH; r++) _Pragma("unroll") for (int c = 0; c < W; c++)            \
 			out[r][c] = 0;                                                                                       \
 		i64 from = (i64)blockIdx.y * share * TILE, to = from + (i64)share * TILE;                                    \
 		for (i64 j0 = from; j0 < to && j0 < m; j0 += TILE) {                                                         \
 			T k[EACH][EACH];                                                                                     \
 			FN(pairs)<KIND, SCALED>((const T *)p.stat[0].scale, d, X, xs, n, i0, Z, zs, m, j0, k);               \
-			for (int e = id; e < TILE * WIDE; e += THREADS) { /* pairs ends with a barrier */                    \
-				int j = e / WIDE, c = e % WIDE;                                                              \
+			for (int e = id; e < TILE * W; e += THREADS) { /* pairs ends with a barrier */                    \
+				int j = e / W, c = e % W;                                                              \
 				Vs[j][c] = j0 + j < m && c < t ? V[(j0 + j) * vs + c] : (T)0;                                \
 			}                                                                                                    \
 			__syncthreads();                                                                                     \
@@ -79,7 +80,7 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 				if (j0 + j >= m)                                                                             \
 					break;                                                                               \
 				_Pragma("unroll") for (int r = 0; r < EACH; r++) k[r][b] = FN(form_call)(p, k[r][b]);             \
-				_Pragma("unroll") for (int c = 0; c < WIDE; c++)                                             \
+				_Pragma("unroll") for (int c = 0; c < W; c++)                                             \
 				{                                                                                            \
 					if (c >= t)                                                                          \
 						break;                                                                       \
@@ -89,7 +90,7 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 			}                                                                                                    \
 			__syncthreads(); /* V has been used */                                                               \
 		}                                                                                                            \
-		_Pragma("unroll") for (int c = 0; c < WIDE; c++)                                                             \
+		_Pragma("unroll") for (int c = 0; c < W; c++)                                                             \
 		{                                                                                                            \
 			if (c >= t)                                                                                          \
 				break;                                                                                       \
@@ -105,9 +106,12 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 		}                                                                                                            \
 	}
 
-FORMED(dot, DOT, false)
-FORMED(sqdist, SQDIST, false)
-FORMED(scaled, SQDIST, true)
+FORMED(dot, DOT, false, WIDE)
+FORMED(sqdist, SQDIST, false, WIDE)
+FORMED(scaled, SQDIST, true, WIDE)
+FORMED(dot1, DOT, false, 1)
+FORMED(sqdist1, SQDIST, false, 1)
+FORMED(scaled1, SQDIST, true, 1)
 #undef FORMED
 
 // sum_shares is dst ← the sum over the shares of partial, in order.

@@ -19,7 +19,7 @@ var Targets = []int{90, 80, 70}
 
 // Compiled are the compute capabilities that there is code for, which those of the
 // same first number run.
-var Compiled = []int{90}
+var Compiled = []int{90, 80}
 
 //go:embed *.cu *.cuh
 var sources embed.FS

@@ -88,7 +88,7 @@ func TestCode(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int
 		there        bool
-	}{{7, 0, false}, {8, 9, false}, {9, 0, true}, {9, 1, true}, {10, 0, false}, {12, 0, false}} {
+	}{{7, 0, false}, {7, 5, false}, {8, 0, true}, {8, 9, true}, {9, 0, true}, {9, 1, true}, {10, 0, false}, {12, 0, false}} {
 		code, err := Code(c.major, c.minor)
 		if err != nil || (code != nil) != c.there {
 			t.Errorf("compute capability %d.%d: %d bytes of code, %v", c.major, c.minor, len(code), err)

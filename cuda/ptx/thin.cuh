@@ -7,54 +7,32 @@
 // elements; a thread has EACH rows, so that an element of B is read once for all of
 // them. For one column and an element of A a thread does the load, one
 // multiply-add for each of the THIN columns, and a quarter of the loads of B.
-//
-// part says which elements of A count, as of a square matrix: all, or those of a
-// triangle, without the diagonal where strict is 1. So a symmetric matrix that is
-// given by a triangle takes two such products: one with the triangle and one with the
-// transpose of what is beside the diagonal.
-
-// thin_bounds is the first column of row i that counts, and the one behind the last.
-__device__ static __forceinline__ void FN(thin_bounds)(int part, int strict, i64 i, i64 &from, i64 &to)
-{
-	if (part == LOWER && i + 1 - strict < to)
-		to = i + 1 - strict;
-	if (part == UPPER && i + strict > from)
-		from = i + strict;
-}
 
 // thin_rows is for an A whose rows lie in one piece: neighbouring threads have
 // neighbouring columns. partial[(s*m + i)*n + c] is the sum of share s.
 extern "C" __global__ void __launch_bounds__(THREADS)
-FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes, int part, int strict)
+FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes)
 {
 	__shared__ T sums[THREADS * (EACH + 1)];
 	int lane = threadIdx.x % lanes, group = threadIdx.x / lanes, rows = THREADS / lanes * EACH;
-	// The long rows of a lower triangle are begun with.
-	i64 block = part == LOWER ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+	i64 block = blockIdx.x;
 	i64 i0 = block * rows + group * EACH;
 	i64 from = (i64)blockIdx.y * share, to = from + share < k ? from + share : k;
-	i64 first[EACH], last[EACH], least = to, most = from;
 	T acc[EACH][THIN];
 #pragma unroll
 	for (int r = 0; r < EACH; r++) {
-		first[r] = from;
-		last[r] = i0 + r < m ? to : from;
-		FN(thin_bounds)(part, strict, i0 + r, first[r], last[r]);
-		least = first[r] < least ? first[r] : least;
-		most = last[r] > most ? last[r] : most;
 #pragma unroll
 		for (int c = 0; c < THIN; c++)
 			acc[r][c] = 0;
 	}
-	// Loads begin at a multiple of lanes from the share's first column on.
-	for (i64 p = from + (least - from) / lanes * lanes + lane; p < most; p += lanes) {
+	for (i64 p = from + lane; p < to; p += lanes) {
 		T b[THIN];
 #pragma unroll
 		for (int c = 0; c < THIN; c++)
 			b[c] = c < n ? B[p * brs + c * bcs] : (T)0;
 #pragma unroll
 		for (int r = 0; r < EACH; r++)
-			if (p >= first[r] && p < last[r]) {
+			if (i0 + r < m) {
 				T a = A[(i0 + r) * ars + p * acs];
 #pragma unroll
 				for (int c = 0; c < THIN; c++)
@@ -84,34 +62,28 @@ FN(thin_rows)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64
 // thin_cols is for an A whose columns lie in one piece: neighbouring threads have
 // neighbouring rows, and those of other groups other columns.
 extern "C" __global__ void __launch_bounds__(THREADS)
-FN(thin_cols)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes, int part, int strict)
+FN(thin_cols)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int share, int lanes)
 {
 	__shared__ T sums[THREADS * EACH];
 	int lane = threadIdx.x % lanes, group = threadIdx.x / lanes, groups = THREADS / lanes, rows = lanes * EACH;
-	i64 block = part == LOWER ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+	i64 block = blockIdx.x;
 	i64 i0 = block * rows + lane;
 	i64 from = (i64)blockIdx.y * share, to = from + share < k ? from + share : k;
-	i64 first[EACH], last[EACH], least = to, most = from;
 	T acc[EACH][THIN];
 #pragma unroll
 	for (int r = 0; r < EACH; r++) {
-		first[r] = from;
-		last[r] = i0 + r * lanes < m ? to : from;
-		FN(thin_bounds)(part, strict, i0 + r * lanes, first[r], last[r]);
-		least = first[r] < least ? first[r] : least;
-		most = last[r] > most ? last[r] : most;
 #pragma unroll
 		for (int c = 0; c < THIN; c++)
 			acc[r][c] = 0;
 	}
-	for (i64 p = from + (least - from) / groups * groups + group; p < most; p += groups) {
+	for (i64 p = from + group; p < to; p += groups) {
 		T b[THIN];
 #pragma unroll
 		for (int c = 0; c < THIN; c++)
 			b[c] = c < n ? B[p * brs + c * bcs] : (T)0;
 #pragma unroll
 		for (int r = 0; r < EACH; r++)
-			if (p >= first[r] && p < last[r]) {
+			if (i0 + r * lanes < m) {
 				T a = A[(i0 + r * lanes) * ars + p * acs];
 #pragma unroll
 				for (int c = 0; c < THIN; c++)
@@ -134,6 +106,102 @@ FN(thin_cols)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64
 				sum += sums[g * rows + e];
 			if (i < m)
 				partial[((i64)blockIdx.y * m + i) * n + c] = sum;
+		}
+	}
+}
+
+// thin_symm is for a symmetric A of order m that is given by its lower triangle, every
+// element of which is read once and serves for its row and for its column: half of the
+// bytes that two products with triangles take. Blocks of threads have squares of `side`
+// tiles of 64 × 64: block (J, I), I ≥ J, those of rows 64·side·I and columns 64·side·J on.
+// What its rows sum to goes to share J, what its columns do to share I + 1, so that each
+// element of C has gridDim.y + 1 shares; the sums are added up by thin_sum.
+extern "C" __global__ void __launch_bounds__(THREADS)
+FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int side)
+{
+	__shared__ T S[TILE][TILE + 1], Bi[TILE][THIN], Bj[TILE][THIN], sums[EACH][TILE];
+	if (blockIdx.x > blockIdx.y)
+		return;
+	// A thread adds up a quarter of a row of the tile, and of a column.
+	int id = threadIdx.x, at = id % TILE, quarter = id / TILE, from = quarter * (TILE / EACH);
+	i64 first = (i64)blockIdx.y * side * TILE, left = (i64)blockIdx.x * side * TILE;
+	for (int ti = 0; ti < side; ti++) {
+		i64 i0 = first + (i64)ti * TILE;
+		if (i0 >= m)
+			break;
+		int rows = m - i0 < TILE ? (int)(m - i0) : TILE;
+		T across[THIN];
+#pragma unroll
+		for (int c = 0; c < THIN; c++)
+			across[c] = 0;
+		for (int tj = 0; tj < side; tj++) {
+			i64 j0 = left + (i64)tj * TILE;
+			if (j0 > i0)
+				break;
+			int diagonal = i0 == j0;
+			__syncthreads(); // the last tile has been used
+#pragma unroll
+			for (int e = 0; e < TILE * TILE / THREADS; e++) {
+				int one = (e * THREADS + id) / TILE, i = acs == 1 ? one : at, j = acs == 1 ? at : one;
+				if (i < rows && (!diagonal || i >= j))
+					S[i][j] = A[(i0 + i) * ars + (j0 + j) * acs];
+			}
+			for (int e = id; e < TILE * THIN; e += THREADS) {
+				int i = e / THIN, c = e % THIN;
+				Bi[i][c] = i < rows && c < n ? B[(i0 + i) * brs + c * bcs] : (T)0;
+				Bj[i][c] = j0 + i < m && c < n ? B[(j0 + i) * brs + c * bcs] : (T)0;
+			}
+			__syncthreads();
+			T down[THIN];
+#pragma unroll
+			for (int c = 0; c < THIN; c++)
+				down[c] = 0;
+#pragma unroll 4
+			for (int q = from; q < from + TILE / EACH; q++) {
+				// Row `at` up to the diagonal, and column `at` below it.
+				if (at < rows && (!diagonal || q <= at)) {
+					T a = S[at][q];
+#pragma unroll
+					for (int c = 0; c < THIN; c++)
+						across[c] += a * Bj[q][c];
+				}
+				if (q < rows && (!diagonal || q > at)) {
+					T a = S[q][at];
+#pragma unroll
+					for (int c = 0; c < THIN; c++)
+						down[c] += a * Bi[q][c];
+				}
+			}
+#pragma unroll
+			for (int c = 0; c < THIN; c++) {
+				if (c >= n)
+					break;
+				sums[quarter][at] = down[c];
+				__syncthreads();
+				if (quarter == 0 && j0 + at < m) {
+					T sum = 0;
+					for (int q = 0; q < EACH; q++)
+						sum += sums[q][at];
+					// The tiles of a column follow each other in this block.
+					T *to = &partial[((i64)(blockIdx.y + 1) * m + j0 + at) * n + c];
+					*to = ti == 0 || blockIdx.x == blockIdx.y && ti == tj ? sum : *to + sum;
+				}
+				__syncthreads();
+			}
+		}
+#pragma unroll
+		for (int c = 0; c < THIN; c++) {
+			if (c >= n)
+				break;
+			sums[quarter][at] = across[c];
+			__syncthreads();
+			if (quarter == 0 && at < rows) {
+				T sum = 0;
+				for (int q = 0; q < EACH; q++)
+					sum += sums[q][at];
+				partial[((i64)blockIdx.x * m + i0 + at) * n + c] = sum;
+			}
+			__syncthreads();
 		}
 	}
 }
