@@ -271,7 +271,7 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 	if wait := d.api.Wait(d.stream); err == nil {
 		err = wait
 	}
-	if free := d.api.MemFree(p); err == nil {
+	if free := d.release(p); err == nil {
 		err = free
 	}
 	return err
@@ -312,7 +312,7 @@ func (s *spare) close(d *device) error {
 	}
 	p := s.memory
 	s.memory, s.bytes = 0, 0
-	return errors.Join(d.api.Wait(d.stream), d.api.MemFree(p))
+	return errors.Join(d.api.Wait(d.stream), d.release(p))
 }
 
 // put copies v to the device, by way of the buffers.

@@ -37,6 +37,7 @@ type device struct {
 	staging   [2]stage
 	ring      ring
 	spare     spare
+	pool      pool
 	window    window
 	info      driver.DevicePtr // where factorisations say how they went
 	reduced   bool             // products of float32 are in TF32 now
@@ -95,7 +96,7 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
-		d.exec.do(func() { err = d.budget(c) })
+		d.exec.do(func() { err = errors.Join(d.drop(), d.budget(c)) })
 	}
 	if err != nil {
 		return errors.Join(unavailable(ordinal, err), d.Close())
@@ -225,6 +226,7 @@ func (d *device) stop() error {
 		try(d.api.MemFree(d.info))
 	}
 	try(d.spare.close(d))
+	try(d.drop())
 	if d.ring.memory != nil {
 		try(d.api.FreeHost(d.ring.memory))
 	}

@@ -97,7 +97,7 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	d.exec.do(func() { err = s.open(q.cancelled) })
 	if err != nil {
 		d.exec.do(func() { err = errors.Join(err, s.close()) })
-		d.release(s.target)
+		d.deallocate(s.target)
 		if errors.Is(err, errStopped) {
 			return nil, fmt.Errorf("%s: stopped: %w", d.name, context.Cause(q.ctx))
 		}
@@ -178,7 +178,7 @@ func (h *hostPacked[T]) Free() {
 	d := s.device
 	d.forget(s)
 	d.exec.queue(func() { d.freed(s.close()) })
-	d.release(s.target)
+	d.deallocate(s.target)
 }
 
 func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {

@@ -136,13 +136,17 @@ func (m *matrix[T]) Free() {
 	if !m.owner || p == 0 || m.freed.Swap(true) || d.closed.Load() || !d.memory.remove(p) {
 		return
 	}
-	d.exec.queue(func() { d.freed(d.api.MemFree(p)) })
+	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// release gives memory of allocate back.
-func (d *device) release(p driver.DevicePtr) {
+// deallocate gives memory of allocate back, to the driver: copies in another stream may
+// still use it, for which the driver waits.
+func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
-		d.exec.queue(func() { d.freed(d.api.MemFree(p)) })
+		d.exec.queue(func() {
+			delete(d.pool.taken, p)
+			d.freed(d.api.MemFree(p))
+		})
 	}
 }
 
@@ -183,7 +187,7 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 			return
 		}
 		if err = d.api.Clear(p, bytes, d.stream); err != nil {
-			d.api.MemFree(p)
+			d.release(p)
 		}
 	})
 	if err != nil {
@@ -195,20 +199,6 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 	}
 	d.memory.add(p, bytes)
 	return p, nil
-}
-
-// alloc is MemAlloc. Where there is no memory left, since another program took it or
-// the libraries did, the error tells how much was asked for and how much is free. It
-// is called on the executor.s thread.
-func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
-	p, err := d.api.MemAlloc(bytes)
-	var e *driver.Error
-	if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
-		if free, _, other := d.api.MemInfo(); other == nil {
-			err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
-		}
-	}
-	return p, err
 }
 
 // valuesOf is the memory of bytes as elements.

@@ -84,7 +84,7 @@ func (f *factoring[T]) close() error {
 	}
 	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
 		if p != 0 {
-			errs = append(errs, d.api.MemFree(p))
+			errs = append(errs, d.release(p))
 		}
 	}
 	if f.locked != nil {
@@ -121,7 +121,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		return f.block(a, first)
 	case f.solver != nil && n >= cuts.solver && n <= f.most:
 		err := f.solve(a, first)
-		if !errors.Is(err, backend.ErrMemory) {
+		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
 			return err
 		}
 		// What cuSOLVER works in grows with the triangle; the triangle is as it was.
@@ -236,7 +236,7 @@ func (f *factoring[T]) room(a *matrix[T]) error {
 		}
 		f.workBytes = device
 		if old != 0 { // its last use has been waited for
-			if err := d.api.MemFree(old); err != nil {
+			if err := d.release(old); err != nil {
 				return err
 			}
 		}

@@ -223,7 +223,7 @@ func (p *program[T]) free() error {
 	d := p.q.engine.device
 	err := d.api.Wait(d.stream)
 	for _, ptr := range p.memory {
-		if e := d.api.MemFree(ptr); err == nil {
+		if e := d.release(ptr); err == nil {
 			err = e
 		}
 	}

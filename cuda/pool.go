@@ -1,0 +1,88 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// pool keeps memory that was freed for the next that asks for as many bytes: the driver
+// takes up to some tenths of a millisecond to give memory and to take it back, and waits
+// for all work then, which is much of a small fit. What is kept is in no budget; it goes
+// back when the driver has no more. It is used on the executor's thread only; work of one
+// stream is done in order, so that memory serves again without waiting.
+type pool struct {
+	free  map[int64][]driver.DevicePtr
+	taken map[driver.DevicePtr]int64
+	kept  int64
+}
+
+// poolMost is what is kept at most, of one size and in all: the work of a factorisation
+// of the order 4096 is 134 MB. Tests make it 0.
+var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
+
+// alloc returns memory of so many bytes. Where there is none left, since another program
+// took it or the libraries did, the error says how much was asked for and how much is
+// free. It is called on the executor's thread.
+func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
+	l := &d.pool
+	if list := l.free[bytes]; len(list) > 0 {
+		p := list[len(list)-1]
+		l.free[bytes] = list[:len(list)-1]
+		l.kept -= bytes
+		l.taken[p] = bytes
+		return p, nil
+	}
+	p, err := d.api.MemAlloc(bytes)
+	if l.kept > 0 && isOutOfMemory(err) {
+		if err := d.drop(); err != nil {
+			return 0, err
+		}
+		p, err = d.api.MemAlloc(bytes)
+	}
+	if err == nil {
+		if l.taken == nil {
+			l.free, l.taken = map[int64][]driver.DevicePtr{}, map[driver.DevicePtr]int64{}
+		}
+		l.taken[p] = bytes
+		return p, nil
+	}
+	if isOutOfMemory(err) {
+		if free, _, other := d.api.MemInfo(); other == nil {
+			err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
+		}
+	}
+	return 0, err
+}
+
+func isOutOfMemory(err error) bool {
+	var e *driver.Error
+	return errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory
+}
+
+// release gives memory of alloc back.
+func (d *device) release(p driver.DevicePtr) error {
+	l := &d.pool
+	bytes := l.taken[p]
+	delete(l.taken, p)
+	if bytes == 0 || bytes > poolMost.one || l.kept+bytes > min(poolMost.all, d.memory.most()/16) {
+		return d.api.MemFree(p)
+	}
+	l.free[bytes] = append(l.free[bytes], p)
+	l.kept += bytes
+	return nil
+}
+
+// drop gives what is kept back to the driver.
+func (d *device) drop() error {
+	var errs []error
+	for bytes, list := range d.pool.free {
+		for _, p := range list {
+			errs = append(errs, d.api.MemFree(p))
+		}
+		delete(d.pool.free, bytes)
+	}
+	d.pool.kept = 0
+	return errors.Join(errs...)
+}
