@@ -28,7 +28,12 @@ import (
 // A file with a header and no rows gives a table without rows. Everything that
 // cannot be read is an *Error, with the line where there is one.
 func ReadCSV(path string, stdin io.Reader) (*Table, error) {
-	in, err := File{Path: path, Stdin: stdin}.open()
+	return File{Path: path, Stdin: stdin}.ReadCSV()
+}
+
+// ReadCSV is Read for a CSV file, whatever its name and its first line.
+func (f File) ReadCSV() (*Table, error) {
+	in, err := f.open()
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,12 @@ func (c Column) len() int {
 // empty. The columns must be of equal length, their names not empty and all
 // different, their numbers not infinite; otherwise it returns an *Error.
 func NewTable(source string, columns ...Column) (*Table, error) {
-	t := &Table{Source: source, na: newNAValues(nil)}
+	return Dialect{}.NewTable(source, columns...)
+}
+
+// NewTable is that of the package for texts that are missing by the flags.
+func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
+	t := &Table{Source: source, na: newNAValues(d.Apply(File{}).NAValues)}
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name

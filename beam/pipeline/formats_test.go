@@ -271,6 +271,64 @@ func TestIndicesFromZero(t *testing.T) {
 	}
 }
 
+// What the flags say about CSV files holds for files cut into parts too: the model is
+// that of the same table in plain CSV, and the encoder the one that dataset learns.
+func TestDialect(t *testing.T) {
+	const seed, n = 34, 400
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	odd, plain := []byte("# head\n\n#\na;kind;y # names\n"), []byte("a,kind,y\n")
+	for i := range n {
+		v, kind, y := strconv.Itoa(r.IntN(100)), []string{"NA", "red", "blue"}[r.IntN(3)], r.IntN(50)
+		odd, plain = fmt.Appendf(odd, "%s;%s;%d\n", v, kind, y), fmt.Appendf(plain, "%s,%s,%d\n", v, strings.Replace(kind, "NA", "none", 1), y)
+		switch i % 40 {
+		case 7: // a number and a text that stand for a missing cell, and a comment
+			odd, plain = fmt.Appendf(odd, "-999.0;red;%d # why\n", y), fmt.Appendf(plain, ",red,%d\n", y)
+		case 9:
+			odd, plain = fmt.Appendf(odd, "# a line\n%s;gone;%d\n", v, y), fmt.Appendf(plain, "%s,,%d\n", v, y)
+		}
+	}
+	dir := folder(t, files{"odd.csv": odd, "plain.csv": plain})
+	for _, p := range []Params{
+		{Learner: "ridge", Targets: []string{"y"}, Lambdas: []float64{3}, Intercept: true},
+		{Learner: "ridge", Targets: []string{"kind"}, Classify: true, Lambdas: []float64{3}, Intercept: true},
+		{Learner: "nystrom-ridge", Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=2)"}, Functions: 1000, Lambdas: []float64{1}},
+	} {
+		if p.Classify { // whose cells are not missing
+			odd, plain := bytes.ReplaceAll(odd, []byte("gone"), []byte("red")), bytes.ReplaceAll(plain, []byte(",,"), []byte(",red,"))
+			dir = folder(t, files{"odd.csv": odd, "plain.csv": plain})
+		}
+		p.Tol, p.PieceBytes, p.Inputs = 1e-9, 1024, []string{filepath.Join(dir, "plain.csv")}
+		want, _ := fit(t, p)
+		p.Inputs = []string{filepath.Join(dir, "odd.csv")}
+		p.Dialect = dataset.Dialect{Delimiter: ";", Comment: "#", NAValues: []string{"-999", "gone"}, NoDefaultNA: true}
+		got, ran := fit(t, p)
+		if ran.Report.Rows != n+20 {
+			t.Errorf("%d rows of %d", ran.Report.Rows, n+20)
+		}
+		if p.Learner == "ridge" && !p.Classify { // the order of the categories differs: "NA" < "blue" < "none" < "red"
+			a, b := arrays(got.Model)["coef"], arrays(want.Model)["coef"]
+			for i, j := range []int{0, 2, 1, 3} {
+				if math.Abs(a.Data[i]-b.Data[j]) > 1e-10 {
+					t.Errorf("coefficient %d is %v, of plain CSV %v", i, a.Data[i], b.Data[j])
+				}
+			}
+		}
+		table, err := p.Dialect.Apply(dataset.File{Path: p.Inputs[0]}).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		enc, err := dataset.Learn(table, dataset.Rules{Targets: p.Targets, Labels: p.Classify, Standardize: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "encoder", numbersOf(got.Encoder), numbersOf(enc), 1e-13)
+		if !slices.Equal(got.Encoder.FeatureNames(), enc.FeatureNames()) || !slices.Equal(got.Encoder.Labels, enc.Labels) || !slices.Equal(got.Encoder.NAValues, enc.NAValues) {
+			t.Errorf("the encoder is %+v, want %+v", got.Encoder, enc)
+		}
+	}
+}
+
 // files are the contents of a folder by their names.
 type files = map[string][]byte
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -33,6 +34,7 @@ type Params struct {
 	Intercept     bool // an unpenalised b
 	NoStandardize bool // use the numbers as they are
 	RefuseMissing bool
+	Dialect       dataset.Dialect // of CSV files
 	Seed          uint64
 	Tol           float64 // relative residual to reach; 0 is 1e-6
 	// Passes over the samples after the sums. Each measures the residual of the
@@ -110,6 +112,9 @@ func (p Params) check(candidates int) error {
 		return bad("pieces must have at least 1024 bytes, got %d", p.PieceBytes)
 	case p.Fanout < 1:
 		return bad("the fan-out must be ≥ 1, got %d", p.Fanout)
+	}
+	if err := p.Dialect.Check(); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
 	}
 	for _, v := range p.Lambdas {
 		if !(v >= 0) || math.IsInf(v, 1) {

@@ -22,7 +22,8 @@ import (
 type Piece struct {
 	Path     string
 	From, To int64  // bytes; To is 0 for a whole file
-	Header   []byte // of a part of a CSV file: the line with the names; none of LIBSVM
+	Header   []byte // of a part of a CSV file: its lines up to that with the names; none of LIBSVM
+	Dialect  dataset.Dialect
 }
 
 // group is the group of fanout in which the sums of the piece are merged.
@@ -65,7 +66,7 @@ func pieces(ctx context.Context, p Params, emit func(Piece)) error {
 
 // cut emits the pieces of one file.
 func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
-	whole := Piece{Path: path}
+	whole := Piece{Path: path, Dialect: p.Dialect}
 	text := textOf(path)
 	if p.WholeFiles || text == "" {
 		emit(whole)
@@ -104,8 +105,8 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 	}
 	var header []byte
 	if text == csvText {
-		if header, err = r.ReadBytes('\n'); err != nil {
-			emit(whole) // one line: let the reader say what is wrong
+		if header, err = headerOf(r, p.Dialect.Comment); err != nil {
+			emit(whole) // no line below it: the reader reports what is wrong
 			return nil
 		}
 	}
@@ -117,10 +118,25 @@ func cut(ctx context.Context, p Params, path string, emit func(Piece)) error {
 		if err != nil {
 			return err
 		}
-		emit(Piece{Path: path, From: from, To: to, Header: header})
+		emit(Piece{Path: path, From: from, To: to, Header: header, Dialect: p.Dialect})
 		from = to
 	}
 	return nil
+}
+
+// headerOf reads the lines up to the first that is not empty or a comment.
+func headerOf(r *bufio.Reader, comment string) (header []byte, err error) {
+	for {
+		line, err := r.ReadBytes('\n')
+		header = append(header, line...)
+		if err != nil {
+			return header, err
+		}
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+		if len(line) > 0 && (comment == "" || line[0] != comment[0]) {
+			return header, nil
+		}
+	}
 }
 
 const (
@@ -185,7 +201,7 @@ func (p Piece) tables(ctx context.Context, use func(t *dataset.Table) error) err
 
 // file reads a whole file, of any format.
 func (p Piece) file(ctx context.Context, use func(t *dataset.Table) error) error {
-	f := dataset.File{Path: p.Path}
+	f := p.Dialect.Apply(dataset.File{Path: p.Path})
 	if strings.Contains(p.Path, "://") {
 		local, done, err := fetch(ctx, p.Path)
 		if err != nil {
@@ -288,7 +304,7 @@ func (p Piece) chunk(text []byte, use func(t *dataset.Table) error) error {
 	var err error
 	switch {
 	case p.Header != nil:
-		t, err = dataset.ReadCSV("-", io.MultiReader(bytes.NewReader(p.Header), bytes.NewReader(text)))
+		t, err = p.Dialect.Apply(dataset.File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(p.Header), bytes.NewReader(text))}).ReadCSV()
 	case hasRow(text):
 		t, err = dataset.ReadLIBSVM("-", bytes.NewReader(text))
 	default:

@@ -123,7 +123,7 @@ func columnsOf(enc *dataset.Encoder) int {
 // rounding, categories exactly; the median that stands for missing numbers is that
 // of their counts where they have few values, and of the sample where not.
 func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
-	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: dataset.DefaultNAValues()}
+	e := &dataset.Encoder{Outputs: slices.Clone(p.Targets), RefuseMissing: p.RefuseMissing, NAValues: p.Dialect.Markers()}
 	for _, name := range p.Targets {
 		column := c.Columns[name]
 		if column == nil {
@@ -134,7 +134,7 @@ func (c *Census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 			return nil, column.FirstMissing.fault(ctx, missing, func(t *dataset.Table) error { return missingIn(t, name) })
 		}
 		if p.Classify {
-			labels, err := column.labels(name)
+			labels, err := column.labels(name, p.Dialect)
 			if err != nil {
 				return nil, err
 			}
@@ -235,7 +235,7 @@ func (c *Column) categories(ctx context.Context, name string) (*dataset.Input, e
 }
 
 // labels are the classes of a target, in the order of dataset.Encoder.Classes.
-func (c *Column) labels(name string) ([]string, error) {
+func (c *Column) labels(name string, d dataset.Dialect) ([]string, error) {
 	if c.Over {
 		return nil, fmt.Errorf("pipeline: the target %q has more than %d different values: too many to be classes", name, dataset.MaxCategories)
 	}
@@ -245,7 +245,7 @@ func (c *Column) labels(name string) ([]string, error) {
 	}
 	slices.Sort(list)
 	// A table of the labels alone, each often enough: the order is that of dataset.
-	t, err := dataset.NewTable("", dataset.Texts(name, repeat(list, 10)), dataset.Numbers("row", make([]float64, 10*len(list))))
+	t, err := d.NewTable("", dataset.Texts(name, repeat(list, 10)), dataset.Numbers("row", make([]float64, 10*len(list))))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: the target %q: %w", name, err)
 	}
@@ -403,7 +403,7 @@ func (c *Census) sampled(p Params, enc *dataset.Encoder) (*mat.Dense, error) {
 		}
 		columns = append(columns, dataset.Texts(name, cells))
 	}
-	t, err := dataset.NewTable("the sample", columns...)
+	t, err := p.Dialect.NewTable("the sample", columns...)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

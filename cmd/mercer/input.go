@@ -14,20 +14,18 @@ type inputFlags struct {
 	arrays []string
 	labels string
 
-	delimiter string
-	comment   string
-	na        []string // nil: none were given
+	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   []string // nil: no model, or flags were given
+	ofModel   []string // markers of missing values; nil: no model
 	unknown   string   // "", ignore or error
 }
 
 func (f *inputFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.arrays, "arrays", nil, "`NAMES` of the arrays of features and of targets in an NPZ file (default X,y)")
 	flags.StringVar(&f.labels, "labels", "", "`FILE` of the labels of an IDX file (default: found by the name of the images)")
-	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
-	flags.StringVar(&f.comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
-	flags.StringSliceVar(&f.na, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
+	flags.StringVar(&f.dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
+	flags.StringVar(&f.dialect.Comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
+	flags.StringSliceVar(&f.dialect.NAValues, "na-values", nil, "`TEXTS` that stand for a missing cell in a CSV file besides the empty one and those of pandas (NA, NaN, nan, N/A, null, NULL, None, …)")
 	flags.BoolVar(&f.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
 	flags.StringVar(&f.unknown, "unknown", "", "texts of a column that were not there in training: ignore (encoded as zeros, and counted on standard error) or error (default: as the model was fitted, ignore)")
 }
@@ -36,43 +34,10 @@ func (f *inputFlags) check() error {
 	if f.unknown != "" && f.unknown != "ignore" && f.unknown != "error" {
 		return usagef("--unknown: want ignore or error, got %q", f.unknown)
 	}
-	if f.delimiter != "" && f.delimiter != "tab" && len(f.delimiter) > 1 {
-		return usagef("--delimiter: want one character, such as ; or |, or tab, got %q", f.delimiter)
-	}
-	if len(f.comment) > 1 {
-		return usagef("--comment: want one character, such as #, got %q", f.comment)
+	if err := f.dialect.Check(); err != nil {
+		return usageError{err}
 	}
 	return nil
-}
-
-// commentByte is 0 where none was given.
-func (f *inputFlags) commentByte() byte {
-	if f.comment == "" {
-		return 0
-	}
-	return f.comment[0]
-}
-
-// delimiterByte is 0 where none was given.
-func (f *inputFlags) delimiterByte() byte {
-	switch f.delimiter {
-	case "":
-		return 0
-	case "tab":
-		return '\t'
-	}
-	return f.delimiter[0]
-}
-
-// naValues is the list of markers of missing values: of the flags, or else of the model.
-func (f *inputFlags) naValues() []string {
-	switch {
-	case !f.defaultNA:
-		return append([]string{}, f.na...)
-	case f.na != nil:
-		return append(dataset.DefaultNAValues(), f.na...)
-	}
-	return f.ofModel
 }
 
 // apply is an encoder with what the flags say about new rows.
@@ -123,5 +88,7 @@ func (a *app) reportIndex(source string, leftOut bool) {
 
 // file is the file of that name, in any format.
 func (a *app) file(name string) dataset.File {
-	return dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, Delimiter: a.input.delimiterByte(), Comment: a.input.commentByte(), NAValues: a.input.naValues(), Memory: a.memoryLimit()}
+	d := a.input.dialect
+	d.NoDefaultNA = !a.input.defaultNA
+	return d.Apply(dataset.File{Path: name, Stdin: a.stdin, Arrays: a.input.arrays, Labels: a.input.labels, NAValues: a.input.ofModel, Memory: a.memoryLimit()})
 }

@@ -58,10 +58,21 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
+// texts is a flag of texts with commas between them.
+type texts []string
+
+func (l *texts) String() string { return strings.Join(*l, ",") }
+
+func (l *texts) Set(text string) error {
+	*l = append(*l, strings.Split(text, ",")...)
+	return nil
+}
+
 // options are the flags of the command. Those of Beam are beside them.
 type options struct {
 	pipeline.Params
 	task, missing string
+	defaultNA     bool
 	attempts      int
 	json, verbose bool
 	intercept     string
@@ -86,6 +97,10 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalised intercept (default: true for ridge)")
 	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "use the numbers as they are")
 	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")
+	flags.StringVar(&o.Dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")
+	flags.StringVar(&o.Dialect.Comment, "comment", "", "`CHARACTER` that begins a comment in a CSV file, such as # (default: none)")
+	flags.Var((*texts)(&o.Dialect.NAValues), "na-values", "`TEXTS`, with commas, that stand for a missing cell in a CSV file besides the empty one and those of pandas")
+	flags.BoolVar(&o.defaultNA, "keep-default-na", true, "take those of pandas; =false: the empty cell and --na-values only")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of every random choice")
 	flags.Float64Var(&o.Tol, "tol", 1e-6, "relative residual to reach")
 	flags.IntVar(&o.Passes, "passes", 1, "passes over the rows after the sums: the last measures the residual, those before correct the solution")
@@ -103,6 +118,7 @@ func (o *options) add(flags *flag.FlagSet) {
 func (o *options) params(inputs []string) (pipeline.Params, error) {
 	p := o.Params
 	p.Inputs = inputs
+	p.Dialect.NoDefaultNA = !o.defaultNA
 	switch o.task {
 	case "classification":
 		p.Classify = true
@@ -128,7 +144,7 @@ func (o *options) params(inputs []string) (pipeline.Params, error) {
 	if o.attempts < 1 {
 		return p, fmt.Errorf("--attempts: must be ≥ 1, got %d", o.attempts)
 	}
-	return p, nil
+	return p, p.Dialect.Check()
 }
 
 func usage() {
