@@ -155,21 +155,16 @@ func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (
 	if _, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
 		return nil, nil, m.lacks("intervals", "it predicts classes, which Sets lists")
 	}
-	if c := m.bundle.Calibration; c != nil {
-		f, err := m.Predict(ctx, x)
-		if err != nil {
-			return nil, nil, err
-		}
-		return c.Intervals(f, level)
-	}
-	if _, ok := learners.Model(m.Fitted).(learners.Jackknife); !ok {
+	if !m.bundle.HasIntervals() {
 		return nil, nil, m.lacks("intervals", "call Calibrate with samples that it was not fitted to")
 	}
-	whole, err := m.whole()
-	if err != nil {
-		return nil, nil, err
+	b := m.bundle
+	if b.Calibration == nil {
+		if b.Model, err = m.whole(); err != nil {
+			return nil, nil, err
+		}
 	}
-	return whole.(learners.Jackknife).Intervals(ctx, m.dev, x, level)
+	return b.Intervals(ctx, m.dev, x, level)
 }
 
 // Sets returns for each row of x and each class 1 where it is in the set that holds the

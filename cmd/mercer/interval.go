@@ -26,13 +26,12 @@ func checkInterval(level float64, b modelfile.Bundle) error {
 		return usagef("--interval: must be > 0 and < 1, got %v", level)
 	case jackknife && level < 0.5:
 		return usagef("--interval: must be ≥ 0.5 and < 1 for the jackknife+ intervals of %s, got %v", b.Model.Learner(), level)
+	case b.HasIntervals():
+		return nil
 	case !jackknife:
 		return usagef("--interval: this model of %s has no prediction intervals; fit it with --calibrate 0.2, which holds out a part of the rows for them", b.Model.Learner())
 	}
-	if m, ok := b.Model.(*learners.RidgeModel); ok && !m.HasIntervals() {
-		return usagef("--interval: this model of ridge has no prediction intervals; fit it with --intervals, or with --calibrate 0.2, which holds out a part of the rows for them")
-	}
-	return nil
+	return usagef("--interval: this model of ridge has no prediction intervals; fit it with --intervals, or with --calibrate 0.2, which holds out a part of the rows for them")
 }
 
 // cover is what is to contain the targets of rows.
@@ -41,18 +40,15 @@ type cover struct {
 	sets         *mat.Dense // of classes: n×K, 1 for those in the set
 }
 
-// coverOf returns the intervals or sets of encoded rows; x are the rows and o what the
-// model says of them. Level 0 asks for none.
-func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, o outcome, level float64) (c cover, err error) {
+// coverOf returns the intervals or sets of encoded rows; level 0 asks for none.
+func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
 	}
-	if b.Calibration == nil {
-		c.lower, c.upper, err = b.Model.(learners.Jackknife).Intervals(ctx, dev, x, level)
-	} else if k, ok := b.Model.(learners.Classifier); ok {
+	if k, ok := b.Model.(learners.Classifier); ok {
 		c.sets, err = b.Calibration.Sets(ctx, dev, k, x, level)
 	} else {
-		c.lower, c.upper, err = b.Calibration.Intervals(o.values, level)
+		c.lower, c.upper, err = b.Intervals(ctx, dev, x, level)
 	}
 	if err == nil {
 		err = finite("a bound of the interval", c.lower)
@@ -80,8 +76,8 @@ func (c cover) names(classes learners.Classes) [][]string {
 // gatheredCover is the cover of rows that are worked on block by block.
 type gatheredCover struct{ lower, upper, sets gathered }
 
-func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x *mat.Dense, o outcome, level float64) error {
-	c, err := a.coverOf(ctx, dev, b, x, o, level)
+func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x *mat.Dense, level float64) error {
+	c, err := a.coverOf(ctx, dev, b, x, level)
 	g.lower.add(c.lower)
 	g.upper.add(c.upper)
 	g.sets.add(c.sets)

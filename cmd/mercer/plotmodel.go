@@ -426,7 +426,7 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, dev backen
 	if err != nil {
 		return err
 	}
-	c, err := a.coverOf(ctx, dev, b, x, o, level)
+	c, err := a.coverOf(ctx, dev, b, x, level)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (m *Model) Describe() (string, error) {
 	}
 	f.columns(m)
 	f.abilities(model)
-	if m.hasIntervals() {
+	if m.bundle.HasIntervals() {
 		f.Capabilities = append(f.Capabilities, "intervals")
 	}
 	f.fitted(model)

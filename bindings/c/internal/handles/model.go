@@ -173,17 +173,10 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 		if err != nil {
 			return err
 		}
-		var low, high *mat.Dense
-		if !m.hasIntervals() {
+		if !m.bundle.HasIntervals() {
 			return fmt.Errorf("libmercer: intervals: %s", m.noIntervals())
-		} else if c := m.bundle.Calibration; c != nil {
-			var f *mat.Dense
-			if f, err = m.bundle.Model.Predict(ctx, dev, points); err == nil {
-				low, high, err = c.Intervals(f, level)
-			}
-		} else {
-			low, high, err = m.bundle.Model.(learners.Jackknife).Intervals(ctx, dev, points, level)
 		}
+		low, high, err := m.bundle.Intervals(ctx, dev, points, level)
 		if err != nil {
 			return err
 		}
@@ -192,18 +185,6 @@ func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matri
 		}
 		return store("intervals", upper, high)
 	})
-}
-
-// hasIntervals reports whether Intervals has some.
-func (m *Model) hasIntervals() bool {
-	if _, classes := m.bundle.Model.(learners.Classifier); classes {
-		return false
-	}
-	if r, ok := m.bundle.Model.(*learners.RidgeModel); ok && !r.HasIntervals() {
-		return m.bundle.Calibration != nil
-	}
-	_, jackknife := m.bundle.Model.(learners.Jackknife)
-	return jackknife || m.bundle.Calibration != nil
 }
 
 // noIntervals says why there are none.

@@ -1,0 +1,41 @@
+package modelfile
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// HasIntervals reports whether Intervals has some: of a model of numbers that was
+// calibrated, or that knows the jackknife+ and keeps what it needs.
+func (b Bundle) HasIntervals() bool {
+	if _, classes := b.Model.(learners.Classifier); classes {
+		return false
+	}
+	if r, ok := b.Model.(*learners.RidgeModel); ok && !r.HasIntervals() {
+		return b.Calibration != nil
+	}
+	_, jackknife := b.Model.(learners.Jackknife)
+	return jackknife || b.Calibration != nil
+}
+
+// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie
+// with probability level: by the calibration, or where there is none the jackknife+. A
+// model of texts or trees that was read from a file needs Complete for the latter.
+func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
+	switch {
+	case !b.HasIntervals():
+		return nil, nil, fmt.Errorf("modelfile: this model of %s has no prediction intervals", b.Model.Learner())
+	case b.Calibration == nil:
+		return b.Model.(learners.Jackknife).Intervals(ctx, dev, x, level)
+	}
+	f, err := b.Model.Predict(ctx, dev, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.Calibration.Intervals(f, level)
+}
