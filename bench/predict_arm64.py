@@ -4,10 +4,11 @@
     python3 bench/predict_arm64.py > bench/results/arm64-prediction.md
 
 in the repository's root. It builds the tests of cpu/internal/ukr for arm64, takes the
-inner loop of each function below with the most multiply-adds, counts its instructions, and asks llvm-mca for its throughput on
-processors that LLVM has models of. Nothing is run, and nothing is measured: caches,
-the translation of addresses and the clock are not in the model. It needs Go and LLVM 17
-or later, which is taken from the environment variable LLVM (default 19, for llvm-mca-19).
+inner loop with the most multiply-adds of each function below, counts its instructions,
+and asks llvm-mca for its throughput on processors that LLVM has models of. Nothing is
+run, and nothing is measured: caches, the translation of addresses and the clock are not
+in the models. It needs Go and LLVM 17 or later, whose version is taken from the
+environment variable LLVM (default 19, for llvm-mca-19).
 """
 
 import os
@@ -91,6 +92,22 @@ def weight(body):
     return sum(bool(MULTIPLY_ADD.match(text)) for _, text in body)
 
 
+def longest_chain(loop):
+    """How many multiply-adds of one round wait for each other: the most into one register
+    that nothing else writes."""
+    counts, others = {}, set()
+    for text in loop:
+        name, _, operands = text.partition(" ")
+        to = re.match(r"[vqds](\d+)\b", operands)
+        if not to or name.startswith("st"):
+            continue
+        if MULTIPLY_ADD.match(text):
+            counts[to[1]] = counts.get(to[1], 0) + 1
+        else:
+            others.add(to[1])
+    return max((n for register, n in counts.items() if register not in others), default=0)
+
+
 def cycles(loop, processor):
     """llvm-mca's cycles of one round of a loop."""
     source = "\n".join(BRANCH.sub(lambda m: m[1] + " end", t).split(" <")[0] for t in loop) + "\nend:\n"
@@ -123,10 +140,10 @@ functions that do little else can come near it: an exponential also rounds, adds
 a dot product loads two vectors for each multiply-add.
 
 LLVM has no model of Apple's M1 and takes that of an older processor. The M1 has four such
-pipes by the measurements of others; the last column is the share that its instructions
-alone would allow with four: the limit over the largest of instructions / 8, loads / 3 and
-vector instructions / 4. No model has caches, memory, the clock or Apple's efficiency cores,
-to which tasks go one by one as they are free, like to the others.
+pipes by the measurements of others; the last column is the share that eight instructions a
+cycle, three of them loads and four on vectors, would allow, with four cycles from one
+multiply-add to the next into the same register. No model has caches, memory, the clock or
+Apple's efficiency cores, to which tasks go one by one as they are free, like to the others.
 """)
     header = ["function", "instructions", "loads", "multiply-adds", "of instructions"]
     for name, _, _ in PROCESSORS:
@@ -144,7 +161,7 @@ to which tasks go one by one as they are free, like to the others.
             for processor, pipes, _ in PROCESSORS:
                 c = cycles(loop, processor)
                 row += [f"{c:.1f}", f"{100 * adds / pipes[precision] / c:.0f} %"]
-            bound = max(len(loop) / 8, loads / 3, vectors / 4)
+            bound = max(len(loop) / 8, loads / 3, vectors / 4, 4 * longest_chain(loop))
             row.append(f"{100 * adds / 4 / bound:.0f} %")
             print("| " + " | ".join(str(x) for x in row) + " |")
 

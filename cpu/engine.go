@@ -34,7 +34,7 @@ type scratch[T backend.Float] struct {
 	strip  ukr.GemvPanel[T]
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
-	block  []T // a register tile, for tiles that are only partly stored
+	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips
 	work   []T // grown as asked for
 	more   []T // likewise, for those who need two
 	third  []T
@@ -47,7 +47,11 @@ func (e *engine[T]) take() *scratch[T] {
 	if s, ok := e.idle.Get().(*scratch[T]); ok {
 		return s
 	}
-	return &scratch[T]{block: aligned[T](e.ukr.MR * e.ukr.NR)}
+	size := e.ukr.MR * e.ukr.NR
+	for _, k := range e.ukr.GemvPanels {
+		size = max(size, 2*k.Rows*k.Width)
+	}
+	return &scratch[T]{block: aligned[T](size)}
 }
 
 func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }

@@ -17,9 +17,10 @@ const (
 )
 
 // gemvPanelRows is R, how many rows of the tile a strip has: as many accumulators,
-// and as many vectors of X, find room in the registers.
+// and as many vectors of X, find room in the registers. For NEON there is room for the
+// accumulators alone, and with fewer of them each would wait for its last sum.
 func (t tier) gemvPanelRows() int {
-	if t.masks {
+	if t.masks || t.neon {
 		return 8
 	}
 	return 4
@@ -29,10 +30,27 @@ func (t tier) gemvPanelRows() int {
 // both also s_i ← s_i + Σ_r z_ri x_r.
 func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
-	rows, width := e.gemvPanelRows(), e.tier.bytes
+	rows := e.gemvPanelRows()
+	if both && e.neon {
+		e.gemvPanelOf(args, 0, rows/2, both)
+		e.gemvPanelOf(args, rows/2, rows/2, both)
+	} else {
+		e.gemvPanelOf(args, 0, rows, both)
+	}
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// gemvPanelOf is gemvPanel for some rows, of which the first is 0 or 4.
+func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
+	width := e.tier.bytes
 	n, ld := e.field(args, offPanelN), e.field(args, offPanelL)
 	e.scale(ld)
-	bases, z := e.rowsOf(e.field(args, offPanelZ), ld, rows)
+	top := e.field(args, offPanelZ)
+	if first > 0 {
+		e.LEAQ(operand.Mem{Base: top, Index: ld, Scale: 4}, top)
+	}
+	bases, z := e.rowsOf(top, ld, rows)
 	v := e.field(args, offPanelV)
 	y, acc, x := e.field(args, offPanelY), e.vecs(rows), make([]reg.VecVirtual, rows)
 	var sum reg.GPVirtual
@@ -41,11 +59,11 @@ func (e *emitter) gemvPanel(both bool) {
 		from := e.field(args, offPanelX)
 		for r := range x {
 			x[r] = e.vec()
-			e.load(operand.Mem{Base: from, Disp: r * width}, x[r])
+			e.load(operand.Mem{Base: from, Disp: (first + r) * width}, x[r])
 		}
 	}
 	for r := range acc {
-		e.load(operand.Mem{Base: y, Disp: r * width}, acc[r])
+		e.load(operand.Mem{Base: y, Disp: (first + r) * width}, acc[r])
 	}
 	step := func(count int) {
 		for i := range count {
@@ -95,8 +113,6 @@ func (e *emitter) gemvPanel(both bool) {
 	e.JMP(operand.LabelRef(few))
 	e.Label(end)
 	for r := range acc {
-		e.store(acc[r], operand.Mem{Base: y, Disp: r * width})
+		e.store(acc[r], operand.Mem{Base: y, Disp: (first + r) * width})
 	}
-	e.VZEROUPPER()
-	e.RET()
 }

@@ -91,12 +91,19 @@ type lowering struct {
 	frame   int
 }
 
-// An elementGroup is 16 bytes of memory between two writes of the register that they
-// are addressed by.
+// An elementGroup is 16 bytes of memory between two writes of the registers that they
+// are addressed by, or to memory.
 type elementGroup struct {
-	block, version int
-	base           reg.ID
-	at             int
+	block, stores int
+	base, index   registerVersion
+	scale         uint8
+	at            int
+}
+
+// A registerVersion is a register from one write to the next.
+type registerVersion struct {
+	id     reg.ID
+	writes int
 }
 
 // An elementAt is where a broadcast element is.

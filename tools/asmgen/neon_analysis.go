@@ -193,7 +193,13 @@ func (l *lowering) findElements() {
 // groupElements finds elements that can be loaded with their neighbors.
 func (l *lowering) groupElements() {
 	block := 0
-	version := map[reg.ID]int{}
+	writes := map[reg.ID]int{}
+	version := func(r reg.Register) registerVersion {
+		if r == nil {
+			return registerVersion{}
+		}
+		return registerVersion{r.ID(), writes[r.ID()]}
+	}
 	stores := 0
 	type member struct {
 		i    *ir.Instruction
@@ -209,19 +215,19 @@ func (l *lowering) groupElements() {
 		if strings.HasPrefix(i.Opcode, "VBROADCAST") {
 			to := i.Operands[1].(reg.Register)
 			m, _ := i.Operands[0].(operand.Mem)
-			if l.byLane[to.ID()] && m.Index == nil && m.Base != nil && m.Base.ID().IsVirtual() && m.Disp >= 0 {
+			if l.byLane[to.ID()] && m.Base != nil && m.Base.ID().IsVirtual() && m.Disp >= 0 {
 				size := 4
 				if i.Opcode == "VBROADCASTSD" {
 					size = 8
 				}
-				g := elementGroup{block, version[m.Base.ID()] + stores<<16, m.Base.ID(), m.Disp / 16}
+				g := elementGroup{block, stores, version(m.Base), version(m.Index), m.Scale, m.Disp / 16}
 				groups[g] = append(groups[g], member{i, m.Disp % 16 / size})
 			}
 		}
 		for _, op := range i.Outputs {
 			switch v := op.(type) {
 			case reg.Register:
-				version[v.ID()]++
+				writes[v.ID()]++
 			case operand.Mem:
 				stores++
 			}

@@ -499,7 +499,7 @@ func kernelsF64NEON() Kernels[float64] {
 		Syr2k:           syr2kF64NEON,
 		Peak:            peakF64NEON,
 		GemvPanels: []GemvPanels[float64]{
-			{Width: 4, Rows: 4, Apply: gemvPanelF64NEON, ApplyPair: gemvPanelPairF64NEON},
+			{Width: 4, Rows: 8, Apply: gemvPanelF64NEON, ApplyPair: gemvPanelPairF64NEON},
 		},
 	}
 }
@@ -549,7 +549,7 @@ func kernelsF32NEON() Kernels[float32] {
 		Syr2k:           syr2kF32NEON,
 		Peak:            peakF32NEON,
 		GemvPanels: []GemvPanels[float32]{
-			{Width: 8, Rows: 4, Apply: gemvPanelF32NEON, ApplyPair: gemvPanelPairF32NEON},
+			{Width: 8, Rows: 8, Apply: gemvPanelF32NEON, ApplyPair: gemvPanelPairF32NEON},
 		},
 	}
 }
