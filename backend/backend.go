@@ -161,6 +161,11 @@ func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
 	if w, ok := b.(Wrapper[T]); ok {
 		return w.Wrap(h), nil
 	}
+	return Copy(b, h)
+}
+
+// Copy returns a matrix on b's device with a copy of h. The caller frees it.
+func Copy[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
 	m, err := b.New(h.Rows, h.Cols)
 	if err != nil {
 		return nil, err

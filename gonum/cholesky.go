@@ -134,12 +134,8 @@ func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (b
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
 	}
-	m, err := b.New(h.Rows, h.Cols)
+	m, err := backend.Copy(b, h)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Upload(m, h); err != nil {
-		m.Free()
 		return nil, err
 	}
 	c.far = &copied{m}

@@ -29,6 +29,6 @@ func (t *task) at(stage string, fraction float64) error { return t.Step(stage, f
 
 // Short names.
 var (
-	upload = run.Upload
+	upload = backend.Copy[float64]
 	aside  = run.Detached
 )

@@ -82,16 +82,3 @@ func Placed(b backend.Backend[float64], x, y backend.Host[float64], f func(x, y 
 	}
 	return b.Sync()
 }
-
-// Upload returns a copy of h on the device.
-func Upload(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
-	m, err := b.New(h.Rows, h.Cols)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.Upload(m, h); err != nil {
-		m.Free()
-		return nil, err
-	}
-	return m, nil
-}

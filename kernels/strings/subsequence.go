@@ -84,14 +84,11 @@ func (k Subsequence) Check() error {
 	return nil
 }
 
-// finite refuses texts with more subsequences than a float64 can count.
-func (k Subsequence) finite(diag []float64) error {
-	for i, v := range diag {
-		if v-v != 0 {
-			return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
-		}
-	}
-	return nil
+// evaluator refuses texts with more subsequences than a float64 can count.
+func (k Subsequence) evaluator() objects.Evaluator {
+	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
+		return fmt.Errorf("strings: subsequence: text %d has more subsequences than a float64 can count: lower decay, now %v", i+1, k.Decay)
+	}}
 }
 
 func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options) (host.Matrix[float64], error) {
@@ -103,21 +100,7 @@ func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options
 	if err := k.feasible(c, coded, coded, true, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	gram, err := objects.Pairs(ctx, len(texts), len(texts), true, o, k.worker(c, coded, coded))
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	diag := make([]float64, len(texts))
-	for i := range diag {
-		diag[i] = gram.Row(i)[i]
-	}
-	if err := k.finite(diag); err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	if !k.Raw {
-		objects.Normalise(gram, diag, diag)
-	}
-	return gram, nil
+	return k.evaluator().Gram(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
 func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options) (host.Matrix[float64], error) {
@@ -129,20 +112,7 @@ func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options
 	if err := k.feasible(c, ca, cb, false, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(c, ca, cb))
-	if err != nil || k.Raw {
-		return cross, err
-	}
-	da, err := k.diag(ctx, c, ca, o)
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	db, err := k.diag(ctx, c, cb, o)
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	objects.Normalise(cross, da, db)
-	return cross, nil
+	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(c, ca, cb), [2]objects.Worker{k.worker(c, ca, ca), k.worker(c, cb, cb)})
 }
 
 func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
@@ -154,11 +124,7 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	if err := k.feasible(c, coded, nil, false, o); err != nil {
 		return nil, err
 	}
-	diag, err := k.diag(ctx, c, coded, o)
-	if err != nil || k.Raw {
-		return diag, err
-	}
-	return objects.Ones(diag), nil
+	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
 // feasible returns an error where the values of texts a with b, or for the lower
@@ -219,22 +185,6 @@ func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 		}
 	}
 	return float64(k.Length-1) * sum
-}
-
-// diag is k(s, s), not normalised, without progress.
-func (k Subsequence) diag(ctx context.Context, c *coder, coded [][]int32, o objects.Options) ([]float64, error) {
-	diag, err := objects.Each(ctx, len(coded), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
-		f := k.worker(c, coded, coded)(stop)
-		return func(i int) float64 {
-			var v [1]float64
-			f(i, i, i+1, v[:])
-			return v[0]
-		}
-	})
-	if err == nil {
-		err = k.finite(diag)
-	}
-	return diag, err
 }
 
 // worker makes the function that evaluates a row of pairs.

@@ -76,21 +76,7 @@ func (k Subtree) Gram(ctx context.Context, texts []string, o objects.Options) (h
 	if err := k.feasible(g, trees, trees, true, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	gram, err := objects.Pairs(ctx, len(trees), len(trees), true, o, k.worker(g, trees, trees))
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	diag := make([]float64, len(trees))
-	for i := range diag {
-		diag[i] = gram.Row(i)[i]
-	}
-	if err := k.finite(diag); err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	if !k.Raw {
-		objects.Normalise(gram, diag, diag)
-	}
-	return gram, nil
+	return k.evaluator().Gram(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
 func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (host.Matrix[float64], error) {
@@ -106,23 +92,7 @@ func (k Subtree) Cross(ctx context.Context, a, b []string, o objects.Options) (h
 	if err := k.feasible(g, ta, tb, false, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	cross, err := objects.Pairs(ctx, len(a), len(b), false, o, k.worker(g, ta, tb))
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	// By Cauchy and Schwarz's inequality k(a, b) is finite where these are.
-	da, err := k.diag(ctx, g, ta, o)
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	db, err := k.diag(ctx, g, tb, o)
-	if err != nil {
-		return host.Matrix[float64]{}, err
-	}
-	if !k.Raw {
-		objects.Normalise(cross, da, db)
-	}
-	return cross, nil
+	return k.evaluator().Cross(ctx, len(a), len(b), o, k.worker(g, ta, tb), [2]objects.Worker{k.worker(g, ta, ta), k.worker(g, tb, tb)})
 }
 
 func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([]float64, error) {
@@ -134,11 +104,7 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	if err := k.feasible(g, trees, nil, false, o); err != nil {
 		return nil, err
 	}
-	diag, err := k.diag(ctx, g, trees, o)
-	if err == nil && !k.Raw {
-		diag = objects.Ones(diag)
-	}
-	return diag, err
+	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
 // feasible returns an error where the values of trees a with b, or for the lower
@@ -197,30 +163,11 @@ func operations(g grammar, a, b []indexed, lower bool) float64 {
 	return sum
 }
 
-// diag is k(a, a), not normalised, without progress.
-func (k Subtree) diag(ctx context.Context, g grammar, trees []indexed, o objects.Options) ([]float64, error) {
-	diag, err := objects.Each(ctx, len(trees), objects.Options{Threads: o.Threads}, func(stop objects.Stop) func(i int) float64 {
-		f := k.worker(g, trees, trees)(stop)
-		return func(i int) float64 {
-			var v [1]float64
-			f(i, i, i+1, v[:])
-			return v[0]
-		}
-	})
-	if err == nil {
-		err = k.finite(diag)
-	}
-	return diag, err
-}
-
-// finite refuses trees whose number of subtrees is no float64.
-func (k Subtree) finite(diag []float64) error {
-	for i, v := range diag {
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
-		}
-	}
-	return nil
+// evaluator refuses trees whose number of subtrees is no float64.
+func (k Subtree) evaluator() objects.Evaluator {
+	return objects.Evaluator{Raw: k.Raw, Infinite: func(i int) error {
+		return fmt.Errorf("trees: subtree: tree %d has more subtrees than a float64 can count: lower decay, now %v", i+1, k.Decay)
+	}}
 }
 
 // grammar numbers productions.

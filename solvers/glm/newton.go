@@ -95,7 +95,7 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 			column.Data[c*m+p] = v
 		}
 	}
-	v, err := run.Upload(b, column)
+	v, err := backend.Copy(b, column)
 	if err != nil {
 		return gradient, err
 	}

@@ -7,12 +7,13 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // L0 is the problem
@@ -247,12 +248,12 @@ func (h *threshold) refit(kept []int) error {
 		v.Data[i] = h.c[p]
 	}
 	b := h.a.t.B
-	a, err := run.Upload(b, g)
+	a, err := backend.Copy(b, g)
 	if err != nil {
 		return err
 	}
 	defer a.Free()
-	m, err := run.Upload(b, v)
+	m, err := backend.Copy(b, v)
 	if err != nil {
 		return err
 	}

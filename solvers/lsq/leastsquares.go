@@ -5,12 +5,13 @@ import (
 	"errors"
 	"math"
 
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/run"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // choleskyCondition is the largest condition of the triangular factor up to which
@@ -83,7 +84,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 			m.g.Row(p)[q] = v * scale[p] * scale[q]
 		}
 	}
-	a, err := run.Upload(t.B, m.g)
+	a, err := backend.Copy(t.B, m.g)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +116,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 				right.Row(p)[j] *= v
 			}
 		}
-		step, err := run.Upload(t.B, right)
+		step, err := backend.Copy(t.B, right)
 		if err != nil {
 			return false, err
 		}
@@ -141,7 +142,7 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 // residual returns ‖y − Xw‖² of each output and Xᵀ(y − Xw).
 func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []float64, gradient backend.Host[float64], err error) {
 	gradient = backend.NewHost[float64](c.d, c.t)
-	w, err := run.Upload(t.B, coef)
+	w, err := backend.Copy(t.B, coef)
 	if err != nil {
 		return nil, gradient, err
 	}

@@ -40,7 +40,7 @@ func (c *Samples) normal(t *run.Task) (*normal, error) {
 	var err error
 	if c.byGram() {
 		if a.moments, err = c.moments(t); err == nil {
-			a.fixed, err = run.Upload(t.B, a.moments.g)
+			a.fixed, err = backend.Copy(t.B, a.moments.g)
 		}
 	} else {
 		err = a.whole()

@@ -7,10 +7,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/floats"
 )
 
 // evidence is the log evidence of a relevance vector machine for regression, and
@@ -429,12 +430,12 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 // solve returns H⁻¹g for the lower triangle of H.
 func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 	b := e.t.B
-	mh, err := run.Upload(b, h)
+	mh, err := backend.Copy(b, h)
 	if err != nil {
 		return nil, err
 	}
 	defer mh.Free()
-	mv, err := run.Upload(b, g)
+	mv, err := backend.Copy(b, g)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/run"
-	"gonum.org/v1/gonum/floats"
 )
 
 // laplace is Laplace's log evidence of a relevance vector machine for two
@@ -225,7 +226,7 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	for at, j := range p.active {
 		alpha[at] = p.alpha[j]
 	}
-	v, err := run.Upload(b, backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: gradient})
+	v, err := backend.Copy(b, backend.Host[float64]{Rows: k, Cols: 1, Stride: 1, Data: gradient})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -290,7 +291,7 @@ func (p *laplace) statistics() error {
 	}
 	defer sums.Free()
 	t, q, half := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 3), make([]float64, k)
-	inside, err := run.Upload(b, part)
+	inside, err := backend.Copy(b, part)
 	if err != nil {
 		return err
 	}
