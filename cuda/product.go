@@ -35,7 +35,11 @@ var cuts = struct {
 	// few is how many right-hand sides make a solve wait for the memory; thin is the
 	// largest triangle then, since what is beside the triangles is read faster.
 	few, thin int
-	symm      int // the largest symmetric factor
+	// vectors is how many right-hand sides are solved for one by one, with the whole of a
+	// triangle larger than thin: one call in place of a chain of them, each of which
+	// takes the time of a launch and more whatever its size.
+	vectors int
+	symm    int // the largest symmetric factor
 	// read is the least number of elements of a matrix that is multiplied by few columns
 	// in two launches instead of one.
 	read int
@@ -51,7 +55,7 @@ var cuts = struct {
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, symm: 8192, read: 64 * 64, squares: 128, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.

@@ -186,6 +186,18 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 		L.Free()
 		B.Free()
 	}
+	for _, n := range []int{4096, 16384, 32768} {
+		n /= m.scale
+		L, x := matrixOf(b, q, n, n), matrixOf(b, q, n, 1)
+		m.on(b, func() error { return q.addDiag(L, 0, T(n)) })
+		for t, order := range []string{"N", "T"} {
+			m.figure(b, fmt.Sprintf("op=trsv/type=%s/order=%s/n=%d", precision, order, n), float64(n)*float64(n)/2*float64(sizeOf[T]())/1e9, "GB/s", nil, func() error {
+				return driver.Trsv[T](m.libraries.Blas, driver.Lower, driver.Op(t), n, L.ptr, L.stride, x.ptr, 1)
+			})
+		}
+		L.Free()
+		x.Free()
+	}
 }
 
 // factors are cuSOLVER's, of both triangles of its columns, with the bytes that it asks

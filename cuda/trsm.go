@@ -18,6 +18,12 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 		return nil
 	}
 	if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 {
+		if rightHandSides(s, b) <= cuts.vectors && a.rows > cuts.thin {
+			if err := q.scale(alpha, b.view(), whole, true); err != nil {
+				return err
+			}
+			return q.blasTrsv(bl, s, ul, t, a, b)
+		}
 		if alpha != 1 && !q.solveAtOnce(s, a, b, reduced) {
 			if err := q.scale(alpha, b.view(), whole, true); err != nil {
 				return err
@@ -41,6 +47,28 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 		l, x = l.reversed(), x.rowsReversed()
 	}
 	return q.solveLower(l, x)
+}
+
+// blasTrsv solves for one right-hand side after the other. Of the library's columns A is
+// the transpose.
+func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
+	systems, op := b.view().t(), opOf(1-t) // a system in each row
+	if s == backend.Right {
+		systems, op = b.view(), opOf(t)
+	}
+	for j := range systems.rows {
+		err := q.step(backend.TrsmFlops(a.rows, 1), func() error {
+			if err := q.engine.device.math(false); err != nil {
+				return err
+			}
+			x := systems.part(j, 0, 1, systems.cols)
+			return driver.Trsv[T](bl, fillOf(ul), op, a.rows, a.ptr, a.stride, x.ptr, x.cs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // solveAtOnce reports whether the library is given the triangle whole.

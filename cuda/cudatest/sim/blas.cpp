@@ -137,6 +137,28 @@ template <class T> int symm(Handle *h, int side, int fill, int m, int n, const T
 	return 0;
 }
 
+template <class T> int trsv(Handle *h, int fill, int t, int diag, int n, const T *A, int lda, T *x, int incx)
+{
+	if (!h || !h->stream || h->context != mercer_sim_context())
+		return notInitialised;
+	if (h->math)
+		return notSupported;
+	if (n < 0 || lda < n || lda < 1 || incx < 1 || diag != 0)
+		return invalidValue;
+	std::function<void()> work = [=] {
+		bool lower = (fill == 0) == (t == 0);
+		for (int s = 0; s < n; s++) {
+			int i = lower ? s : n - 1 - s;
+			T sum = x[size_t(i) * incx];
+			for (int p = lower ? 0 : i + 1; p < (lower ? i : n); p++)
+				sum -= at(A, lda, t, i, p) * x[size_t(p) * incx];
+			x[size_t(i) * incx] = sum / at(A, lda, 0, i, i);
+		}
+	};
+	mercer_sim_queue(h->stream, &work);
+	return 0;
+}
+
 template <class T> int trsm(Handle *h, int side, int fill, int t, int diag, int m, int n, const T *alphaAt, const T *A, int lda, T *B, int ldb)
 {
 	if (!h || !h->stream || h->context != mercer_sim_context())
@@ -213,6 +235,7 @@ EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
 	{                                                                                                                                                                                   \
 		return symm<T>(h, s, f, m, n, x, A, lda, B, ldb, y, C, ldc);                                                                                                                \
 	}                                                                                                                                                                                   \
+	EXPORT int cublas##L##trsv_v2(Handle *h, int f, int t, int d, int n, const T *A, int lda, T *x, int ix) { return trsv<T>(h, f, t, d, n, A, lda, x, ix); } \
 	EXPORT int cublas##L##trsm_v2(Handle *h, int s, int f, int t, int d, int m, int n, const T *x, const T *A, int lda, T *B, int ldb) { return trsm<T>(h, s, f, t, d, m, n, x, A, lda, B, ldb); }
 
 BOTH(float, S)

@@ -139,6 +139,11 @@ func Symm[E Float](b *Blas, side Side, fill Fill, m, n int, alpha E, A DevicePtr
 	return err
 }
 
+// Trsv is x ← op(A)⁻¹ x with A triangular, n × n; the elements of x are incx apart.
+func Trsv[E Float](b *Blas, fill Fill, t Op, n int, A DevicePtr, lda int, x DevicePtr, incx int) error {
+	return b.do(pick[E](cublasStrsv, cublasDtrsv), b.handle, uintptr(fill), uintptr(t), nonUnit, size(n), uintptr(A), size(lda), uintptr(x), size(incx))
+}
+
 // Trsm is B ← α op(A)⁻¹ B or α B op(A)⁻¹ with A triangular, B m × n.
 func Trsm[E Float](b *Blas, side Side, fill Fill, t Op, m, n int, alpha E, A DevicePtr, lda int, B DevicePtr, ldb int) error {
 	err := b.do(pick[E](cublasStrsm, cublasDtrsm), b.handle, uintptr(side), uintptr(fill), uintptr(t), nonUnit, size(m), size(n),

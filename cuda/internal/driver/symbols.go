@@ -101,6 +101,8 @@ var blasTable = []Symbol{
 	{Name: "cublasDsyrk_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, double *, int)"},
 	{Name: "cublasSsymm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
 	{Name: "cublasDsymm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)"},
+	{Name: "cublasStrsv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int, const float *, int, float *, int)"},
+	{Name: "cublasDtrsv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int, const double *, int, double *, int)"},
 	{Name: "cublasStrsm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int, int, const float *, const float *, int, float *, int)"},
 	{Name: "cublasDtrsm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int, int, const double *, const double *, int, double *, int)"},
 }
@@ -120,6 +122,8 @@ const (
 	cublasDsyrk
 	cublasSsymm
 	cublasDsymm
+	cublasStrsv
+	cublasDtrsv
 	cublasStrsm
 	cublasDtrsm
 )
