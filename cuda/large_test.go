@@ -1,0 +1,50 @@
+package cuda_test
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// TestLargeOddFit: a fit whose K has more than 2³¹ elements and an odd order, so that no
+// row but the first begins at a multiple of 16 bytes. Of the simulated GPU it is small.
+func TestLargeOddFit(t *testing.T) {
+	if os.Getenv("MERCER_CUDA_LIBDIR") == "" && !required.Names("cuda") {
+		required.Lacking(t, "g++", "there are no CUDA libraries, and no C++ compiler to simulate them")
+	}
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	n, d := 50_001, 10
+	if dev.Info().Processor == "Simulated GPU" {
+		n = 101
+	}
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: math.Sqrt(float64(d))}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, 1), Lambda: 1}
+	for i := range p.X.Data {
+		p.X.Data[i] = math.Sin(float64(i) * float64(i))
+	}
+	for i := range p.Y.Data {
+		p.Y.Data[i] = math.Cos(float64(i))
+	}
+	for _, m := range []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG} {
+		plan, err := solvers.MakePlan(dev, p, solvers.Params{Method: m})
+		if err == nil && plan.Bytes > dev.Info().Memory {
+			t.Logf("%s needs %d bytes, there are %d", m, plan.Bytes, dev.Info().Memory)
+			continue
+		}
+		r, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m, Tol: 1e-10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(r.Residual <= 1e-10) { // computed from the data in float64
+			t.Errorf("%s: the residual is %g", m, r.Residual)
+		}
+	}
+}
