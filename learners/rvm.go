@@ -30,13 +30,14 @@ func init() {
 		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximise the evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximisation",
 		Parameters: []Parameter{
-			medianKernel,
+			medianKernel.with("basis", "kernel"),
+			oneOf("basis", []string{"kernel", "features"}, "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a design matrix of one's own"),
 			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximise the evidence"),
 			rvmTol("0.003"), rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVM{
-				Kernel: v.Kernel("kernel"), Method: RVMMethod(v.Choice("method")),
+				Kernel: v.Kernel("kernel"), Features: v.Choice("basis") == "features", Method: RVMMethod(v.Choice("method")),
 				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
@@ -74,11 +75,15 @@ const (
 // relevance vectors, which is not what ignorance would say; where that matters
 // use gaussian-process.
 type RVM struct {
-	Kernel  kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
-	Method  RVMMethod      // "" is Sequential
-	Tol     float64        // 0 is 0.003: gain of the log evidence
-	MaxIter int            // 0 is 1000 steps, or 10n if that is more
-	Seed    uint64         // of the choice of rows where Kernel is nil
+	Kernel kernels.Kernel // nil: the Gaussian whose sigma is the median distance between rows
+	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design
+	// matrix φ(x) of any functions, one a column. The relevance vectors of the model are
+	// unit vectors, and its kernel is linear.
+	Features bool
+	Method   RVMMethod // "" is Sequential
+	Tol      float64   // 0 is 0.003: gain of the log evidence
+	MaxIter  int       // 0 is 1000 steps, or 10n if that is more
+	Seed     uint64    // of the choice of rows where Kernel is nil
 }
 
 // RVMModel is a fitted RVM.
@@ -127,15 +132,31 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.003), l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
-	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
-	if err != nil {
-		return nil, err
+	if l.Features && l.Kernel != nil {
+		return nil, fmt.Errorf("with features as the basis functions there is no kernel: leave one of them out")
 	}
-	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 { return sparse.Bytes(n, hx.Cols) })
+	var k kernels.Kernel = kernels.Linear{} // x_j is the inner product with the unit vector j
+	if !l.Features {
+		if k, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
+			return nil, err
+		}
+	}
+	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 {
+		if l.Features {
+			return sparse.Bytes(n, hx.Cols, 2*hx.Cols)
+		}
+		return sparse.Bytes(n, n, hx.Cols)
+	})
 	if err != nil {
 		return nil, err
 	}
 	p := sparse.Problem{Kernel: k, X: keepPositive(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	if l.Features {
+		p.Points = backend.NewHost[float64](hx.Cols, hx.Cols)
+		for j := range hx.Cols {
+			p.Points.Row(j)[j] = 1
+		}
+	}
 	r, err := sparse.Regression(t.Task, p, keepPositive(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err

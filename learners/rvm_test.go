@@ -2,6 +2,7 @@ package learners_test
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -241,5 +242,93 @@ func TestFixedPointSettles(t *testing.T) {
 	near(t, "log evidence", evidence[0], evidence[1], 1e-3)
 	if vectors[0] != vectors[1] {
 		t.Errorf("%v relevance vectors", vectors)
+	}
+}
+
+// TestRVMOfFeatures: with the features as basis functions, here orthogonal ones of
+// squared length n, the optimality conditions can be checked for each function alone: with
+// β = 1/σ², Σ_jj from the variances at 0 and at the unit vector j, and α_j = 1/Σ_jj − βn,
+//
+//	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
+//
+// and a function outside has (βφ_jᵀt)² ≤ βn. A column of zeros is left out.
+func TestRVMOfFeatures(t *testing.T) {
+	const n, d = 32, 12
+	t.Log("seed 52")
+	r := rand.New(rand.NewPCG(52, 0))
+	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		for j := range d - 1 {
+			// Walsh functions: the parity of the bits that i and j + 1 share.
+			x.Set(i, j, float64(1-2*(bits.OnesCount(uint(i&(j+1)))%2)))
+		}
+		y.Set(i, 0, 1+2*x.At(i, 2)-0.5*x.At(i, 6)+0.3*x.At(i, 9)+0.2*r.NormFloat64())
+	}
+	for _, method := range []learners.RVMMethod{learners.Sequential, learners.FixedPoint} {
+		eachFastDevice(t, func(t *testing.T, dev backend.Device) {
+			m, err := learners.RVM{Features: true, Method: method, Tol: 1e-13, MaxIter: 100000}.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := mat.NewDense(d+1, d, nil)
+			for j := range d {
+				at.Set(j+1, j, 1)
+			}
+			f, err := m.Predict(t.Context(), dev, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := m.Variance(t.Context(), dev, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The evidence is within about Tol of its maximum, which is quadratic in ln α
+			// and ln β with second derivatives of order 1: those are within √Tol. The fixed
+			// point ends where no ln α moves by more than 1e-3.
+			tol := 100 * math.Sqrt(1e-13)
+			if method == learners.FixedPoint {
+				tol = 1e-2
+			}
+			beta, rest, gammas, inside := 1/m.Noise(), 0.0, 0.0, 0
+			fit := make([]float64, n)
+			for j := range d + 1 {
+				phi := func(i int) float64 {
+					if j == 0 {
+						return 1
+					}
+					return x.At(i, j-1)
+				}
+				mu, sigma, c := f.At(j, 0), v.At(j, 0)-m.Noise(), 0.0
+				if j > 0 {
+					mu, sigma = mu-f.At(0, 0), v.At(j, 0)-v.At(0, 0)
+				}
+				for i := range n {
+					c += phi(i) * y.At(i, 0)
+					fit[i] += mu * phi(i)
+				}
+				if mu == 0 {
+					if beta*c*c > n*(1+tol) {
+						t.Errorf("%s: function %d is left out with (βφᵀt)² = %v, βn = %v", method, j, beta*beta*c*c, beta*n)
+					}
+					continue
+				}
+				inside++
+				alpha := 1/sigma - beta*n
+				near(t, "μ", mu, beta*sigma*c, tol*math.Abs(mu))
+				near(t, "μ²", mu*mu, 1/alpha-sigma, tol*(mu*mu+sigma))
+				gammas += 1 - alpha*sigma
+			}
+			for i := range n {
+				rest += (y.At(i, 0) - fit[i]) * (y.At(i, 0) - fit[i])
+			}
+			near(t, "σ²", m.Noise(), rest/(n-gammas), tol*m.Noise())
+			if f.At(d, 0) != f.At(0, 0) || inside < 4 {
+				t.Errorf("%s: %d functions, the column of zeros has the weight %v", method, inside, f.At(d, 0)-f.At(0, 0))
+			}
+		})
+	}
+	_, err := learners.RVM{Features: true, Kernel: kernels.Linear{}}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
+	if err == nil || !strings.Contains(err.Error(), "there is no kernel") {
+		t.Errorf("features and a kernel: %v", err)
 	}
 }

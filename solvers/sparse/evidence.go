@@ -460,6 +460,9 @@ func (e *evidence) unfinished(limit int, gain, tol float64) {
 // when besides the small gain no ln α moves by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
+		if e.g.Row(j)[j] == 0 {
+			continue // φ_j is 0 at all samples
+		}
 		e.insert(j, e.n/e.g.Row(j)[j]*e.beta/100)
 	}
 	if err := e.refresh(); err != nil {

@@ -14,12 +14,13 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) at the rows x_j of X. The weights
+// Problem is the basis φ_0 = 1 and φ_j = k(x_j, ·) at the rows x_j of Points. The weights
 // of the functions are N(0, 1/α_j) a priori, and the α maximize the evidence: most of
 // them are infinite.
 type Problem struct {
 	Kernel  kernels.Kernel
 	X       backend.Host[float64] // n×d
+	Points  backend.Host[float64] // m×d; without rows, as Classification needs it, X
 	Weights []float64             // of the rows, > 0
 }
 
@@ -140,17 +141,17 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 
 // basis is Φ for the rows of weight > 0: φ_0 = 1 and φ_j = k(x_j, ·).
 type basis struct {
-	x      backend.Host[float64]
-	phi    backend.Host[float64] // n×(n+1)
+	x      backend.Host[float64] // the points
+	phi    backend.Host[float64] // n×(m+1)
 	weight []float64
 	total  float64 // Σ w
 }
 
-// Bytes is what the machines take at most: x, and five matrices of the size of
-// Φ, which is what a step with all functions takes.
-func Bytes(n, d int) int64 {
-	m := int64(n) + 1
-	return 8 * (5*m*m + int64(n)*int64(d))
+// Bytes is what the machines take at most for m functions besides φ_0: x, Φ and four
+// matrices of the size of ΦᵀΦ, which is what a step with all functions takes.
+func Bytes(n, m, d int) int64 {
+	columns := int64(m) + 1
+	return 8 * (columns*(4*columns+int64(n)+1) + int64(n)*int64(d))
 }
 
 func newBasis(t *run.Task, p Problem) (*basis, error) {
@@ -158,16 +159,23 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 	for _, w := range p.Weights {
 		b.total += w
 	}
-	n := b.x.Rows
-	gram, err := t.B.New(n, n)
+	z, square := backend.Host[float64]{}, p.Points.Rows == 0
+	if !square {
+		b.x, z = p.Points, p.Points
+	}
+	n, m := p.X.Rows, b.x.Rows
+	gram, err := t.B.New(n, m)
 	if err != nil {
 		return nil, err
 	}
 	defer gram.Free()
-	b.phi = backend.NewHost[float64](n, n+1)
-	values := b.phi.View(0, 1, n, n)
-	err = run.Placed(t.B, b.x, backend.Host[float64]{}, func(x, _ backend.Matrix[float64]) error {
-		t.B.Gram(gram, p.Kernel, x, x)
+	b.phi = backend.NewHost[float64](n, m+1)
+	values := b.phi.View(0, 1, n, m)
+	err = run.Placed(t.B, p.X, z, func(x, z backend.Matrix[float64]) error {
+		if square {
+			z = x
+		}
+		t.B.Gram(gram, p.Kernel, x, z)
 		return t.B.Download(values, gram)
 	})
 	if err != nil {
@@ -178,12 +186,17 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 			return nil, context.Cause(t.Ctx)
 		}
 		b.phi.Row(i)[0] = 1
-		for j := range i + 1 {
-			v := values.Row(i)[j]
+		known := values.Row(i)
+		if square {
+			known = known[:i+1]
+		}
+		for j, v := range known {
 			if v-v != 0 {
 				return nil, fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel)
 			}
-			values.Row(j)[i] = v
+			if square {
+				values.Row(j)[i] = v
+			}
 		}
 	}
 	return b, t.Step("gram", 0.05)
