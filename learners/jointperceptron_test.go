@@ -56,6 +56,58 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
+	// Of a kernel: φᵀφ of integers is exact, so that both forms take the same steps, and a
+	// kernel whose φ is infinite, with a part of each class alone, tells classes apart.
+	for _, averaged := range []bool{false, true} {
+		primal := line
+		primal.Averaged = averaged
+		dual := learners.JointPerceptron{Classes: 3, Epochs: 1000, Averaged: averaged, Kernel: func(x []float64, c int, z []float64, s int) float64 {
+			p, q := line.Features(x, c), line.Features(z, s)
+			return p[0]*q[0] + p[1]*q[1]
+		}}
+		integers := mat.NewDense(6, 1, []float64{0, 0, 1, 1, 2, 2})
+		a, err := primal.Fit(t.Context(), integers, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := dual.Fit(t.Context(), integers, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Mistakes != b.Mistakes || a.Mistakes == 0 || a.Clean != b.Clean {
+			t.Errorf("averaged %v: %d mistakes by features, %d by the kernel", averaged, a.Mistakes, b.Mistakes)
+		}
+		w := make([]float64, 2)
+		for _, term := range b.Terms {
+			for i, v := range line.Features(term.X, term.Class) {
+				w[i] += term.Weight * v
+			}
+		}
+		for i := range w {
+			near(t, "w", w[i], a.W[i], 1e-12*(1+math.Abs(a.W[i])))
+		}
+	}
+	rbf := learners.JointPerceptron{Classes: classes, Epochs: 1000, Kernel: func(x []float64, c int, z []float64, s int) float64 {
+		if c != s {
+			return 0
+		}
+		d := 0.0
+		for i := range x {
+			d += (x[i] - z[i]) * (x[i] - z[i])
+		}
+		return math.Exp(-d / 0.02)
+	}}
+	b, err := rbf.Fit(t.Context(), x, index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Predict(x); err != nil || !slices.Equal(got, index) || !b.Clean {
+		t.Errorf("%v, %v", got, err)
+	}
+	rbf.Features = kron
+	if _, err := rbf.Fit(t.Context(), x, index); err == nil || !strings.Contains(err.Error(), "either Features or Kernel") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := line.Fit(t.Context(), at, []int{0, 0, 1, 1, 2, 3}); err == nil || !strings.Contains(err.Error(), "row 6 must be a class from 0 to 2, got 3") {
 		t.Errorf("got %v", err)
 	}

@@ -17,7 +17,7 @@ const perceptronName = "perceptron"
 
 func init() {
 	for name, d := range map[string]struct{ formula, source string }{
-		perceptronName: {"on a mistake w ← w + rate y x, b ← b + rate y R², R = max ‖x‖; K classes: w_y ← w_y + x, w_ŷ ← w_ŷ − x",
+		perceptronName: {"on a mistake w ← w + rate y x, b ← b + rate y R², R = max ‖x‖; K classes: w_y ← w_y + x, w_ŷ ← w_ŷ − x; two separable classes take at most (2R/γ)² mistakes, without an intercept (R/γ)² (Novikoff 1962), in the report with the margin γ found",
 			"Rosenblatt (1958), The perceptron; Cristianini and Shawe-Taylor (2000), table 2.1"},
 		"averaged-perceptron": {"the perceptron's w and b averaged over all steps",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm; Collins (2002)"},
