@@ -80,7 +80,11 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	const all = "linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, cosine, cosineseries, sinc, chi2, cosinesimilarity, precomputed, sigmoid, exp, normalise"
+	var names []string
+	for _, d := range kernels.Catalogue() {
+		names = append(names, d.Name)
+	}
+	all := strings.Join(names, ", ")
 	for _, c := range []struct{ text, want string }{
 		{"", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
 		{"  ", "column 1: a kernel is needed, such as gaussian(sigma=2); there are " + all},
@@ -298,9 +302,9 @@ func FuzzParse(f *testing.F) {
 func ExampleParse() {
 	k, err := kernels.Parse("0.5*poly(degree=2, c=1) + rbf(gamma=0.5)")
 	fmt.Println(k, err)
-	_, err = kernels.Parse("gausian(sigma=2)")
+	_, err = kernels.Parse("gaussian(sigm=2)")
 	fmt.Println(err)
 	// Output:
 	// 0.5*polynomial(degree=2,c=1) + gaussian(sigma=1) <nil>
-	// kernels: column 1: unknown kernel "gausian", did you mean "gaussian"?; there are linear, polynomial, gaussian, laplacian, exponential, matern32, matern52, matern, rationalquadratic, cosine, cosineseries, sinc, chi2, cosinesimilarity, precomputed, sigmoid, exp, normalise
+	// kernels: column 10: gaussian: unknown parameter "sigm", did you mean "sigma"?; there are sigma, gamma
 }

@@ -78,8 +78,10 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			if e < v {
 				log := math.Abs(in.A * math.Log(v))
 				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
-			} else if in.A <= 0 {
+			} else if in.A < 0 {
 				move = math.Inf(1)
+			} else if in.A == 0 {
+				move = 0
 			}
 			t = Approx{power, move}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)

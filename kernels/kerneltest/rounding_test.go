@@ -24,6 +24,7 @@ func TestErrorsAtZero(t *testing.T) {
 		{"power of 0", []kernels.Instr{load, {Op: kernels.Pow, A: 0.3}}, Approx{0, 0}, 0, 0},
 		{"power of 0 ± 10⁻²⁰", []kernels.Instr{load, {Op: kernels.Pow, A: 0.5}}, Approx{0, 1e-20}, 0, 1e-10},
 		{"power of 4 ± 0.1", []kernels.Instr{load, {Op: kernels.Pow, A: 0.5}}, Approx{4, 0.1}, 2, 2 * (math.Sqrt(4/3.9) - 1)},
+		{"zeroth power of 0", []kernels.Instr{load, {Op: kernels.Pow, A: 0}}, Approx{0, 1}, 1, 0},
 		{"negative power of 0", []kernels.Instr{load, {Op: kernels.Pow, A: -1}}, Approx{0, 0}, math.Inf(1), math.NaN()},
 		{"logarithm of 0", []kernels.Instr{load, {Op: kernels.Log}}, Approx{0, 0}, math.Inf(-1), math.NaN()},
 		{"v ln v at 0", entropy, Approx{0, 0}, 0, 0},
