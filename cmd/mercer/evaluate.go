@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/internal/process"
+	"github.com/mercer-go/mercer/learners"
 )
 
 // evaluateReport is what `mercer evaluate --json` prints.
@@ -17,6 +18,7 @@ type evaluateReport struct {
 	Device  string `json:"device"`
 	*score
 	Seconds float64 `json:"seconds"`
+	Planned int64   `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
 }
 
@@ -59,7 +61,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 			return err
 		}
 	}
-	dev, b, t, err := a.openModel(model, file, stream)
+	dev, b, t, memory, err := a.openModel(model, file, stream)
 	if err != nil {
 		return err
 	}
@@ -75,10 +77,11 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	}
 	var s *score
 	if stream {
-		s, err = a.evaluateStream(ctx, dev, b, file, interval)
-	} else {
+		s, err = a.evaluateStream(memory.streaming(ctx, file), dev, b, file, interval)
+	} else if err = memory.encoding(t, b.Encoder, "; use --stream"); err == nil {
 		var x, truth *mat.Dense
 		if x, truth, err = a.encodeWith(ctx, b, t); err == nil {
+			ctx = memory.fitting(ctx, &learners.Options{})
 			s, err = a.scoreOf(ctx, dev, b.Model, b.Encoder.Classes(), x, truth)
 		}
 		if err == nil {
@@ -101,7 +104,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 		}
 	}
 	if a.json {
-		return a.printJSON(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), process.Read()})
+		return a.printJSON(ctx, evaluateReport{"evaluate", b.Model.Learner(), dev.Info().Device, s, time.Since(start).Seconds(), memory.total(), process.Read()})
 	}
 	return a.print(ctx, s.text())
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
@@ -82,8 +84,14 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held is what the data take now.
-func (b *budget) held() int64 { return max(liveBytes()-b.heap, 0) }
+// held is what the data take now. A helper of the device that looks out for more work
+// for some 0.2 ms still refers to the matrices of the fit that has ended, which a second
+// look finds gone.
+func (b *budget) held() int64 {
+	held := liveBytes() - b.heap
+	time.Sleep(time.Millisecond)
+	return max(min(held, liveBytes()-b.heap), 0)
+}
 
 // note raises the plan of the whole call to bytes at a time.
 func (b *budget) note(bytes int64) {
@@ -134,6 +142,19 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	if b.ofDevice {
 		o.Memory = max(b.limit-held, 1)
 	}
+	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
+}
+
+// streaming is fitting for what reads a file in passes: three blocks and what is made
+// of one, or less where the whole file makes less. A cell takes 2 bytes of text at
+// least, and 8 in each of two blocks that are not full.
+func (b *budget) streaming(ctx context.Context, file string) context.Context {
+	blocks := int64(4 * streamBytes)
+	if info, err := os.Stat(file); err == nil {
+		blocks = min(blocks, 8*info.Size())
+	}
+	held := b.held() + blocks
+	b.note(held)
 	return planned.With(ctx, func(bytes int64) { b.note(held + bytes) })
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
 
 // planSlack is what the plan may be off by beside a tenth: the pages of the program
@@ -155,16 +156,101 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "2"}} {
+	fitted := checkPlan(t, d, []string{"fit", "--model", filepath.Join(t.TempDir(), "m.safetensors"), "--learner", d.Name, "--solver", "dual", "--target", "number", table})
+	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "6"}} {
 		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
 		t.Run(command[0], func(t *testing.T) {
-			checkPlan(t, d, args)
+			// One model after the other, each without the matrix of the one before, which
+			// has 36 MB where all rows are drawn.
+			if planned := checkPlan(t, d, args); planned > fitted+planSlack/2 {
+				t.Errorf("%d bytes are planned, %d for one fit", planned, fitted)
+			}
 			// A model of 2000 rows has 32 MB of kernel values, or half of it packed.
 			out, err := output(t, append(args, "--memory", "12MB"))
 			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 {
 				t.Errorf("with 12 MB: %v, %s", err, out)
 			}
 		})
+	}
+}
+
+// TestPlansOfTunePredictAndEvaluateAreThePeak: the other commands that read a table plan
+// the whole process too, at two sizes: tune by each criterion, and a model of each
+// learner applied to more rows than it was fitted to.
+func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+	}
+	folder := t.TempDir()
+	model := filepath.Join(folder, "m.safetensors")
+	tables := map[string]string{}
+	table := func(target string, n int) string {
+		name := fmt.Sprintf("%s%d.csv", target, n)
+		if tables[name] == "" {
+			tables[name] = filepath.Join(folder, name)
+			writePlanTable(t, tables[name], n, 10, target)
+		}
+		return tables[name]
+	}
+	run := func(t *testing.T, large bool, args ...string) {
+		t.Helper()
+		if large {
+			required.Slow(t, "proc", "takes minutes")
+		}
+		checkPlan(t, learners.Description{}, args)
+	}
+	for _, large := range []bool{false, true} {
+		n, rows := 300, 2000
+		if large {
+			n, rows = 2000, 200000
+		}
+		for _, by := range tuning.Criteria {
+			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
+				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
+				if by != string(tuning.Evidence) { // which is searched by derivatives
+					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
+				}
+				run(t, large, append(args, table("number", n))...)
+			})
+		}
+		for _, d := range learners.Catalogue() {
+			for _, task := range d.Tasks {
+				t.Run(fmt.Sprintf("%s/%s/rows=%d", d.Name, task, rows), func(t *testing.T) {
+					if large {
+						required.Slow(t, "proc", "takes minutes")
+					}
+					target := "number"
+					if task == learners.Classification {
+						target = "class"
+					}
+					fit := []string{"fit", "--model", model, "--learner", d.Name, "--task", string(task)}
+					if task != learners.Novelty {
+						fit = append(fit, "--target", target)
+					}
+					fit = append(append(append(fit, needs[d.Name]...), planParameters[d.Name]...), table(target, 300))
+					if _, err := output(t, fit); err != nil {
+						t.Fatal(err)
+					}
+					run(t, large, "predict", "--model", model, table(target, rows))
+					run(t, large, "predict", "--stream", "--model", model, table(target, rows))
+					if task != learners.Novelty {
+						run(t, large, "evaluate", "--model", model, table(target, rows))
+					}
+				})
+			}
+		}
+	}
+	// The table and its matrix are refused before the matrix is made.
+	if _, err := output(t, []string{"fit", "--model", model, "--learner", "ridge", "--target", "number", table("number", 300)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"predict", "evaluate"} {
+		_, err := output(t, []string{command, "--model", model, "--memory", "200KB", table("number", 2000)})
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || bytes.Count(exit.Stderr, []byte("\n")) != 1 {
+			t.Errorf("%s with 200 kB: %v", command, err)
+		} else {
+			t.Logf("%s with 200 kB: %s", command, exit.Stderr)
+		}
 	}
 }
 
@@ -180,8 +266,8 @@ func output(t *testing.T, args []string) ([]byte, error) {
 	return c.Output()
 }
 
-// checkPlan compares the plan of a command with its peak.
-func checkPlan(t *testing.T, d learners.Description, args []string) {
+// checkPlan compares the plan of a command with its peak, and returns it.
+func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	out, err := output(t, args)
 	exit := (*exec.ExitError)(nil)
@@ -211,4 +297,5 @@ func checkPlan(t *testing.T, d learners.Description, args []string) {
 	if _, cache := d.Parameter("cache"); !cache && report.Planned > report.Peak+off {
 		t.Errorf("the process took %d bytes only, planned were %d", report.Peak, report.Planned)
 	}
+	return report.Planned
 }

@@ -125,7 +125,7 @@ func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out 
 	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels, model); err != nil {
 		return err
 	}
-	dev, b, t, err := a.openModel(model, file, false)
+	dev, b, t, _, err := a.openModel(model, file, false)
 	if err != nil {
 		return err
 	}
@@ -376,7 +376,7 @@ func (a *app) plotCurve(ctx context.Context, models []string, xName string, leve
 	}
 	var p *plot.Plot
 	for k, model := range models {
-		dev, b, t, err := a.openModel(model, file, false)
+		dev, b, t, _, err := a.openModel(model, file, false)
 		if err != nil {
 			return err
 		}
@@ -506,7 +506,7 @@ func (a *app) plotCalibration(ctx context.Context, model string, out plotOut, fi
 	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels, model); err != nil {
 		return err
 	}
-	dev, b, t, err := a.openModel(model, file, false)
+	dev, b, t, _, err := a.openModel(model, file, false)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -71,7 +72,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 			return err
 		}
 	}
-	dev, b, t, err := a.openModel(f.model, file, f.stream)
+	dev, b, t, memory, err := a.openModel(f.model, file, f.stream)
 	if err != nil {
 		return err
 	}
@@ -87,12 +88,16 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	}
 	var p predictions
 	if f.stream {
-		p, err = a.predictStream(ctx, f, dev, b, file)
+		p, err = a.predictStream(memory.streaming(ctx, file), f, dev, b, file)
 	} else {
-		p, err = a.predictTable(ctx, f, dev, b, t)
+		p, err = a.predictTable(ctx, f, dev, b, t, memory)
 	}
 	if err != nil {
 		return err
+	}
+	if a.json {
+		memory.note(memory.held() + p.textBytes())
+		p.Planned, p.Used = memory.total(), process.Read()
 	}
 	text, err := a.format(p)
 	if err != nil {
@@ -105,11 +110,15 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 }
 
 // predictTable is what `mercer predict` writes.
-func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, t *dataset.Table) (predictions, error) {
+func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget) (predictions, error) {
+	if err := memory.encoding(t, b.Encoder, "; use --stream"); err != nil {
+		return predictions{}, err
+	}
 	x, err := a.features(ctx, b, t)
 	if err != nil {
 		return predictions{}, err
 	}
+	ctx = memory.fitting(ctx, &learners.Options{})
 	o, err := a.outcomes(ctx, dev, b.Model, x, f.proba)
 	if err != nil {
 		return predictions{}, err
@@ -160,29 +169,33 @@ func fittedWith(m learners.Model, parameter string) string {
 
 // openModel opens the device, the model and the table of predict and evaluate; the
 // table is nil for one that stays in its file.
-func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, err error) {
+func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget, err error) {
 	if model == "" {
-		return nil, b, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
+		return nil, b, nil, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
 	}
 	if err = a.input.check(); err != nil {
-		return nil, b, nil, err
+		return nil, b, nil, nil, err
 	}
 	if b, err = modelfile.Load(model); err != nil {
-		return nil, b, nil, err
+		return nil, b, nil, nil, err
 	}
 	if b.Encoder == nil {
-		return nil, b, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
+		return nil, b, nil, nil, usagef("%s: the model was saved without the rules for its columns, so that only a Go program can use it", model)
 	}
 	a.input.ofModel = b.Encoder.MissingValues()
+	if dev, err = a.open(); err != nil {
+		return nil, b, nil, nil, err
+	}
+	memory = a.newBudget(dev) // the model is in what the program has already
 	if !stream {
 		if t, err = a.table(file); err != nil {
-			return nil, b, nil, err
+			dev.Close()
+			return nil, b, nil, nil, err
 		}
 	}
 	b.Encoder = a.input.apply(b.Encoder)
 	b.Model = asClassifier(b.Model)
-	dev, err = a.open()
-	return dev, b, t, err
+	return dev, b, t, memory, nil
 }
 
 // inBlocks applies f to rows, a part of them at a time so that progress can be
@@ -222,11 +235,17 @@ type predictions struct {
 	Std         [][]float64 `json:"std,omitempty"`
 	Lower       [][]float64 `json:"lower,omitempty"` // of the intervals
 	Upper       [][]float64 `json:"upper,omitempty"`
-	Sets        [][]string  `json:"sets,omitempty"` // of classes, of each row
+	Sets        [][]string  `json:"sets,omitempty"`          // of classes, of each row
+	Planned     int64       `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	process.Used
 
 	head    []string
 	columns []func(i int) string
 }
+
+// textBytes is about what the table takes while it is written: 20 characters of a
+// number, in a buffer that grows to twice its length, and in a copy.
+func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 // add adds a column.
 func (p *predictions) add(name string, cell func(i int) string) {

@@ -256,7 +256,7 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle) 
 
 // importance shuffles each column of a table.
 func (a *app) importance(ctx context.Context, f showFlags, model string) ([]importance, error) {
-	dev, b, t, err := a.openModel(model, f.importance, false)
+	dev, b, t, _, err := a.openModel(model, f.importance, false)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type tuneReport struct {
 	Vary    []string    `json:"vary"`
 	Trials  []tuneTrial `json:"trials"`
 	Seconds float64     `json:"seconds"`
+	Planned int64       `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
 	Test    *score `json:"test,omitempty"`
 	Plot    string `json:"plot,omitempty"`

@@ -52,6 +52,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	defer done()
 	dev := devices[0]
 	f.devices = devices[1:]
+	memory := a.newBudget(dev)
 	all, err := a.table(file)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.learnData(file, train, task, rules, &a.input)
+	d, err := f.learnData(file, train, task, rules, &a.input, memory)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return fmt.Errorf("%w; the row was held out by --test-fraction", err)
 		}
 	}
-	found, err := a.searchAll(ctx, dev, f, d)
+	found, err := a.searchAll(ctx, dev, f, d, memory)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		r.Plot = f.plot
 	}
 	if f.model != "" || test != nil {
-		b, err := a.fitTuned(ctx, dev, f, task, found[at], d)
+		b, err := a.fitTuned(ctx, dev, f, task, found[at], d, memory)
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()
-	r.Used = process.Read()
+	r.Planned, r.Used = memory.total(), process.Read()
 	if a.json {
 		return a.printJSON(ctx, r)
 	}
@@ -138,9 +139,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 }
 
 // learnData learns the encoding of a table and encodes it.
-func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, rules dataset.Rules, input *inputFlags) (*tuneData, error) {
+func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners.Task, rules dataset.Rules, input *inputFlags, memory *budget) (*tuneData, error) {
 	enc, err := dataset.Learn(train, rules)
 	if err != nil {
+		return nil, err
+	}
+	if err := memory.encoding(train, enc, ""); err != nil {
 		return nil, err
 	}
 	d := &tuneData{source: source, enc: input.apply(enc)}
@@ -160,7 +164,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 }
 
 // searchAll searches from each kernel with --rows of the rows.
-func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData) ([]tuned, error) {
+func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData, memory *budget) ([]tuned, error) {
 	list, err := f.parseKernels()
 	if err != nil {
 		return nil, err
@@ -186,10 +190,14 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 			return nil, err
 		}
 		p := a.newProgress()
-		res, err := tuning.Search(ctx, dev, f.problem(c.kernel, x, y), f.params(func(q solvers.Progress) {
+		par := f.params(func(q solvers.Progress) {
 			q.Fraction = (float64(i) + q.Fraction) / float64(len(list))
 			p.report(q)
-		}))
+		})
+		problem, limits := f.problem(c.kernel, x, y), learners.Options{}
+		within := memory.fitting(ctx, &limits)
+		par.Memory = limits.Memory
+		res, err := tuning.Search(within, dev, problem, par)
 		p.close()
 		if err != nil {
 			return nil, err
@@ -289,7 +297,7 @@ func (f *tuneFlags) chooseLearner(t tuned, task learners.Task) {
 }
 
 // fitTuned fits the learner with what was found to all rows.
-func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, found tuned, data *tuneData) (modelfile.Bundle, error) {
+func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, found tuned, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -318,7 +326,8 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 	}
 	p := a.newProgress()
 	defer p.close()
-	if b.Model, err = fit(ctx, dev, x, data.y, learners.Options{Classes: data.enc.Classes(), Progress: p.report}); err != nil {
+	options := learners.Options{Classes: data.enc.Classes(), Progress: p.report}
+	if b.Model, err = fit(memory.fitting(ctx, &options), dev, x, data.y, options); err != nil {
 		return b, err
 	}
 	r := newFitReport(b.Model, dev)
