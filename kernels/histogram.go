@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -91,6 +92,19 @@ type PointError struct {
 func (e *PointError) Error() string {
 	return fmt.Sprintf("kernels: %s: feature %d is %v: %s", e.Kernel, e.Feature, e.Value, e.Rule)
 }
+
+// ErrOverflow matches errors about values of a kernel, or its length scale, that leave
+// their range because of the scale of the features.
+var ErrOverflow = errors.New("kernels: values leave the range of float64")
+
+// Overflow is err as one that matches ErrOverflow.
+func Overflow(err error) error { return overflow{err} }
+
+type overflow struct{ error }
+
+func (e overflow) Unwrap() error { return e.error }
+
+func (overflow) Is(target error) bool { return target == ErrOverflow }
 
 // inRange refuses a point x for which ‖x−z‖² ≤ 2‖x‖² + 2‖z‖², or ‖x−z‖₁ ≤ ‖x‖₁ +
 // ‖z‖₁, may overflow with a z that is not refused.

@@ -133,7 +133,7 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: fmt.Sprintf("works only for %s", p.Task)}
 		}
 		if isGiven && !p.When.Met(values) {
-			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "has an effect " + p.When.String()}
+			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "works " + p.When.String(), When: p.When}
 		}
 	}
 	if d.check != nil {
@@ -192,6 +192,7 @@ func (d Description) values(given map[string]string) (Values, error) {
 type ParameterError struct {
 	Learner, Parameter string
 	Rule               string // such as "must be a finite number ≥ 0, got -1"
+	When               *When  // the condition that is not met, if that is the rule
 }
 
 func (e *ParameterError) Error() string {

@@ -163,12 +163,15 @@ type When struct {
 	Values    []string `json:"values,omitempty"`
 }
 
-// String is the condition in words: "with solver sgd only".
-func (w *When) String() string {
+// String is the condition in words: "only with solver sgd".
+func (w *When) String() string { return w.Of("") }
+
+// Of is String with a prefix of the parameter's name, such as the -- of a flag.
+func (w *When) Of(prefix string) string {
 	if len(w.Values) == 0 {
-		return "without " + w.Parameter + " only"
+		return "only without " + prefix + w.Parameter
 	}
-	return "with " + w.Parameter + " " + strings.Join(w.Values, " or ") + " only"
+	return "only with " + prefix + w.Parameter + " " + strings.Join(w.Values, " or ")
 }
 
 // Met reports whether the values fulfil the condition; there may be none.

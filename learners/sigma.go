@@ -86,7 +86,7 @@ func medianDistance(ctx context.Context, x backend.Host[float64], weights []floa
 	low, high := distances[(n-1)/2], distances[n/2]
 	sigma := low + (high-low)/2
 	if err := (kernels.Gaussian{Sigma: sigma}).Check(-1); err != nil {
-		return 0, fmt.Errorf("the median distance of the rows of x: %w", err)
+		return 0, kernels.Overflow(fmt.Errorf("the median distance of the rows of x: %w", err))
 	}
 	return sigma, nil
 }
@@ -130,7 +130,7 @@ func scaleKernelFor(k kernels.Kernel, x backend.Host[float64], weights []float64
 	}
 	g := kernels.Gaussian{Sigma: 2 * largest * math.Sqrt(float64(x.Cols)*square/2)}
 	if err := g.Check(-1); err != nil {
-		return nil, fmt.Errorf("the deviation of the entries of x: %w", err)
+		return nil, kernels.Overflow(fmt.Errorf("the deviation of the entries of x: %w", err))
 	}
 	return g, nil
 }

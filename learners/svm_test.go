@@ -458,7 +458,7 @@ func TestLambdaOfSVM(t *testing.T) {
 				}
 			}
 			given["C"] = "1"
-			if _, err := l.Make("", given); err == nil || !strings.Contains(err.Error(), "C: has an effect without lambda") {
+			if _, err := l.Make("", given); err == nil || !strings.Contains(err.Error(), "C: works only without lambda") {
 				t.Errorf("%s: C and lambda: %v", name, err)
 			}
 		}

@@ -203,7 +203,7 @@ func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
 	}
 	p.pivots = append(p.pivots, s...)
 	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {
-		return fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel)
+		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -14,5 +15,9 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 			return fmt.Errorf("x: row %d: %w", i+1, err)
 		}
 	}
-	return fmt.Errorf("x: row %d: the kernel %v has the value %v", i+1, k, value)
+	err := fmt.Errorf("x: row %d: the kernel %v has the value %v", i+1, k, value)
+	if math.IsInf(value, 0) {
+		return kernels.Overflow(err)
+	}
+	return err
 }

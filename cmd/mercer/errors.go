@@ -53,7 +53,7 @@ func (a *app) aboutScale(err error) string {
 	}
 	given := a.command.Flags().Changed("no-standardize")
 	point, pivot := (*kernels.PointError)(nil), (*backend.PivotError)(nil)
-	tooLarge := errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
+	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
 	switch {
 	case tooLarge && given:
 		return "; without --no-standardize the numbers of the table are standardized"

@@ -123,7 +123,7 @@ func (f *learnerFlags) describe(flags *pflag.FlagSet) {
 				flag.Usage += ": " + p.Rule
 			}
 			if p.When != nil {
-				flag.Usage += "; " + p.When.String()
+				flag.Usage += "; " + p.When.Of("--")
 			}
 			flag.Usage += fmt.Sprintf(" (default: %s)", cmp.Or(p.Default, "none"))
 		}
@@ -198,6 +198,9 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 	given := f.parameters(d)
 	fit, err := d.Make(task, given)
 	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
+		if wrong.When != nil {
+			return nil, usagef("--%s: works %s", wrong.Parameter, wrong.When.Of("--"))
+		}
 		hint := ""
 		if p, _ := d.Parameter(wrong.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, given[wrong.Parameter]) {
 			hint = didYouMean("", given[wrong.Parameter], p.Choices)

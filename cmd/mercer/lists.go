@@ -70,7 +70,7 @@ func describeLearner(d learners.Description) string {
 	for _, p := range d.Parameters {
 		rule := p.Rule
 		if p.When != nil {
-			rule += "; " + p.When.String()
+			rule += "; " + p.When.Of("--")
 		}
 		text += fmt.Sprintf("\n--%s %s (default: %s)\n", p.Name, p.Type, cmp.Or(p.Default, "none")) + entry("    ", p.Help+": "+rule)
 	}

@@ -192,7 +192,7 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 		}
 		for j, v := range known {
 			if v-v != 0 {
-				return nil, fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel)
+				return nil, kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel))
 			}
 			if square {
 				values.Row(j)[i] = v

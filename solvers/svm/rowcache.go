@@ -248,7 +248,7 @@ func (c *RowCache) own(s, i int) error {
 	row[i] = c.Diag[i]
 	for _, v := range row {
 		if v-v != 0 {
-			return fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k)
+			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k))
 		}
 	}
 	c.owner[s], c.slot[i] = i, s

@@ -278,7 +278,7 @@ func (s *smo) optimise() error {
 		most, least := s.violation()
 		gap := most - least
 		if math.IsNaN(gap) || math.IsInf(gap, 1) {
-			return fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.Kernel)
+			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.Kernel))
 		}
 		if err := s.report(gap); err != nil {
 			return err
