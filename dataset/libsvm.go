@@ -257,7 +257,7 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex reads a whole number; one past MaxFeatures is cut to
+// featureIndex reads an integer; one past MaxFeatures is cut to
 // MaxFeatures + 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {

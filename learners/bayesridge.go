@@ -23,11 +23,11 @@ func init() {
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			number("tol", "1e-8", positive, "largest change of the fitted values in a step, relative to ‖y‖, at the end"),
-			whole("iterations", "1000", atLeast(1), "most steps"),
-			truth("intercept", "true", "fit an intercept, flat a priori"),
+			intParam("iterations", "1000", atLeast(1), "most steps"),
+			boolParam("intercept", "true", "fit an intercept, flat a priori"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(BayesRidge{Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
+			return fitterOf(BayesRidge{Tol: v.Number("tol"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
 		},
 		restore: restoreAs[BayesRidgeModel],
 	})
@@ -90,7 +90,7 @@ func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.Evidence(t.Task, l.Tol, l.MaxIter)
+	r, err := c.Evidence(t, l.Tol, l.MaxIter)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (m *BayesRidgeModel) State() State { return stateOf(m) }
 
 func (m *BayesRidgeModel) fields() []field {
 	d, t := rowsOf(&m.coef), colsOf(&m.coef)
-	return append(m.coefFields(nil), flagParam("intercept", &m.fitted),
+	return append(m.coefFields(nil), boolField("intercept", &m.fitted),
 		rowField("noise", &m.noise, t, nonNegative), rowField("prior", &m.rest, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
 		rowField("centre", &m.center, d, anyNumber), matrixField("vectors", &m.vectors, nil, d), matrixField("spread", &m.spread, t, rowsOf(&m.vectors)))
 }

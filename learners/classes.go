@@ -79,7 +79,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 		return c, nil, errors.New("y is missing")
 	}
 	if y.Cols != 1 {
-		return c, nil, fmt.Errorf("y has %s; classes are told by one", count.Of(y.Cols, "column"))
+		return c, nil, fmt.Errorf("y has %s; classes are named by one", count.Of(y.Cols, "column"))
 	}
 	for i := range y.Rows {
 		v := y.Row(i)[0]
@@ -87,7 +87,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 			return c, nil, valueError("y", y, i, 0)
 		}
 		if names != nil && (v != float64(int(v)) || v < 0 || v >= float64(len(names))) {
-			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes it must be a whole number from 0 to %d", i+1, v, len(names), len(names)-1)
+			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes it must be an integer from 0 to %d", i+1, v, len(names), len(names)-1)
 		}
 		if i < len(weights) && weights[i] == 0 {
 			continue

@@ -51,7 +51,7 @@ func scoreClassification(c Classes, names []string, y, pred, decision, proba *ma
 	}
 	n, cols := y.Dims()
 	if cols != 1 {
-		return s, fmt.Errorf("y has %s; classes are told by one", count.Of(cols, "column"))
+		return s, fmt.Errorf("y has %s; classes are named by one", count.Of(cols, "column"))
 	}
 	for _, m := range []struct {
 		name string

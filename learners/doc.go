@@ -21,22 +21,37 @@
 // column for each class. Classify makes one of any regression with several
 // targets.
 //
-// Catalogue lists the learners. Adding one is one file:
+// Catalogue lists the learners. Adding one is one file, in the order in which it is
+// read:
 //
-//   - a struct of parameters with Fit(ctx, dev, x, y, o) → (*Model, error), and
-//     the model with Learner, Dims, Predict, State; Decision and Classes for a
-//     classifier; Solved or Facts for what the fit has to tell;
-//   - its Description, registered by the file's init: the parameters, from which
-//     come the flags of the command, how they make the learner (fitterOf), and
-//     how a State makes the model;
+//   - its Description, registered by init: the parameters with their rules, from which
+//     come the flags of the command, how they make the learner (fitterOf), and how a
+//     State makes the model (restoreAs);
+//   - a struct of parameters with Fit(ctx, dev, x, y, o) → (*Model, error): it checks
+//     the parameters that a Go program may have set (rule.check) and the samples, finds
+//     the classes, and calls one solver;
+//   - the model: it embeds one of the cores of cores.go, and lists its fields for State;
 //   - learnertest.Run in its test, which asks for all that this page promises.
 //
-// What they share: checked (x, y and weights that can be worked with), classesOf
-// (classes of y) with Classes.targets, Classes.Decide, save and restoreClasses, predictor
-// (f(x) in blocks of rows), budget (memory) and newProgress, or task, which is
-// both and the device; centred and moments (linear models with an intercept and
-// weights), rowCache (rows of K on demand) and smo (support vector machines). All
-// products and Gram matrices go through the backend.
+// What a learner can lean on:
+//
+//   - samples: checked and checkedBoth (finite numbers, weights, no checkpoint, a
+//     device), samples (for solvers that look at every element themselves), newCentered
+//     (for package lsq);
+//   - weights: weightOf, dropZeroWeight, dropZeroIndex, positiveWeights;
+//   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
+//     of a regression by itself (Description.classify);
+//   - the kernel: kernelFor (the median distance where none is given), scaleKernelFor,
+//     checkedKernel, kernelForRows;
+//   - the call: newTask (memory, progress, cancellation), named (the learner's name in
+//     front of an error), rule, numbers of the facts in norms.go;
+//   - the solvers: solvers.Solve, solvers.SolveEach and those that read rows in passes;
+//     lsq, glm, svm and sparse, the packages below solvers;
+//   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
+//     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for
+//     what is saved.
+//
+// All products and Gram matrices go through the backend.
 //
 // Bad data gives an error that names row and column, counted from 1, never a
 // panic. A model may be used by several goroutines at once.

@@ -135,8 +135,8 @@ func numberField(name string, to *float64, r rule) field {
 	}}
 }
 
-// numberParam is a parameter that is a number and obeys a rule.
-func numberParam(name string, to *float64, r rule) field {
+// paramField is a parameter that is a number and obeys a rule.
+func paramField(name string, to *float64, r rule) field {
 	return field{
 		save: func(s State) { s.Params[name] = *to },
 		load: func(s State) error {
@@ -150,12 +150,12 @@ func numberParam(name string, to *float64, r rule) field {
 	}
 }
 
-func lambdaField(to *float64) field { return numberParam("lambda", to, nonNegative) }
+func lambdaField(to *float64) field { return paramField("lambda", to, nonNegative) }
 
-// intParam is a parameter that is an integer ≥ 0.
-func intParam(name string, to *int) field {
+// intField is a parameter that is an integer ≥ 0.
+func intField(name string, to *int) field {
 	v := float64(*to)
-	f := numberParam(name, &v, rule{"an integer ≥ 0", func(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }})
+	f := paramField(name, &v, rule{"an integer ≥ 0", func(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }})
 	return field{save: f.save, load: func(s State) error {
 		err := f.load(s)
 		*to = int(v)
@@ -163,8 +163,8 @@ func intParam(name string, to *int) field {
 	}}
 }
 
-// flagParam is a parameter that is true or false.
-func flagParam(name string, to *bool) field {
+// boolField is a parameter that is true or false.
+func boolField(name string, to *bool) field {
 	return field{
 		save: func(s State) { s.Params[name] = *to },
 		load: func(s State) (err error) {
@@ -174,8 +174,8 @@ func flagParam(name string, to *bool) field {
 	}
 }
 
-// fixedParam is a parameter that has one value in all models of a kind.
-func fixedParam[T comparable](name string, value T) field {
+// fixedField is a parameter that has one value in all models of a kind.
+func fixedField[T comparable](name string, value T) field {
 	return field{
 		save: func(s State) { s.Params[name] = value },
 		load: func(s State) error {

@@ -67,16 +67,16 @@ func Resample(n int, seed uint64, round int) []int {
 	return counts
 }
 
-// Spread is the mean of some scores and how far they are apart.
-type Spread struct {
+// Summary is the mean of some scores and how far they are apart.
+type Summary struct {
 	Mean float64
 	SD   float64 // with the divisor n − 1; 0 for one score
 	N    int
 }
 
-// NewSpread returns the spread of scores; NaN are left out.
-func NewSpread(scores []float64) Spread {
-	s := Spread{}
+// NewSummary returns the summary of scores; NaN are left out.
+func NewSummary(scores []float64) Summary {
+	s := Summary{}
 	for _, v := range scores {
 		if v == v {
 			s.Mean += v
@@ -84,7 +84,7 @@ func NewSpread(scores []float64) Spread {
 		}
 	}
 	if s.N == 0 {
-		return Spread{Mean: math.NaN()}
+		return Summary{Mean: math.NaN()}
 	}
 	s.Mean /= float64(s.N)
 	square := 0.0

@@ -78,7 +78,7 @@ func TestResample(t *testing.T) {
 	if slices.Equal(counts, learners.Resample(n, 3, 8)) || !slices.Equal(counts, learners.Resample(n, 3, 7)) {
 		t.Error("the round does not decide")
 	}
-	s := learners.NewSpread([]float64{1, 2, math.NaN(), 6})
+	s := learners.NewSummary([]float64{1, 2, math.NaN(), 6})
 	near(t, "mean", s.Mean, 3, 0)
 	near(t, "sd", s.SD, math.Sqrt(7), 4*0x1p-52)
 	if s.N != 3 {

@@ -13,7 +13,7 @@ import (
 const fourierRidgeName = "fourier-ridge"
 
 func init() {
-	count := whole("features", "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²")
+	count := intParam("features", "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²")
 	count.Default, count.chosen = "about 10√n", true
 	register(Description{
 		Name:    fourierRidgeName,
@@ -23,9 +23,9 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 			count,
-			truth("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
+			boolParam("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
 			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
 			seedNumber.withHelp("seed of the frequencies, and of rows for the median distance"),
@@ -40,7 +40,7 @@ func init() {
 func fourierRidgeOf(v Values) FourierRidge {
 	return FourierRidge{
 		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-		Features: v.Whole("features"), Orthogonal: v.Bool("orthogonal"),
+		Features: v.Int("features"), Orthogonal: v.Bool("orthogonal"),
 		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
 	}
 }
@@ -166,7 +166,7 @@ func (m *FourierRidgeModel) State() State { return stateOf(m) }
 
 func (m *FourierRidgeModel) fields() []field {
 	return []field{
-		pointsField("frequencies", &m.kernel, &m.frequencies), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+		pointsField("frequencies", &m.kernel, &m.frequencies), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
 		matrixField("cosines", &m.cosines, rowsOf(&m.frequencies), nil),
 		matrixField("sines", &m.sines, rowsOf(&m.frequencies), colsOf(&m.cosines)),
 		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber),

@@ -24,17 +24,17 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel.withHelp("kernel function; the start of the search with optimise"),
 			number("lambda", "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise"),
-			truth("optimise", "true", "search the kernel's parameters and lambda by the marginal likelihood"),
-			truth("ard", "false", "one length scale for each feature, where no kernel is given"),
-			whole("restarts", "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
-			truth("scale", "true", "fit the scale s²; otherwise it is 1"),
-			truth("intercept", "true", "subtract the mean m of y; otherwise it is 0"),
+			boolParam("optimise", "true", "search the kernel's parameters and lambda by the marginal likelihood"),
+			boolParam("ard", "false", "one length scale for each feature, where no kernel is given"),
+			intParam("restarts", "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
+			boolParam("scale", "true", "fit the scale s²; otherwise it is 1"),
+			boolParam("intercept", "true", "subtract the mean m of y; otherwise it is 0"),
 			seedNumber.withHelp("seed of the restarts and of the rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(GaussianProcess{
 				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Fixed: !v.Bool("optimise"), ARD: v.Bool("ard"),
-				Restarts: v.Whole("restarts"), UnitScale: !v.Bool("scale"), NoIntercept: !v.Bool("intercept"), Seed: v.Seed(),
+				Restarts: v.Int("restarts"), UnitScale: !v.Bool("scale"), NoIntercept: !v.Bool("intercept"), Seed: v.Seed(),
 			}.Fit)
 		},
 		check: func(v Values) *ParameterError {
@@ -141,7 +141,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 		return nil, err
 	}
 	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
-	m.points, m.coef = keepPositive(hx, o.Weights), keepPositive(res.Alpha, o.Weights)
+	m.points, m.coef = dropZeroWeight(hx, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if !l.Fixed {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations}, Fact{"lambda found", m.lambda})
 	}
@@ -259,7 +259,7 @@ func (m *GaussianProcessModel) LogLikelihood() float64 { return m.evidence }
 func (m *GaussianProcessModel) State() State { return stateOf(m) }
 
 func (m *GaussianProcessModel) fields() []field {
-	return append(m.expansionFields("centers", "alpha", nil), numberParam("lambda", &m.lambda, positive),
+	return append(m.expansionFields("centers", "alpha", nil), paramField("lambda", &m.lambda, positive),
 		rowField("weights", &m.weights, rowsOf(&m.points), positive), rowField("scale", &m.scale, colsOf(&m.coef), positive),
 		numberField("evidence", &m.evidence, anyNumber))
 }

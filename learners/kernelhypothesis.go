@@ -193,8 +193,8 @@ func (h *kernelHypothesis) model(kind PerceptronKind, facts []Fact) *KernelPerce
 	if !slices.Contains(used, 1) {
 		used[0] = 1 // f = 0 is a model too: all changes have undone each other
 	}
-	m := &KernelPerceptronModel{index: keepIndex(h.run.index, used)}
-	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, h.k, keepPositive(h.x, used), keepPositive(a, used), b}
+	m := &KernelPerceptronModel{index: dropZeroIndex(h.run.index, used)}
+	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, h.k, dropZeroWeight(h.x, used), dropZeroWeight(a, used), b}
 	m.classes = h.run.classes
 	return m
 }

@@ -14,7 +14,7 @@ import (
 const kernelKNNName = "kernel-knn"
 
 func init() {
-	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Whole("k")} }
+	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Int("k")} }
 	register(Description{
 		Name:    kernelKNNName,
 		Tasks:   []Task{Regression, Classification},
@@ -23,7 +23,7 @@ func init() {
 		Outputs: true,
 		Parameters: []Parameter{
 			kernel("linear(): the Euclidean distance"),
-			whole("k", "5", atLeast(1), "number of neighbours; a sample of weight 2 is two"),
+			intParam("k", "5", atLeast(1), "number of neighbours; a sample of weight 2 is two"),
 		},
 		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
 		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
@@ -216,7 +216,7 @@ func (m *KernelKNNModel) State() State { return stateOf(m) }
 func (m *KernelKNNModel) fields() []field { return m.neighborFields(Regression, nil) }
 
 func (m *KernelKNNModel) neighborFields(task Task, cols size) []field {
-	return append(m.setFields(task, cols), intParam("k", &m.k), derived(m.norms))
+	return append(m.setFields(task, cols), intField("k", &m.k), derived(m.norms))
 }
 
 // Dims implements Model.

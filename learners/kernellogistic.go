@@ -21,15 +21,15 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel,
 			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
-			truth("intercept", "true", "fit unpenalised intercepts"),
+			boolParam("intercept", "true", "fit unpenalised intercepts"),
 			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
-			whole("iterations", "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 where lambda is too small for a system in α"),
+			intParam("iterations", "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 where lambda is too small for a system in α"),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(KernelLogistic{
 				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreAs[KernelLogisticModel],
@@ -90,14 +90,14 @@ func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 		return nil, err
 	}
 	p := glm.KernelProblem{
-		Kernel: k, X: keepPositive(hx, o.Weights), Class: keepIndex(index, o.Weights), Classes: classes.Len(), Weights: positiveOf(o.Weights),
+		Kernel: k, X: dropZeroWeight(hx, o.Weights), Class: dropZeroIndex(index, o.Weights), Classes: classes.Len(), Weights: positiveOf(o.Weights),
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}
 	t, err := newTask(ctx, dev, o, kernelLogisticName, p.X.Rows, p.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	r, err := glm.SolveKernel(t.Task, p, glm.KernelParams{Tol: l.Tol, MaxIter: l.MaxIter, Memory: o.Memory})
+	r, err := glm.SolveKernel(t, p, glm.KernelParams{Tol: l.Tol, MaxIter: l.MaxIter, Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}

@@ -23,12 +23,12 @@ func init() {
 		Parameters: []Parameter{
 			medianKernel,
 			oneOf("kind", []string{"last", "averaged", "voted"}, "which of the hypotheses predicts"),
-			truth("intercept", "false", "learn b: k + max k(x, x) in place of k"),
+			boolParam("intercept", "false", "learn b: k + max k(x, x) in place of k"),
 			startNumber.with("kind", "last", "averaged"), zeroChoice,
-			whole("epochs", "20", atLeast(0), epochsHelp),
+			intParam("epochs", "20", atLeast(0), epochsHelp),
 			shuffleTruth, replacementTruth, averageFrom.with("kind", "averaged"),
 			perceptronBatch,
-			whole("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
+			intParam("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
 			seedNumber,
 		},
 		fitter: func(v Values) Fitter {
@@ -38,7 +38,7 @@ func init() {
 			}
 			return fitterOf(KernelPerceptron{
 				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Start: v.Number("bias"), ZeroIsPositive: v.Choice("zero") == "+1", Epochs: epochsOf(v), Batch: batchOf(v),
-				Shuffle: v.Bool("shuffle"), Replace: v.Bool("replacement"), AverageFrom: v.Whole("average-from"), Budget: v.Whole("budget"), Seed: v.Seed(),
+				Shuffle: v.Bool("shuffle"), Replace: v.Bool("replacement"), AverageFrom: v.Int("average-from"), Budget: v.Int("budget"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: func(s State) (Model, error) {
@@ -148,7 +148,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if l.Budget > 0 {
 		run.block = 1 // f changes in more than one place at a time
 	}
-	if err := run.run(ctx, h, func(f float64) error { return t.at("learn", f) }); err != nil {
+	if err := run.run(ctx, h, func(f float64) error { return t.Step("learn", f) }); err != nil {
 		return nil, err
 	}
 	facts := h.facts(math.Sqrt(square))

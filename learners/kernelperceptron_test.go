@@ -72,7 +72,7 @@ func TestXOR(t *testing.T) {
 		}
 		for i := range 25 {
 			sum := grid.At(i, 0) + grid.At(i, 1)
-			near(t, "f", f.At(i, 0), sum*sum, 0) // whole numbers
+			near(t, "f", f.At(i, 0), sum*sum, 0) // integers
 		}
 	})
 }

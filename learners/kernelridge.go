@@ -24,14 +24,14 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.without("lambdas"), lambdaList,
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
-			whole("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
+			intParam("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
 			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Unstored64), string(solvers.Unstored32)},
 				"how an iterative solver keeps K: stored, or evaluated for every product"),
 			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
-			whole("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
+			intParam("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
 		},
 		fitter: func(v Values) Fitter {
@@ -75,7 +75,7 @@ func solverOf(v Values) solvers.Params {
 		return ""
 	}
 	return solvers.Params{
-		Method: methodOf(v), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Rank: v.Whole("rank"),
+		Method: methodOf(v), Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Rank: v.Int("rank"),
 		Operator: solvers.Operator(given("operator")), Preconditioner: given("preconditioner"),
 	}
 }
@@ -127,11 +127,11 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
 	m := &KernelRidgeModel{
-		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: keepPositive(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
+		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: dropZeroWeight(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
 		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), weights: positiveOf(o.Weights), fitted: l.Intercept, solved: res,
 	}
 	if m.points.Rows < hx.Rows {
-		m.coef = keepPositive(res.Alpha, o.Weights)
+		m.coef = dropZeroWeight(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
 	return m, nil
@@ -161,6 +161,6 @@ func (m *KernelRidgeModel) Alpha() *mat.Dense {
 func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {
-	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+	return append(m.expansionFields("centers", "alpha", nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
 		optionalRow("weights", &m.weights, rowsOf(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative))
 }

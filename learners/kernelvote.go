@@ -114,7 +114,7 @@ const voteRows = 1000
 // of x that have a weight. A sigma at which some row is too far from the others for
 // their mean is left out; errors of a column of y are relative to its variance.
 func (l KernelVote) width(ctx context.Context, median float64, x, y backend.Host[float64], o Options) (float64, error) {
-	points, weight := keepPositive(x, o.Weights), positiveWeights(o.Weights, x.Rows)
+	points, weight := dropZeroWeight(x, o.Weights), positiveWeights(o.Weights, x.Rows)
 	rows := rand.New(rand.NewPCG(l.Seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), voteRows)]
 	// Targets from 0 to 1: no square overflows.

@@ -22,12 +22,12 @@ func init() {
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
-			whole("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
-			whole("iterations", "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			intParam("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
+			intParam("iterations", "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Whole("support"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
+			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Int("support"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
 		},
 		restore: restoreAs[LinearModel],
 	})
@@ -91,7 +91,7 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.L0(t.Task, p)
+	r, err := c.L0(t, p)
 	if err != nil {
 		return nil, err
 	}

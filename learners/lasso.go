@@ -24,8 +24,8 @@ func init() {
 			oneOf("method", []string{string(CoordinateDescent), string(FISTA), string(ISTA)}, "way to minimise"),
 			number("rate", "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
 			number("tol", "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
-			whole("iterations", "10000", atLeast(1), "most sweeps over the features, or steps"),
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			intParam("iterations", "10000", atLeast(1), "most sweeps over the features, or steps"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 		},
 		fitter: func(v Values) Fitter {
 			lambda := v.Number("lambda")
@@ -34,7 +34,7 @@ func init() {
 			}
 			return fitterOf(Lasso{
 				Lambda: lambda, Theta: v.Number("theta"), Method: LassoMethod(v.Choice("method")), Rate: v.Number("rate"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), NoIntercept: !v.Bool("intercept"),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept"),
 			}.Fit)
 		},
 		restore: restoreAs[LinearModel],
@@ -167,7 +167,7 @@ func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 	if err != nil {
 		return nil, err
 	}
-	fits, err := c.Lasso(t.Task, lsq.Lasso{Lambdas: lambdas, Theta: l.Theta, Method: l.Method, Rate: l.Rate, Tol: l.Tol, MaxIter: l.MaxIter})
+	fits, err := c.Lasso(t, lsq.Lasso{Lambdas: lambdas, Theta: l.Theta, Method: l.Method, Rate: l.Rate, Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}

@@ -18,15 +18,15 @@ func init() {
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
-			truth("intercept", "true", "fit an intercept"),
+			boolParam("intercept", "true", "fit an intercept"),
 			oneOf("method", []string{"direct", "lms"}, "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
 			number("rate", "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
-			whole("epochs", "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
+			intParam("epochs", "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
 		},
 		fitter: func(v Values) Fitter {
 			l := LeastSquares{NoIntercept: !v.Bool("intercept")}
 			if v.Choice("method") == "lms" {
-				l.LMS, l.Rate, l.Epochs = true, v.Number("rate"), v.Whole("epochs")
+				l.LMS, l.Rate, l.Epochs = true, v.Number("rate"), v.Int("epochs")
 			}
 			return fitterOf(l.Fit)
 		},
@@ -89,7 +89,7 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.LeastSquares(t.Task)
+	s, err := c.LeastSquares(t)
 	if err != nil {
 		return nil, err
 	}
@@ -103,5 +103,5 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 		parameters++
 	}
 	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, c.Rows(), parameters)...)
-	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.at("solve", 1)
+	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.Step("solve", 1)
 }

@@ -42,7 +42,7 @@ func vectorOf(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 
 func (m *LinearModel) State() State { return stateOf(m) }
 
 func (m *LinearModel) fields() []field {
-	return append(m.coefFields(nil), flagParam("intercept", &m.fitted), rowField("lambda", &m.penalty, colsOf(&m.coef), nonNegative))
+	return append(m.coefFields(nil), boolField("intercept", &m.fitted), rowField("lambda", &m.penalty, colsOf(&m.coef), nonNegative))
 }
 
 func newLinearModel(learner string, intercept bool, coef backend.Host[float64], b, penalty []float64, facts []Fact) *LinearModel {

@@ -47,7 +47,7 @@ func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matr
 	for epoch := range l.Epochs {
 		for i, weight := range weights {
 			if i%1024 == 0 {
-				if err := t.at("learn", (float64(epoch)+float64(i)/float64(hx.Rows))/float64(l.Epochs)); err != nil {
+				if err := t.Step("learn", (float64(epoch)+float64(i)/float64(hx.Rows))/float64(l.Epochs)); err != nil {
 					return nil, err
 				}
 			}
@@ -83,5 +83,5 @@ func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matr
 			}
 		}
 	}
-	return m, t.at("learn", 1)
+	return m, t.Step("learn", 1)
 }

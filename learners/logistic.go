@@ -19,13 +19,13 @@ func init() {
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
-			truth("intercept", "true", "fit unpenalised intercepts"),
+			boolParam("intercept", "true", "fit unpenalised intercepts"),
 			oneOf("solver", logisticSolvers, "auto is newton for up to 600 unknowns, lbfgs for more"),
-			truth("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
+			boolParam("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
 			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
-			whole("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
+			intParam("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
-			whole("batch", "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
+			intParam("batch", "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
 			seedNumber,
 		},
 		fitter: func(v Values) Fitter {
@@ -35,7 +35,7 @@ func init() {
 			}
 			return fitterOf(Logistic{
 				Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"), Solver: LogisticSolver(solver), Reference: v.Bool("reference"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Rate: v.Number("rate"), Batch: v.Whole("batch"), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Rate: v.Number("rate"), Batch: v.Int("batch"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreAs[LogisticModel],
@@ -127,7 +127,7 @@ func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := glm.Solve(t.Task, p, par)
+	r, err := glm.Solve(t, p, par)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type Options struct {
 	Keys     []uint64               // of the samples, for learners that draw some of them: solvers.KeyedRows, dataset.Encoder.Keys; nil: those of the numbers in x
 	Classes  []string               // names of the classes 0, 1, … of y; nil: y's values are their names
 	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
-	Progress func(solvers.Progress) // nil, or told of the work as it is done
+	Progress func(solvers.Progress) // nil, or called with the progress of the work
 
 	// Checkpoint lets a fit by an iterative solver go on where an earlier one
 	// was ended; learners that write none refuse it (Description.Checkpoints).

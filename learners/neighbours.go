@@ -104,7 +104,7 @@ func (r *trainingSet) Kernel() kernels.Kernel { return r.kernel }
 
 func (r *trainingSet) setFields(task Task, cols size) []field {
 	return []field{
-		fixedParam("task", string(task)), pointsField("points", &r.kernel, &r.points),
+		fixedField("task", string(task)), pointsField("points", &r.kernel, &r.points),
 		rowField("weights", &r.weight, rowsOf(&r.points), positive), matrixField("targets", &r.y, rowsOf(&r.points), cols),
 	}
 }
@@ -116,8 +116,8 @@ func storeTrainingSet(ctx context.Context, dev backend.Device, learner string, k
 	if err != nil {
 		return r, err
 	}
-	r = trainingSet{model{learner: learner}, k, keepPositive(x, o.Weights), positiveWeights(o.Weights, x.Rows), y}
-	return r, t.at("copy", 1)
+	r = trainingSet{model{learner: learner}, k, dropZeroWeight(x, o.Weights), positiveWeights(o.Weights, x.Rows), y}
+	return r, t.Step("copy", 1)
 }
 
 // fitStored is Fit of a learner whose models are made of the samples x and the targets
@@ -125,7 +125,7 @@ func storeTrainingSet(ctx context.Context, dev backend.Device, learner string, k
 func fitStored[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64]) (M, error)) (m M, err error) {
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err == nil {
-		m, err = store(hx, keepPositive(hy, o.Weights))
+		m, err = store(hx, dropZeroWeight(hy, o.Weights))
 	}
 	return named(learner, m, err)
 }
@@ -146,7 +146,7 @@ func fitStoredClasses[M any](dev backend.Device, learner string, x, y mat.Matrix
 			members.Row(i)[c] = 1
 		}
 	}
-	m, err = store(hx, keepPositive(members, o.Weights), classes)
+	m, err = store(hx, dropZeroWeight(members, o.Weights), classes)
 	return named(learner, m, err)
 }
 

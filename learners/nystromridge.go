@@ -16,7 +16,7 @@ func init() {
 	for _, r := range solvers.CenterRules() {
 		rules = append(rules, string(r))
 	}
-	centers := whole("centers", "", atLeast(1), "number of kernel functions, M; memory grows with M²")
+	centers := intParam("centers", "", atLeast(1), "number of kernel functions, M; memory grows with M²")
 	centers.Default, centers.chosen = "about 10√n", true
 	register(Description{
 		Name:    nystromRidgeName,
@@ -26,7 +26,7 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 			centers,
 			oneOf("choice", rules, "how the centers are chosen among the samples"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
@@ -43,7 +43,7 @@ func init() {
 func nystromRidgeOf(v Values) NystromRidge {
 	return NystromRidge{
 		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-		Centers: v.Whole("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
+		Centers: v.Int("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
 		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
 	}
 }
@@ -132,5 +132,5 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 
 func (m *NystromRidgeModel) fields() []field {
-	return append(m.expansionFields("centers", "beta", nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted))
+	return append(m.expansionFields("centers", "beta", nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted))
 }

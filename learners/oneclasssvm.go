@@ -26,7 +26,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(OneClassSVM{
 				Kernel: v.Kernel("kernel"), Nu: v.Number("nu"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
 		restore: restoreAs[SupportModel],
@@ -81,7 +81,7 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 	if err != nil {
 		return nil, err
 	}
-	p := &svm.Problem{Kernel: k, X: keepPositive(hx, o.Weights)}
+	p := &svm.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights)}
 	n := p.X.Rows
 	p.Sign, p.P, p.Alpha = make([]float64, n), make([]float64, n), make([]float64, n)
 	left := 0.0
@@ -96,9 +96,9 @@ func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, 
 		p.Alpha[i] = min(c, left)
 		left = max(left-c, 0)
 	}
-	res, err := svm.SolveIn(t.Task, p, set, 0, 1)
+	res, err := svm.SolveIn(t, p, set, 0, 1)
 	if err != nil {
 		return nil, err
 	}
-	return newSupportModel(oneClassSVMName, p, res), t.at("solve", 1)
+	return newSupportModel(oneClassSVMName, p, res), t.Step("solve", 1)
 }

@@ -31,7 +31,7 @@ type Parameter struct {
 // kernels.Kernel and []float64.
 const (
 	NumberType = "number"
-	WholeType  = "whole number"
+	IntType    = "integer"
 	BoolType   = "bool"
 	ChoiceType = "choice"
 	KernelType = "kernel"
@@ -58,9 +58,9 @@ var (
 	part        = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
 )
 
-// atLeast is the rule of whole numbers.
+// atLeast is the rule of integers.
 func atLeast(n int) rule {
-	return rule{fmt.Sprintf("a whole number ≥ %d", n), func(v float64) bool { return v >= float64(n) }}
+	return rule{fmt.Sprintf("an integer ≥ %d", n), func(v float64) bool { return v >= float64(n) }}
 }
 
 func (r rule) check(v float64) error {
@@ -99,9 +99,9 @@ func numbers(name string, r rule, help string) Parameter {
 	}}
 }
 
-// whole is a parameter that is a whole number.
-func whole(name, standard string, r rule, help string) Parameter {
-	return Parameter{Name: name, Type: WholeType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
+// intParam is a parameter that is an integer.
+func intParam(name, standard string, r rule, help string) Parameter {
+	return Parameter{Name: name, Type: IntType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
 		v, err := strconv.Atoi(text)
 		if err != nil {
 			return nil, fmt.Errorf("want %s, got %q", r.text, text)
@@ -110,8 +110,8 @@ func whole(name, standard string, r rule, help string) Parameter {
 	}}
 }
 
-// truth is a parameter that is true or false.
-func truth(name, standard, help string) Parameter {
+// boolParam is a parameter that is true or false.
+func boolParam(name, standard, help string) Parameter {
 	return Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help, parse: func(text string) (any, error) {
 		v, err := strconv.ParseBool(text)
 		if err != nil {
@@ -153,7 +153,7 @@ var (
 	scaleKernel  = kernel("gaussian, sigma √(d·Var(X)/2) of d features: gamma=\"scale\" of scikit-learn")
 	lambdaNumber = number("lambda", "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
 	lambdaList   = numbers("lambdas", nonNegative, "λ of each target, instead of lambda")
-	seedNumber   = whole("seed", "1", atLeast(0), "seed of every random choice")
+	seedNumber   = intParam("seed", "1", atLeast(0), "seed of every random choice")
 )
 
 // When is the condition under which a parameter has an effect: another has one of some
@@ -224,8 +224,8 @@ func (v Values) Number(name string) float64 { return value[float64](v, name) }
 // Numbers returns a list of numbers; nil where none was given.
 func (v Values) Numbers(name string) []float64 { return value[[]float64](v, name) }
 
-// Whole returns a whole number.
-func (v Values) Whole(name string) int { return value[int](v, name) }
+// Int returns an integer.
+func (v Values) Int(name string) int { return value[int](v, name) }
 
 // Bool returns a truth value.
 func (v Values) Bool(name string) bool { return value[bool](v, name) }

@@ -34,10 +34,10 @@ func init() {
 		register(Description{
 			Name: name, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
 			Parameters: append([]Parameter{
-				truth("intercept", "true", "learn b"),
+				boolParam("intercept", "true", "learn b"),
 				zeroChoice,
 				number("rate", "1", positive, "step η; without b and batches it changes nothing"),
-				whole("epochs", "100", atLeast(0), epochsHelp),
+				intParam("epochs", "100", atLeast(0), epochsHelp),
 				perceptronBatch,
 				shuffleTruth, replacementTruth,
 				seedNumber,
@@ -54,7 +54,7 @@ func init() {
 					Batch:          batchOf(v),
 					Shuffle:        v.Bool("shuffle"),
 					Replace:        v.Bool("replacement"),
-					AverageFrom:    v.Whole("average-from"),
+					AverageFrom:    v.Int("average-from"),
 					Seed:           v.Seed(),
 				}.Fit)
 			},
@@ -69,7 +69,7 @@ func init() {
 }
 
 // perceptronBatch is the parameter of all perceptrons, batchOf its value.
-var perceptronBatch = whole("batch", "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all")
+var perceptronBatch = intParam("batch", "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all")
 
 // The parameters of all perceptrons.
 const epochsHelp = "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most"
@@ -77,23 +77,23 @@ const epochsHelp = "most passes over the samples; one without mistakes is the la
 var (
 	zeroChoice       = oneOf("zero", []string{"-1", "+1"}, "sgn(0) of two classes, in training and in predictions")
 	startNumber      = number("bias", "0", anyNumber, "b at the start, and to the end where it is not learned; of two classes")
-	shuffleTruth     = truth("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand")
-	replacementTruth = truth("replacement", "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true")
-	averageFrom      = whole("average-from", "0", atLeast(0), "epochs before those whose hypotheses are averaged")
+	shuffleTruth     = boolParam("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand")
+	replacementTruth = boolParam("replacement", "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true")
+	averageFrom      = intParam("average-from", "0", atLeast(0), "epochs before those whose hypotheses are averaged")
 )
 
 // untilClean is how many epochs there may be until one has no mistake.
 const untilClean = 100000
 
 func epochsOf(v Values) int {
-	if n := v.Whole("epochs"); n > 0 {
+	if n := v.Int("epochs"); n > 0 {
 		return n
 	}
 	return untilClean
 }
 
 func batchOf(v Values) int {
-	if m := v.Whole("batch"); m > 0 {
+	if m := v.Int("batch"); m > 0 {
 		return m
 	}
 	return math.MaxInt
@@ -211,7 +211,7 @@ func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx ba
 		return hx, nil, errors.New("y is missing")
 	}
 	if o.Weights != nil {
-		hx, hy = keepPositive(hx, o.Weights), keepPositive(hy, o.Weights)
+		hx, hy = dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights)
 	}
 	run = &mistakes{
 		weights: positiveOf(o.Weights),
@@ -286,7 +286,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 			return nil, err
 		}
 	}
-	if err := run.run(ctx, h, func(f float64) error { return t.at("learn", f) }); err != nil {
+	if err := run.run(ctx, h, func(f float64) error { return t.Step("learn", f) }); err != nil {
 		return nil, err
 	}
 	w, b, err := h.result(run.averaged())

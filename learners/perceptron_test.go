@@ -94,7 +94,7 @@ func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *ma
 	return w, average, votes, all, mistakes
 }
 
-// whole numbers, so that every order of the sums is exact.
+// integers, so that every order of the sums is exact.
 func wholeNumbers(n, d, classes int, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
@@ -145,7 +145,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = averaged.(*learners.PerceptronModel)
-				// Sums of whole numbers divided once, and a difference of
+				// Sums of integers divided once, and a difference of
 				// numbers as large as w and its weighted sum.
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {

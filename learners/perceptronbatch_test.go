@@ -163,7 +163,7 @@ func TestPerceptronBatches(t *testing.T) {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
 				// Sums of as many terms as there were steps, by roundings
-				// relative to the largest; whole numbers are exact.
+				// relative to the largest; integers are exact.
 				bound := float64(4*len(want.after)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {

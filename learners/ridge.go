@@ -23,9 +23,9 @@ func init() {
 		Parameters: []Parameter{
 			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
 			lambdaList,
-			truth("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalised intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
-			truth("intervals", "false", "keep the samples in the model, for prediction intervals").of(Regression),
+			boolParam("intervals", "false", "keep the samples in the model, for prediction intervals").of(Regression),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v), Intervals: v.Bool("intervals")}.Fit)
@@ -99,7 +99,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		return nil, fmt.Errorf("learners: ridge: %w", err)
 	}
 	if l.Intervals {
-		m.samples = ridgeSamples{keepPositive(hx, o.Weights), keepPositive(hy, o.Weights), positiveOf(o.Weights)}
+		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), positiveOf(o.Weights)}
 	}
 	parameters := hx.Cols
 	if m.fitted {
@@ -133,7 +133,7 @@ func rowOf(v []float64) backend.Host[float64] {
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {
-	return append(m.coefFields(nil), lambdaField(&m.lambda), flagParam("intercept", &m.fitted),
+	return append(m.coefFields(nil), lambdaField(&m.lambda), boolField("intercept", &m.fitted),
 		optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
 		optionalMatrix("samples", &m.samples.x, nil, rowsOf(&m.coef)),
 		optionalMatrix("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef)),

@@ -19,7 +19,7 @@ func init() {
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			number("theta", "1", positive, "bound θ of ‖w‖², for each output"),
-			truth("intercept", "true", "fit an intercept, which the bound does not hold for"),
+			boolParam("intercept", "true", "fit an intercept, which the bound does not hold for"),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(RidgeConstrained{Theta: v.Number("theta"), NoIntercept: !v.Bool("intercept")}.Fit)
@@ -66,7 +66,7 @@ func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.Bounded(t.Task, l.Theta, o.Memory)
+	r, err := c.Bounded(t, l.Theta, o.Memory)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 		_, _, t := data.Dims()
 		switch {
 		case t != 1:
-			return nil, fmt.Errorf("learners: %s: y has %s; classes are told by one", name, count.Of(t, "column"))
+			return nil, fmt.Errorf("learners: %s: y has %s; classes are named by one", name, count.Of(t, "column"))
 		case classes.Len() == 0:
 			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
 		case classes.Len() == 1:
@@ -156,7 +156,7 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 }
 
 // copyOf returns a copy of h without gaps.
-func copyOf(h backend.Host[float64]) backend.Host[float64] { return keepPositive(h, nil) }
+func copyOf(h backend.Host[float64]) backend.Host[float64] { return dropZeroWeight(h, nil) }
 
 // named is what a fit returned, the name of its learner in front of an error.
 func named[M any](learner string, m M, err error) (M, error) {

@@ -25,7 +25,7 @@ func init() {
 			rvmTol("0.1"), rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
-			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed()}.Fit)
+			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed()}.Fit)
 		},
 		restore: restoreAs[RVCModel],
 	})
@@ -94,8 +94,8 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := sparse.Problem{Kernel: k, X: keepPositive(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
-	r, err := sparse.Classification(t.Task, p, keepPositive(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
+	p := sparse.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	r, err := sparse.Classification(t, p, dropZeroWeight(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 const rvmName = "rvm"
 
 // The parameters of both relevance vector machines.
-var rvmLimit = whole("iterations", "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more")
+var rvmLimit = intParam("iterations", "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more")
 
 func rvmTol(tol string) Parameter {
 	return number("tol", tol, positive, "minimum gain of the log evidence that is worth a step")
@@ -38,7 +38,7 @@ func init() {
 		fitter: func(v Values) Fitter {
 			return fitterOf(RVM{
 				Kernel: v.Kernel("kernel"), Features: v.Choice("basis") == "features", Method: RVMMethod(v.Choice("method")),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed(),
 			}.Fit)
 		},
 		restore: restoreAs[RVMModel],
@@ -110,7 +110,7 @@ func rvmSettings(tol float64, limit, n int) (float64, int, error) {
 		return 0, 0, fmt.Errorf("tol %w", err)
 	}
 	if limit < 0 {
-		return 0, 0, fmt.Errorf("iterations must be a whole number ≥ 0, got %d", limit)
+		return 0, 0, fmt.Errorf("iterations must be an integer ≥ 0, got %d", limit)
 	}
 	return tol, limit, nil
 }
@@ -150,14 +150,14 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := sparse.Problem{Kernel: k, X: keepPositive(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	p := sparse.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
 	if l.Features {
 		p.Points = backend.NewHost[float64](hx.Cols, hx.Cols)
 		for j := range hx.Cols {
 			p.Points.Row(j)[j] = 1
 		}
 	}
-	r, err := sparse.Regression(t.Task, p, keepPositive(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
+	r, err := sparse.Regression(t, p, dropZeroWeight(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {
 		return nil, err
 	}

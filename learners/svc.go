@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
@@ -21,7 +22,7 @@ func init() {
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 		Parameters: []Parameter{
 			scaleKernel, svmC, svmLambda, svcTol, svmLimit, svmMemory,
-			truth("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
+			boolParam("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
 			seedNumber.withHelp("seed of the parts of the cross-validation for probabilities"),
 		},
 		fitter: func(v Values) Fitter {
@@ -31,7 +32,7 @@ func init() {
 			}
 			l := SVC{
 				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
 			}
 			if v.Bool("probability") {
 				return fitterOf(l.FitProbabilities)
@@ -92,7 +93,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 }
 
 // fit fits the machines, which are a share of the task.
-func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *task, error) {
+func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *run.Task, error) {
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
 		return nil, nil, nil, err
@@ -124,7 +125,7 @@ func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	results, err := p.Solve(t.Task, share)
+	results, err := p.Solve(t, share)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -287,7 +288,7 @@ func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix
 func (m *SVCModel) State() State { return stateOf(m) }
 
 func (m *SVCModel) fields() []field {
-	return append(m.machineFields(), fixedParam("probability", false))
+	return append(m.machineFields(), fixedField("probability", false))
 }
 
 func (m *SVCModel) machineFields() []field {

@@ -34,7 +34,7 @@ func (l SVC) fitProbabilities(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	a, b, err := p.Sigmoids(t.Task, share, l.Seed)
+	a, b, err := p.Sigmoids(t, share, l.Seed)
 	return &SVCProbabilityModel{SVCModel: *model, sigmoid: backend.Host[float64]{Rows: 2, Cols: len(a), Stride: len(a), Data: append(a, b...)}}, err
 }
 
@@ -72,5 +72,5 @@ func (m *SVCProbabilityModel) Proba(ctx context.Context, dev backend.Device, x m
 func (m *SVCProbabilityModel) State() State { return stateOf(m) }
 
 func (m *SVCProbabilityModel) fields() []field {
-	return append(m.machineFields(), fixedParam("probability", true), matrixField("sigmoid", &m.sigmoid, exactly(2), func() int { return len(m.b) }))
+	return append(m.machineFields(), fixedField("probability", true), matrixField("sigmoid", &m.sigmoid, exactly(2), func() int { return len(m.b) }))
 }

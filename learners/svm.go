@@ -15,7 +15,7 @@ import (
 // The parameters that all of them have.
 var (
 	svmTol    = number("tol", "1e-3", positive, "largest violation of the optimality conditions at the end, in units of the decision value")
-	svmLimit  = whole("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
+	svmLimit  = intParam("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
 	svcTol    = number("tol", "1e-3", marginTol, svmTol.Help)
 	svmMemory = number("cache", "512", positive, "MiB of Go memory for rows of K")
 	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin").without("lambda")

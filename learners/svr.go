@@ -23,7 +23,7 @@ func init() {
 		Parameters: []Parameter{
 			scaleKernel, svmC, svmLambda,
 			number("epsilon", "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
-			truth("standardize-target", "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
+			boolParam("standardize-target", "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 			svmTol, svmLimit, svmMemory,
 		},
 		fitter: func(v Values) Fitter {
@@ -33,7 +33,7 @@ func init() {
 			}
 			return fitterOf(SVR{
 				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"), Epsilon: v.Number("epsilon"), StandardizeTarget: v.Bool("standardize-target"),
-				Tol: v.Number("tol"), MaxIter: v.Whole("iterations"), Cache: cacheOf(v),
+				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v),
 			}.Fit)
 		},
 		restore: restoreAs[SupportModel],
@@ -103,7 +103,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			return nil, err
 		}
 	}
-	p := &svm.Problem{Kernel: k, X: keepPositive(hx, o.Weights)}
+	p := &svm.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights)}
 	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
 	for _, sign := range []float64{1, -1} {
 		for i := range hx.Rows {
@@ -115,7 +115,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		}
 	}
 	p.Alpha = make([]float64, len(p.C))
-	res, err := svm.SolveIn(t.Task, p, set, 0, 1)
+	res, err := svm.SolveIn(t, p, set, 0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		m.intercept[0] = m.intercept[0]*scale + mean
 		m.facts = append(m.facts, Fact{"target mean", mean}, Fact{"target deviation", scale})
 	}
-	return m, t.at("solve", 1)
+	return m, t.Step("solve", 1)
 }
 
 // targetScale returns the mean of the one column of y by the weights and its standard

@@ -8,12 +8,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// task is one Fit of a learner that has a loop of its own.
-type task struct{ *run.Task }
-
-// newTask refuses a context that is done and work that takes more memory on the
-// device than it may.
-func newTask(ctx context.Context, dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) (*task, error) {
+// newTask returns the task of a Fit with a loop of its own. It refuses a context that is
+// done and work that takes more memory on the device than it may.
+func newTask(ctx context.Context, dev backend.Device, o Options, learner string, rows int, bytes func(rows int) int64) (*run.Task, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -22,13 +19,14 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 	}
 	t := run.NewTask(ctx, dev, nil)
 	t.Progress = newProgress(o)
-	return &task{t}, nil
+	return t, nil
 }
 
-func (t *task) at(stage string, fraction float64) error { return t.Step(stage, fraction) }
-
-// Short names.
-var (
-	upload = backend.Copy[float64]
-	aside  = run.Detached
-)
+// newProgress reports to o.Progress fractions that the caller knows.
+func newProgress(o Options) *run.Progress {
+	var notify func(stage string, fraction float64)
+	if o.Progress != nil {
+		notify = func(stage string, fraction float64) { o.Progress(solvers.Progress{Stage: stage, Fraction: fraction}) }
+	}
+	return run.NewProgress(notify, nil, 1)
+}

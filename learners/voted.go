@@ -139,8 +139,8 @@ func (m *VotedModel) State() State { return stateOf(m) }
 
 func (m *VotedModel) fields() []field {
 	return []field{
-		fixedParam("voted", true), classesField(&m.classes), pointsField("centers", &m.kernel, &m.centers),
-		numberParam("bias", &m.bias, nonNegative), matrixField("order", &m.order, exactly(1), nil), derived(m.checkOrder),
+		fixedField("voted", true), classesField(&m.classes), pointsField("centers", &m.kernel, &m.centers),
+		paramField("bias", &m.bias, nonNegative), matrixField("order", &m.order, exactly(1), nil), derived(m.checkOrder),
 		matrixField("delta", &m.delta, colsOf(&m.order), columnsOf(&m.classes)),
 		matrixField("votes", &m.votes, exactly(1), func() int { return m.order.Cols + 1 }),
 	}

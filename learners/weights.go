@@ -16,8 +16,8 @@ func weightOf(o Options, i int) float64 {
 	return o.Weights[i]
 }
 
-// keepPositive returns a copy of the rows of h whose weight is > 0.
-func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float64] {
+// dropZeroWeight returns a copy of the rows of h whose weight is > 0.
+func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[float64] {
 	n := h.Rows
 	for _, w := range weights {
 		if w == 0 {
@@ -34,8 +34,8 @@ func keepPositive(h backend.Host[float64], weights []float64) backend.Host[float
 	return kept
 }
 
-// keepIndex returns the entries of index whose weight is > 0.
-func keepIndex(index []int, weights []float64) []int {
+// dropZeroIndex returns the entries of index whose weight is > 0.
+func dropZeroIndex(index []int, weights []float64) []int {
 	if weights == nil {
 		return index
 	}

@@ -109,8 +109,8 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &without):
 		return usagef("--%s: needs a value", without.GetSpecifiedName())
 	case errors.As(err, &invalid) && errors.As(err, &syntax):
-		kind := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number ≥ 0", "bool": "true or false",
-			"intSlice": "whole numbers such as 1,2,4", "float64Slice": "numbers such as 0.1,1,10"}
+		kind := map[string]string{"float64": "a number", "int": "an integer", "uint64": "an integer ≥ 0", "bool": "true or false",
+			"intSlice": "integers such as 1,2,4", "float64Slice": "numbers such as 0.1,1,10"}
 		return usagef("--%s: want %s, got %q", invalid.GetFlag().Name, cmp.Or(kind[invalid.GetFlag().Value.Type()], "another value"), invalid.GetValue())
 	case errors.As(err, &invalid):
 		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())

@@ -81,7 +81,7 @@ func (p *parameterFlag) Type() string {
 		return "bool"
 	case learners.KernelType:
 		return "TEXT"
-	case learners.WholeType:
+	case learners.IntType:
 		return "int"
 	}
 	return p.kind

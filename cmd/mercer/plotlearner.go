@@ -163,7 +163,7 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 type spreadCurve struct {
 	name string
 	x    []float64
-	at   []learners.Spread
+	at   []learners.Summary
 }
 
 // drawSpreads draws curves with bands of ± a standard deviation.
@@ -243,7 +243,7 @@ func errorName(task learners.Task) string {
 
 // errors returns the errors on the rows that were held out and on the training
 // rows, for models of the first parts of the training rows of each fold.
-func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (held, trained []learners.Spread, sizes []float64, err error) {
+func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (held, trained []learners.Summary, sizes []float64, err error) {
 	n := r.all.Rows()
 	if folds > n {
 		return nil, nil, nil, usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
@@ -284,7 +284,7 @@ func (r *resampling) errors(ctx context.Context, folds int, parts []float64) (he
 			out = append(out, errorOf(scores[at*folds+part]))
 			in = append(in, errorOf(scores[(len(parts)+at)*folds+part]))
 		}
-		held, trained = append(held, learners.NewSpread(out)), append(trained, learners.NewSpread(in))
+		held, trained = append(held, learners.NewSummary(out)), append(trained, learners.NewSummary(in))
 		train, _, _ := rows(at * folds)
 		sizes = append(sizes, float64(len(train)))
 	}
@@ -379,7 +379,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if values == "" {
 		return usagef("--values LIST is needed: numbers with commas between them")
 	}
-	var held, trained []learners.Spread
+	var held, trained []learners.Summary
 	var places []float64
 	task := learners.Task("")
 	for i, text := range strings.Split(values, ",") {

@@ -252,7 +252,7 @@ func measures(scores []*score) []measure {
 				values = append(values, *v)
 			}
 		}
-		if spread := learners.NewSpread(values); spread.N > 0 {
+		if spread := learners.NewSummary(values); spread.N > 0 {
 			list = append(list, measure{f.name, spread.Mean, spread.SD, values})
 		}
 	}

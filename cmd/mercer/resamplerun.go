@@ -36,7 +36,7 @@ func (r *resampling) scores(ctx context.Context, n int, rows func(i int) (train,
 		r.p.report(solvers.Progress{Stage: "models", Fraction: float64(done) / float64(n)})
 	}
 	tell(0)
-	err := tuning.Spread(r.devices, n, func(dev backend.Device, i int) error {
+	err := tuning.ForEachDevice(r.devices, n, func(dev backend.Device, i int) error {
 		train, test, err := rows(i)
 		if err != nil {
 			return err

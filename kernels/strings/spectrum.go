@@ -151,7 +151,7 @@ func squares(all [][]count) []float64 {
 
 // products are the inner products of all counts a with all b: for each
 // substring of a_i, those who have it are found in a list. They are sums of
-// whole numbers, exact up to 2⁵³ in any order.
+// integers, exact up to 2⁵³ in any order.
 func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
 	type holder struct {
 		who   int32

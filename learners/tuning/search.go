@@ -122,7 +122,7 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 	}
 	narrow := par.Lambdas == nil && par.Criterion != KFold
 	if par.Lambdas == nil {
-		if par.Lambdas, err = usual(p); err != nil {
+		if par.Lambdas, err = defaultLambdas(p); err != nil {
 			return nil, err
 		}
 	}
@@ -214,9 +214,9 @@ func (par Params) complete() (Params, error) {
 	return par, nil
 }
 
-// usual is the λ that are tried where none are given: two a decade from 1e-8 to
+// defaultLambdas are the λ that are tried where none are given: two a decade from 1e-8 to
 // 1e3 times the mean of k(x, x).
-func usual(p solvers.Problem) ([]float64, error) {
+func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	if p.X.Rows == 0 {
 		return nil, errors.New("tuning: x has no rows")
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Spread calls f for 0 … n−1, on every device one call after the other, on several
+// ForEachDevice calls f for 0 … n−1, on every device one call after the other, on several
 // devices at once; there is one at least. A device takes the next number when it has
 // done one. The error is that of the least number that failed; no number is begun
 // after it.
-func Spread(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
+func ForEachDevice(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	var mu sync.Mutex
 	var failure error
 	next, failed := 0, n
@@ -111,7 +111,7 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	if len(list) == 1 {
 		err = judge(devices, 0)
 	} else {
-		err = Spread(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
+		err = ForEachDevice(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
 	}
 	if err != nil {
 		return nil, err
