@@ -19,7 +19,7 @@ const (
 	missing    kind = iota
 	marker          // a text that stands for a missing value, such as NA
 	number          // a finite number
-	notFinite       // ±Inf, spelt out
+	notFinite       // ±Inf in words
 	outOfRange      // a number that float64 cannot hold
 	text            // anything else
 )
@@ -259,9 +259,9 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// census counts how often each entry of a coded column occurs. Entries that
+// valueCounts counts how often each entry of a coded column occurs. Entries that
 // occur in no row, which selectRows leaves behind, are nothing that was seen.
-func (c *column) census() []int {
+func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {
 		if code >= 0 {

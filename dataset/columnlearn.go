@@ -19,23 +19,23 @@ type columnLearner struct {
 	entries  []entry
 	counts   []int
 	texts    bool
-	declared bool               // to be categorical
-	first    [text + 1]sighting // the first row with a cell of each kind
+	declared bool                      // to be categorical
+	first    [text + 1]firstOccurrence // the first row with a cell of each kind
 
 	moments // plain: of the numbers
 
-	spelt map[string]bool // labels in plain columns
+	labelSet map[string]bool // labels in plain columns
 }
 
-// A sighting is where a cell was seen: the fault that it would be.
-type sighting struct {
+// A firstOccurrence is where a cell was seen: the fault that it would be.
+type firstOccurrence struct {
 	row   int
 	fault *Error
 }
 
-// sight notes the first cells of each kind in a coded column. before is how many
+// record notes the first cells of each kind in a coded column. before is how many
 // rows come before t.
-func (f *columnLearner) sight(t *Table, c *column, before int) {
+func (f *columnLearner) record(t *Table, c *column, before int) {
 	open := [text + 1]bool{}
 	left := 0
 	for k := range f.first {
@@ -49,30 +49,30 @@ func (f *columnLearner) sight(t *Table, c *column, before int) {
 	}
 	for i := 0; rare && i < t.rows && left > 0; i++ {
 		if _, k := c.number(i); open[k] {
-			f.first[k] = sighting{before + i, t.cellFault(c, i, c.cell(i), "")}
+			f.first[k] = firstOccurrence{before + i, t.cellFault(c, i, c.cell(i), "")}
 			open[k] = false
 			left--
 		}
 	}
 }
 
-// fault is the fault of a cell seen before, with a rule.
-func (s sighting) breaks(rule string) *Error {
+// asError is the fault of a cell seen before, with a rule.
+func (s firstOccurrence) asError(rule string) *Error {
 	e := *s.fault
 	e.Rule = rule
 	return &e
 }
 
 // missingFault is Table.missingFault for a cell seen before.
-func (s sighting) missingFault(rule string) *Error {
+func (s firstOccurrence) missingFault(rule string) *Error {
 	if s.fault.Value != "" {
-		return s.breaks("stands for a missing cell; " + rule)
+		return s.asError("stands for a missing cell; " + rule)
 	}
-	return s.breaks("the cell is empty; " + rule)
+	return s.asError("the cell is empty; " + rule)
 }
 
-// earlier returns the sighting that came first; one of them may be none.
-func earlier(a, b sighting) sighting {
+// earlier returns the one that came first; one of them may be none.
+func earlier(a, b firstOccurrence) firstOccurrence {
 	if a.fault == nil || b.fault != nil && b.row < a.row {
 		return b
 	}
@@ -116,7 +116,7 @@ func (f *columnLearner) addEntries(t *Table, c *column, before int) {
 	if f.index == nil {
 		f.index = map[string]int{}
 	}
-	for code, n := range c.census() {
+	for code, n := range c.valueCounts() {
 		if n == 0 {
 			continue
 		}
@@ -131,7 +131,7 @@ func (f *columnLearner) addEntries(t *Table, c *column, before int) {
 		}
 		f.counts[at] += n
 	}
-	f.sight(t, c, before)
+	f.record(t, c, before)
 }
 
 // makePlain forgets the different cells, which are all numbers or missing.
@@ -164,7 +164,7 @@ func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 	rule, ofCell := textRule(f.entries, f.counts, kinds, present, rows, f.declared, value)
 	switch {
 	case ofCell:
-		return example.breaks(rule)
+		return example.asError(rule)
 	case rule != "":
 		return t.fault(f.name, rule)
 	}
@@ -176,7 +176,7 @@ func (f *columnLearner) textFault(t *Table, kinds, present, rows int) error {
 func (f *columnLearner) oddFault() error {
 	for _, k := range []kind{notFinite, outOfRange} {
 		if odd := f.first[k]; odd.fault != nil && odd == earlier(f.first[notFinite], f.first[outOfRange]) {
-			return odd.breaks(k.rule())
+			return odd.asError(k.rule())
 		}
 	}
 	return nil
@@ -270,14 +270,14 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 				return err
 			}
 		}
-		if f.spelt == nil {
-			f.spelt = map[string]bool{}
+		if f.labelSet == nil {
+			f.labelSet = map[string]bool{}
 		}
-		for _, s := range c.spellings(t.rows) {
-			f.spelt[s] = true
+		for _, s := range c.labels(t.rows) {
+			f.labelSet[s] = true
 		}
 	}
-	if len(f.entries)+len(f.spelt) > MaxCategories {
+	if len(f.entries)+len(f.labelSet) > MaxCategories {
 		return t.fault(f.name, labelsRule(f.labelList(), before+t.rows, f.texts, true))
 	}
 	return nil
@@ -286,12 +286,12 @@ func (f *columnLearner) addLabels(t *Table, c *column, before int) error {
 // labelList lists the labels that were seen.
 func (f *columnLearner) labelList() []string {
 	for _, e := range f.entries {
-		if f.spelt == nil {
-			f.spelt = map[string]bool{}
+		if f.labelSet == nil {
+			f.labelSet = map[string]bool{}
 		}
-		f.spelt[e.text] = true
+		f.labelSet[e.text] = true
 	}
-	return slices.Collect(maps.Keys(f.spelt))
+	return slices.Collect(maps.Keys(f.labelSet))
 }
 
 // labels is what was learnt about the classes.

@@ -155,7 +155,7 @@ func (t *Table) learnInput(c *column, r Rules) (*Input, error) {
 	if c.plain {
 		return t.learnNumber(c, r)
 	}
-	counts := c.census()
+	counts := c.valueCounts()
 	var seen [text + 1]int // different cells of each kind
 	for code, e := range c.entries {
 		if counts[code] > 0 {

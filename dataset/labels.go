@@ -21,7 +21,7 @@ import (
 // a class.
 //
 // Labels that are all numbers are in the order of the numbers, and two
-// spellings of one number, such as 1 and 1.0, are one class, called by the
+// labels of one number, such as 1 and 1.0, are one class, called by the
 // shortest; other labels are in the order of their bytes. The order does not
 // depend on that of the rows. Labels are compared without rounding: texts digit by
 // digit, integers of files of numbers in all their 64 bits.
@@ -42,7 +42,7 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 			return err
 		}
 	}
-	list := c.spellings(t.rows)
+	list := c.labels(t.rows)
 	if rule := labelsRule(list, t.rows, texts, anyLabels); rule != "" {
 		return t.fault(c.name, rule)
 	}
@@ -88,12 +88,12 @@ func notIntegerFirst(a, b string) int {
 	return x.compare(y)
 }
 
-// spellings returns the different cells of a column that are not empty; it
+// labels returns the different cells of a column that are not empty; it
 // stops at one more than MaxCategories.
-func (c *column) spellings(rows int) []string {
+func (c *column) labels(rows int) []string {
 	var list []string
 	if !c.plain {
-		for code, n := range c.census() {
+		for code, n := range c.valueCounts() {
 			if n > 0 {
 				list = append(list, c.entries[code].text)
 			}
@@ -140,7 +140,7 @@ func (c *column) hasTexts() bool {
 	if c.plain || !c.texts {
 		return false
 	}
-	for code, n := range c.census() {
+	for code, n := range c.valueCounts() {
 		if n > 0 && c.entries[code].kind == text {
 			return true
 		}
@@ -159,7 +159,7 @@ func (t *Table) checkLabel(c *column, row int, texts bool) error {
 	return nil
 }
 
-// shorter orders the spellings of a number.
+// shorter orders the labels of a number.
 func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }

@@ -19,7 +19,7 @@ func (e *Encoder) Unknown(t *Table) []Unknown {
 			continue
 		}
 		u := Unknown{Column: in.Name}
-		for code, n := range c.census() {
+		for code, n := range c.valueCounts() {
 			text := c.entries[code].text
 			if _, known := slices.BinarySearch(in.Text.Categories, text); n > 0 && !known && !(e.NAValues != nil && c.entries[code].kind == marker) {
 				u.add(n, text)
