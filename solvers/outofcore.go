@@ -94,19 +94,3 @@ func (w *work) outOfCore() error {
 	}
 	return w.refine(x, fallbacks...)
 }
-
-// newFactored is newSymmetric for a matrix that is to be factored: in the memory of
-// the host where the method wants it there.
-func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetric[T], error) {
-	if !w.onHost {
-		return newSymmetric(w.Mem, b, n)
-	}
-	hb := b.(backend.HostPackedBackend[T])
-	h, err := hb.NewHostPacked(n)
-	if err != nil {
-		return nil, err
-	}
-	s := &packedStored[T]{hb, h}
-	w.Mem.Keep(s)
-	return s, nil
-}

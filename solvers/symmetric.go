@@ -41,6 +41,22 @@ func newSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) 
 	return s, nil
 }
 
+// newFactored is newSymmetric for a matrix that is to be factored: in the memory of
+// the host where the method wants it there.
+func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetric[T], error) {
+	if !w.onHost {
+		return newSymmetric(w.Mem, b, n)
+	}
+	hb := b.(backend.HostPackedBackend[T])
+	h, err := hb.NewHostPacked(n)
+	if err != nil {
+		return nil, err
+	}
+	s := &packedStored[T]{hb, h}
+	w.Mem.Keep(s)
+	return s, nil
+}
+
 func symmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	if hb, ok := b.(backend.PackedBackend[T]); ok {
 		return hb.PackedBytes(n)
