@@ -49,7 +49,7 @@ func (o Options) only(call string, used ...string) error {
 		name  string
 		given bool
 	}{
-		{"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
+		{"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
 		{"Checkpoint", o.Checkpoint != solvers.Checkpoint{}},
 	} {
 		if option.given && !slices.Contains(used, option.name) {
@@ -132,6 +132,11 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	y, err := e.Targets(t)
 	if err != nil {
 		return nil, err
+	}
+	if o.Keys == nil { // so that the centers are those of the command
+		if o.Keys, err = e.Keys(t); err != nil {
+			return nil, err
+		}
 	}
 	o.Classes = e.Classes()
 	fitted, err := l.Fit(ctx, dev, x, y, o.Options)

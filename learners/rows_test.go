@@ -30,6 +30,14 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cells, err := dataset.ReadCSV(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := e.Keys(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rows, err := learners.Rows(s, e)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +47,7 @@ func TestRows(t *testing.T) {
 	}
 	l := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambda: 0.1, Centers: 40}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		whole, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+		whole, err := l.Fit(t.Context(), dev, x, y, learners.Options{Keys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +109,11 @@ func TestMakeRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := learners.Options{Classes: e.Classes()}
+	keys, err := e.Keys(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := learners.Options{Classes: e.Classes(), Keys: keys}
 	given := map[string]string{"kernel": "gaussian(sigma=2)", "lambda": "0.1"}
 	made := 0
 	for _, d := range learners.Catalogue() {

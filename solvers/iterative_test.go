@@ -310,12 +310,12 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 		}
 		for _, lambda := range []float64{1e-10, 1e-11} {
 			p.Lambda = lambda
-			res, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
+			_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 			var short *solvers.ConvergenceError
 			if !errors.As(err, &short) { // 1e-8, which rounding α to float64 alone exceeds
 				t.Fatalf("repeated %v, lambda %v: got the error %v", repeated, lambda, err)
 			}
-			res = short.Result
+			res := short.Result
 			norm, left := 0.0, 0.0
 			for i := range n {
 				sum := lambda*res.Alpha.Data[i] - p.Y.Data[i]
@@ -337,7 +337,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
 			// A tolerance that can be had is.
-			if res, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Residual}); err != nil {
+			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Residual}); err != nil {
 				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Residual, err)
 			}
 			for name, par := range map[string]solvers.Params{"a rank": {Rank: 50}, "a limit of iterations": {MaxIter: 30}, "an operator": {Operator: solvers.Stored64}} {
