@@ -37,7 +37,7 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 			n += weightOf(o, i)
 		}
 		if c = 1 / (2 * n * lambda); !positive.ok(c) {
-			return 0, fmt.Errorf("C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
+			return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
 		}
 	}
 	if c == 0 {
