@@ -79,7 +79,7 @@ def main():
             with open(name, "w", encoding="utf-8", newline="") as f:
                 csv.writer(f).writerows([header, *part])
         start = time.monotonic()
-        print(mercer(args, "fit", "--learner", "kernel-ridge", "--kernel", f"gaussian(sigma={SIGMA})", "--tol", "1e-12",
+        print(mercer(args, "fit", "--learner", "kernel-ridge", "--kernel", f"gaussian(sigma={SIGMA})", "--no-intercept", "--tol", "1e-12",
                      "--lambda", str(LAMBDA), "--target", "target", "--model", model, train), end="")
         lines = mercer(args, "predict", "--model", model, test).split()
         ours = time.monotonic() - start

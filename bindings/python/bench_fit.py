@@ -48,7 +48,7 @@ def main(objects):
                 python.append(time.perf_counter() - start)
                 inside.append(estimator.model_.info["seconds"])
                 done = subprocess.run(
-                    [COMMAND, "fit", "--json", "--quiet", "--no-standardize", "--learner", "kernel-ridge", "--kernel", f"gaussian(sigma={sigma!r})",
+                    [COMMAND, "fit", "--json", "--quiet", "--no-standardize", "--learner", "kernel-ridge", "--no-intercept", "--kernel", f"gaussian(sigma={sigma!r})",
                      "--lambda", "1", "--solver", "dual", "--target", "y", "--model", os.path.join(folder, "m.safetensors"), table],
                     capture_output=True, text=True, check=True)
                 seconds = json.loads(done.stdout)["seconds"]

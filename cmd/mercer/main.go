@@ -129,9 +129,9 @@ func (a *app) root() *cobra.Command {
 		Short: "Kernel machines: fit, predict, evaluate",
 		Long: `Mercer fits kernel machines to tables of data.
 
-A model is (K + λI)α = y with K = k(X, X); λ is not scaled by the number of
-rows (it is alpha in scikit-learn). Files are CSV with a header line, also
-.gz; - is standard input.`,
+A model is (K + λI)α + b = y with K = k(X, X) and an intercept b, which
+--no-intercept leaves out; λ is not scaled by the number of rows (it is alpha in
+scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`,
 		Args:          a.subcommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
