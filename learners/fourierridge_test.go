@@ -109,10 +109,13 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Features have the norm 1, so ‖Φ‖² ≤ n and κ ≤ (n + λ)/λ; ‖w‖ ≤ ‖y‖/(2√λ), and a
+		// backward stable solution is off by at most n u κ of it.
+		const n, lambda = 300, 0.3
+		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
 		worst := 0.0
 		for i, v := range want.F {
-			// ‖Φ‖² ≤ 300 against λ, some 1e3 ε of the terms, which are below 100.
-			worst = max(worst, near(t, "prediction", f.At(i, 0), v, 1e-10))
+			worst = max(worst, near(t, "prediction", f.At(i, 0), v, tol))
 		}
 		t.Logf("differences up to %.2g", worst)
 	})

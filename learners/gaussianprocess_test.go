@@ -121,7 +121,7 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 			t.Fatal(err)
 		}
 		t.Logf("found %v, λ %v, scale %v, log likelihood %v in %v; scikit-learn: %v in %s", m.Kernel(), m.Lambda(), m.Scale(), m.LogLikelihood(), m.Facts(), want.Best, want.Kernel)
-		if m.LogLikelihood() < want.Best-1e-3 { // both searches end where it changes by less than that
+		if m.LogLikelihood() < want.Best-1e-3 { // a likelihood smaller by a thousandth is as good a fit
 			t.Errorf("the likelihood found is %v, scikit-learn's %v", m.LogLikelihood(), want.Best)
 		}
 	})
