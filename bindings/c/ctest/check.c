@@ -67,7 +67,7 @@ static void closed_form(void)
 {
 	double one = 2, target = 4.5, at = 5, f = 0, alpha = 0;
 	mercer_matrix x = doubles(&one, 1, 1), y = doubles(&target, 1, 1), z = doubles(&at, 1, 1);
-	const char *parameters[] = {"kernel=linear()", "lambda=5", NULL};
+	const char *parameters[] = {"kernel=linear()", "lambda=5", "intercept=false", NULL};
 	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
 	mercer_handle model;
 	OK(mercer_fit(0, &learner, &x, &y, NULL, &model));
@@ -278,7 +278,7 @@ static void intervals(void)
 	double identity[n * n] = {0}, y[n] = {3, -1, 4, -2, 5}, cross[n] = {0}, low, high;
 	for (int i = 0; i < n; i++)
 		identity[i * n + i] = 1;
-	const char *parameters[] = {"kernel=precomputed()", "lambda=0.5", NULL};
+	const char *parameters[] = {"kernel=precomputed()", "lambda=0.5", "intercept=false", NULL};
 	mercer_learner learner = {.name = "kernel-ridge", .parameters = parameters};
 	mercer_matrix x = doubles(identity, n, n), my = doubles(y, n, 1), z = doubles(cross, 1, n);
 	mercer_handle model;

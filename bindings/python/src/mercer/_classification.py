@@ -145,8 +145,10 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
             "iterations": lambda: self.max_iter,
             "seed": self._seed,
         }
-        has = parameter_names(self.method)
-        return {**{name: value() for name, value in given.items() if name in has}, **self._more()}
+        has, more = set(parameter_names(self.method)), self._more()
+        if "C" in has:  # instead of a lambda, unless params has one
+            has.discard("C" if "lambda" in more else "lambda")
+        return {**{name: value() for name, value in given.items() if name in has}, **more}
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model.
