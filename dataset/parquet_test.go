@@ -174,6 +174,8 @@ func TestParquetDamage(t *testing.T) {
 // millions of rows, and what takes long to read is not tried often.
 const fuzzMemory = 1 << 18
 
+// FuzzParquet needs go test -fuzz with -fuzzminimizetime 100x, as make fuzz-smoke has it:
+// without a bound, minimizing inputs takes all of the time.
 func FuzzParquet(f *testing.F) {
 	paths, err := filepath.Glob("testdata/parquet/small-*") // which are tried faster than large ones
 	if err != nil || len(paths) < 5 {
