@@ -4,7 +4,7 @@
     python3 bench/predict_arm64.py > bench/results/arm64-prediction.md
 
 in the repository's root. It builds the tests of cpu/internal/ukr for arm64, takes the
-inner loop with the most multiply-adds of each function below, counts its instructions,
+inner loop with the largest number of multiply-adds of each function below, counts its instructions,
 and asks llvm-mca for its throughput on processors that LLVM has models of. Nothing is
 run, and nothing is measured: caches, the translation of addresses and the clock are not
 in the models. It needs Go and LLVM 17 or later, whose version is taken from the
@@ -67,7 +67,7 @@ def disassemble(folder):
 
 
 def inner_loop(instructions):
-    """The loop with the most multiply-adds, or the longest: instructions that end with a
+    """The loop with the largest number of multiply-adds, or the longest: instructions that end with a
     branch to the first of them and have no other branch but those that leave the loop,
     which are taken to be not taken."""
     index = {at: n for n, (at, _) in enumerate(instructions)}
@@ -93,7 +93,7 @@ def weight(body):
 
 
 def longest_chain(loop):
-    """How many multiply-adds of one round wait for each other: the most into one register
+    """How many multiply-adds of one round wait for each other: the maximum into one register
     that nothing else writes."""
     counts, others = {}, set()
     for text in loop:

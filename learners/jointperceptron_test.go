@@ -57,7 +57,7 @@ func TestJointPerceptron(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	// Of a kernel: φᵀφ of integers is exact, so that both forms take the same steps, and a
-	// kernel whose φ is infinite, with a part of each class alone, tells classes apart.
+	// kernel whose φ is infinite, with a part of each class alone, separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

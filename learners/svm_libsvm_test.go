@@ -145,7 +145,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// By convexity an objective is above the least by at most the violation times what
+		// By convexity an objective exceeds the minimum by no more than the violation times what
 		// all coefficients can move, Σ C/2. LIBSVM's kernel values are in float32, which
 		// changes βᵀKβ/2 by at most 2⁻²⁵(Σ|β|)² where |K| ≤ 1, or its largest value; it
 		// prints six decimals.

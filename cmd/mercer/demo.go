@@ -264,7 +264,7 @@ Picture: %s
 
 Next:
   %[7]s devices
-  %[7]s fit --kernel 'gaussian(sigma=4)' --intercept --target target --test-fraction 0.25 --model %[8]s %[9]s
+  %[7]s fit --kernel 'gaussian(sigma=4)' --target target --test-fraction 0.25 --model %[8]s %[9]s
   %[7]s evaluate --model %[8]s %[9]s
 `, r.Device, r.Threads, plural("thread", r.Threads), texttable.Format("lrrllrrrr", rows), r.Difference, r.Picture,
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)

@@ -32,6 +32,8 @@ func (o *plotOut) check() error {
 func (a *app) plotCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plot KIND",
+		Args:  a.subcommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 		Short: "Draw models: boundaries, curves, paths, learning curves, calibration",
 		Long: `Draw models. Each kind is a command of its own:
 

@@ -38,6 +38,9 @@ they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`
 	return c
 }
 
+// maxPoints is as many places as a picture could show.
+const maxPoints = 10000
+
 func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plotOut, file string) error {
 	if err := out.check(); err != nil {
 		return err
@@ -48,8 +51,8 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 		return usagef("--learner: paths are those of ridge and lasso, not of %s", f.learner)
 	case given:
 		return usagef("--lambda: is what the path is over; leave it out")
-	case points < 2:
-		return usagef("--points: must be ≥ 2, got %d", points)
+	case points < 2 || points > maxPoints:
+		return usagef("--points: must be from 2 to %d, got %d", maxPoints, points)
 	}
 	if err := f.check("plot path"); err != nil {
 		return err

@@ -133,6 +133,9 @@ func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out 
 	if err := drawable(b); err != nil {
 		return err
 	}
+	if xName != "" && xName == yName {
+		return usagef("--y: is the column of --x; give another")
+	}
 	if xName, err = numberInput(b.Encoder, "--x", xName, yName); err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func whole(t *testing.T, text string) int {
 	return v
 }
 
-// ink tells how much of a box is not background, and how much has a hue; the
+// ink returns how much of a box is not background, and how much has a hue; the
 // background is what its corner has.
 func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
 	back := rgb(d.picture.At(box.Min.X, box.Min.Y))

@@ -37,11 +37,11 @@ var parameters = map[string]string{
 // Plain names a parameter for Go programs.
 func Plain(parameter string) string { return parameters[parameter] }
 
-var placeholder = regexp.MustCompile(`\{(` + strings.Join(slices.Sorted(maps.Keys(parameters)), "|") + `)\}`)
+var parameterPattern = regexp.MustCompile(`\{(` + strings.Join(slices.Sorted(maps.Keys(parameters)), "|") + `)\}`)
 
 // Expand replaces each {parameter} of a text by its name.
 func Expand(text string, name func(parameter string) string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(s string) string { return name(s[1 : len(s)-1]) })
+	return parameterPattern.ReplaceAllStringFunc(text, func(s string) string { return name(s[1 : len(s)-1]) })
 }
 
 // Errorf is fmt.Errorf for an Advised error: in the format {lambda} is the name of the
