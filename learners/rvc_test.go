@@ -165,6 +165,7 @@ func TestRVCNarrowKernel(t *testing.T) {
 	if modes == 0 || modes > 2*weightsOf(m) {
 		t.Errorf("%d modes for %d weights", modes, weightsOf(m))
 	}
+	t.Logf("log evidence %v", value)
 	if !(value > -259.19) {
 		t.Errorf("log evidence %v", value)
 	}
