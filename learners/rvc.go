@@ -90,7 +90,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return sparse.Bytes(n, n, hx.Cols) })
+	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return sparse.Bytes("", n, n, hx.Cols) })
 	if err != nil {
 		return nil, err
 	}

@@ -143,9 +143,9 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 {
 		if l.Features {
-			return sparse.Bytes(n, hx.Cols, 2*hx.Cols)
+			return sparse.Bytes(l.Method, n, hx.Cols, 2*hx.Cols)
 		}
-		return sparse.Bytes(n, n, hx.Cols)
+		return sparse.Bytes(l.Method, n, n, hx.Cols)
 	})
 	if err != nil {
 		return nil, err

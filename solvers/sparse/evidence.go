@@ -34,6 +34,7 @@ type evidence struct {
 	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
 	value  float64               // the log evidence
 	trace  []float64
+	work   [4][]float64 // of the matrices of posterior and statistics
 
 	warning string // why the steps ended before tol; "": they did not
 }
@@ -86,7 +87,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 			}
 		}
 	}
-	g, err := t.B.New(m, m)
+	g, err := backend.Place(t.B, e.g)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +121,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	// noise than there is at first, more functions come in than stay, and the
 	// maximum that is found is better than one that is come to from below.
 	e.least = 1e-12 * spread
+	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // its products are all that is needed
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
@@ -148,12 +150,22 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
+// matrix returns a zero matrix in the memory of work[i]. Steps with all functions follow one
+// another faster than the memory of the one before is collected.
+func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
+	if cap(e.work[i]) < rows*cols {
+		e.work[i] = nil // may be collected first
+		e.work[i] = make([]float64, rows*cols)
+	}
+	data := e.work[i][:rows*cols]
+	clear(data)
+	return backend.Host[float64]{Rows: rows, Cols: cols, Stride: cols, Data: data}
+}
+
 // posterior computes Σ, μ and the evidence from α and β.
 func (e *evidence) posterior() error {
 	k := len(e.active)
-	e.root, e.sigma = backend.Host[float64]{}, nil // room for the new ones
-	g, h := backend.NewHost[float64](k, k), backend.NewHost[float64](k, k)
-	inverse := backend.NewHost[float64](k, k)
+	g, h, inverse := e.matrix(0, k, k), e.matrix(1, k, k), e.matrix(2, k, k)
 	for p, j := range e.active {
 		row, from, to := e.g.Row(j), g.Row(p), h.Row(p)
 		for q, i := range e.active {
@@ -164,7 +176,7 @@ func (e *evidence) posterior() error {
 		inverse.Row(p)[p] = 1
 	}
 	// A row of Σ has room for the function that a step may add.
-	sigma := backend.NewHost[float64](k, k+1).View(0, 0, k, k)
+	sigma := e.matrix(3, k, k+1).View(0, 0, k, k)
 	// On a device that uses Go memory all of these are changed where they are.
 	b := e.t.B
 	mh, err := backend.Place(b, h)
@@ -253,7 +265,7 @@ func (e *evidence) posterior() error {
 //	S_j = β φᵀφ − β² ‖RᵀΦᵀφ‖²,  Q_j = β φᵀ(t − Φμ)
 func (e *evidence) statistics() error {
 	k, m := len(e.active), len(e.alpha)
-	g := backend.NewHost[float64](k, m)
+	g := e.matrix(0, k, m)
 	squares := make([]float64, m)
 	for p, j := range e.active {
 		copy(g.Row(p), e.g.Row(j))
@@ -265,7 +277,7 @@ func (e *evidence) statistics() error {
 		}
 		floats.Scale(e.beta, l.q)
 	}
-	to, err := e.t.B.New(k, m)
+	to, err := backend.Place(e.t.B, e.matrix(1, k, m))
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,6 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 		return nil, err
 	}
 	e, err := newEvidence(t, b, y)
-	b.phi = backend.Host[float64]{} // the products with it are in e
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +147,14 @@ type basis struct {
 }
 
 // Bytes is what the machines take at most for m functions besides φ_0: x, Φ and four
-// matrices of the size of ΦᵀΦ, which is what a step with all functions takes.
-func Bytes(n, m, d int) int64 {
-	columns := int64(m) + 1
-	return 8 * (columns*(4*columns+int64(n)+1) + int64(n)*int64(d))
+// matrices of the size of ΦᵀΦ, which is what a step with all functions takes. That
+// of Sequential has few of them: Φ and two matrices.
+func Bytes(method Method, n, m, d int) int64 {
+	columns, matrices := int64(m)+1, int64(4)
+	if method == Sequential {
+		matrices = 2
+	}
+	return 8 * (columns*(matrices*columns+int64(n)+1) + int64(n)*int64(d))
 }
 
 func newBasis(t *run.Task, p Problem) (*basis, error) {
@@ -169,7 +172,7 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 		return nil, err
 	}
 	defer gram.Free()
-	b.phi = backend.NewHost[float64](n, m+1)
+	b.phi = backend.NewHost[float64](max(n, m+1), m+1).View(0, 0, n, m+1) // memory for a step with all functions
 	values := b.phi.View(0, 1, n, m)
 	err = run.Placed(t.B, p.X, z, func(x, z backend.Matrix[float64]) error {
 		if square {
