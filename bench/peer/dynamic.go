@@ -81,13 +81,16 @@ func (l library) symbol(name string) (uintptr, error) {
 	return p, nil
 }
 
-// bind makes the Go function that f points to call the symbol.
-func (l library) bind(f any, name string) error {
-	p, err := l.symbol(name)
-	if err == nil {
+// bind makes the Go functions pointed to call the symbols of these names.
+func (l library) bind(functions map[string]any) error {
+	for name, f := range functions {
+		p, err := l.symbol(name)
+		if err != nil {
+			return err
+		}
 		purego.RegisterFunc(f, p)
 	}
-	return err
+	return nil
 }
 
 // call calls a function whose arguments are all pointers. keep stays alive

@@ -9,6 +9,18 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
+// routines fills in out's routines and how its number of threads is set.
+func (l library) routines(out *Library, threads func(n int)) (err error) {
+	out.Threads = func(n int) func() {
+		threads(n)
+		return func() {}
+	}
+	if out.F64, err = fortran[float64](l, "d"); err == nil {
+		out.F32, err = fortran[float32](l, "s")
+	}
+	return err
+}
+
 // fortran makes Routines of a library with the Fortran interface and 32-bit
 // integers. letter is the type letter: d or s.
 //
@@ -22,6 +34,8 @@ import (
 //	A X = B       Xᵀ Aᵀ = Bᵀ           trsm(R, U, N, N, …)
 //	A = L Lᵀ      Aᵀ = A = (Lᵀ)ᵀ Lᵀ    potrf(U, …)
 //	y = A x       the same             symv(U, …)
+//
+// A library that is a BLAS alone has no potrf.
 func fortran[T backend.Float](l library, letter string) (r Routines[T], err error) {
 	sym := func(name string) uintptr {
 		p, e := l.symbol(letter + name + "_")
@@ -30,7 +44,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 		}
 		return p
 	}
-	gemm, symm, syrk, trsm, potrf, symv := sym("gemm"), sym("symm"), sym("syrk"), sym("trsm"), sym("potrf"), sym("symv")
+	gemm, symm, syrk, trsm, symv := sym("gemm"), sym("symm"), sym("syrk"), sym("trsm"), sym("symv")
 	if err != nil {
 		return r, err
 	}
@@ -65,14 +79,16 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 		call(trsm, [2]backend.Host[T]{a, b}, ptr(&x.r), ptr(&x.u), ptr(&x.n), ptr(&x.n), ptr(&x.d[0]), ptr(&x.d[1]), ptr(&x.alpha),
 			data(a), ptr(&x.ld[0]), data(b), ptr(&x.ld[1]))
 	}
-	r.Potrf = func(a backend.Host[T]) error {
-		x.dims(a.Rows, 0, 0)
-		x.strides(a, a, a)
-		call(potrf, a, ptr(&x.u), ptr(&x.d[0]), data(a), ptr(&x.ld[0]), ptr(&x.info))
-		if x.info != 0 {
-			return fmt.Errorf("bench: %s: potrf returned %d", l.name, x.info)
+	if potrf, err := l.symbol(letter + "potrf_"); err == nil {
+		r.Potrf = func(a backend.Host[T]) error {
+			x.dims(a.Rows, 0, 0)
+			x.strides(a, a, a)
+			call(potrf, a, ptr(&x.u), ptr(&x.d[0]), data(a), ptr(&x.ld[0]), ptr(&x.info))
+			if x.info != 0 {
+				return fmt.Errorf("bench: %s: potrf returned %d", l.name, x.info)
+			}
+			return nil
 		}
-		return nil
 	}
 	r.Symv = func(alpha T, a backend.Host[T], v []T, beta T, y []T) {
 		x.dims(a.Rows, 0, 0)

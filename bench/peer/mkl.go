@@ -48,17 +48,12 @@ func mkl(places []string) (*Library, error) {
 	var threads, dynamic func(int32)
 	var version func(*mklVersion)
 	var describe func(*byte, int32)
-	for _, f := range []struct {
-		to   any
-		name string
-	}{
-		{&layer, "MKL_Set_Threading_Layer"}, {&integers, "MKL_Set_Interface_Layer"},
-		{&threads, "MKL_Set_Num_Threads"}, {&dynamic, "MKL_Set_Dynamic"},
-		{&version, "MKL_Get_Version"}, {&describe, "MKL_Get_Version_String"},
-	} {
-		if err := l.bind(f.to, f.name); err != nil {
-			return nil, err
-		}
+	if err := l.bind(map[string]any{
+		"MKL_Set_Threading_Layer": &layer, "MKL_Set_Interface_Layer": &integers,
+		"MKL_Set_Num_Threads": &threads, "MKL_Set_Dynamic": &dynamic,
+		"MKL_Get_Version": &version, "MKL_Get_Version_String": &describe,
+	}); err != nil {
+		return nil, err
 	}
 	integers(interfaceLP64)
 	if os.Getenv("MKL_THREADING_LAYER") == "" {
@@ -76,15 +71,5 @@ func mkl(places []string) (*Library, error) {
 			out.Detail += fmt.Sprintf(" (%s=%s)", name, set)
 		}
 	}
-	if out.F64, err = fortran[float64](l, "d"); err != nil {
-		return nil, err
-	}
-	if out.F32, err = fortran[float32](l, "s"); err != nil {
-		return nil, err
-	}
-	out.Threads = func(n int) func() {
-		threads(int32(n))
-		return func() {}
-	}
-	return out, nil
+	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }

@@ -21,13 +21,10 @@ func openBLAS(places []string) (*Library, error) {
 	}
 	var config, core func() string
 	var threads func(int32)
-	for _, f := range []struct {
-		to   any
-		name string
-	}{{&config, "openblas_get_config"}, {&core, "openblas_get_corename"}, {&threads, "openblas_set_num_threads"}} {
-		if err := l.bind(f.to, f.name); err != nil {
-			return nil, err
-		}
+	if err := l.bind(map[string]any{
+		"openblas_get_config": &config, "openblas_get_corename": &core, "openblas_set_num_threads": &threads,
+	}); err != nil {
+		return nil, err
 	}
 	words := strings.Fields(config())
 	if slices.Contains(words, "USE64BITINT") {
@@ -44,17 +41,7 @@ func openBLAS(places []string) (*Library, error) {
 		out.Wants = []string{envCore + "=" + better}
 		out.Detail += fmt.Sprintf(" (mis-detected: this processor is a %s)", better)
 	}
-	if out.F64, err = fortran[float64](l, "d"); err != nil {
-		return nil, err
-	}
-	if out.F32, err = fortran[float32](l, "s"); err != nil {
-		return nil, err
-	}
-	out.Threads = func(n int) func() {
-		threads(int32(n))
-		return func() {}
-	}
-	return out, nil
+	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 
 // betterCore is the core type that OpenBLAS should have detected, or empty. A

@@ -8,6 +8,7 @@ import (
 )
 
 func openBLAS([]string) (*Library, error) { return nil, unreachable() }
+func blis([]string) (*Library, error)     { return nil, unreachable() }
 func mkl([]string) (*Library, error)      { return nil, unreachable() }
 
 func unreachable() error {

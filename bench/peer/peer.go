@@ -1,6 +1,6 @@
 // Package peer reaches the libraries that Mercer is measured against: gonum,
-// which is linked in, and OpenBLAS and MKL, which are opened at run time where
-// the machine has them. Nothing here is linked or needed at build time.
+// which is linked in, and OpenBLAS, BLIS and MKL, which are opened at run time
+// where the machine has them. Nothing here is linked or needed at build time.
 package peer
 
 import (
@@ -33,7 +33,7 @@ type Routines[T backend.Float] struct {
 
 // Library is a library that is ready to be called, by one goroutine at a time.
 type Library struct {
-	Name   string // "gonum", "openblas" or "mkl"
+	Name   string // "gonum", "openblas", "blis" or "mkl"
 	Detail string // version and what it says of itself
 	Path   string // the file that was opened; empty for gonum
 	F64    Routines[float64]
@@ -48,7 +48,7 @@ type Library struct {
 }
 
 // Names lists the libraries that Open knows.
-func Names() []string { return []string{"gonum", "openblas", "mkl"} }
+func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
 // EnvPlaces is the environment variable with places to look in for libraries,
 // separated as in PATH.
@@ -56,8 +56,8 @@ const EnvPlaces = "MERCER_PEER_LIBDIR"
 
 // Open opens a library. It is looked for in places, folders or the file itself,
 // then in those of MERCER_PEER_LIBDIR, then where the system's loader looks.
-// OpenBLAS is to be opened before MKL, which makes its names known to all that
-// is loaded after it.
+// MKL is to be opened last: it makes its names known to all that is loaded after
+// it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {
@@ -65,6 +65,8 @@ func Open(name string, places []string) (*Library, error) {
 		return gonumLibrary()
 	case "openblas":
 		return openBLAS(places)
+	case "blis":
+		return blis(places)
 	case "mkl":
 		return mkl(places)
 	}

@@ -150,7 +150,7 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 }
 
 func TestUnknown(t *testing.T) {
-	if _, err := Open("atlas", nil); err == nil || !strings.Contains(err.Error(), "there are: gonum, openblas, mkl") {
+	if _, err := Open("atlas", nil); err == nil || !strings.Contains(err.Error(), "there are: gonum, openblas, blis, mkl") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func (a *app) benchBLASCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "blas",
 		Short: "Matrix products, triangular solves, Cholesky: GFLOP/s against n",
-		Long: `Times Mercer's devices, gonum, and OpenBLAS and MKL where their shared libraries
+		Long: `Times Mercer's devices, gonum, and OpenBLAS, BLIS and MKL where their shared libraries
 are on this machine, in turn and in one run, beside the multiply-adds that the
 processor can make in registers (the ceiling). Every library's result is compared
 with Mercer's before it is timed.

@@ -6,7 +6,7 @@
 //
 // The names: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
 // the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn, libsvm,
-// kernlab, openblas, mkl, chromium, data (the larger data, in shared/data beside the
+// kernlab, openblas, blis, mkl, chromium, data (the larger data, in shared/data beside the
 // repository),
 // modules (those of a proxy can be asked for), proc (processes are listed in /proc).
 package required
