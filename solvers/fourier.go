@@ -144,6 +144,20 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*trigonometric, er
 	return f, nil
 }
 
+// FourierFeatures returns the random frequencies ω_j, M/2×d, and the scale s of the
+// features s·(cos ω_1ᵀx, …, sin ω_1ᵀx, …) of p.Count = M and p.Seed for points of d
+// features, whose inner products have the mean k(x, z).
+func (p FourierProblem) FourierFeatures(ctx context.Context, d int) (frequencies backend.Host[float64], scale float64, err error) {
+	if err := p.Kernel.Check(d); err != nil {
+		return frequencies, 0, err
+	}
+	f, err := p.basis(ctx, 0, d)
+	if err != nil {
+		return frequencies, 0, err
+	}
+	return f.omega, f.scale, nil
+}
+
 // trigonometric is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …),
 // whose products have the mean k(x, z). S is I.
 type trigonometric struct {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/testdata"
 )
 
 // gramLab runs the command in a folder with tables of the same rows: their features,
@@ -251,6 +252,96 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 					t.Errorf("%s%s: row %d: %v, scikit-learn %v", c.name, form, i+1, got[i][c.column], w)
 				}
 			}
+		}
+	}
+}
+
+// The files of mercer gram are scikit-learn's kernels, distances, centered values and
+// principal components, and their products are K.
+func TestGramCommandAgainstScikitLearn(t *testing.T) {
+	required.Slow(t, "sklearn", "starts Python")
+	l := gramLab{t, t.TempDir()}
+	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
+		t.Fatal(err)
+	}
+	data := l.path("diabetes.csv")
+	text, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path("new.csv"), []byte(strings.Join(strings.Split(string(text), "\n")[:31], "\n")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for out, args := range map[string][]string{
+		"k.npy": nil, "d.npy": {"--distances"}, "p.npy": {"--center", "--features", "principal", "--count", "5"},
+		"cross_d.npy": {"--distances", "--train", data}, "cross_c.npy": {"--center", "--train", data},
+		"cross_p.npy": {"--center", "--features", "principal", "--count", "5", "--train", data},
+		"fourier.npy": {"--features", "fourier", "--count", "20000"},
+		"nystrom.npy": {"--features", "nystrom", "--count", "30", "--kernel", "linear()"},
+		"exact.npy":   {"--features", "exact", "--kernel", "polynomial(degree=2,c=1)"},
+	} {
+		of := data
+		if strings.HasPrefix(out, "cross") {
+			of = l.path("new.csv")
+		}
+		l.mercer(append([]string{"gram", "--quiet", "--kernel", "gaussian(sigma=3)", "--target", "target", "--out", l.path(out), of}, args...)...)
+	}
+	var eigen struct {
+		Eigenvalues         []float64
+		EffectiveDimensions []gramDimension `json:"effective_dimensions"`
+	}
+	report := l.mercer("gram", "--quiet", "--json", "--kernel", "gaussian(sigma=3)", "--target", "target", "--lambda", "0.1,10", data)
+	if err := os.WriteFile(l.path("eigen.json"), []byte(report), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
+		t.Fatalf("%v: %s", err, report)
+	}
+	// What is computed in float64 differs by n roundings of the largest value; vectors
+	// and roots by that over the gap of eigenvalues and over the smallest distance. The
+	// mean of m/2 cosines has the standard deviation √(1/m) at most, of which 442² are
+	// within 6.
+	cmd := exec.Command(required.SKLearn(t), "-c", `
+import json, numpy as np, pandas as pd
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import KernelCenterer
+from sklearn.decomposition import KernelPCA
+X = pd.read_csv("diabetes.csv").drop(columns="target").values.astype(float)
+X = (X - X.mean(0)) / X.std(0)
+n = len(X); eps = n * 2.0**-52
+K = rbf_kernel(X, gamma=1/18); D = np.sqrt(np.maximum(0, 2 - 2*K)); off = ~np.eye(n, dtype=bool)
+C = KernelCenterer().fit(K); P = KernelPCA(5, kernel="precomputed").fit(K)
+w = np.linalg.eigvalsh(K); c = np.linalg.eigvalsh(C.transform(K))[::-1]; gap = -np.diff(c[:6]).min()
+load = lambda name: np.load(name + ".npy")
+size = lambda A, B: float(abs(A - B).max())
+e = json.load(open("eigen.json"))
+print(json.dumps({
+ "gram": [size(load("k"), K), eps],
+ "distances": [size(load("d"), D), eps / D[off].min()],
+ "distances to others": [size(load("cross_d")[D[:30] > 0], D[:30][D[:30] > 0]), eps / D[off].min()],
+ "centered others": [size(load("cross_c"), C.transform(K[:30])), 4 * eps],
+ "components": [size(abs(load("p")), abs(P.transform(K))), eps * c[0]**1.5 / gap],
+ "components of others": [size(abs(load("cross_p")), abs(P.transform(K[:30]))), eps * c[0]**1.5 / gap],
+ "exact": [size(load("exact") @ load("exact").T, (X @ X.T + 1)**2), eps * ((X**2).sum(1).max() + 1)**2],
+ "nystrom of full rank": [size(load("nystrom") @ load("nystrom").T, X @ X.T), eps * 442 * (X**2).sum(1).max()],
+ "fourier": [size(load("fourier") @ load("fourier").T, K), 6 / 20000**.5],
+ "eigenvalues": [size(np.array(e["eigenvalues"])[::-1], w), eps * w[-1]],
+ "effective dimension": [size(np.array([v["value"] for v in e["effective_dimensions"]]), np.array([(w / (w + l)).sum() for l in (.1, 10)])), n * eps * w[-1] / .1],
+}))
+`)
+	cmd.Dir, cmd.Stderr = l.folder, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var differences map[string][2]float64
+	if err := json.Unmarshal(out, &differences); err != nil || len(differences) == 0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for what, d := range differences {
+		t.Logf("%s: %.1e, allowed %.1e", what, d[0], d[1])
+		if !(d[0] <= d[1]) {
+			t.Errorf("%s: differs from scikit-learn by %v, more than %v", what, d[0], d[1])
 		}
 	}
 }

@@ -87,6 +87,27 @@ func (e *Eigen) Rank() int {
 	return r
 }
 
+// EffectiveDim is tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ), the degrees of freedom of kernel
+// ridge regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50);
+// at λ = 0 it is Rank. Eigenvalues up to the tolerance count as 0.
+func (e *Eigen) EffectiveDim(lambda float64) float64 {
+	sum := 0.0
+	for _, v := range e.Values[:e.Rank()] {
+		sum += v / (v + lambda)
+	}
+	return sum
+}
+
+// Negative is the number of eigenvalues below −tolerance: Mercer's condition does not
+// hold where there is one.
+func (e *Eigen) Negative() int {
+	n := 0
+	for n < len(e.Values) && e.Values[len(e.Values)-1-n] < -e.Tolerance {
+		n++
+	}
+	return n
+}
+
 // Features returns the points of the sample in the coordinates of their
 // principal axes, the rows of UΛ^½ without the columns whose λ is not above the
 // tolerance: n × Rank. The inner products of the rows are K.

@@ -1,0 +1,588 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/atomicfile"
+	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// The maps of --features.
+var featureMaps = []string{"exact", "fourier", "nystrom", "principal"}
+
+// gramCommandFlags are the flags of `mercer gram`.
+type gramCommandFlags struct {
+	learnerFlags         // kernel, targets and columns; there is no learner
+	kernel               string
+	objects              objectFlags
+	train, out, features string
+	lambdas              []float64
+	count                int
+	center, distances    bool
+	eigenvalues          bool
+}
+
+func (a *app) gramCommand() *cobra.Command {
+	var f gramCommandFlags
+	c := &cobra.Command{
+		Use:   "gram [--kernel TEXT] [--out FILE] [flags] TABLE",
+		Short: "Gram matrix, its eigenvalues, distances and features to a file",
+		Long: `Compute the Gram matrix K of the rows of a table, k(x_i, x_j), and write it to a file:
+
+  mercer gram --kernel 'gaussian(sigma=2)' --target y --out gram.csv train.csv
+  mercer gram --kernel 'gaussian(sigma=2)' --train train.csv --out cross.csv test.csv
+  mercer fit --kernel 'precomputed()' --target y --model m.safetensors gram.csv
+  mercer predict --model m.safetensors cross.csv
+
+With --train the values are those of the rows of TABLE with the rows of that file, whose
+scaling is used too. In place of K the file has
+
+  --center             the matrix of φ(x) − mean φ (Schölkopf, Smola and Müller, 1998)
+  --distances          ‖φ(x_i) − φ(x_j)‖, from K; rounding leaves about 1e-8 of ‖φ‖
+  --features MAP       a feature map, whose inner products are K, or approach it:
+    exact              φ of a polynomial or another kernel with finitely many features
+    fourier            --count random Fourier features of a translation-invariant kernel
+    nystrom            features of rank --count, of as many rows chosen at random
+    principal          K = UΛUᵀ, the columns of UΛ^½; with --center the components of
+                       kernel principal component analysis
+
+--eigenvalues tests Mercer's condition on the rows: no eigenvalue of K is below 0 by more
+than rounding. --lambda adds the effective dimension tr K(K + λI)⁻¹ at each λ. Both take
+a time of the order of n³.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.gram(ctx, &f, args[0]) }),
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
+	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
+	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` that is no feature, and is copied to a CSV file; repeat it for several")
+	flags.StringVar(&f.train, "train", "", "`FILE` of other rows: K is that of TABLE with them")
+	flags.BoolVar(&f.center, "center", false, "move the origin of the feature space to the mean of the rows")
+	flags.BoolVar(&f.distances, "distances", false, "distances in the feature space in place of K")
+	flags.StringVar(&f.features, "features", "", "`MAP` in place of K: "+strings.Join(featureMaps, ", "))
+	flags.IntVar(&f.count, "count", 0, "number of features (default: about 10√n; of principal the rank)")
+	flags.BoolVar(&f.eigenvalues, "eigenvalues", false, "print the extreme eigenvalues; with --json all")
+	flags.Float64SliceVar(&f.lambdas, "lambda", nil, "`NUMBERS` to print the effective dimension at")
+	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
+	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
+	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
+	f.objects.add(flags)
+	a.input.add(flags)
+	return c
+}
+
+// check returns the first flag that is wrong.
+func (f *gramCommandFlags) check() error {
+	if f.eigenvalues = f.eigenvalues || len(f.lambdas) > 0; f.out == "" && !f.eigenvalues {
+		return usagef("nothing to do: give --out FILE, --eigenvalues or --lambda")
+	}
+	ending := strings.ToLower(filepath.Ext(f.out))
+	switch {
+	case f.out != "" && ending != ".csv" && ending != ".npy":
+		return usagef("--out: %s must end in .csv or .npy", f.out)
+	case slices.Contains(f.targets, ""):
+		return usagef("--target: the name of the column is empty")
+	case twice(f.targets) != "":
+		return usagef("--target: %q is given twice", twice(f.targets))
+	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
+		return usagef("--missing: want impute or refuse, got %q", f.missing)
+	case f.features != "" && !slices.Contains(featureMaps, f.features):
+		return usagef("--features: there is no %q%s; there are: %s", f.features, didYouMean("", f.features, featureMaps), strings.Join(featureMaps, ", "))
+	case f.features != "" && f.distances:
+		return usagef("--distances: the file has either distances or features")
+	case f.center && f.distances:
+		return usagef("--center: distances do not depend on the origin")
+	case f.center && f.features != "" && f.features != "principal":
+		return usagef("--center: with --features it is for principal")
+	case f.out == "" && (f.features != "" || f.distances):
+		return usagef("--out FILE is needed for --features and --distances")
+	case f.count < 0:
+		return usagef("--count: must be ≥ 0, got %d", f.count)
+	case f.count > 0 && (f.features == "" || f.features == "exact"):
+		return usagef("--count: is for --features fourier, nystrom and principal")
+	case f.train != "" && f.eigenvalues:
+		return usagef("--train: eigenvalues are those of the matrix of rows with themselves; leave --train out")
+	}
+	for _, l := range f.lambdas {
+		if !(l >= 0) || math.IsInf(l, 1) {
+			return usagef("--lambda: each must be a finite number ≥ 0, got %v", l)
+		}
+	}
+	f.given = map[string]string{}
+	if f.kernel != "" {
+		f.given["kernel"] = f.kernel
+	}
+	f.learner = defaultLearner // whose kernels are all there are
+	if err := f.objects.take(&f.learnerFlags); err != nil {
+		return err
+	}
+	if _, err := f.fitter(""); err != nil {
+		return err
+	}
+	matrix := f.gram || f.objects.kernel != nil
+	switch {
+	case matrix && (f.features == "exact" || f.features == "fourier"):
+		return usagef("--features: %s is for kernels on columns of numbers; use principal", f.features)
+	case f.gram && f.features == "nystrom":
+		return usagef("--features: the table is the whole matrix; use principal")
+	case f.gram && f.train != "" && f.distances:
+		return usagef("--distances: the values of the rows with themselves are not in the table")
+	}
+	return nil
+}
+
+// gramRows are rows as the kernel takes them: of a Gram matrix its rows themselves.
+type gramRows struct {
+	table *dataset.Table
+	x     *mat.Dense
+	texts []string
+}
+
+func (r gramRows) len() int { return r.table.Rows() }
+
+// at are some of the rows.
+func (r gramRows) at(rows []int) gramRows {
+	part := gramRows{table: r.table.Select(rows)}
+	if r.x != nil {
+		part.x = rowsAt(r.x, rows)
+	}
+	for _, i := range rows {
+		if r.texts != nil {
+			part.texts = append(part.texts, r.texts[i])
+		}
+	}
+	return part
+}
+
+// gramWork evaluates the kernel of one call.
+type gramWork struct {
+	a      *app
+	ctx    context.Context
+	dev    backend.Device
+	f      *gramCommandFlags
+	kernel kernels.Kernel
+}
+
+// values is the kernel matrix of rows with others; with nil, of rows with themselves.
+func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
+	switch {
+	case w.f.gram:
+		k = hostOf(mat.DenseCopyOf(rows.x))
+		if others == nil {
+			err = gram.Check(k)
+		}
+	case w.f.objects.kernel != nil:
+		p := w.a.newProgress()
+		defer p.close()
+		if others == nil {
+			k, err = w.f.objects.kernel.Gram(w.ctx, rows.texts, w.a.objectOptions(p))
+		} else {
+			k, err = w.f.objects.kernel.Cross(w.ctx, rows.texts, others.texts, w.a.objectOptions(p))
+		}
+	case others == nil:
+		k, err = backend.GramMatrix(w.ctx, w.dev, w.kernel, hostOf(rows.x))
+	default:
+		k, err = backend.CrossGramMatrix(w.ctx, w.dev, w.kernel, hostOf(rows.x), hostOf(others.x))
+	}
+	if err != nil {
+		return k, err
+	}
+	for i := range k.Rows {
+		for j, v := range k.Row(i) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return k, fmt.Errorf("%s: the kernel value of row %d with row %d is %v: scale the columns down, or leave --no-standardize out", rows.table.Source, i+1, j+1, v)
+			}
+		}
+	}
+	return k, nil
+}
+
+// diag are the kernel values of rows with themselves.
+func (w gramWork) diag(rows gramRows) ([]float64, error) {
+	if w.f.objects.kernel != nil {
+		return w.f.objects.kernel.Diag(w.ctx, rows.texts, objects.Options{Threads: w.a.threads})
+	}
+	diag := make([]float64, rows.len())
+	for i := range diag {
+		diag[i] = kernels.Diag(w.kernel, rows.x.RawRowView(i))
+	}
+	return diag, nil
+}
+
+// distances makes ‖φ(x) − φ(z)‖ of the values k of rows with train, in place.
+func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (backend.Host[float64], error) {
+	if w.f.train == "" {
+		d, err := gram.SquaredDistances(k)
+		for i, v := range d.Data {
+			d.Data[i] = math.Sqrt(v)
+		}
+		return d, err
+	}
+	own, err := w.diag(rows)
+	if err != nil {
+		return k, err
+	}
+	others, err := w.diag(train)
+	if err != nil {
+		return k, err
+	}
+	for i := range k.Rows {
+		for j, v := range k.Row(i) {
+			k.Row(i)[j] = math.Sqrt(max(0, own[i]+others[j]-2*v))
+		}
+	}
+	return k, nil
+}
+
+// features is the map of --features of the rows, learned from train.
+func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err error) {
+	count := w.f.count
+	if n := float64(train.len()); count == 0 && w.f.features != "principal" {
+		count = int(10 * math.Sqrt(n))
+	}
+	switch w.f.features {
+	case "exact":
+		_, d := rows.x.Dims()
+		m, err := kernels.NewFeatureMap(w.kernel, d)
+		if err != nil {
+			return out, usagef("--features: %s", oneLine(err))
+		}
+		out = backend.NewHost[float64](rows.len(), m.Dim())
+		for i := range out.Rows {
+			m.Apply(out.Row(i), rows.x.RawRowView(i))
+		}
+		return out, nil
+	case "fourier":
+		_, d := rows.x.Dims()
+		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.FourierFeatures(w.ctx, d)
+		if err != nil {
+			return out, usagef("--features: %s", oneLine(err))
+		}
+		out = backend.NewHost[float64](rows.len(), 2*omega.Rows)
+		var angles mat.Dense
+		angles.Mul(rows.x, mat.NewDense(omega.Rows, d, omega.Data).T())
+		for i := range out.Rows {
+			for j, v := range angles.RawRowView(i) {
+				sin, cos := math.Sincos(v)
+				out.Row(i)[j], out.Row(i)[omega.Rows+j] = scale*cos, scale*sin
+			}
+		}
+		return out, nil
+	case "nystrom":
+		chosen := rand.New(rand.NewPCG(w.f.seed, nystromStream)).Perm(train.len())
+		chosen = chosen[:min(count, len(chosen))]
+		slices.Sort(chosen)
+		train = train.at(chosen)
+	}
+	k, err := w.values(train, nil)
+	if err != nil {
+		return out, err
+	}
+	var c gram.Centering
+	if w.f.center {
+		if c, err = gram.Center(k); err != nil {
+			return out, err
+		}
+	}
+	e, err := gram.Decompose(w.ctx, k)
+	if err != nil {
+		return out, err
+	}
+	if w.f.features == "principal" && w.f.train == "" {
+		out = e.Features()
+	} else {
+		cross, err := w.values(rows, &train)
+		if err == nil && w.f.center {
+			err = c.Cross(cross)
+		}
+		if err != nil {
+			return out, err
+		}
+		if out, err = e.Extend(cross); err != nil {
+			return out, err
+		}
+	}
+	if w.f.features == "principal" && count > 0 && count < out.Cols {
+		out = out.View(0, 0, out.Rows, count)
+	}
+	return out, nil
+}
+
+// nystromStream keeps the choice of rows apart from other uses of the seed.
+const nystromStream = 0x6e797374 // "nyst"
+
+// gramReport is what `mercer gram` prints.
+type gramReport struct {
+	Program     string          `json:"program"` // "gram"
+	Kernel      string          `json:"kernel"`
+	N           int             `json:"n"`
+	D           int             `json:"d"`
+	Eigenvalues []float64       `json:"eigenvalues,omitempty"` // the largest first
+	Tolerance   float64         `json:"tolerance,omitempty"`   // up to which an eigenvalue may be rounding
+	Rank        *int            `json:"rank,omitempty"`
+	Negative    *int            `json:"negative,omitempty"` // eigenvalues below −tolerance
+	Dimensions  []gramDimension `json:"effective_dimensions,omitempty"`
+	Out         string          `json:"out,omitempty"`
+	Columns     int             `json:"columns,omitempty"`
+	Seconds     float64         `json:"seconds"`
+}
+
+type gramDimension struct {
+	Lambda float64 `json:"lambda"`
+	Value  float64 `json:"value"`
+}
+
+func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error {
+	start := time.Now()
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := a.checkOutput(ctx, "--out", f.out, file, f.train, a.input.labels); err != nil {
+			return err
+		}
+	}
+	dev, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	memory := a.newBudget(dev)
+	rows, train, enc, err := a.gramTables(f, file, memory)
+	if err != nil {
+		return err
+	}
+	cells := int64(rows.len()) * int64(train.len())
+	if need := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && need > memory.limit-memory.held() {
+		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s with all that is made of it, %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
+	}
+	w := gramWork{a: a, ctx: ctx, dev: dev, f: f}
+	r := gramReport{Program: "gram", N: rows.len(), D: len(enc.FeatureNames())}
+	switch {
+	case f.objects.kernel != nil:
+		r.Kernel, r.D = f.objects.kernel.String(), 1
+	case f.kernel == "":
+		sigma, err := learners.MedianDistance(ctx, train.x, nil, f.seed)
+		if err != nil {
+			return err
+		}
+		w.kernel = kernels.Gaussian{Sigma: sigma}
+		r.Kernel = w.kernel.String()
+	default:
+		if w.kernel, err = kernels.Parse(f.kernel); err != nil {
+			return err
+		}
+		r.Kernel = w.kernel.String()
+	}
+	var out backend.Host[float64]
+	name := "k"
+	if f.features != "" {
+		name = "phi"
+		out, err = w.features(rows, train)
+	}
+	if err == nil && (f.features == "" || f.eigenvalues) {
+		err = w.matrix(&r, &out, rows, train)
+		if f.distances {
+			name = "d"
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := a.writeMatrix(ctx, f, rows.table, out, name); err != nil {
+			return err
+		}
+		r.Out, r.Columns, a.stdout.besides = f.out, out.Cols, true
+	}
+	r.Seconds = time.Since(start).Seconds()
+	if a.json {
+		return a.printJSON(ctx, r)
+	}
+	return a.print(ctx, r.text(f))
+}
+
+// gramTables reads the tables; train is rows where --train is not given.
+func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
+	learn := file
+	if f.train != "" {
+		learn = f.train
+	}
+	if train.table, err = a.table(learn); err != nil {
+		return rows, train, nil, err
+	}
+	rules := f.objects.rules(f.rules(""))
+	rules.Labels, rules.AnyLabels = len(f.targets) == 1, true // numbers or texts
+	if enc, err = dataset.Learn(train.table, rules); err != nil {
+		return rows, train, nil, err
+	}
+	if err = memory.encoding(train.table, enc, ""); err != nil {
+		return rows, train, nil, err
+	}
+	enc = a.input.apply(enc)
+	encode := func(r *gramRows) error {
+		if f.objects.kernel != nil {
+			r.texts, err = enc.Texts(r.table)
+		} else {
+			r.x, err = enc.Features(r.table)
+		}
+		return err
+	}
+	if err = encode(&train); err != nil || f.train == "" {
+		return train, train, enc, err
+	}
+	if rows.table, err = a.table(file); err != nil {
+		return rows, train, nil, err
+	}
+	if err = encode(&rows); err == nil {
+		a.reportUnknown(file, "row", enc.Unknown(rows.table))
+	}
+	return rows, train, enc, err
+}
+
+// matrix computes K, what it is asked to become, and its eigenvalues.
+func (w gramWork) matrix(r *gramReport, out *backend.Host[float64], rows, train gramRows) error {
+	others := &train
+	if w.f.train == "" {
+		others = nil
+	}
+	k, err := w.values(rows, others)
+	if err == nil && w.f.center {
+		own := k
+		if others != nil {
+			own, err = w.values(train, nil)
+		}
+		var c gram.Centering
+		if err == nil {
+			c, err = gram.Center(own)
+		}
+		if err == nil && others != nil {
+			err = c.Cross(k)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if w.f.eigenvalues {
+		e, err := gram.Decompose(w.ctx, k)
+		if err != nil {
+			return err
+		}
+		rank, negative := e.Rank(), e.Negative()
+		r.Eigenvalues, r.Tolerance, r.Rank, r.Negative = e.Values, e.Tolerance, &rank, &negative
+		for _, l := range w.f.lambdas {
+			r.Dimensions = append(r.Dimensions, gramDimension{l, e.EffectiveDim(l)})
+		}
+	}
+	if w.f.features != "" {
+		return nil
+	}
+	if w.f.distances {
+		k, err = w.distances(k, rows, train)
+	}
+	*out = k
+	return err
+}
+
+// writeMatrix writes the file of --out.
+func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.Table, m backend.Host[float64], name string) error {
+	var targets [][]string
+	var names []string
+	for _, target := range f.targets {
+		if slices.Contains(t.Names(), target) { // rows to predict may have none
+			texts, err := t.Texts(target)
+			if err != nil {
+				return err
+			}
+			names, targets = append(names, target), append(targets, texts)
+		}
+	}
+	write := func(to io.Writer) error {
+		b := bufio.NewWriter(to)
+		if strings.EqualFold(filepath.Ext(f.out), ".npy") {
+			head := fmt.Sprintf("{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %d), }", m.Rows, m.Cols)
+			head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+			b.WriteString("\x93NUMPY\x01\x00")
+			binary.Write(b, binary.LittleEndian, uint16(len(head)))
+			b.WriteString(head)
+			for i := range m.Rows {
+				binary.Write(b, binary.LittleEndian, m.Row(i))
+			}
+			return b.Flush()
+		}
+		c := csv.NewWriter(b)
+		var line []string
+		for j := range m.Cols {
+			line = append(line, name+strconv.Itoa(j+1))
+		}
+		c.Write(append(line, names...))
+		for i := range m.Rows {
+			line = line[:0]
+			for _, v := range m.Row(i) {
+				line = append(line, exact(v))
+			}
+			for _, texts := range targets {
+				line = append(line, texts[i])
+			}
+			c.Write(line)
+		}
+		c.Flush()
+		if err := c.Error(); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	return a.commit(ctx, func() error {
+		if err := atomicfile.Write(f.out, write); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		return nil
+	})
+}
+
+// text is the report for eyes.
+func (r gramReport) text(f *gramCommandFlags) string {
+	rows := [][]string{{"kernel", r.Kernel}, {"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))}}
+	if f.center {
+		rows = append(rows, []string{"origin", "the mean of the rows in feature space"})
+	}
+	if n := len(r.Eigenvalues); n > 0 {
+		condition := "holds"
+		if *r.Negative > 0 {
+			condition = fmt.Sprintf("does not hold: %s below 0", count(*r.Negative, "eigenvalue"))
+		}
+		rows = append(rows, []string{"largest eigenvalue", short(r.Eigenvalues[0])}, []string{"smallest eigenvalue", short(r.Eigenvalues[n-1])},
+			[]string{"rounding", "±" + short(r.Tolerance)}, []string{"rank", strconv.Itoa(*r.Rank)}, []string{"Mercer's condition", condition})
+	}
+	for _, d := range r.Dimensions {
+		rows = append(rows, []string{"effective dimension", short(d.Value) + " at λ = " + short(d.Lambda)})
+	}
+	if r.Out != "" {
+		rows = append(rows, []string{"file", fmt.Sprintf("%s, %d × %d", r.Out, r.N, r.Columns)})
+	}
+	return texttable.Format("ll", append(rows, []string{"time", seconds(r.Seconds)}))
+}
