@@ -1,4 +1,4 @@
-//go:build !(linux && (amd64 || arm64))
+//go:build static || !linux || !(amd64 || arm64)
 
 package peer
 
@@ -12,5 +12,5 @@ func blis([]string) (*Library, error)     { return nil, unreachable() }
 func mkl([]string) (*Library, error)      { return nil, unreachable() }
 
 func unreachable() error {
-	return fmt.Errorf("%w: libraries are not opened on %s/%s", ErrMissing, runtime.GOOS, runtime.GOARCH)
+	return fmt.Errorf("%w: this build for %s/%s opens no shared libraries: those for linux/amd64 and linux/arm64 without the tag static do", ErrMissing, runtime.GOOS, runtime.GOARCH)
 }

@@ -5,21 +5,24 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// version is what `mercer version` tells.
+// version is what `mercer version` prints.
 type version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+	Build    string `json:"build"` // dynamic, or static: with the tag static, which opens no shared libraries
 }
 
 func readVersion() version {
-	v := version{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := version{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Build: "dynamic"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -29,6 +32,10 @@ func readVersion() version {
 		switch s.Key {
 		case "vcs.revision":
 			v.Revision = s.Value
+		case "-tags":
+			if slices.Contains(strings.Split(s.Value, ","), "static") {
+				v.Build = "static"
+			}
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
 		}
@@ -53,7 +60,7 @@ func (a *app) versionCommand() *cobra.Command {
 					text += "+changes"
 				}
 			}
-			return a.print(ctx, fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform))
+			return a.print(ctx, fmt.Sprintf("%s %s %s %s\n", text, v.Go, v.Platform, v.Build))
 		}),
 	})
 }

@@ -8,7 +8,8 @@
 // the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, sklearn, libsvm,
 // kernlab, openblas, blis, mkl, chromium, data (the larger data, in shared/data beside the
 // repository),
-// modules (those of a proxy can be asked for), proc (processes are listed in /proc).
+// modules (those of a proxy can be asked for), proc (processes are listed in /proc),
+// chroot (a program can be started in another root folder).
 package required
 
 import (

@@ -1,7 +1,8 @@
 // Package driver binds NVIDIA's libraries at run time: the driver API, and,
 // where they are installed, cuBLAS and cuSOLVER. Nothing of CUDA is needed to
 // build it, and there is no cgo: libraries are opened by
-// github.com/ebitengine/purego.
+// github.com/ebitengine/purego, which makes a program need the system's loader. The
+// build tag static leaves that out, and with it every GPU.
 //
 //	symbols.go  every function that is called, with its C prototype
 //	load.go     where libraries are looked for

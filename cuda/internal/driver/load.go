@@ -51,7 +51,12 @@ func exists(path string) bool {
 }
 
 // Open opens the driver's library.
-func Open() (*API, error) { return system.driver() }
+func Open() (*API, error) {
+	if errSystem != nil {
+		return nil, errSystem
+	}
+	return system.driver()
+}
 
 func (l loader) driver() (*API, error) {
 	places := []string{"", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"}

@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64) && !static
 
 package driver
 
@@ -7,6 +7,9 @@ import (
 
 	"github.com/ebitengine/purego"
 )
+
+// errSystem is why a build opens no libraries.
+var errSystem error
 
 // openLibrary stays on one thread: the reason of a failure is kept for each.
 // Symbols are bound at once, and for this library alone.

@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64)
+//go:build static || !linux || !(amd64 || arm64)
 
 package driver
 
@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-var errSystem = fmt.Errorf("libraries are opened on linux/amd64 and linux/arm64 only, this is %s/%s", runtime.GOOS, runtime.GOARCH)
+var errSystem = fmt.Errorf("this build for %s/%s opens no shared libraries: those for linux/amd64 and linux/arm64 without the tag static do", runtime.GOOS, runtime.GOARCH)
 
 func openLibrary(string) (uintptr, error)         { return 0, errSystem }
 func findSymbol(uintptr, string) (uintptr, error) { return 0, errSystem }
