@@ -133,7 +133,7 @@ func CheckTrsmPacked[T Float](t Trans, a Packed[T], b Matrix[T]) (n, m int) {
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]
 	// ReducedUnit is to what relative precision PotrfPackedReduced rounds the factors
-	// of products: 2⁻¹¹ for NVIDIA's TF32, whose sums are in float32. It is 0
+	// of products: 2⁻¹¹ for FP16 and NVIDIA's TF32, whose sums are in float32. It is 0
 	// where nothing is faster than PotrfPacked.
 	ReducedUnit() float64
 	// PotrfPackedReduced is PotrfPacked with those products for what lies off the

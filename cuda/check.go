@@ -134,7 +134,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {
-		return q.potrf(backend.Lower, a, false)
+		return q.potrf(backend.Lower, a, rounding{})
 	}
 	f := &factoring[T]{q: q, ul: backend.Lower, solver: d.libraries.Solver, most: a.rows}
 	return errors.Join(f.solve(a, 0), f.close())

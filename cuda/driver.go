@@ -177,8 +177,9 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 }
 
 // single is the operations a second in float32 that the processors can do, double
-// those in float64, tensor cores included, and reduced those of products that round
-// to TF32; by NVIDIA's tables, for the capabilities that they name.
+// those in float64, tensor cores included, and reduced those of products with factors in
+// FP16 and sums in float32; by NVIDIA's tables, for the capabilities that they name, and
+// there for the slower of their cards.
 func (p properties) single() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {
@@ -197,14 +198,16 @@ func (p properties) double() float64 {
 
 func (p properties) reduced() float64 {
 	switch {
-	case p.major == 8 && p.minor == 0: // 512 multiply-adds a clock and processor
+	case p.major == 10:
+		return 32 * p.single()
+	case p.major == 8 && p.minor == 0, p.major == 9:
+		return 16 * p.single()
+	case p.major == 7 && p.minor == 0:
 		return 8 * p.single()
-	case p.major == 9: // 1024
-		return 8 * p.single()
-	case p.major == 10 && p.minor == 0:
-		return 8 * p.single()
+	case p.major == 7:
+		return 4 * p.single()
 	}
-	return p.single() // on the others the tensor cores are no faster in TF32
+	return 2 * p.single() // half of it on cards for games
 }
 
 // available is what there is beside the driver.

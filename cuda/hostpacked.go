@@ -368,8 +368,8 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 		_, _, c1, c2 := h.parts(p, m, c)
 		return firstOf(
 			func() error { return q.symm(backend.Lower, alpha, square, b1, 1, c1) },
-			func() error { return q.gemm(yes, no, alpha, below, b2, 1, c1, false) },
-			func() error { return q.gemm(no, no, alpha, below, b1, 1, c2, false) },
+			func() error { return q.gemm(yes, no, alpha, below, b2, 1, c1, rounding{}) },
+			func() error { return q.gemm(no, no, alpha, below, b1, 1, c2, rounding{}) },
 		)
 	})
 }
@@ -382,7 +382,7 @@ func (h *hostPacked[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b
 		b.window(p.first, 0, p.cols, b.cols), b.window(end, 0, h.n-end, b.cols)
 }
 
-func (h *hostPacked[T]) potrf(q *queue[T], reduced bool) error {
+func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 	s, api, stream := h.store, h.store.device.api, h.store.device.stream
 	for j := range h.count() {
 		p := h.panel(j)
@@ -394,14 +394,14 @@ func (h *hostPacked[T]) potrf(q *queue[T], reduced bool) error {
 		err := h.each(q, upTo(j), p.first, func(_ panel[T], l *matrix[T]) error {
 			own, under := l.window(0, 0, p.cols, l.cols), l.window(p.cols, 0, p.rows-p.cols, l.cols)
 			return firstOf(
-				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, reduced) },
+				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, r) },
 				func() error {
-					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, reduced)
+					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, r)
 				},
 			)
 		})
 		if err == nil {
-			err = q.potrf(backend.Lower, square, reduced)
+			err = q.potrf(backend.Lower, square, r)
 		}
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
@@ -409,7 +409,7 @@ func (h *hostPacked[T]) potrf(q *queue[T], reduced bool) error {
 			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
-			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, reduced)
+			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, r)
 		}
 		if err == nil {
 			err = h.move(p, 0, s.target, true, stream)
@@ -429,11 +429,11 @@ func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
 	}
 	return h.each(q, order, 0, func(p panel[T], m *matrix[T]) error {
 		square, below, b1, b2 := h.parts(p, m, b)
-		solve := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, square, b1, false) }
+		solve := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, square, b1, rounding{}) }
 		if t == no {
-			return firstOf(solve, func() error { return q.gemm(no, no, -1, below, b1, 1, b2, false) })
+			return firstOf(solve, func() error { return q.gemm(no, no, -1, below, b1, 1, b2, rounding{}) })
 		}
-		return firstOf(func() error { return q.gemm(yes, no, -1, below, b2, 1, b1, false) }, solve)
+		return firstOf(func() error { return q.gemm(yes, no, -1, below, b2, 1, b1, rounding{}) }, solve)
 	})
 }
 

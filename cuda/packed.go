@@ -251,25 +251,31 @@ func (q *queue[T]) addDiag(a *matrix[T], vector driver.DevicePtr, value T) error
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
-	n := backend.CheckDiagPacked(dst, a)
-	if h := q.onHost("DiagPacked", a); h != nil {
-		return q.wait("diagonal", func() error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) })
+	backend.CheckDiagPacked(dst, a)
+	diagonal := q.diagonalOf("DiagPacked", a)
+	return q.wait("diagonal", func() error { return diagonal(dst) })
+}
+
+// diagonalOf returns what copies the diagonal of a packed matrix to the host.
+func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(dst []T) error {
+	if h := q.onHost(op, a); h != nil {
+		return func(dst []T) error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) }
 	}
-	h := q.ownPacked("DiagPacked", a)
+	h := q.ownPacked(op, a)
 	a11, _, a22t := h.parts()
-	return q.wait("diagonal", func() error {
-		if n == 0 {
+	return func(dst []T) error {
+		if len(dst) == 0 {
 			return nil
 		}
-		return q.scratch(int64(n*sizeOf[T]()), func(p driver.DevicePtr) error {
-			vector := view[T]{p, n, 1, 1, 1}
+		return q.scratch(int64(len(dst)*sizeOf[T]()), func(p driver.DevicePtr) error {
+			vector := view[T]{p, len(dst), 1, 1, 1}
 			return firstOf(
 				func() error { return q.copy(a11.diagonal(), vector.part(0, 0, h.n1, 1), whole) },
 				func() error { return q.copy(a22t.diagonal(), vector.part(h.n1, 0, h.n2, 1), whole) },
 				func() error { return q.engine.device.get(p, bytesOf(dst)) },
 			)
 		})
-	})
+	}
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
@@ -287,8 +293,8 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 	q.run("symm", func() error {
 		return firstOf(
 			func() error { return q.symm(backend.Lower, alpha, a11, b1, beta, c1) },
-			func() error { return q.gemm(yes, no, alpha, a21, b2, 1, c1, false) },
-			func() error { return q.gemm(no, no, alpha, a21, b1, beta, c2, false) },
+			func() error { return q.gemm(yes, no, alpha, a21, b2, 1, c1, rounding{}) },
+			func() error { return q.gemm(no, no, alpha, a21, b1, beta, c2, rounding{}) },
 			func() error { return q.symm(backend.Upper, alpha, a22t, b2, 1, c2) },
 		)
 	})
@@ -299,24 +305,30 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 }
 
 func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool) error {
+	factor := func(r rounding) error { return q.potrfPacked(q.ownPacked(op, a), r) }
 	if h := q.onHost(op, a); h != nil {
-		return q.wait("potrf", func() error { return h.potrf(q, reduced) })
+		factor = func(r rounding) error { return h.potrf(q, r) }
 	}
-	h := q.ownPacked(op, a)
-	return q.wait("potrf", func() error { return q.potrfPacked(h, reduced) })
+	diagonal := q.diagonalOf(op, a)
+	return q.wait("potrf", func() error {
+		if !reduced {
+			return factor(rounding{})
+		}
+		return q.rounded(a.Order(), diagonal, factor)
+	})
 }
 
 // potrfPacked is the factorisation of two by two blocks.
-func (q *queue[T]) potrfPacked(h *packedMatrix[T], reduced bool) error {
+func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 	a11, a21, a22t := h.parts()
 	return firstOf(
-		func() error { return q.potrf(backend.Lower, a11, reduced) },
+		func() error { return q.potrf(backend.Lower, a11, r) },
 		func() error {
-			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, reduced)
+			return q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, r)
 		},
-		func() error { return q.syrk(backend.Upper, backend.NoTrans, -1, a21, 1, a22t, reduced) },
+		func() error { return q.syrk(backend.Upper, backend.NoTrans, -1, a21, 1, a22t, r) },
 		func() error {
-			err := q.potrf(backend.Upper, a22t, reduced)
+			err := q.potrf(backend.Upper, a22t, r)
 			if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 				pivot.Index += h.n1
 			}
@@ -336,12 +348,12 @@ func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Ma
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(B)
 	const no, yes = backend.NoTrans, backend.Transpose
-	upperLeft := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, a11, b1, false) }
-	lowerRight := func() error { return q.trsm(backend.Left, backend.Upper, 1-t, 1, a22t, b2, false) }
+	upperLeft := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, a11, b1, rounding{}) }
+	lowerRight := func() error { return q.trsm(backend.Left, backend.Upper, 1-t, 1, a22t, b2, rounding{}) }
 	q.run("trsm", func() error {
 		if t == no {
-			return firstOf(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, false) }, lowerRight)
+			return firstOf(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, rounding{}) }, lowerRight)
 		}
-		return firstOf(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, false) }, upperLeft)
+		return firstOf(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, rounding{}) }, upperLeft)
 	})
 }

@@ -121,18 +121,20 @@ func TestRatesOfCards(t *testing.T) {
 	}
 	within("float64 of an H200", h200.double(), 67e12)
 	within("float32 of an H200", h200.single(), 67e12)
-	within("TF32 of an H200", h200.reduced(), 494e12*67/60.7) // the table's clock is 1.755 GHz
+	within("FP16 of an H200", h200.reduced(), 989e12*67/60.7) // the table's clock is 1.755 GHz
 	within("memory of an H200", h200.memoryRate(), 4.8e12)
 	within("float64 of an L4", l4.double(), 0.47e12)
 	within("float32 of an L4", l4.single(), 30.3e12)
+	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times float32; cards for games half of it
 	within("memory of an L4", l4.memoryRate(), 300e9)
 }
 
 // TestChoiceOnCards: the automatic choice on large cards is the method that takes the
 // least time by an account of bytes, instructions and launches. On an H200 a factor in
 // float64 is the fastest for some thousand rows, since a solve is a chain of launches;
-// beyond some ten thousand it is not, and a factor of reduced precision takes 1/1.2 of
-// its time at 50,000 rows and 1/2.2 at 100,000. On an L4, which is 64 times as fast in
+// beyond some ten thousand it is not. With a factor in TF32 mixed takes 0.79 s at 50,000
+// rows and 3.1 s at 100,000 by that account, and dual 0.94 and 6.7; the factor alone takes
+// 1/3.3 of dual's time in TF32 and 1/6.4 in FP16, which leaves 1/1.4 and 1/3.1. On an L4, which is 64 times as fast in
 // float32, a factor in that precision is the fastest from the first thousands on.
 func TestChoiceOnCards(t *testing.T) {
 	need(t)
@@ -146,8 +148,8 @@ func TestChoiceOnCards(t *testing.T) {
 	}{
 		{h200, 138, 4096, []solvers.Method{solvers.Dual}, 0},
 		{h200, 138, 16384, []solvers.Method{solvers.Dual}, 0},
-		{h200, 138, 50000, []solvers.Method{solvers.Mixed, solvers.CG}, 1.2},
-		{h200, 138, 100000, []solvers.Method{solvers.Mixed, solvers.CG}, 2.2},
+		{h200, 138, 50000, []solvers.Method{solvers.Mixed, solvers.CG}, 1.4},
+		{h200, 138, 100000, []solvers.Method{solvers.Mixed, solvers.CG}, 3.1},
 		{l4, 22, 16384, []solvers.Method{solvers.Mixed}, 0},
 		{l4, 22, 50000, []solvers.Method{solvers.Mixed}, 0},
 	} {

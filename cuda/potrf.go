@@ -21,7 +21,7 @@ const (
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	backend.CheckPotrf(ul, a)
 	A := q.own("Potrf", a)
-	return q.wait("potrf", func() error { return q.potrf(ul, A, false) })
+	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
 // potrf halves the triangle until it is one for cuSOLVER, or without that a block:
@@ -29,7 +29,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 //
 // It waits: it factors a triangle, in reduced precision or in full, and returns
 // a *backend.PivotError at a bad pivot.
-func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], reduced bool) error {
+func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	if a.rows == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], reduced bool) error {
 	if err := d.api.Clear(d.info, infoBytes, d.stream); err != nil {
 		return err
 	}
-	f := &factoring[T]{q: q, ul: ul, reduced: reduced && d.libraries.Blas != nil}
+	f := &factoring[T]{q: q, ul: ul, r: r}
 	if a.rows >= cuts.solver {
 		f.solver, f.most = d.libraries.Solver, f.order()
 	}
@@ -50,11 +50,11 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], reduced bool) error {
 
 // factoring is one Cholesky factorisation.
 type factoring[T backend.Float] struct {
-	q       *queue[T]
-	ul      backend.Uplo
-	reduced bool
-	solver  *driver.Solver // nil: not for this one
-	most    int            // the largest order that the solver is given
+	q      *queue[T]
+	ul     backend.Uplo
+	r      rounding
+	solver *driver.Solver // nil: not for this one
+	most   int            // the largest order that the solver is given
 
 	copied, diagonal, work driver.DevicePtr // of the solver
 	workBytes              int64
@@ -65,8 +65,8 @@ type factoring[T backend.Float] struct {
 func (f *factoring[T]) order() int {
 	most := cuts.copied
 	switch {
-	case f.reduced:
-		most = cuts.reduced
+	case f.r.reduced:
+		most = 2 * cuts.reduced // what halving leaves is more than half of it: enough for cuSOLVER
 	case f.ul == backend.Upper:
 		most = cuts.lower
 	}
@@ -134,18 +134,18 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	}
 	if f.ul == backend.Lower {
 		a21 := a.window(n1, 0, n-n1, n1)
-		if err := q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, f.reduced); err != nil {
+		if err := q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, a11, a21, f.r); err != nil {
 			return err
 		}
-		if err := q.syrk(backend.Lower, backend.NoTrans, -1, a21, 1, a22, f.reduced); err != nil {
+		if err := q.syrk(backend.Lower, backend.NoTrans, -1, a21, 1, a22, f.r); err != nil {
 			return err
 		}
 	} else {
 		a12 := a.window(0, n1, n1, n-n1)
-		if err := q.trsm(backend.Left, backend.Upper, backend.Transpose, 1, a11, a12, f.reduced); err != nil {
+		if err := q.trsm(backend.Left, backend.Upper, backend.Transpose, 1, a11, a12, f.r); err != nil {
 			return err
 		}
-		if err := q.syrk(backend.Upper, backend.Transpose, -1, a12, 1, a22, f.reduced); err != nil {
+		if err := q.syrk(backend.Upper, backend.Transpose, -1, a12, 1, a22, f.r); err != nil {
 			return err
 		}
 	}
@@ -274,6 +274,6 @@ func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
 		if err := q.copy(A.view().t(), A.view(), upper); err != nil {
 			return err
 		}
-		return q.potrf(backend.Upper, A, false)
+		return q.potrf(backend.Upper, A, rounding{})
 	})
 }

@@ -7,23 +7,21 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// Products, by cuBLAS where it is and by the device functions elsewhere. With
-// reduced they may round the factors of float32 products to TF32, 10 bits, which
-// the tensor cores multiply several times as fast; only factorisations that
-// precondition ask for that.
+// Products, by cuBLAS where it is and by the device functions elsewhere, in full
+// precision unless a factorisation that preconditions asks for less (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckGemm(tA, tB, a, b, c)
 	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
-	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, false) })
+	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, rounding{}) })
 }
 
-func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], reduced bool) error {
+func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	bl := q.engine.device.libraries.Blas
 	if bl == nil || alpha == 0 || c.rows == 0 || c.cols == 0 || a.view().op(tA).cols == 0 {
 		return q.product(alpha, a.view().op(tA), b.view().op(tB), beta, c.view(), whole, whole)
 	}
-	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, reduced)
+	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 }
 
 // cuts are the sizes at which work for the libraries is cut. Tests make them
@@ -47,15 +45,18 @@ var cuts = struct {
 	// columns: some thousand blocks of threads, and sums of a hundredth of its bytes.
 	squares int
 	// reduced is the order of the blocks that a reduced-precision factorisation does in full
-	// float32: small, since their part of the work is not the fast one, and large
-	// enough for the products between them.
-	reduced int
+	// float32, 3·reduced/n of its operations: small, since they are not the fast ones, and
+	// large enough for the products between them. Those of halves rows, columns and
+	// terms at least are worth a copy of their factors in FP16, which takes halfBytes at
+	// most.
+	reduced, halves int
+	halfBytes       int64
 	// solver is the least order of a triangle that cuSOLVER factors. It is faster
 	// on the triangle that is the lower one of its columns (1.4 to 2.2 times,
 	// ml-explore/mlx#4208), and takes up to lower of it; the other one goes through
 	// a copy of the order copied at most.
 	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, reduced: 1024, solver: 512, lower: 16384, copied: 4096}
+}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
 
 // opOf is the same for the library: with rows for columns both factors are
 // transposed, and their order is the other one.
@@ -98,10 +99,13 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 }
 
 // blasGemm is C ← α op(A) op(B) + β C by the library; no dimension is 0.
-func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], reduced bool) error {
+func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	k := a.view().op(tA).cols
 	if c.cols == 1 {
 		return q.blasGemv(bl, tA, alpha, a, b.view().op(tB), beta, c)
+	}
+	if r.scale > 0 && min(c.rows, c.cols, k) >= cuts.halves {
+		return q.halfGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 	}
 	rows, cols := q.chunk(c.rows, c.cols, k)
 	for i := 0; i < c.rows; i += rows {
@@ -111,7 +115,7 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 			width := min(cols, c.cols-j)
 			right := b.view().op(tB).part(0, j, k, width).ptr
 			err := q.step(backend.GemmFlops(count, width, k), func() error {
-				if err := q.engine.device.math(reduced); err != nil {
+				if err := q.engine.device.math(r.reduced); err != nil {
 					return err
 				}
 				return driver.Gemm(bl, opOf(tB), opOf(tA), width, count, k, alpha, right, b.stride, left, a.stride, beta, c.at(i, j), c.stride)
@@ -167,13 +171,13 @@ func (d *device) math(reduced bool) error {
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckSyrk(ul, t, a, c)
 	A, C := q.own("Syrk", a), q.own("Syrk", c)
-	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, false) })
+	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
 // syrk goes block by block along the diagonal. What lies beside a block is a
 // product, which is faster than one large syrk, and may be in reduced precision; the blocks on
 // the diagonal never are.
-func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], reduced bool) error {
+func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
 	bl := q.engine.device.libraries.Blas
@@ -182,7 +186,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 	}
 	size, _ := q.chunk(n, n, k)
 	size = max(min(size, cuts.solve), cuts.columns)
-	if reduced {
+	if r.reduced {
 		size = min(size, cuts.reduced)
 	}
 	rowsOf := func(i, count int) *matrix[T] { // of op(A)
@@ -201,16 +205,19 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 			// Of the library's columns op(A)ᵀ is what A is.
 			return driver.Syrk(bl, fillOf(ul), opOf(1-t), count, k, alpha, rows.ptr, a.stride, beta, c.at(i, i), c.stride)
 		})
-		if err == nil && i > 0 {
+		if err == nil && i > 0 && r.scale == 0 {
 			if ul == backend.Lower {
-				err = q.blasGemm(bl, t, 1-t, alpha, rows, rowsOf(0, i), beta, c.window(i, 0, count, i), reduced)
+				err = q.blasGemm(bl, t, 1-t, alpha, rows, rowsOf(0, i), beta, c.window(i, 0, count, i), r)
 			} else {
-				err = q.blasGemm(bl, t, 1-t, alpha, rowsOf(0, i), rows, beta, c.window(0, i, i, count), reduced)
+				err = q.blasGemm(bl, t, 1-t, alpha, rowsOf(0, i), rows, beta, c.window(0, i, i, count), r)
 			}
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if r.scale > 0 && n > size {
+		return q.halfSyrk(bl, ul, t, alpha, a, beta, c, size, r)
 	}
 	return nil
 }
@@ -248,11 +255,11 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *ma
 	if err := q.symm(ul, alpha, a.window(0, 0, n1, n1), b1, beta, c1); err != nil {
 		return err
 	}
-	if err := q.blasGemm(bl, 1-t, backend.NoTrans, alpha, off, b2, 1, c1, false); err != nil {
+	if err := q.blasGemm(bl, 1-t, backend.NoTrans, alpha, off, b2, 1, c1, rounding{}); err != nil {
 		return err
 	}
 	if err := q.symm(ul, alpha, a.window(n1, n1, n-n1, n-n1), b2, beta, c2); err != nil {
 		return err
 	}
-	return q.blasGemm(bl, t, backend.NoTrans, alpha, off, b1, 1, c2, false)
+	return q.blasGemm(bl, t, backend.NoTrans, alpha, off, b1, 1, c2, rounding{})
 }

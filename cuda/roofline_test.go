@@ -128,6 +128,7 @@ func BenchmarkRoofline(b *testing.B) {
 		products(b, m, m.F64().(*queue[float64]), "float64", false)
 		products(b, m, m.F32().(*queue[float32]), "float32", false)
 		products(b, m, m.F32().(*queue[float32]), "tf32", true)
+		halfProducts(b, m)
 		triangles(b, m, m.F64().(*queue[float64]), "float64")
 		triangles(b, m, m.F32().(*queue[float32]), "float32")
 	}
@@ -160,6 +161,35 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 		C.Free()
 	}
 	m.on(b, func() error { return m.math(false) })
+}
+
+// halfProducts are those with factors in FP16, and the copies of the factors.
+func halfProducts(b *testing.B, m *meter) {
+	q := m.F32().(*queue[float32])
+	n := 8192 / m.scale
+	A, C := matrixOf(b, q, n, n), matrixOf(b, q, n, n)
+	r := rounding{reduced: true, scale: 1, bytes: 4 * int64(n) * int64(halfPad(n))}
+	m.on(b, func() (err error) { r.memory, err = m.alloc(r.bytes); return err })
+	m.figure(b, fmt.Sprintf("op=to_half/n=%d", n), float64(n)*float64(n)*6/1e9, "GB/s", nil, func() error {
+		_, _, err := q.toHalf(backend.NoTrans, A, r.memory, r)
+		return err
+	})
+	var left, right halfMatrix
+	m.on(b, func() error {
+		var end driver.DevicePtr
+		var errs [2]error
+		left, end, errs[0] = q.toHalf(backend.NoTrans, A, r.memory, r)
+		right, _, errs[1] = q.toHalf(backend.NoTrans, A, end, r)
+		return errors.Join(errs[:]...)
+	})
+	for t, order := range []string{"NN", "NT", "TN", "TT"} {
+		left.t, right.t = backend.Trans(t%2), backend.Trans(t/2)
+		m.figure(b, fmt.Sprintf("op=gemm/type=fp16/order=%s/m=%d/n=%d/k=%d/ld=%d", order, n, n, n, left.stride), backend.GemmFlops(n, n, n)/1e12, "TFLOP/s", nil,
+			func() error { return q.halfProduct(m.libraries.Blas, n, 1, left, right, 0, C, r) })
+	}
+	m.on(b, func() error { return m.release(r.memory) })
+	A.Free()
+	C.Free()
 }
 
 // triangles are cuBLAS's rank-k updates and solves as a factorisation has them, and the
@@ -330,12 +360,12 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		a, v, out := matrixOf(b, q, n, n), matrixOf(b, q, n, 1), matrixOf(b, q, n, 1)
 		size := float64(sizeOf[T]())
 		m.figure(b, fmt.Sprintf("op=gemv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/1e9, "GB/s", nil,
-			func() error { return q.gemm(backend.NoTrans, backend.NoTrans, 1, a, v, 0, out, false) })
+			func() error { return q.gemm(backend.NoTrans, backend.NoTrans, 1, a, v, 0, out, rounding{}) })
 		m.figure(b, fmt.Sprintf("op=symv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.symm(backend.Lower, 1, a, v, 0, out) })
 		m.on(b, func() error { return q.addDiag(a, 0, T(n)) })
 		m.figure(b, fmt.Sprintf("op=trsv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
-			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, false) })
+			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, rounding{}) })
 		a.Free()
 		v.Free()
 		out.Free()

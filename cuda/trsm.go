@@ -8,12 +8,12 @@ import (
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	backend.CheckTrsm(s, ul, t, a, b)
 	A, B := q.own("Trsm", a), q.own("Trsm", b)
-	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, false) })
+	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves with a triangle. With reduced, blocks of the order cuts.reduced are
-// solved as they are, and the products between them may be in reduced precision.
-func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], reduced bool) error {
+// trsm solves with a triangle. In reduced precision blocks of the order cuts.reduced are
+// solved as they are; the products between them are rounded.
+func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
 	}
@@ -24,13 +24,13 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 			}
 			return q.blasTrsv(bl, s, ul, t, a, b)
 		}
-		if alpha != 1 && !q.solveAtOnce(s, a, b, reduced) {
+		if alpha != 1 && !q.solveAtOnce(s, a, b, r) {
 			if err := q.scale(alpha, b.view(), whole, true); err != nil {
 				return err
 			}
 			alpha = 1
 		}
-		return q.blasTrsm(bl, s, ul, t, alpha, a, b, reduced)
+		return q.blasTrsm(bl, s, ul, t, alpha, a, b, r)
 	}
 	if alpha != 1 {
 		if err := q.scale(alpha, b.view(), whole, true); err != nil {
@@ -72,9 +72,9 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 }
 
 // solveAtOnce reports whether the library is given the triangle whole.
-func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], reduced bool) bool {
+func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
 	most := cuts.solve
-	if reduced {
+	if r.reduced {
 		most = cuts.reduced
 	}
 	if rightHandSides(s, b) <= cuts.few {
@@ -92,9 +92,9 @@ func rightHandSides[T backend.Float](s backend.Side, b *matrix[T]) int {
 }
 
 // blasTrsm halves the triangle until the library is given it.
-func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], reduced bool) error {
+func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	n, columns := a.rows, rightHandSides(s, b)
-	if q.solveAtOnce(s, a, b, reduced) {
+	if q.solveAtOnce(s, a, b, r) {
 		width := columns
 		if most := q.libraryStep() / backend.TrsmFlops(n, 1); most < float64(columns) {
 			width = min(max(int(most)/cuts.columns, 1)*cuts.columns, columns)
@@ -140,19 +140,19 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1
 	}
-	if err := q.blasTrsm(bl, s, ul, t, alpha, a1, b1, reduced); err != nil {
+	if err := q.blasTrsm(bl, s, ul, t, alpha, a1, b1, r); err != nil {
 		return err
 	}
 	var err error
 	if s == backend.Left {
-		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, reduced)
+		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, r)
 	} else {
-		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, reduced)
+		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, r)
 	}
 	if err != nil {
 		return err
 	}
-	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, reduced)
+	return q.blasTrsm(bl, s, ul, t, alpha, a2, b2, r)
 }
 
 // solveLower is X ← L⁻¹ X, halving the triangle until it is a block.

@@ -26,7 +26,7 @@ type Precision string
 const (
 	PrecisionAuto    Precision = ""        // what takes the least time
 	PrecisionSingle  Precision = "float32" // the products too
-	PrecisionReduced Precision = "reduced" // products of the device's reduced precision, such as TF32
+	PrecisionReduced Precision = "reduced" // products of the device's reduced precision, such as FP16
 )
 
 func (f Precision) check() error {

@@ -98,6 +98,21 @@ __device__ static inline float exp2_(float x)
 #endif
 }
 
+// half_ is x in FP16, rounded to nearest, and where x is finite a finite number.
+__device__ static inline unsigned short half_(float x)
+{
+	const float most = 65504;
+	if (fabsf(x) > most && !isinf(x))
+		x = x < 0 ? -most : most;
+#ifdef __CUDACC__
+	unsigned short h;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+	return h;
+#else
+	return sim::half(x);
+#endif
+}
+
 __device__ static inline float quick_root_(float x)
 {
 #ifdef __CUDACC__

@@ -16,6 +16,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(int m, int n, const 
 			B[i * bs + j] = A[i * as + j];
 }
 
+// to_half is H ← s A in FP16.
+extern "C" __global__ void __launch_bounds__(THREADS) to_half(int m, int n, const float *A, i64 as, float s, unsigned short *H, i64 hs)
+{
+	i64 j = (i64)blockIdx.x * THREADS + threadIdx.x;
+	for (i64 i = blockIdx.y; i < m; i += gridDim.y)
+		if (j < n)
+			H[i * hs + j] = half_(s * A[i * as + j]);
+}
+
 // sum_blocks is dst_j ← Σ_b partial[j*blocks + b], one thread a column.
 extern "C" __global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int t, const double *partial, double *dst)
 {

@@ -1,6 +1,7 @@
 // cuBLAS in plain loops, column-major, queued in the stream of the handle. The
 // factors α and β are read at once.
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,6 +60,14 @@ template <class T> int gemm(Handle *h, int tA, int tB, int m, int n, int k, cons
 	};
 	mercer_sim_queue(h->stream, &work);
 	return 0;
+}
+
+// single is the value of a number in FP16.
+float single(uint16_t h)
+{
+	int e = h >> 10 & 31, m = h & 1023;
+	float size = e == 31 ? (m ? NAN : INFINITY) : e ? std::ldexp(float(1024 + m), e - 25) : std::ldexp(float(m), -24);
+	return h & 0x8000 ? -size : size;
 }
 
 template <class T> int gemv(Handle *h, int t, int m, int n, const T *alphaAt, const T *A, int lda, const T *x, int incx, const T *betaAt, T *y, int incy)
@@ -223,6 +232,31 @@ EXPORT int cublasSetMathMode(Handle *h, int mode)
 }
 
 EXPORT int cublasSetAtomicsMode(Handle *, int) { return 0; }
+
+// gemmEx is for factors in FP16 and sums in float32.
+EXPORT int cublasGemmEx(Handle *h, int tA, int tB, int m, int n, int k, const float *alphaAt, const uint16_t *A, int typeA, int lda, const uint16_t *B, int typeB, int ldb, const float *betaAt, float *C, int typeC, int ldc, int compute, int algorithm)
+{
+	const int half = 2, float32 = 0, inFloat32 = 68;
+	if (!h || !h->stream || h->context != mercer_sim_context())
+		return notInitialised;
+	if (typeA != half || typeB != half || typeC != float32 || compute != inFloat32 || algorithm != -1)
+		return notSupported;
+	if (m < 0 || n < 0 || k < 0 || lda < (tA ? k : m) || ldb < (tB ? n : k) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
+		return invalidValue;
+	float alpha = *alphaAt, beta = *betaAt;
+	std::function<void()> work = [=] {
+		for (size_t j = 0; j < size_t(n); j++)
+			for (size_t i = 0; i < size_t(m); i++) {
+				float sum = 0;
+				for (size_t p = 0; p < size_t(k); p++)
+					sum += single(at(A, lda, tA, i, p)) * single(at(B, ldb, tB, p, j));
+				float &c = C[i + j * size_t(ldc)];
+				c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+			}
+	};
+	mercer_sim_queue(h->stream, &work);
+	return 0;
+}
 
 #define BOTH(T, L)                                                                                                                                                                              \
 	EXPORT int cublas##L##gemm_v2(Handle *h, int a, int b, int m, int n, int k, const T *x, const T *A, int lda, const T *B, int ldb, const T *y, T *C, int ldc)                        \

@@ -3,6 +3,7 @@
 // after the other, so that shared memory is static memory.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,21 @@ namespace sim {
 // launch runs body for every thread of every block; without barriers, one thread
 // after the other.
 void launch(Dim3 grid, Dim3 block, bool barriers, const std::function<void()> &body);
+
+// half is a float in FP16, rounded to nearest, ties to even.
+inline uint16_t half(float x)
+{
+	uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+	if (std::isnan(x))
+		return 0x7fff;
+	double size = std::fabs(x);
+	if (size >= 65520) // half of the way to what would be the next number
+		return sign | 0x7c00;
+	// Numbers are 2 to the e−10 apart, the smallest of them 2 to the −24.
+	int e = size == 0 ? -14 : std::max(std::ilogb(size), -14);
+	int steps = int(std::nearbyint(std::ldexp(size, 10 - e)));
+	return sign + ((e + 14) << 10) + steps;
+}
 
 // A kernel reads its arguments from the packed buffer, at once, and returns what runs
 // it in every thread; nothing when they are not of the size that its parameters have.

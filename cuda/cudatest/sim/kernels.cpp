@@ -54,6 +54,7 @@ static const bool added = [] {
 	BOTH(sum_shares, false)
 	sim::add("narrow", sim::kernel(false, &narrow));
 	sim::add("widen", sim::kernel(false, &widen));
+	sim::add("to_half", sim::kernel(false, &to_half));
 	sim::add("sum_blocks", sim::kernel(false, &sum_blocks));
 	return true;
 }();

@@ -114,6 +114,16 @@ func Gemm[E Float](b *Blas, tA, tB Op, m, n, k int, alpha E, A DevicePtr, lda in
 	return err
 }
 
+// GemmHalf is the same for A and B in FP16 and C in float32, in which it sums.
+func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda int, B DevicePtr, ldb int, beta float32, C DevicePtr, ldc int) error {
+	const half, single, inSingle = 2, 0, 68 // cudaDataType, cublasComputeType_t
+	byDefault := size(-1)
+	err := b.do(cublasGemmEx, b.handle, uintptr(tA), uintptr(tB), size(m), size(n), size(k),
+		scalar(b, 0, alpha), uintptr(A), half, size(lda), uintptr(B), half, size(ldb), scalar(b, 1, beta), uintptr(C), single, size(ldc), inSingle, byDefault)
+	runtime.KeepAlive(b)
+	return err
+}
+
 // Gemv is y ← α op(A) x + β y, A m × n; the elements of x and y are incx and incy
 // apart.
 func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x DevicePtr, incx int, beta E, y DevicePtr, incy int) error {

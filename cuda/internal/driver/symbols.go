@@ -95,6 +95,7 @@ var blasTable = []Symbol{
 	{Name: "cublasSetAtomicsMode", C: "cublasStatus_t (*)(cublasHandle_t, cublasAtomicsMode_t)"},
 	{Name: "cublasSgemm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
 	{Name: "cublasDgemm_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)"},
+	{Name: "cublasGemmEx", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int, const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t)"},
 	{Name: "cublasSgemv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)"},
 	{Name: "cublasDgemv_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)"},
 	{Name: "cublasSsyrk_v2", C: "cublasStatus_t (*)(cublasHandle_t, cublasFillMode_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, float *, int)"},
@@ -116,6 +117,7 @@ const (
 	cublasSetAtomicsMode
 	cublasSgemm
 	cublasDgemm
+	cublasGemmEx
 	cublasSgemv
 	cublasDgemv
 	cublasSsyrk

@@ -3,10 +3,12 @@ package cuda
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/cuda/cudatest"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
 // SmallCuts lets small matrices be cut as large ones are while a test runs.
@@ -15,23 +17,46 @@ func SmallCuts(t testing.TB) {
 	panelBytes = 8 * 24
 	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.reduced = 16, 3*block, 16, 2*block, 2*block
 	cuts.squares, cuts.solver, cuts.lower, cuts.copied, cuts.few, cuts.thin = 2, 40, 100, 70, 3, 2*block
+	cuts.halves, cuts.halfBytes = 16, 0
 	t.Cleanup(func() { cuts, panelBytes = before, bytes })
 }
 
-// TestReducedPrecisionFactor: a factor in reduced precision differs from A by what the rounding of the products'
-// factors makes, and by more than float32 does; its diagonal block does not.
+// TestReducedPrecisionFactor: a factor in reduced precision differs from A by what the
+// rounding of the products' factors makes, and by more than float32 does; its diagonal
+// block does not. The products are in FP16 at any scale of A, and in TF32 where rows
+// differ by more than FP16's range.
 func TestReducedPrecisionFactor(t *testing.T) {
 	need(t)
 	SmallCuts(t)
+	for _, c := range []struct {
+		name       string
+		first, row float64 // row i of L is multiplied by first·rowⁱ
+		half       bool
+	}{
+		{"as it is", 1, 1, true},
+		{"as it is, in the memory of the host", 1, 1, true},
+		{"small", 0x1p-40, 1, true},
+		{"large", 0x1p50, 1, true},
+		{"too small", 0x1p-56, 1, false},
+		{"large and small rows", 1, 1 - 0x1p-5, true}, // 2⁻¹⁴ for the last
+		{"larger and smaller rows", 1, 1 - 0x1p-4, false},
+		{"smaller and larger rows", 0x1p-14, 1 + 0x1p-4, false},
+	} {
+		t.Run(c.name, func(t *testing.T) { reducedFactor(t, c.first, c.row, c.half, strings.Contains(c.name, "host")) })
+	}
+}
+
+func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 	const n, seed = 300, 1
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	low := backend.NewHost[float32](n, n)
 	for i := range n {
+		size := first * math.Pow(row, float64(i))
 		for j := range i {
-			low.Row(i)[j] = float32(rng.NormFloat64())
+			low.Row(i)[j] = float32(size * rng.NormFloat64())
 		}
-		low.Row(i)[i] = float32(10 + rng.Float64())
+		low.Row(i)[i] = float32(size * (10 + rng.Float64()))
 	}
 	a := backend.NewHost[float32](n, n)
 	for i := range n {
@@ -44,6 +69,9 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		}
 	}
 	for _, level := range []cudatest.Level{cudatest.DriverOnly, cudatest.WithBlas, cudatest.WithSolver} {
+		if testing.Short() && level == cudatest.WithBlas {
+			continue
+		}
 		dev, err := openAt(level, backend.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -52,6 +80,14 @@ func TestReducedPrecisionFactor(t *testing.T) {
 			t.Errorf("float64 has reduced-precision products: %g", unit)
 		}
 		b := dev.F32().(backend.ReducedBackend[float32])
+		calls := map[string]int{}
+		if bl := dev.(*device).libraries.Blas; bl != nil {
+			call := bl.Call
+			bl.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+				calls[s.Name]++
+				return call(s, args...)
+			}
+		}
 		want := 0.0
 		if p := dev.(*device).props; level >= cudatest.WithBlas && p.reduced() > p.single() {
 			want = 0x1p-11
@@ -59,7 +95,11 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		if unit := b.ReducedUnit(); unit != want {
 			t.Fatalf("level %d: ReducedUnit is %g, want %g", level, unit, want)
 		}
-		h, err := b.NewPacked(n)
+		newPacked := b.NewPacked
+		if onHost {
+			newPacked = b.(backend.HostPackedBackend[float32]).NewHostPacked
+		}
+		h, err := newPacked(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +115,7 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		}
 		// Errors relative to |L||Lᵀ|: each factor of a product is off by the
 		// unit, and the sums are in float32.
-		worst, first := 0.0, 0.0
+		worst, block := 0.0, 0.0
 		for i := range n {
 			for j := range i + 1 {
 				sum, size := 0.0, 0.0
@@ -86,17 +126,20 @@ func TestReducedPrecisionFactor(t *testing.T) {
 				e := math.Abs(sum-float64(a.Row(i)[j])) / size
 				worst = max(worst, e)
 				if i < cuts.reduced {
-					first = max(first, e)
+					block = max(block, e)
 				}
 			}
 		}
 		single := float64(n+2) * 0x1p-24
-		if worst > 2*want+0x1p-22+single || first > single {
-			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, first)
+		if worst > 2*want+0x1p-22+single || block > single {
+			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, block)
 		}
 		// A library may round; the simulated one always does.
 		if want > 0 && worst < want/64 && isSimulated(dev) {
-			t.Errorf("level %d: the error is %g: nothing was rounded to TF32", level, worst)
+			t.Errorf("level %d: the error is %g: nothing was rounded", level, worst)
+		}
+		if inHalf, others := calls["cublasGemmEx"], calls["cublasSgemm_v2"]; want > 0 && (inHalf > 0) != half || half && others > inHalf {
+			t.Errorf("level %d: %d products in FP16, %d others", level, inHalf, others)
 		}
 		h.Free()
 		if err := dev.Close(); err != nil {

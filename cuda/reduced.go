@@ -1,0 +1,262 @@
+package cuda
+
+import (
+	"errors"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+)
+
+// rounding is how a factorisation that preconditions rounds the factors of its products
+// beside the diagonal, which the tensor cores then do many times as fast, with sums in
+// float32. The zero value is full precision.
+//
+// FP16 has the 11 significant bits of TF32 at twice the rate and half the bytes, but only
+// the exponents −24 to 15. By the scale s, a power of two, the largest elements of sL lie
+// just below 2¹⁴; products of them are divided by s². Where FP16's range does not do, the
+// factors are in TF32, which has that of float32.
+type rounding struct {
+	reduced bool
+	scale   float64 // s; 0: no FP16
+
+	memory driver.DevicePtr // for factors in FP16
+	bytes  int64
+}
+
+// reducedUnit is the rounding of FP16 and of TF32.
+const reducedUnit = 0x1p-11
+
+// ReducedUnit is 0 in float64, which has no reduced precision, without cuBLAS, and on
+// processors whose tensor cores take FP16 no faster than float32.
+func (q *queue[T]) ReducedUnit() float64 {
+	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
+		return 0
+	}
+	return reducedUnit
+}
+
+func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
+	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
+}
+
+// halfScale is s for a factor of a matrix with the diagonal a, 0 where there is none.
+//
+// The rows of L have the norms √a_i. Below FP16's smallest numbers elements of sL lose 2⁻²⁵
+// at most. In a sum of n terms with a row of norm √a_j that is s√(n a_j) 2⁻²⁵, less than
+// the rounding, 2⁻¹¹ s²√(a_i a_j), for all i and j when s²·min a ≥ n·2⁻²⁸.
+func halfScale[T backend.Float](a []T) float64 {
+	least, most := math.Inf(1), 0.0
+	for _, v := range a {
+		least, most = min(least, float64(v)), max(most, float64(v)) // NaN stays
+	}
+	if !(least > 0 && most < math.MaxFloat32) {
+		return 0
+	}
+	_, e := math.Frexp(math.Sqrt(most)) // below 2ᵉ
+	s := math.Ldexp(1, 14-e)
+	// 1/s² is a factor in float32.
+	if s*s*least < float64(len(a))*0x1p-28 || math.Abs(float64(14-e)) > 60 {
+		return 0
+	}
+	return s
+}
+
+// halfPad is n rounded up to what rows of factors in FP16 begin at multiples of: 128 bytes.
+func halfPad(n int) int { return ceil(n, 64) * 64 }
+
+// rounded calls factor, for a matrix of order n, with its rounding.
+func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding) error) error {
+	a, d := make([]T, n), q.engine.device
+	if err := diagonal(a); err != nil {
+		return err
+	}
+	r := rounding{reduced: true, scale: halfScale(a)}
+	if r.scale == 0 || n < cuts.halves {
+		return factor(rounding{reduced: true})
+	}
+	// The factors of a product have n rows and columns in all, and as few terms as find room.
+	rows := int64(n + 2*halfPad(1))
+	least := 2 * rows * int64(halfPad(1))
+	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
+	for {
+		var err error
+		if r.memory, err = d.alloc(r.bytes); err == nil {
+			break
+		}
+		if !errors.Is(err, backend.ErrMemory) || r.bytes == least {
+			return err
+		}
+		r.bytes = max(r.bytes/2, least)
+	}
+	err := factor(r)
+	return errors.Join(err, d.api.Wait(d.stream), d.release(r.memory))
+}
+
+// halfMatrix is a matrix in FP16, or its transpose.
+type halfMatrix struct {
+	ptr    driver.DevicePtr
+	stride int
+	t      backend.Trans
+}
+
+// from is the matrix from row i and column j on.
+func (h halfMatrix) from(i, j int) halfMatrix {
+	if h.t == backend.Transpose {
+		i, j = j, i
+	}
+	return halfMatrix{h.ptr + driver.DevicePtr(2*(i*h.stride+j)), h.stride, h.t}
+}
+
+// toHalf queues the copy of scale·op(a) to p and returns it, and where it ends.
+func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r rounding) (halfMatrix, driver.DevicePtr, error) {
+	h := halfMatrix{p, halfPad(a.cols), t}
+	d := q.engine.device
+	d.args.Reset().Int(a.rows).Int(a.cols).Ptr(a.ptr).Long(a.stride).Float(float32(r.scale)).Ptr(p).Long(h.stride)
+	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
+}
+
+// terms calls f for stretches of the k terms of a product whose factors have so many rows
+// and columns in all; they fit into the memory in FP16.
+func (r rounding) terms(k, rows int, f func(from, count int) error) error {
+	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
+	for from := 0; from < k; from += most {
+		if err := f(from, min(most, k-from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut is columns from … from+count−1 of op(a).
+func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
+	if t == backend.Transpose {
+		return a.window(from, 0, count, a.cols)
+	}
+	return a.window(0, from, a.rows, count)
+}
+
+// halfGemm is C ← α op(A) op(B) + β C with factors in FP16.
+func (q *queue[T]) halfGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
+	return r.terms(a.view().op(tA).cols, halfPad(c.rows)+halfPad(c.cols), func(from, count int) error {
+		left, end, err := q.toHalf(tA, cut(tA, a, from, count), r.memory, r)
+		if err != nil {
+			return err
+		}
+		right, _, err := q.toHalf(tB, cut(1-tB, b, from, count), end, r)
+		if err != nil {
+			return err
+		}
+		if from > 0 {
+			beta = 1
+		}
+		return q.halfProduct(bl, count, alpha, left, right, beta, c, r)
+	})
+}
+
+// halfProduct is C ← α/s² A B + β C for A and B scaled by s, with k terms.
+func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix, beta T, c *matrix[T], r rounding) error {
+	factor := float32(float64(alpha) / (r.scale * r.scale))
+	rows, cols := q.chunk(c.rows, c.cols, k)
+	for i := 0; i < c.rows; i += rows {
+		for j := 0; j < c.cols; j += cols {
+			m, n := min(rows, c.rows-i), min(cols, c.cols-j)
+			left, right := a.from(i, 0), b.from(0, j)
+			err := q.step(backend.GemmFlops(m, n, k), func() error {
+				return driver.GemmHalf(bl, opOf(b.t), opOf(a.t), n, m, k, factor, right.ptr, b.stride, left.ptr, a.stride, float32(beta), c.at(i, j), c.stride)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// halfSyrk is what lies beside the blocks of order size on the diagonal of
+// C ← α op(A) op(A)ᵀ + β C, with op(A) in FP16.
+func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
+	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
+		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
+		if err != nil {
+			return err
+		}
+		if from > 0 {
+			beta = 1
+		}
+		transposed := halfMatrix{p.ptr, p.stride, 1 - t}
+		var beside func(i, n int) error
+		beside = func(i, n int) error {
+			n1 := ceil(ceil(n, size), 2) * size
+			if n1 >= n {
+				return nil
+			}
+			j := i + n1
+			low, row, column := c.window(j, i, n-n1, n1), j, i
+			if ul == backend.Upper {
+				low, row, column = c.window(i, j, n1, n-n1), i, j
+			}
+			return firstOf(
+				func() error {
+					return q.halfProduct(bl, count, alpha, p.from(row, 0), transposed.from(0, column), beta, low, r)
+				},
+				func() error { return beside(i, n1) },
+				func() error { return beside(j, n-n1) },
+			)
+		}
+		return beside(0, c.rows)
+	})
+}
+
+// What a device reaches of what its clocks and widths say, until it is measured on cards:
+// of products in float64, of the memory's bytes, and of the instructions of a product with
+// a K that is not stored.
+const (
+	productShare = 0.82
+	memoryShare  = 0.87
+	pairShare    = 0.55
+	// A launch that waits for the one before it takes about so many seconds, and a call
+	// of cuBLAS for a triangle of the order cuts.thin with few columns about so many.
+	stepSeconds  = 10e-6
+	solveSeconds = 80e-6
+)
+
+// Rates follow from the clocks and widths that the driver reports and from NVIDIA's
+// tables: in float32 and reduced precision 1 and 6.4 times float64, and 2 times for the
+// values of kernels, on an H200, whose tensor cores take float64 at the rate of float32;
+// 64, 116 and 64 on a card for games. A tenth of a reduced-precision factorisation is
+// taken as done in full precision, at n = 50,000: 3·cuts.reduced/n of its operations, at a
+// third of the rate.
+func (d *device) Rates() backend.Rates {
+	p := d.props
+	r := backend.Rates{
+		Single: p.single() / p.double(), Values: float64(max(p.ratio, 1)),
+		Products: productShare * p.double(), Bytes: memoryShare * p.memoryRate(), Step: stepSeconds,
+		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin),
+	}
+	if d.libraries.Blas == nil {
+		r.Single = r.Values // the device functions use no tensor cores
+		r.Products = min(r.Products, pairShare*p.single()/float64(max(p.ratio, 1)))
+		return r
+	}
+	if p.reduced() > p.single() {
+		r.Reduced = 1 / (0.9*p.double()/p.reduced() + 0.1*p.double()/p.single())
+	}
+	return r
+}
+
+// memoryRate is bytes a second, by the slowest card of a capability where a virtual GPU
+// does not report its clock.
+func (p properties) memoryRate() float64 {
+	switch {
+	case p.bandwidth > 0:
+		return p.bandwidth
+	case p.major >= 9 && p.minor == 0:
+		return 2e12
+	case p.major == 8 && p.minor == 0:
+		return 1.5e12
+	case p.major == 7 && p.minor == 0:
+		return 0.9e12
+	}
+	return 0.3e12
+}
