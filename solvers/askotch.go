@@ -67,7 +67,7 @@ func (z *sizes) askotchBytes(par Params, n int) int64 {
 		e = add(e, elements(b, b))
 	} else {
 		// F and what making it takes, or what applying it does.
-		making := max(pivotingElements(c.Rank, z.d), elements(c.Rank, c.Rank+columns))
+		making := max(pivotingElements(c.Rank, z.d), elements(2*c.Rank, c.Rank+columns))
 		e = sum(e, elements(b, c.Rank), making, elements(b, columns), elements(b, 2))
 	}
 	return sum(z.place(n), z.refinedBytes(n), bytes(e))

@@ -61,8 +61,8 @@ func (k *sketch) project(block []int, r, z backend.Host[float64], left []float64
 func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend.Host[float64]) error {
 	b := d.Rows
 	a := k.a.View(0, 0, b, b)
-	j := newJitter(0, 0)
-	err := j.factor(k.w.B, a, func() error {
+	j := newJitter(0, 0, epsilon)
+	err := factor(j, k.w.B, a, func() error {
 		k.w.B.Gram(a, k.w.s.Kernel, xb, xb)
 		k.w.B.AddDiag(shift, a)
 		before, err := diagonal(k.w.B, a)
@@ -86,7 +86,7 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d backend.Host[float64]) error {
 	w, b, c := k.w, d.Rows, d.Cols
 	f := k.f.View(0, 0, b, min(k.choice.Rank, b))
-	rank, rest, err := rpCholesky(lowRankTask{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
+	rank, rest, err := rpCholesky(lowRankTask[float64]{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: xb, seed: k.random.Uint64()}, f)
 	if err != nil {
 		return err
 	}
@@ -94,11 +94,15 @@ func (k *sketch) approximate(xb, r backend.Matrix[float64], shift []float64, d b
 	for i, v := range shift {
 		damped[i] = v + rest/float64(max(rank, 1))
 	}
-	p, _, err := newLowRank(w.Mem, w.B, f, rank, damped, 0, c, epsilon)
+	p, _, err := newLowRank(w.Mem, w.Dev, w.B, w.B, f, rank, damped, 0, c)
 	if err != nil {
 		return err
 	}
-	defer w.Mem.Free(p.t)
+	defer func() {
+		for _, m := range p.made() {
+			w.Mem.Free(m)
+		}
+	}()
 	u, v := k.u.View(0, 0, b, 1), k.u.View(0, 1, b, 1)
 	h := backend.NewHost[float64](b, 1)
 	for i := range h.Data {

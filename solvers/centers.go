@@ -299,7 +299,7 @@ func (r *streamRun) pivotCenters(p NystromProblem, pool backend.Host[float64], m
 		return nil, err
 	}
 	defer r.Mem.Free(f)
-	pivots, err := newPivoting(lowRankTask{ctx: r.Ctx, b: r.B, mem: r.Mem, kernel: p.Kernel, x: x, seed: p.Choice.Seed}, f)
+	pivots, err := newPivoting(lowRankTask[float64]{ctx: r.Ctx, b: r.B, mem: r.Mem, kernel: p.Kernel, x: x, seed: p.Choice.Seed}, f)
 	if err != nil {
 		return nil, err
 	}

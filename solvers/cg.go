@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -96,18 +97,23 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	if o.single() {
 		checks = 2
 	}
-	// F is made by products of half of its columns with the rest, twice, and G by
-	// as much again.
-	factor := 4*n*k*k + 2*n*k*(float64(z.d)*device.feature+device.value) + k*k*k
-	// Pivots are found on the host, from F's columns, and their rows are fetched one by one.
-	factor += n*k*device.host + k*device.fetch
-	step := product + 4*n*k*float64(c)*device.thin/2 + device.step
+	rate, values, size := 1.0, 1.0, 8.0
+	if o.single() {
+		rate, values, size = z.rates().Single, z.rates().Values, 4
+	}
+	// F is made by products of half of its columns with the rest, and FᵀF takes as much
+	// again; 1.4 is what blocks of some hundred columns are slower. Pivots are found on
+	// the host, from F's columns, and their rows are fetched one by one.
+	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
+		n*k*((2*float64(z.d)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
+	// F goes through memory twice in a step.
+	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
 		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*z.residualCost(),
 		stages: []stage{
-			{"factor", 4*n*k*k + 2*n*k*float64(z.d)},
+			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
 			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*z.residualFlops()},
 		},
@@ -123,12 +129,11 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	c := min(z.columns, blockWidth)
 	make, keep := int64(0), int64(0)
 	if rank > 0 {
-		g := elements(n, rank)
-		make = sum(bytes(g), max(lowRankScratch(name, rank, z.d), bytes(elements(rank, rank+c))))
-		keep = bytes(add(g, elements(rank, c)))
 		if o.single() {
-			make = max(make, sum(keep, keep/2))
-			keep /= 2
+			make, keep = lowRankBytes[float32](name, n, rank, z.d, c)
+			make = sum(make, elementBytes[float32](elements(n, z.d)))
+		} else {
+			make, keep = lowRankBytes[float64](name, n, rank, z.d, c)
 		}
 	}
 	operator := operatorBytes(z, o, n)
@@ -184,14 +189,14 @@ func (w *work) conjugateFallback(o Operator, rank int, x backend.Matrix[float64]
 			columns++
 		}
 		if o.single() {
-			return w.newCG32(o, rank, columns, x)
+			return w.newCG32(o, rank, columns)
 		}
 		return w.newCG64(o, rank, columns, x)
 	}}
 }
 
 func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64]) (inner, error) {
-	p, err := w.newPreconditioner(rank, columns, epsilon, x)
+	p, err := newPreconditioner(w, w.B, rank, columns, x)
 	if err != nil {
 		return nil, err
 	}
@@ -199,48 +204,41 @@ func (w *work) newCG64(o Operator, rank, columns int, x backend.Matrix[float64])
 	if err != nil {
 		return nil, err
 	}
-	var pre preconditioner[float64]
-	if p != nil {
-		pre = p
-	}
-	c, err := newConjugate64(w, a, pre, columns)
+	c, err := newConjugate64(w, a, columns)
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	if p != nil {
-		c.also = []run.Releaser{p.own, p.t}
-	}
+	c.precede(p)
 	return c, nil
 }
 
-func (w *work) newCG32(o Operator, rank, columns int, x backend.Matrix[float64]) (inner, error) {
-	p64, err := w.newPreconditioner(rank, columns, epsilonSingle, x)
+func (w *work) newCG32(o Operator, rank, columns int) (inner, error) {
+	x, err := w.placeX32()
 	if err != nil {
-		return nil, err
+		return nil, w.fail(err)
 	}
-	var p *lowRank[float32]
-	var pre preconditioner[float32]
-	if p64 != nil {
-		if p, err = narrowed(p64, w.Mem, w.Dev, w.B32); err != nil {
-			return nil, w.fail(err)
-		}
-		pre = p
+	p, err := newPreconditioner(w, w.B32, rank, columns, x)
+	var short *backend.MemoryError
+	switch {
+	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &short)):
+		return nil, err
+	case err != nil:
+		w.Mem.Free(x)
+		return nil, &accuracyError{fmt.Errorf("no preconditioner in float32: %w", err)}
 	}
 	var a operator[float32]
 	err = w.Timed("gram", &w.res.Seconds.Gram, func() (err error) {
-		a, err = newOperator32(w, o)
+		a, err = newOperator32(w, o, x)
 		return err
 	})
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate32(w, a, pre, columns)
+	c, err := newConjugate32(w, a, columns)
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	if p != nil {
-		c.also = []run.Releaser{p.own, p.t}
-	}
+	c.precede(p)
 	return c, nil
 }
 
@@ -259,21 +257,22 @@ func (w *work) operator64(o Operator, x backend.Matrix[float64]) (a operator[flo
 	return a, nil
 }
 
-// newPreconditioner returns nil for rank 0. unit is the rounding of the precision
-// in which it is to be used.
-func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matrix[float64]) (*lowRank[float64], error) {
+// newPreconditioner returns nil for rank 0. It is made in the precision in which it is
+// used, from x in that precision.
+func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], rank, columns int, x backend.Matrix[T]) (*lowRank[T], error) {
 	if rank == 0 {
 		return nil, nil
 	}
-	var p *lowRank[float64]
+	var p *lowRank[T]
 	err := w.Timed("factor", &w.res.Seconds.Factor, func() error {
-		f, err := w.Mem.New(w.s.n, rank)
+		f, err := run.NewMatrix(w.Mem, b, w.s.n, rank)
 		if err != nil {
 			return err
 		}
-		task := lowRankTask{ctx: w.Ctx, b: w.B, mem: w.Mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
-		got, left, err := lowRankMakers[w.par.preconditioner()](task, f)
+		task := lowRankTask[T]{ctx: w.Ctx, b: b, mem: w.Mem, kernel: w.s.Kernel, x: x, seed: w.par.Seed}
+		got, left, err := lowRankMakers[T]()[w.par.preconditioner()](task, f)
 		if err != nil {
+			w.Mem.Free(f)
 			return err
 		}
 		if got == 0 { // K is 0
@@ -281,7 +280,7 @@ func (w *work) newPreconditioner(rank, columns int, unit float64, x backend.Matr
 			return nil
 		}
 		w.res.Rank = got
-		p, w.res.Jitter, err = newLowRank(w.Mem, w.B, f, got, w.s.shift(), left, min(columns, blockWidth), unit)
+		p, w.res.Jitter, err = newLowRank(w.Mem, w.Dev, w.B, b, f, got, w.s.shift(), left, min(columns, blockWidth))
 		return err
 	})
 	if err != nil {

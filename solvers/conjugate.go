@@ -65,8 +65,8 @@ func conjugateBytes[T backend.Float](n, columns int) int64 {
 	return elementBytes[T](add(elements(matrices*c, n), elements(c, c)))
 }
 
-func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operator[T], pre preconditioner[T], columns int) (*conjugate[T], error) {
-	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, pre: pre, checkpointer: w.checkpointer, patience: patience}
+func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operator[T], columns int) (*conjugate[T], error) {
+	c := &conjugate[T]{w: w, b: b, raw: raw, a: a, checkpointer: w.checkpointer, patience: patience}
 	if choice, ok := w.plan.choice.(cgChoice); ok {
 		c.patience = max(patience, min(choice.iterations, mostPatience))
 	}
@@ -88,9 +88,16 @@ func newConjugate[T backend.Float](w *work, b, raw backend.Backend[T], a operato
 	return c, err
 }
 
+// precede makes p the preconditioner, which is freed with c; nil is none.
+func (c *conjugate[T]) precede(p *lowRank[T]) {
+	if p != nil {
+		c.pre, c.also = p, append(p.made(), p.own)
+	}
+}
+
 // newConjugate64 is newConjugate in the precision of the outer loop.
-func newConjugate64(w *work, a operator[float64], pre preconditioner[float64], columns int) (*conjugate[float64], error) {
-	c, err := newConjugate(w, w.B, w.Dev.F64(), a, pre, columns)
+func newConjugate64(w *work, a operator[float64], columns int) (*conjugate[float64], error) {
+	c, err := newConjugate(w, w.B, w.Dev.F64(), a, columns)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +107,8 @@ func newConjugate64(w *work, a operator[float64], pre preconditioner[float64], c
 }
 
 // newConjugate32 takes float32 as far as it goes; the loop around it goes on.
-func newConjugate32(w *work, a operator[float32], pre preconditioner[float32], columns int) (*conjugate[float32], error) {
-	c, err := newConjugate(w, w.B32, w.Dev.F32(), a, pre, columns)
+func newConjugate32(w *work, a operator[float32], columns int) (*conjugate[float32], error) {
+	c, err := newConjugate(w, w.B32, w.Dev.F32(), a, columns)
 	if err != nil {
 		return nil, err
 	}

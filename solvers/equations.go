@@ -155,7 +155,7 @@ func (e Equations) factor(b backend.Backend[float64], h, l backend.Matrix[float6
 	j.failed = func(p *backend.PivotError) {
 		res.Notes = append(res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal", p.Index+1, j.added))
 	}
-	err = j.factor(b, l, func() error { copyMatrix(b, l, h); return nil })
+	err = factor(&j, b, l, func() error { copyMatrix(b, l, h); return nil })
 	res.Jitter = j.added
 	var pivot *backend.PivotError
 	switch {

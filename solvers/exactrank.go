@@ -66,7 +66,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if err != nil {
 		return fail(err)
 	}
-	v, err := newPivoting(lowRankTask{ctx: ctx, b: b, mem: mem, kernel: k, x: place}, f)
+	v, err := newPivoting(lowRankTask[float64]{ctx: ctx, b: b, mem: mem, kernel: k, x: place}, f)
 	if err == nil {
 		err = v.greedy()
 	}

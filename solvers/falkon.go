@@ -84,7 +84,7 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 // diagonal begins at the size of that and is raised until the factor exists.
 func (f *falkon) factorGram(w *streamed, c *centred) (added float64, err error) {
 	j := jitter{uplo: backend.Upper, added: 4 * epsilon * traceOf(diagonalOf(c.kernel, c.host)), times: 100, tries: 5}
-	err = j.factor(w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
+	err = factor(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
 		return 0, explain(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): is the kernel %v?",

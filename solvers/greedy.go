@@ -8,7 +8,7 @@ import "github.com/mercer-go/mercer/backend"
 // outliers where rpCholesky does not.
 //
 // It is a lowRankMaker.
-func greedyCholesky(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error) {
+func greedyCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
 		err = p.greedy()
@@ -26,7 +26,7 @@ func greedyCholesky(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 // as it is not below the best row outside; until then pivots are found in the
 // small matrix, and the work on F is done for all of them at once. The pivots
 // are those of the method that looks at all rows each time.
-func (p *pivoting) greedy() error {
+func (p *pivoting[T]) greedy() error {
 	for p.more() {
 		s, outside := largest(p.diag, p.width())
 		h, err := p.remain(s)
@@ -47,14 +47,14 @@ func (p *pivoting) greedy() error {
 			if left <= p.floor || len(chosen) > 0 && left < outside {
 				break
 			}
-			e.eliminate(best)
+			e.eliminate(best, 0)
 			e.a[best][best] = 0
 			chosen = append(chosen, best)
 		}
 		if len(chosen) == 0 {
 			return nil // rounding is all that is left
 		}
-		if err := p.extend(pick(s, chosen), e.factor(chosen)); err != nil {
+		if err := p.extend(pick(s, chosen), factorAt[T](e, chosen)); err != nil {
 			return err
 		}
 	}

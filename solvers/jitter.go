@@ -20,19 +20,19 @@ type jitter struct {
 	failed func(p *backend.PivotError) // nil, or called before another try
 }
 
-// newJitter begins with added and ends at the trace of the matrix.
-func newJitter(added, trace float64) *jitter {
-	return &jitter{added: added, times: 100, least: epsilon * trace, limit: trace}
+// newJitter begins with added and ends at the trace of the matrix, whose rounding is unit.
+func newJitter(added, trace, unit float64) *jitter {
+	return &jitter{added: added, times: 100, least: unit * trace, limit: trace}
 }
 
 // factor replaces a, as fill makes it, by its Cholesky factor. A failure that is not of
 // rounding, a pivot that is not finite, ends it at once; the last failure is its error.
-func (j *jitter) factor(b backend.Backend[float64], a backend.Matrix[float64], fill func() error) error {
+func factor[T backend.Float](j *jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
 		if err := fill(); err != nil {
 			return err
 		}
-		b.AddDiag([]float64{j.added}, a)
+		b.AddDiag([]T{T(j.added)}, a)
 		err := b.Potrf(j.uplo, a)
 		var pivot *backend.PivotError
 		if err == nil || !errors.As(err, &pivot) || overflowed(pivot) || try == j.tries || j.tries == 0 && !(j.added < j.limit) {

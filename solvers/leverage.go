@@ -49,7 +49,7 @@ func (r *streamRun) leverageCenters(p NystromProblem, pool backend.Host[float64]
 	trace := traceOf(scores) * float64(m) / float64(pool.Rows)
 	// Below its rounding a shift is none.
 	j := jitter{added: max(p.Lambda*float64(m)/float64(n), 4*epsilon*trace), times: 100, tries: 4}
-	if err := j.factor(r.B, l, func() error { r.B.Gram(l, p.Kernel, xj, xj); return nil }); err != nil {
+	if err := factor(&j, r.B, l, func() error { r.B.Gram(l, p.Kernel, xj, xj); return nil }); err != nil {
 		return nil, err
 	}
 	shift := j.added

@@ -182,12 +182,12 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	if p.t, err = run.NewMatrix(w.Mem, w.B32, w.s.n, min(columns, blockWidth)); err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate64(w, a, p, columns)
+	c, err := newConjugate64(w, a, columns)
 	if err != nil {
 		return nil, w.fail(err)
 	}
 	c.maxIter = mixedSteps
-	c.also = []run.Releaser{p.a, p.t}
+	c.pre, c.also = p, []run.Releaser{p.a, p.t}
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 

@@ -1,12 +1,24 @@
 package solvers
 
-import "math"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+)
 
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
 // epsilonSingle is the same for float32.
 const epsilonSingle = 0x1p-23
+
+// unitOf is that of T.
+func unitOf[T backend.Float]() float64 {
+	if precisionOf[T]() == "float32" {
+		return epsilonSingle
+	}
+	return epsilon
+}
 
 // norm returns the 2-norm of v(0), …, v(n−1), scaled so that squares neither
 // overflow nor vanish.

@@ -81,12 +81,8 @@ func newOperator(w *work, o Operator, x backend.Matrix[float64]) (operator[float
 	return makeOperator(w, w.B, o.stored(), x)
 }
 
-// newOperator32 is newOperator in float32.
-func newOperator32(w *work, o Operator) (operator[float32], error) {
-	x, err := w.placeX32()
-	if err != nil {
-		return nil, err
-	}
+// newOperator32 is newOperator in float32, from an X of its own, which it frees.
+func newOperator32(w *work, o Operator, x backend.Matrix[float32]) (operator[float32], error) {
 	a, err := makeOperator(w, w.B32, o.stored(), x)
 	if err != nil || o.stored() {
 		w.Mem.Free(x)

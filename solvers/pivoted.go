@@ -16,7 +16,7 @@ import (
 // at a time; the work on F is done for all accepted ones at once.
 //
 // It is a lowRankMaker.
-func rpCholesky(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error) {
+func rpCholesky[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
 		err = p.random()
@@ -28,7 +28,7 @@ func rpCholesky(task lowRankTask, f backend.Matrix[float64]) (rank int, left flo
 }
 
 // random chooses pivots by chance.
-func (p *pivoting) random() error {
+func (p *pivoting[T]) random() error {
 	r := rand.New(rand.NewPCG(p.seed, 0x52504368))
 	for p.more() {
 		s := draw(r, p.diag, p.width())
@@ -76,17 +76,17 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 // element after the pivots accepted before it) / (what the proposal said), and
 // eliminates it then. It returns the numbers in s of those accepted, at most
 // most, and the factor of h at them.
-func reject(r *rand.Rand, h backend.Host[float64], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[float64]) {
+func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
 		u := r.Float64() // one for each candidate, accepted or not
 		left := e.left(j)
 		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
-			e.eliminate(j)
+			e.eliminate(j, j+1)
 			accepted = append(accepted, j)
 		}
 	}
-	return accepted, e.factor(accepted)
+	return accepted, factorAt[T](e, accepted)
 }
 
 // An elimination is a Cholesky factorisation of a small matrix on the host
@@ -96,10 +96,13 @@ type elimination struct {
 	steps [][]float64 // columns of the factor, in the order of the pivots
 }
 
-func newElimination(h backend.Host[float64]) *elimination {
+func newElimination[T backend.Float](h backend.Host[T]) *elimination {
 	e := &elimination{a: make([][]float64, h.Rows)}
 	for i := range e.a {
-		e.a[i] = slices.Clone(h.Row(i)[:i+1])
+		e.a[i] = make([]float64, i+1)
+		for j, v := range h.Row(i)[:i+1] {
+			e.a[i][j] = float64(v)
+		}
 	}
 	return e
 }
@@ -115,28 +118,31 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot.
-func (e *elimination) eliminate(j int) {
+// eliminate makes j the next pivot. Of rows before first nothing is wanted any more
+// but the factor's elements at pivots that were chosen before.
+func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
-	for i := range column {
+	column[j] = root
+	for i := first; i < len(column); i++ {
 		column[i] = e.at(i, j) / root
 	}
-	for i, row := range e.a {
-		for p := range row {
-			row[p] -= column[i] * column[p]
+	for i := first; i < len(column); i++ {
+		row, c := e.a[i][first:], column[i]
+		for p, v := range column[first : i+1] {
+			row[p] -= c * v
 		}
 	}
 	e.steps = append(e.steps, column)
 }
 
-// factor returns the lower triangular factor of the matrix at the pivots,
+// factorAt returns the lower triangular factor of the matrix at the pivots,
 // which are given in the order in which they were eliminated.
-func (e *elimination) factor(pivots []int) backend.Host[float64] {
-	l := backend.NewHost[float64](len(pivots), len(pivots))
+func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
+	l := backend.NewHost[T](len(pivots), len(pivots))
 	for p, column := range e.steps {
 		for q := p; q < len(pivots); q++ {
-			l.Row(q)[p] = column[pivots[q]]
+			l.Row(q)[p] = T(column[pivots[q]])
 		}
 	}
 	return l

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -15,20 +16,20 @@ import (
 // Only rows of K that belong to candidates for S are evaluated: O(nd)
 // operations for each. The work on F, O(nk²), is done in products and
 // triangular solves for several pivots at once; what the host does is O(nk).
-type pivoting struct {
-	lowRankTask
-	f      backend.Matrix[float64] // n×k; its first len(pivots) columns are F
-	pivots []int                   // S, rows of X in the order of their choice
-	diag   []float64               // of K − FFᵀ
-	left   float64                 // the sum of diag
+type pivoting[T backend.Float] struct {
+	lowRankTask[T]
+	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
+	pivots []int             // S, rows of X in the order of their choice
+	diag   []float64         // of K − FFᵀ
+	left   float64           // the sum of diag
 	n, d   int
 	rank   int     // maximum number of columns
 	floor  float64 // what is left of a diagonal element when it is rounding only
 }
 
 // newPivoting prepares f. The diagonal of K is evaluated on the host.
-func newPivoting(task lowRankTask, f backend.Matrix[float64]) (*pivoting, error) {
-	p := &pivoting{lowRankTask: task, f: f}
+func newPivoting[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (*pivoting[T], error) {
+	p := &pivoting[T]{lowRankTask: task, f: f}
 	p.n, p.rank = f.Dims()
 	_, p.d = task.x.Dims()
 	p.rank = min(p.rank, p.n)
@@ -44,28 +45,32 @@ func newPivoting(task lowRankTask, f backend.Matrix[float64]) (*pivoting, error)
 		largest = max(largest, v)
 	}
 	// A sum of k squares is taken from each element.
-	p.floor = 8 * epsilon * math.Sqrt(float64(p.rank)) * largest
+	p.floor = 8 * unitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
 
 // diagonal sets diag to k(x_i, x_i).
-func (p *pivoting) diagonal() error {
+func (p *pivoting[T]) diagonal() error {
 	prog := kernels.Compile(p.kernel)
 	stats := make([]float64, len(prog.Stats))
 	p.diag = make([]float64, p.n)
-	return p.rows(p.x, func(i int, row []float64) {
+	point := make([]float64, p.d)
+	return p.rows(p.x, func(i int, row []T) {
+		for j, v := range row {
+			point[j] = float64(v)
+		}
 		for j, s := range prog.Stats {
-			stats[j] = s.Eval(row, row)
+			stats[j] = s.Eval(point, point)
 		}
 		p.diag[i] = prog.Run(stats)
 	})
 }
 
 // rows calls visit with each row of m, read in blocks.
-func (p *pivoting) rows(m backend.Matrix[float64], visit func(i int, row []float64)) error {
+func (p *pivoting[T]) rows(m backend.Matrix[T], visit func(i int, row []T)) error {
 	n, c := m.Dims()
 	size := max(1, min(n, 1<<18/max(c, 1)))
-	buffer := backend.NewHost[float64](size, c)
+	buffer := backend.NewHost[T](size, c)
 	for i := 0; i < n; i += size {
 		h := buffer.View(0, 0, min(size, n-i), c)
 		if err := p.b.Download(h, m.View(i, 0, h.Rows, c)); err != nil {
@@ -79,16 +84,16 @@ func (p *pivoting) rows(m backend.Matrix[float64], visit func(i int, row []float
 }
 
 // more reports whether another pivot is wanted and there is one.
-func (p *pivoting) more() bool {
+func (p *pivoting[T]) more() bool {
 	return len(p.pivots) < p.rank && p.left > max(p.stop, float64(p.n)*p.floor)
 }
 
 // width is how many candidates are looked at together: enough for a product to
 // run at its rate, and few beside the rank, so that not many lie near each
 // other and are looked at in vain.
-func (p *pivoting) width() int { return pivotingWidth(p.rank) }
+func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
-func pivotingWidth(rank int) int { return min(rank, max(8, min(128, rank/4))) }
+func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
 // pivotingElements is what is taken on the device beside F: X, K and F at the
 // candidates.
@@ -98,9 +103,9 @@ func pivotingElements(rank, d int) int64 {
 }
 
 // gather puts rows s of m together on the host.
-func (p *pivoting) gather(m backend.Matrix[float64], s []int) (backend.Host[float64], error) {
+func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], error) {
 	_, c := m.Dims()
-	h := backend.NewHost[float64](len(s), c)
+	h := backend.NewHost[T](len(s), c)
 	for j, i := range s {
 		if err := p.b.Download(h.View(j, 0, 1, c), m.View(i, 0, 1, c)); err != nil {
 			return h, err
@@ -110,8 +115,8 @@ func (p *pivoting) gather(m backend.Matrix[float64], s []int) (backend.Host[floa
 }
 
 // upload puts h on the device. The caller frees it.
-func (p *pivoting) upload(h backend.Host[float64]) (backend.Matrix[float64], error) {
-	m, err := p.mem.New(h.Rows, h.Cols)
+func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
+	m, err := run.NewMatrix(p.mem, p.b, h.Rows, h.Cols)
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +128,16 @@ func (p *pivoting) upload(h backend.Host[float64]) (backend.Matrix[float64], err
 }
 
 // done is the part of F that is there.
-func (p *pivoting) done() backend.Matrix[float64] { return p.f.View(0, 0, p.n, len(p.pivots)) }
+func (p *pivoting[T]) done() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(p.pivots)) }
 
 // remain returns the lower triangle of (K − FFᵀ)_SS on the host.
-func (p *pivoting) remain(s []int) (h backend.Host[float64], err error) {
+func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	xs, err := p.gathered(p.x, s)
 	if err != nil {
 		return h, err
 	}
 	defer p.mem.Free(xs)
-	m, err := p.mem.New(len(s), len(s))
+	m, err := run.NewMatrix(p.mem, p.b, len(s), len(s))
 	if err != nil {
 		return h, err
 	}
@@ -146,12 +151,12 @@ func (p *pivoting) remain(s []int) (h backend.Host[float64], err error) {
 		defer p.mem.Free(fs)
 		p.b.Syrk(backend.Lower, backend.NoTrans, -1, fs, 1, m)
 	}
-	h = backend.NewHost[float64](len(s), len(s))
+	h = backend.NewHost[T](len(s), len(s))
 	return h, p.b.Download(h, m)
 }
 
 // gathered puts rows s of m together on the device. The caller frees them.
-func (p *pivoting) gathered(m backend.Matrix[float64], s []int) (backend.Matrix[float64], error) {
+func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
 	h, err := p.gather(m, s)
 	if err != nil {
 		return nil, err
@@ -161,7 +166,7 @@ func (p *pivoting) gathered(m backend.Matrix[float64], s []int) (backend.Matrix[
 
 // extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ
 // is (K − FFᵀ)_SS, and brings diag and left up to date.
-func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
+func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil
 	}
@@ -187,11 +192,8 @@ func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
 	}
 	p.b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
 	p.left = 0
-	err = p.rows(columns, func(i int, row []float64) {
-		for _, v := range row {
-			p.diag[i] -= v * v
-		}
-		p.diag[i] = larger(p.diag[i], 0)
+	err = p.rows(columns, func(i int, row []T) {
+		p.diag[i] = larger(p.diag[i]-squared(row), 0)
 		p.left += p.diag[i]
 	})
 	if err != nil {
@@ -206,4 +208,19 @@ func (p *pivoting) extend(s []int, factor backend.Host[float64]) error {
 		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.kernel))
 	}
 	return nil
+}
+
+// squared is ‖row‖².
+func squared[T backend.Float](row []T) float64 {
+	var sums [4]float64 // so that an addition does not wait for the one before
+	for len(row) >= 4 {
+		for k, v := range row[:4] {
+			sums[k] += float64(v) * float64(v)
+		}
+		row = row[4:]
+	}
+	for _, v := range row {
+		sums[0] += float64(v) * float64(v)
+	}
+	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }

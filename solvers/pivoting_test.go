@@ -56,7 +56,7 @@ func hostGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 }
 
 // pivotsOf runs a rule on dev and returns its pivots, F and what is left.
-func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
+func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) error, k kernels.Kernel, x backend.Host[float64], rank int, seed uint64, stop float64) ([]int, *mat.Dense, float64) {
 	t.Helper()
 	b := dev.F64()
 	mem := run.NewArena(dev, b)
@@ -70,7 +70,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k ke
 		t.Fatal(err)
 	}
 	before, _ := dev.InUse()
-	p, err := newPivoting(lowRankTask{ctx: context.Background(), b: b, mem: mem, kernel: k, x: mx, seed: seed, stop: stop}, f)
+	p, err := newPivoting(lowRankTask[float64]{ctx: context.Background(), b: b, mem: mem, kernel: k, x: mx, seed: seed, stop: stop}, f)
 	if err == nil {
 		err = rule(p)
 	}
@@ -90,7 +90,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting) error, k ke
 	return p.pivots, mat.DenseCopyOf(mat.NewDense(x.Rows, rank, h.Data).Slice(0, x.Rows, 0, len(p.pivots))), p.left
 }
 
-var pivotRules = map[string]func(*pivoting) error{"rpcholesky": (*pivoting).random, "greedy": (*pivoting).greedy}
+var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
 // A partial Cholesky factorisation is K_nS K_SS⁻¹ K_Sn, whatever the order.
 func TestPivotedFactor(t *testing.T) {
@@ -173,7 +173,7 @@ func TestGreedyPivots(t *testing.T) {
 		}
 	}
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		got, _, _ := pivotsOf(t, dev, (*pivoting).greedy, k, x, rank, 0, 0)
+		got, _, _ := pivotsOf(t, dev, (*pivoting[float64]).greedy, k, x, rank, 0, 0)
 		if !slices.Equal(got, want) {
 			t.Errorf("pivots %v, want %v", got, want)
 		}
@@ -207,7 +207,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 	defer dev.Close()
 	var got [n][n]int
 	for seed := range uint64(draws) {
-		p, _, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 2, seed, 0)
+		p, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 2, seed, 0)
 		got[p[0]][p[1]]++
 	}
 	for i := range n {
@@ -234,16 +234,16 @@ func TestPivotedRepeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, f, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 50, 9, 0)
+		p, f, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 50, 9, 0)
 		if first != nil && (!mat.Equal(f, first) || !slices.Equal(p, pivots)) {
 			t.Errorf("with %d workers F has other bits", threads)
 		}
 		first, pivots = f, p
-		if q, _, _ := pivotsOf(t, dev, (*pivoting).random, k, x, 50, 10, 0); slices.Equal(p, q) {
+		if q, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 50, 10, 0); slices.Equal(p, q) {
 			t.Error("another seed gives the same pivots")
 		}
 		// One candidate too many per round at most: a round ends above stop.
-		q, _, left := pivotsOf(t, dev, (*pivoting).random, k, x, 200, 9, 30)
+		q, _, left := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
 		if left > 30 || len(q) == 200 {
 			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)
 		}

@@ -23,12 +23,12 @@ type preconditioner[T backend.Float] interface {
 }
 
 // lowRankTask asks for a low-rank approximation of a Gram matrix.
-type lowRankTask struct {
+type lowRankTask[T backend.Float] struct {
 	ctx    context.Context
-	b      backend.Backend[float64]
+	b      backend.Backend[T]
 	mem    *run.Arena // for what is needed meanwhile; the maker frees it
 	kernel kernels.Kernel
-	x      backend.Matrix[float64] // n×d, on the device
+	x      backend.Matrix[T] // n×d, on the device
 	seed   uint64
 	// stop is a trace of K − FFᵀ at which more columns are not worth their cost;
 	// 0 fills F.
@@ -38,20 +38,21 @@ type lowRankTask struct {
 // A lowRankMaker fills columns 0 … rank−1 of f, n×k of zeros, with F such that
 // K = k(X, X) ≈ F Fᵀ and K − F Fᵀ is positive semidefinite up to rounding, and
 // returns rank ≤ k and the trace of what is left. The same task gives the same
-// bits. Beside f it takes at most lowRankScratch bytes on the device. It works in blocks, so that ctx is obeyed.
-type lowRankMaker func(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error)
+// bits. Beside f it takes at most lowRankScratch elements on the device. It works in blocks, so that ctx is obeyed.
+type lowRankMaker[T backend.Float] func(task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error)
 
-// lowRankMakers are the ways to make F, by the names that Params.Preconditioner
-// takes. The first that is there of "rpcholesky" and "nystrom" is the default.
-var lowRankMakers = map[string]lowRankMaker{
-	"rpcholesky": rpCholesky,
-	"greedy":     greedyCholesky,
-	"nystrom":    uniformNystrom,
+// lowRankMakers are the ways to make F, by the names that Params.Preconditioner takes.
+func lowRankMakers[T backend.Float]() map[string]lowRankMaker[T] {
+	return map[string]lowRankMaker[T]{
+		"rpcholesky": rpCholesky[T],
+		"greedy":     greedyCholesky[T],
+		"nystrom":    uniformNystrom[T],
+	}
 }
 
 // Preconditioners returns the names that Params.Preconditioner takes beside "".
 func Preconditioners() []string {
-	return append(slices.Sorted(maps.Keys(lowRankMakers)), "none")
+	return append(slices.Sorted(maps.Keys(lowRankMakers[float64]())), "none")
 }
 
 func checkPreconditioner(name string) error {
@@ -61,40 +62,51 @@ func checkPreconditioner(name string) error {
 	return nil
 }
 
-// lowRankScratch is what the maker called name takes on the device beside f.
+// lowRankScratch is how many elements the maker called name takes on the device beside f.
 func lowRankScratch(name string, k, d int) int64 {
 	if name == "nystrom" {
-		return bytes(add(elements(k, k), elements(k, d)))
+		return add(elements(k, k), elements(k, d))
 	}
-	return bytes(pivotingElements(k, d))
+	return pivotingElements(k, d)
 }
 
 // lowRank is P = F Fᵀ + D with D = λW⁻¹, applied by the identity of Woodbury
 //
-//	P⁻¹ = D^{-½} (I − G Gᵀ) D^{-½},  G = D^{-½} F L⁻ᵀ,  L Lᵀ = I + Fᵀ D⁻¹ F
+//	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
-// in two products with G, n×k. A factor common to all of P⁻¹ is left out: no
-// method of conjugate gradients sees it.
+// in two products with G, n×k, and two with L⁻¹. A factor common to all of P⁻¹ is
+// left out: no method of conjugate gradients sees it.
 type lowRank[T backend.Float] struct {
-	b    backend.Backend[T]
-	g    backend.Matrix[T] // n×k, a view of own
-	half []float64         // D^{-½}; nil where all are the same
-	t    backend.Matrix[T] // k×c
-	own  run.Releaser
+	b       backend.Backend[T]
+	g       backend.Matrix[T] // n×k, a view of own
+	inverse backend.Matrix[T] // L⁻¹, k×k
+	half    []float64         // D^{-½}; nil where all are the same
+	t       backend.Matrix[T] // k×2c
+	own     run.Releaser
+}
+
+// lowRankBytes is what the preconditioner takes on the device while the maker called
+// name and newLowRank make it, and from then on.
+func lowRankBytes[T backend.Float](name string, n, rank, d, columns int) (make, keep int64) {
+	f, square, t := elementBytes[T](elements(n, rank)), elements(rank, rank), elementBytes[T](elements(rank, 2*columns))
+	squares := bytes(2 * square) // S and L⁻¹
+	if unitOf[T]() == epsilonSingle {
+		squares = sum(squares, elementBytes[T](square))
+	}
+	keep = sum(f, elementBytes[T](square), t)
+	return sum(f, max(elementBytes[T](lowRankScratch(name, rank, d)), squares, sum(bytes(square), elementBytes[T](square), t))), keep
 }
 
 // newLowRank makes the preconditioner from the first rank columns of f, which
 // become G, and the diagonal of D, which has length 1 or n and is ≥ 0, for
-// products with up to c columns. It takes rank×c elements more, beside rank×rank
-// while it is made. Where D is too small beside F for the precision in which it
-// will be used, of which unit is the rounding, D is raised: I − G Gᵀ would be
-// rounding only. left is the trace of K − F Fᵀ: up to its mean D may be raised
-// without harm, since the condition of P⁻¹(K + D) is about that of K − F Fᵀ + D
-// then too, and it is, as far as the digits of I − G Gᵀ need it. jitter is by how
-// much, in the largest of its elements.
-func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[float64], rank int, d []float64, left float64, c int, unit float64) (p *lowRank[float64], raised float64, err error) {
+// products with up to c columns. Where D is too small beside F for the precision
+// T, D is raised: P⁻¹ would be rounding only. left is the trace of K − F Fᵀ: up to
+// its mean D may be raised without harm, since the condition of P⁻¹(K + D) is about
+// that of K − F Fᵀ + D then too, and it is, as far as the digits of P⁻¹ need it.
+// raised is by how much, in the largest of its elements.
+func newLowRank[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *lowRank[T], raised float64, err error) {
 	n, _ := f.Dims()
-	p = &lowRank[float64]{b: b, g: f.View(0, 0, n, rank), own: f}
+	p = &lowRank[T]{b: b, g: f.View(0, 0, n, rank), own: f}
 	smallest := d[0]
 	if len(d) > 1 && slices.Min(d) > 0 {
 		p.half = make([]float64, n)
@@ -111,18 +123,32 @@ func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[flo
 		return nil, 0, err
 	}
 	defer mem.Free(s)
-	trace := make([]float64, rank)
-	if err := b.ColDot(trace, p.g, p.g); err != nil {
+	squares := func() error { return setSquares(mem, dev, b64, b, p.g, s) }
+	if err := squares(); err != nil {
+		return nil, 0, err
+	}
+	trace, err := diagonal(b64, s)
+	if err != nil {
 		return nil, 0, err
 	}
 	total := smallest + traceOf(trace)
-	const digits = 1e4 // that I − G Gᵀ has at least where D may be raised
-	j := newJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total)
-	if err := j.factor(b, s, func() error { b.Syrk(backend.Lower, backend.Transpose, 1, p.g, 0, s); return nil }); err != nil {
+	const digits = 1e4 // that P⁻¹ has at least where D may be raised
+	unit := unitOf[T]()
+	j := newJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, epsilon)
+	fill := func() error { return nil } // the first time
+	if err := factor(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, 0, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
-	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, s, p.g)
-	if p.t, err = mem.New(rank, c); err != nil {
+	inverse, err := mem.New(rank, rank)
+	if err != nil {
+		return nil, 0, err
+	}
+	b64.AddDiag([]float64{1}, inverse)
+	b64.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, s, inverse)
+	if p.inverse, err = rounded(mem, dev, b64, b, inverse); err != nil {
+		return nil, 0, err
+	}
+	if p.t, err = run.NewMatrix(mem, b, rank, 2*c); err != nil {
 		return nil, 0, err
 	}
 	raised = j.added - smallest
@@ -132,26 +158,59 @@ func newLowRank(mem *run.Arena, b backend.Backend[float64], f backend.Matrix[flo
 	return p, raised, b.Sync()
 }
 
-// narrowed is p in float32: G is copied, and what p has on the device freed.
-func narrowed(p *lowRank[float64], mem *run.Arena, dev backend.Device, b backend.Backend[float32]) (*lowRank[float32], error) {
-	n, k := p.g.Dims()
-	_, c := p.t.Dims()
-	q := &lowRank[float32]{b: b, half: p.half}
-	var err error
-	if q.g, err = run.NewMatrix(mem, b, n, k); err != nil {
+// squareRows is how many rows of a matrix in float32 are multiplied in float32 before
+// the sum goes on in float64.
+const squareRows = 8192
+
+// setSquares is s ← GᵀG, its lower triangle. A sum in float32 over all rows would
+// lose what λ is beside the norm of K.
+func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
+	if g, double := any(g).(backend.Matrix[float64]); double {
+		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)
+		return nil
+	}
+	n, k := g.Dims()
+	part, err := run.NewMatrix(mem, b, k, k)
+	if err != nil {
+		return err
+	}
+	defer mem.Free(part)
+	wide, err := mem.New(k, k)
+	if err != nil {
+		return err
+	}
+	defer mem.Free(wide)
+	setZero(b64, s)
+	for i := 0; i < n; i += squareRows {
+		b.Syrk(backend.Lower, backend.Transpose, 1, g.View(i, 0, min(squareRows, n-i), k), 0, part)
+		if err := b.Sync(); err != nil {
+			return err
+		}
+		dev.Widen(wide, any(part).(backend.Matrix[float32]))
+		b64.ColAxpy(repeated(1, k), wide, s)
+		if err := b64.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounded is m in the precision T: m itself, or a copy in its place.
+func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], m backend.Matrix[float64]) (backend.Matrix[T], error) {
+	if same, double := any(m).(backend.Matrix[T]); double {
+		return same, nil
+	}
+	rows, cols := m.Dims()
+	to, err := run.NewMatrix(mem, b, rows, cols)
+	if err != nil {
 		return nil, err
 	}
-	if q.t, err = run.NewMatrix(mem, b, k, c); err != nil {
+	if err := b64.Sync(); err != nil {
 		return nil, err
 	}
-	q.own = q.g
-	dev.Narrow(q.g, p.g)
-	if err := dev.Sync(); err != nil {
-		return nil, err
-	}
-	mem.Free(p.own)
-	mem.Free(p.t)
-	return q, nil
+	dev.Narrow(any(to).(backend.Matrix[float32]), m)
+	mem.Free(m)
+	return to, dev.Sync()
 }
 
 func (p *lowRank[T]) apply(z, r backend.Matrix[T]) error {
@@ -160,14 +219,19 @@ func (p *lowRank[T]) apply(z, r backend.Matrix[T]) error {
 	if err := p.scaled(z, r); err != nil {
 		return err
 	}
-	t := p.t.View(0, 0, k, c)
+	t, u := p.t.View(0, 0, k, c), p.t.View(0, c, k, c)
 	p.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.g, z, 0, t)
+	p.b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.inverse, t, 0, u)
+	p.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.inverse, u, 0, t)
 	p.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.g, t, 1, z)
 	if p.half == nil {
 		return nil
 	}
 	return scaleRows(p.b, z, z, p.half)
 }
+
+// made is what newLowRank made beside F.
+func (p *lowRank[T]) made() []run.Releaser { return []run.Releaser{p.inverse, p.t} }
 
 func (p *lowRank[T]) scaled(z, r backend.Matrix[T]) error {
 	if p.half == nil {
@@ -215,17 +279,24 @@ func scaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 // uniformNystrom is Nyström's approximation from k rows of X drawn without
 // replacement (Williams and Seeger 2001): F = K(X, S) L⁻ᵀ with
 // L Lᵀ = K(S, S) + δI, δ rising until the factorisation succeeds.
-func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left float64, err error) {
+func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
 	n, k := f.Dims()
 	_, d := task.x.Dims()
 	b := task.b
 	r := rand.New(rand.NewPCG(task.seed, 0x6e797374726f6d))
-	s, err := task.mem.New(k, d)
+	s, err := run.NewMatrix(task.mem, b, k, d)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer task.mem.Free(s)
-	row := backend.NewHost[float64](1, d)
+	row, point := backend.NewHost[T](1, d), make([]float64, d)
+	value := func(m backend.Matrix[T], i int) (float64, error) { // k(x, x) for row i
+		err := b.Download(row, m.View(i, 0, 1, d))
+		for j, v := range row.Row(0) {
+			point[j] = float64(v)
+		}
+		return kernels.Diag(task.kernel, point), err
+	}
 	for i, from := range r.Perm(n)[:k] {
 		if err := b.Download(row, task.x.View(from, 0, 1, d)); err != nil {
 			return 0, 0, err
@@ -234,32 +305,37 @@ func uniformNystrom(task lowRankTask, f backend.Matrix[float64]) (rank int, left
 			return 0, 0, err
 		}
 	}
-	l, err := task.mem.New(k, k)
+	l, err := run.NewMatrix(task.mem, b, k, k)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer task.mem.Free(l)
 	trace := 0.0
 	for i := range k {
-		if err := b.Download(row, s.View(i, 0, 1, d)); err != nil {
+		v, err := value(s, i)
+		if err != nil {
 			return 0, 0, err
 		}
-		trace += kernels.Diag(task.kernel, row.Row(0))
+		trace += v
 	}
-	if err := newJitter(epsilon*trace, trace).factor(b, l, func() error { b.Gram(l, task.kernel, s, s); return nil }); err != nil {
+	if err := factor(newJitter(unitOf[T]()*trace, trace, unitOf[T]()), b, l, func() error { b.Gram(l, task.kernel, s, s); return nil }); err != nil {
 		return 0, 0, err
 	}
 	b.Gram(f, task.kernel, task.x, s)
 	b.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, f)
-	all := make([]float64, k)
+	all := make([]T, k)
 	if err := b.ColDot(all, f, f); err != nil {
 		return 0, 0, err
 	}
 	for i := range n {
-		if err := b.Download(row, task.x.View(i, 0, 1, d)); err != nil {
+		v, err := value(task.x, i)
+		if err != nil {
 			return 0, 0, err
 		}
-		left += kernels.Diag(task.kernel, row.Row(0))
+		left += v
 	}
-	return k, max(left-traceOf(all), 0), nil
+	for _, v := range all {
+		left -= float64(v)
+	}
+	return k, max(left, 0), nil
 }

@@ -1,0 +1,96 @@
+package solvers
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// TestLowRankIsInverse: (FFᵀ + D) P⁻¹r is r, but for a factor, in both precisions, with
+// more rows than are added up in float32, and with weights. The first column of F makes
+// one eigenvalue n where the others are about 1.
+func TestLowRankIsInverse(t *testing.T) {
+	eachDevice(t, func(t *testing.T, dev backend.Device) {
+		for _, n := range []int{40, squareRows + 300} {
+			for _, weighted := range []bool{false, true} {
+				lowRankIsInverse(t, dev, dev.F64(), n, weighted)
+				lowRankIsInverse(t, dev, dev.F32(), n, weighted)
+			}
+		}
+	})
+}
+
+func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], n int, weighted bool) {
+	t.Helper()
+	const k, columns, seed = 5, 2, 7
+	t.Logf("%s, n = %d, weighted %v, seed %d", precisionOf[T](), n, weighted, seed)
+	random := normal(seed, n, k+columns)
+	f, r := backend.NewHost[T](n, k), backend.NewHost[T](n, columns)
+	for i := range n {
+		f.Row(i)[0] = 1
+		for j := 1; j < k; j++ {
+			f.Row(i)[j] = T(random.Row(i)[j] / math.Sqrt(float64(n)))
+		}
+		for j := range columns {
+			r.Row(i)[j] = T(random.Row(i)[k+j])
+		}
+	}
+	d := []float64{1}
+	if weighted {
+		d = make([]float64, n)
+		for i := range d {
+			d[i] = 1 / (1 + float64(i%3))
+		}
+	}
+	mem := run.NewArena(dev, dev.F64())
+	defer mem.FreeAll()
+	var m [3]backend.Matrix[T]
+	for i, h := range []backend.Host[T]{f, r, r} {
+		var err error
+		if m[i], err = run.NewMatrix(mem, b, h.Rows, h.Cols); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Upload(m[i], h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, raised, err := newLowRank(mem, dev, dev.F64(), b, m[0], k, d, 0, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.apply(m[2], m[1]); err != nil {
+		t.Fatal(err)
+	}
+	z := backend.NewHost[T](n, columns)
+	if err := b.Download(z, m[2]); err != nil {
+		t.Fatal(err)
+	}
+	// D is as good as not raised: unit times a trace of about n, three times where the
+	// weights are up to 3.
+	unit := unitOf[T]()
+	if raised > 4*unit*float64(n+k) {
+		t.Errorf("D is raised by %g", raised)
+	}
+	for j := range columns {
+		var ftz [k]float64
+		for i := range n {
+			for q := range k {
+				ftz[q] += float64(f.Row(i)[q]) * float64(z.Row(i)[j])
+			}
+		}
+		off, size := 0.0, 0.0
+		for i := range n {
+			pz := d[i%len(d)] * float64(z.Row(i)[j])
+			for q := range k {
+				pz += float64(f.Row(i)[q]) * ftz[q]
+			}
+			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
+		}
+		// z is rounded to unit of its norm, some times, and FFᵀ, of norm n, multiplies that.
+		if bound := 8 * unit * 3 * float64(n); off > bound*size {
+			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)
+		}
+	}
+}
