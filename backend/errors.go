@@ -57,3 +57,15 @@ func (e *MemoryError) PackedOrder() int {
 
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
+
+// RangeError says that a value of a kernel is not within the bounds that 16 bits are
+// for.
+type RangeError struct {
+	I, J      int // the points, from 0
+	Value     float64
+	Low, High float64
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("backend: k(x_%d, x_%d) is %v, not a number from %v to %v: it cannot be stored in 16 bits", e.I, e.J, e.Value, e.Low, e.High)
+}

@@ -1,6 +1,10 @@
 package backend
 
-import "github.com/mercer-go/mercer/kernels"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/kernels"
+)
 
 // Packed is a symmetric matrix, or the lower triangle that it was factored into,
 // in the memory of the device that made it: in half the memory of a Matrix of
@@ -53,6 +57,66 @@ type PackedBackend[T Float] interface {
 	// diagonal gives Inf or NaN.
 	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
 }
+
+// FixedBackend is a PackedBackend with the optional ability, found by assertion, to
+// store Gram matrices with 16 bits for an element. Off the diagonal element (i, j) is
+//
+//	low + c_ij (high − low)/65535,  c_ij the nearest integer,
+//
+// low and high being the Bounds of the kernel, so that it is off by a half of the step
+// at most, beside the error of k(x_i, x_j) in T. (A step has at least 2⁻²⁰ of the larger
+// bound, which T can tell from it.) The diagonal is stored in T.
+//
+// GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked take such a
+// Packed as they take others. A kernel without Bounds is misuse. A value that is not a
+// number within them, such as NaN of an infinite feature, has no code: then the next method that
+// waits returns a *RangeError, and the matrix is of no use. A column of B that is not
+// finite gives one of C that is not. The other methods panic.
+type FixedBackend[T Float] interface {
+	PackedBackend[T]
+	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
+	NewFixed(n int) (Packed[T], error)
+	// FixedBytes returns what NewFixed(n) takes: 2 bytes for each element of a
+	// triangle and at most 512(n+1) more. It is math.MaxInt64 when that is no number of
+	// bytes.
+	FixedBytes(n int) int64
+}
+
+// CheckGramFixed panics unless the kernel has bounds for d features.
+func CheckGramFixed(k kernels.Kernel, d int) (c Coding) {
+	low, high, ok := kernels.Bounds(k, d)
+	if !ok {
+		misuse("GramPacked", "the values of %v have no known bounds, which 16 bits need", k)
+	}
+	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
+}
+
+// A Coding is how values are stored in 16 bits: as c·Step + Low.
+type Coding struct{ Low, Step float64 }
+
+// Factors are a and b such that a·v + b, rounded, is the code of v.
+func (c Coding) Factors() (a, b float64) {
+	if c.Step == 0 {
+		return 0, 0
+	}
+	return 1 / c.Step, -c.Low / c.Step
+}
+
+// Value is that of a code.
+func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
+
+// Check returns a *RangeError unless element (i, j) is within a half of the step of the
+// bounds.
+func (c Coding) Check(i, j int, value float64) error {
+	low, high := c.Low, c.Value(math.MaxUint16)
+	if value >= low-c.Step/2 && value <= high+c.Step/2 {
+		return nil
+	}
+	return &RangeError{i, j, value, low, high}
+}
+
+// NoFixed panics: a method does not take a matrix of 16 bits.
+func NoFixed(op string) { misuse(op, "the matrix has 16 bits for an element") }
 
 // CheckNewPacked panics unless n ≥ 0.
 func CheckNewPacked(n int) {

@@ -32,6 +32,7 @@ type scratch[T backend.Float] struct {
 	span   ukr.Span[T]
 	rows   ukr.Rows[T]
 	strip  ukr.GemvPanel[T]
+	codes  ukr.Codes[T]
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
 	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips

@@ -90,6 +90,9 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 
 // ownPacked is a as a live packed matrix of this device; any other panics.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
+	if q.fixed(op, a) != nil {
+		backend.NoFixed(op)
+	}
 	h, ok := a.(*packedMatrix[T])
 	if !ok || h.rect.device != q.engine.device {
 		backend.Foreign(op)
@@ -116,8 +119,19 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 }
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
-	h := q.ownPacked("DownloadPacked", src)
+	fixed := q.fixed("DownloadPacked", src)
 	backend.CheckTransferPacked("DownloadPacked", src, first, dst)
+	if fixed != nil {
+		q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				for j := range first + i + 1 {
+					dst.Row(i)[j] = fixed.value(first+i, j)
+				}
+			}
+		})
+		return q.wait()
+	}
+	h := q.ownPacked("DownloadPacked", src)
 	q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			left, right := h.row(first + i)
@@ -132,7 +146,12 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
 	_, d := backend.CheckGramPacked(dst, k, x)
-	h, points := q.ownPacked("GramPacked", dst), q.own("GramPacked", x)
+	points := q.own("GramPacked", x)
+	if fixed := q.fixed("GramPacked", dst); fixed != nil {
+		q.gramFixed(fixed, k, points)
+		return
+	}
+	h := q.ownPacked("GramPacked", dst)
 	a11, a21, a22t := h.parts()
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.gram(a11, k, x1, x1, lower)
@@ -142,22 +161,30 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	n := backend.CheckAddDiagPacked(d, a)
-	h := q.ownPacked("AddDiagPacked", a)
+	diagonal := q.diagonalOf("AddDiagPacked", a)
 	if q.stopped() {
 		return
 	}
 	for i := range n {
-		*h.diagonal(i) += d[min(i, len(d)-1)]
+		*diagonal(i) += d[min(i, len(d)-1)]
 	}
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	n := backend.CheckDiagPacked(dst, a)
-	h := q.ownPacked("DiagPacked", a)
+	diagonal := q.diagonalOf("DiagPacked", a)
 	for i := range n {
-		dst[i] = *h.diagonal(i)
+		dst[i] = *diagonal(i)
 	}
 	return q.wait()
+}
+
+// diagonalOf returns the addresses of the elements on the diagonal.
+func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(i int) *T {
+	if fixed := q.fixed(op, a); fixed != nil {
+		return func(i int) *T { return &fixed.diag[i] }
+	}
+	return q.ownPacked(op, a).diagonal
 }
 
 // diagonal is the address of element (i, i).
@@ -170,9 +197,13 @@ func (h *packedMatrix[T]) diagonal(i int) *T {
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckSymmPacked(a, b, c)
+	vb, vc := q.own("SymmPacked", b).view(), q.own("SymmPacked", c).view()
+	if fixed := q.fixed("SymmPacked", a); fixed != nil {
+		q.symmFixed(alpha, fixed, vb, beta, vc)
+		return
+	}
 	h := q.ownPacked("SymmPacked", a)
 	a11, a21, a22t := h.parts()
-	vb, vc := q.own("SymmPacked", b).view(), q.own("SymmPacked", c).view()
 	b1, b2 := h.cut(vb)
 	c1, c2 := h.cut(vc)
 	if vc.cols <= thinColumns && vc.cols > 0 && vc.rows > 0 {

@@ -37,12 +37,17 @@ func (q *queue[T]) stopped() bool {
 	default:
 		return false
 	}
+	q.fail(fmt.Errorf("cpu: stopped: %w", context.Cause(q.ctx)))
+	return true
+}
+
+// fail notes a failure of the queue, of which the first counts.
+func (q *queue[T]) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err == nil {
-		q.err = fmt.Errorf("cpu: stopped: %w", context.Cause(q.ctx))
+		q.err = err
 	}
-	return true
 }
 
 // count tells the caller of finished operations.

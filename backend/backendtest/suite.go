@@ -81,6 +81,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	b := queue(s.Open(t, backend.Config{}))
 	_, packed := b.(backend.PackedBackend[T])
 	_, expands := b.(backend.Expander[T])
+	_, fixed := b.(backend.FixedBackend[T])
 	for _, test := range []struct {
 		name string
 		run  func(*rig[T])
@@ -124,6 +125,10 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"PackedLeading", testPackedLeading[T]},
 		{"PackedMisuse", testPackedMisuse[T]},
 		{"PackedLarge", testPackedLarge[T]},
+		{"FixedGram", testFixedGram[T]},
+		{"FixedSymm", testFixedSymm[T]},
+		{"FixedFaults", testFixedFaults[T]},
+		{"FixedMemory", testFixedMemory[T]},
 		{"Memory", testMemory[T]},
 		{"Transfer", testTransfer[T]},
 		{"Budget", testBudget[T]},
@@ -140,7 +145,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"LargePotrf", testLargePotrf[T]},
 		{"LargeGram", testLargeGram[T]},
 	} {
-		if s.leaves(test.name, packed, expands) {
+		if s.leaves(test.name, packed, expands) || strings.HasPrefix(test.name, "Fixed") && !fixed {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {

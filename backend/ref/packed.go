@@ -13,13 +13,20 @@ type packedMatrix[T backend.Float] struct {
 	data   []T
 	memory *allocation
 	part   bool // of another half
+
+	// With 16 bits for an element: data is the diagonal, and the codes are those of the
+	// rows below it.
+	codes  []uint16
+	coding *backend.Coding
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n }
 
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	backend.CheckLeading(n, h.n)
-	return &packedMatrix[T]{n: n, data: h.data, memory: h.memory, part: true}
+	leading := *h
+	leading.n, leading.part = n, true
+	return &leading
 }
 
 // Free may be called again and does nothing then.
@@ -28,7 +35,16 @@ func (h *packedMatrix[T]) Free() {
 		return
 	}
 	h.memory.dev.give(h.memory.bytes)
-	h.data = nil
+	h.data, h.codes = nil, nil
+}
+
+// ownFloat is ownPacked for methods that do not take one of 16 bits.
+func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
+	r := ownPacked(d, op, h)
+	if r.coding != nil {
+		backend.NoFixed(op)
+	}
+	return r
 }
 
 // ownPacked returns h, which must be a live packed matrix of d.
@@ -44,10 +60,28 @@ func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *pack
 }
 
 // address is where element (i, j) is, j ≤ i.
-func (h *packedMatrix[T]) address(i, j int) *T { return &h.data[i*(i+1)/2+j] }
+func (h *packedMatrix[T]) address(i, j int) *T {
+	if h.coding != nil {
+		return &h.data[i]
+	}
+	return &h.data[i*(i+1)/2+j]
+}
+
+// code is where that of element (i, j) is, j < i, or nil.
+func (h *packedMatrix[T]) code(i, j int) *uint16 {
+	if h.coding == nil || i == j {
+		return nil
+	}
+	return &h.codes[i*(i-1)/2+j]
+}
 
 // at is the element of the lower triangle, symmetric that of the whole matrix.
-func (h *packedMatrix[T]) at(i, j int) float64        { return float64(*h.address(i, j)) }
+func (h *packedMatrix[T]) at(i, j int) float64 {
+	if code := h.code(i, j); code != nil {
+		return h.coding.Value(*code)
+	}
+	return float64(*h.address(i, j))
+}
 func (h *packedMatrix[T]) symmetric(i, j int) float64 { return h.at(max(i, j), min(i, j)) }
 func (h *packedMatrix[T]) set(i, j int, v float64)    { *h.address(i, j) = T(v) }
 
@@ -72,9 +106,28 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{n: n, data: make([]T, bytes/sizeof[T]()), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
 }
 
+func (q *queue[T]) FixedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
+	if float64(n)*(float64(n)+16) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(n)*int64(n-1) + int64(n)*sizeof[T]()
+}
+
+func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
+	bytes := q.FixedBytes(n)
+	if err := q.dev.takeBytes(bytes); err != nil {
+		return nil, err
+	}
+	return &packedMatrix[T]{
+		n: n, data: make([]T, n), codes: make([]uint16, n*(n-1)/2), coding: new(backend.Coding),
+		memory: &allocation{dev: q.dev, bytes: bytes},
+	}, nil
+}
+
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
 	backend.CheckTransferPacked("UploadPacked", dst, first, src)
-	to := ownPacked(q.dev, "UploadPacked", dst)
+	to := ownFloat(q.dev, "UploadPacked", dst)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -94,7 +147,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 	}
 	for r := range dst.Rows {
 		for j := range first + r + 1 {
-			dst.Data[r*dst.Stride+j] = *from.address(first+r, j)
+			dst.Data[r*dst.Stride+j] = T(from.at(first+r, j))
 		}
 	}
 	return nil
@@ -103,6 +156,9 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
 	n, d := backend.CheckGramPacked(dst, k, x)
 	K, X := ownPacked(q.dev, "GramPacked", dst), own(q.dev, "GramPacked", x)
+	if K.coding != nil {
+		*K.coding = backend.CheckGramFixed(k, d)
+	}
 	eval := pair(k, X, X)
 	progress := q.meter(backend.GramFlops(n, n, d, true), n)
 	for i := range n {
@@ -110,10 +166,29 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 			return
 		}
 		for j := range i + 1 {
-			K.set(i, j, eval(i, j))
+			v := eval(i, j)
+			if err := K.encode(i, j, v); err != nil {
+				q.fail(err)
+				return
+			}
 		}
 		progress.step()
 	}
+}
+
+// encode is set, by the code where there is one. The error is of a value that has none.
+func (h *packedMatrix[T]) encode(i, j int, v float64) error {
+	if h.coding == nil {
+		h.set(i, j, v)
+		return nil
+	}
+	if code := h.code(i, j); code != nil {
+		a, b := h.coding.Factors()
+		*code = uint16(math.RoundToEven(min(max(a*v+b, 0), math.MaxUint16)))
+	} else {
+		h.set(i, j, v)
+	}
+	return h.coding.Check(i, j, v)
 }
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
@@ -161,7 +236,7 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 
 // PotrfPacked is Potrf in these rows.
 func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
-	L := ownPacked(q.dev, "PotrfPacked", a)
+	L := ownFloat(q.dev, "PotrfPacked", a)
 	progress := q.meter(backend.PotrfFlops(L.n), L.n)
 	for i := range L.n {
 		if q.stopped() {
@@ -191,7 +266,7 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 // after it.
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	n, m := backend.CheckTrsmPacked(t, a, b)
-	L, B := ownPacked(q.dev, "TrsmPacked", a), own(q.dev, "TrsmPacked", b)
+	L, B := ownFloat(q.dev, "TrsmPacked", a), own(q.dev, "TrsmPacked", b)
 	progress := q.meter(backend.TrsmFlops(n, m), n)
 	for step := range n {
 		if q.stopped() {

@@ -43,6 +43,15 @@ func (w *work) stopped() bool {
 	return w.err != nil
 }
 
+// fail notes a failure, of which the first counts.
+func (w *work) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
 // wait returns the first failure, once.
 func (w *work) wait() error {
 	w.stopped()

@@ -454,9 +454,9 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 	case "JMP":
 		l.branch("B", string(*i.TargetLabel()))
 	case "VZEROUPPER":
-	case "PREFETCHT1":
-		a := l.at(ops[0].(operand.Mem))
-		l.effect("PRFM "+a.write(0)+", PLDL2KEEP", nil, a.registers()...)
+	case "PREFETCHT0", "PREFETCHT1":
+		a, level := l.at(ops[0].(operand.Mem)), map[string]string{"PREFETCHT0": "PLDL1KEEP", "PREFETCHT1": "PLDL2KEEP"}[i.Opcode]
+		l.effect("PRFM "+a.write(0)+", "+level, nil, a.registers()...)
 
 	case "MOVQ", "MOVL", "MOVB":
 		if i.Opcode == "MOVB" {

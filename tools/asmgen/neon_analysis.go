@@ -22,7 +22,7 @@ func sortIDs(ids []reg.ID) { slices.Sort(ids) }
 // setsFlags reports whether an instruction of AVX2 writes the flags.
 func setsFlags(i *ir.Instruction) bool {
 	switch i.Opcode {
-	case "MOVQ", "MOVL", "MOVB", "LEAQ", "PREFETCHT1", "CMOVQGT", "CMOVQLT":
+	case "MOVQ", "MOVL", "MOVB", "LEAQ", "PREFETCHT0", "PREFETCHT1", "CMOVQGT", "CMOVQLT":
 		return false
 	case "VMOVMSKPD", "VMOVMSKPS":
 		return true

@@ -126,6 +126,12 @@ var neonOps = map[string]*neonForms{
 	"fcvtl2": only(0x4e617800, "fcvtl2 v{d}.2d, v{n}.4s"),
 	"fcvtn":  only(0x0e616800, "fcvtn v{d}.2s, v{n}.2d"),
 	"fcvtn2": only(0x4e616800, "fcvtn2 v{d}.4s, v{n}.2d").accumulates(),
+	"ushll":  only(0x2f10a400, "ushll v{d}.4s, v{n}.4h, #0"),
+	"ushll2": only(0x6f10a400, "ushll2 v{d}.4s, v{n}.8h, #0"),
+	"scvtf":  only(0x4e21d800, "scvtf v{d}.4s, v{n}.4s"),
+	"fcvtns": only(0x4e21a800, "fcvtns v{d}.4s, v{n}.4s"),
+	"xtn":    only(0x0e612800, "xtn v{d}.4h, v{n}.4s"),
+	"xtn2":   only(0x4e612800, "xtn2 v{d}.8h, v{n}.4s").accumulates(),
 	"dup": (&neonForms{
 		single: neonOp{code: 0x4e000400, write: "dup v{d}.4s, v{n}.s[{i}]"},
 		double: neonOp{code: 0x4e000400, write: "dup v{d}.2d, v{n}.d[{i}]"},

@@ -267,6 +267,24 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 		l.replace(last, halves[:]...)
 	case "VPERMPD", "VPERMPS":
 		return l.spreadLane(i)
+	case "VPMOVZXWD":
+		codes, low, high := l.temp(), l.temp(), l.temp()
+		l.load(l.at(ops[0].(operand.Mem)), 16, codes)
+		l.vop("ushll", 0, low, codes)
+		l.vop("ushll2", 0, high, codes)
+		l.replace(last, low, high)
+	case "VCVTDQ2PS":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("scvtf", 0, to, from[0]) }, ops[0])
+	case "VCVTPS2DQ":
+		l.lanewise(last, func(to vreg, from []vreg) { l.vop("fcvtns", 0, to, from[0]) }, ops[0])
+	case narrowCodes:
+		a := l.at(last.(operand.Mem))
+		for k, op := range ops[:2] {
+			v, half := l.current(op.(reg.Register)), l.temp()
+			l.vop("xtn", 0, half, v.of(0))
+			l.vop("xtn2", 0, half, v.of(1))
+			l.store(half, 16, a.offset(16*k))
+		}
 	case columnsLoad, columnsStore:
 		return l.columns(i)
 	default:

@@ -374,6 +374,21 @@ func gemvPanelPairF64AVX2(args *GemvPanel[float64])
 //go:noescape
 func gemvPanelPairF32AVX2(args *GemvPanel[float32])
 
+// codes1F32AVX2 is Kernels.Codes1.
+//
+//go:noescape
+func codes1F32AVX2(args *Codes[float32])
+
+// codes2F32AVX2 is Kernels.Codes2.
+//
+//go:noescape
+func codes2F32AVX2(args *Codes[float32])
+
+// encodeF32AVX2 is Kernels.Encode.
+//
+//go:noescape
+func encodeF32AVX2(args *Span[float32])
+
 // dotF64AVX2 is Kernels.Dot.
 //
 //go:noescape
@@ -456,7 +471,7 @@ func peakF32AVX2(args *Span[float32])
 
 func kernelsF64AVX2() Kernels[float64] {
 	return Kernels[float64]{
-		MR: 6, NR: 8,
+		MR: 6, NR: 8, CodeLanes: 1,
 		PackA:           Packer[float64]{Width: 6, Transpose: transposeAF64AVX2, Copy: copyAF64AVX2},
 		PackB:           Packer[float64]{Width: 8, Transpose: transposeBF64AVX2, Copy: copyBF64AVX2},
 		Gemm:            gemmF64AVX2,
@@ -490,6 +505,9 @@ func kernelsF64AVX2() Kernels[float64] {
 		Axpy4:           axpy4F64AVX2,
 		DotAxpy8:        dotAxpy8F64AVX2,
 		DotAxpy12:       dotAxpy12F64AVX2,
+		Codes1:          codes1Generic[float64],
+		Codes2:          codes2Generic[float64],
+		Encode:          encodeGeneric[float64],
 		Dot:             dotF64AVX2,
 		Axpy:            axpyF64AVX2,
 		Gemv:            gemvF64AVX2,
@@ -506,7 +524,7 @@ func kernelsF64AVX2() Kernels[float64] {
 
 func kernelsF32AVX2() Kernels[float32] {
 	return Kernels[float32]{
-		MR: 6, NR: 16,
+		MR: 6, NR: 16, CodeLanes: 8,
 		PackA:           Packer[float32]{Width: 6, Transpose: transposeAF32AVX2, Copy: copyAF32AVX2},
 		PackB:           Packer[float32]{Width: 16, Transpose: transposeBF32AVX2, Copy: copyBF32AVX2},
 		Gemm:            gemmF32AVX2,
@@ -540,6 +558,9 @@ func kernelsF32AVX2() Kernels[float32] {
 		Axpy4:           axpy4F32AVX2,
 		DotAxpy8:        dotAxpy8F32AVX2,
 		DotAxpy12:       dotAxpy12F32AVX2,
+		Codes1:          codes1F32AVX2,
+		Codes2:          codes2F32AVX2,
+		Encode:          encodeF32AVX2,
 		Dot:             dotF32AVX2,
 		Axpy:            axpyF32AVX2,
 		Gemv:            gemvF32AVX2,

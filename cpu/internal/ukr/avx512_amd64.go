@@ -374,6 +374,21 @@ func gemvPanelPairF64AVX512(args *GemvPanel[float64])
 //go:noescape
 func gemvPanelPairF32AVX512(args *GemvPanel[float32])
 
+// codes1F32AVX512 is Kernels.Codes1.
+//
+//go:noescape
+func codes1F32AVX512(args *Codes[float32])
+
+// codes2F32AVX512 is Kernels.Codes2.
+//
+//go:noescape
+func codes2F32AVX512(args *Codes[float32])
+
+// encodeF32AVX512 is Kernels.Encode.
+//
+//go:noescape
+func encodeF32AVX512(args *Span[float32])
+
 // dotF64AVX512 is Kernels.Dot.
 //
 //go:noescape
@@ -456,7 +471,7 @@ func peakF32AVX512(args *Span[float32])
 
 func kernelsF64AVX512() Kernels[float64] {
 	return Kernels[float64]{
-		MR: 14, NR: 16,
+		MR: 14, NR: 16, CodeLanes: 1,
 		PackA:           Packer[float64]{Width: 14, Transpose: transposeAF64AVX512, Copy: copyAF64AVX512},
 		PackB:           Packer[float64]{Width: 16, Transpose: transposeBF64AVX512, Copy: copyBF64AVX512},
 		Gemm:            gemmF64AVX512,
@@ -490,6 +505,9 @@ func kernelsF64AVX512() Kernels[float64] {
 		Axpy4:           axpy4F64AVX512,
 		DotAxpy8:        dotAxpy8F64AVX512,
 		DotAxpy12:       dotAxpy12F64AVX512,
+		Codes1:          codes1Generic[float64],
+		Codes2:          codes2Generic[float64],
+		Encode:          encodeGeneric[float64],
 		Dot:             dotF64AVX512,
 		Axpy:            axpyF64AVX512,
 		Gemv:            gemvF64AVX512,
@@ -507,7 +525,7 @@ func kernelsF64AVX512() Kernels[float64] {
 
 func kernelsF32AVX512() Kernels[float32] {
 	return Kernels[float32]{
-		MR: 14, NR: 32,
+		MR: 14, NR: 32, CodeLanes: 16,
 		PackA:           Packer[float32]{Width: 14, Transpose: transposeAF32AVX512, Copy: copyAF32AVX512},
 		PackB:           Packer[float32]{Width: 32, Transpose: transposeBF32AVX512, Copy: copyBF32AVX512},
 		Gemm:            gemmF32AVX512,
@@ -541,6 +559,9 @@ func kernelsF32AVX512() Kernels[float32] {
 		Axpy4:           axpy4F32AVX512,
 		DotAxpy8:        dotAxpy8F32AVX512,
 		DotAxpy12:       dotAxpy12F32AVX512,
+		Codes1:          codes1F32AVX512,
+		Codes2:          codes2F32AVX512,
+		Encode:          encodeF32AVX512,
 		Dot:             dotF32AVX512,
 		Axpy:            axpyF32AVX512,
 		Gemv:            gemvF32AVX512,

@@ -374,6 +374,21 @@ func gemvPanelPairF64NEON(args *GemvPanel[float64])
 //go:noescape
 func gemvPanelPairF32NEON(args *GemvPanel[float32])
 
+// codes1F32NEON is Kernels.Codes1.
+//
+//go:noescape
+func codes1F32NEON(args *Codes[float32])
+
+// codes2F32NEON is Kernels.Codes2.
+//
+//go:noescape
+func codes2F32NEON(args *Codes[float32])
+
+// encodeF32NEON is Kernels.Encode.
+//
+//go:noescape
+func encodeF32NEON(args *Span[float32])
+
 // dotF64NEON is Kernels.Dot.
 //
 //go:noescape
@@ -456,7 +471,7 @@ func peakF32NEON(args *Span[float32])
 
 func kernelsF64NEON() Kernels[float64] {
 	return Kernels[float64]{
-		MR: 6, NR: 8,
+		MR: 6, NR: 8, CodeLanes: 1,
 		PackA:           Packer[float64]{Width: 6, Transpose: transposeAF64NEON, Copy: copyAF64NEON},
 		PackB:           Packer[float64]{Width: 8, Transpose: transposeBF64NEON, Copy: copyBF64NEON},
 		Gemm:            gemmF64NEON,
@@ -490,6 +505,9 @@ func kernelsF64NEON() Kernels[float64] {
 		Axpy4:           axpy4F64NEON,
 		DotAxpy8:        dotAxpy8F64NEON,
 		DotAxpy12:       dotAxpy12F64NEON,
+		Codes1:          codes1Generic[float64],
+		Codes2:          codes2Generic[float64],
+		Encode:          encodeGeneric[float64],
 		Dot:             dotF64NEON,
 		Axpy:            axpyF64NEON,
 		Gemv:            gemvF64NEON,
@@ -506,7 +524,7 @@ func kernelsF64NEON() Kernels[float64] {
 
 func kernelsF32NEON() Kernels[float32] {
 	return Kernels[float32]{
-		MR: 6, NR: 16,
+		MR: 6, NR: 16, CodeLanes: 8,
 		PackA:           Packer[float32]{Width: 6, Transpose: transposeAF32NEON, Copy: copyAF32NEON},
 		PackB:           Packer[float32]{Width: 16, Transpose: transposeBF32NEON, Copy: copyBF32NEON},
 		Gemm:            gemmF32NEON,
@@ -540,6 +558,9 @@ func kernelsF32NEON() Kernels[float32] {
 		Axpy4:           axpy4F32NEON,
 		DotAxpy8:        dotAxpy8F32NEON,
 		DotAxpy12:       dotAxpy12F32NEON,
+		Codes1:          codes1F32NEON,
+		Codes2:          codes2F32NEON,
+		Encode:          encodeF32NEON,
 		Dot:             dotF32NEON,
 		Axpy:            axpyF32NEON,
 		Gemv:            gemvF32NEON,

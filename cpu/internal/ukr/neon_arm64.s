@@ -67550,6 +67550,1197 @@ end6:
 	FMOVQ F7, 240(R2)
 	RET
 
+// func codes1F32NEON(args *byte)
+// Requires: ASIMD
+TEXT ·codes1F32NEON(SB), $0-8
+	MOVD args+0(FP), R0
+	MOVD (R0), R5
+	MOVD 40(R0), R4
+	MOVD 32(R0), R3
+	MOVD 8(R0), R2
+	MOVD 16(R0), R1
+	MOVD 24(R0), R0
+	FMOVQ (R3), F22
+	FMOVQ 16(R3), F21
+	FMOVQ 32(R3), F20
+	FMOVQ 48(R3), F19
+	FMOVQ 64(R3), F18
+	FMOVQ 80(R3), F17
+	FMOVQ 96(R3), F16
+	FMOVQ 112(R3), F15
+	FMOVQ 128(R3), F14
+	FMOVQ 144(R3), F13
+	FMOVQ 160(R3), F12
+	FMOVQ 176(R3), F11
+	FMOVQ 192(R3), F10
+	FMOVQ 208(R3), F9
+	FMOVQ 224(R3), F8
+	FMOVQ 240(R3), F7
+	TST R4, R4
+	BLE end2
+
+loop1:
+	FMOVQ (R2), F6
+	FMOVQ 16(R2), F5
+	FMOVQ (R1), F4
+	FMOVQ 16(R1), F3
+	FMOVQ (R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4096(R5), PLDL1KEEP
+	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
+	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	FMOVQ (R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 64(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4160(R5), PLDL1KEEP
+	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
+	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 128(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4224(R5), PLDL1KEEP
+	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
+	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 192(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4288(R5), PLDL1KEEP
+	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ 256(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4352(R5), PLDL1KEEP
+	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	FMOVQ 16(R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 320(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4416(R5), PLDL1KEEP
+	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 384(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4480(R5), PLDL1KEEP
+	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
+	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 448(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	PRFM 4544(R5), PLDL1KEEP
+	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
+	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ 32(R2), F6
+	FMOVQ 48(R2), F5
+	FMOVQ 32(R1), F4
+	FMOVQ 48(R1), F3
+	FMOVQ 16(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
+	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	FMOVQ (R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 80(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
+	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 144(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
+	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 208(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ 272(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	FMOVQ 16(R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 336(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 400(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
+	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 464(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
+	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ F6, 32(R2)
+	FMOVQ F5, 48(R2)
+	FMOVQ 64(R2), F6
+	FMOVQ 80(R2), F5
+	FMOVQ 64(R1), F4
+	FMOVQ 80(R1), F3
+	FMOVQ 32(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
+	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	FMOVQ (R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 96(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
+	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 160(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
+	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 224(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ 288(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	FMOVQ 16(R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 352(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 416(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
+	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 480(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
+	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ F6, 64(R2)
+	FMOVQ F5, 80(R2)
+	FMOVQ 96(R2), F6
+	FMOVQ 112(R2), F5
+	FMOVQ 96(R1), F4
+	FMOVQ 112(R1), F3
+	FMOVQ 48(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
+	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	FMOVQ (R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 112(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
+	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 176(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
+	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 240(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ 304(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	FMOVQ 16(R0), F2
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ 368(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
+	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
+	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	FMOVQ 432(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
+	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
+	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
+	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	FMOVQ 496(R5), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
+	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
+	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	FMOVQ F6, 96(R2)
+	FMOVQ F5, 112(R2)
+	ADD $512, R5, R5
+	ADD $128, R2, R2
+	ADD $128, R1, R1
+	SUBS $1, R4, R4
+	BGT loop1
+
+end2:
+	FMOVQ F22, (R3)
+	FMOVQ F21, 16(R3)
+	FMOVQ F20, 32(R3)
+	FMOVQ F19, 48(R3)
+	FMOVQ F18, 64(R3)
+	FMOVQ F17, 80(R3)
+	FMOVQ F16, 96(R3)
+	FMOVQ F15, 112(R3)
+	FMOVQ F14, 128(R3)
+	FMOVQ F13, 144(R3)
+	FMOVQ F12, 160(R3)
+	FMOVQ F11, 176(R3)
+	FMOVQ F10, 192(R3)
+	FMOVQ F9, 208(R3)
+	FMOVQ F8, 224(R3)
+	FMOVQ F7, 240(R3)
+	RET
+
+// func codes2F32NEON(args *byte)
+// Requires: ASIMD
+TEXT ·codes2F32NEON(SB), $0-8
+	MOVD args+0(FP), R10
+	MOVD (R10), R9
+	MOVD 40(R10), R8
+	MOVD 48(R10), R7
+	MOVD 32(R10), R6
+	LSL $2, R7, R7
+	MOVD 8(R10), R5
+	MOVD 16(R10), R4
+	MOVD 24(R10), R3
+	MOVD 8(R10), R2
+	ADD R7, R2, R2
+	MOVD 16(R10), R1
+	ADD R7, R1, R1
+	MOVD 24(R10), R0
+	ADD R7, R0, R0
+	FMOVQ (R6), F28
+	FMOVQ 16(R6), F27
+	FMOVQ 256(R6), F26
+	FMOVQ 272(R6), F25
+	FMOVQ 32(R6), F24
+	FMOVQ 48(R6), F23
+	FMOVQ 288(R6), F22
+	FMOVQ 304(R6), F21
+	FMOVQ 64(R6), F20
+	FMOVQ 80(R6), F19
+	FMOVQ 320(R6), F18
+	FMOVQ 336(R6), F17
+	FMOVQ 96(R6), F16
+	FMOVQ 112(R6), F15
+	FMOVQ 352(R6), F14
+	FMOVQ 368(R6), F13
+	TST R8, R8
+	BLE end2
+
+loop1:
+	FMOVQ (R5), F30
+	FMOVQ 16(R5), F29
+	FMOVQ (R4), F4
+	FMOVQ 16(R4), F3
+	FMOVQ (R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	PRFM 4096(R9), PLDL1KEEP
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ (R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 64(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	PRFM 4160(R9), PLDL1KEEP
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 128(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	PRFM 4224(R9), PLDL1KEEP
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 192(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	PRFM 4288(R9), PLDL1KEEP
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, (R5)
+	FMOVQ F29, 16(R5)
+	FMOVQ (R2), F4
+	FMOVQ 16(R2), F3
+	FMOVQ (R1), F2
+	FMOVQ 16(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ (R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, (R2)
+	FMOVQ F3, 16(R2)
+	FMOVQ 32(R5), F30
+	FMOVQ 48(R5), F29
+	FMOVQ 32(R4), F4
+	FMOVQ 48(R4), F3
+	FMOVQ 16(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ (R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 80(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 144(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 208(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 32(R5)
+	FMOVQ F29, 48(R5)
+	FMOVQ 32(R2), F4
+	FMOVQ 48(R2), F3
+	FMOVQ 32(R1), F2
+	FMOVQ 48(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ (R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	FMOVQ 64(R5), F30
+	FMOVQ 80(R5), F29
+	FMOVQ 64(R4), F4
+	FMOVQ 80(R4), F3
+	FMOVQ 32(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ (R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 96(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 160(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 224(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 64(R5)
+	FMOVQ F29, 80(R5)
+	FMOVQ 64(R2), F4
+	FMOVQ 80(R2), F3
+	FMOVQ 64(R1), F2
+	FMOVQ 80(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ (R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 64(R2)
+	FMOVQ F3, 80(R2)
+	FMOVQ 96(R5), F30
+	FMOVQ 112(R5), F29
+	FMOVQ 96(R4), F4
+	FMOVQ 112(R4), F3
+	FMOVQ 48(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ (R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 112(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 176(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 240(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 96(R5)
+	FMOVQ F29, 112(R5)
+	FMOVQ 96(R2), F4
+	FMOVQ 112(R2), F3
+	FMOVQ 96(R1), F2
+	FMOVQ 112(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ (R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 96(R2)
+	FMOVQ F3, 112(R2)
+	ADD $512, R9, R9
+	ADD $128, R5, R5
+	ADD $128, R4, R4
+	ADD $128, R2, R2
+	ADD $128, R1, R1
+	SUBS $1, R8, R8
+	BGT loop1
+
+end2:
+	FMOVQ F28, (R6)
+	FMOVQ F27, 16(R6)
+	FMOVQ F26, 256(R6)
+	FMOVQ F25, 272(R6)
+	FMOVQ F24, 32(R6)
+	FMOVQ F23, 48(R6)
+	FMOVQ F22, 288(R6)
+	FMOVQ F21, 304(R6)
+	FMOVQ F20, 64(R6)
+	FMOVQ F19, 80(R6)
+	FMOVQ F18, 320(R6)
+	FMOVQ F17, 336(R6)
+	FMOVQ F16, 96(R6)
+	FMOVQ F15, 112(R6)
+	FMOVQ F14, 352(R6)
+	FMOVQ F13, 368(R6)
+	MOVD (R10), R9
+	MOVD 40(R10), R8
+	MOVD 48(R10), R7
+	MOVD 32(R10), R6
+	LSL $2, R7, R7
+	MOVD 8(R10), R5
+	MOVD 16(R10), R4
+	MOVD 24(R10), R3
+	MOVD 8(R10), R2
+	ADD R7, R2, R2
+	MOVD 16(R10), R1
+	ADD R7, R1, R1
+	MOVD 24(R10), R0
+	ADD R7, R0, R0
+	FMOVQ 128(R6), F28
+	FMOVQ 144(R6), F27
+	FMOVQ 384(R6), F26
+	FMOVQ 400(R6), F25
+	FMOVQ 160(R6), F24
+	FMOVQ 176(R6), F23
+	FMOVQ 416(R6), F22
+	FMOVQ 432(R6), F21
+	FMOVQ 192(R6), F20
+	FMOVQ 208(R6), F19
+	FMOVQ 448(R6), F18
+	FMOVQ 464(R6), F17
+	FMOVQ 224(R6), F16
+	FMOVQ 240(R6), F15
+	FMOVQ 480(R6), F14
+	FMOVQ 496(R6), F13
+	TST R8, R8
+	BLE end4
+
+loop3:
+	FMOVQ (R5), F30
+	FMOVQ 16(R5), F29
+	FMOVQ (R4), F4
+	FMOVQ 16(R4), F3
+	FMOVQ 256(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	PRFM 4352(R9), PLDL1KEEP
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ 16(R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 320(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	PRFM 4416(R9), PLDL1KEEP
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 384(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	PRFM 4480(R9), PLDL1KEEP
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 448(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	PRFM 4544(R9), PLDL1KEEP
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, (R5)
+	FMOVQ F29, 16(R5)
+	FMOVQ (R2), F4
+	FMOVQ 16(R2), F3
+	FMOVQ (R1), F2
+	FMOVQ 16(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ 16(R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, (R2)
+	FMOVQ F3, 16(R2)
+	FMOVQ 32(R5), F30
+	FMOVQ 48(R5), F29
+	FMOVQ 32(R4), F4
+	FMOVQ 48(R4), F3
+	FMOVQ 272(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ 16(R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 336(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 400(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 464(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 32(R5)
+	FMOVQ F29, 48(R5)
+	FMOVQ 32(R2), F4
+	FMOVQ 48(R2), F3
+	FMOVQ 32(R1), F2
+	FMOVQ 48(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ 16(R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	FMOVQ 64(R5), F30
+	FMOVQ 80(R5), F29
+	FMOVQ 64(R4), F4
+	FMOVQ 80(R4), F3
+	FMOVQ 288(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ 16(R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 352(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 416(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 480(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 64(R5)
+	FMOVQ F29, 80(R5)
+	FMOVQ 64(R2), F4
+	FMOVQ 80(R2), F3
+	FMOVQ 64(R1), F2
+	FMOVQ 80(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ 16(R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 64(R2)
+	FMOVQ F3, 80(R2)
+	FMOVQ 96(R5), F30
+	FMOVQ 112(R5), F29
+	FMOVQ 96(R4), F4
+	FMOVQ 112(R4), F3
+	FMOVQ 304(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82c // scvtf v12.4s, v1.4s
+	WORD $0x4e21d80b // scvtf v11.4s, v0.4s
+	WORD $0x4e24cd9c // fmla v28.4s, v12.4s, v4.4s
+	WORD $0x4e23cd7b // fmla v27.4s, v11.4s, v3.4s
+	FMOVQ 16(R3), F2
+	WORD $0x4f82119e // fmla v30.4s, v12.4s, v2.s[0]
+	WORD $0x4f82117d // fmla v29.4s, v11.4s, v2.s[0]
+	FMOVQ 368(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d82a // scvtf v10.4s, v1.4s
+	WORD $0x4e21d809 // scvtf v9.4s, v0.4s
+	WORD $0x4e24cd58 // fmla v24.4s, v10.4s, v4.4s
+	WORD $0x4e23cd37 // fmla v23.4s, v9.4s, v3.4s
+	WORD $0x4fa2115e // fmla v30.4s, v10.4s, v2.s[1]
+	WORD $0x4fa2113d // fmla v29.4s, v9.4s, v2.s[1]
+	FMOVQ 432(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d828 // scvtf v8.4s, v1.4s
+	WORD $0x4e21d807 // scvtf v7.4s, v0.4s
+	WORD $0x4e24cd14 // fmla v20.4s, v8.4s, v4.4s
+	WORD $0x4e23ccf3 // fmla v19.4s, v7.4s, v3.4s
+	WORD $0x4f82191e // fmla v30.4s, v8.4s, v2.s[2]
+	WORD $0x4f8218fd // fmla v29.4s, v7.4s, v2.s[2]
+	FMOVQ 496(R9), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4e21d826 // scvtf v6.4s, v1.4s
+	WORD $0x4e21d805 // scvtf v5.4s, v0.4s
+	WORD $0x4e24ccd0 // fmla v16.4s, v6.4s, v4.4s
+	WORD $0x4e23ccaf // fmla v15.4s, v5.4s, v3.4s
+	WORD $0x4fa218de // fmla v30.4s, v6.4s, v2.s[3]
+	WORD $0x4fa218bd // fmla v29.4s, v5.4s, v2.s[3]
+	FMOVQ F30, 96(R5)
+	FMOVQ F29, 112(R5)
+	FMOVQ 96(R2), F4
+	FMOVQ 112(R2), F3
+	FMOVQ 96(R1), F2
+	FMOVQ 112(R1), F1
+	WORD $0x4e22cd9a // fmla v26.4s, v12.4s, v2.4s
+	WORD $0x4e21cd79 // fmla v25.4s, v11.4s, v1.4s
+	FMOVQ 16(R0), F0
+	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
+	WORD $0x4f801163 // fmla v3.4s, v11.4s, v0.s[0]
+	WORD $0x4e22cd56 // fmla v22.4s, v10.4s, v2.4s
+	WORD $0x4e21cd35 // fmla v21.4s, v9.4s, v1.4s
+	WORD $0x4fa01144 // fmla v4.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01123 // fmla v3.4s, v9.4s, v0.s[1]
+	WORD $0x4e22cd12 // fmla v18.4s, v8.4s, v2.4s
+	WORD $0x4e21ccf1 // fmla v17.4s, v7.4s, v1.4s
+	WORD $0x4f801904 // fmla v4.4s, v8.4s, v0.s[2]
+	WORD $0x4f8018e3 // fmla v3.4s, v7.4s, v0.s[2]
+	WORD $0x4e22ccce // fmla v14.4s, v6.4s, v2.4s
+	WORD $0x4e21ccad // fmla v13.4s, v5.4s, v1.4s
+	WORD $0x4fa018c4 // fmla v4.4s, v6.4s, v0.s[3]
+	WORD $0x4fa018a3 // fmla v3.4s, v5.4s, v0.s[3]
+	FMOVQ F4, 96(R2)
+	FMOVQ F3, 112(R2)
+	ADD $512, R9, R9
+	ADD $128, R5, R5
+	ADD $128, R4, R4
+	ADD $128, R2, R2
+	ADD $128, R1, R1
+	SUBS $1, R8, R8
+	BGT loop3
+
+end4:
+	FMOVQ F28, 128(R6)
+	FMOVQ F27, 144(R6)
+	FMOVQ F26, 384(R6)
+	FMOVQ F25, 400(R6)
+	FMOVQ F24, 160(R6)
+	FMOVQ F23, 176(R6)
+	FMOVQ F22, 416(R6)
+	FMOVQ F21, 432(R6)
+	FMOVQ F20, 192(R6)
+	FMOVQ F19, 208(R6)
+	FMOVQ F18, 448(R6)
+	FMOVQ F17, 464(R6)
+	FMOVQ F16, 224(R6)
+	FMOVQ F15, 240(R6)
+	FMOVQ F14, 480(R6)
+	FMOVQ F13, 496(R6)
+	RET
+
+// func encodeF32NEON(args *byte)
+// Requires: ASIMD
+TEXT ·encodeF32NEON(SB), $0-8
+	MOVD $neonConstants<>(SB), R26
+	MOVD args+0(FP), R3
+	FMOVS 32(R3), F0
+	WORD $0x4e04040e // dup v14.4s, v0.s[0]
+	FMOVS 36(R3), F0
+	WORD $0x4e04040d // dup v13.4s, v0.s[0]
+	MOVD (R3), R2
+	MOVD 16(R3), R1
+	MOVD 48(R3), R0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	FMOVQ 2368(R26), F11
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	TST R1, R1
+	BLE end2
+
+loop1:
+	FMOVQ (R2), F4
+	FMOVQ 16(R2), F3
+	WORD $0x4ead1da1 // mov v1.16b, v13.16b
+	WORD $0x4e24cdc1 // fmla v1.4s, v14.4s, v4.4s
+	WORD $0x4ead1da0 // mov v0.16b, v13.16b
+	WORD $0x4e23cdc0 // fmla v0.4s, v14.4s, v3.4s
+	WORD $0x4e2cf428 // fmax v8.4s, v1.4s, v12.4s
+	WORD $0x4e2cf407 // fmax v7.4s, v0.4s, v12.4s
+	WORD $0x4eabf508 // fmin v8.4s, v8.4s, v11.4s
+	WORD $0x4eabf4e7 // fmin v7.4s, v7.4s, v11.4s
+	WORD $0x4ea8d424 // fsub v4.4s, v1.4s, v8.4s
+	WORD $0x4ea7d403 // fsub v3.4s, v0.4s, v7.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c84 // and v4.16b, v4.16b, v0.16b
+	WORD $0x4e201c63 // and v3.16b, v3.16b, v0.16b
+	FMOVQ 720(R26), F2
+	FMOVQ 720(R26), F1
+	WORD $0x6e24e440 // fcmge v0.4s, v2.4s, v4.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6e23e420 // fcmge v0.4s, v1.4s, v3.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21d4a // orr v10.16b, v10.16b, v2.16b
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	FMOVQ 32(R2), F6
+	FMOVQ 48(R2), F5
+	WORD $0x4ead1da1 // mov v1.16b, v13.16b
+	WORD $0x4e26cdc1 // fmla v1.4s, v14.4s, v6.4s
+	WORD $0x4ead1da0 // mov v0.16b, v13.16b
+	WORD $0x4e25cdc0 // fmla v0.4s, v14.4s, v5.4s
+	WORD $0x4e2cf424 // fmax v4.4s, v1.4s, v12.4s
+	WORD $0x4e2cf403 // fmax v3.4s, v0.4s, v12.4s
+	WORD $0x4eabf484 // fmin v4.4s, v4.4s, v11.4s
+	WORD $0x4eabf463 // fmin v3.4s, v3.4s, v11.4s
+	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
+	WORD $0x4ea3d405 // fsub v5.4s, v0.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201cc6 // and v6.16b, v6.16b, v0.16b
+	WORD $0x4e201ca5 // and v5.16b, v5.16b, v0.16b
+	FMOVQ 720(R26), F2
+	FMOVQ 720(R26), F1
+	WORD $0x6e26e440 // fcmge v0.4s, v2.4s, v6.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6e25e420 // fcmge v0.4s, v1.4s, v5.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21d4a // orr v10.16b, v10.16b, v2.16b
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x0e612900 // xtn v0.4h, v8.4s
+	WORD $0x4e6128e0 // xtn2 v0.8h, v7.4s
+	FMOVQ F0, (R0)
+	WORD $0x0e612880 // xtn v0.4h, v4.4s
+	WORD $0x4e612860 // xtn2 v0.8h, v3.4s
+	FMOVQ F0, 16(R0)
+	FMOVQ 64(R2), F4
+	FMOVQ 80(R2), F3
+	WORD $0x4ead1da1 // mov v1.16b, v13.16b
+	WORD $0x4e24cdc1 // fmla v1.4s, v14.4s, v4.4s
+	WORD $0x4ead1da0 // mov v0.16b, v13.16b
+	WORD $0x4e23cdc0 // fmla v0.4s, v14.4s, v3.4s
+	WORD $0x4e2cf428 // fmax v8.4s, v1.4s, v12.4s
+	WORD $0x4e2cf407 // fmax v7.4s, v0.4s, v12.4s
+	WORD $0x4eabf508 // fmin v8.4s, v8.4s, v11.4s
+	WORD $0x4eabf4e7 // fmin v7.4s, v7.4s, v11.4s
+	WORD $0x4ea8d424 // fsub v4.4s, v1.4s, v8.4s
+	WORD $0x4ea7d403 // fsub v3.4s, v0.4s, v7.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c84 // and v4.16b, v4.16b, v0.16b
+	WORD $0x4e201c63 // and v3.16b, v3.16b, v0.16b
+	FMOVQ 720(R26), F2
+	FMOVQ 720(R26), F1
+	WORD $0x6e24e440 // fcmge v0.4s, v2.4s, v4.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6e23e420 // fcmge v0.4s, v1.4s, v3.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21d4a // orr v10.16b, v10.16b, v2.16b
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	FMOVQ 96(R2), F6
+	FMOVQ 112(R2), F5
+	WORD $0x4ead1da1 // mov v1.16b, v13.16b
+	WORD $0x4e26cdc1 // fmla v1.4s, v14.4s, v6.4s
+	WORD $0x4ead1da0 // mov v0.16b, v13.16b
+	WORD $0x4e25cdc0 // fmla v0.4s, v14.4s, v5.4s
+	WORD $0x4e2cf424 // fmax v4.4s, v1.4s, v12.4s
+	WORD $0x4e2cf403 // fmax v3.4s, v0.4s, v12.4s
+	WORD $0x4eabf484 // fmin v4.4s, v4.4s, v11.4s
+	WORD $0x4eabf463 // fmin v3.4s, v3.4s, v11.4s
+	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
+	WORD $0x4ea3d405 // fsub v5.4s, v0.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201cc6 // and v6.16b, v6.16b, v0.16b
+	WORD $0x4e201ca5 // and v5.16b, v5.16b, v0.16b
+	FMOVQ 720(R26), F2
+	FMOVQ 720(R26), F1
+	WORD $0x6e26e440 // fcmge v0.4s, v2.4s, v6.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x6e25e420 // fcmge v0.4s, v1.4s, v5.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4ea21d4a // orr v10.16b, v10.16b, v2.16b
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x0e612900 // xtn v0.4h, v8.4s
+	WORD $0x4e6128e0 // xtn2 v0.8h, v7.4s
+	FMOVQ F0, 32(R0)
+	WORD $0x0e612880 // xtn v0.4h, v4.4s
+	WORD $0x4e612860 // xtn2 v0.8h, v3.4s
+	FMOVQ F0, 48(R0)
+	ADD $128, R2, R2
+	ADD $512, R0, R0
+	SUBS $32, R1, R1
+	BGT loop1
+
+end2:
+	WORD $0x4ea91d40 // orr v0.16b, v10.16b, v9.16b
+	FMOVD F0, R0
+	WORD $0x4e180400 // dup v0.2d, v0.d[1]
+	FMOVD F0, R1
+	ORR R0, R1, R0
+	CMP $0, R0
+	CSET NE, R0
+	MOVD R0, 24(R3)
+	RET
+
 // func dotF64NEON(n int, x *float64, y *float64) float64
 // Requires: ASIMD
 TEXT ·dotF64NEON(SB), $0-32
@@ -74233,5 +75424,7 @@ DATA neonConstants<>+2336(SB)/8, $0x4089000000000000
 DATA neonConstants<>+2344(SB)/8, $0x4089000000000000
 DATA neonConstants<>+2352(SB)/8, $0x4316000043160000
 DATA neonConstants<>+2360(SB)/8, $0x4316000043160000
+DATA neonConstants<>+2368(SB)/8, $0x477fff00477fff00
+DATA neonConstants<>+2376(SB)/8, $0x477fff00477fff00
 
-GLOBL neonConstants<>(SB), RODATA|NOPTR, $2368
+GLOBL neonConstants<>(SB), RODATA|NOPTR, $2384

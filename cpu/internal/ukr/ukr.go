@@ -161,6 +161,16 @@ type Kernels[T Float] struct {
 	// DotAxpy8 and DotAxpy12 are both, for eight and for twelve.
 	Dot4, Axpy4, DotAxpy8, DotAxpy12 func(*Rows[T])
 
+	// Codes1 is x_i ← x_i + Σ_r a_r z_ri and b_r ← b_r + Σ_i z_ri y_i for a panel of
+	// codes, Codes2 the same for two columns. B has CodeLanes sums for each row of a
+	// column, which are to be added up.
+	Codes1, Codes2 func(*Codes[T])
+	CodeLanes      int
+	// Encode stores X as a row of such a panel, from Z on: A·x + B rounded to the nearest
+	// of 0 … 65535. N is a multiple of CodeSpan; Z is the address of a uint16. Flag is
+	// not 0 when any A·x + B is not a number from −1/2 to 65535 + 1/2.
+	Encode func(*Span[T])
+
 	// Gemv is y ← α A x + β y, GemvT is y ← α Aᵀ x + β y and Ger is
 	// A ← A + α x yᵀ for an m × n matrix A in rows lda apart, m, n ≥ 1. With
 	// β = 0, y is not read. x, y and A do not overlap where one is written.
@@ -269,6 +279,7 @@ func genericKernels[T Float]() Kernels[T] {
 		Distance: distanceGeneric[T], DistanceExp: distanceExpGeneric[T], DistanceExpTo: distanceExpToGeneric[T], MaternExp: maternExpGeneric[T],
 		Dot: dotGeneric[T], Axpy: axpyGeneric[T], DotAxpy: dotAxpyGeneric[T],
 		Dot4: dot4Generic[T], Axpy4: axpy4Generic[T], DotAxpy8: dotAxpy8Generic[T], DotAxpy12: dotAxpy12Generic[T], Peak: peakGeneric[T],
+		Codes1: codes1Generic[T], Codes2: codes2Generic[T], CodeLanes: 1, Encode: encodeGeneric[T],
 		Gemv: gemvGeneric[T], GemvT: gemvTGeneric[T], Ger: gerGeneric[T], Trsv: trsvGeneric[T], Syr2k: syr2kGeneric[T],
 		GemvPanels: []GemvPanels[T]{{Width: genericPanelCols, Rows: genericPanelRows, Apply: gemvPanelGeneric[T], ApplyPair: gemvPanelPairGeneric[T]}},
 	}

@@ -1,0 +1,258 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Gram matrices of 16 bits: a backend without them does not run these tests.
+
+func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
+	r.Helper()
+	q, ok := b.(backend.FixedBackend[T])
+	if !ok {
+		r.Fatal("what With returns has no matrices of 16 bits")
+	}
+	a, err := q.NewFixed(n)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return q, a
+}
+
+// lowerOf is the lower triangle of a packed matrix.
+func (r *rig[T]) lowerOf(b backend.PackedBackend[T], a backend.Packed[T]) host {
+	r.Helper()
+	low := backend.NewHost[T](a.Order(), a.Order())
+	if err := r.save(b, low, a); err != nil {
+		r.Fatal(err)
+	}
+	return widen(low)
+}
+
+// boundedKernels are the kernels with bounds.
+func boundedKernels(d int) []kernels.Kernel {
+	var list []kernels.Kernel
+	for _, k := range everyKernel(d) {
+		if _, _, ok := kernels.Bounds(k, d); ok && k.IsPSD() {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// testFixedGram: each element is within half a step of the value that the oracle computes, and
+// what rounding does to it; the diagonal has rounding alone, and equal points have the
+// code of the diagonal.
+func testFixedGram[T backend.Float](r *rig[T]) {
+	gram := func(k kernels.Kernel, x host) {
+		n, d := x.Rows, x.Cols
+		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
+		b, a := r.fixed(r.b, n)
+		defer a.Free()
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // over what was there
+			m := upload(r, b, round[T](x))
+			b.GramPacked(a, k, m)
+			if err := b.Sync(); err != nil {
+				r.Fatalf("%s: %v", what, err)
+			}
+			m.Free()
+		}
+		low, high, _ := kernels.Bounds(k, d)
+		step := max((high-low)/math.MaxUint16, max(-low, high)*0x1p-20)
+		want := r.ask(what, r.gramPacked(k), x, filled(n, n, 0))
+		got, bound := r.lowerOf(b, a), kernelBounds[T](k, x, x)
+		r.within(what, got, want, each(n, n, func(i, j int) float64 {
+			if i == j {
+				return bound.Row(i)[j]
+			}
+			// The code is of a product and a sum in T, of a number up to 65535.
+			return bound.Row(i)[j] + step*(0.5+4*65535*unit[T]()) + unit[T]()*math.Abs(want.Row(i)[j])
+		}))
+		program := kernels.Compile(k)
+		distances := len(program.Stats) == 1 && (program.Stats[0].Kind == kernels.SqDist || program.Stats[0].Kind == kernels.L1)
+		for i := range n {
+			for j := range i + 1 {
+				if at := got.Row(i)[i]; distances && sameRow(x, i, j) && math.Abs(got.Row(i)[j]-at) > 2*unit[T]()*math.Abs(at) {
+					r.Fatalf("%s: rows %d and %d are equal: k is %v, on the diagonal %v", what, i, j, got.Row(i)[j], at)
+				}
+			}
+		}
+	}
+	for _, d := range featureCounts {
+		if d == 0 {
+			continue
+		}
+		for _, k := range boundedKernels(d) {
+			if !r.some() {
+				continue
+			}
+			// Kernels of histograms want features ≥ 0.
+			x := abs(r.normals(1+r.rng.IntN(70), d))
+			for range x.Rows / 4 {
+				copy(x.Row(r.rng.IntN(x.Rows)), x.Row(r.rng.IntN(x.Rows)))
+			}
+			gram(k, x)
+		}
+	}
+	for _, n := range r.packedOrders() {
+		d := 1 + r.rng.IntN(20)
+		gram(kernels.Gaussian{Sigma: 2}, r.normals(n, d))
+	}
+	r.report()
+}
+
+// testFixedSymm bounds the product with the matrix as it is downloaded: exact codes, so
+// that there is nothing but the rounding of the sums.
+func testFixedSymm[T backend.Float](r *rig[T]) {
+	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
+		d := 1 + r.rng.IntN(6)
+		k := pick(r, []kernels.Kernel{kernels.Gaussian{Sigma: 1.5}, kernels.Laplacian{Sigma: 3}, kernels.Matern{Nu: 1.5, Sigma: 2}, kernels.Cosine{Theta: 2}})
+		b, a := r.fixed(r.b, n)
+		x := upload(r, b, round[T](r.normals(n, d)))
+		b.GramPacked(a, k, x)
+		b.AddDiagPacked([]T{T(r.rng.NormFloat64())}, a)
+		low, _, _ := kernels.Bounds(k, d)
+		for _, part := range []int{n, n / 2, max(n-3, 0)} {
+			lead := a.Leading(part)
+			whole := mirror(backend.Lower, r.lowerOf(b, lead))
+			// Sums of codes and of the offset, which may be larger than what is left.
+			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
+			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
+				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
+				v, c := r.normals(part, cols), r.normals(part, cols)
+				if beta == 0 {
+					c = filled(part, cols, sentinel)
+				}
+				what := fmt.Sprintf("16 bits %v n=%d of %d cols=%d alpha=%v beta=%v", k, part, n, cols, alpha, beta)
+				got := r.do(what, func(q backend.Backend[T], m []backend.Matrix[T]) error {
+					q.(backend.FixedBackend[T]).SymmPacked(T(alpha), lead, m[0], T(beta), m[1])
+					return q.Sync()
+				}, v, c)
+				if beta == 0 {
+					c = filled(part, cols, 0)
+				}
+				want := combine(alpha, mul(whole, v), beta, c)
+				r.within(what, got, want, scale(product[T](part+8)+gamma[float64](part+8)+unit[T](), combine(abs1(alpha), mul(size, abs(v)), abs1(beta), abs(c))))
+			}
+			lead.Free()
+		}
+		x.Free()
+		a.Free()
+	}
+	r.report()
+}
+
+// testFixedFaults: what has no code is an error that names the points, and what is not
+// for 16 bits is misuse; neither leaves the queue unusable.
+func testFixedFaults[T backend.Float](r *rig[T]) {
+	b, a := r.fixed(r.b, 40)
+	for _, at := range []int{0, 17, 39} {
+		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			x := r.normals(40, 3)
+			x.Row(at)[1] = v
+			m := upload(r, b, round[T](x))
+			b.GramPacked(a, kernels.Gaussian{Sigma: 1}, m)
+			var e *backend.RangeError
+			if err := b.Sync(); !errors.As(err, &e) || e.I != at && e.J != at || !math.IsNaN(e.Value) {
+				r.Errorf("%v in point %d: %v", v, at, err)
+			}
+			m.Free()
+		}
+	}
+	good := upload(r, b, round[T](r.normals(40, 3)))
+	b.GramPacked(a, kernels.Gaussian{Sigma: 1}, good)
+	if err := b.Sync(); err != nil {
+		r.Fatalf("after a fault: %v", err)
+	}
+	// What is not finite in B is not finite in C, and in no other column.
+	for _, v := range []float64{math.NaN(), math.Inf(1)} {
+		in := r.normals(40, 3)
+		in.Row(23)[1] = v
+		m, out := upload(r, b, round[T](in)), r.alloc(b, 40, 3)
+		b.SymmPacked(1, a, m, 0, out)
+		got := fetch(r, b, out)
+		for i := range got.Rows {
+			for j, w := range got.Row(i) {
+				if finite := float64(w)-float64(w) == 0; finite != (j != 1) {
+					r.Fatalf("%v at (23, 1) of B: element (%d, %d) is %v", v, i, j, w)
+				}
+			}
+		}
+		m.Free()
+		out.Free()
+	}
+
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel()
+	stopped := b.With(ctx, nil)
+	q, part := r.fixed(stopped, 40)
+	q.GramPacked(part, kernels.Gaussian{Sigma: 1}, good)
+	if err := q.Sync(); !errors.Is(err, context.Canceled) {
+		r.Errorf("a canceled Gram matrix: %v", err)
+	}
+	q.SymmPacked(1, a, good, 0, good.View(0, 0, 40, 3))
+	if err := q.Sync(); !errors.Is(err, context.Canceled) {
+		r.Errorf("a canceled product: %v", err)
+	}
+	part.Free()
+
+	h := backend.NewHost[T](40, 40)
+	for _, c := range []struct {
+		op, text string
+		f        func()
+	}{
+		{"GramPacked: ", "no known bounds", func() { b.GramPacked(a, kernels.Linear{}, good) }},
+		{"UploadPacked: ", "16 bits", func() { b.UploadPacked(a, 0, h) }},
+		{"PotrfPacked: ", "16 bits", func() { b.PotrfPacked(a) }},
+		{"TrsmPacked: ", "16 bits", func() { b.TrsmPacked(backend.NoTrans, a, good) }},
+		{"NewPacked: ", "negative order", func() { b.NewFixed(-1) }},
+		{"GramPacked: ", "order", func() { b.GramPacked(a.Leading(39), kernels.Gaussian{Sigma: 1}, good) }},
+	} {
+		if text := r.panics(c.op, c.f); !strings.Contains(text, c.text) {
+			r.Errorf("%s: panic was %q", c.op, text)
+		}
+	}
+	good.Free()
+	a.Free()
+}
+
+// testFixedMemory: FixedBytes keeps its promise and is what the device counts.
+func testFixedMemory[T backend.Float](r *rig[T]) {
+	b := r.b.(backend.FixedBackend[T])
+	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000, 40_000, 1 << 20} {
+		n64 := int64(n)
+		if got := b.FixedBytes(n); got < n64*(n64-1) || got > n64*(n64+1)+512*(n64+1) {
+			r.Errorf("FixedBytes(%d) is %d", n, got)
+		}
+	}
+	for _, n := range []int{1 << 35, math.MaxInt} {
+		a, err := b.NewFixed(n)
+		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Asked != b.FixedBytes(n) {
+			r.Errorf("NewFixed(%d): %v, %v; want a *MemoryError", n, a, err)
+		}
+	}
+	for _, n := range []int{0, 1, 33, 1000} {
+		_, a := r.fixed(b, n)
+		if now, _ := r.dev.InUse(); now != b.FixedBytes(n) || a.Order() != n {
+			r.Errorf("InUse: %d bytes with a matrix of order %d, of which FixedBytes says %d", now, a.Order(), b.FixedBytes(n))
+		}
+		low := r.lowerOf(b, a)
+		for i := range n {
+			for j := range i + 1 {
+				if low.Row(i)[j] != 0 {
+					r.Fatalf("NewFixed(%d): element (%d, %d) is %v", n, i, j, low.Row(i)[j])
+				}
+			}
+		}
+		a.Leading(n / 2).Free() // does nothing
+		a.Free()
+		a.Free() // does nothing
+	}
+}

@@ -1,0 +1,273 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// fixedMatrix is a symmetric Gram matrix with 16 bits for an element. The lower triangle
+// is cut into panels of ukr.CodeRows rows, and those into chunks of ukr.CodeSpan columns,
+// which lie one after the other in the order in which a product reads them. What a
+// chunk has on the diagonal and above it is 0.
+type fixedMatrix[T backend.Float] struct {
+	memory *matrix[T] // all of it
+	codes  []uint16
+	diag   []T
+	coding *backend.Coding // shared with leading parts
+	n      int
+	part   bool // leading
+}
+
+const codeChunk = ukr.CodeRows * ukr.CodeSpan
+
+// codesBefore is how many codes the panels before panel p have: four have equally many
+// chunks.
+func codesBefore(p int) int {
+	const equal = ukr.CodeSpan / ukr.CodeRows
+	a, b := p/equal, p%equal
+	return codeChunk * (a + 1) * (equal/2*a + b)
+}
+
+func (h *fixedMatrix[T]) Order() int { return h.n }
+
+func (h *fixedMatrix[T]) Free() {
+	if !h.part {
+		h.memory.Free()
+	}
+}
+
+func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
+	backend.CheckLeading(n, h.n)
+	return &fixedMatrix[T]{h.memory, h.codes, h.diag[:n], h.coding, n, true}
+}
+
+func (q *queue[T]) FixedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
+	if 2*(float64(n)+2*codeChunk)*(float64(n)+2*codeChunk) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	codes := 2 * codesBefore(panels(n, ukr.CodeRows))
+	return int64(codes + panels(n*int(unsafe.Sizeof(T(0))), cacheLine)*cacheLine)
+}
+
+func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
+	bytes, size := q.FixedBytes(n), int(unsafe.Sizeof(T(0)))
+	elements := int(bytes / int64(size))
+	memory, err := q.allocate(1, elements, elements, bytes)
+	if err != nil {
+		return nil, err
+	}
+	codes := codesBefore(panels(n, ukr.CodeRows))
+	return &fixedMatrix[T]{
+		memory: memory,
+		codes:  unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(memory.data))), codes),
+		diag:   memory.data[codes*2/size:][:n],
+		coding: new(backend.Coding),
+		n:      n,
+	}, nil
+}
+
+// fixed is a as a live matrix of 16 bits of this device, or nil.
+func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
+	h, ok := a.(*fixedMatrix[T])
+	if !ok {
+		return nil
+	}
+	if h.memory.device != q.engine.device {
+		backend.Foreign(op)
+	}
+	if h.memory.data == nil {
+		backend.Freed(op)
+	}
+	return h
+}
+
+// at is where the code of element (i, j) is, j < i.
+func (h *fixedMatrix[T]) at(i, j int) *uint16 {
+	at := codesBefore(i/ukr.CodeRows) + j/ukr.CodeSpan*codeChunk + i%ukr.CodeRows*ukr.CodeSpan + j%ukr.CodeSpan
+	return &h.codes[at]
+}
+
+// value is element (i, j), j ≤ i.
+func (h *fixedMatrix[T]) value(i, j int) T {
+	if i == j {
+		return h.diag[i]
+	}
+	return T(h.coding.Value(*h.at(i, j)))
+}
+
+// gramFixed evaluates tiles in scratch memory and stores their codes.
+func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T]) {
+	*h.coding = backend.CheckGramFixed(k, x.cols)
+	g := &gramMul[T]{gram: q.newGram(k, x, x)}
+	tm, tn := g.tileSize()
+	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
+		if j0 > i0 {
+			return
+		}
+		rows, cols := min(g.size, h.n-i0), min(g.size, h.n-j0)
+		cut := evenGrid(rows, cols, tm, tn)
+		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+			i, j, rows, cols := cut.block(task)
+			elements := lower.count(rows, cols, j0+j-i0-i)
+			if elements == 0 {
+				return
+			}
+			tile := g.values(s, bx, bz, i0, j0, i, j, rows, cols)
+			for r := range rows {
+				if q.stopped() {
+					return
+				}
+				q.encode(s, h, i0+i+r, j0+j, tile.data[tile.off+r*tile.rs:][:cols])
+			}
+			q.count(2 * float64(elements) * float64(x.cols))
+		})
+	})
+}
+
+// encode stores what values has of the lower triangle: row i from column j on, which
+// is the first of a chunk.
+func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T) {
+	if d := i - j; d < len(values) {
+		if d < 0 {
+			return
+		}
+		h.diag[i] = values[d]
+		if err := h.coding.Check(i, i, float64(values[d])); err != nil {
+			q.fail(err)
+		}
+		values = values[:d]
+	}
+	a, b := h.coding.Factors()
+	store := func(first int, x []T) {
+		if len(x) == 0 {
+			return
+		}
+		s.span = ukr.Span[T]{X: &x[0], N: len(x), A: T(a), B: T(b), Z: (*T)(unsafe.Pointer(h.at(i, j+first)))}
+		q.engine.ukr.Encode(&s.span)
+		if s.span.Flag == 0 {
+			return
+		}
+		// A value on the edge, by another rounding, is accepted.
+		for c, v := range x {
+			if err := h.coding.Check(i, j+first+c, float64(v)); err != nil {
+				q.fail(err)
+				return
+			}
+		}
+	}
+	whole := len(values) / ukr.CodeSpan * ukr.CodeSpan
+	store(0, values[:whole])
+	if rest := values[whole:]; len(rest) > 0 {
+		last := s.last(ukr.CodeSpan)
+		for c := copy(last, rest); c < len(last); c++ {
+			last[c] = T(h.coding.Low) // 0
+		}
+		store(whole, last)
+	}
+}
+
+// fixedColumns is with how many columns a matrix of 16 bits is gone through once, and
+// fixedSpan how many of its columns are worked on at a time where there are more than
+// two, so that the codes come from the nearest cache but for the first two.
+const (
+	fixedColumns = 16
+	fixedSpan    = 512
+)
+
+// symmFixed is C ← α A B + β C. With c the codes, it is low·Σ_j b_j + step·Σ_j c_ij b_j
+// and the diagonal.
+func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
+	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
+		cols := min(fixedColumns, c.cols-j)
+		q.symvFixed(alpha, h, b.part(0, j, h.n, cols), beta, c.part(0, j, h.n, cols))
+	}
+}
+
+func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
+	n, cols, size := h.n, b.cols, groups(h.n)
+	if n == 0 {
+		return
+	}
+	ld := panels(n, ukr.CodeSpan) * ukr.CodeSpan
+	v, freeV := q.engine.shared(ld * cols)
+	defer freeV()
+	total := make([]float64, cols)
+	for j := range cols {
+		column := v[j*ld:][:ld]
+		clear(column[n:])
+		for i := range n {
+			column[i] = *b.at(i, j)
+			total[j] += float64(column[i])
+		}
+	}
+	part, free := q.engine.newSums(ld, cols, size)
+	defer free()
+	lanes := q.engine.ukr.CodeLanes
+	q.parallel(size, backend.GemmFlops(n, n, cols), func(s *scratch[T], g int) {
+		part.clear(g)
+		sums := s.spare(cols * ukr.CodeRows * lanes)
+		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
+			for i := block; i < min(block+thinRows, n); i += ukr.CodeRows {
+				clear(sums)
+				q.addPanel(s, h, i, v, ld, part.data[g*cols*ld:][:cols*ld], sums, cols)
+				for j := range cols {
+					for r := range ukr.CodeRows {
+						sum := T(0)
+						for _, v := range sums[(j*ukr.CodeRows+r)*lanes:][:lanes] {
+							sum += v
+						}
+						part.column(g, j)[i+r] += sum
+					}
+				}
+			}
+		}
+	})
+	q.rows(n, cols*size, func(lo, hi int) {
+		for j := range cols {
+			sum := part.column(0, j)[lo:hi]
+			for g := 1; g < size; g++ {
+				q.engine.axpy(1, part.column(g, j)[lo:hi], sum)
+			}
+			low := h.coding.Low
+			for i, s := range sum {
+				i += lo
+				// The diagonal has no codes, and low for none.
+				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
+				store(c.at(i, j), T(float64(alpha)*w), beta)
+			}
+		}
+	})
+	if !q.stopped() {
+		q.count(backend.SymmFlops(n, cols))
+	}
+}
+
+// addPanel adds what the panel of rows i … gives of the product with v's columns, ld
+// apart, to x for its columns and to sums for its rows.
+func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
+	u := q.engine.ukr
+	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan
+	if cols <= 2 {
+		span = chunks
+	}
+	panel := h.codes[codesBefore(i/ukr.CodeRows):]
+	for k := 0; k < chunks; k += span {
+		for j := 0; j < cols; j += 2 {
+			at := j*ld + k*ukr.CodeSpan
+			s.codes = ukr.Codes[T]{
+				Z: &panel[k*codeChunk], X: &x[at], Y: &v[at], A: &v[j*ld+i], B: &sums[j*ukr.CodeRows*u.CodeLanes],
+				N: min(span, chunks-k), Ld: ld,
+			}
+			if j+1 < cols {
+				u.Codes2(&s.codes)
+			} else {
+				u.Codes1(&s.codes)
+			}
+		}
+	}
+}

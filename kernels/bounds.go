@@ -1,0 +1,121 @@
+package kernels
+
+import "math"
+
+// Bounds returns numbers between which k(x, z) lies for all finite points of d
+// features: those of its program, by interval arithmetic, and, where k is positive
+// semi-definite and depends on x − z alone, ±k(x, x). ok is false where one of them
+// is not known to be finite.
+func Bounds(k Kernel, d int) (low, high float64, ok bool) {
+	p := Compile(k)
+	stationary := true
+	var stack []interval
+	for _, in := range p.Code {
+		top := len(stack) - 1
+		switch in.Op {
+		case Load:
+			s := p.Stats[in.Arg]
+			stationary = stationary && s.Kind.TranslationInvariant()
+			stack = append(stack, s.bounds(d))
+		case Const:
+			stack = append(stack, interval{in.A, in.A})
+		case Add:
+			t := stack[top]
+			stack = stack[:top]
+			stack[top-1] = interval{stack[top-1].low + t.low, stack[top-1].high + t.high}
+		case Mul:
+			t := stack[top]
+			stack = stack[:top]
+			stack[top-1] = stack[top-1].times(t)
+		default:
+			stack[top] = in.bounds(stack[top])
+		}
+	}
+	r := stack[0]
+	switch k.(type) {
+	case Normalised, CosineSimilarity:
+		if k.IsPSD() {
+			r = interval{max(r.low, -1), min(r.high, 1)}
+		}
+	default:
+		if stationary && k.IsPSD() {
+			zero := make([]float64, d)
+			c := Diag(k, zero)
+			r = interval{max(r.low, -c), min(r.high, c)}
+		}
+	}
+	ok = r.high-r.low >= 0 && !math.IsInf(r.high-r.low, 1)
+	return r.low, r.high, ok
+}
+
+// An interval of numbers, of which infinite ends do not belong to it.
+type interval struct{ low, high float64 }
+
+func (a interval) times(b interval) interval {
+	r := interval{math.Inf(1), math.Inf(-1)}
+	for _, x := range []float64{a.low, a.high} {
+		for _, y := range []float64{b.low, b.high} {
+			v := 0.0 // also of 0 and an infinite end
+			if x != 0 && y != 0 {
+				v = x * y
+			}
+			r = interval{min(r.low, v), max(r.high, v)}
+		}
+	}
+	return r
+}
+
+// bounds of a statistic for d features.
+func (s Stat) bounds(d int) interval {
+	switch s.Kind {
+	case SqDist, L1, Chi2, RootX, RootZ:
+		return interval{0, math.Inf(1)}
+	case CosSum:
+		m := float64(d * len(s.Freqs))
+		return interval{-m, m}
+	case Sinc:
+		m := 2 * math.Pi * float64(d)
+		return interval{-m, m}
+	}
+	return interval{math.Inf(-1), math.Inf(1)}
+}
+
+// bounds of an operation on one value that lies in t.
+func (in Instr) bounds(t interval) interval {
+	ends := func(f func(float64) float64) interval { // of a function that does not fall
+		return interval{f(t.low), f(t.high)}
+	}
+	positive := interval{max(t.low, 0), max(t.high, 0)}
+	switch in.Op {
+	case Affine:
+		r := t.times(interval{in.A, in.A})
+		return interval{r.low + in.B, r.high + in.B}
+	case PowInt:
+		r := ends(func(v float64) float64 { return powInt(v, in.Arg) })
+		switch {
+		case in.Arg%2 == 1:
+		case t.low <= 0 && t.high >= 0:
+			r = interval{0, max(r.low, r.high)}
+		case t.high < 0:
+			r = interval{r.high, r.low}
+		}
+		return r
+	case Sqrt:
+		return interval{math.Sqrt(positive.low), math.Sqrt(positive.high)}
+	case Exp:
+		return ends(math.Exp)
+	case Pow:
+		r := interval{math.Pow(positive.low, in.A), math.Pow(positive.high, in.A)}
+		if in.A < 0 {
+			r = interval{r.high, r.low}
+		}
+		return r
+	case Tanh:
+		return ends(math.Tanh)
+	case Cos, Sin:
+		return interval{-1, 1}
+	case Log:
+		return interval{math.Log(positive.low), math.Log(positive.high)}
+	}
+	return interval{math.Inf(-1), math.Inf(1)}
+}
