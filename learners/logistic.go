@@ -20,10 +20,10 @@ func init() {
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
 			boolParam("intercept", "true", "fit unpenalised intercepts"),
-			oneOf("solver", logisticSolvers, "auto is newton for up to 600 unknowns, lbfgs for more"),
+			oneOf("solver", logisticSolvers, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
 			boolParam("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
-			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-9 of newton, 1e-6 of the others"),
-			intParam("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
+			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-6 of gradient-descent, 1e-9 of the others"),
+			intParam("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
 			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
 			intParam("batch", "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
 			seedNumber,
@@ -79,8 +79,8 @@ type Logistic struct {
 	NoIntercept bool
 	Solver      LogisticSolver
 	Reference   bool
-	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-9 of newton, 1e-6 of lbfgs and gradient-descent
-	MaxIter     int     // 0: 100 of newton, 1000 of lbfgs, 20000 of gradient-descent, 20 epochs of sgd
+	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-6 of gradient-descent, 1e-9 of the others
+	MaxIter     int     // 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent, 20 epochs of sgd
 	Rate        float64 // of gradient-descent and sgd, on the mean loss; 0: chosen
 	Batch       int     // of sgd; 0 is 32
 	Seed        uint64  // of the order of sgd

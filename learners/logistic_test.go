@@ -2,6 +2,7 @@ package learners_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,77 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				t.Logf("%s, weights %t, %s: loss %.10g, scikit-learn's %.10g; weights differ by at most %.2g of %.2g; %v evaluations", data, weighted, solver, loss, want.Loss, worst, apart, fact(t, m, "evaluations"))
 			}
 		}
+	}
+}
+
+// TestLogisticAutoReachesNewtonsLoss: by the method that the shape asks for, and by another
+// one where that does not get there; also where features depend on each other, differ in
+// scale or almost separate the classes, so that the diagonal of XᵀX is far from the
+// Hessian.
+func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
+	dev, err := backend.Open("cpu", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const seed = 11
+	for name, test := range map[string]struct {
+		n, d, classes int
+		lambda        float64
+		method        string
+		feature       func(row []float64, p int) float64 // nil: normal
+	}{
+		"few features":  {n: 5000, d: 10, classes: 2, lambda: 1, method: "newton"},
+		"many features": {n: 3000, d: 200, classes: 2, lambda: 1, method: "lbfgs"},
+		"classes":       {n: 2000, d: 60, classes: 5, lambda: 1, method: "lbfgs"},
+		"no penalty":    {n: 3000, d: 60, classes: 2, lambda: 0, method: "newton"},
+		"scales":        {n: 3000, d: 200, classes: 2, lambda: 1e-3, method: "lbfgs", feature: func(row []float64, p int) float64 { return row[p] * math.Pow(10, float64(p%7-3)) }},
+		"sums":          {n: 3000, d: 200, classes: 2, lambda: 1, method: "lbfgs", feature: func(row []float64, p int) float64 { return row[p%20] + row[(p/20+p)%20] + 0.01*row[p] }},
+		"separated":     {n: 400, d: 300, classes: 2, lambda: 1e-4, method: "newton"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(test.d)))
+			x, y := mat.NewDense(test.n, test.d, nil), mat.NewDense(test.n, 1, nil)
+			row := make([]float64, test.d)
+			for i := range test.n {
+				for p := range row {
+					row[p] = r.NormFloat64()
+				}
+				best, score := 0, math.Inf(-1)
+				for c := range test.classes {
+					if s := 2*row[c] - row[c+5] + r.NormFloat64(); s > score {
+						best, score = c, s
+					}
+				}
+				y.Set(i, 0, float64(best))
+				for p := range row {
+					v := row[p]
+					if test.feature != nil {
+						v = test.feature(row, p)
+					}
+					x.Set(i, p, v)
+				}
+			}
+			l := learners.Logistic{Lambda: test.lambda}
+			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Solver, l.Tol = learners.LogisticNewton, 1e-14
+			want, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, least := fact(t, m, "loss").(float64), fact(t, want, "loss").(float64)
+			t.Logf("seed %d: loss above Newton's by %.2g of it; %v", seed, got/least-1, m.Facts())
+			if method := fact(t, m, "method"); method != test.method {
+				t.Errorf("%s was taken, not %s", method, test.method)
+			}
+			// What is left is estimated, and held to 1e-9.
+			if !(got <= least*(1+1e-8)) {
+				t.Errorf("loss %.12g, and %.12g of newton", got, least)
+			}
+		})
 	}
 }
 

@@ -12,56 +12,52 @@ import (
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
 // or with steps that F itself allows where the rate is 0. It stops as lbfgs does,
 // by the diagonal metric.
-func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain float64) error) (backend.Host[float64], int, error) {
-	theta, gradient, m := l.zero(), l.zero(), l.diagonalMetric()
-	value, err := l.eval(theta, gradient)
-	if err != nil {
-		return theta, 0, err
-	}
-	total := m.square[l.d]
+func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int, gain float64) error) (*point, int, error) {
+	m := &diagonalMetric{l: l}
 	step := 1.0 // of −gradient
 	if rate > 0 {
-		step = rate / total
+		step = rate / l.total
 	} else {
-		sum := 0.0
-		for _, v := range m.square {
+		sum := l.total
+		for _, v := range l.square {
 			sum += v
 		}
 		step = 2 / (sum + l.lambda) // H ≤ (½ trace of X̃ᵀX̃ + λ)I
 	}
 	for iter := range most {
 		if err := l.separated(); err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
-		_ = m.refresh(l.spread)
-		plain, _ := m.solve(gradient)
-		gain := dot(gradient, plain) / 2 / max(value, math.SmallestNonzeroFloat64)
+		_, _ = m.refresh(l.spread)
+		plain, _ := m.solve(p.gradient)
+		gain := dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64)
 		if err := at(iter, gain); err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
 		if gain <= tol {
-			return theta, iter, nil
+			return p, iter, nil
 		}
 		if rate > 0 {
-			theta = along(theta, -step, gradient)
-			if value, err = l.eval(theta, gradient); err != nil {
-				return theta, iter, message.Errorf("%w; or {rate}", err)
+			next, err := l.at(along(p.theta, -step, p.gradient))
+			if err != nil {
+				return p, iter, message.Errorf("%w; or {rate}", err)
 			}
+			p = next
 			continue
 		}
-		direction := along(gradient, 2*step-1, gradient)
-		next, nextGradient, nextValue, err := l.search(theta, direction, value, -dot(gradient, direction))
+		direction := along(p.gradient, 2*step-1, p.gradient)
+		next, err := l.search(p, direction, -dot(p.gradient, direction))
 		if err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
-		if next.Data == nil {
-			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
+		if next == nil {
+			return p, iter, noStep(gain)
 		}
-		moved := along(next, -1, theta)
-		step = math.Sqrt(dot(moved, moved) / dot(gradient, gradient))
-		theta, gradient, value = next, nextGradient, nextValue
+		moved := along(next.theta, -1, p.theta)
+		step = math.Sqrt(dot(moved, moved) / dot(p.gradient, p.gradient))
+		p = next
 	}
-	return theta, most, message.Errorf("did not converge within %s of gradient descent: take another solver, or raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
+	return p, most, message.Errorf("did not converge within %s of gradient descent: take another solver, or raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
 }
 
 // stochastic goes through the samples in a new random order in each of some
@@ -77,12 +73,10 @@ func (l *logit) descend(rate, tol float64, most int, at func(iter int, gain floa
 func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func(fraction float64) error) (backend.Host[float64], error) {
 	theta := l.zero()
 	r := rand.New(rand.NewPCG(seed, 0))
-	m := l.diagonalMetric()
-	total := m.square[l.d]
 	if rate == 0 {
 		sum := 0.0
-		for _, v := range m.square[:l.d] {
-			sum += v / total
+		for _, v := range l.square {
+			sum += v / l.total
 		}
 		rate = 2 / (sum + 1)
 	}
@@ -102,10 +96,10 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 			}
 			eta := rate * (1 - step/float64(perEpoch*epochs))
 			step++
-			scale := eta * float64(l.n) / (float64(len(part)) * total)
+			scale := eta * float64(l.n) / (float64(len(part)) * l.total)
 			for p := range l.d {
 				for c := range l.c {
-					theta.Row(p)[c] -= scale*w.g.Row(p)[c] + eta*l.lambda/total*theta.Row(p)[c]
+					theta.Row(p)[c] -= scale*w.g.Row(p)[c] + eta*l.lambda/l.total*theta.Row(p)[c]
 				}
 			}
 			for c, v := range w.sums {

@@ -61,15 +61,11 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		return nil, err
 	}
 	defer f.free()
-	theta, steps, err := l.minimize(f)
+	end, _, steps, err := l.minimize(f)
 	if err != nil {
 		return nil, err
 	}
-	value, err := f.eval(theta, f.zero())
-	if err != nil {
-		return nil, err
-	}
-	beta, b := f.coef(theta)
+	beta, b := f.coef(end.theta)
 	alpha := backend.NewHost[float64](n, columns)
 	for c := range columns { // Lᵀα = β
 		for p := r - 1; p >= 0; p-- {
@@ -80,7 +76,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 			alpha.Row(k.Pivots[p])[c] = v / k.F.Row(k.Pivots[p])[p]
 		}
 	}
-	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + steps, Rank: r, Loss: value, Square: dot(beta, beta)}
+	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + steps, Rank: r, Loss: end.value, Square: dot(beta, beta)}
 	if fit.Residual, err = m.checkBasis(fit, k.F, beta); err != nil {
 		return nil, err
 	}

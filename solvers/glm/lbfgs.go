@@ -13,117 +13,153 @@ const lbfgsPairs = 20
 
 // lbfgs minimizes F by the limited-memory method of Broyden, Fletcher, Goldfarb
 // and Shanno, whose first guess of the inverse Hessian is a metric: the solution
-// of M s = g. It stops when gᵀM⁻¹g/2, about what F may still fall by, is below
-// tol of F.
+// of M s = g. It stops when what F may still fall by is below tol of F: gᵀs/2 by M and
+// by the method's own guess, and what its last falls forecast, for both guesses are
+// small where M is far from the Hessian. Or it stops where F has been evaluated so often
+// that another way costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
-func (l *logit) lbfgs(metric metric, tol float64, most int, at func(iter int, gain float64) error) (backend.Host[float64], int, error) {
-	theta, gradient := l.zero(), l.zero()
-	value, err := l.eval(theta, gradient)
-	if err != nil {
-		return theta, 0, err
-	}
-	var steps, changes []backend.Host[float64]
-	var curvature []float64
+func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain float64) error) (_ *point, iter int, done bool, err error) {
+	defer metric.free()
+	var known secants
+	var before backend.Host[float64] // M⁻¹∇F at the point before
+	var falls []float64              // of F
+	evaluations += l.evals
 	for iter := range most {
 		if err := l.separated(); err != nil {
-			return theta, iter, err
+			return p, iter, false, err
 		}
-		if err := metric.refresh(l.spread); err != nil {
-			return theta, iter, err
-		}
-		plain, err := metric.solve(gradient)
+		changed, err := metric.refresh(l.spread)
 		if err != nil {
-			return theta, iter, err
+			return p, iter, false, err
 		}
-		gain := dot(gradient, plain) / 2 / max(value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain); err != nil {
-			return theta, iter, err
-		}
-		if gain <= tol {
-			return theta, iter, nil
-		}
-		direction, err := twoLoops(metric, gradient, steps, changes, curvature)
-		if err != nil {
-			return theta, iter, err
-		}
-		slope := -dot(gradient, direction)
-		if !(slope < 0) {
-			direction, slope = plain, -dot(gradient, plain)
-			steps, changes, curvature = nil, nil, nil
-		}
-		next, nextGradient, nextValue, err := l.search(theta, direction, value, slope)
-		if err != nil {
-			return theta, iter, err
-		}
-		if next.Data == nil {
-			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
-		}
-		s, y := along(next, -1, theta), along(nextGradient, -1, gradient)
-		if sy := dot(s, y); sy > 1e-14*math.Sqrt(dot(s, s)*dot(y, y)) {
-			steps, changes, curvature = append(steps, s), append(changes, y), append(curvature, sy)
-			if len(steps) > lbfgsPairs {
-				steps, changes, curvature = steps[1:], changes[1:], curvature[1:]
+		plain, err := metric.solve(p.gradient)
+		if err == nil && len(known) > 0 {
+			if changed {
+				err = known.refresh(metric)
+			} else if last := &known[len(known)-1]; last.my.Data == nil {
+				last.my = along(plain, -1, before)
 			}
 		}
-		theta, gradient, value = next, nextGradient, nextValue
+		if err != nil {
+			return p, iter, false, err
+		}
+		direction := known.direction(p.gradient, plain)
+		slope := -dot(p.gradient, direction)
+		if !(slope < 0) {
+			direction, slope, known = plain, -dot(p.gradient, plain), nil
+		}
+		gain := max(dot(p.gradient, plain)/2, -slope/2, forecast(falls)) / max(p.value, math.SmallestNonzeroFloat64)
+		if err := at(iter, gain); err != nil {
+			return p, iter, false, err
+		}
+		if gain <= tol {
+			return p, iter, true, nil
+		}
+		if l.evals >= evaluations {
+			return p, iter, false, nil
+		}
+		next, err := l.search(p, direction, slope)
+		if err != nil {
+			return p, iter, false, err
+		}
+		if next == nil {
+			return p, iter, false, noStep(gain)
+		}
+		known = known.add(p, next)
+		falls = append(falls, max(p.value-next.value-16*epsilon*p.value, 0))
+		p, before = next, plain
 	}
-	return theta, most, message.Errorf("did not converge within %s: raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
+	return p, most, false, message.Errorf("did not converge within %s: raise {lambda}, {tol} or {iterations}", count.Of(most, "iteration"))
+}
+
+// forecast is the sum of the falls to come if they go on to shrink as the last ones did.
+func forecast(falls []float64) float64 {
+	k := len(falls) - 1
+	if k < 2 {
+		return 0
+	}
+	ratio := min(math.Sqrt(falls[k]/falls[k-2]), 0.95)
+	if !(ratio > 0) {
+		return 0
+	}
+	return falls[k] * ratio / (1 - ratio)
+}
+
+func noStep(gain float64) error {
+	return message.Errorf("no step makes the loss smaller, which could still fall by about %.2g of itself: raise {lambda} or {tol}", gain)
 }
 
 // search goes along −direction until F has fallen by its share of the slope, and
-// returns an empty point when rounding does not let it.
-func (l *logit) search(theta, direction backend.Host[float64], value, slope float64) (next, gradient backend.Host[float64], nextValue float64, err error) {
-	gradient = l.zero()
+// returns nil when rounding does not let it.
+func (l *logit) search(p *point, direction backend.Host[float64], slope float64) (*point, error) {
 	for t := 1.0; t > 1e-12; {
-		next = along(theta, -t, direction)
-		if nextValue, err = l.eval(next, gradient); err != nil {
-			return next, gradient, 0, err
+		next, err := l.at(along(p.theta, -t, direction))
+		if err != nil {
+			return nil, err
 		}
-		if nextValue <= value+1e-4*t*slope {
-			return next, gradient, nextValue, nil
+		if next.value <= p.value+1e-4*t*slope {
+			return next, nil
 		}
 		// The minimum of the parabola through what is known.
-		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(nextValue-value-t*slope))))
+		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(next.value-p.value-t*slope))))
 	}
-	return backend.Host[float64]{}, gradient, 0, nil
+	return nil, nil
 }
 
-// twoLoops applies the inverse Hessian that the pairs of steps and changes of the
-// gradient tell of.
-func twoLoops(m metric, gradient backend.Host[float64], steps, changes []backend.Host[float64], curvature []float64) (backend.Host[float64], error) {
-	q := along(gradient, 0, gradient)
-	k := len(steps)
-	alpha := make([]float64, k)
-	for i := k - 1; i >= 0; i-- {
-		alpha[i] = dot(steps[i], q) / curvature[i]
-		q = along(q, -alpha[i], changes[i])
+// secants are steps s with the change y of the gradient, M⁻¹y and sᵀy.
+type secants []secant
+
+type secant struct {
+	s, y, my backend.Host[float64]
+	sy       float64
+}
+
+// add notes a step, unless rounding hides the curvature along it. Its M⁻¹y is left out.
+func (k secants) add(from, to *point) secants {
+	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
+	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
+		return k
 	}
-	r, err := m.solve(q)
-	if err != nil {
-		return r, err
-	}
-	if k > 0 {
-		last, err := m.solve(changes[k-1])
-		if err != nil {
-			return r, err
-		}
-		scale := curvature[k-1] / dot(changes[k-1], last)
-		for i := range r.Data {
-			r.Data[i] *= scale
-		}
-	}
+	return append(k[max(0, len(k)-lbfgsPairs+1):], c)
+}
+
+// refresh takes account of another M.
+func (k secants) refresh(m metric) (err error) {
 	for i := range k {
-		beta := dot(changes[i], r) / curvature[i]
-		r = along(r, alpha[i]-beta, steps[i])
+		if k[i].my, err = m.solve(k[i].y); err != nil {
+			return err
+		}
 	}
-	return r, nil
+	return nil
+}
+
+// direction applies the inverse Hessian that the steps describe to g, for which M⁻¹g is
+// given.
+func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
+	if len(k) == 0 {
+		return plain
+	}
+	// q = g − Σ α_i y_i, of which the steps before need products alone, and r = M⁻¹q.
+	q, r := along(g, 0, g), along(plain, 0, plain)
+	alpha := make([]float64, len(k))
+	for i := len(k) - 1; i >= 0; i-- {
+		alpha[i] = dot(k[i].s, q) / k[i].sy
+		q, r = along(q, -alpha[i], k[i].y), along(r, -alpha[i], k[i].my)
+	}
+	last := k[len(k)-1]
+	scale := last.sy / dot(last.y, last.my)
+	r = along(r, scale-1, r)
+	for i, c := range k {
+		r = along(r, alpha[i]-dot(c.y, r)/c.sy, c.s)
+	}
+	return r
 }
 
 // A metric is a guess M of the Hessian.
 type metric interface {
-	// refresh takes account of the mean of p(1−p).
-	refresh(spread float64) error
+	// refresh takes account of the mean of p(1−p), and reports whether M changes.
+	refresh(spread float64) (bool, error)
 	// solve returns M⁻¹g.
 	solve(g backend.Host[float64]) (backend.Host[float64], error)
 	free()
@@ -142,7 +178,6 @@ type fullMetric struct {
 	factor  backend.Matrix[float64]
 	v       backend.Matrix[float64] // d×C
 	spread  float64
-	total   float64 // Σ w_i
 	average float64 // of the diagonal of XᵀX
 }
 
@@ -165,9 +200,6 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	if m.v, err = b.New(l.d, l.c); err != nil {
 		return m, err
 	}
-	for i := range l.n {
-		m.total += l.weight(i)
-	}
 	if l.weights == nil {
 		b.Syrk(backend.Lower, backend.Transpose, 1, l.x, 0, m.gram)
 	} else if err = l.weightedGram(m.gram); err != nil {
@@ -181,7 +213,7 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 		row := g.Row(p)[:p+1]
 		for q := range row {
 			if l.mean != nil {
-				row[q] -= m.total * l.mean[p] * l.mean[q]
+				row[q] -= l.total * l.mean[p] * l.mean[q]
 			}
 		}
 		m.average += max(row[p], 0) / float64(l.d)
@@ -215,14 +247,14 @@ func (l *logit) weightedGram(g backend.Matrix[float64]) error {
 	return nil
 }
 
-func (m *fullMetric) refresh(spread float64) error {
+func (m *fullMetric) refresh(spread float64) (bool, error) {
 	if m.spread != 0 && spread > m.spread/2 {
-		return nil
+		return false, nil
 	}
 	m.spread = max(spread, 1e-6)
 	b, g := m.l.t.B, backend.NewHost[float64](m.l.d, m.l.d)
 	if err := b.Download(g, m.gram); err != nil {
-		return err
+		return false, err
 	}
 	// Rounding may leave no more than this of directions that X does not have.
 	least := 1e-10*m.average*m.spread + math.SmallestNonzeroFloat64
@@ -234,9 +266,9 @@ func (m *fullMetric) refresh(spread float64) error {
 		row[p] += max(m.l.lambda, least)
 	}
 	if err := b.Upload(m.factor, g); err != nil {
-		return err
+		return false, err
 	}
-	return b.Potrf(backend.Lower, m.factor)
+	return true, b.Potrf(backend.Lower, m.factor)
 }
 
 func (m *fullMetric) solve(g backend.Host[float64]) (backend.Host[float64], error) {
@@ -251,7 +283,7 @@ func (m *fullMetric) solve(g backend.Host[float64]) (backend.Host[float64], erro
 		return s, err
 	}
 	for c := range g.Cols {
-		s.Row(d)[c] /= m.spread * m.total
+		s.Row(d)[c] /= m.spread * m.l.total
 	}
 	return s, nil
 }
@@ -264,42 +296,29 @@ func (m *fullMetric) free() {
 	}
 }
 
-// diagonalMetric is the diagonal of fullMetric's M, for many features.
+// diagonalMetric is the diagonal of fullMetric's M.
 type diagonalMetric struct {
 	l      *logit
-	square []float64 // Σ w_i (x_ip − x̄_p)², and Σ w_i
 	spread float64
 }
 
-func (l *logit) diagonalMetric() *diagonalMetric {
-	m := &diagonalMetric{l: l, square: make([]float64, l.d+1)}
-	for i := range l.n {
-		w := l.weight(i)
-		m.square[l.d] += w
-		for p, v := range l.hx.Row(i) {
-			if l.mean != nil {
-				v -= l.mean[p]
-			}
-			m.square[p] += w * v * v
-		}
+func (m *diagonalMetric) refresh(spread float64) (bool, error) {
+	if m.spread != 0 && spread > m.spread/2 {
+		return false, nil
 	}
-	return m
-}
-
-func (m *diagonalMetric) refresh(spread float64) error {
 	m.spread = max(spread, 1e-6)
-	return nil
+	return true, nil
 }
 
 func (m *diagonalMetric) solve(g backend.Host[float64]) (backend.Host[float64], error) {
 	s := along(g, 0, g)
 	for p := range s.Rows {
-		scale := m.spread * m.square[p]
+		scale := m.spread * m.l.total
 		if p < m.l.d {
-			scale += m.l.lambda
+			scale = m.spread*m.l.square[p] + m.l.lambda
 		}
 		for c := range s.Row(p) {
-			s.Row(p)[c] /= scale + 1e-10*m.spread*m.square[m.l.d]
+			s.Row(p)[c] /= scale + 1e-10*m.spread*m.l.total
 		}
 	}
 	return s, nil

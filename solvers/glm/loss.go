@@ -31,7 +31,9 @@ type logit struct {
 	index     []int // class of each sample; −1 for one of weight 0 whose class no other has
 	weights   []float64
 	lambda    float64
+	total     float64   // Σ w_i
 	mean      []float64 // x̄; nil without intercept
+	square    []float64 // Σ w_i (x_ip − x̄_p)²
 
 	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
 	// residual holds w_i (p_ic − [y_i = c]) of the last eval.
@@ -52,18 +54,7 @@ func newLogit(t *run.Task, hx backend.Host[float64], index []int, weights []floa
 		t: t, threads: max(t.Dev.Info().Threads, 1), hx: hx, n: hx.Rows, d: hx.Cols, c: c, reference: reference,
 		index: index, weights: weights, lambda: lambda, residual: backend.NewHost[float64](hx.Rows, c),
 	}
-	if intercept {
-		l.mean = make([]float64, l.d)
-		total := 0.0
-		for i := range l.n {
-			total += l.weight(i)
-		}
-		for i := range l.n {
-			for p, v := range hx.Row(i) {
-				l.mean[p] += l.weight(i) / total * v
-			}
-		}
-	}
+	l.moments(intercept)
 	var err error
 	if l.x, err = backend.Place(t.B, hx); err != nil {
 		return nil, err
@@ -94,6 +85,67 @@ func (l *logit) free() {
 	}
 }
 
+// parts runs f on all samples, in parts that do not depend on the number of workers.
+func (l *logit) parts(first, last int, f func(part, first, last int)) {
+	size := (last - first + partRows - 1) / partRows
+	var group sync.WaitGroup
+	for worker := range min(l.threads, size) {
+		group.Go(func() {
+			for k := worker; k < size; k += l.threads {
+				f(k, first+k*partRows, min(first+(k+1)*partRows, last))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// partRows is the number of samples of a part.
+const partRows = 512
+
+// moments sets the mean and the sum of squares of every feature in one pass, by sums of
+// differences from the first sample.
+func (l *logit) moments(centered bool) {
+	var origin []float64
+	if l.n > 0 {
+		origin = l.hx.Row(0)
+	}
+	sums := make([][]float64, (l.n+partRows-1)/partRows)
+	l.parts(0, l.n, func(k, first, last int) {
+		sum := make([]float64, 2*l.d+1)
+		one, two := sum[:l.d], sum[l.d:2*l.d]
+		for i := first; i < last; i++ {
+			w := l.weight(i)
+			sum[2*l.d] += w
+			row := l.hx.Row(i)[:len(origin)]
+			for p, v := range row {
+				v -= origin[p]
+				one[p] += w * v
+				two[p] += w * v * v
+			}
+		}
+		sums[k] = sum
+	})
+	sum := make([]float64, 2*l.d+1)
+	for _, part := range sums {
+		for p, v := range part {
+			sum[p] += v
+		}
+	}
+	l.total, l.square = sum[2*l.d], sum[l.d:2*l.d]
+	if centered {
+		l.mean = sum[:l.d]
+	}
+	for p, v := range origin {
+		shift := sum[p] / l.total
+		if centered {
+			l.mean[p] = v + shift
+			l.square[p] = max(l.square[p]-l.total*shift*shift, 0)
+		} else {
+			l.square[p] += l.total * v * (v + 2*shift)
+		}
+	}
+}
+
 func (l *logit) weight(i int) float64 {
 	if l.weights == nil {
 		return 1
@@ -101,7 +153,24 @@ func (l *logit) weight(i int) float64 {
 	return l.weights[i]
 }
 
-// zero returns the point 0.
+// point is where a solver stands.
+type point struct {
+	theta, gradient backend.Host[float64]
+	value           float64
+}
+
+// start returns the point 0.
+func (l *logit) start() (*point, error) { return l.at(l.zero()) }
+
+// at returns a point.
+func (l *logit) at(theta backend.Host[float64]) (*point, error) {
+	p := &point{theta: theta, gradient: l.zero()}
+	var err error
+	p.value, err = l.eval(theta, p.gradient)
+	return p, err
+}
+
+// zero returns θ = 0.
 func (l *logit) zero() backend.Host[float64] { return backend.NewHost[float64](l.d+1, l.c) }
 
 // eval returns F(θ) and sets gradient to its gradient.
@@ -111,23 +180,38 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	if err := b.Upload(l.w, theta.View(0, 0, l.d, l.c)); err != nil {
 		return 0, err
 	}
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.x, l.w, 0, l.s)
-	if err := l.fetch(); err != nil {
-		return 0, err
-	}
 	shift := slices.Clone(theta.Row(l.d))
 	for p, m := range l.mean {
 		for c, v := range theta.Row(p) {
 			shift[c] -= m * v
 		}
 	}
-	value, sums := l.residuals(shift)
-	if !l.shared {
-		if err := b.Upload(l.s, l.residual); err != nil {
+	// The rows of a block are in the cache when the gradient reads them.
+	rows, sums := l.n, make([]float64, l.c)
+	if l.shared {
+		rows = max(partRows, blockElements/max(l.d, 1))
+	}
+	value := 0.0
+	l.spread, l.right = 0, true
+	for first := 0; first < l.n; first += rows {
+		count, beta := min(rows, l.n-first), 1.0
+		if first == 0 {
+			beta = 0
+		}
+		x, s, residual := l.x.View(first, 0, count, l.d), l.s.View(first, 0, count, l.c), l.residual.View(first, 0, count, l.c)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, l.w, 0, s)
+		if err := l.fetch(residual, s); err != nil {
 			return 0, err
 		}
+		value += l.residuals(first, first+count, shift, sums)
+		if !l.shared {
+			if err := b.Upload(s, residual); err != nil {
+				return 0, err
+			}
+		}
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, s, beta, l.g)
 	}
-	b.Gemm(backend.Transpose, backend.NoTrans, 1, l.x, l.s, 0, l.g)
+	l.spread /= l.total * float64(l.c)
 	if err := b.Download(gradient.View(0, 0, l.d, l.c), l.g); err != nil {
 		return 0, err
 	}
@@ -154,31 +238,30 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	return value, nil
 }
 
-// fetch waits for the scores.
-func (l *logit) fetch() error {
+// blockElements is how many elements of X are multiplied while they are in the cache:
+// 8 MiB.
+const blockElements = 1 << 20
+
+// fetch waits for scores.
+func (l *logit) fetch(h backend.Host[float64], s backend.Matrix[float64]) error {
 	if l.shared {
 		return l.t.B.Sync()
 	}
-	return l.t.B.Download(l.residual, l.s)
+	return l.t.B.Download(h, s)
 }
 
-// lossRows is the number of rows of one part of the sums, so that they do not
-// depend on the number of workers.
-const lossRows = 2048
-
-// residuals turns the scores in l.residual into residuals, and returns the loss
-// and the sum of the residuals of each column.
-func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
-	parts := (l.n + lossRows - 1) / lossRows
+// residuals turns the scores of some samples in l.residual into residuals, adds them to
+// the sums of their columns and returns the loss.
+func (l *logit) residuals(first, last int, shift, sums []float64) (loss float64) {
 	type part struct {
 		loss, spread float64
 		sums         []float64
 		right        bool
 	}
-	done := make([]part, parts)
-	work := func(k int) {
+	done := make([]part, (last-first+partRows-1)/partRows)
+	l.parts(first, last, func(k, first, last int) {
 		p := part{sums: make([]float64, l.c), right: true}
-		for i := k * lossRows; i < min((k+1)*lossRows, l.n); i++ {
+		for i := first; i < last; i++ {
 			row, w := l.residual.Row(i), l.weight(i)
 			for c := range row {
 				row[c] += shift[c]
@@ -198,18 +281,7 @@ func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
 			}
 		}
 		done[k] = p
-	}
-	var group sync.WaitGroup
-	for worker := range min(l.threads, parts) {
-		group.Go(func() {
-			for k := worker; k < parts; k += l.threads {
-				work(k)
-			}
-		})
-	}
-	group.Wait()
-	sums, total := make([]float64, l.c), 0.0
-	l.spread, l.right = 0, true
+	})
 	for _, p := range done {
 		loss += p.loss
 		l.spread += p.spread
@@ -218,11 +290,7 @@ func (l *logit) residuals(shift []float64) (loss float64, sums []float64) {
 			sums[c] += v
 		}
 	}
-	for i := range l.n {
-		total += l.weight(i)
-	}
-	l.spread /= total * float64(l.c)
-	return loss, sums
+	return loss
 }
 
 // sample turns the scores f of a sample into p − [y = c], without cancellation,

@@ -17,50 +17,41 @@ import (
 //
 // over X̃ = (x − x̄, 1), and is halved until F falls by its share. It stops when
 // what the model of second order still promises is below tol of F.
-func (l *logit) newton(tol float64, most int, at func(iter int, gain float64) error) (backend.Host[float64], int, error) {
-	theta, gradient := l.zero(), l.zero()
-	value, err := l.eval(theta, gradient)
-	if err != nil {
-		return theta, 0, err
-	}
+func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain float64) error) (*point, int, error) {
 	for iter := range most {
 		if err := l.separated(); err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
-		step, err := l.newtonStep(gradient)
+		step, err := l.newtonStep(p.gradient)
 		if err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
-		decrement := dot(step, gradient)
-		gain := decrement / 2 / max(value, math.SmallestNonzeroFloat64)
+		decrement := dot(step, p.gradient)
+		gain := decrement / 2 / max(p.value, math.SmallestNonzeroFloat64)
 		if err := at(iter, gain); err != nil {
-			return theta, iter, err
+			return p, iter, err
 		}
-		next, nextGradient := backend.Host[float64]{}, l.zero()
-		nextValue, accepted := 0.0, false
-		for t := 1.0; t > 1e-10; t /= 2 {
-			next = along(theta, -t, step)
-			if nextValue, err = l.eval(next, nextGradient); err != nil {
-				return theta, iter, err
+		var next *point
+		accepted := false
+		for t := 1.0; t > 1e-10 && !accepted; t /= 2 {
+			if next, err = l.at(along(p.theta, -t, step)); err != nil {
+				return p, iter, err
 			}
 			// Beside F itself its rounding may be added: the last steps
 			// change less than that.
-			if nextValue <= value-1e-4*t*decrement+16*0x1p-52*value {
-				accepted = true
-				break
-			}
+			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
-			theta, value, gradient = next, nextValue, nextGradient
+			p = next
 		}
 		if gain <= tol {
-			return theta, iter + 1, nil
+			return p, iter + 1, nil
 		}
 		if !accepted {
-			return theta, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise {lambda}", gain)
+			return p, iter, message.Errorf("no step makes the loss smaller, which could still fall by %.2g of itself: raise {lambda}", gain)
 		}
 	}
-	return theta, most, message.Errorf("did not converge within %s of Newton's method: raise {iterations} or {lambda}", count.Of(most, "step"))
+	return p, most, message.Errorf("did not converge within %s of Newton's method: raise {iterations} or {lambda}", count.Of(most, "step"))
 }
 
 // hessianBytes is what newtonStep takes on the device.
@@ -188,37 +179,33 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 func (l *logit) hessian(h backend.Matrix[float64]) error {
 	b, m, rows := l.t.B, l.d+1, hessianRows(l.d)
 	plain, scaled := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
-	p := make([]float64, l.c)
 	for from := 0; from < l.n; from += rows {
 		count := min(rows, l.n-from)
 		part, weighted := plain.View(0, 0, count, m), scaled.View(0, 0, count, m)
-		for i := range count {
-			row := part.Row(i)
-			copy(row, l.hx.Row(from+i))
-			for q, mean := range l.mean {
-				row[q] -= mean
+		l.parts(0, count, func(_, first, last int) {
+			for i := first; i < last; i++ {
+				row := part.Row(i)
+				copy(row, l.hx.Row(from+i))
+				for q, mean := range l.mean {
+					row[q] -= mean
+				}
+				row[l.d] = 0
+				if l.mean != nil {
+					row[l.d] = 1
+				}
 			}
-			row[l.d] = 0
-			if l.mean != nil {
-				row[l.d] = 1
-			}
-		}
+		})
 		for a := range l.c {
 			for c := range a + 1 {
-				for i := range count {
-					l.probabilities(p, from+i)
-					scale := -l.weight(from+i) * p[a] * p[c]
-					if a == c { // on both sides, so that half of the block is enough
-						scale = 0 // of p or 1 − p, whichever is there without cancellation
-						if w := l.weight(from + i); w > 0 {
-							q := math.Abs(l.residual.Row(from + i)[a]) / w
-							scale = math.Sqrt(max(w*q*(1-q), 0))
+				l.parts(0, count, func(_, first, last int) {
+					for i := first; i < last; i++ {
+						scale := l.curvature(from+i, a, c)
+						to := weighted.Row(i)
+						for q, v := range part.Row(i) {
+							to[q] = scale * v
 						}
 					}
-					for q, v := range part.Row(i) {
-						weighted.Row(i)[q] = scale * v
-					}
-				}
+				})
 				block := h.View(a*m, c*m, m, m)
 				err := run.Placed(b, part, weighted, func(x, y backend.Matrix[float64]) error {
 					if a == c {
@@ -237,21 +224,27 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	return l.penalize(h)
 }
 
-// probabilities sets p to those of the last eval for a sample.
-func (l *logit) probabilities(p []float64, i int) {
+// curvature is w p_a (1 − p_a) of a sample, its root where a = c: there it is on both
+// sides, so that half of the block is enough; otherwise −w p_a p_c. p are of the last
+// eval.
+func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
 	if w == 0 {
-		clear(p)
-		return
+		return 0
 	}
-	for c, r := range l.residual.Row(i) {
-		p[c] = r / w
+	residual := l.residual.Row(i)
+	if a == c { // of p or 1 − p, whichever is there without cancellation
+		q := math.Abs(residual[a]) / w
+		return math.Sqrt(max(w*q*(1-q), 0))
 	}
-	switch class := l.index[i]; {
-	case l.c == 1 && !l.reference && class == 1, l.c > 1 && class < l.c, l.reference && class < l.c:
-		k := min(class, l.c-1)
-		p[k]++
+	pa, pc := residual[a]/w, residual[c]/w
+	switch l.index[i] {
+	case a:
+		pa++
+	case c:
+		pc++
 	}
+	return -w * pa * pc
 }
 
 // penalize adds λ to the diagonal of h but for the intercepts. Where W has a column
