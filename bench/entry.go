@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -49,7 +50,15 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 		} else if e.Run = p.library(of(l.Library)); e.Run == nil {
 			e.Reason = fmt.Sprintf("has no %s in float%d", r.name, 8*size)
 		} else {
-			e.Enter = func() func() { return l.Library.Threads(threads) }
+			e.Enter = func() func() {
+				restore := l.Library.Threads(threads)
+				return func() {
+					restore()
+					if threads > 1 {
+						time.Sleep(l.Library.Spin)
+					}
+				}
+			}
 		}
 		list = append(list, e)
 	}

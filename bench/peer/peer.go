@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mercer-go/mercer/backend"
 )
@@ -45,6 +46,9 @@ type Library struct {
 	// Threads makes the library use n threads from now on; restore takes back
 	// what that did to the Go runtime.
 	Threads func(n int) (restore func())
+	// Spin bounds how long its threads spin after a call: they take processors
+	// from whoever is measured next.
+	Spin time.Duration
 }
 
 // Names lists the libraries that Open knows.
