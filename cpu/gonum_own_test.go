@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -44,8 +45,8 @@ var gonumUsers = []string{
 
 // TestGonumOwnTests runs the tests of gonum's own packages mat and lapack, and of
 // gonumUsers, with Mercer registered, in a copy of gonum's module. Those of lapack
-// run twice: on gonum's LAPACK over Mercer's BLAS, and on Mercer's LAPACK. The
-// network is not used. Gonum's tests run in their short form. For the one that is
+// run on gonum's LAPACK over Mercer's BLAS, and on Mercer's LAPACK where it has a
+// routine of its own. The network is not used. Gonum's tests run in their short form. For the one that is
 // skipped see TestTorgersonScalingDiffersByRounding.
 func TestGonumOwnTests(t *testing.T) {
 	if testing.Short() {
@@ -94,6 +95,20 @@ func TestGonumOwnTests(t *testing.T) {
 			t.Fatalf("gonum's lapack_test.go has changed: it has no %q", edit[0])
 		}
 		suite = strings.Replace(suite, edit[0], edit[1], 1)
+	}
+	own := regexp.MustCompile(`(?m)^func \(impl LAPACK\) ([DS]\w+)\(`).FindAllStringSubmatch(read("lapack.go"), -1)
+	kept := 0
+	suite = regexp.MustCompile(`(?ms)^func Test(\w+)\(t \*testing\.T\) \{.*?^\}\n`).ReplaceAllStringFunc(suite, func(test string) string {
+		for _, routine := range own {
+			if strings.HasPrefix(test, "func Test"+routine[1]+"(") {
+				kept++
+				return test
+			}
+		}
+		return ""
+	})
+	if kept < len(own)/2 {
+		t.Fatalf("gonum's lapack_test.go has changed: it has tests of %d of the %d routines", kept, len(own))
 	}
 	write("gonum/lapack/gonum/mercer_lapack_test.go", suite)
 
