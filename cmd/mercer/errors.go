@@ -33,6 +33,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 		return "interrupted", 1
 	}
 	text = oneLine(err)
+	if a.command != nil && a.command.Flags().Lookup("lambda") == nil && a.command.Flags().Lookup("lambdas") != nil {
+		text = lambdaFlag.ReplaceAllString(text, "--lambdas")
+	}
 	text += a.aboutScale(err)
 	if errors.Is(err, backend.ErrMemory) {
 		text += "; use fewer rows, or raise --memory"
@@ -43,6 +46,8 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	}
 	return text, 1
 }
+
+var lambdaFlag = regexp.MustCompile(`--lambda\b`)
 
 // aboutScale is what --no-standardize has to do with an error, where the command has
 // that flag: values of a wrong kind are made by standardizing, too large ones are

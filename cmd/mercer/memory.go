@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
@@ -27,11 +28,25 @@ const (
 	spareShare = 20
 )
 
+// searchSpare is what the heap may grow by besides, during a search of many short fits.
+var searchSpare atomic.Int64
+
+// manyFits lets garbage grow by 64 MiB more, where there is room, until the function that
+// it returns is called: fits of milliseconds would spend a third of them on collections.
+func (b *budget) manyFits() (end func()) {
+	more := min(64<<20, max(b.limit-b.held(), 0)/10)
+	b.spare = more
+	searchSpare.Store(more)
+	limitGarbage()
+	return func() { searchSpare.Store(0) }
+}
+
 // limitGarbage sets the collector to that, now and after each collection.
 func limitGarbage() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	debug.SetGCPercent(max(100/spareShare, int(100*spareBytes/max(live[0].Value.Uint64(), spareBytes/10))))
+	spare := uint64(spareBytes + searchSpare.Load())
+	debug.SetGCPercent(max(100/spareShare, int(100*spare/max(live[0].Value.Uint64(), spare/10))))
 	o := new(*int) // garbage at once: its finalizer runs after the next collection
 	runtime.SetFinalizer(o, func(**int) { limitGarbage() })
 }
@@ -46,6 +61,8 @@ type budget struct {
 	heap     int64 // of them live in the heap
 	limit    int64
 	ofDevice bool // matrices of the device are in the memory of the host
+
+	spare int64 // of manyFits
 
 	mu      sync.Mutex
 	planned int64
@@ -162,5 +179,5 @@ func (b *budget) streaming(ctx context.Context, file string) context.Context {
 func (b *budget) total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.program + b.planned
+	return b.program + b.planned + b.spare
 }

@@ -21,7 +21,7 @@ const tuneRows = 2000
 // tuneFlags are the flags of `mercer tune`.
 type tuneFlags struct {
 	targets, vary        []string
-	kernels              []string
+	kernels, grid        []string
 	learner              string
 	objects              objectFlags
 	by, search, task     string
@@ -69,6 +69,17 @@ Several --kernel are searched one after the other, and the best of all is taken.
 With --text or --tree one column is the whole input, and each --kernel is on texts
 or trees: for each a path of λ is solved, and its own parameters stay as they are.
 
+Other learners are tuned by a grid, and judged on folds that are held out; rvm and rvc
+by --by evidence too:
+
+  mercer tune --learner svc --target y --grid C=0.1,1,10,100 --model m.safetensors t.csv
+  mercer tune --learner rvm --target y --by evidence t.csv
+
+--grid sets or varies a parameter of the learner; without it the usual one varies (C,
+lambda, k, …). The kernel varies by one factor of its length scales, --steps times up to
+--reach, unless --vary '' is given; several --kernel are all tried. For classes the
+score is the part of the rows that is wrong.
+
 The search looks at --rows of the rows, chosen at random, and the model is fitted
 to all of them. Classes become targets of −1 and 1, one for each of more than two, and
 are judged as such. An intercept, which is not penalised, is fitted unless --no-intercept
@@ -87,12 +98,13 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.StringVar(&f.search, "search", "", "how to search: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
 	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
 	flags.Float64Var(&f.reach, "reach", 30, "how many times larger or smaller than at the start they may become")
-	flags.IntVar(&f.steps, "steps", 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter)")
+	flags.IntVar(&f.steps, "steps", 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
+	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas; repeat it for several")
 	flags.IntVar(&f.folds, "folds", 5, "folds of kfold")
 	flags.IntVar(&f.rows, "rows", tuneRows, "rows to search with, chosen at random; 0: all")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
-	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner to fit with what was found: "+strings.Join(tunedLearners, ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
+	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
 	flags.StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors); without it nothing is fitted")
 	flags.StringVar(&f.plot, "plot", "", "`FILE` to draw the scores to (PNG)")
 	flags.Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
@@ -127,12 +139,15 @@ func (f *tuneFlags) checkUnused(list []candidate) error {
 	return nil
 }
 
+// byGrid reports whether the learner is tuned by a grid.
+func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }
+
 // check sets the defaults and returns the first flag that is wrong.
 func (f *tuneFlags) check() error {
 	evidence := f.by == string(tuning.Evidence)
 	if f.search == "" {
 		f.search = string(tuning.Grid)
-		if evidence {
+		if evidence && !f.byGrid() {
 			f.search = string(tuning.Gradient)
 		}
 	}
@@ -157,18 +172,25 @@ func (f *tuneFlags) check() error {
 		return usagef("--by: there is no %q%s; there are: %s", f.by, didYouMean("", f.by, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
 	case !slices.Contains(tuning.Strategies, f.search):
 		return usagef("--search: there is no %q%s; there are: %s", f.search, didYouMean("", f.search, tuning.Strategies), strings.Join(tuning.Strategies, ", "))
+	case f.task != "" && f.task != string(learners.Regression) && f.task != string(learners.Classification):
+		return usagef("--task: want regression or classification, got %q", f.task)
+	case f.learner != "" && !slices.Contains(tunedLearners, f.learner) && !f.byGrid():
+		names := append(slices.Clone(tunedLearners), gridLearners()...)
+		return usagef("--learner: tune has nothing to vary for %q%s; it is for %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
+	case len(f.grid) > 0 && !f.byGrid():
+		return usagef("--grid: %s vary by --kernel, --vary and --lambdas; --grid needs another --learner", strings.Join(tunedLearners, ", "))
+	case f.byGrid():
+		// below
 	case f.search == string(tuning.Gradient) && !evidence:
 		return usagef("--search: gradient needs --by evidence, which has derivatives")
 	case f.search == string(tuning.Gradient) && f.plot != "":
 		return usagef("--plot: gradient looks at no surface; use --search grid, golden or bayes")
-	case f.task != "" && f.task != string(learners.Regression) && f.task != string(learners.Classification):
-		return usagef("--task: want regression or classification, got %q", f.task)
-	case f.learner != "" && !slices.Contains(tunedLearners, f.learner):
-		return usagef("--learner: tune finds a kernel and a lambda for %s, not for %q", strings.Join(tunedLearners, ", "), f.learner)
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):
 		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.ard && len(f.kernels) > 0:
 		return usagef("--ard: is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead")
+	}
+	switch {
 	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	case !(f.testFraction >= 0 && f.testFraction < 1):
@@ -180,7 +202,11 @@ func (f *tuneFlags) check() error {
 	case f.folds < 2:
 		return usagef("--folds: must be ≥ 2, got %d", f.folds)
 	}
-	if err := f.checkUnused(list); err != nil {
+	check := func() error { return f.checkUnused(list) }
+	if f.byGrid() {
+		check = f.checkGrid
+	}
+	if err := check(); err != nil {
 		return err
 	}
 	for _, l := range f.lambdas {

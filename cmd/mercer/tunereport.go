@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
@@ -17,24 +19,29 @@ type tuneReport struct {
 	Program string      `json:"program"` // "tune": for mercer bench import
 	By      string      `json:"by"`
 	Search  string      `json:"search"`
-	Kernel  string      `json:"kernel"` // the best
-	Lambda  float64     `json:"lambda"`
-	Score   float64     `json:"score"` // RMSE; with evidence −log p per row
+	Kernel  string      `json:"kernel,omitempty"` // the best
+	Lambda  *float64    `json:"lambda,omitempty"`
+	Score   float64     `json:"score"` // RMSE; of classes of a grid the part that is wrong; with evidence −log p per row
 	N       int         `json:"n"`
 	Assumed string      `json:"task_assumed,omitempty"`
 	Rows    int         `json:"rows"` // that were searched with
 	D       int         `json:"d"`
 	Device  string      `json:"device"`
 	Vary    []string    `json:"vary"`
-	Trials  []tuneTrial `json:"trials"`
-	Seconds float64     `json:"seconds"`
-	Planned int64       `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
+	Trials  []tuneTrial `json:"trials,omitempty"`
+	// Of a learner that is tuned by a grid: the best setting, and all of them.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Grid       []gridTrial       `json:"grid,omitempty"`
+	Seconds    float64           `json:"seconds"`
+	Planned    int64             `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
 	Test    *score `json:"test,omitempty"`
 	Plot    string `json:"plot,omitempty"`
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
+	Refused string `json:"fit_error,omitempty"` // why there is no model
 
+	task    learners.Task
 	best    int
 	several bool // kernels, so that each trial is told with the text of its own
 }
@@ -67,9 +74,9 @@ func shown(by tuning.Criterion, score float64) float64 {
 // at a place was the best.
 func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
 	res := found[at]
-	by := res.Params.Criterion
+	by, lambda := res.Params.Criterion, res.Lambda()
 	r := tuneReport{
-		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: res.Lambda(), Score: shown(by, res.Score()),
+		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: shown(by, res.Score()),
 		Device: dev.Info().Device, Vary: res.Vary, several: len(found) > 1 || res.object != nil,
 	}
 	for i, one := range found {
@@ -108,6 +115,9 @@ func (r tuneReport) heading() string {
 	case tuning.GCV:
 		return "GCV RMSE"
 	case tuning.KFold:
+		if r.Grid != nil && r.task == learners.Classification {
+			return "wrong in k folds"
+		}
 		return "k-fold RMSE"
 	}
 	return "-log p / row"
@@ -115,6 +125,37 @@ func (r tuneReport) heading() string {
 
 // text is the report for eyes: the trials, and what they led to.
 func (r tuneReport) text() string {
+	trials := r.gridText
+	rows := [][]string{}
+	if r.Grid == nil {
+		trials = r.trialsText
+		rows = [][]string{{"kernel", r.Kernel}, {"lambda", exact(*r.Lambda)}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
+		rows = append(rows, []string{name, r.Parameters[name]})
+	}
+	rows = append(rows, []string{r.heading(), short(r.Score)}, []string{"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))})
+	if r.Assumed != "" {
+		rows = append(rows, []string{"task", r.Assumed})
+	}
+	if r.Rows < r.N {
+		rows = append(rows, []string{"searched with", count(r.Rows, "row")})
+	}
+	rows = append(rows, []string{"device", r.Device}, []string{"time", seconds(r.Seconds)})
+	if r.Test != nil {
+		rows = append(rows, []string{"held out", r.Test.line()})
+	}
+	if r.Plot != "" {
+		rows = append(rows, []string{"plot", r.Plot})
+	}
+	if r.Model != "" {
+		rows = append(rows, []string{"model", r.Model + ", " + r.Learner})
+	}
+	return trials() + "\n" + texttable.Format("ll", rows)
+}
+
+// trialsText is the table of the kernels that were tried.
+func (r tuneReport) trialsText() string {
 	// Few parameters have a column each, many are in the kernel's text below.
 	head, align := []string{""}, "l"
 	few := len(r.Vary) <= 4 && !r.several
@@ -143,27 +184,5 @@ func (r tuneReport) text() string {
 		}
 		lines = append(lines, append(line, short(t.Lambda), short(t.Score), seconds(t.Seconds)))
 	}
-	rows := [][]string{
-		{"kernel", r.Kernel},
-		{"lambda", exact(r.Lambda)},
-		{r.heading(), short(r.Score)},
-		{"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))},
-	}
-	if r.Assumed != "" {
-		rows = append(rows, []string{"task", r.Assumed})
-	}
-	if r.Rows < r.N {
-		rows = append(rows, []string{"searched with", count(r.Rows, "row")})
-	}
-	rows = append(rows, []string{"device", r.Device}, []string{"time", seconds(r.Seconds)})
-	if r.Test != nil {
-		rows = append(rows, []string{"held out", r.Test.line()})
-	}
-	if r.Plot != "" {
-		rows = append(rows, []string{"plot", r.Plot})
-	}
-	if r.Model != "" {
-		rows = append(rows, []string{"model", r.Model + ", " + r.Learner})
-	}
-	return texttable.Format(align, lines) + "\n" + texttable.Format("ll", rows)
+	return texttable.Format(align, lines)
 }

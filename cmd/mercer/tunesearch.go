@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/learners/tuning"
@@ -85,13 +87,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return fmt.Errorf("%w; the row was held out by --test-fraction", err)
 		}
 	}
-	found, err := a.searchAll(ctx, dev, f, d, memory)
+	r, given, object, picture, err := a.search(ctx, devices, &f, task, d, train, memory)
 	if err != nil {
 		return err
 	}
-	at := best(found)
-	f.chooseLearner(found[at], task)
-	r := newTuneReport(f, found, at, dev)
 	if f.task == "" && f.learner != "gaussian-process" {
 		r.Assumed = assumed(all, f.targets, task)
 	}
@@ -100,7 +99,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		r.Rows = min(r.N, f.rows)
 	}
 	if f.plot != "" {
-		image, err := drawSurface(found[at].Result)
+		image, err := picture()
 		if err != nil {
 			return err
 		}
@@ -109,12 +108,15 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		}
 		r.Plot = f.plot
 	}
+	var refused error // the scores are not lost for it
 	if f.model != "" || test != nil {
-		b, err := a.fitTuned(ctx, dev, f, task, found[at], d, memory)
-		if err != nil {
+		b, err := a.fitTuned(ctx, dev, f, task, given, object, d, memory)
+		if err != nil && ctx.Err() == nil {
+			r.Refused, refused = oneLine(err), err
+		} else if err != nil {
 			return err
 		}
-		if test != nil {
+		if test != nil && refused == nil {
 			x, y, err := a.encodeWith(ctx, b, test)
 			if err != nil {
 				return fmt.Errorf("%w; the row was held out by --test-fraction", err)
@@ -123,7 +125,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 				return err
 			}
 		}
-		if f.model != "" {
+		if f.model != "" && refused == nil {
 			if err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) }); err != nil {
 				return err
 			}
@@ -133,9 +135,42 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	r.Seconds = time.Since(start).Seconds()
 	r.Planned, r.Used = memory.total(), process.Read()
 	if a.json {
-		return a.printJSON(ctx, r)
+		err = a.printJSON(ctx, r)
+	} else {
+		err = a.print(ctx, r.text())
 	}
-	return a.print(ctx, r.text())
+	if err == nil && refused != nil {
+		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", refused)
+	}
+	return err
+}
+
+// search looks for the best setting: its report, the parameters of the learner, the
+// kernel over objects if there is one, and how the scores are drawn.
+func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, given map[string]string, object objects.Kernel, picture func() ([]byte, error), err error) {
+	if f.byGrid() {
+		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
+		if err != nil {
+			return r, nil, nil, nil, err
+		}
+		r, best := newGridReport(f, task, points, devices[0])
+		return r, best.given, best.kernel, r.drawGrid, nil
+	}
+	found, err := a.searchAll(ctx, devices[0], *f, d, memory)
+	if err != nil {
+		return r, nil, nil, nil, err
+	}
+	at := best(found)
+	f.chooseLearner(found[at], task)
+	r = newTuneReport(*f, found, at, devices[0])
+	given = map[string]string{"lambda": exact(found[at].Lambda()), "intercept": strconv.FormatBool(!f.noIntercept)}
+	if f.learner != "ridge" {
+		given["kernel"] = found[at].Kernel().String()
+	}
+	if f.learner == "gaussian-process" {
+		given["optimise"] = "false"
+	}
+	return r, given, found[at].object, func() ([]byte, error) { return drawSurface(found[at].Result) }, nil
 }
 
 // learnData learns the encoding of a table and encodes it.
@@ -262,9 +297,12 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 
 // taskFor is what --task says, or classification of a target of texts.
 func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
+	d, _ := learners.Find(f.learner)
 	switch {
 	case f.task != "":
 		return learners.Task(f.task)
+	case f.byGrid() && len(d.Tasks) == 1:
+		return d.Tasks[0]
 	case len(f.targets) == 1 && allTexts(t, f.targets[0]):
 		return learners.Classification
 	}
@@ -296,31 +334,25 @@ func (f *tuneFlags) chooseLearner(t tuned, task learners.Task) {
 	}
 }
 
-// fitTuned fits the learner with what was found to all rows.
-func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, found tuned, data *tuneData, memory *budget) (modelfile.Bundle, error) {
+// fitTuned fits the learner with the parameters that were found to all rows; object is
+// the kernel over texts or trees, or nil.
+func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, given map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)
 	if err != nil {
 		return b, err
 	}
-	given := map[string]string{"lambda": exact(found.Lambda()), "intercept": strconv.FormatBool(!f.noIntercept)}
-	if f.learner != "ridge" {
-		given["kernel"] = found.Kernel().String()
-	}
-	if f.learner == "gaussian-process" {
-		if !(found.Lambda() > 0) {
-			return b, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
-		}
-		given["optimise"] = "false"
+	if f.learner == "gaussian-process" && given["lambda"] == "0" {
+		return b, usagef("--learner: gaussian-process needs a lambda > 0, and 0 was found; use kernel-ridge")
 	}
 	fit, err := d.Make(task, given)
 	if err != nil {
 		return b, err
 	}
 	x := data.x
-	if found.object != nil {
-		b.Objects = &modelfile.Objects{Kernel: found.object.String(), Training: data.texts}
-		if x, err = a.trainingPoints(ctx, data.source, found.object, b.Objects); err != nil {
+	if object != nil {
+		b.Objects = &modelfile.Objects{Kernel: object.String(), Training: data.texts}
+		if x, err = a.trainingPoints(ctx, data.source, object, b.Objects); err != nil {
 			return b, err
 		}
 	}
@@ -331,7 +363,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 		return b, err
 	}
 	r := newFitReport(b.Model, dev)
-	r.Task, r.Parameters, r.order = task, given, []string{"lambda"}
+	r.Task, r.Parameters, r.order = task, given, slices.Sorted(maps.Keys(given))
 	r.N, r.D = x.Dims()
 	if b.Objects != nil {
 		r.D, r.Kernel = 1, b.Objects.Kernel

@@ -1,20 +1,47 @@
 package tuning
 
-import "math"
+import (
+	"math"
+
+	"github.com/mercer-go/mercer/kernels"
+)
 
 // grid tries factors that are equally far apart on a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
-	list := make([][]float64, s.planned)
-	for i := range list {
-		f := 0.0 // one step is the start itself
-		if s.planned > 1 {
-			f = 2*float64(i)/float64(s.planned-1) - 1
-		}
-		list[i] = []float64{f * math.Log(s.space.reach)}
-	}
-	_, err := s.tryAll(list)
+	_, err := s.tryAll(s.space.line(s.planned))
 	return err
+}
+
+// line are steps points from 1/reach to reach; one step is the start itself.
+func (s *space) line(steps int) [][]float64 {
+	list := make([][]float64, steps)
+	for i := range list {
+		f := 0.0
+		if steps > 1 {
+			f = 2*float64(i)/float64(steps-1) - 1
+		}
+		list[i] = []float64{f * math.Log(s.reach)}
+	}
+	return list
+}
+
+// Kernels returns the kernels that Grid tries from k, with Vary, Reach and Steps as in
+// Params; k alone where nothing varies.
+func Kernels(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
+	s, err := newSpace(k, vary, reach)
+	if err != nil || len(s.vary) == 0 {
+		return []kernels.Kernel{k}, err
+	}
+	var list []kernels.Kernel
+	for _, x := range s.line(steps) {
+		at, err := s.at(x)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, at)
+	}
+	return list, nil
 }
 
 // golden tries a coarse grid of a third of the steps, at least five, and then

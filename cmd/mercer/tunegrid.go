@@ -1,0 +1,573 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/objects"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// defaultGrids are what tune tries where --grid does not name the parameter; kernels
+// vary besides. A number before × is one of the data: see gridScale.
+var defaultGrids = map[string]string{
+	"svc": "C=0.1,1,10,100", "svr": "C=0.1,1,10,100",
+	"logistic": "lambda=0.001,0.01,0.1,1,10,100", "kernel-logistic": "lambda=0.001,0.01,0.1,1,10",
+	"lasso": "lambda=0.001×,0.003×,0.01×,0.03×,0.1×,0.3×", "ridge-constrained": "theta=0.001×,0.01×,0.03×,0.1×,0.3×,1×,3×,10×",
+	"l0": "support=1,2,3,4,5,6,8,10,15,20", "kernel-knn": "k=1,2,3,5,8,12,20,30",
+	"nystrom-ridge": "lambda=0.0001,0.001,0.01,0.1,1,10", "fourier-ridge": "lambda=0.0001,0.001,0.01,0.1,1,10",
+	"rvm": "", "rvc": "", "kernel-vote": "", "kernel-perceptron": "epochs=1,3,10,30",
+	"perceptron": "epochs=1,3,10,30,100", "averaged-perceptron": "epochs=1,3,10,30,100", "voted-perceptron": "epochs=1,3,10,30,100",
+}
+
+// gridSteps is how many kernels are tried where --steps says nothing else.
+const gridSteps = 7
+
+// gridLearners are those that are tuned by a grid.
+func gridLearners() []string { return slices.Sorted(maps.Keys(defaultGrids)) }
+
+// gridPoint is a setting of the parameters that is tried.
+type gridPoint struct {
+	given  map[string]string
+	kernel objects.Kernel // over texts or trees; nil: none
+	fit    learners.Fitter
+
+	scores  []float64 // of the folds: mean squared errors, or parts of the rows whose class is wrong
+	sum     float64   // of them, each times its rows
+	rows    int
+	seconds float64
+	err     error
+}
+
+// score is what the points are compared by, the smaller the better: the root of the mean
+// squared error, the part of wrong rows, or −log p a row.
+func (p gridPoint) score(task learners.Task, by string) float64 {
+	switch v := p.sum / float64(p.rows); {
+	case p.err != nil || math.IsNaN(v):
+		return math.Inf(1)
+	case task == learners.Classification || by == string(tuning.Evidence):
+		return v
+	default:
+		return math.Sqrt(v)
+	}
+}
+
+// gridAxis is a parameter of the learner and the texts that are tried.
+type gridAxis struct {
+	name   string
+	values []string
+}
+
+// parseGrid are the axes of --grid, of the flags that mean one, and of defaultGrids.
+func (f *tuneFlags) parseGrid() (axes []gridAxis, err error) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, p := range d.Parameters {
+		if p.Name != "kernel" && p.Name != "seed" {
+			known = append(known, p.Name)
+		}
+	}
+	texts := slices.Clone(f.grid)
+	if len(f.lambdas) > 0 {
+		var list []string
+		for _, l := range f.lambdas {
+			list = append(list, exact(l))
+		}
+		texts = append(texts, "lambda="+strings.Join(list, ","))
+	}
+	if f.noIntercept {
+		texts = append(texts, "intercept=false")
+	}
+	for _, text := range texts {
+		name, list, ok := strings.Cut(text, "=")
+		p, has := d.Parameter(name)
+		switch {
+		case !ok || list == "":
+			return nil, usagef("--grid: want NAME=VALUE,VALUE,…, got %q", text)
+		case name == "kernel" || name == "seed":
+			return nil, usagef("--grid: there is a flag --%s", name)
+		case !has:
+			return nil, usagef("--grid: %q is no parameter of %s%s; there are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
+		case slices.ContainsFunc(axes, func(a gridAxis) bool { return a.name == name }):
+			return nil, usagef("--grid: %s is given twice", name)
+		}
+		values := strings.Split(list, ",")
+		for i, v := range values {
+			values[i] = strings.TrimSpace(v)
+			if _, err := p.Parse(values[i]); err != nil {
+				return nil, usagef("--grid: %s: %s", name, oneLine(err))
+			}
+		}
+		axes = append(axes, gridAxis{name, values})
+	}
+	// A default gives way to parameters that exclude it, as theta does lambda of lasso.
+	name, list, ok := strings.Cut(defaultGrids[f.learner], "=")
+	instead := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
+	replaced := slices.ContainsFunc(axes, func(a gridAxis) bool {
+		return a.name == name || instead[a.name] == name || instead[name] == a.name
+	})
+	if ok && !replaced {
+		axes = append(axes, gridAxis{name, strings.Split(list, ",")})
+	}
+	return axes, nil
+}
+
+// checkGrid is check for learners that are tuned by a grid.
+func (f *tuneFlags) checkGrid() error {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return err
+	}
+	_, kernel := d.Parameter("kernel")
+	varied := f.given("vary") || f.given("reach") || f.given("steps")
+	bayesian := f.learner == "rvm" || f.learner == "rvc"
+	if !f.given("by") {
+		f.by = string(tuning.KFold)
+	}
+	switch {
+	case f.task != "" && !d.Does(learners.Task(f.task)):
+		return usagef("--task: %s is not made for %s", f.learner, f.task)
+	case f.by != string(tuning.KFold) && !(bayesian && f.by == string(tuning.Evidence)):
+		return usagef("--by: %s is judged by kfold%s; the others are for %s", f.learner, map[bool]string{true: " or evidence"}[bayesian], strings.Join(tunedLearners, ", "))
+	case f.given("folds") && f.by != string(tuning.KFold):
+		return usagef("--folds: is for --by kfold")
+	case f.search != string(tuning.Grid) || f.ard:
+		return usagef("--%s: %s is tuned by a grid of one factor of the length scales; see --grid", map[bool]string{true: "ard", false: "search"}[f.ard], f.learner)
+	case f.learner == "kernel-knn" && len(f.kernels) == 0 && varied:
+		return usagef("--vary, --reach and --steps: the distance of kernel-knn is Euclidean where no --kernel is given")
+	case f.given("vary") && len(f.vary) == 0 && (f.given("reach") || f.given("steps")):
+		return usagef("--reach and --steps: no parameter of the kernel varies")
+	case !kernel && (len(f.kernels) > 0 || varied || f.objects.flag() != ""):
+		return usagef("--learner: %s has no kernel; leave --kernel, --vary, --reach, --steps, --text and --tree out", f.learner)
+	case len(f.targets) > 1 && !d.Outputs:
+		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
+	case f.objects.flag() != "" && varied:
+		return usagef("--vary, --reach and --steps: the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel")
+	}
+	_, err = f.parseGrid()
+	return err
+}
+
+// gridScale is what the numbers before × are multiplied by: of lasso the λ from which on
+// all weights are 0, of ridge-constrained the variance of the target.
+func gridScale(learner string, x, y *mat.Dense) float64 {
+	n, t := y.Dims()
+	scale := 0.0
+	for j := range t {
+		c := mat.NewVecDense(n, mat.Col(nil, j, y))
+		mean := mat.Sum(c) / float64(n)
+		for i := range n {
+			c.SetVec(i, c.AtVec(i)-mean)
+		}
+		if learner == "lasso" {
+			var g mat.VecDense
+			g.MulVec(x.T(), c)
+			scale = max(scale, 2*mat.Norm(&g, math.Inf(1)))
+		} else {
+			scale = max(scale, mat.Dot(c, c)/float64(n))
+		}
+	}
+	return cmp.Or(scale, 1)
+}
+
+// gridPoints are all settings of a kernel and the axes, the last axis the fastest.
+func (f *tuneFlags) gridPoints(c candidate, axes []gridAxis, task learners.Task, scale float64) ([]*gridPoint, error) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return nil, err
+	}
+	first := map[string]string{}
+	if _, has := d.Parameter("seed"); has {
+		first["seed"] = strconv.FormatUint(f.seed, 10)
+	}
+	settings := []map[string]string{first}
+	extend := func(name string, values []string) {
+		var longer []map[string]string
+		for _, s := range settings {
+			for _, v := range values {
+				if number, relative := strings.CutSuffix(v, "×"); relative {
+					part, _ := strconv.ParseFloat(number, 64)
+					v = short(part * scale)
+				}
+				one := maps.Clone(s)
+				one[name] = v
+				longer = append(longer, one)
+			}
+		}
+		settings = longer
+	}
+	if c.kernel != nil {
+		list := []kernels.Kernel{c.kernel}
+		if c.object == nil {
+			steps := cmp.Or(f.steps, gridSteps)
+			if list, err = tuning.Kernels(c.kernel, f.vary, f.reach, steps); err != nil {
+				return nil, err
+			}
+		}
+		var texts []string
+		for _, k := range list {
+			texts = append(texts, k.String())
+		}
+		extend("kernel", texts)
+	}
+	for _, axis := range axes {
+		extend(axis.name, axis.values)
+	}
+	var points []*gridPoint
+	for _, given := range settings {
+		fit, err := d.Make(task, given)
+		if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
+			return nil, usagef("--grid: %s: %s", wrong.Parameter, wrong.Rule)
+		} else if err != nil {
+			return nil, err
+		}
+		points = append(points, &gridPoint{given: given, kernel: c.object, fit: fit})
+	}
+	return points, nil
+}
+
+// searchGrid scores every setting with --rows of the rows of train.
+func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) ([]*gridPoint, error) {
+	axes, err := f.parseGrid()
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.parseKernels()
+	if err != nil {
+		return nil, err
+	}
+	rows := f.sample(d.y)
+	some := train
+	if len(rows) < train.Rows() {
+		if f.gram {
+			some, err = train.SelectGram(rows, f.targets)
+		} else {
+			some = train.Select(rows)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	r := &resampling{
+		a: a, all: some, full: d.enc, task: task, memory: memory, devices: devices,
+		f: &resampleFlags{learnerFlags: learnerFlags{learner: f.learner, task: f.task, missing: f.missing, categorical: f.categorical, targets: f.targets, seed: f.seed, noStandardize: f.noStandardize, gram: f.gram}, objects: f.objects},
+	}
+	signs := rowsAt(d.signs, rows)
+	if f.gram { // the points of the rows among themselves
+		enc, err := dataset.Learn(some, r.f.rules(task))
+		if err != nil {
+			return nil, err
+		}
+		if r.x, _, err = encodeTraining(enc, some); err != nil {
+			return nil, err
+		}
+		r.y = rowsAt(d.y, rows)
+	}
+	var all []*gridPoint
+	for _, c := range list {
+		var x *mat.Dense
+		if d.x != nil {
+			x = rowsAt(d.x, rows)
+		}
+		switch desc, _ := learners.Find(f.learner); {
+		case c.object != nil:
+			texts := make([]string, len(rows))
+			for q, row := range rows {
+				texts[q] = d.texts[row]
+			}
+			r.y = rowsAt(d.y, rows)
+			if r.x, err = a.trainingPoints(ctx, d.source, c.object, &modelfile.Objects{Training: texts}); err != nil {
+				return nil, err
+			}
+		case c.kernel == nil && f.learner != "kernel-knn": // which takes the Euclidean distance
+			if _, has := desc.Parameter("kernel"); has {
+				if c.kernel, err = f.startKernel(ctx, x); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if c.kernel != nil {
+			if err := f.checkVary(c.kernel); err != nil {
+				return nil, err
+			}
+		}
+		scale := 1.0
+		if x != nil {
+			scale = gridScale(f.learner, x, signs)
+		}
+		points, err := f.gridPoints(c, axes, task, scale)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.scoreGrid(ctx, f, points); err != nil {
+			return nil, err
+		}
+		all = append(all, points...)
+	}
+	var last error
+	for _, p := range all {
+		if p.err == nil {
+			return all, nil
+		}
+		last = p.err
+	}
+	return nil, fmt.Errorf("no setting of the grid can be fitted: %w", last)
+}
+
+// scoreGrid fits every point without each fold and scores it there, or by its evidence.
+func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*gridPoint) error {
+	n, folds := r.all.Rows(), f.folds
+	var fold []int
+	if f.by == string(tuning.Evidence) {
+		folds, fold = 1, make([]int, n)
+	} else {
+		if folds > n {
+			return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+		}
+		var strata []int
+		if r.task == learners.Classification {
+			y, err := r.full.Targets(r.all)
+			if err != nil {
+				return err
+			}
+			for i := range n {
+				strata = append(strata, int(y.At(i, 0)))
+			}
+		}
+		var err error
+		if fold, err = learners.Folds(n, folds, strata, f.seed); err != nil {
+			return err
+		}
+	}
+	defer r.memory.manyFits()()
+	p := r.a.newProgress()
+	defer p.close()
+	var mu sync.Mutex
+	done := 0
+	return tuning.ForEachDevice(r.devices, folds, func(dev backend.Device, k int) error {
+		var train, test []int
+		for row, part := range fold {
+			if part == k {
+				test = append(test, row)
+			}
+			if part != k || folds == 1 {
+				train = append(train, row)
+			}
+		}
+		x, y, keys, xTest, truth, err := r.encode(train, test)
+		if err != nil {
+			return fmt.Errorf("%w; without part %d of %d", err, k+1, folds)
+		}
+		options := learners.Options{Classes: r.full.Classes(), Keys: keys}
+		within := r.memory.fitting(ctx, &options)
+		for _, at := range points {
+			start := time.Now()
+			sum, err := at.evaluate(within, dev, f.by, options, x, y, xTest, truth)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			mu.Lock()
+			at.seconds += time.Since(start).Seconds()
+			if at.err == nil {
+				at.err = err
+			}
+			at.scores, at.sum, at.rows = append(at.scores, sum/float64(len(test))), at.sum+sum, at.rows+len(test)
+			done++
+			p.report(solvers.Progress{Stage: "tune", Fraction: float64(done) / float64(folds*len(points))})
+			mu.Unlock()
+		}
+		return nil
+	})
+}
+
+// evaluate fits to x and y and returns the sum over the test rows of their squared
+// errors, of 1 where the class is wrong, or of −log p.
+func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string, o learners.Options, x, y, xTest, truth *mat.Dense) (sum float64, err error) {
+	m, err := p.fit(ctx, dev, x, y, o)
+	if err != nil {
+		return 0, err
+	}
+	if by == string(tuning.Evidence) {
+		for _, fact := range m.(learners.Describer).Facts() {
+			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
+				return -v, nil
+			}
+		}
+		return 0, fmt.Errorf("%s has no evidence", m.Learner())
+	}
+	values, err := m.Predict(ctx, dev, xTest)
+	if err != nil {
+		return 0, err
+	}
+	if err := finite("the prediction", values); err != nil {
+		return 0, err
+	}
+	n, t := truth.Dims()
+	_, classes := m.(learners.Classifier)
+	for i := range n {
+		for j := range t {
+			e := values.At(i, j) - truth.At(i, j)
+			if classes && e != 0 {
+				e = 1
+			}
+			sum += e * e / float64(t)
+		}
+	}
+	return sum, nil
+}
+
+// gridTrial is a setting in the report.
+type gridTrial struct {
+	Parameters map[string]string `json:"parameters"`
+	Score      *float64          `json:"score"` // null: Error says why
+	SD         float64           `json:"sd"`    // of the scores of the folds
+	Seconds    float64           `json:"seconds"`
+	Error      string            `json:"error,omitempty"`
+}
+
+// newGridReport reports the settings; the first of the best score is the best.
+func newGridReport(f *tuneFlags, task learners.Task, points []*gridPoint, dev backend.Device) (tuneReport, *gridPoint) {
+	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
+	score := func(p *gridPoint) float64 { return p.score(task, f.by) }
+	for i, p := range points {
+		if score(p) < score(points[r.best]) {
+			r.best = i
+		}
+		t := gridTrial{Parameters: maps.Clone(p.given), Seconds: p.seconds}
+		delete(t.Parameters, "seed")
+		if p.kernel != nil {
+			t.Parameters["kernel"] = p.kernel.String()
+		}
+		if v := score(p); !math.IsInf(v, 1) {
+			t.Score = &v
+			var scores []float64
+			for _, s := range p.scores {
+				one := gridPoint{sum: s, rows: 1}
+				scores = append(scores, one.score(task, f.by))
+			}
+			t.SD = learners.NewSummary(scores).SD
+		} else if p.err != nil {
+			t.Error = oneLine(p.err)
+		}
+		r.Grid = append(r.Grid, t)
+		for name, v := range t.Parameters {
+			if !slices.Contains(r.Vary, name) && v != r.Grid[0].Parameters[name] {
+				r.Vary = append(r.Vary, name)
+			}
+		}
+	}
+	slices.Sort(r.Vary)
+	best := r.Grid[r.best]
+	r.Parameters, r.Score, r.Kernel = best.Parameters, *best.Score, best.Parameters["kernel"]
+	return r, points[r.best]
+}
+
+// gridText is the table of the settings.
+func (r tuneReport) gridText() string {
+	lines := [][]string{append(append([]string{""}, r.Vary...), r.heading(), "± sd", "time")}
+	for i, t := range r.Grid {
+		line := []string{map[bool]string{true: "*"}[i == r.best]}
+		for _, name := range r.Vary {
+			line = append(line, t.Parameters[name])
+		}
+		if t.Score == nil {
+			line = append(line, "none", "")
+		} else {
+			line = append(line, short(*t.Score), short(t.SD))
+		}
+		lines = append(lines, append(line, seconds(t.Seconds)))
+	}
+	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
+}
+
+// drawGrid draws the scores over the number that varies most, a line for each setting of
+// the other parameters: the eight best of them.
+func (r tuneReport) drawGrid() ([]byte, error) {
+	number := func(t gridTrial, name string) (float64, bool) {
+		text := t.Parameters[name]
+		if k, err := kernels.Parse(text); name == "kernel" && err == nil && len(kernels.Params(k)) > 0 {
+			return kernels.Params(k)[0].Value, true
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		return v, err == nil
+	}
+	axis, most := "", 1
+	for _, name := range r.Vary {
+		seen := map[float64]bool{}
+		for _, t := range r.Grid {
+			if v, ok := number(t, name); ok {
+				seen[v] = true
+			}
+		}
+		if len(seen) > most {
+			axis, most = name, len(seen)
+		}
+	}
+	if axis == "" {
+		return nil, usagef("--plot: no number varies that could be drawn over")
+	}
+	lines, lowest := map[string]*spreadCurve{}, map[string]float64{}
+	positive := true
+	for _, t := range r.Grid {
+		x, ok := number(t, axis)
+		if !ok || t.Score == nil {
+			continue
+		}
+		var rest []string
+		for _, name := range r.Vary {
+			if name != axis {
+				rest = append(rest, name+" "+t.Parameters[name])
+			}
+		}
+		name := strings.Join(rest, ", ")
+		if lines[name] == nil {
+			lines[name], lowest[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
+		}
+		c := lines[name]
+		c.x, c.at = append(c.x, x), append(c.at, learners.Summary{Mean: *t.Score, SD: t.SD, N: 1})
+		lowest[name], positive = min(lowest[name], *t.Score), positive && x > 0
+	}
+	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(lowest[a], lowest[b]), cmp.Compare(a, b)) })
+	var curves []spreadCurve
+	for _, name := range names[:min(len(names), len(curveColours))] {
+		curves = append(curves, *lines[name])
+	}
+	label := axis
+	if k, err := kernels.Parse(r.Kernel); axis == "kernel" && err == nil {
+		label = kernels.Params(k)[0].Name
+	}
+	p := newPanel(fmt.Sprintf("%s: %s %s at best", r.Learner, r.heading(), short(r.Score)), label, r.heading())
+	if positive {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	p.Legend.TextStyle.Font.Size = vg.Points(8)
+	addGrid(p)
+	if err := drawSpreads(p, curves); err != nil {
+		return nil, err
+	}
+	p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
+	return drawPage([][]*plot.Plot{{p}})
+}

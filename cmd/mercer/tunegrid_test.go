@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/testdata"
+)
+
+// The scores of a grid are those of scikit-learn's GridSearchCV on the same folds, each
+// with a scaling of its own.
+func TestGridAgainstScikitLearn(t *testing.T) {
+	required.Slow(t, "sklearn", "starts Python")
+	l := gramLab{t, t.TempDir()}
+	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
+		t.Fatal(err)
+	}
+	trials := func(args ...string) (scores []float64) {
+		t.Helper()
+		var report struct{ Grid []gridTrial }
+		if err := json.Unmarshal([]byte(l.mercer(append([]string{"tune", "--quiet", "--json", "--target", "target"}, args...)...)), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range report.Grid {
+			scores = append(scores, *at.Score)
+		}
+		return scores
+	}
+	svc := trials("--learner", "svc", "--kernel", "gaussian(sigma=2)", "--kernel", "gaussian(sigma=8)", "--vary", "", "--grid", "C=0.1,1,10", "--grid", "tol=1e-7", l.path("breast_cancer.csv"))
+	lasso := trials("--learner", "lasso", "--lambdas", "10,100,1000", "--grid", "tol=1e-12", l.path("diabetes.csv"))
+	folds := func(table string, labels bool) (fold []int) {
+		text, err := os.ReadFile(l.path(table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+		var strata []int
+		for _, row := range rows {
+			if labels && strings.HasSuffix(row, ",benign") {
+				strata = append(strata, 0)
+			} else if labels {
+				strata = append(strata, 1)
+			}
+		}
+		fold, err = learners.Folds(len(rows), 5, strata, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fold
+	}
+	given, err := json.Marshal(map[string]any{"svc": folds("breast_cancer.csv", true), "lasso": folds("diabetes.csv", false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Within a fold of lasso n differs from that of others: λ = 2n·alpha by hand.
+	cmd := exec.Command(required.SKLearn(t), "-c", `
+import json, sys, numpy as np, pandas as pd
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.svm import SVC
+from sklearn.linear_model import Lasso
+folds = json.loads(sys.argv[1])
+def load(f):
+    d = pd.read_csv(f); return d.drop(columns="target").values.astype(float), d["target"].values
+X, y = load("breast_cancer.csv"); fold = np.array(folds["svc"]); sizes = np.bincount(fold)
+g = GridSearchCV(make_pipeline(StandardScaler(), SVC(tol=1e-7)), {"svc__gamma": [1/8, 1/128], "svc__C": [.1, 1, 10]}, cv=PredefinedSplit(fold)).fit(X, y)
+wrong = {}
+for i, p in enumerate(g.cv_results_["params"]):
+    wrong[(p["svc__gamma"], p["svc__C"])] = sum(sizes[k] * (1 - g.cv_results_["split%d_test_score" % k][i]) for k in range(5)) / len(y)
+svc = [wrong[(s, c)] for s in (1/8, 1/128) for c in (.1, 1, 10)]
+X, y = load("diabetes.csv"); fold = np.array(folds["lasso"]); lasso = []
+for l in (10, 100, 1000):
+    e = 0
+    for k in range(5):
+        a, b = fold != k, fold == k
+        m = make_pipeline(StandardScaler(), Lasso(alpha=l/(2*a.sum()), tol=1e-12, max_iter=100000)).fit(X[a], y[a])
+        e += ((m.predict(X[b]) - y[b])**2).sum()
+    lasso.append((e/len(y))**.5)
+print(json.dumps({"svc": svc, "lasso": lasso}))
+`, string(given))
+	cmd.Dir, cmd.Stderr = l.folder, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string][]float64
+	if err := json.Unmarshal(out, &want); err != nil {
+		t.Fatal(err)
+	}
+	// Decision values differ by some 1e-7, and no row is as near to a boundary: the counts
+	// are equal. The duality gap of lasso, at most 1e-12‖y‖² on both sides, bounds the
+	// squares of what the fitted values differ by: 2e-6 of the target's root mean square,
+	// 170; ten times that for rows that are not fitted.
+	for name, c := range map[string]struct {
+		got []float64
+		tol float64
+	}{"svc": {svc, 569 * 0x1p-52}, "lasso": {lasso, 10 * 2e-6 * 170}} {
+		if len(c.got) != len(want[name]) || len(c.got) == 0 {
+			t.Fatalf("%s: %d scores of %d", name, len(c.got), len(want[name]))
+		}
+		for i, w := range want[name] {
+			t.Logf("%s: setting %d: %v, scikit-learn %v", name, i+1, c.got[i], w)
+			if math.Abs(c.got[i]-w) > c.tol {
+				t.Errorf("%s: setting %d: %v, scikit-learn %v", name, i+1, c.got[i], w)
+			}
+		}
+	}
+}
