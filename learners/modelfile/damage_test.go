@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
@@ -192,29 +189,6 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", text, test.want)
 			}
 		})
-	}
-}
-
-// TestNoFile: what is at the path is not a file to read.
-func TestNoFile(t *testing.T) {
-	folder := t.TempDir()
-	pipe := filepath.Join(folder, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	missing := filepath.Join(folder, "none")
-	for path, want := range map[string]string{
-		missing: "modelfile: " + missing + ": no such file or directory",
-		folder:  "modelfile: " + folder + ": is a directory",
-		pipe:    "modelfile: " + pipe + ": is not a regular file",
-		"":      "modelfile: the path is empty",
-	} {
-		if _, err := Load(path); err == nil || err.Error() != want {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-	if _, err := Load(missing); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("not fs.ErrNotExist: %v", err)
 	}
 }
 

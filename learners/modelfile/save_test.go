@@ -3,17 +3,13 @@ package modelfile
 import (
 	"bytes"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
-	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
-	"gonum.org/v1/gonum/mat"
 )
 
 // only requires that folder holds the named files and nothing else, hidden or
@@ -94,53 +90,6 @@ func TestReplaced(t *testing.T) {
 	}
 	if diff := sameBundle(b, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestDiskFull: when writing fails half-way, the old file is as it was and
-// nothing else is left. A limit of the file size stands in for a full disk.
-func TestDiskFull(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "m.safetensors")
-	old := bundle(t, nil, true)
-	if err := Save(path, old); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const n = 100_000
-	x := mat.NewDense(1, n, nil)
-	big, err := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}.Fit(t.Context(), device(t), x, mat.NewDense(1, 1, nil), learners.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	signal.Ignore(syscall.SIGXFSZ)
-	defer signal.Reset(syscall.SIGXFSZ)
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	low := limit
-	low.Cur = n // bytes: an eighth of the file
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &low); err != nil {
-		t.Fatal(err)
-	}
-	err = Save(path, Bundle{Model: big})
-	fresh := Save(filepath.Join(folder, "new"), Bundle{Model: big})
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{err, fresh} {
-		if err == nil || !strings.HasSuffix(err.Error(), ": file too large") {
-			t.Errorf("got %v", err)
-		}
-	}
-	only(t, folder, "m.safetensors")
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
-		t.Errorf("the old file was changed, %v", err)
 	}
 }
 
