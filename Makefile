@@ -119,13 +119,14 @@ check-generated: ## fail if the generated assembly differs from what its source 
 	cd tools && $(GO) test -count=1 ./...
 
 .PHONY: vet
-vet: ## gofmt, go vet and staticcheck, for every build there is; Windows and 32 bits compile
+vet: ## gofmt, go vet and staticcheck, for every build there is, of Windows and macOS too; 32 bits compile
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files; exit 1; }
 	$(GO) vet ./... ./testdata
 	$(GO) vet -tags purego ./...
 	$(GO) vet -tags static ./cuda/... ./bench/... ./cmd/...
 	GOARCH=arm64 $(GO) vet ./...
-	GOOS=windows $(GO) build ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 	GOARCH=386 $(GO) build ./...
 	cd tools && $(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./... ./testdata
@@ -172,6 +173,29 @@ gpu-bundle-test: gpu-bundle ## run build/gpu, tiny, on simulated CUDA libraries 
 	rm -rf '$(BUNDLE)-test' && mkdir -p '$(BUNDLE)-test/libraries'
 	$(GO) run ./cuda/cudatest/simulate '$(BUNDLE)-test/libraries'
 	MERCER_CUDA_LIBDIR='$(abspath $(BUNDLE)-test/libraries)' '$(BUNDLE)/run' --size tiny --out '$(abspath $(BUNDLE)-test/results)'
+
+MODULE := github.com/mercer-go/mercer
+
+# The modules of their own are tagged in a commit beside the branch that requires the
+# version and replaces nothing, as go install asks for. It gets Mercer from this
+# repository, where the tag is already.
+.PHONY: tag
+tag: ## tag the last commit VERSION=v1.2.3, with the modules beam and gorgonia
+	@grep -q '^## $(VERSION)$$' CHANGELOG.md || { echo 'tag: CHANGELOG.md has no heading "## $(VERSION)"'; exit 1; }
+	@grep -q '^version = "$(patsubst v%,%,$(VERSION))"$$' bindings/python/pyproject.toml || { echo 'tag: the version in bindings/python/pyproject.toml is not that of $(VERSION)'; exit 1; }
+	@test -z "$$(git status --porcelain)" || { echo 'tag: the checkout differs from its commit: commit or stash the changes'; exit 1; }
+	git tag -a -m 'Mercer $(VERSION)' '$(VERSION)'
+	rm -rf build/tag && git worktree prune && git worktree add --quiet --detach build/tag
+	@set -e; for module in beam gorgonia; do \
+		(cd build/tag/$$module && $(GO) mod edit -dropreplace=$(MODULE) && \
+			GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0='url.$(CURDIR).insteadOf' GIT_CONFIG_VALUE_0='https://$(MODULE)' \
+			GONOPROXY=$(MODULE) GONOSUMDB=$(MODULE) GOWORK=off $(GO) get $(MODULE)@$(VERSION)); \
+	done
+	git -C build/tag commit --quiet --all --message 'beam, gorgonia: require Mercer $(VERSION)'
+	git -C build/tag tag -a -m 'beam $(VERSION)' 'beam/$(VERSION)'
+	git -C build/tag tag -a -m 'gorgonia $(VERSION)' 'gorgonia/$(VERSION)'
+	git worktree remove build/tag
+	@echo 'publish with: git push origin $(VERSION) beam/$(VERSION) gorgonia/$(VERSION)'
 
 .PHONY: beam
 beam: ## build bin/mercer-beam, fits over Apache Beam (a module of its own, minutes the first time)
