@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/evidence"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -118,16 +119,13 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if !l.Fixed {
 		// How many evaluations there will be is not known: the fraction nears
 		// its end as they add up.
-		h, err := newHyperparameters(ctx, dev, p, par, func(n int) {
-			progress.Report("optimise", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
+		p.Kernel, p.Lambda, err = evidence.Maximize(ctx, dev, p, par, l.Restarts, l.Seed, func(n int) {
+			evaluations = n
+			progress.Report("optimize", 0.9*(1-math.Exp(-float64(n)/30/float64(l.Restarts+1))))
 		})
 		if err != nil {
 			return nil, err
 		}
-		if p.Kernel, p.Lambda, err = h.maximise(l.Restarts, l.Seed); err != nil {
-			return nil, err
-		}
-		evaluations = h.evaluations
 	}
 	e, err := solvers.LogEvidence(ctx, dev, p, par)
 	if err != nil {

@@ -1,4 +1,6 @@
-package learners
+// Package evidence finds the parameters of a Gaussian process that maximize its marginal
+// likelihood.
+package evidence
 
 import (
 	"context"
@@ -6,20 +8,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 )
 
-// hyperparameters maximises the log marginal likelihood over the continuous
-// parameters of a kernel and λ, on logarithmic scales where the parameters are
-// positive, by L-BFGS (Liu and Nocedal 1989) from several starts. They stay in a
-// box around the first start, and within the bounds of their rules; outside it the likelihood is that of the nearest
-// point of the box less a quarter of the squared distance, so that the search
-// comes back.
-type hyperparameters struct {
+// search is the state of Maximize.
+type search struct {
 	ctx       context.Context
 	dev       backend.Device
 	problem   solvers.Problem // the kernel and λ of the first start
@@ -50,13 +49,13 @@ const (
 	quietest = 1e-9
 	// loudest is the largest: beyond it K is nothing.
 	loudest = 1e6
-	// mostEvaluations is of one start.
-	mostEvaluations = 150
+	// maxEvaluations is of one start of Maximize.
+	maxEvaluations = 150
 )
 
-func newHyperparameters(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, report func(int)) (*hyperparameters, error) {
+func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, report func(int)) (*search, error) {
 	par.Gradient = true
-	h := &hyperparameters{ctx: ctx, dev: dev, problem: p, par: par, report: report, params: kernels.Params(p.Kernel)}
+	h := &search{ctx: ctx, dev: dev, problem: p, par: par, report: report, params: kernels.Params(p.Kernel)}
 	for _, q := range h.params {
 		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
 		low, high := max(v-far, q.Min), min(v+far, q.Max)
@@ -72,7 +71,7 @@ func newHyperparameters(ctx context.Context, dev backend.Device, p solvers.Probl
 		mean += kernels.Diag(p.Kernel, p.X.Row(i)) / float64(p.X.Rows)
 	}
 	if !(mean > 0) || math.IsInf(mean, 1) {
-		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimise", mean, p.Kernel)
+		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
 	}
 	l := math.Log(p.Lambda)
 	h.start = append(h.start, l)
@@ -81,18 +80,28 @@ func newHyperparameters(ctx context.Context, dev backend.Device, p solvers.Probl
 	return h, nil
 }
 
-// maximise returns the best kernel and λ. The starts besides the first are
-// drawn from a tenfold neighbourhood of it.
-func (h *hyperparameters) maximise(restarts int, seed uint64) (kernels.Kernel, float64, error) {
+// Maximize returns the kernel and λ with the largest log marginal likelihood, by
+// L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and λ, on
+// logarithmic scales where they are positive, from p's and from restarts more points of
+// a tenfold neighborhood of it. They stay in a box around the first start, and within
+// the bounds of their rules; outside it the likelihood is that of the nearest point of
+// the box less a quarter of the squared distance, so that the search comes back. report
+// may be nil; it is called with the number of evaluations, at most 150
+// for each start. An error that is ErrNotPosDef is one of all starts.
+func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par solvers.EvidenceParams, restarts int, seed uint64, report func(evaluations int)) (kernels.Kernel, float64, error) {
+	h, err := newSearch(ctx, dev, p, par, report)
+	if err != nil {
+		return nil, 0, err
+	}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for i := range restarts + 1 {
-		x := append([]float64(nil), h.start...)
+		x := slices.Clone(h.start)
 		for k := range x {
 			if i > 0 && (k == len(x)-1 || h.params[k].Log) {
 				x[k] += math.Ln10 * (2*rng.Float64() - 1)
 			}
 		}
-		if err := h.search(x); err != nil {
+		if err := h.climb(x); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -102,9 +111,9 @@ func (h *hyperparameters) maximise(restarts int, seed uint64) (kernels.Kernel, f
 	return h.kernelAt(h.best.x)
 }
 
-// search is one run of L-BFGS. How it ends does not matter as long as it has
+// climb is one run of L-BFGS. How it ends does not matter as long as it has
 // seen good points: best keeps them.
-func (h *hyperparameters) search(x []float64) error {
+func (h *search) climb(x []float64) error {
 	evaluations := h.evaluations
 	problem := optimize.Problem{
 		Func: func(x []float64) float64 { h.evaluate(x); return h.value },
@@ -113,7 +122,7 @@ func (h *hyperparameters) search(x []float64) error {
 			if h.ctx.Err() != nil {
 				return optimize.Failure, context.Cause(h.ctx)
 			}
-			if h.evaluations-evaluations >= mostEvaluations {
+			if h.evaluations-evaluations >= maxEvaluations {
 				return optimize.FunctionEvaluationLimit, nil
 			}
 			return optimize.NotTerminated, nil
@@ -138,7 +147,7 @@ func (h *hyperparameters) search(x []float64) error {
 
 // stopped is the error that ends the search of all starts: not that the matrix
 // of one point is not positive definite.
-func (h *hyperparameters) stopped() error {
+func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
 	}
@@ -149,8 +158,8 @@ func (h *hyperparameters) stopped() error {
 }
 
 // evaluate sets value and gradient to those at x, unless they are.
-func (h *hyperparameters) evaluate(x []float64) {
-	if h.at != nil && equal(h.at, x) {
+func (h *search) evaluate(x []float64) {
+	if h.at != nil && floats.Equal(h.at, x) {
 		return
 	}
 	h.at = append(h.at[:0], x...)
@@ -193,7 +202,7 @@ func (h *hyperparameters) evaluate(x []float64) {
 }
 
 // kernelAt returns the kernel and λ of a point.
-func (h *hyperparameters) kernelAt(x []float64) (kernels.Kernel, float64, error) {
+func (h *search) kernelAt(x []float64) (kernels.Kernel, float64, error) {
 	values := make([]float64, len(h.params))
 	for i, q := range h.params {
 		values[i] = x[i]
@@ -206,13 +215,4 @@ func (h *hyperparameters) kernelAt(x []float64) (kernels.Kernel, float64, error)
 	}
 	k, err := kernels.WithParams(h.problem.Kernel, values)
 	return k, math.Exp(x[len(x)-1]), err
-}
-
-func equal(a, b []float64) bool {
-	for i, v := range a {
-		if v != b[i] {
-			return false
-		}
-	}
-	return true
 }
