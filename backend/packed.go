@@ -118,6 +118,20 @@ func (c Coding) Check(i, j int, value float64) error {
 // NoFixed panics: a method does not take a matrix of 16 bits.
 func NoFixed(op string) { misuse(op, "the matrix has 16 bits for an element") }
 
+// PackedNarrower is a Device with the optional ability, found by assertion, to round
+// a packed matrix to float32: both are its own, of the same order, and no leading parts.
+type PackedNarrower interface {
+	// NarrowPacked queues dst ← src, rounded to nearest.
+	NarrowPacked(dst Packed[float32], src Packed[float64])
+}
+
+// CheckNarrowPacked panics unless the orders are equal.
+func CheckNarrowPacked(dst Packed[float32], src Packed[float64]) {
+	if dst.Order() != src.Order() {
+		misuse("NarrowPacked", "orders differ: %d and %d", dst.Order(), src.Order())
+	}
+}
+
 // CheckNewPacked panics unless n ≥ 0.
 func CheckNewPacked(n int) {
 	if n < 0 {

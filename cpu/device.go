@@ -114,16 +114,39 @@ func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32])
 	convert(d, to, from)
 }
 
+// NarrowPacked implements backend.PackedNarrower.
+func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[float64]) {
+	backend.CheckNarrowPacked(dst, src)
+	to := (&queue[float32]{engine: d.f32}).ownPacked("NarrowPacked", dst)
+	from := (&queue[float64]{engine: d.f64}).ownPacked("NarrowPacked", src)
+	n, n1 := to.Order(), to.n1
+	if n1 != from.n1 {
+		panic("cpu: NarrowPacked: a leading part is cut in another place")
+	}
+	each(d.workers(), n, rowGrain(n1), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			rounded(to.rect.row(1 + i)[:min(i+1, n1)], from.rect.row(1+i))
+			if i < to.n2 {
+				rounded(to.rect.row(i)[i:to.n2], from.rect.row(i)[i:])
+			}
+		}
+	})
+}
+
 // convert is to ← from, rounded.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
 	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			dst := to.row(i)
-			for j, v := range from.row(i) {
-				dst[j] = D(v)
-			}
+			rounded(to.row(i), from.row(i))
 		}
 	})
+}
+
+// rounded is to ← from, as many elements as to has.
+func rounded[D, S backend.Float](to []D, from []S) {
+	for j, v := range from[:len(to)] {
+		to[j] = D(v)
+	}
 }
 
 func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }

@@ -158,6 +158,7 @@ func (k *sketch) stopReason() string { return k.stopped }
 
 // switchToCG implements inner: there is no way that takes more work.
 func (k *sketch) switchToCG() bool { return false }
+func (k *sketch) product() product { return nil }
 
 func (k *sketch) release() {
 	for _, m := range k.own {

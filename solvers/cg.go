@@ -93,9 +93,12 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 		product, flops = z.symmCost(c, o.single()), backend.SymmFlops(z.n, z.columns)
 		gram, gramFlops = z.storedCost(o.single()), backend.GramFlops(z.n, z.n, z.d, true)
 	}
-	checks := 1.0
-	if o.single() {
-		checks = 2
+	check, checkFlops := z.residualCost(), z.residualFlops()
+	switch {
+	case o.single():
+		check, checkFlops = 2*check, 2*checkFlops
+	case o.stored() && !z.linear:
+		check, checkFlops = z.symmCost(z.t, false), backend.SymmFlops(z.n, z.t)
 	}
 	rate, values, size := 1.0, 1.0, 8.0
 	if o.single() {
@@ -111,11 +114,11 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
-		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*z.residualCost(),
+		cost:   device.look + gram + factor + blocks*float64(its)*step + check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
-			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*z.residualFlops()},
+			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checkFlops},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
 		note:    fmt.Sprintf("%s, rank %d, about %s", z.textOf(o), rank, count.Of(its, "iteration")),

@@ -130,7 +130,11 @@ func newConjugate32(w *work, a operator[float32], columns int) (*conjugate[float
 	return c, nil
 }
 
-func (c *conjugate[T]) direct() bool       { return false }
+func (c *conjugate[T]) direct() bool { return false }
+func (c *conjugate[T]) product() product {
+	p, _ := any(c.a).(product)
+	return p
+}
 func (c *conjugate[T]) stopReason() string { return c.stopped }
 func (c *conjugate[T]) switchToCG() bool   { return false }
 

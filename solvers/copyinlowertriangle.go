@@ -63,7 +63,7 @@ func (s *copyInLowerTriangle) solve(r backend.Matrix[float64]) {
 	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
 }
 
-// A product is K·V by what an inner solver has of K.
+// A product is K·V by what an inner solver has of K in float64.
 type product interface {
 	// times queues q ← B p for a B that differs from K + λW⁻¹ on its diagonal
 	// alone, by what it returns.

@@ -26,16 +26,16 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keep bool) estimate {
-	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t) + z.residualFlops()
+	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t)
 	e := estimate{choice: dualChoice{keep}}
-	e.cost = z.storedCost(false) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false) + z.residualCost()
+	e.cost = z.storedCost(false) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
 	if keep {
 		e.note = "K stays beside the factor"
-		solve += backend.SymmFlops(z.n, z.t)
-		e.cost += z.symmCost(z.t, false)
+		solve += 2 * backend.SymmFlops(z.n, z.t)
+		e.cost += 2 * z.symmCost(z.t, false)
 	} else {
-		solve += z.residualFlops()
-		e.cost += z.residualCost()
+		solve += 2 * z.residualFlops()
+		e.cost += 2 * z.residualCost()
 	}
 	e.bytesOf = func(n int) int64 {
 		stored := symmetricBytes(z.dev.F64(), n)
@@ -133,6 +133,10 @@ func (d *direct64) solve(r backend.Matrix[float64], _ []float64) error {
 	return nil
 }
 
+func (d *direct64) product() product {
+	p, _ := d.a.(product)
+	return p
+}
 func (d *direct64) direct() bool       { return true }
 func (d *direct64) stopReason() string { return "" }
 func (d *direct64) switchToCG() bool   { return false }

@@ -111,13 +111,17 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
+	single, narrows := z.storedCost(true), false
 	if o.stored() {
 		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
+		if _, narrows = z.dev.(backend.PackedNarrower); narrows {
+			single -= z.gramCost(true)
+		}
 	}
 	device := z.costs()
 	e := estimate{
 		choice: mixedChoice{o, reduced},
-		cost: device.look + z.storedCost(true) + gram + z.potrfCost(rate) +
+		cost: device.look + single + gram + z.potrfCost(rate) +
 			its*(product+z.solveCost(z.columns, true)+device.step),
 		stages: []stage{
 			{"gram", backend.GramFlops(z.n, z.n, z.d, true)},
@@ -127,13 +131,16 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		bytesOf: func(n int) int64 {
 			factor := symmetricBytes(z.dev.F32(), n)
 			points := elementBytes[float32](elements(n, z.d))
+			if narrows {
+				points = 0
+			}
 			c := min(z.columns, blockWidth)
 			block := add(conjugateBytes[float64](n, z.columns), elementBytes[float32](elements(n, c)))
 			return sum(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
 		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(its), "iteration")),
 	}
-	if o.stored() {
+	if o.stored() && !narrows {
 		e.stages[0].flops *= 2
 	}
 	if reduced {
@@ -169,7 +176,7 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	if err != nil {
 		return nil, err
 	}
-	factor, err := w.factor32(reduced)
+	factor, err := w.factor32(reduced, a)
 	if err != nil {
 		a.Free()
 		return nil, err
@@ -221,14 +228,19 @@ func (c *corrector) switchToCG() bool {
 
 // factor32 is the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0, and where a
 // pivot fails the rounding of float32, then ten times that, and so on; with reduced
-// the same of its products.
-func (w *work) factor32(reduced bool) (symmetric[float32], error) {
+// the same of its products. of is nil, or the operator: where that stores K in float64
+// on a device that can round it, K is not evaluated again.
+func (w *work) factor32(reduced bool, of operator[float64]) (symmetric[float32], error) {
 	s := w.s
-	x, err := w.placeX32()
-	if err != nil {
-		return nil, w.fail(err)
+	narrow := w.narrowing(of)
+	var x backend.Matrix[float32]
+	var err error
+	if narrow == nil {
+		if x, err = w.placeX32(); err != nil {
+			return nil, w.fail(err)
+		}
+		defer w.Mem.Free(x)
 	}
-	defer w.Mem.Free(x)
 	a, err := newFactored(w, w.B32, s.n)
 	if err != nil {
 		return nil, w.fail(err)
@@ -239,6 +251,13 @@ func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 	}
 	for {
 		err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
+			if narrow != nil {
+				if err := narrow(a); err != nil {
+					return err
+				}
+				a.addDiag([]float32{float32(delta)})
+				return nil
+			}
 			a.gram(s.Kernel, x)
 			shift := make([]float32, 0, 1)
 			for _, v := range s.shift() {
@@ -273,6 +292,27 @@ func (w *work) factor32(reduced bool) (symmetric[float32], error) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}
+	}
+}
+
+// narrowing returns what sets a matrix in float32 to the K + λW⁻¹ that of stores in
+// float64; nil where it stores none, or the device cannot round it.
+func (w *work) narrowing(of operator[float64]) func(a symmetric[float32]) error {
+	n, ok := w.Dev.(backend.PackedNarrower)
+	stored, isStored := of.(*storedOperator[float64])
+	if !ok || !isStored {
+		return nil
+	}
+	from, packed := stored.a.(*packedStored[float64])
+	if !packed {
+		return nil
+	}
+	return func(a symmetric[float32]) error {
+		if err := w.B.Sync(); err != nil {
+			return err
+		}
+		n.NarrowPacked(a.(*packedStored[float32]).a, from.a)
+		return w.Dev.Sync()
 	}
 }
 

@@ -135,6 +135,12 @@ func (s *storedOperator[T]) apply(q, p, _ backend.Matrix[T]) error {
 	return nil
 }
 
+// times implements product for a stored K in float64.
+func (s *storedOperator[T]) times(q, p backend.Matrix[T]) []float64 {
+	s.a.mul(q, p)
+	return []float64{0}
+}
+
 type unstored[T backend.Float] struct {
 	b      backend.Backend[T]
 	kernel kernels.Kernel

@@ -12,8 +12,9 @@ import (
 )
 
 // Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
-// refinement (Wilkinson 1963): the residual is computed in float64 from the data,
-// by GramMul, or by X(Xᵀα) for a linear kernel, which shares nothing with the inner solver's K; what the inner
+// refinement (Wilkinson 1963): the residual is computed in float64, by the K that the
+// inner solver keeps in float64 where it does, or else from the data by GramMul, or by
+// X(Xᵀα) for a linear kernel; what the inner
 // solver makes of it is added to the solution. So a factor or a product with K may
 // be of reduced precision, and the reported residual is computed, not estimated.
 //
@@ -40,6 +41,9 @@ type inner interface {
 	// switchToCG is called after a solve that took less than a digit from the
 	// residual: it changes to conjugate gradients and returns true, or returns false.
 	switchToCG() bool
+	// product is K as it is stored in float64 and has not been overwritten by a
+	// factor; nil: there is none.
+	product() product
 	// release frees what it has on the device.
 	release()
 }
@@ -253,11 +257,7 @@ func (f *refinement) tryNext(g fallback) error {
 			if err := f.correct(in); err != nil {
 				return err
 			}
-			// What is not the last word may use the inner solver's K.
-			f.product = nil
-			if d, ok := in.(*direct64); ok && round == 0 {
-				f.product, _ = d.a.(product)
-			}
+			f.product = in.product()
 			if err := f.measure(); err != nil {
 				return w.fail(err)
 			}
@@ -397,11 +397,11 @@ func (f *refinement) measure() error {
 	}
 	shift := s.shift() // what K α lacks of the diagonal
 	switch {
-	case f.product != nil:
-		shift = f.product.times(f.fit, alpha)
 	case f.coef != nil: // K α = X(Xᵀα), 4nd operations for each output and not 2n²d
 		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
+	case f.product != nil:
+		shift = f.product.times(f.fit, alpha)
 	default:
 		w.B.GramMul(f.fit, s.Kernel, f.x, f.x, alpha)
 	}

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -28,6 +29,7 @@ func testDevice(t *testing.T, s Suite) {
 		}
 	})
 	t.Run("Convert", func(t *testing.T) { testConvert(t, s) })
+	t.Run("NarrowPacked", func(t *testing.T) { testNarrowPacked(t, s) })
 	t.Run("ConvertMisuse", func(t *testing.T) {
 		dev, other := s.Open(t, backend.Config{}), s.Open(t, backend.Config{})
 		wide, thin := upload(t, dev.F64(), backend.NewHost[float64](2, 3)), upload(t, dev.F32(), backend.NewHost[float32](2, 3))
@@ -90,6 +92,52 @@ func testConvert(t *testing.T, s Suite) {
 	}
 	if now, _ := dev.InUse(); now != 0 {
 		t.Errorf("InUse: %d bytes after every matrix was freed", now)
+	}
+}
+
+// testNarrowPacked rounds the elements of packed matrices as Go does.
+func testNarrowPacked(t *testing.T, s Suite) {
+	t.Logf("seed %d", s.Seed)
+	rng := rand.New(rand.NewPCG(s.Seed, 1))
+	dev := s.Open(t, backend.Config{})
+	narrower, ok := dev.(backend.PackedNarrower)
+	if !ok {
+		t.Skip("the device has no NarrowPacked")
+	}
+	b64, b32 := dev.F64().(backend.PackedBackend[float64]), dev.F32().(backend.PackedBackend[float32])
+	for _, n := range []int{0, 1, 2, 3, 64, 65, 257} {
+		wide, thin := backend.NewHost[float64](n, n), backend.NewHost[float32](n, n)
+		for i := range n {
+			for j := range i + 1 {
+				v := rng.NormFloat64() * math.Exp(10*rng.NormFloat64())
+				if rng.IntN(8) == 0 {
+					v = []float64{math.Inf(-1), math.NaN(), 1 + 0x1p-24, 1 + 0x3p-24, 1e-50}[rng.IntN(5)]
+				}
+				wide.Row(i)[j], thin.Row(i)[j] = v, float32(v)
+			}
+		}
+		from, err := b64.NewPacked(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := b32.NewPacked(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b64.UploadPacked(from, 0, wide); err != nil {
+			t.Fatal(err)
+		}
+		narrower.NarrowPacked(to, from)
+		got := backend.NewHost[float32](n, n)
+		if err := errors.Join(dev.Sync(), b32.DownloadPacked(got, to, 0)); err != nil {
+			t.Fatal(err)
+		}
+		requireBits(t, fmt.Sprintf("NarrowPacked n=%d", n), got, thin)
+		if n > 1 {
+			requirePanic(t, "NarrowPacked: orders differ", func() { narrower.NarrowPacked(to.Leading(n-1), from) })
+		}
+		from.Free()
+		to.Free()
 	}
 }
 
