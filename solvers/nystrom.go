@@ -13,8 +13,8 @@ import (
 
 const (
 	// Normal solves the normal equations of M functions by their Cholesky
-	// factor: O(nM² + M³), one pass over the samples and one for each step of
-	// refinement.
+	// factor: O(nM² + M³), one pass over the samples, and one for each step of
+	// refinement where Tol is near the rounding of the sums.
 	Normal Method = "normal"
 	// Falkon solves them by conjugate gradients (Rudi, Carratino, Rosasco
 	// 2017): O(nM) a pass, one pass a step, and O(M³) for the preconditioner.
@@ -60,7 +60,8 @@ type StreamParams struct {
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
 //
 // Φ and y centred when there is an intercept. It is computed from the samples in
-// a pass of its own.
+// a pass of its own, or by Normal from the sums over them, a bound of their rounding
+// included, where that is below Tol.
 type NystromResult struct {
 	Result
 	Centers backend.Host[float64] // M×d

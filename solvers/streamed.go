@@ -3,6 +3,7 @@ package solvers
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -35,6 +36,7 @@ type streamed struct {
 	x, y, phi, w, sums backend.Matrix[float64] // of a piece: r×d, r×t, r×M, r×1, 1×t
 	z, g               backend.Matrix[float64] // ΦᵀWy, M×t; ΦᵀW1, M×1, with b
 	ybar               []float64               // the weighted mean of y less feed.offset
+	squares            []float64               // at least Σ w y², y less feed.offset, of each output
 	passes             int
 }
 
@@ -114,7 +116,19 @@ func (w *streamed) each(f func(p piece) error) error {
 // adds ΦᵀWΦ, its lower triangle, to a when that is not nil.
 func (w *streamed) first(a backend.Matrix[float64]) error {
 	beta := 0.0
+	w.squares = make([]float64, w.t)
+	dots := make([]float64, w.t)
 	err := w.each(func(p piece) error {
+		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
+			return err
+		}
+		heaviest := 1.0
+		if p.weights != nil {
+			heaviest = slices.Max(p.weights)
+		}
+		for j, v := range dots {
+			w.squares[j] += heaviest * v
+		}
 		if w.intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.w, beta, w.g)

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"math"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
@@ -20,14 +21,14 @@ type solution struct {
 func iterationBytes(m, t int) int64 { return bytes(elements(5*m, t)) }
 
 // iterate solves Hβ = z by conjugate gradients, preconditioned, all outputs side
-// by side. exact says that the preconditioner is the inverse of H to rounding:
-// then two steps of refinement (Björck 1987) are tried first, and the rest is
-// seldom needed.
+// by side. sums are not nil where the preconditioner is the inverse of H to rounding:
+// then steps of refinement (Björck 1987) are tried first, by H where its rounding
+// allows and else by passes, and the rest is seldom needed.
 //
 // The residual that decides is computed from the samples in a pass of its own;
 // where it is above that of the recurrence, the iteration begins anew from it
 // (residual replacement, van der Vorst and Ye 2000) until that gains nothing.
-func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64, maxIter int) (*solution, error) {
+func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol float64, maxIter int) (*solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &z, &p, &q} {
@@ -68,8 +69,16 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 	}
 	ones := repeated(1, w.t)
 	resumed := w.checkpointer.take()
+	exact := sums != nil
+	if exact {
+		if s, err := w.bySums(sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
+			return s, err
+		}
+		setZero(w.b, beta)
+		copyMatrix(w.b, r, w.z)
+	}
 	for range 2 {
-		if !exact || resumed != nil {
+		if !exact || best.beta.Data != nil && best.residual <= tol {
 			break
 		}
 		if err := pre.apply(z, r); err != nil {
@@ -132,6 +141,101 @@ func (w *streamed) iterate(pre preconditioner[float64], exact bool, tol float64,
 		}
 		exact = true // best is what it is; look at it first
 	}
+}
+
+// keptSums is H above the diagonal of a, where its factor is, and what stands on the
+// diagonal.
+type keptSums struct {
+	a         backend.Matrix[float64]
+	diag, own []float64 // of H, and of the factor
+}
+
+// bySums solves Hβ = z by the factor and two steps of refinement with H itself: no
+// pass. The residual that it gives is that of H and z as they were summed and a bound
+// of what their rounding makes of it; it returns nil where that is above tol.
+//
+// With weights w and r rows, an element of ΦᵀWΦ is Σ w_i φ_a φ_b, of which rounding
+// makes 10√n·u Σ w_i |φ_a φ_b| at most, with a probability that leaves no room for
+// chance (Higham and Mary 2019), and by the inequality of Cauchy that is 10√n·u s_a s_b,
+// s_a² = Σ w_i φ_a². So with z, and as many terms again in the product,
+//
+//	|r̂ − r|_a ≤ 10√(n+M)·u s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
+func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*solution, error) {
+	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
+	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
+	g := backend.NewHost[float64](w.m, 1)
+	if w.intercept {
+		if err := w.b.Download(g, w.g); err != nil {
+			return nil, err
+		}
+	}
+	for i := range shift {
+		shift[i] = k.diag[i] - k.own[i]
+		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // before it was centred
+		roots[i] = math.Sqrt(square)
+		total += square
+	}
+	unit := 10 * math.Sqrt(float64(w.feed.n+w.m)) * 0x1p-53 * math.Sqrt(total)
+	ones, minus := repeated(1, w.t), repeated(-1, w.t)
+	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
+	for s.iters < 2 {
+		if err := pre.apply(z, r); err != nil {
+			return nil, err
+		}
+		w.b.ColAxpy(ones, z, beta)
+		copyMatrix(w.b, r, w.z)
+		w.b.Symm(backend.Upper, -1, k.a, beta, 1, r)
+		if err := scaleRows(w.b, q, beta, shift); err != nil {
+			return nil, err
+		}
+		w.b.ColAxpy(minus, q, r)
+		s.iters++
+	}
+	left, err := w.norms(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.b.Download(s.beta, beta); err != nil {
+		return nil, err
+	}
+	for j, v := range left {
+		along := math.Sqrt(w.squares[j])
+		for i, root := range roots {
+			along += root * math.Abs(s.beta.Row(i)[j])
+		}
+		s.residual = larger(s.residual, ratio(v+unit*along, size[j]))
+	}
+	if !(s.residual <= tol) {
+		return nil, nil
+	}
+	s.bias, err = w.bias(beta)
+	return s, err
+}
+
+// mirror sets the upper triangle of a to the lower one, by way of the host.
+func mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
+	const side = 256
+	m, _ := a.Dims()
+	for i := 0; i < m; i += side {
+		rows := min(side, m-i)
+		low := backend.NewHost[float64](rows, i+rows)
+		if err := b.Download(low, a.View(i, 0, rows, i+rows)); err != nil {
+			return err
+		}
+		up := backend.NewHost[float64](i+rows, rows)
+		for r := range rows {
+			for c, v := range low.Row(r)[:i+r+1] {
+				up.Row(c)[r] = v
+				if c >= i {
+					up.Row(i + r)[c-i] = v
+				}
+			}
+		}
+		if err := b.Upload(a.View(0, i, i+rows, rows), up); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gradients is a run of conjugate gradients in progress, on He = r.

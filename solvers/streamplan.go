@@ -21,8 +21,6 @@ const (
 	// operations, in operations of a large product: its transcendental function,
 	// and the way of Φ through the memory.
 	valueCost = 100
-	// normalPasses is the same for the refinement after a factorisation.
-	normalPasses = 2
 )
 
 // falkonPasses is how many products with H Falkon is expected to need with s
@@ -51,10 +49,11 @@ func (z streamSizes) pass() (flops, cost float64) {
 // centers take, for a number of functions.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
-	matrix, gram, factor, passes := bytes(elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m), float64(normalPasses)
+	matrix, gram, factor := bytes(elements(z.m, z.m)), backend.SyrkFlops(z.m, z.n), backend.PotrfFlops(z.m)
+	passes, solve := 0.0, 2*backend.SymmFlops(z.m, z.t) // of Normal, where rounding allows
 	if m == Falkon {
 		matrix, passes = falkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
-		gram = 0
+		gram, solve = 0, passes*flops
 		factor += backend.SyrkFlops(z.m, sample)
 		if z.whitened {
 			factor += backend.PotrfFlops(z.m) + backend.TrsmFlops(z.m, sample)
@@ -62,7 +61,7 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 	return streamEstimate{
 		method: m,
-		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", passes * flops}},
+		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
 		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
 		bytes:  sum(extra, streamedBytes(z.n, z.m, z.d, z.t), matrix, iterationBytes(z.m, z.t)),
 	}

@@ -119,9 +119,9 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 	}
 	w.checkpointer = saved
 	var pre preconditioner[float64]
-	exact := r.plan.Method == Normal
-	if exact {
-		pre, err = r.normal(w)
+	var sums *keptSums
+	if r.plan.Method == Normal {
+		pre, sums, err = r.normal(w)
 	} else {
 		pre, err = r.falkon(w, q)
 	}
@@ -132,7 +132,7 @@ func (r *streamRun) solve(data Rows, phi basis, q sampled, lambda float64, inter
 	err = r.Timed("solve", &r.res.Seconds.Solve, func() error {
 		tol, maxIter := r.par.limits()
 		var err error
-		s, err = w.iterate(pre, exact, tol, maxIter)
+		s, err = w.iterate(pre, sums, tol, maxIter)
 		return err
 	})
 	if err == nil && s.reason == "" {
@@ -176,12 +176,14 @@ func (r *streamRun) checkpointer(data Rows, phi basis, lambda float64, intercept
 // normal sums H in the lower triangle of a matrix and factors it. H of functions
 // that are nearly dependent is singular to working precision; what is added to
 // its diagonal for the factor is no more than its rounding, and the refinement
-// takes it out again. Should the factor fail yet, H is summed again with more.
-func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
+// takes it out again. Should the factor fail yet, H is summed again with more. H itself
+// is kept above the diagonal.
+func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, error) {
 	a, err := r.Mem.New(w.m, w.m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	sums := &keptSums{a: a}
 	const tries = 3
 	jitter := 4 * epsilon // of the trace
 	for try := 1; ; try++ {
@@ -190,29 +192,36 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], error) {
 			return w.first(a)
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		err = r.Timed("factor", &r.res.Seconds.Factor, func() error {
-			diag, err := diagonal(w.b, a)
-			if err != nil {
+			var err error
+			if sums.diag, err = diagonal(w.b, a); err != nil {
 				return err
 			}
-			r.res.Jitter = jitter * traceOf(diag)
+			if err := mirror(w.b, a); err != nil {
+				return err
+			}
+			r.res.Jitter = jitter * traceOf(sums.diag)
 			w.b.AddDiag([]float64{r.res.Jitter}, a)
-			return w.b.Potrf(backend.Lower, a)
+			if err := w.b.Potrf(backend.Lower, a); err != nil {
+				return err
+			}
+			sums.own, err = diagonal(w.b, a)
+			return err
 		})
 		var pivot *backend.PivotError
 		switch {
 		case err == nil:
-			return factored{w.b, a}, nil
+			return factored{w.b, a}, sums, nil
 		case !errors.As(err, &pivot):
-			return nil, err
+			return nil, nil, err
 		case overflowed(pivot):
-			return nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
+			return nil, nil, explain(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
 		case try == tries && notPSD(w.basis) != nil: // λS has negative eigenvalues too
-			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
+			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, instead(notPSD(w.basis)))
 		case try == tries:
-			return nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer centers", pivot.Index+1, pivot.Value)
+			return nil, nil, explain(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): raise {lambda} or use fewer centers", pivot.Index+1, pivot.Value)
 		}
 		r.res.Notes = append(r.res.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, r.res.Jitter))
 		jitter *= 1000
