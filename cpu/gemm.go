@@ -34,7 +34,7 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 	if side == backend.Right && c.rows <= thinColumns {
 		side, b, c = backend.Left, b.t(), c.t()
 	}
-	if side == backend.Left && c.cols <= thinColumns && a.cs == 1 && a.rows > 0 && c.cols > 0 {
+	if side == backend.Left && c.cols <= symvColumns(a.rows) && a.cs == 1 && a.rows > 0 && c.cols > 0 {
 		q.symv(ul, alpha, a, b, beta, c)
 		return
 	}

@@ -206,7 +206,7 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 	a11, a21, a22t := h.parts()
 	b1, b2 := h.cut(vb)
 	c1, c2 := h.cut(vc)
-	if vc.cols <= thinColumns && vc.cols > 0 && vc.rows > 0 {
+	if vc.cols <= symvColumns(vc.rows) && vc.cols > 0 && vc.rows > 0 {
 		// A₁₁ and A₂₁ together, so that A₂₁ is read once.
 		left := h.rect.window(1, 0, h.Order(), h.n1)
 		q.symv(backend.Lower, alpha, left.view(), vb, beta, vc)

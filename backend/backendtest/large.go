@@ -53,11 +53,13 @@ func testLargeProducts[T backend.Float](r *rig[T]) {
 			want := combine(s.alpha, mul(a, mul(transpose(a), v)), s.beta, mul(mirror(ul, c), v))
 			r.equal(s.String()+", times a vector", mul(mirror(ul, got), v), want)
 		}
-		s := symmCase{ul, n + 1, n/2 + 1, 2, 0}
-		a, b := r.integers(s.m, s.m, 2), r.integers(s.m, s.n, 2)
-		got := r.do(s.String(), symmCall[T](s), triangle(ul, a), b, filled(s.m, s.n, sentinel))
-		v := r.vector(s.n)
-		r.equal(s.String()+", times a vector", mul(got, v), scale(s.alpha, mul(mirror(ul, a), mul(b, v))))
+		for _, cols := range []int{2, 11, n/2 + 1} {
+			s := symmCase{ul, n + 1, cols, 2, 0}
+			a, b := r.integers(s.m, s.m, 2), r.integers(s.m, s.n, 2)
+			got := r.do(s.String(), symmCall[T](s), triangle(ul, a), b, filled(s.m, s.n, sentinel))
+			v := r.vector(s.n)
+			r.equal(s.String()+", times a vector", mul(got, v), scale(s.alpha, mul(mirror(ul, a), mul(b, v))))
+		}
 	}
 }
 
