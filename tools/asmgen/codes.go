@@ -81,7 +81,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	for v := 0; v < codeSpan; v += e.lanes() {
 		codes := make([]reg.VecVirtual, rows)
 		for c := range cols {
-			to, other := e.vec(), e.vec()
+			// Two chains of additions for one column: one would wait for itself.
+			to, odd, other := e.vec(), e.vec(), e.vec()
 			e.load(e.at(x[c], v), to)
 			e.load(e.at(y[c], v), other)
 			for r := range rows {
@@ -96,13 +97,25 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 				}
 				e.fma(codes[r], other, sums[r*cols+c])
 				factor := operand.Mem{Base: a[c], Disp: (first + r) * e.size()}
-				if e.masks {
-					e.VFMADD231PS_BCST(factor, codes[r], to)
-					continue
+				sum, first := to, false
+				if cols == 1 && r%2 == 1 {
+					sum, first = odd, r == 1
 				}
-				f := e.vec()
-				e.broadcast(factor, f)
-				e.fma(f, codes[r], to)
+				switch f := e.vec(); {
+				case e.masks && first:
+					e.VMULPS_BCST(factor, codes[r], sum)
+				case e.masks:
+					e.VFMADD231PS_BCST(factor, codes[r], sum)
+				case first:
+					e.broadcast(factor, f)
+					e.mul(f, codes[r], sum)
+				default:
+					e.broadcast(factor, f)
+					e.fma(f, codes[r], sum)
+				}
+			}
+			if cols == 1 {
+				e.add(to, odd, to)
 			}
 			e.store(to, e.at(x[c], v))
 		}

@@ -67560,354 +67560,362 @@ TEXT ·codes1F32NEON(SB), $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R1
 	MOVD 24(R0), R0
-	FMOVQ (R3), F22
-	FMOVQ 16(R3), F21
-	FMOVQ 32(R3), F20
-	FMOVQ 48(R3), F19
-	FMOVQ 64(R3), F18
-	FMOVQ 80(R3), F17
-	FMOVQ 96(R3), F16
-	FMOVQ 112(R3), F15
-	FMOVQ 128(R3), F14
-	FMOVQ 144(R3), F13
-	FMOVQ 160(R3), F12
-	FMOVQ 176(R3), F11
-	FMOVQ 192(R3), F10
-	FMOVQ 208(R3), F9
-	FMOVQ 224(R3), F8
-	FMOVQ 240(R3), F7
+	FMOVQ (R3), F24
+	FMOVQ 16(R3), F23
+	FMOVQ 32(R3), F22
+	FMOVQ 48(R3), F21
+	FMOVQ 64(R3), F20
+	FMOVQ 80(R3), F19
+	FMOVQ 96(R3), F18
+	FMOVQ 112(R3), F17
+	FMOVQ 128(R3), F16
+	FMOVQ 144(R3), F15
+	FMOVQ 160(R3), F14
+	FMOVQ 176(R3), F13
+	FMOVQ 192(R3), F12
+	FMOVQ 208(R3), F11
+	FMOVQ 224(R3), F10
+	FMOVQ 240(R3), F9
 	TST R4, R4
 	BLE end2
 
 loop1:
-	FMOVQ (R2), F6
-	FMOVQ 16(R2), F5
-	FMOVQ (R1), F4
-	FMOVQ 16(R1), F3
+	FMOVQ (R2), F8
+	FMOVQ 16(R2), F7
+	FMOVQ (R1), F6
+	FMOVQ 16(R1), F5
 	FMOVQ (R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4096(R5), PLDL1KEEP
-	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
-	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	WORD $0x4e26cc38 // fmla v24.4s, v1.4s, v6.4s
+	WORD $0x4e25cc17 // fmla v23.4s, v0.4s, v5.4s
 	FMOVQ (R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 64(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4160(R5), PLDL1KEEP
-	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
-	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc36 // fmla v22.4s, v1.4s, v6.4s
+	WORD $0x4e25cc15 // fmla v21.4s, v0.4s, v5.4s
+	WORD $0x4fa29024 // fmul v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa29003 // fmul v3.4s, v0.4s, v2.s[1]
 	FMOVQ 128(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4224(R5), PLDL1KEEP
-	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
-	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc34 // fmla v20.4s, v1.4s, v6.4s
+	WORD $0x4e25cc13 // fmla v19.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 192(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4288(R5), PLDL1KEEP
-	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	WORD $0x4e26cc32 // fmla v18.4s, v1.4s, v6.4s
+	WORD $0x4e25cc11 // fmla v17.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
 	FMOVQ 256(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4352(R5), PLDL1KEEP
-	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	WORD $0x4e26cc30 // fmla v16.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0f // fmla v15.4s, v0.4s, v5.4s
 	FMOVQ 16(R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 320(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4416(R5), PLDL1KEEP
-	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc2e // fmla v14.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0d // fmla v13.4s, v0.4s, v5.4s
+	WORD $0x4fa21024 // fmla v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21003 // fmla v3.4s, v0.4s, v2.s[1]
 	FMOVQ 384(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4480(R5), PLDL1KEEP
-	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
-	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc2c // fmla v12.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0b // fmla v11.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 448(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	PRFM 4544(R5), PLDL1KEEP
-	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
-	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
-	FMOVQ F6, (R2)
-	FMOVQ F5, 16(R2)
-	FMOVQ 32(R2), F6
-	FMOVQ 48(R2), F5
-	FMOVQ 32(R1), F4
-	FMOVQ 48(R1), F3
+	WORD $0x4e26cc2a // fmla v10.4s, v1.4s, v6.4s
+	WORD $0x4e25cc09 // fmla v9.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	FMOVQ F8, (R2)
+	FMOVQ F7, 16(R2)
+	FMOVQ 32(R2), F8
+	FMOVQ 48(R2), F7
+	FMOVQ 32(R1), F6
+	FMOVQ 48(R1), F5
 	FMOVQ 16(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
-	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	WORD $0x4e26cc38 // fmla v24.4s, v1.4s, v6.4s
+	WORD $0x4e25cc17 // fmla v23.4s, v0.4s, v5.4s
 	FMOVQ (R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 80(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
-	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc36 // fmla v22.4s, v1.4s, v6.4s
+	WORD $0x4e25cc15 // fmla v21.4s, v0.4s, v5.4s
+	WORD $0x4fa29024 // fmul v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa29003 // fmul v3.4s, v0.4s, v2.s[1]
 	FMOVQ 144(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
-	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc34 // fmla v20.4s, v1.4s, v6.4s
+	WORD $0x4e25cc13 // fmla v19.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 208(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	WORD $0x4e26cc32 // fmla v18.4s, v1.4s, v6.4s
+	WORD $0x4e25cc11 // fmla v17.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
 	FMOVQ 272(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	WORD $0x4e26cc30 // fmla v16.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0f // fmla v15.4s, v0.4s, v5.4s
 	FMOVQ 16(R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 336(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc2e // fmla v14.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0d // fmla v13.4s, v0.4s, v5.4s
+	WORD $0x4fa21024 // fmla v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21003 // fmla v3.4s, v0.4s, v2.s[1]
 	FMOVQ 400(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
-	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc2c // fmla v12.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0b // fmla v11.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 464(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
-	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
-	FMOVQ F6, 32(R2)
-	FMOVQ F5, 48(R2)
-	FMOVQ 64(R2), F6
-	FMOVQ 80(R2), F5
-	FMOVQ 64(R1), F4
-	FMOVQ 80(R1), F3
+	WORD $0x4e26cc2a // fmla v10.4s, v1.4s, v6.4s
+	WORD $0x4e25cc09 // fmla v9.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	FMOVQ 64(R2), F8
+	FMOVQ 80(R2), F7
+	FMOVQ 64(R1), F6
+	FMOVQ 80(R1), F5
 	FMOVQ 32(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
-	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	WORD $0x4e26cc38 // fmla v24.4s, v1.4s, v6.4s
+	WORD $0x4e25cc17 // fmla v23.4s, v0.4s, v5.4s
 	FMOVQ (R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 96(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
-	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc36 // fmla v22.4s, v1.4s, v6.4s
+	WORD $0x4e25cc15 // fmla v21.4s, v0.4s, v5.4s
+	WORD $0x4fa29024 // fmul v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa29003 // fmul v3.4s, v0.4s, v2.s[1]
 	FMOVQ 160(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
-	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc34 // fmla v20.4s, v1.4s, v6.4s
+	WORD $0x4e25cc13 // fmla v19.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 224(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	WORD $0x4e26cc32 // fmla v18.4s, v1.4s, v6.4s
+	WORD $0x4e25cc11 // fmla v17.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
 	FMOVQ 288(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	WORD $0x4e26cc30 // fmla v16.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0f // fmla v15.4s, v0.4s, v5.4s
 	FMOVQ 16(R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 352(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc2e // fmla v14.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0d // fmla v13.4s, v0.4s, v5.4s
+	WORD $0x4fa21024 // fmla v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21003 // fmla v3.4s, v0.4s, v2.s[1]
 	FMOVQ 416(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
-	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc2c // fmla v12.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0b // fmla v11.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 480(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
-	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
-	FMOVQ F6, 64(R2)
-	FMOVQ F5, 80(R2)
-	FMOVQ 96(R2), F6
-	FMOVQ 112(R2), F5
-	FMOVQ 96(R1), F4
-	FMOVQ 112(R1), F3
+	WORD $0x4e26cc2a // fmla v10.4s, v1.4s, v6.4s
+	WORD $0x4e25cc09 // fmla v9.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	FMOVQ F8, 64(R2)
+	FMOVQ F7, 80(R2)
+	FMOVQ 96(R2), F8
+	FMOVQ 112(R2), F7
+	FMOVQ 96(R1), F6
+	FMOVQ 112(R1), F5
 	FMOVQ 48(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc36 // fmla v22.4s, v1.4s, v4.4s
-	WORD $0x4e23cc15 // fmla v21.4s, v0.4s, v3.4s
+	WORD $0x4e26cc38 // fmla v24.4s, v1.4s, v6.4s
+	WORD $0x4e25cc17 // fmla v23.4s, v0.4s, v5.4s
 	FMOVQ (R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 112(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc34 // fmla v20.4s, v1.4s, v4.4s
-	WORD $0x4e23cc13 // fmla v19.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc36 // fmla v22.4s, v1.4s, v6.4s
+	WORD $0x4e25cc15 // fmla v21.4s, v0.4s, v5.4s
+	WORD $0x4fa29024 // fmul v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa29003 // fmul v3.4s, v0.4s, v2.s[1]
 	FMOVQ 176(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc32 // fmla v18.4s, v1.4s, v4.4s
-	WORD $0x4e23cc11 // fmla v17.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc34 // fmla v20.4s, v1.4s, v6.4s
+	WORD $0x4e25cc13 // fmla v19.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 240(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc30 // fmla v16.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0f // fmla v15.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
+	WORD $0x4e26cc32 // fmla v18.4s, v1.4s, v6.4s
+	WORD $0x4e25cc11 // fmla v17.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
 	FMOVQ 304(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2e // fmla v14.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0d // fmla v13.4s, v0.4s, v3.4s
+	WORD $0x4e26cc30 // fmla v16.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0f // fmla v15.4s, v0.4s, v5.4s
 	FMOVQ 16(R0), F2
-	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
-	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
+	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
 	FMOVQ 368(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2c // fmla v12.4s, v1.4s, v4.4s
-	WORD $0x4e23cc0b // fmla v11.4s, v0.4s, v3.4s
-	WORD $0x4fa21026 // fmla v6.4s, v1.4s, v2.s[1]
-	WORD $0x4fa21005 // fmla v5.4s, v0.4s, v2.s[1]
+	WORD $0x4e26cc2e // fmla v14.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0d // fmla v13.4s, v0.4s, v5.4s
+	WORD $0x4fa21024 // fmla v4.4s, v1.4s, v2.s[1]
+	WORD $0x4fa21003 // fmla v3.4s, v0.4s, v2.s[1]
 	FMOVQ 432(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc2a // fmla v10.4s, v1.4s, v4.4s
-	WORD $0x4e23cc09 // fmla v9.4s, v0.4s, v3.4s
-	WORD $0x4f821826 // fmla v6.4s, v1.4s, v2.s[2]
-	WORD $0x4f821805 // fmla v5.4s, v0.4s, v2.s[2]
+	WORD $0x4e26cc2c // fmla v12.4s, v1.4s, v6.4s
+	WORD $0x4e25cc0b // fmla v11.4s, v0.4s, v5.4s
+	WORD $0x4f821828 // fmla v8.4s, v1.4s, v2.s[2]
+	WORD $0x4f821807 // fmla v7.4s, v0.4s, v2.s[2]
 	FMOVQ 496(R5), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e24cc28 // fmla v8.4s, v1.4s, v4.4s
-	WORD $0x4e23cc07 // fmla v7.4s, v0.4s, v3.4s
-	WORD $0x4fa21826 // fmla v6.4s, v1.4s, v2.s[3]
-	WORD $0x4fa21805 // fmla v5.4s, v0.4s, v2.s[3]
-	FMOVQ F6, 96(R2)
-	FMOVQ F5, 112(R2)
+	WORD $0x4e26cc2a // fmla v10.4s, v1.4s, v6.4s
+	WORD $0x4e25cc09 // fmla v9.4s, v0.4s, v5.4s
+	WORD $0x4fa21824 // fmla v4.4s, v1.4s, v2.s[3]
+	WORD $0x4fa21803 // fmla v3.4s, v0.4s, v2.s[3]
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	FMOVQ F8, 96(R2)
+	FMOVQ F7, 112(R2)
 	ADD $512, R5, R5
 	ADD $128, R2, R2
 	ADD $128, R1, R1
@@ -67915,22 +67923,22 @@ loop1:
 	BGT loop1
 
 end2:
-	FMOVQ F22, (R3)
-	FMOVQ F21, 16(R3)
-	FMOVQ F20, 32(R3)
-	FMOVQ F19, 48(R3)
-	FMOVQ F18, 64(R3)
-	FMOVQ F17, 80(R3)
-	FMOVQ F16, 96(R3)
-	FMOVQ F15, 112(R3)
-	FMOVQ F14, 128(R3)
-	FMOVQ F13, 144(R3)
-	FMOVQ F12, 160(R3)
-	FMOVQ F11, 176(R3)
-	FMOVQ F10, 192(R3)
-	FMOVQ F9, 208(R3)
-	FMOVQ F8, 224(R3)
-	FMOVQ F7, 240(R3)
+	FMOVQ F24, (R3)
+	FMOVQ F23, 16(R3)
+	FMOVQ F22, 32(R3)
+	FMOVQ F21, 48(R3)
+	FMOVQ F20, 64(R3)
+	FMOVQ F19, 80(R3)
+	FMOVQ F18, 96(R3)
+	FMOVQ F17, 112(R3)
+	FMOVQ F16, 128(R3)
+	FMOVQ F15, 144(R3)
+	FMOVQ F14, 160(R3)
+	FMOVQ F13, 176(R3)
+	FMOVQ F12, 192(R3)
+	FMOVQ F11, 208(R3)
+	FMOVQ F10, 224(R3)
+	FMOVQ F9, 240(R3)
 	RET
 
 // func codes2F32NEON(args *byte)

@@ -1,0 +1,73 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// BenchmarkFixed is the Gram matrix and its product with a few columns in packed
+// storage, with float32 and with 16 bits for an element.
+func BenchmarkFixed(b *testing.B) {
+	const d, most = 50, 10
+	sizes := []int{4096}
+	if !testing.Short() {
+		sizes = append(sizes, 20000)
+	}
+	for _, n := range sizes {
+		rng := rand.New(rand.NewPCG(1, uint64(n)))
+		points, right := backend.NewHost[float32](n, d), backend.NewHost[float32](n, most)
+		for _, h := range []backend.Host[float32]{points, right} {
+			for i := range h.Data {
+				h.Data[i] = float32(rng.NormFloat64())
+			}
+		}
+		dev, err := driver{}.Open(bestDevice().tier.Name, backend.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		q := dev.F32().(backend.FixedBackend[float32])
+		w := q.(backend.Wrapper[float32])
+		x, rhs := w.Wrap(points), w.Wrap(right)
+		out, err := q.New(n, most)
+		if err != nil {
+			b.Fatal(err)
+		}
+		pairs := float64(n) * float64(n) / 2
+		for _, way := range []struct {
+			name string
+			make func(int) (backend.Packed[float32], error)
+		}{{"float32", q.NewPacked}, {"fixed16", q.NewFixed}} {
+			a, err := way.make(n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			gram := func() error { q.GramPacked(a, kernels.Gaussian{Sigma: 7}, x); return q.Sync() }
+			if err := gram(); err != nil { // also when it is not measured
+				b.Fatal(err)
+			}
+			run := func(name string, f func() error) {
+				b.Run(fmt.Sprintf("n=%d/%s/%s", n, name, way.name), func(b *testing.B) {
+					for range b.N {
+						if err := f(); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(pairs*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gpairs/s")
+				})
+			}
+			run("gram", gram)
+			for _, cols := range []int{1, 2, 4, 10} {
+				run(fmt.Sprintf("columns=%d", cols), func() error {
+					q.SymmPacked(1, a, rhs.View(0, 0, n, cols), 0, out.View(0, 0, n, cols))
+					return q.Sync()
+				})
+			}
+			a.Free()
+		}
+		out.Free()
+	}
+}
