@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
@@ -20,15 +21,20 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// rowsOfPairs is how many of n rows, each of m pairs of points, make a step of some
-// 30 ms at half of the instructions that the device can do.
-func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
+// pairsOfStep is how many pairs of points make a step of some 30 ms at half of the
+// instructions that the device can do.
+func (q *queue[T]) pairsOfStep(instructions float64) float64 {
 	p := q.engine.device.props
 	rate := p.single() / 2
 	if sizeOf[T]() == 8 {
 		rate /= float64(max(p.ratio, 1))
 	}
-	rows := 0.03 * 0.5 * rate / (float64(max(m, 1)) * instructions)
+	return 0.03 * 0.5 * rate / instructions
+}
+
+// rowsOfPairs is how many of n rows, each of m pairs of points, make a step.
+func (q *queue[T]) rowsOfPairs(n, m int, instructions float64) int {
+	rows := q.pairsOfStep(instructions) / float64(max(m, 1))
 	if rows >= float64(n) {
 		return max(n, 1)
 	}
@@ -177,6 +183,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 		if err != nil {
 			return err
 		}
+		if t == 1 && X.same(Z) && p.formed() != "" && (sizeOf[T]() == 8 || X.cols > 16) {
+			return errors.Join(q.gramSymv(p, out, X, V), p.free())
+		}
 		for c := 0; c < t && err == nil; c += wide {
 			cols := min(wide, t-c)
 			err = q.gramMul(p, out.View(0, c, n, cols).(*matrix[T]), X, Z, V.View(0, c, m, cols).(*matrix[T]))
@@ -226,5 +235,40 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 			}
 		}
 		return nil
+	})
+}
+
+// symvBytes is about what the sums of gramSymv take: of as many shares as squares along a
+// side of K, and one.
+const symvBytes = 64 << 20
+
+// gramSymv is out ← k(X, X) v for one column, each pair of points evaluated once, some rows
+// of squares at a time. Not for the functions for few features in float32, which evaluate
+// a pair in fewer instructions than sums over the threads of a block would add.
+func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
+	n, d := x.rows, x.cols
+	wanted := min(max(symvBytes/(n*sizeOf[T]()), 32), cuts.squares)
+	side := ceil(n, tile*wanted)
+	squares := ceil(n, tile*side)
+	most := q.pairsOfStep(p.cost(d)+2) / float64(tile*side*tile*side) // squares of a step
+	return q.scratch(int64(squares+1)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
+		for first := 0; first < squares; {
+			rows := 1
+			for first+rows < squares && float64(rows+1)*float64(first+rows+1) <= most {
+				rows++
+			}
+			done := float64(first+rows)/float64(squares) + float64(first)/float64(squares)
+			err := q.step(backend.GramMulFlops(n, n, d, 1)*done*float64(rows)/float64(squares), func() error {
+				args := q.engine.device.args.Reset().Int(n).Int(d).Ptr(x.ptr).Long(x.stride).Ptr(v.ptr).Long(v.stride)
+				args.Ptr(partial).Int(side).Int(first).Bytes(p.bytes)
+				return q.engine.launch("gram_symv"+p.formed(), driver.Grid{Blocks: [3]int{first + rows, rows, 1}, Threads: [3]int{threads, 1, 1}})
+			})
+			if err != nil {
+				return err
+			}
+			first += rows
+		}
+		q.engine.device.args.Reset().Int(n).Int(1).Int(squares + 1).Ptr(partial).Ptr(out.ptr).Long(out.stride)
+		return q.engine.launch("sum_shares", line(n))
 	})
 }

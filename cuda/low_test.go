@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -46,19 +47,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 			if sizeOf[T]() == 4 {
 				x.Row(8)[0] = 1e30 // its square is ∞
 			}
-			var held []*matrix[T]
-			place := func(h backend.Host[T]) *matrix[T] {
-				p, err := q.New(h.Rows, h.Cols)
-				if err == nil {
-					err = q.Upload(p, h)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				held = append(held, p.(*matrix[T]))
-				return p.(*matrix[T])
-			}
-			X, Z, V, out := place(x), place(z), place(v), place(backend.NewHost[T](n, 1))
+			X, Z, V, out := hostMatrix(t, q, x), hostMatrix(t, q, z), hostMatrix(t, q, v), hostMatrix(t, q, backend.NewHost[T](n, 1))
 			q.GramMul(out, k, X, Z, V)
 			got := backend.NewHost[T](n, 1)
 			if err := q.Download(got, out); err != nil {
@@ -95,9 +84,116 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					t.Fatalf("%T, %v, %s: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, fmt.Sprint(d), i, got.Row(i)[0], want, diff, bound)
 				}
 			}
-			for _, h := range held {
-				h.Free()
+			for _, m := range []*matrix[T]{X, Z, V, out} {
+				m.Free()
 			}
 		}
 	}
+}
+
+// TestSymmetricKernelProduct: k(X, X) v, whose values are evaluated once for both of their
+// places, is that of package kernels, in one step and in several, whose work adds up; rows
+// with NaN and ∞ are NaN where they have to be, and do not reach others.
+func TestSymmetricKernelProduct(t *testing.T) {
+	need(t)
+	SmallCuts(t)
+	dev, err := backend.Open("cuda/0", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	d := dev.(*device)
+	clock := d.props.clock
+	defer func() { d.props.clock = clock }()
+	for _, slow := range []float64{1, 1e6} {
+		if testing.Short() && slow == 1 {
+			continue
+		}
+		d.props.clock = clock / slow
+		testSymmetric(t, dev.F64().(*queue[float64]), 3, 0x1p-53)
+		testSymmetric(t, dev.F64().(*queue[float64]), 50, 0x1p-53)
+		testSymmetric(t, dev.F32().(*queue[float32]), 17, 0x1p-24)
+	}
+	for _, name := range []string{"dot_f64", "sqdist_f64", "scaled_f64", "dot_f32", "sqdist_f32", "scaled_f32"} {
+		if _, used := d.functions["gram_symv_"+name]; !used {
+			t.Errorf("gram_symv_%s was not used", name)
+		}
+	}
+}
+
+func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float64) {
+	const seed = 6
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	sigmas := make([]float64, d)
+	for i := range sigmas {
+		sigmas[i] = 1 + float64(d)*rng.Float64()
+	}
+	for _, n := range []int{1, 64, 65, 200} {
+		for _, k := range []kernels.Kernel{
+			kernels.Linear{}, kernels.Gaussian{Sigma: float64(d)}, kernels.Gaussian{Sigmas: sigmas},
+			kernels.Matern{Nu: 1.5, Sigma: float64(d)}, kernels.RationalQuadratic{A: 1, Sigma: float64(d)},
+		} {
+			x, v, got := backend.NewHost[T](n, d), backend.NewHost[T](n, 1), backend.NewHost[T](n, 1)
+			for _, h := range []backend.Host[T]{x, v} {
+				for i := range h.Data {
+					h.Data[i] = T(rng.NormFloat64())
+				}
+			}
+			_, linear := k.(kernels.Linear)
+			spoiled := n > 100 && !linear
+			if spoiled {
+				x.Row(70)[0], x.Row(n - 1)[d-1] = T(math.Inf(1)), T(math.Sqrt(0x1p1000)) // 0 for all others
+				v.Data[70] = 2
+			}
+			X, V, out := hostMatrix(t, q, x), hostMatrix(t, q, v), hostMatrix(t, q, got)
+			var work float64
+			q.With(context.Background(), func(flops float64) { work += flops }).GramMul(out, k, X, X, V)
+			if err := q.Download(got, out); err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			if all := backend.GramMulFlops(n, n, d, 1); math.Abs(work/all-1) > 1e-12 {
+				t.Errorf("the steps do %g operations, want %g", work, all)
+			}
+			for i := range n {
+				want, size := 0.0, 0.0
+				for j := range n {
+					a, b := make([]float64, d), make([]float64, d)
+					for p := range d {
+						a[p], b[p] = float64(x.Row(i)[p]), float64(x.Row(j)[p])
+					}
+					term := kernels.Eval(k, a, b) * float64(v.Row(j)[0])
+					want, size = want+term, size+math.Abs(term)
+					if linear {
+						for p := range d {
+							size += math.Abs(a[p] * b[p] * float64(v.Row(j)[0]))
+						}
+					}
+				}
+				// As in testFewFeatures.
+				bound := unit * (float64(n+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(n))
+				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) && !(math.IsNaN(want) && diff != diff) {
+					t.Fatalf("%T, %v, n = %d, d = %d: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, n, d, i, got.Row(i)[0], want, diff, bound)
+				}
+			}
+			for _, m := range []*matrix[T]{X, V, out} {
+				m.Free()
+			}
+		}
+	}
+}
+
+// hostMatrix is a copy of h on the device.
+func hostMatrix[T backend.Float](t *testing.T, q *queue[T], h backend.Host[T]) *matrix[T] {
+	p, err := q.New(h.Rows, h.Cols)
+	if err == nil {
+		err = q.Upload(p, h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*matrix[T])
 }

@@ -113,6 +113,9 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].A >= 0 && code[1].B == 1 && code[2].Op == kernels.Pow && p.of.Stats[0].Kind == kernels.SqDist:
 		p.form, p.one, a, b = rational, "rational", code[1].A, code[2].A
 	}
+	if p.form == exponential {
+		binary.LittleEndian.PutUint32(p.bytes[12:], math.Float32bits(float32(inRange[float32](a*math.Log2E))))
+	}
 	for i, v := range []float64{a, b, c} {
 		binary.LittleEndian.PutUint64(p.bytes[16+8*i:], math.Float64bits(inRange[T](v)))
 	}

@@ -33,7 +33,7 @@ const (
 // costs are the constants for a device.
 type costs struct {
 	feature, value float64    // of an element of a symmetric K, for each feature and for the function
-	again          float64    // how many times that is done for an element of a K that is not stored
+	again          float64    // how many times that is done for a K that is not stored and several columns
 	thin           float64    // of an operation of a product with few columns: bound by memory
 	symm64, symm32 [2]float64 // of an element of a stored K, and for each column beside it
 	solve64        [2]float64 // the same of a solve with a triangle and with its transpose
@@ -55,8 +55,9 @@ var ofProcessor = costs{
 }
 
 // costsOf are those of a device. One that reports the rates of its memory and steps
-// evaluates a K that is not stored for every place, by 2 instructions for a feature of a
-// pair and some 25 for an exponential; it reads a triangle's elements once in a product,
+// evaluates a K that is not stored once for both of its places where there is one column,
+// and else for each, by 2 instructions for a feature of a pair and some 25 for an
+// exponential; it reads a triangle's elements once in a product,
 // and once in each of the two solves; and an iteration has a dozen steps that wait for
 // each other.
 func costsOf(r backend.Rates) costs {
@@ -104,7 +105,11 @@ func (z *sizes) gramCost(single bool) float64 {
 
 // gramMulCost is that of K·V, V n×c, without storing K.
 func (z *sizes) gramMulCost(c int, single bool) float64 {
-	return z.costs().again*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
+	again := 1.0
+	if c > 1 {
+		again = z.costs().again
+	}
+	return again*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
 // symmCost is that of a product of a stored K and c columns: K goes through memory, and

@@ -51,7 +51,8 @@ enum { GENERAL, IDENTITY, EXPONENTIAL, MATERN, RATIONAL };
 enum { ONE_GAUSS, ONE_LAPLACE, ONE_MATERN12, ONE_MATERN32, ONE_MATERN52, ONE_RATIONAL };
 
 struct Program {
-	int stats, code, form, pad;
+	int stats, code, form;
+	float exponent; // of EXPONENTIAL: a/ln 2, a finite number
 	double form_a, form_b, form_c;
 	struct Stat stat[MAX_STATS];
 	struct Instr instr[MAX_CODE];

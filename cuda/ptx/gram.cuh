@@ -267,8 +267,13 @@ __device__ static __noinline__ T FN(form_of)(int form, T a, T b, T c, T s)
 	return FN(matern)(a, b, c, s);
 }
 
-__device__ static __forceinline__ T FN(form_call)(const struct Program &p, T s)
+// form_call is form of a statistic of the kind KIND. In float32 the exponential of a
+// distance, which is at most 1, is exp2 in place: two instructions, the rounding of whose
+// argument t leaves t·exp(−t)·2⁻²⁴, less than that of 1.
+template <int KIND> __device__ static __forceinline__ T FN(form_call)(const struct Program &p, T s)
 {
+	if (sizeof(T) == 4 && KIND == SQDIST && p.form == EXPONENTIAL)
+		return FN(base_exp)(p.exponent * s);
 	return p.form == IDENTITY ? s : FN(form_of)(p.form, (T)p.form_a, (T)p.form_b, (T)p.form_c, s);
 }
 
@@ -284,7 +289,7 @@ __device__ static __forceinline__ void FN(values)(const struct Program &p, int d
 	for (int e = 0; e < EACH * EACH; e++) {
 		int r = e / EACH, c = e % EACH;
 		if (p.form != GENERAL) {
-			k[r][c] = FN(form_call)(p, stats[0][r][c]);
+			k[r][c] = FN(form_call)<DOT>(p, stats[0][r][c]);
 			continue;
 		}
 		T of[MAX_STATS];
@@ -329,7 +334,7 @@ FN(gram)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, T *K, i64 
 		{                                                                                                            \
 			i64 i = i0 + ty + SIDE * r, j = j0 + tx + SIDE * c;                                                  \
 			if (i < n && j < m && IN_PART(part, i, j))                                                           \
-				K[i * krs + j * kcs] = FN(form_call)(p, k[r][c]);                                                 \
+				K[i * krs + j * kcs] = FN(form_call)<KIND>(p, k[r][c]);                                           \
 		}                                                                                                            \
 	}
 

@@ -79,7 +79,7 @@ FN(gram_mul)(int n, int m, int d, const T *X, i64 xs, const T *Z, i64 zs, const 
 				int j = tx + SIDE * b;                                                                       \
 				if (j0 + j >= m)                                                                             \
 					break;                                                                               \
-				_Pragma("unroll") for (int r = 0; r < EACH; r++) k[r][b] = FN(form_call)(p, k[r][b]);             \
+				_Pragma("unroll") for (int r = 0; r < EACH; r++) k[r][b] = FN(form_call)<KIND>(p, k[r][b]);       \
 				_Pragma("unroll") for (int c = 0; c < W; c++)                                             \
 				{                                                                                            \
 					if (c >= t)                                                                          \
@@ -112,6 +112,83 @@ FORMED(scaled, SQDIST, true, WIDE)
 FORMED(dot1, DOT, false, 1)
 FORMED(sqdist1, SQDIST, false, 1)
 FORMED(scaled1, SQDIST, true, 1)
+#undef FORMED
+
+// gram_symv is k(X, X) v for one column and a program as those above: a value of the
+// kernel serves for its row and for its column. Blocks of threads have squares of `side`
+// tiles: block (J, I), counted from row `first` of squares on, those of rows 64·side·I and
+// columns 64·side·J on, J ≤ I. What its rows sum to goes to share J, what its columns do to
+// share I + 1, so that each element of the result has as many shares as there are squares
+// along a side, and one. Tiles on the diagonal are evaluated whole.
+#define FORMED(NAME, KIND, SCALED)                                                                                           \
+	extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+	FN(gram_symv_##NAME)(int n, int d, const T *X, i64 xs, const T *V, i64 vs, T *partial, int side, int first,          \
+		const struct Program p)                                                                                      \
+	{                                                                                                                    \
+		__shared__ T sums[TILE][SIDE + 1];                                                                           \
+		i64 I = first + (i64)blockIdx.y, J = blockIdx.x;                                                             \
+		if (J > I)                                                                                                   \
+			return;                                                                                              \
+		int tx = threadIdx.x % SIDE, ty = threadIdx.x / SIDE, id = threadIdx.x;                                      \
+		for (int ti = 0; ti < side; ti++) {                                                                          \
+			i64 i0 = (I * side + ti) * TILE;                                                                     \
+			if (i0 >= n)                                                                                         \
+				break;                                                                                       \
+			T vi[EACH], across[EACH];                                                                            \
+			_Pragma("unroll") for (int r = 0; r < EACH; r++)                                                     \
+			{                                                                                                    \
+				i64 i = i0 + ty + SIDE * r;                                                                  \
+				vi[r] = i < n ? V[i * vs] : (T)0;                                                            \
+				across[r] = 0;                                                                               \
+			}                                                                                                    \
+			for (int tj = 0; tj < side; tj++) {                                                                  \
+				i64 j0 = (J * side + tj) * TILE;                                                             \
+				if (j0 > i0)                                                                                 \
+					break;                                                                               \
+				int beside = j0 != i0;                                                                       \
+				T k[EACH][EACH];                                                                             \
+				FN(pairs)<KIND, SCALED>((const T *)p.stat[0].scale, d, X, xs, n, i0, X, xs, n, j0, k);       \
+				_Pragma("unroll") for (int b = 0; b < EACH; b++)                                             \
+				{                                                                                            \
+					i64 j = j0 + tx + SIDE * b;                                                          \
+					T vj = j < n ? V[j * vs] : (T)0, down = 0;                                           \
+					_Pragma("unroll") for (int r = 0; r < EACH; r++)                                     \
+					{                                                                                    \
+						T value = FN(form_call)<KIND>(p, k[r][b]);                                   \
+						/* what is beyond n is no point */                                           \
+						value = i0 + ty + SIDE * r < n && j < n ? value : (T)0;                      \
+						across[r] += value * vj;                                                     \
+						down += value * vi[r];                                                       \
+					}                                                                                    \
+					sums[tx + SIDE * b][ty] = down;                                                      \
+				}                                                                                            \
+				__syncthreads();                                                                             \
+				if (id < TILE && j0 + id < n) {                                                              \
+					T sum = 0;                                                                           \
+					for (int y = 0; y < SIDE; y++)                                                       \
+						sum += sums[id][y];                                                          \
+					/* the tiles of a column follow each other in this block */                          \
+					T *to = &partial[(I + 1) * n + j0 + id];                                             \
+					*to = !beside ? (T)0 : ti == 0 ? sum : *to + sum;                                    \
+				}                                                                                            \
+				__syncthreads(); /* sums has been used */                                                    \
+			}                                                                                                    \
+			__syncthreads();                                                                                     \
+			_Pragma("unroll") for (int r = 0; r < EACH; r++) sums[ty + SIDE * r][tx] = across[r];                \
+			__syncthreads();                                                                                     \
+			if (id < TILE && i0 + id < n) {                                                                      \
+				T sum = 0;                                                                                   \
+				for (int x = 0; x < SIDE; x++)                                                               \
+					sum += sums[id][x];                                                                  \
+				partial[J * n + i0 + id] = sum;                                                              \
+			}                                                                                                    \
+			__syncthreads();                                                                                     \
+		}                                                                                                            \
+	}
+
+FORMED(dot, DOT, false)
+FORMED(sqdist, SQDIST, false)
+FORMED(scaled, SQDIST, true)
 #undef FORMED
 
 // sum_shares is dst ← the sum over the shares of partial, in order.
