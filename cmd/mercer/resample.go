@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -67,6 +68,10 @@ averaged over the rows, and 0.632 of it with 0.368 of the error on the rows that
 a model of all was fitted to (Efron and Tibshirani, 1997). The error is the root
 of the mean squared error, or the part of the rows whose class is wrong.
 
+For numbers the squared error out of the bag is divided into (f̄ − y)², the bias and the
+noise of the target, and the variance of f over the rounds, f̄ the mean of the models
+that did not see the row (Geman, Bienenstock and Doursat, 1992).
+
 Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
@@ -87,6 +92,7 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 type resampleFlags struct {
 	learnerFlags
 	objects objectFlags
+	all     *dataset.Table // once it was read
 }
 
 // resampling fits a learner to some rows of a table and scores it on others, again
@@ -100,6 +106,8 @@ type resampling struct {
 	full *dataset.Encoder // of all rows: for classes and categories
 	x, y *mat.Dense       // of all rows, where the input is texts, trees or a Gram matrix; otherwise nil
 	p    *progress
+
+	fitted func(m learners.Model, took time.Duration) // looks at each model; may be nil
 
 	mu      sync.Mutex
 	unknown []dataset.Unknown // of the rows that were held out, of all models
@@ -131,9 +139,12 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		}
 	}()
 	r.memory = a.newBudget(r.devices[0])
-	all, err := a.table(file)
-	if err != nil {
-		return nil, err
+	all := f.all
+	if all == nil {
+		if all, err = a.table(file); err != nil {
+			return nil, err
+		}
+		f.all = all
 	}
 	r.all, r.task = all, f.taskFor(all)
 	if r.fit, err = f.fitter(r.task); err != nil {
@@ -173,9 +184,15 @@ func (r *resampling) score(ctx context.Context, dev backend.Device, train, test 
 	}
 	names := r.full.Classes()
 	options := learners.Options{Classes: names, Keys: keys}
-	m, err := r.fit(r.memory.fitting(ctx, &options), dev, x, y, options)
+	within, start := r.memory.fitting(ctx, &options), time.Now()
+	m, err := r.fit(within, dev, x, y, options)
 	if err != nil {
 		return nil, err
+	}
+	if r.fitted != nil {
+		r.mu.Lock()
+		r.fitted(m, time.Since(start))
+		r.mu.Unlock()
 	}
 	quiet := &app{stderr: r.a.stderr, quiet: true} // of the many predictions
 	return quiet.scoreOf(ctx, dev, m, names, xTest, truth)
@@ -276,6 +293,9 @@ type resampleReport struct {
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
+	// Of numbers: their sum is the square of OutOfBag.
+	Bias     *float64 `json:"bias2_and_noise,omitempty"`
+	Variance *float64 `json:"variance,omitempty"`
 
 	Planned int64 `json:"planned_bytes,omitempty"` // of memory for the whole process, beside peak_bytes
 	process.Used
@@ -308,6 +328,11 @@ func (r resampleReport) text() string {
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
 			{name, ""}, {"rows out of the bag", short(*r.OutOfBag)}, {"rows that were learnt", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+		})
+	}
+	if r.Variance != nil {
+		text += "\n" + texttable.Format("lr", [][]string{
+			{"mean squared error out of the bag", short(*r.Bias + *r.Variance)}, {"bias² and noise", short(*r.Bias)}, {"variance", short(*r.Variance)},
 		})
 	}
 	return text

@@ -58,28 +58,25 @@ func (r *resampling) reportUnknown() {
 	r.a.reportUnknown(r.all.Source, "held-out row", r.unknown)
 }
 
-func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
-	r, err := a.newResampling(ctx, f, "cv", file)
-	if err != nil {
-		return err
-	}
-	defer r.close()
+// foldRows returns the rows of model i: those of all folds but one, for the next repeat
+// of another division, and those of that one.
+func (r *resampling) foldRows(folds int, stratify bool) (func(i int) (train, test []int, err error), error) {
 	n := r.all.Rows()
 	if folds > n {
-		return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
+		return nil, usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
 	}
 	var strata []int
 	if stratify && r.task == learners.Classification {
 		y, err := r.full.Targets(r.all)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range n {
 			strata = append(strata, int(y.At(i, 0)))
 		}
 	}
-	rows := func(i int) (train, test []int, err error) {
-		fold, err := learners.Folds(n, folds, strata, f.seed+uint64(i/folds)<<32)
+	return func(i int) (train, test []int, err error) {
+		fold, err := learners.Folds(n, folds, strata, r.f.seed+uint64(i/folds)<<32)
 		for row, part := range fold {
 			if part == i%folds {
 				test = append(test, row)
@@ -88,6 +85,18 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 			}
 		}
 		return train, test, err
+	}, nil
+}
+
+func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeats int, stratify bool, file string) error {
+	r, err := a.newResampling(ctx, f, "cv", file)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	rows, err := r.foldRows(folds, stratify)
+	if err != nil {
+		return err
 	}
 	scores, err := r.scores(ctx, folds*repeats, rows, func(i int, err error) error {
 		return fmt.Errorf("%w; without part %d of %d", err, i%folds+1, folds)
@@ -97,7 +106,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	}
 	r.p.close()
 	r.reportUnknown()
-	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Folds: folds, Repeats: repeats, Measures: measures(scores), Planned: r.memory.total()})
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Folds: folds, Repeats: repeats, Measures: measures(scores), Planned: r.memory.total()})
 }
 
 func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file string) error {
@@ -151,6 +160,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	r.reportUnknown()
 	whole := all[rounds]
 	wrong, seen := make([]float64, n), make([]float64, n)
+	spread := make([]moments, n)
 	var scores []*score
 	for round, s := range all[:rounds] {
 		if s == nil {
@@ -161,6 +171,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		for q, i := range test {
 			wrong[i] += s.loss(q)
 			seen[i]++
+			spread[i].add(s.predicted.RawRowView(q), s.truth.RawRowView(q))
 		}
 	}
 	out, apparent, counted := 0.0, 0.0, 0.0
@@ -176,10 +187,48 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	if r.task != learners.Classification {
 		out, apparent, e632 = math.Sqrt(out), math.Sqrt(apparent), math.Sqrt(e632)
 	}
-	return a.printReport(ctx, resampleReport{
+	report := resampleReport{
 		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: n, Rounds: len(scores), Measures: measures(scores),
 		OutOfBag: &out, Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
-	})
+	}
+	if r.task != learners.Classification {
+		bias, variance := 0.0, 0.0
+		for _, m := range spread {
+			b, v := m.parts()
+			bias, variance = bias+b/counted, variance+v/counted
+		}
+		report.Bias, report.Variance = &bias, &variance
+	}
+	return a.printReport(ctx, report)
+}
+
+// moments are those of the predictions of a row by several models (Welford 1962).
+type moments struct {
+	n                    float64
+	mean, squares, truth []float64 // of each target
+}
+
+func (m *moments) add(predicted, truth []float64) {
+	if m.n == 0 {
+		m.mean, m.squares, m.truth = make([]float64, len(truth)), make([]float64, len(truth)), truth
+	}
+	m.n++
+	for j, v := range predicted {
+		d := v - m.mean[j]
+		m.mean[j] += d / m.n
+		m.squares[j] += d * (v - m.mean[j])
+	}
+}
+
+// parts are (f̄ − y)² and the variance of f, means over the targets, whose sum is the
+// mean squared error; 0 without a prediction.
+func (m *moments) parts() (bias, variance float64) {
+	for j, f := range m.mean {
+		t := float64(len(m.mean))
+		bias += (f - m.truth[j]) * (f - m.truth[j]) / t
+		variance += m.squares[j] / m.n / t
+	}
+	return bias, variance
 }
 
 // loss is that of row i of what was scored: the mean squared error over the

@@ -339,26 +339,18 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 
 // scoreGrid fits every point without each fold and scores it there, or by its evidence.
 func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*gridPoint) error {
-	n, folds := r.all.Rows(), f.folds
-	var fold []int
+	folds := f.folds
+	every := func(int) (train, test []int, err error) {
+		for i := range r.all.Rows() {
+			train = append(train, i)
+		}
+		return train, train, nil
+	}
 	if f.by == string(tuning.Evidence) {
-		folds, fold = 1, make([]int, n)
+		folds = 1
 	} else {
-		if folds > n {
-			return usagef("--folds: %s cannot be divided into %d parts; give --folds %d or fewer", count(n, "row"), folds, n)
-		}
-		var strata []int
-		if r.task == learners.Classification {
-			y, err := r.full.Targets(r.all)
-			if err != nil {
-				return err
-			}
-			for i := range n {
-				strata = append(strata, int(y.At(i, 0)))
-			}
-		}
 		var err error
-		if fold, err = learners.Folds(n, folds, strata, f.seed); err != nil {
+		if every, err = r.foldRows(folds, true); err != nil {
 			return err
 		}
 	}
@@ -368,14 +360,9 @@ func (r *resampling) scoreGrid(ctx context.Context, f *tuneFlags, points []*grid
 	var mu sync.Mutex
 	done := 0
 	return tuning.ForEachDevice(r.devices, folds, func(dev backend.Device, k int) error {
-		var train, test []int
-		for row, part := range fold {
-			if part == k {
-				test = append(test, row)
-			}
-			if part != k || folds == 1 {
-				train = append(train, row)
-			}
+		train, test, err := every(k)
+		if err != nil {
+			return err
 		}
 		x, y, keys, xTest, truth, err := r.encode(train, test)
 		if err != nil {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/learners"
+)
+
+func (a *app) compareCommand() *cobra.Command {
+	var f resampleFlags
+	folds := 10
+	c := &cobra.Command{
+		Use:   "compare --learner NAME,NAME,… --target COLUMN [flags] TABLE",
+		Short: "Score several learners on the same folds",
+		Long: `Score several learners on the same folds: the mean and the standard deviation of each
+measure, how many kernel functions or weights that are not 0 a model has, and how long a
+fit takes.
+
+  mercer compare --learner rvm,svr,kernel-ridge --kernel 'gaussian(sigma=2)' --target y t.csv
+
+A parameter is for those of the learners that have it.`,
+		Args: oneFile,
+		RunE: a.work(func(ctx context.Context, args []string) error { return a.compare(ctx, &f, folds, args[0]) }),
+	}
+	f.add(c)
+	f.objects.add(c.Flags())
+	a.input.add(c.Flags())
+	c.Flags().Lookup("learner").Usage = "`NAMES` of the learners, with commas between them"
+	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows, each predicted by models of the others")
+	return c
+}
+
+// compared is a learner in the report of compare.
+type compared struct {
+	Learner   string    `json:"learner"`
+	Measures  []measure `json:"measures"`
+	Functions *float64  `json:"functions"` // kernel functions, or weights that are not 0: the mean over the models
+	Seconds   float64   `json:"seconds"`   // of a fit: the mean
+}
+
+// functions is how many kernel functions a model has, or weights that are not 0.
+func functions(m learners.Model) float64 {
+	parts := learners.PartsOf(m)
+	if parts.Points != nil {
+		n, _ := parts.Points.Dims()
+		return float64(n)
+	}
+	if parts.Coef == nil {
+		return math.NaN()
+	}
+	n, t := parts.Coef.Dims()
+	some := 0.0
+	for i := range n {
+		if slices.ContainsFunc(parts.Coef.RawRowView(i)[:t], func(v float64) bool { return v != 0 }) {
+			some++
+		}
+	}
+	return some
+}
+
+func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file string) error {
+	names := strings.Split(f.learner, ",")
+	if folds < 2 {
+		return usagef("--folds: must be ≥ 2, got %d", folds)
+	}
+	if len(names) < 2 {
+		return usagef("--learner: name two learners or more, with commas between them, such as rvm,svr,kernel-ridge")
+	}
+	if twice(names) != "" {
+		return usagef("--learner: %s is given twice", twice(names))
+	}
+	fits := make([]resampleFlags, len(names))
+	for i, name := range names {
+		fits[i] = *f
+		fits[i].learner, fits[i].given = strings.TrimSpace(name), map[string]string{}
+	}
+	for parameter, text := range f.given {
+		used := false
+		for _, one := range fits {
+			d, err := learners.Find(one.learner)
+			if _, has := d.Parameter(parameter); err == nil && has {
+				one.given[parameter], used = text, true
+			}
+		}
+		if !used {
+			return usagef("--%s: is no parameter of %s", parameter, strings.Join(names, ", "))
+		}
+	}
+	var list []compared
+	var task learners.Task
+	n := 0
+	for i := range fits {
+		one := &fits[i]
+		one.all = f.all
+		r, err := a.newResampling(ctx, one, "compare", file)
+		if err != nil {
+			return err
+		}
+		result, err := r.compared(ctx, one, folds)
+		r.p.close()
+		r.close()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", one.learner, err)
+		case task != "" && task != r.task:
+			return usagef("--learner: %s is for %s here, %s for %s: name learners of one task, or give --task", names[0], task, one.learner, r.task)
+		}
+		list, task, n, f.all = append(list, result), r.task, r.all.Rows(), one.all
+	}
+	if a.json {
+		return a.printJSON(ctx, map[string]any{"program": "compare", "task": task, "n": n, "folds": folds, "learners": list})
+	}
+	return a.print(ctx, comparedText(list))
+}
+
+// compared scores the learner on the folds.
+func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) (compared, error) {
+	rows, err := r.foldRows(folds, true)
+	if err != nil {
+		return compared{}, err
+	}
+	c, size := compared{Learner: f.learner}, 0.0
+	r.fitted = func(m learners.Model, took time.Duration) {
+		size += functions(m) / float64(folds)
+		c.Seconds += took.Seconds() / float64(folds)
+	}
+	scores, err := r.scores(ctx, folds, rows, func(i int, err error) error {
+		return fmt.Errorf("%w; without part %d of %d", err, i+1, folds)
+	})
+	c.Measures, c.Functions = measures(scores), defined(size)
+	return c, err
+}
+
+// comparedText is a line for each learner, with the measures that one of them has.
+func comparedText(list []compared) string {
+	var columns []string
+	for _, c := range list {
+		for _, m := range c.Measures {
+			if !slices.Contains(columns, m.Name) {
+				columns = append(columns, m.Name)
+			}
+		}
+	}
+	lines := [][]string{{"learner"}}
+	for _, name := range columns {
+		lines[0] = append(lines[0], titles[name], "± sd")
+	}
+	lines[0] = append(lines[0], "functions", "fit")
+	for _, c := range list {
+		line := []string{c.Learner}
+		for _, name := range columns {
+			i := slices.IndexFunc(c.Measures, func(m measure) bool { return m.Name == name })
+			if i < 0 {
+				line = append(line, "", "")
+			} else {
+				line = append(line, short(c.Measures[i].Mean), short(c.Measures[i].SD))
+			}
+		}
+		size := ""
+		if c.Functions != nil {
+			size = short(*c.Functions)
+		}
+		lines = append(lines, append(line, size, seconds(c.Seconds)))
+	}
+	return texttable.Format("l"+strings.Repeat("r", len(lines[0])-1), lines)
+}
