@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/plot"
@@ -345,6 +346,7 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 func (a *app) plotValidationCommand() *cobra.Command {
 	var f curveFlags
 	var values string
+	rounds := 0
 	c := &cobra.Command{
 		Use:   "validation --target COLUMN --values LIST --out FILE [flags] TABLE",
 		Short: "Error against a parameter, with its spread over folds",
@@ -356,18 +358,54 @@ is the flag whose text has {}, in whose place each value is put:
   mercer plot validation --learner rvm --target y --kernel 'gaussian(sigma={})' \
     --values 0.5,1,2,4 --out v.png t.csv
 
-Where the errors are far apart the variance is high; where both are high, the bias.`,
+Where the errors are far apart the variance is high; where both are high, the bias.
+--bootstrap ROUNDS draws them: bias² and noise, the variance, and the squared error, on
+rows out of the bag. Learners with an evidence have a panel of it, for each row of a
+fold; --epochs {} --values 1..30 is the error after each epoch.`,
 		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotValidation(ctx, &f, values, args[0]) }),
+		RunE: a.work(func(ctx context.Context, args []string) error {
+			return a.plotValidation(ctx, &f, values, rounds, args[0])
+		}),
 	}
 	f.addTo(a, c)
-	c.Flags().StringVar(&values, "values", "", "`LIST` of numbers, with commas between them")
+	c.Flags().StringVar(&values, "values", "", "`LIST` of numbers, with commas between them, or integers as FROM..TO")
+	c.Flags().IntVar(&rounds, "bootstrap", 0, "draw bias and variance over so many `ROUNDS` of the bootstrap")
 	return c
 }
 
-func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, file string) error {
+// listOf is the list that FROM..TO stands for.
+func listOf(values string) string {
+	from, to, ok := strings.Cut(values, "..")
+	low, err1 := strconv.Atoi(from)
+	high, err2 := strconv.Atoi(to)
+	if !ok || err1 != nil || err2 != nil || high < low || high-low >= maxPoints {
+		return values
+	}
+	var list []string
+	for v := low; v <= high; v++ {
+		list = append(list, strconv.Itoa(v))
+	}
+	return strings.Join(list, ",")
+}
+
+// evidenceOf is the log evidence among the facts of a model.
+func evidenceOf(m learners.Model) (float64, bool) {
+	if d, ok := m.(learners.Describer); ok {
+		for _, fact := range d.Facts() {
+			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
+				return v, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, rounds int, file string) error {
 	if err := f.checkCurve(a, ctx, file); err != nil {
 		return err
+	}
+	if rounds < 0 || rounds == 1 {
+		return usagef("--bootstrap: must be ≥ 2, got %d", rounds)
 	}
 	given, parameter := map[string]string{}, ""
 	for name, text := range f.given {
@@ -385,7 +423,8 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	var held, trained []learners.Summary
 	var places []float64
 	task := learners.Task("")
-	for i, text := range strings.Split(values, ",") {
+	var bias, variance, both, evidence []learners.Summary
+	for i, text := range strings.Split(listOf(values), ",") {
 		text = strings.TrimSpace(text)
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
@@ -399,25 +438,74 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		if err != nil {
 			return err
 		}
+		places, task = append(places, v), r.task
+		if rounds > 0 {
+			if r.task == learners.Classification {
+				r.p.close()
+				r.close()
+				return usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
+			}
+			b, s, err := r.biasVariance(ctx, rounds)
+			r.p.close()
+			r.close()
+			if err != nil {
+				return fmt.Errorf("%w; with --%s %s", err, parameter, f.given[parameter])
+			}
+			bias, variance, both = append(bias, learners.NewSummary([]float64{b})), append(variance, learners.NewSummary([]float64{s})), append(both, learners.NewSummary([]float64{b + s}))
+			continue
+		}
+		var found []float64
+		rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
+		r.fitted = func(m learners.Model, _ time.Duration) {
+			if v, ok := evidenceOf(m); ok {
+				found = append(found, v/rows)
+			}
+		}
 		out, in, _, err := r.errors(ctx, f.folds, []float64{1})
 		r.p.close()
 		r.close()
 		if err != nil {
 			return fmt.Errorf("%w; with --%s %s", err, parameter, f.given[parameter])
 		}
-		held, trained, places, task = append(held, out...), append(trained, in...), append(places, v), r.task
+		held, trained = append(held, out...), append(trained, in...)
+		if len(found) > 0 {
+			evidence = append(evidence, learners.NewSummary(found))
+		}
 	}
-	p := newPanel("", strings.ReplaceAll(given[parameter], "{}", "…"), errorName(task))
-	if p.X.Label.Text == "…" {
-		p.X.Label.Text = parameter
+	label := strings.ReplaceAll(given[parameter], "{}", "…")
+	if label == "…" {
+		label = parameter
 	}
-	p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
-	if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	panel := func(name string, curves ...spreadCurve) (*plot.Plot, error) {
+		p := newPanel("", label, name)
+		p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
+		if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
+			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		}
+		addGrid(p)
+		err := drawSpreads(p, curves)
+		p.Y.Max += 0.25 * (p.Y.Max - p.Y.Min) // room for the legend
+		return p, err
 	}
-	addGrid(p)
-	if err := drawSpreads(p, []spreadCurve{{"held out", places, held}, {"training", places, trained}}); err != nil {
+	title := "Validation curve of " + f.learner
+	if rounds > 0 {
+		p, err := panel("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})
+		if err != nil {
+			return err
+		}
+		return a.draw(ctx, f.out, "Bias and variance of "+f.learner, [][]*plot.Plot{{p}})
+	}
+	p, err := panel(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained})
+	if err != nil {
 		return err
 	}
-	return a.draw(ctx, f.out, "Validation curve of "+f.learner, [][]*plot.Plot{{p}})
+	page := [][]*plot.Plot{{p}}
+	if len(evidence) == len(places) {
+		e, err := panel("log evidence of a training row", spreadCurve{"evidence", places, evidence})
+		if err != nil {
+			return err
+		}
+		page = [][]*plot.Plot{{e}, {p}}
+	}
+	return a.draw(ctx, f.out, title, page)
 }

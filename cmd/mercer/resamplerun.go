@@ -116,17 +116,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	}
 	defer r.close()
 	n := r.all.Rows()
-	drawn := func(round int) (train, test []int) {
-		for i, times := range learners.Resample(n, f.seed, round) {
-			for range times {
-				train = append(train, i)
-			}
-			if times == 0 {
-				test = append(test, i)
-			}
-		}
-		return train, test
-	}
+	drawn := r.drawn
 	some := false // of a few rows all may be drawn
 	for round := 0; round < rounds && !some; round++ {
 		_, test := drawn(round)
@@ -192,14 +182,55 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 		OutOfBag: &out, Apparent: &apparent, E632: &e632, Planned: r.memory.total(),
 	}
 	if r.task != learners.Classification {
-		bias, variance := 0.0, 0.0
-		for _, m := range spread {
-			b, v := m.parts()
-			bias, variance = bias+b/counted, variance+v/counted
-		}
+		bias, variance := meanParts(spread)
 		report.Bias, report.Variance = &bias, &variance
 	}
 	return a.printReport(ctx, report)
+}
+
+// drawn are the rows of a round of the bootstrap, and those that it leaves out.
+func (r *resampling) drawn(round int) (train, test []int) {
+	for i, times := range learners.Resample(r.all.Rows(), r.f.seed, round) {
+		for range times {
+			train = append(train, i)
+		}
+		if times == 0 {
+			test = append(test, i)
+		}
+	}
+	return train, test
+}
+
+// biasVariance are the parts of the squared error out of the bag.
+func (r *resampling) biasVariance(ctx context.Context, rounds int) (bias, variance float64, err error) {
+	scores, err := r.scores(ctx, rounds, func(i int) (train, test []int, err error) {
+		train, test = r.drawn(i)
+		return train, test, nil
+	}, func(i int, err error) error { return fmt.Errorf("%w; in round %d of the bootstrap", err, i+1) })
+	if err != nil {
+		return 0, 0, err
+	}
+	spread := make([]moments, r.all.Rows())
+	for round, s := range scores {
+		_, test := r.drawn(round)
+		for q, i := range test {
+			spread[i].add(s.predicted.RawRowView(q), s.truth.RawRowView(q))
+		}
+	}
+	bias, variance = meanParts(spread)
+	return bias, variance, nil
+}
+
+// meanParts are the means over the rows that have a prediction.
+func meanParts(spread []moments) (bias, variance float64) {
+	counted := 0.0
+	for _, m := range spread {
+		if m.n > 0 {
+			b, v := m.parts()
+			bias, variance, counted = bias+b, variance+v, counted+1
+		}
+	}
+	return bias / counted, variance / counted
 }
 
 // moments are those of the predictions of a row by several models (Welford 1962).

@@ -34,6 +34,9 @@ type surfaceRow struct {
 // drawSurface draws what `mercer tune --plot` shows, as a PNG.
 func drawSurface(res *tuning.Result) ([]byte, error) {
 	by := res.Params.Criterion
+	if len(res.Trials[res.Best].Factors) > 1 {
+		return drawScales(res)
+	}
 	best := shown(by, res.Score())
 	value := 1.0 // of the parameter where there is one, instead of the factor
 	label := "factor of the length scales"
@@ -104,6 +107,40 @@ func drawSurface(res *tuning.Result) ([]byte, error) {
 	}
 	_, _, low, high := s.DataRange()
 	p.Y.Max = high + 0.36*(high-low) // room for the legend
+	return drawPage([][]*plot.Plot{{p}})
+}
+
+// drawScales draws the parameters of the best kernel, which varied each by itself, as
+// bars on a logarithmic scale.
+func drawScales(res *tuning.Result) ([]byte, error) {
+	by := res.Params.Criterion
+	report := tuneReport{By: string(by)}
+	p := newPanel(fmt.Sprintf("%s %s at λ = %s", report.heading(), short(shown(by, res.Score())), short(res.Lambda())), "", "value in the best kernel")
+	var names plot.ConstantTicks
+	low, high := math.Inf(1), math.Inf(-1)
+	var bars []plotter.XYs
+	for _, q := range kernels.Params(res.Kernel()) {
+		if slices.Contains(res.Vary, q.Name) {
+			x, y := float64(len(bars)), math.Log10(q.Value)
+			names = append(names, plot.Tick{Value: x, Label: q.Name})
+			low, high = min(low, y), max(high, y)
+			bars = append(bars, plotter.XYs{{X: x - 0.35}, {X: x - 0.35, Y: y}, {X: x + 0.35, Y: y}, {X: x + 0.35}})
+		}
+	}
+	room := 0.08*(high-low) + 0.3 // for two ticks at least
+	for _, corners := range bars {
+		corners[0].Y, corners[3].Y = low-room, low-room
+		bar, err := plotter.NewPolygon(corners)
+		if err != nil {
+			return nil, err
+		}
+		bar.Color, bar.LineStyle.Width = blue, 0
+		p.Add(bar)
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(bars))-0.4, low-room, high+room
+	p.X.Tick.Marker, p.Y.Tick.Marker = names, decades{}
+	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/2, draw.XRight, draw.YCenter
+	p.X.Tick.Length = 0 // would cross the labels
 	return drawPage([][]*plot.Plot{{p}})
 }
 

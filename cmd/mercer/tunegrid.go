@@ -398,10 +398,8 @@ func (p *gridPoint) evaluate(ctx context.Context, dev backend.Device, by string,
 		return 0, err
 	}
 	if by == string(tuning.Evidence) {
-		for _, fact := range m.(learners.Describer).Facts() {
-			if v, ok := fact.Value.(float64); ok && fact.Name == "log evidence" {
-				return -v, nil
-			}
+		if v, ok := evidenceOf(m); ok {
+			return -v, nil
 		}
 		return 0, fmt.Errorf("%s has no evidence", m.Learner())
 	}
