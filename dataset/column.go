@@ -133,18 +133,73 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes is add for what is mostly no new text.
-func (c *column) addBytes(b []byte) {
+// addBytes appends a cell if that is a number of a plain column, or known to a coded one,
+// and reports whether it did. It keeps no part of b.
+func (c *column) addBytes(b []byte) bool {
 	if c.plain {
-		if v, ok := decimal(b); ok && c.na.plain() {
+		v, ok := decimal(b)
+		if ok = ok && c.na.plain(); ok {
 			c.numbers = append(c.numbers, v)
+		}
+		return ok
+	}
+	code, ok := c.index.find(c.entries, unsafe.String(unsafe.SliceData(b), len(b)))
+	if ok {
+		c.codes = append(c.codes, code)
+	}
+	return ok
+}
+
+// join appends the cells of a column as add would have, with room for that many in all
+// where what there is does not suffice. More is coded where c has texts.
+func (c *column) join(more *column, room int) {
+	if more.plain && !c.plain {
+		c.makePlain()
+	}
+	if !c.plain {
+		codes := make([]int32, len(more.entries))
+		for k, e := range more.entries {
+			code, ok := c.index.find(c.entries, e.text)
+			if !ok {
+				code = c.addEntry(e.text)
+			}
+			codes[k] = code
+			if len(c.entries) > MaxCategories && !c.texts {
+				c.makePlain()
+				break
+			}
+		}
+		if !c.plain {
+			c.codes = withRoom(c.codes, len(more.codes), room)
+			for _, k := range more.codes {
+				if k >= 0 {
+					k = codes[k]
+				}
+				c.codes = append(c.codes, k)
+			}
 			return
 		}
-	} else if code, ok := c.index.find(c.entries, unsafe.String(unsafe.SliceData(b), len(b))); ok { // which keeps no part of b
-		c.codes = append(c.codes, code)
-		return
 	}
-	c.add(string(b))
+	if !more.plain {
+		more.makePlain()
+	}
+	c.numbers = withRoom(c.numbers, len(more.numbers), room)
+	for i, cell := range more.odd {
+		if c.odd == nil {
+			c.odd = map[int]string{}
+		}
+		c.odd[len(c.numbers)+i] = cell
+	}
+	c.numbers = append(c.numbers, more.numbers...)
+}
+
+// withRoom is list with room for more elements, and where it must be moved for that, for
+// room in all.
+func withRoom[T any](list []T, more, room int) []T {
+	if len(list)+more <= cap(list) || room <= len(list)+more {
+		return list
+	}
+	return append(make([]T, 0, room), list...)
 }
 
 func (c *column) addEntry(s string) int32 {
@@ -159,7 +214,7 @@ func (c *column) addEntry(s string) int32 {
 
 func (c *column) makePlain() {
 	c.plain, c.rounded = true, true
-	c.numbers = make([]float64, len(c.codes), 2*len(c.codes))
+	c.numbers = make([]float64, len(c.codes), max(2*len(c.codes), cap(c.codes)))
 	for i, code := range c.codes {
 		c.numbers[i] = math.NaN()
 		if code < 0 {

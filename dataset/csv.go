@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -44,23 +45,51 @@ func (f File) ReadCSV() (*Table, error) {
 // byteOrderMark is that of UTF-8.
 var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
-// readCSV reads a whole file, by pieces: what has no quotation marks is cut at
-// its commas without encoding/csv.
+// readCSV reads a whole file, by pieces on all processors, whose columns are joined in
+// their order: what has no quotation marks is cut at its commas without encoding/csv.
 func readCSV(in *input) (*Table, error) {
 	t := in.t
-	rest, cut, err := in.readHeader(0)
-	for err == nil {
-		if len(rest.text) > 0 {
-			if err := t.addPiece(rest); err != nil {
-				return nil, err
-			}
-			if err := in.allowance.fitsTable(t); err != nil {
-				return nil, err
+	p := &pass{t: t}
+	if err := p.beginCSV(in, 0); err != nil {
+		return nil, err
+	}
+	type decoded struct {
+		part part
+		t    *Table
+	}
+	text := 0
+	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
+		d.part = next
+		d.t, err = next.table()
+		return d, err
+	}, func(d decoded) error {
+		next := d.part.(*csvPart)
+		for j, c := range t.columns {
+			if c.texts && d.t.columns[j].plain { // whose cells it must keep then
+				var err error
+				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
+					return err
+				}
+				break
 			}
 		}
-		rest, err = cut.next()
-	}
-	if err != io.EOF {
+		t.rows += d.t.rows
+		if t.rows > math.MaxInt32 {
+			return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		}
+		text += len(next.text)
+		room := t.rows
+		if in.size > 0 { // for as many rows in all as there will be if they go on as they are
+			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
+		}
+		t.lines = append(withRoom(t.lines, len(d.t.lines), room), d.t.lines...)
+		for j, c := range t.columns {
+			c.join(d.t.columns[j], room)
+			p.plain[j].Store(c.plain)
+		}
+		return in.allowance.fitsTable(t)
+	})
+	if err != nil {
 		return nil, err
 	}
 	for _, c := range t.columns {
@@ -105,14 +134,6 @@ func (in *input) readHeader(lines int) (rest piece, cut *pieces, err error) {
 	}
 	end := int(r.InputOffset())
 	return piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
-}
-
-// addPiece reads the rows of a piece.
-func (t *Table) addPiece(p piece) error {
-	if bytes.IndexByte(p.text, '"') >= 0 {
-		return t.readRows(newCSVReader(bytes.NewReader(p.text), t.comma), p.line-1)
-	}
-	return t.addLines(p.text, p.line)
 }
 
 // skipMark drops a byte order mark, if it is that of UTF-8.
@@ -180,15 +201,18 @@ func (t *Table) readRows(r *csv.Reader, before int) error {
 			return err
 		}
 		for i, c := range t.columns {
-			c.add(record[i])
-			// Numbers are ASCII, so what a plain column took is valid.
-			if !c.plain && !utf8.ValidString(record[i]) {
-				return t.cellFault(c, t.rows, record[i], "is not valid UTF-8; save the file as UTF-8")
+			if !c.addBytes([]byte(record[i])) {
+				if !utf8.ValidString(record[i]) {
+					return t.cellFault(c, t.rows, record[i], notUTF8)
+				}
+				c.add(record[i])
 			}
 		}
 		t.rows++
 	}
 }
+
+const notUTF8 = "is not valid UTF-8; save the file as UTF-8"
 
 // addLine notes the line of the next row.
 func (t *Table) addLine(line int) error {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -356,5 +358,85 @@ func TestDelimitersAndIndex(t *testing.T) {
 	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Delimiter: ':'}.Read()
 	if err != nil || !slices.Equal(table.Names(), []string{"a;b,c", "d"}) {
 		t.Error(table, err)
+	}
+}
+
+// TestPiecesJoinAsOneTable: a file of several pieces, which are read on all processors, is
+// the table that its cells make one by one, also where a column has become one of
+// numbers in one piece and has texts in another.
+func TestPiecesJoinAsOneTable(t *testing.T) {
+	const rows, change = 150_000, 70_000 // 3 pieces of 1 MiB or more; where columns change
+	columns := map[string]func(i int) string{
+		"numbers":      func(i int) string { return fmt.Sprint(float64(i) / 7) },
+		"few":          func(i int) string { return strconv.Itoa(i % 9) },
+		"texts":        func(i int) string { return "c" + strconv.Itoa(i*i%11) },
+		"few and many": func(i int) string { return strconv.Itoa(max(i, change) - change) },
+		"many and few": func(i int) string { return strconv.Itoa(min(i, change)) },
+		"text first":   func(i int) string { return map[bool]string{true: "x", false: fmt.Sprintf("%05d", i)}[i == 3] },
+		"text last":    func(i int) string { return map[bool]string{true: "x", false: strconv.Itoa(i)}[i == rows-3] },
+		"text between": func(i int) string { return map[bool]string{true: "x", false: strconv.Itoa(i / 100)}[i == change] },
+		"missing":      func(i int) string { return []string{"", "NA", strconv.Itoa(i), " 7 "}[i%4] },
+		"odd":          func(i int) string { return map[bool]string{true: "inf", false: strconv.Itoa(i)}[i == change] },
+	}
+	names := slices.Sorted(maps.Keys(columns))
+	cells := map[string][]string{}
+	var file strings.Builder
+	file.WriteString(strings.Join(names, ",") + ",quoted\n")
+	for i := range rows {
+		for _, name := range names {
+			cell := columns[name](i)
+			cells[name] = append(cells[name], strings.TrimSpace(cell))
+			file.WriteString(cell + ",")
+		}
+		quoted, cell := "a", "a"
+		if i > change && i%1000 == 0 {
+			quoted, cell = "\"a\nb, \"\"c\"\"\"", "a\nb, \"c\""
+		}
+		cells["quoted"] = append(cells["quoted"], cell)
+		file.WriteString(quoted + "\n")
+	}
+	names = append(names, "quoted")
+	var all []dataset.Column
+	for _, name := range names {
+		all = append(all, dataset.Texts(name, cells[name]))
+	}
+	want, err := dataset.NewTable("standard input", all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := dataset.ReadCSV("-", strings.NewReader(file.String()))
+	if err != nil || got.Rows() != rows {
+		t.Fatal(got, err)
+	}
+	fault := func(err error) string {
+		var e *dataset.Error
+		if errors.As(err, &e) {
+			return e.Value + " " + e.Rule
+		}
+		return fmt.Sprint(err)
+	}
+	for _, name := range names {
+		a, errA := got.Texts(name)
+		b, errB := want.Texts(name)
+		if !slices.Equal(a, b) || fault(errA) != fault(errB) {
+			t.Errorf("%s: other cells: %v, want %v", name, errA, errB)
+		}
+		x, errA := got.Numbers(name)
+		y, errB := want.Numbers(name)
+		if !slices.EqualFunc(x, y, func(v, w float64) bool { return math.Float64bits(v) == math.Float64bits(w) }) || fault(errA) != fault(errB) {
+			t.Errorf("%s: other numbers: %v, want %v", name, errA, errB)
+		}
+	}
+	lines := strings.SplitAfter(file.String(), "\n")
+	for _, at := range []int{5, change / 2, change, rows - 5} {
+		broken := slices.Clone(lines)
+		broken[at] = "1,2\n"
+		_, err := dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
+		wantFault(t, err, fmt.Sprintf("standard input:%d: has 2 cells where the header has %d", at+1, len(names)))
+		broken[at] = strings.Replace(lines[at], ",", "\xff,", 1)
+		_, err = dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("standard input:%d: column ", at+1)) || !strings.HasSuffix(err.Error(), "is not valid UTF-8; save the file as UTF-8") {
+			t.Errorf("row %d: %v", at, err)
+		}
 	}
 }

@@ -22,11 +22,33 @@ type csvPart struct {
 
 // table returns the rows of the part. A column may be plain from the start.
 func (p *csvPart) table() (*Table, error) {
-	t := &Table{Source: p.source, na: p.na, comma: p.comma, index: p.index}
+	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
+}
+
+// read returns the rows of the part in columns that begin as given.
+func (p *csvPart) read(begin func(j int) column) (*Table, error) {
+	rows := mostRows(p.text, len(p.names))
+	t := &Table{Source: p.source, na: p.na, comma: p.comma, index: p.index, lines: make([]int32, 0, rows)}
 	for j, name := range p.names {
-		t.columns = append(t.columns, &column{name: name, na: p.na, plain: p.plain[j].Load(), rounded: true})
+		c := begin(j)
+		c.name, c.na, c.rounded = name, p.na, true
+		if c.plain {
+			c.numbers = make([]float64, 0, rows)
+		} else {
+			c.codes = make([]int32, 0, rows)
+		}
+		t.columns = append(t.columns, &c)
 	}
-	return t, t.addPiece(p.piece)
+	if bytes.IndexByte(p.text, '"') >= 0 {
+		return t, t.readRows(newCSVReader(bytes.NewReader(p.text), t.comma), p.line-1)
+	}
+	return t, t.addLines(p.text, p.line)
+}
+
+// mostRows is how many rows a text may have: each has a byte for every cell but the last,
+// and for the end of the line.
+func mostRows(text []byte, columns int) int {
+	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
 
 // addLines is readRows for a text without quotation marks.
@@ -49,11 +71,20 @@ func (t *Table) addLines(text []byte, line int) error {
 			_, record, _ = bytes.Cut(record, comma)
 		}
 		for _, c := range t.columns {
+			if c.plain && c.na.plain() {
+				if v, end, ok := scanDecimal(record, 0); ok && (end == len(record) || record[end] == t.comma) {
+					c.numbers = append(c.numbers, v)
+					record = record[min(end+1, len(record)):]
+					continue
+				}
+			}
 			var cell []byte
 			cell, record, _ = bytes.Cut(record, comma)
-			c.addBytes(cell)
-			if !c.plain && !utf8.Valid(cell) {
-				return t.cellFault(c, t.rows, string(cell), "is not valid UTF-8; save the file as UTF-8")
+			if !c.addBytes(cell) {
+				if !utf8.Valid(cell) {
+					return t.cellFault(c, t.rows, string(cell), notUTF8)
+				}
+				c.add(string(cell))
 			}
 		}
 		t.rows++
@@ -146,8 +177,7 @@ func (plan *csvPlan) encode(text []byte) (e encoded, ok bool) {
 	if bytes.IndexByte(text, '"') >= 0 {
 		return e, false
 	}
-	// A row has a byte for each cell but the last, and for the end of the line.
-	most := min(bytes.Count(text, newline), len(text)/max(len(plan.ops), 2)) + 1
+	most := mostRows(text, len(plan.ops))
 	x, y := make([]float64, most*plan.width), make([]float64, most*plan.outs)
 	last := len(plan.ops) - 1
 	for i := 0; i < len(text); {

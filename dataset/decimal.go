@@ -1,13 +1,26 @@
 package dataset
 
+import (
+	"math"
+	"math/bits"
+)
+
 // powersOfTen are those that float64 holds exactly.
 var powersOfTen = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// decimal reads a number such as -12.5e3 that is short enough to be exact: its
-// digits make an integer up to 2⁵³ and its power of ten is at most 22 on either
-// side of 0, so that one multiplication or division, rounded once, gives the
-// nearest float64 (Clinger 1990). It is not ok for any other cell: parseCell
-// reads all of them, and to the same bits.
+// powersOfFive are those that 64 bits hold.
+var powersOfFive = func() (p [28]uint64) {
+	p[0] = 1
+	for k := range p[1:] {
+		p[k+1] = 5 * p[k]
+	}
+	return p
+}()
+
+// decimal reads a number such as -12.5e3 that is short enough to be exact: up to 19
+// digits behind zeros, and a power of ten of at most 27 on either side of 0. It gives the nearest
+// float64, the even one of two, as strconv does. It is not ok for any other cell:
+// parseCell reads all of them.
 func decimal[T string | []byte](b T) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
@@ -24,9 +37,8 @@ func scanDecimal[T string | []byte](b T, i int) (v float64, end int, ok bool) {
 		negative = b[i] == '-'
 		i++
 	}
-	const exact = 1 << 53
 	var mantissa uint64
-	start, fraction := i, 0
+	first, start, fraction := i, i, 0
 	for ; i < len(b) && b[i]-'0' <= 9; i++ {
 		mantissa = mantissa*10 + uint64(b[i]-'0')
 	}
@@ -39,7 +51,12 @@ func scanDecimal[T string | []byte](b T, i int) (v float64, end int, ok bool) {
 		fraction = i - start
 		digits += fraction
 	}
-	if digits == 0 || digits > 18 || mantissa > exact { // 18 digits cannot overflow
+	for k := first; digits > 19 && (b[k] == '0' || b[k] == '.'); k++ {
+		if b[k] == '0' {
+			digits-- // at the front it is none
+		}
+	}
+	if digits == 0 || digits > 19 { // 19 cannot overflow
 		return 0, i, false
 	}
 	power := -fraction
@@ -61,17 +78,46 @@ func scanDecimal[T string | []byte](b T, i int) (v float64, end int, ok bool) {
 		}
 		power += sign * e
 	}
-	if power < -22 || power > 22 {
+	switch {
+	case mantissa <= 1<<53 && -22 <= power && power <= 22:
+		// One multiplication or division, rounded once (Clinger 1990).
+		v = float64(mantissa)
+		if power < 0 {
+			v /= powersOfTen[-power]
+		} else if power > 0 {
+			v *= powersOfTen[power]
+		}
+	case power < -27 || power > 27:
 		return 0, i, false
-	}
-	v = float64(mantissa)
-	if power < 0 {
-		v /= powersOfTen[-power]
-	} else if power > 0 {
-		v *= powersOfTen[power]
+	default:
+		v = scaled(mantissa, power)
 	}
 	if negative {
 		v = -v
 	}
 	return v, i, true
+}
+
+// scaled is mantissa·10^power, rounded once: product or quotient with 5^|power| to 62 bits
+// or more, of which the last is also set where anything follows.
+func scaled(mantissa uint64, power int) float64 {
+	five := powersOfFive[max(power, -power)]
+	shift := bits.LeadingZeros64(mantissa)
+	exponent := power - shift
+	mantissa <<= shift
+	var high, rest uint64
+	if power < 0 {
+		shift = bits.LeadingZeros64(five)
+		// mantissa/2 < 2⁶³ ≤ the divisor
+		high, rest = bits.Div64(mantissa>>1, mantissa<<63, five<<shift)
+		exponent += shift - 63
+	} else {
+		high, rest = bits.Mul64(mantissa, five<<bits.LeadingZeros64(five))
+		exponent += 64 - bits.LeadingZeros64(five)
+	}
+	if rest != 0 {
+		rest = 1
+	}
+	high = high>>1 | high&1 | rest // as int64, whose conversion rounds once everywhere
+	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -19,7 +20,10 @@ func TestDecimal(t *testing.T) {
 	const trials = 200_000
 	for range trials {
 		v := math.Ldexp(rng.NormFloat64(), rng.IntN(120)-60)
-		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(16), 64)
+		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(21)-1, 64)
+		if rng.IntN(4) == 0 { // halfway between neighbours, or next to it
+			text = fmt.Sprintf("%de%d", 1<<53+rng.Uint64N(1<<53)|1, rng.IntN(55)-27)
+		}
 		want, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -39,8 +43,9 @@ func TestDecimal(t *testing.T) {
 		ok   bool
 	}{
 		{"0", 0, true}, {"-0", math.Copysign(0, -1), true}, {"5.", 5, true}, {"+.5", 0.5, true}, {"1e22", 1e22, true}, {"007", 7, true}, {"9007199254740992", 1 << 53, true},
-		{"", 0, false}, {"-", 0, false}, {".", 0, false}, {"e5", 0, false}, {"1e", 0, false}, {"1e+", 0, false}, {"1e23", 0, false}, {"9007199254740993", 0, false},
-		{"1 ", 0, false}, {" 1", 0, false}, {"0x1", 0, false}, {"1_0", 0, false}, {"nan", 0, false}, {"1e99999", 0, false}, {"1234567890123456789", 0, false}, {"1.5.2", 0, false},
+		{"", 0, false}, {"-", 0, false}, {".", 0, false}, {"e5", 0, false}, {"1e", 0, false}, {"1e+", 0, false}, {"1e23", 1e23, true}, {"1e28", 0, false}, {"9007199254740993", 1 << 53, true}, {"9007199254740993.001", 1<<53 + 2, true}, {"18014398509481985e27", 18014398509481985e27, true},
+		{"9999999999999999999", 1e19, true}, {"0.0000000001234567890123456", 0.0000000001234567890123456, true}, {"00000000000000000000000012", 12, true}, {"-0.000000000000000000000000", math.Copysign(0, -1), true}, {"12345678901234567890", 0, false},
+		{"1 ", 0, false}, {" 1", 0, false}, {"0x1", 0, false}, {"1_0", 0, false}, {"nan", 0, false}, {"1e99999", 0, false}, {"1234567890123456789", 1234567890123456789, true}, {"1.5.2", 0, false},
 	} {
 		if v, ok := decimal([]byte(c.text)); ok != c.ok || math.Float64bits(v) != math.Float64bits(c.want) {
 			t.Errorf("%q is read as %v, %v", c.text, v, ok)
@@ -76,6 +81,31 @@ func TestNth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Halves between two neighbours, and what is next to them in the last of 19 digits, are
+// where a rounding fails first.
+func FuzzDecimal(f *testing.F) {
+	f.Add("-12.5e3")
+	f.Add("9007199254740993")
+	for _, v := range []float64{0.1, 1.7, 123456.78, 9.5e15, 3e-9} {
+		half := new(big.Float).SetPrec(200).SetFloat64(math.Nextafter(v, 9))
+		half.Add(half, big.NewFloat(v)).Quo(half, big.NewFloat(2))
+		for digits := 16; digits <= 19; digits++ {
+			f.Add(half.Text('g', digits))
+			f.Add(half.Text('e', digits-1))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, ok := decimal(text)
+		if !ok {
+			return
+		}
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%q is read as %v, want %v, %v", text, got, want, err)
+		}
+	})
 }
 
 func BenchmarkDecimal(b *testing.B) {

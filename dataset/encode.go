@@ -60,16 +60,22 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	}
 	data := make([]float64, t.rows*width)
 	sparse, writers := splitSparse(t, writers, width)
-	for i := range t.rows {
-		row := data[i*width : (i+1)*width]
-		if err := sparse.write(row, i); err != nil {
-			return nil, err
-		}
-		for _, w := range writers {
-			if err := w.write(row, i); err != nil {
-				return nil, err
+	err = parallel(t.rows, 1024, func(first, last int) error {
+		for i := first; i < last; i++ {
+			row := data[i*width : (i+1)*width]
+			if err := sparse.write(row, i); err != nil {
+				return err
+			}
+			for _, w := range writers {
+				if err := w.write(row, i); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return mat.NewDense(t.rows, width, data), nil
 }

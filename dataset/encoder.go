@@ -124,18 +124,23 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		}
 		return e, nil
 	}
-	for _, c := range t.columns {
-		if slices.Contains(r.Targets, c.name) {
-			continue
+	features := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return slices.Contains(r.Targets, c.name) })
+	e.Inputs = make([]Input, len(features))
+	err := parallel(len(features), 1, func(first, last int) error {
+		for j, c := range features[first:last] {
+			if row := c.firstText(); r.Gram && row >= 0 {
+				return t.cellFault(c, row, c.cell(row), "is not a number: every column besides the target is one of the Gram matrix")
+			}
+			in, err := t.learnInput(c, r)
+			if err != nil {
+				return err
+			}
+			e.Inputs[first+j] = *in
 		}
-		if row := c.firstText(); r.Gram && row >= 0 {
-			return nil, t.cellFault(c, row, c.cell(row), "is not a number: every column besides the target is one of the Gram matrix")
-		}
-		in, err := t.learnInput(c, r)
-		if err != nil {
-			return nil, err
-		}
-		e.Inputs = append(e.Inputs, *in)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(e.Inputs) == 0 {
 		return nil, t.fault("", "has no column besides the target; at least one feature is needed")

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"io"
+	"runtime"
 )
 
 // An allowance is what is left of File.Memory for arrays that are read as they stand.
@@ -25,6 +26,16 @@ func (a *allowance) take(bytes int64) bool {
 		a.left -= bytes
 	}
 	return true
+}
+
+// workers is how many pieces of text may be decoded at once: each takes some times as
+// much as its text.
+func (a *allowance) workers() int {
+	n := runtime.GOMAXPROCS(0)
+	if a.limit > 0 {
+		n = int(max(1, min(int64(n), a.left/(16*pieceSize))))
+	}
+	return n
 }
 
 // fits reports whether so much is left, without using it.

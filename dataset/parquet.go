@@ -461,6 +461,8 @@ func (t *Table) addText(c *column, text []byte) error {
 		e.Row, e.Value = t.first+len(c.codes)+len(c.numbers)+1, string(text)
 		return e
 	}
-	c.addBytes(bytes.TrimSpace(text))
+	if text = bytes.TrimSpace(text); !c.addBytes(text) {
+		c.add(string(text))
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -193,7 +194,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	seen := 0
 	var unknown []Unknown
 	var base indexBase
-	err := ordered(ctx, p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
+	err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
 		seen += r.rows
 		unknown = MergeUnknown(unknown, r.unknown)
 		base = indexBase{base.zero || r.base.zero, base.past || r.base.past}

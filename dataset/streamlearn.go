@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 )
 
@@ -60,7 +61,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		}
 		return l.summarize(t)
 	}
-	if err := ordered(ctx, p.next, decode, l.merge); err != nil {
+	if err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, decode, l.merge); err != nil {
 		return nil, err
 	}
 	e, err := l.encoder()

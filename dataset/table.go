@@ -170,6 +170,9 @@ func (t *Table) numbers(c *column) ([]float64, error) {
 	if m, ok := c.cells.(*csr); ok {
 		return m.column(c.at, c.rows), nil
 	}
+	if c.plain && c.cells == nil && len(c.odd) == 0 {
+		return append(make([]float64, 0, t.rows), c.numbers...), nil
+	}
 	values := make([]float64, t.rows)
 	for i := range values {
 		v, k := c.number(i)
