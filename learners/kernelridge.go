@@ -28,7 +28,7 @@ func init() {
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
 			intParam("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
-			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Unstored64), string(solvers.Unstored32)},
+			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Fixed16), string(solvers.Unstored64), string(solvers.Unstored32)},
 				"how an iterative solver keeps K: stored, or evaluated for every product"),
 			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
 			intParam("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),

@@ -119,7 +119,24 @@ func (k *block[T]) start() error {
 	if err != nil {
 		return err
 	}
+	if k.last != nil && k.limit >= carryLimit {
+		if err := k.conjugateTo(*k.last, active); err != nil {
+			return err
+		}
+		k.last = nil
+	}
 	return k.orthogonalise(active)
+}
+
+// conjugateTo is Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
+func (k *block[T]) conjugateTo(s small, active int) error {
+	p, q, z := k.part(k.p, s.rows), k.part(k.q, s.rows), k.part(k.z, active)
+	beta, err := k.inner(q, z)
+	if err != nil {
+		return err
+	}
+	s.solve(beta)
+	return k.combine(-1, p, beta, 1, z)
 }
 
 // left is the largest norm of a column of R in units of its goal.
@@ -186,19 +203,14 @@ func (k *block[T]) step() error {
 	}
 	k.iter++
 	if k.left() <= 1 {
+		k.last = &s
 		return nil
 	}
 	active, err := k.precondition()
 	if err != nil {
 		return k.w.fail(err)
 	}
-	z := k.part(k.z, active)
-	beta, err := k.inner(q, z)
-	if err != nil {
-		return k.w.fail(err)
-	}
-	s.solve(beta)
-	if err := k.combine(-1, p, beta, 1, z); err != nil {
+	if err := k.conjugateTo(s, active); err != nil {
 		return k.w.fail(err)
 	}
 	if err := k.orthogonalise(active); err != nil {
@@ -216,6 +228,7 @@ func (k *block[T]) product(q, p backend.Matrix[T]) error {
 
 // replace is R ← rhs − A X.
 func (k *block[T]) replace() error {
+	k.last = nil // Q is overwritten
 	x, r, q := k.part(k.x, k.columns), k.part(k.r, k.columns), k.part(k.q, k.columns)
 	if err := k.product(q, x); err != nil {
 		return err

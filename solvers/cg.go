@@ -34,6 +34,14 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	var best, least estimate
 	for _, o := range list {
+		if o == Fixed16 {
+			switch err := z.fixedError(); {
+			case err != nil && par.Operator == Fixed16:
+				return estimate{}, err
+			case err != nil || par.Operator == OperatorAuto && !(fixedMargin*z.contraction(o) < 1):
+				continue
+			}
+		}
 		if par.Operator == OperatorAuto && o.single() && !z.singleEnough() {
 			continue
 		}
@@ -53,6 +61,11 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	return best, nil
 }
+
+// fixedMargin is how far below 1 the contraction of Fixed16 has to be to be chosen, and
+// by how much a step has to reduce the residual for it to be kept: half of that, since
+// what the inner solver leaves comes on top.
+const fixedMargin = 20
 
 // singleEnough reports whether λ stands out of the rounding of products in
 // float32: 2⁻²³ of the norm of K, and with many rows less by √n, since the signs
@@ -90,16 +103,14 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	product, flops := z.productCost(c, o.single()), z.productFlops(z.columns)
 	gram, gramFlops := 0.0, 0.0
 	if o.stored() {
-		product, flops = z.symmCost(c, o.single()), backend.SymmFlops(z.n, z.columns)
-		gram, gramFlops = z.storedCost(o.single()), backend.GramFlops(z.n, z.n, z.d, true)
+		product, flops = z.symmCost(c, o), backend.SymmFlops(z.n, z.columns)
+		gram, gramFlops = z.storedCost(o), backend.GramFlops(z.n, z.n, z.d, true)
 	}
 	check, checkFlops := z.residualCost(), z.residualFlops()
-	switch {
-	case o.single():
-		check, checkFlops = 2*check, 2*checkFlops
-	case o.stored() && !z.linear:
-		check, checkFlops = z.symmCost(z.t, false), backend.SymmFlops(z.n, z.t)
+	if o == Stored64 && !z.linear {
+		check, checkFlops = z.symmCost(z.t, o), backend.SymmFlops(z.n, z.t)
 	}
+	checks := z.rounds(o, par.tol())
 	rate, values, size := 1.0, 1.0, 8.0
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
@@ -114,16 +125,36 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	blocks := math.Ceil(float64(z.columns) / blockWidth)
 	e := estimate{
 		choice: cgChoice{Operator: o, Rank: rank, iterations: its},
-		cost:   device.look + gram + factor + blocks*float64(its)*step + check,
+		cost:   device.look + gram + factor + blocks*float64(its)*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.d)},
 			{"gram", gramFlops},
-			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checkFlops},
+			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*checkFlops},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, par.preconditioner(), min(rank, n), n) },
 		note:    fmt.Sprintf("%s, rank %d, about %s", z.textOf(o), rank, count.Of(its, "iteration")),
 	}
 	return e
+}
+
+// innerLimit is what one inner solve of o takes a residual down to, relative: 0 where
+// that is the goal.
+func (z *sizes) innerLimit(o Operator) float64 {
+	switch {
+	case o == Fixed16:
+		return min(0.5, max(2e-5, 2*z.contraction(o)))
+	case o.single():
+		return 2e-5
+	}
+	return 0
+}
+
+// rounds is how many inner solves of o take a residual to the tolerance.
+func (z *sizes) rounds(o Operator, tol float64) float64 {
+	if !o.single() {
+		return 1
+	}
+	return max(1, math.Ceil(math.Log(tol/4)/math.Log(z.innerLimit(o))))
 }
 
 // cgBytes: X, the outer loop, and the most of what is there together while the
@@ -141,7 +172,7 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	}
 	operator := operatorBytes(z, o, n)
 	stays := operator
-	if o == Stored32 {
+	if o.single() && o.stored() {
 		stays -= elementBytes[float32](elements(n, z.d))
 	}
 	block := conjugateBytes[float64](n, z.columns)
@@ -169,6 +200,14 @@ func (w *work) cg() error {
 		return w.fail(err)
 	}
 	fallbacks := []fallback{w.conjugateFallback(choice.Operator, choice.Rank, x)}
+	if choice.Operator == Fixed16 && w.par.Operator == OperatorAuto {
+		fallbacks[0].gain = fixedMargin / 2
+		single := Unstored32
+		if w.plan.sizes.cgBytes(Stored32, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
+			single = Stored32
+		}
+		fallbacks = append(fallbacks, w.conjugateFallback(single, choice.Rank, x))
+	}
 	if choice.Operator.single() && w.par.Operator == OperatorAuto {
 		double := Unstored64
 		if w.plan.sizes.cgBytes(Stored64, w.par.preconditioner(), choice.Rank, w.s.n) <= w.plan.available {
@@ -234,10 +273,18 @@ func (w *work) newCG32(o Operator, rank, columns int) (inner, error) {
 		a, err = newOperator32(w, o, x)
 		return err
 	})
+	if beyond := new(backend.RangeError); errors.As(err, &beyond) {
+		if p != nil {
+			for _, m := range append(p.made(), p.own) {
+				w.Mem.Free(m)
+			}
+		}
+		return nil, &accuracyError{w.fail(err)}
+	}
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	c, err := newConjugate32(w, a, columns)
+	c, err := newConjugate32(w, a, columns, w.plan.sizes.innerLimit(o))
 	if err != nil {
 		return nil, w.fail(err)
 	}

@@ -36,6 +36,7 @@ type costs struct {
 	again          float64    // how many times that is done for a K that is not stored and several columns
 	thin           float64    // of an operation of a product with few columns: bound by memory
 	symm64, symm32 [2]float64 // of an element of a stored K, and for each column beside it
+	symm16         [2]float64 // the same with 16 bits
 	solve64        [2]float64 // the same of a solve with a triangle and with its transpose
 	solve32        [2]float64
 	solveRow       float64 // of such a solve, for each row
@@ -50,7 +51,7 @@ type costs struct {
 // stored or not.
 var ofProcessor = costs{
 	feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,
-	symm64: [2]float64{12, 4}, symm32: [2]float64{5, 5}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
+	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
 	freshByte: freshByte, readByte: readByte, host: hostElement, step: stepOverhead, look: lookOverhead, small: smallCost,
 }
 
@@ -67,7 +68,7 @@ func costsOf(r backend.Rates) costs {
 	instruction, b := r.Products/r.Pairs, r.Products/r.Bytes
 	return costs{
 		feature: instruction, value: 12.5 * instruction, again: 2, thin: 4 * b,
-		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single},
+		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single}, symm16: [2]float64{b, 4 / r.Single},
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products,
 		freshByte: 2 * b, // once to clear it and once to write
 		readByte:  b,
@@ -114,9 +115,12 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 
 // symmCost is that of a product of a stored K and c columns: K goes through memory, and
 // each column through the caches.
-func (z *sizes) symmCost(c int, single bool) float64 {
+func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
-	if single {
+	switch o {
+	case Fixed16:
+		return z.squareCost(k.symm16, c)
+	case Stored32:
 		return z.squareCost(k.symm32, c)
 	}
 	return z.squareCost(k.symm64, c)
@@ -136,12 +140,9 @@ func (z *sizes) squareCost(of [2]float64, c int) float64 {
 }
 
 // storedCost is gramCost for a K that is stored.
-func (z *sizes) storedCost(single bool) float64 {
-	size := 4.0 // bytes for each of n², in packed storage
-	if single {
-		size = 2
-	}
-	return z.gramCost(single) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
+func (z *sizes) storedCost(o Operator) float64 {
+	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes for each of n², in packed storage
+	return z.gramCost(o.single()) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
 }
 
 // potrfCost is that of a factor at a rate of products, 1 in float64.

@@ -28,11 +28,11 @@ type dualChoice struct{ Keep bool }
 func (z *sizes) dualEstimate(keep bool) estimate {
 	solve := 2*backend.TrsmFlops(z.n, z.columns) + 2*backend.TrsmFlops(z.n, z.t)
 	e := estimate{choice: dualChoice{keep}}
-	e.cost = z.storedCost(false) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
+	e.cost = z.storedCost(Stored64) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
 	if keep {
 		e.note = "K stays beside the factor"
 		solve += 2 * backend.SymmFlops(z.n, z.t)
-		e.cost += 2 * z.symmCost(z.t, false)
+		e.cost += 2 * z.symmCost(z.t, Stored64)
 	} else {
 		solve += 2 * z.residualFlops()
 		e.cost += 2 * z.residualCost()

@@ -109,6 +109,58 @@ func TestFallbackOfCG(t *testing.T) {
 	}
 }
 
+// TestFixedGivenUp: samples that repeat make roundings repeat, whose norm is then √r
+// times that of noise, r copies of each: too much beside λ, though the plan took it to
+// be enough. The ladder finishes in float32 and says so.
+func TestFixedGivenUp(t *testing.T) {
+	const seed, clusters, copies = 3, 20, 100
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 3}, X: backend.NewHost[float64](clusters*copies, 60), Y: backend.NewHost[float64](clusters*copies, 1), Lambda: 1e-2}
+	for i := range p.X.Rows {
+		if i < clusters {
+			p.X.Row(i)[0], p.X.Row(i)[1] = r.NormFloat64(), r.NormFloat64()
+		} else {
+			copy(p.X.Row(i), p.X.Row(i%clusters))
+		}
+		p.Y.Row(i)[0] = r.NormFloat64()
+	}
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	par := solvers.Params{Method: solvers.CG, Rank: 8}
+	whole := par
+	whole.Operator = solvers.Stored32
+	single, err := solvers.MakePlan(dev, p, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	par.Memory = single.Bytes * 3 / 4
+	plan, err := solvers.MakePlan(dev, p, par)
+	if err != nil || !strings.Contains(plan.Reason, "in 16 bits") {
+		t.Fatalf("%s: %v", plan.Reason, err)
+	}
+	res, err := solvers.Solve(t.Context(), dev, p, par)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(res.Fallback, "less than 10 in a step") || !strings.Contains(res.Fallback, "went on with cg, K evaluated in float32") || !(res.Residual <= 1e-8) || res.Bytes > plan.Bytes {
+		t.Errorf("fallback %q, residual %g, %d bytes of %d", res.Fallback, res.Residual, res.Bytes, plan.Bytes)
+	}
+}
+
+// TestFixedRefused: 16 bits need bounds of the kernel.
+func TestFixedRefused(t *testing.T) {
+	p := smooth(20, 2, 1, 1)
+	p.Kernel = kernels.Polynomial{Degree: 3, C: 1}
+	_, err := solvers.Solve(t.Context(), openRef(t, backend.Config{}), p, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16})
+	if err == nil || !strings.Contains(err.Error(), "no known bounds") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // huge is a problem of values that float32 does not have.
 func huge(n, d int) solvers.Problem {
 	p := smooth(n, d, 1, 1e44)

@@ -111,9 +111,9 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		its = max(1, math.Ceil(math.Log(1/par.tol())/math.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
-	single, narrows := z.storedCost(true), false
+	single, narrows := z.storedCost(Stored32), false
 	if o.stored() {
-		product, flops, gram = z.symmCost(z.columns, false), backend.SymmFlops(z.n, z.columns), z.storedCost(false)
+		product, flops, gram = z.symmCost(z.columns, Stored64), backend.SymmFlops(z.n, z.columns), z.storedCost(Stored64)
 		if _, narrows = z.dev.(backend.PackedNarrower); narrows {
 			single -= z.gramCost(true)
 		}

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,11 +18,12 @@ const (
 	OperatorAuto Operator = ""        // the fastest that fits and is precise enough
 	Stored64     Operator = "float64" // stored, in packed storage where the backend has it
 	Stored32     Operator = "float32" // the same in float32, inside refinement in float64
+	Fixed16      Operator = "fixed16" // stored with 16 bits for an element, products in float32, inside refinement; of a kernel with bounds
 	Unstored64   Operator = "never64" // evaluated anew for every product; of a·xᵀz + c, products with X and Xᵀ
 	Unstored32   Operator = "never32" // the same in float32, inside refinement in float64
 )
 
-var operators = []Operator{Stored64, Stored32, Unstored64, Unstored32}
+var operators = []Operator{Stored64, Stored32, Fixed16, Unstored64, Unstored32}
 
 func (o Operator) check() error {
 	for _, known := range operators {
@@ -36,8 +38,9 @@ func (o Operator) check() error {
 	return fmt.Errorf("solvers: no operator is called %q: there are %s", o, strings.Join(names, ", "))
 }
 
-func (o Operator) single() bool { return o == Stored32 || o == Unstored32 }
-func (o Operator) stored() bool { return o == Stored32 || o == Stored64 }
+// single reports whether products are in float32.
+func (o Operator) single() bool { return o == Stored32 || o == Unstored32 || o == Fixed16 }
+func (o Operator) stored() bool { return o == Stored32 || o == Stored64 || o == Fixed16 }
 
 // text is the operator in a sentence.
 func (o Operator) text() string {
@@ -46,10 +49,42 @@ func (o Operator) text() string {
 		return "K stored in float64"
 	case Stored32:
 		return "K stored in float32"
+	case Fixed16:
+		return "K stored in 16 bits"
 	case Unstored64:
 		return "K evaluated for every product"
 	}
 	return "K evaluated in float32 for every product"
+}
+
+// contraction is about by what a step of refinement multiplies the residual where the
+// inner solver has K with the elements of o: ‖E‖/λ for their rounding E, whose norm is
+// 2σ√n when it is like noise of the standard deviation σ; 0 where it is in float64.
+// What noise does not cover, the first step shows.
+func (z *sizes) contraction(o Operator) float64 {
+	lambda := z.p.Lambda
+	if z.weighted {
+		lambda /= slices.Max(z.p.Weights)
+	}
+	switch {
+	case o == Fixed16:
+		low, high, _ := kernels.Bounds(z.kernel, z.d)
+		return (high - low) / math.MaxUint16 * math.Sqrt(float64(z.n)/3) / lambda
+	case o.single():
+		return epsilonSingle * min(1, 32/math.Sqrt(float64(z.n))) * z.spectrum().largest() / lambda
+	}
+	return 0
+}
+
+// fixedError is why there is no Fixed16, or nil.
+func (z *sizes) fixedError() error {
+	if _, ok := z.dev.F32().(backend.FixedBackend[float32]); !ok {
+		return fmt.Errorf("solvers: operator: the device %s does not store K in 16 bits: use %q", z.dev.Info().Device, Stored32)
+	}
+	if _, _, ok := kernels.Bounds(z.kernel, z.d); !ok {
+		return fmt.Errorf("solvers: operator: the values of the kernel %v have no known bounds, which 16 bits need: use %q", z.kernel, Stored32)
+	}
+	return nil
 }
 
 // An operator is A = K + λW⁻¹ on the device, for products.
@@ -70,6 +105,8 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 		return symmetricBytes(z.dev.F64(), n)
 	case Stored32:
 		return add(single, symmetricBytes(z.dev.F32(), n))
+	case Fixed16:
+		return add(single, z.dev.F32().(backend.FixedBackend[float32]).FixedBytes(n))
 	case Unstored32:
 		return add(single, elementBytes[float32](affine))
 	}
@@ -78,12 +115,12 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 
 // newOperator makes A from X, which is on the device in float64 and stays there.
 func newOperator(w *work, o Operator, x backend.Matrix[float64]) (operator[float64], error) {
-	return makeOperator(w, w.B, o.stored(), x)
+	return makeOperator(w, w.B, o, x)
 }
 
 // newOperator32 is newOperator in float32, from an X of its own, which it frees.
 func newOperator32(w *work, o Operator, x backend.Matrix[float32]) (operator[float32], error) {
-	a, err := makeOperator(w, w.B32, o.stored(), x)
+	a, err := makeOperator(w, w.B32, o, x)
 	if err != nil || o.stored() {
 		w.Mem.Free(x)
 		return a, err
@@ -103,24 +140,32 @@ func (a *withPoints) Free() {
 	a.mem.Free(a.x)
 }
 
-func makeOperator[T backend.Float](w *work, b backend.Backend[T], stored bool, x backend.Matrix[T]) (operator[T], error) {
+func makeOperator[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (operator[T], error) {
 	shift := make([]T, 0, 1)
 	for _, v := range w.s.shift() {
 		shift = append(shift, T(v))
 	}
-	if !stored {
+	if !o.stored() {
 		if f, ok := affineOf(w.s.Kernel); ok {
 			return newAffine(w, b, f, x)
 		}
 		return &unstored[T]{b, w.s.Kernel, x, w.s.shift()}, nil
 	}
-	a, err := newSymmetric(w.Mem, b, w.s.n)
+	maker := newSymmetric[T]
+	if o == Fixed16 {
+		maker = newFixed[T]
+	}
+	a, err := maker(w.Mem, b, w.s.n)
 	if err != nil {
 		return nil, err
 	}
 	a.gram(w.s.Kernel, x)
 	a.addDiag(shift)
-	return &storedOperator[T]{a, w.Mem}, b.Sync()
+	if err := b.Sync(); err != nil {
+		w.Mem.Free(a)
+		return nil, err
+	}
+	return &storedOperator[T]{a, w.Mem}, nil
 }
 
 type storedOperator[T backend.Float] struct {

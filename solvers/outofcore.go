@@ -62,7 +62,11 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	// The panels go back and forth beside the work, and after it twice for each
 	// solve: at a hundredth of the rate of the device's own memory.
 	e.cost *= 1.3
-	e.cost += 100 * z.symmCost(1, single)
+	stored := Stored64
+	if single {
+		stored = Stored32
+	}
+	e.cost += 100 * z.symmCost(1, stored)
 	return e, nil
 }
 

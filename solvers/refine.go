@@ -52,7 +52,9 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // what it is, for Result.Fallback
-	make   func() (inner, error)
+	// gain is by what each round must divide the residual; 0: by 2 after the first.
+	gain float64
+	make func() (inner, error)
 }
 
 // accuracyError is an error of an inner solver or of making one that the next
@@ -276,10 +278,12 @@ func (f *refinement) tryNext(g fallback) error {
 				return &stagnationError{f.inaccurate(in.stopReason())}
 			case !(f.residual < before/10) && in.switchToCG():
 				f.revert()
-			case round > 0 && !(f.residual < before/2):
+			case round > 0 && !(f.residual < before/2) || g.gain > 0 && !(f.residual < before/g.gain):
 				reason := "refinement stagnates"
 				if ended := in.stopReason(); ended != "" {
 					reason = ended
+				} else if g.gain > 0 {
+					reason = fmt.Sprintf("refinement divides it by less than %g in a step", g.gain)
 				}
 				return f.inaccurate(reason)
 			}

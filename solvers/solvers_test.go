@@ -40,6 +40,7 @@ func TestCG(t *testing.T) {
 	}{
 		{solvers.Stored64, 0, several[3], true},
 		{solvers.Stored32, 6, several[1], false},
+		{solvers.Fixed16, 6, several[1], false},
 		{solvers.Unstored64, 6, several[2], true},
 		{solvers.Unstored32, 6, several[1], true},
 	} {

@@ -41,6 +41,18 @@ func newSymmetric[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) 
 	return s, nil
 }
 
+// newFixed is newSymmetric with 16 bits for an element, for products only.
+func newFixed[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (symmetric[T], error) {
+	fb := b.(backend.FixedBackend[T])
+	h, err := fb.NewFixed(n)
+	if err != nil {
+		return nil, err
+	}
+	s := &packedStored[T]{fb, h}
+	mem.Keep(s)
+	return s, nil
+}
+
 // newFactored is newSymmetric for a matrix that is to be factored: in the memory of
 // the host where the method wants it there.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (symmetric[T], error) {

@@ -64,6 +64,12 @@ func (c *cell) condition(p solvers.Problem) {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
+		if c.par.Operator == solvers.Fixed16 {
+			// Half of a step at each of n² elements may have that norm; 4, since a step
+			// must gain more than a bit.
+			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
+			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
+		}
 		if single {
 			// A product in float32 hides eigenvalues below 10⁻⁷‖A‖; 10 is a margin for
 			// what a sum of some dozen terms adds.
