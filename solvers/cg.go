@@ -92,11 +92,10 @@ func (z *sizes) ranks(par Params) []int {
 
 // cgEstimate is that of one choice.
 func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
+	checks := z.rounds(o, par.tol())
 	its := z.spectrum().iterations(rank, par.tol())
-	if o.single() {
-		// Each refinement begins anew, and has to find the space again that lets
-		// long ones go faster than the condition says.
-		its += 5 + max(0, its-50)*7/10
+	if o.single() { // each round begins anew
+		its = int(checks) * z.spectrum().iterations(rank, math.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, blockWidth)
 	k, device := float64(rank), z.costs()
@@ -110,7 +109,6 @@ func (z *sizes) cgEstimate(o Operator, rank int, par Params) estimate {
 	if o == Stored64 && !z.linear {
 		check, checkFlops = z.symmCost(z.t, o), backend.SymmFlops(z.n, z.t)
 	}
-	checks := z.rounds(o, par.tol())
 	rate, values, size := 1.0, 1.0, 8.0
 	if o.single() {
 		rate, values, size = z.rates().Single, z.rates().Values, 4
