@@ -225,19 +225,19 @@ func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) pa
 // finish transforms one packed panel of w points with d features, of which rows
 // exist, and sums up their squared norms.
 func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
-	if p.center != nil || p.scale != nil {
-		for c := range d {
-			var shift T
-			if p.center != nil {
-				shift = p.center[c]
-			}
-			factor := 1.0
-			if p.scale != nil {
-				factor = p.scale[c]
-			}
+	if p.center != nil {
+		for c, shift := range p.center {
 			column := dst[c*w : c*w+rows]
 			for r := range column {
-				column[r] = T(float64(column[r]-shift) * factor)
+				column[r] -= shift
+			}
+		}
+	}
+	if p.scale != nil {
+		for c, factor := range p.scale {
+			column := dst[c*w : c*w+rows]
+			for r := range column {
+				column[r] = T(float64(column[r]) * factor)
 			}
 		}
 	}
@@ -251,10 +251,24 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if !p.norms {
 		return
 	}
-	for r := range w {
-		sum := 0.0 // stays 0 for the padding
-		for c := range d {
-			sum += float64(dst[c*w+r]) * float64(dst[c*w+r])
+	// Four points at a time: the sums do not wait for each other. They stay 0 for the
+	// padding.
+	r := 0
+	for ; r+4 <= w; r += 4 {
+		var a, b, c, e float64
+		for from := r; from < d*w; from += w {
+			v := dst[from : from+4 : from+4]
+			a += float64(v[0]) * float64(v[0])
+			b += float64(v[1]) * float64(v[1])
+			c += float64(v[2]) * float64(v[2])
+			e += float64(v[3]) * float64(v[3])
+		}
+		norms[r], norms[r+1], norms[r+2], norms[r+3] = T(a), T(b), T(c), T(e)
+	}
+	for ; r < w; r++ {
+		sum := 0.0
+		for from := r; from < d*w; from += w {
+			sum += float64(dst[from]) * float64(dst[from])
 		}
 		norms[r] = T(sum)
 	}

@@ -98,7 +98,7 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f, x backend.
 		return context.Cause(ctx)
 	}
 	base, b := dev.F64(), dev.F64().With(ctx, nil)
-	rows := min(x.Rows, max(256, 1<<20/(x.Cols+f.Cols)))
+	rows := min(x.Rows, max(256, 1<<22/(x.Cols+f.Cols))) // the points are packed again for each block
 	out, err := b.New(rows, f.Cols)
 	if err != nil {
 		return err
