@@ -26,6 +26,7 @@ libmercer: ## build the C shared library, ./bin/libmercer.so, and its header (ne
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o bin/libmercer.so ./bindings/c
 	cp bindings/c/mercer.h bin/mercer.h
 	rm bin/libmercer.h
+	cd tools && $(GO) run ./release -licenses ../bin/LICENSES.txt ./bindings/c
 
 .PHONY: libmercer-test
 libmercer-test: libmercer ## run the C program that tests the C shared library
@@ -61,7 +62,7 @@ test: ## run the short tests: minutes, with nothing but Go installed
 .PHONY: test-all
 test-all: ## run everything: full suites, other tiers and builds, all modules, fuzzing, benchmarks, C, Python
 	$(GO) test -timeout 30m ./...
-	$(MAKE) check-generated modules-test tiers purego fuzz-smoke
+	$(MAKE) check-generated modules-test tiers purego fuzz-smoke release-test
 	$(MAKE) bench BENCHTIME=1x
 	@if command -v g++ >/dev/null; then $(MAKE) gpu-bundle-test; else echo 'left out: the run of the GPU bundle on simulated CUDA libraries needs g++'; fi
 	@if command -v gcc >/dev/null; then $(MAKE) race libmercer-test; else echo 'left out: the race detector and the C library need gcc'; fi
@@ -174,6 +175,30 @@ gpu-bundle-test: gpu-bundle ## run build/gpu, tiny, on simulated CUDA libraries 
 	$(GO) run ./cuda/cudatest/simulate '$(BUNDLE)-test/libraries'
 	MERCER_CUDA_LIBDIR='$(abspath $(BUNDLE)-test/libraries)' '$(BUNDLE)/run' --size tiny --out '$(abspath $(BUNDLE)-test/results)'
 
+DIST ?= dist
+
+.PHONY: release
+release: ## make DIST=dist anew: the archives of a release, their checksums, and the wheel where there are a C compiler and Python
+	rm -rf '$(DIST)' && mkdir -p '$(DIST)'
+	cd tools && $(GO) run ./release '$(abspath $(DIST))'
+	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then \
+		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) wheel WHEELS='$(abspath $(DIST))'; \
+	else echo 'left out: the wheel needs gcc and $(PYTHON)'; fi
+	cd '$(DIST)' && sha256sum * >SHA256SUMS
+
+# All archives twice, in other folders, and one a third time without what was compiled
+# before.
+.PHONY: release-test
+release-test: ## make the archives of two clones of the last commit, and fail unless they are equal byte for byte
+	rm -rf build/.release && mkdir -p build/.release/1 build/.release/2 build/.release/3
+	git clone --quiet . build/.release/clone && git clone --quiet . build/.release/other/folder/clone
+	cd build/.release/clone/tools && $(GO) run ./release '$(abspath build/.release/1)'
+	cd build/.release/other/folder/clone/tools && $(GO) run ./release '$(abspath build/.release/2)'
+	cd build/.release/other/folder/clone/tools && GOCACHE='$(abspath build/.release/cache)' $(GO) run ./release '$(abspath build/.release/3)' windows/amd64
+	cp -n build/.release/1/*.tar.gz build/.release/3/
+	diff -r build/.release/1 build/.release/2 && diff -r build/.release/1 build/.release/3
+	rm -rf build/.release
+
 MODULE := github.com/mercer-go/mercer
 
 # The modules of their own are tagged in a commit beside the branch that requires the
@@ -185,16 +210,16 @@ tag: ## tag the last commit VERSION=v1.2.3, with the modules beam and gorgonia
 	@grep -q '^version = "$(patsubst v%,%,$(VERSION))"$$' bindings/python/pyproject.toml || { echo 'tag: the version in bindings/python/pyproject.toml is not that of $(VERSION)'; exit 1; }
 	@test -z "$$(git status --porcelain)" || { echo 'tag: the checkout differs from its commit: commit or stash the changes'; exit 1; }
 	git tag -a -m 'Mercer $(VERSION)' '$(VERSION)'
-	rm -rf build/tag && git worktree prune && git worktree add --quiet --detach build/tag
+	rm -rf build/.tag && git worktree prune && git worktree add --quiet --detach build/.tag
 	@set -e; for module in beam gorgonia; do \
-		(cd build/tag/$$module && $(GO) mod edit -dropreplace=$(MODULE) && \
+		(cd build/.tag/$$module && $(GO) mod edit -dropreplace=$(MODULE) && \
 			GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0='url.$(CURDIR).insteadOf' GIT_CONFIG_VALUE_0='https://$(MODULE)' \
 			GONOPROXY=$(MODULE) GONOSUMDB=$(MODULE) GOWORK=off $(GO) get $(MODULE)@$(VERSION)); \
 	done
-	git -C build/tag commit --quiet --all --message 'beam, gorgonia: require Mercer $(VERSION)'
-	git -C build/tag tag -a -m 'beam $(VERSION)' 'beam/$(VERSION)'
-	git -C build/tag tag -a -m 'gorgonia $(VERSION)' 'gorgonia/$(VERSION)'
-	git worktree remove build/tag
+	git -C build/.tag commit --quiet --all --message 'beam, gorgonia: require Mercer $(VERSION)'
+	git -C build/.tag tag -a -m 'beam $(VERSION)' 'beam/$(VERSION)'
+	git -C build/.tag tag -a -m 'gorgonia $(VERSION)' 'gorgonia/$(VERSION)'
+	git worktree remove build/.tag
 	@echo 'publish with: git push origin $(VERSION) beam/$(VERSION) gorgonia/$(VERSION)'
 
 .PHONY: beam

@@ -3,6 +3,7 @@ module github.com/mercer-go/mercer/tools
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/mmcloughlin/avo v0.6.0
 )

@@ -21,6 +21,10 @@ class LibraryHook(BuildHookInterface):
         if version == "editable":
             return  # the package finds ../../bin/libmercer.so by itself
         build_data["force_include"][os.path.abspath(library)] = "mercer/libmercer.so"
+        licenses = os.path.join(os.path.dirname(os.path.abspath(library)), "LICENSES.txt")
+        if not os.path.isfile(licenses):
+            self._fail(f"there is no {licenses}, the licenses of what the library links: `make libmercer` writes it beside the library")
+        build_data["force_include"][licenses] = "mercer/LICENSES.txt"
         license = os.path.join(self.root, "..", "..", "LICENSE")
         if os.path.isfile(license):
             build_data["force_include"][os.path.abspath(license)] = "mercer/LICENSE"

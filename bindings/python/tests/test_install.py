@@ -89,6 +89,12 @@ class TestInstall(unittest.TestCase):
             self.assertIn("Root-Is-Purelib: false", z.read(about).decode())
             self.assertIn(f"Tag: py3-none-manylinux_2_{tag[1]}_{machine}", z.read(about).decode())
             self.assertIn("mercer/LICENSE", names)
+            licenses = z.read("mercer/LICENSES.txt").decode()
+            linked = subprocess.run(["go", "version", "-m", LIBRARY], capture_output=True, text=True, check=True).stdout
+            modules = re.findall(r"^\tdep\t(\S+)\t(\S+)", linked, re.MULTILINE)
+            self.assertTrue(modules)
+            modules.append(("Go's standard library,", re.match(r".*: (\S+)", linked)[1]))
+            self.assertEqual([m for m in modules if "\n{} {}: ".format(*m) not in "\n" + licenses], [])
             self.assertEqual([n for n in names if n.endswith((".so", ".pyc", ".h"))], ["mercer/libmercer.so"])
             library = z.extract("mercer/libmercer.so", self.folder)
         if shutil.which("readelf"):
@@ -114,6 +120,8 @@ class TestInstall(unittest.TestCase):
         self.refused(self.pip("--editable", alone), "there is no shared library beside")
         self.refused(self.pip(alone, MERCER_LIBRARY="/nonexistent/libmercer.so"), "MERCER_LIBRARY names /nonexistent/libmercer.so, and there is no such file")
         self.refused(self.pip(alone, MERCER_LIBRARY=__file__), f"{re.escape(__file__)} cannot be loaded")
+        elsewhere = shutil.copy(LIBRARY, self.folder)
+        self.refused(self.pip(alone, MERCER_LIBRARY=elsewhere), "there is no .*LICENSES.txt.*`make libmercer` writes it")
         done = self.pip(alone, MERCER_LIBRARY=LIBRARY)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.fits()
@@ -144,7 +152,7 @@ class TestInstall(unittest.TestCase):
             os.chmod(os.path.join(programs, name), 0o755)
         self.refused(self.pip(package, PATH=programs), "`make libmercer` in .* failed: main.go:7: a defect")
         with open(os.path.join(programs, "make"), "w", encoding="utf-8") as f:
-            f.write(f"#!/bin/sh\ntest \"$1\" = libmercer && /bin/mkdir bin && /bin/cp '{LIBRARY}' bin/libmercer.so\n")
+            f.write(f"#!/bin/sh\ntest \"$1\" = libmercer && /bin/mkdir bin && /bin/cp '{LIBRARY}' '{os.path.dirname(LIBRARY)}/LICENSES.txt' bin/\n")
         done = self.pip(package, PATH=programs)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.fits()
