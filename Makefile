@@ -51,6 +51,10 @@ python-test: build libmercer-test ## test the C library and the Python package w
 python-bench: build libmercer ## time fits through Python beside those of the command
 	$(PYTHON) bindings/python/bench_fit.py
 
+.PHONY: pictures
+pictures: build ## draw the pictures of docs/learners.md
+	MERCER=$(CURDIR)/bin/mercer bash docs/pictures/draw.sh
+
 .PHONY: demo
 demo: build ## build, then fit and check models on the bundled data (writes ./demo)
 	./bin/mercer demo --out demo
