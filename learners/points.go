@@ -7,6 +7,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
+// otherUnits is the advice about a row whose prediction is not finite.
+const otherUnits = ": compare its features with those that the model was fitted to, which may have other units"
+
 // checkPredicted refuses predictions that are not finite: from kernel values that
 // are none or out of range, from points or a model whose sums overflow. first is the
 // number of the first row.
@@ -14,10 +17,10 @@ func checkPredicted(f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {
 			if math.IsNaN(v) {
-				return fmt.Errorf("x: row %d: the prediction is not a number: the model's kernel is not made for this point, or out of range", first+i+1)
+				return fmt.Errorf("x: row %d: the prediction is not a number: its kernel values are not defined, or out of range%s", first+i+1, otherUnits)
 			}
 			if math.IsInf(v, 0) {
-				return fmt.Errorf("x: row %d: the prediction is %v: the values of the point or of the model are too large", first+i+1, v)
+				return fmt.Errorf("x: row %d: the prediction is %v: the values of the row or of the model are too large%s", first+i+1, v, otherUnits)
 			}
 		}
 	}

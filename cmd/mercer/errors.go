@@ -49,17 +49,21 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 
 var lambdaFlag = regexp.MustCompile(`--lambda\b`)
 
-// aboutScale is what --no-standardize has to do with an error, where the command has
-// that flag: values of a wrong kind are made by standardizing, too large ones are
-// avoided by it.
+// aboutScale is what the scale of the numbers has to do with an error. Where the command
+// has --no-standardize, values of a wrong kind are made by standardizing, too large ones
+// are avoided by it.
 func (a *app) aboutScale(err error) string {
-	if a.command == nil || a.command.Flags().Lookup("no-standardize") == nil {
+	if a.command == nil {
 		return ""
 	}
 	given := a.command.Flags().Changed("no-standardize")
 	point, pivot := (*kernels.PointError)(nil), (*backend.PivotError)(nil)
 	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &point) && point.Overflow || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
 	switch {
+	case a.command.Flags().Lookup("no-standardize") == nil && tooLarge:
+		return "; compare the row with those that the model was fitted to, which may have other units"
+	case a.command.Flags().Lookup("no-standardize") == nil:
+		return ""
 	case tooLarge && given:
 		return "; without --no-standardize the numbers of the table are standardized"
 	case point != nil && !point.Overflow && !given:
