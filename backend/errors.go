@@ -18,7 +18,7 @@ var (
 	ErrMemory = host.ErrMemory
 )
 
-// PivotError says that a Cholesky factorisation met a pivot that is not a
+// PivotError says that a Cholesky factorization met a pivot that is not a
 // positive finite number.
 type PivotError struct {
 	Index int     // row of the pivot, from 0

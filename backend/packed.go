@@ -206,7 +206,7 @@ func CheckTrsmPacked[T Float](t Trans, a Packed[T], b Matrix[T]) (n, m int) {
 	return n, m
 }
 
-// ReducedBackend is a PackedBackend with a faster factorisation that is good enough
+// ReducedBackend is a PackedBackend with a faster factorization that is good enough
 // to precondition with, found by assertion.
 type ReducedBackend[T Float] interface {
 	PackedBackend[T]

@@ -4,7 +4,7 @@
     make agree            (or: bench/agree_sklearn.py [--data FILE] [--device NAME])
 
 Both sides learn the first 10,000 rows and predict the rest, with features
-standardised by each side from the raw rows, a Gaussian kernel of sigma = 2
+standardized by each side from the raw rows, a Gaussian kernel of sigma = 2
 (gamma = 1/2sigma^2 = 1/8) and lambda = 0.1 (alpha), in float64. The largest
 relative difference of two predictions is printed; above 1e-8 is a failure.
 

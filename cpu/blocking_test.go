@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestCachesDoNotChangeResults runs products and a factorisation with the loops
+// TestCachesDoNotChangeResults runs products and a factorization with the loops
 // cut for caches of very different sizes: the same bits each time.
 func TestCachesDoNotChangeResults(t *testing.T) {
 	const seed, n, k = 19, 300, 1100

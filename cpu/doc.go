@@ -1,5 +1,5 @@
 // Package cpu is the backend that runs on the processor: blocked matrix
-// products, triangular solves, Cholesky factorisation and fused Gram matrices
+// products, triangular solves, Cholesky factorization and fused Gram matrices
 // in portable Go over the micro-kernels of package internal/ukr. It names no
 // instruction set; the driver "cpu" offers one device for each tier of ukr
 // that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
@@ -25,7 +25,7 @@
 // panel of B (KC × NR) in the first or second. The sizes are in
 // blocking.go.
 //
-// The factorisations are made of these products: potrf.go looks ahead, so that
+// The factorizations are made of these products: potrf.go looks ahead, so that
 // the blocks on the diagonal are factored beside a product; trsm.go solves
 // packed panels in registers. Matrices times a few vectors (symv.go) and small
 // problems (small.go) have ways of their own, since packing would cost more

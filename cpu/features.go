@@ -16,7 +16,7 @@ import (
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// The difference is exact in float64 for float32, and the centre
+			// The difference is exact in float64 for float32, and the center
 			// keeps the angles small: their rounding is that of the result.
 			x := float64(v) - float64(p.center[c])
 			for _, w := range p.freqs {

@@ -17,7 +17,7 @@ import (
 // What rests on Cholesky factors and on triangles is Mercer's: Dpotrf, Dpotrs,
 // Dpotri, Dtrtri, Dlauum, Dtrtrs, and Spotrf, Spotrs, Spotri in float32, which
 // gonum does not have. Everything else is gonum's, which calls the
-// implementation that blas64 uses: with both lines, its factorisations by LU and
+// implementation that blas64 uses: with both lines, its factorizations by LU and
 // QR are faster too. Arguments are checked as gonum checks them, with its
 // panics.
 //

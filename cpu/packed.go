@@ -233,7 +233,7 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 	return err
 }
 
-// potrfPacked is the Cholesky factorisation of two by two blocks.
+// potrfPacked is the Cholesky factorization of two by two blocks.
 func (q *queue[T]) potrfPacked(h *packedMatrix[T]) error {
 	a11, a21, a22t := h.parts()
 	if err := q.potrf(backend.Lower, a11.view()); err != nil || h.n2 == 0 || q.stopped() {

@@ -25,7 +25,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 //	    └ A₂₁ A₂₂ ┘   A₂₂ ← A₂₂ − A₂₁A₂₁ᵀ, its first block column first;
 //	                  then, beside the rest of A₂₂, its first block is factored
 //
-// so that the factorisation of the blocks on the diagonal, which one worker
+// so that the factorization of the blocks on the diagonal, which one worker
 // does alone, is hidden behind products (look-ahead).
 func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	if ul == backend.Upper {

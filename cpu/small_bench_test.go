@@ -107,7 +107,7 @@ type smallCase struct {
 func smallCases(n int) []smallCase {
 	list := levels[float64](n, "D", doubles(BLAS{}), doubles(blasgonum.Implementation{}))
 	list = append(list, levels[float32](n, "S", singles(BLAS{}), singles(blasgonum.Implementation{}))...)
-	return append(list, factorisations(n)...)
+	return append(list, factorizations(n)...)
 }
 
 // routinesOf is a BLAS in one precision.
@@ -191,9 +191,9 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 	return list
 }
 
-// factorisations is what LAPACK has in float64. What is done in place begins
+// factorizations is what LAPACK has in float64. What is done in place begins
 // with a copy.
-func factorisations(n int) []smallCase {
+func factorizations(n int) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 2))
 	a := make([]float64, n*n)
 	for i := range a {

@@ -116,7 +116,7 @@ func (j *job) finish() {
 }
 
 // Waking a processor that sleeps takes some 50 µs, more on a virtual machine,
-// and a factorisation hands out work hundreds of times. So a helper that has
+// and a factorization hands out work hundreds of times. So a helper that has
 // finished a job looks out for the next one for a while before it goes (Cholesky,
 // n = 2048, two workers, AMD EPYC of family 25, November 2026: 66 GFLOP/s
 // without, 84 with).

@@ -39,7 +39,7 @@ type device struct {
 	spare     spare
 	pool      pool
 	window    window
-	info      driver.DevicePtr // where factorisations say how they went
+	info      driver.DevicePtr // where factorizations say how they went
 	reduced   bool             // products of float32 are in TF32 now
 
 	mu     sync.Mutex // guards dead and stores

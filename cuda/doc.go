@@ -5,8 +5,8 @@
 // Levels:
 //
 //	driver     the device functions of folder ptx do everything
-//	+ cuBLAS   products and triangular solves go there; reduced-precision factorisations
-//	+ cuSOLVER the triangles on the diagonal of a Cholesky factorisation go there
+//	+ cuBLAS   products and triangular solves go there; reduced-precision factorizations
+//	+ cuSOLVER the triangles on the diagonal of a Cholesky factorization go there
 //
 // How a call goes:
 //

@@ -19,19 +19,19 @@ type cudaDriver struct{}
 
 func (cudaDriver) Name() string { return "cuda" }
 
-// library is the driver API, opened and initialised once.
+// library is the driver API, opened and initialized once.
 var library = sync.OnceValues(func() (*driver.API, error) {
 	api, err := driver.Open()
 	if err != nil {
 		return nil, err
 	}
-	return api, initialise(api)
+	return api, initialize(api)
 })
 
 // oldest is the CUDA whose drivers read the PTX of this package.
 const oldest = 11080
 
-func initialise(api *driver.API) error {
+func initialize(api *driver.API) error {
 	if err := api.Init(); err != nil {
 		return fmt.Errorf("the NVIDIA driver does not start: %w", err)
 	}

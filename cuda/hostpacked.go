@@ -20,7 +20,7 @@ import (
 //	│ p₀ p₁    │   device: while one is used the next panel comes, in a stream of
 //	└ p₀ p₁ p₂ ┘   its own. A third buffer has the panel that is made.
 //
-// The factorisation is left-looking: panel j takes the products of those before
+// The factorization is left-looking: panel j takes the products of those before
 // it, which are only read, and is written once. So it moves about n³/(3·width)
 // elements, each used for 2·width operations.
 type hostPacked[T backend.Float] struct {

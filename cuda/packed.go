@@ -13,7 +13,7 @@ import (
 // Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, which
 // has a picture: the rows of A₁₁ and A₂₁ lie in a rectangle from its second row on,
 // and A₂₂ᵀ in the upper triangle that A₁₁ leaves. All three are views, so that
-// everything is two or three of the same on full matrices: a factorisation is two
+// everything is two or three of the same on full matrices: a factorization is two
 // of half the order, a solve and a product, and as fast.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // (n+1) × stride
@@ -318,7 +318,7 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 	})
 }
 
-// potrfPacked is the factorisation of two by two blocks.
+// potrfPacked is the factorization of two by two blocks.
 func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 	a11, a21, a22t := h.parts()
 	return firstOf(

@@ -18,7 +18,7 @@ type pool struct {
 	kept  int64
 }
 
-// poolMost is what is kept at most, of one size and in all: the work of a factorisation
+// poolMost is what is kept at most, of one size and in all: the work of a factorization
 // of the order 4096 is 134 MB. Tests make it 0.
 var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// infoBytes is the memory in which factorisations say how they went: an int of the
+// infoBytes is the memory in which factorizations say how they went: an int of the
 // device functions, one of cuSOLVER, and the pivot.
 const (
 	infoBytes  = 16
@@ -48,7 +48,7 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	return errors.Join(err, f.close())
 }
 
-// factoring is one Cholesky factorisation.
+// factoring is one Cholesky factorization.
 type factoring[T backend.Float] struct {
 	q      *queue[T]
 	ul     backend.Uplo
@@ -93,7 +93,7 @@ func (f *factoring[T]) close() error {
 	return errors.Join(errs...)
 }
 
-// pivot waits and returns a *backend.PivotError when a factorisation has met a
+// pivot waits and returns a *backend.PivotError when a factorization has met a
 // bad pivot.
 func (f *factoring[T]) pivot() error {
 	d := f.q.engine.device

@@ -8,7 +8,7 @@ import (
 )
 
 // Products, by cuBLAS where it is and by the device functions elsewhere, in full
-// precision unless a factorisation that preconditions asks for less (reduced.go).
+// precision unless a factorization that preconditions asks for less (reduced.go).
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	backend.CheckGemm(tA, tB, a, b, c)
@@ -44,7 +44,7 @@ var cuts = struct {
 	// squares is into how many squares along a side a symmetric matrix is cut for few
 	// columns: some thousand blocks of threads, and sums of a hundredth of its bytes.
 	squares int
-	// reduced is the order of the blocks that a reduced-precision factorisation does in full
+	// reduced is the order of the blocks that a reduced-precision factorization does in full
 	// float32, 3·reduced/n of its operations: small, since they are not the fast ones, and
 	// large enough for the products between them. Those of halves rows, columns and
 	// terms at least are worth a copy of their factors in FP16, which takes halfBytes at

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// rounding is how a factorisation that preconditions rounds the factors of its products
+// rounding is how a factorization that preconditions rounds the factors of its products
 // beside the diagonal, which the tensor cores then do many times as fast, with sums in
 // float32. The zero value is full precision.
 //
@@ -224,7 +224,7 @@ const (
 // Rates follow from the clocks and widths that the driver reports and from NVIDIA's
 // tables: in float32 and reduced precision 1 and 6.4 times float64, and 2 times for the
 // values of kernels, on an H200, whose tensor cores take float64 at the rate of float32;
-// 64, 116 and 64 on a card for games. A tenth of a reduced-precision factorisation is
+// 64, 116 and 64 on a card for games. A tenth of a reduced-precision factorization is
 // taken as done in full precision, at n = 50,000: 3·cuts.reduced/n of its operations, at a
 // third of the rate.
 func (d *device) Rates() backend.Rates {

@@ -192,7 +192,7 @@ func halfProducts(b *testing.B, m *meter) {
 	C.Free()
 }
 
-// triangles are cuBLAS's rank-k updates and solves as a factorisation has them, and the
+// triangles are cuBLAS's rank-k updates and solves as a factorization has them, and the
 // solves with one right-hand side, whose time is that of a chain of steps.
 func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	k := 25000 / m.scale
@@ -231,7 +231,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 }
 
 // factors are cuSOLVER's, of both triangles of its columns, with the bytes that it asks
-// for: what a leaf of a factorisation may be.
+// for: what a leaf of a factorization may be.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)

@@ -20,7 +20,7 @@ const thinBlocks = 4096
 // tallSkinny is how a product of an m × k matrix is divided.
 type tallSkinny struct {
 	name          string
-	lanes         int // threads that read neighbouring elements
+	lanes         int // threads that read neighboring elements
 	rows          int // of a block
 	share, shares int // columns of a block, and how many have them all
 }

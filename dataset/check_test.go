@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		return dataset.Input{Name: "size", Number: &dataset.Number{Fill: fill, Mean: mean, Scale: scale}}
 	}
 	text := func(fill string, categories ...string) dataset.Input {
-		return dataset.Input{Name: "colour", Text: &dataset.Text{Fill: fill, Categories: categories}}
+		return dataset.Input{Name: "color", Text: &dataset.Text{Fill: fill, Categories: categories}}
 	}
 	manyCategories := make([]string, dataset.MaxCategories+1)
 	for i := range manyCategories {
@@ -80,12 +80,12 @@ func TestCheck(t *testing.T) {
 		{[]dataset.Input{number(0, 0, math.Inf(1))}, nil, `dataset: encoder: column "size": scale must be finite, is +Inf`},
 		{[]dataset.Input{number(0, 0, 0)}, nil, `dataset: encoder: column "size": scale must be > 0, is 0`},
 		{[]dataset.Input{number(0, 0, -1)}, nil, `dataset: encoder: column "size": scale must be > 0, is -1`},
-		{[]dataset.Input{text("a")}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 0`},
-		{[]dataset.Input{text(manyCategories[0], manyCategories...)}, nil, `dataset: encoder: column "colour": must have 1 to 1000 categories, has 1001`},
-		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "b", "a"`},
-		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "colour": categories must be sorted and different: "a", "a"`},
-		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "colour": "" is no category`},
-		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "colour": fill "c" is no category`},
+		{[]dataset.Input{text("a")}, nil, `dataset: encoder: column "color": must have 1 to 1000 categories, has 0`},
+		{[]dataset.Input{text(manyCategories[0], manyCategories...)}, nil, `dataset: encoder: column "color": must have 1 to 1000 categories, has 1001`},
+		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and different: "b", "a"`},
+		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and different: "a", "a"`},
+		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "color": "" is no category`},
+		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "color": fill "c" is no category`},
 		{manyInputs, nil, `dataset: encoder: makes more than 1048576 features`},
 	} {
 		e := dataset.Encoder{Inputs: c.inputs, Outputs: c.outputs}
@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 }
 
 func FuzzEncoderJSON(f *testing.F) {
-	f.Add([]byte(`{"inputs":[{"name":"size","number":{"fill":1,"mean":0,"scale":1}},{"name":"colour","text":{"fill":"red","categories":["blue","red"]}}],"outputs":["y"]}`), mixed)
+	f.Add([]byte(`{"inputs":[{"name":"size","number":{"fill":1,"mean":0,"scale":1}},{"name":"color","text":{"fill":"red","categories":["blue","red"]}}],"outputs":["y"]}`), mixed)
 	f.Add([]byte(`{"inputs":[{"name":"size","number":{"scale":1e-320}}]}`), mixed)
 	f.Add([]byte(`{"inputs":[{"name":"a","text":{"fill":"?","categories":["?"]}}],"refuse_missing":true}`), "a\n?\n")
 	f.Fuzz(func(t *testing.T, data []byte, csv string) {

@@ -45,14 +45,14 @@ func gzipped(t *testing.T, text string) []byte {
 
 // The same table in every form that a CSV file may have.
 func TestReadForms(t *testing.T) {
-	const plain = "size,colour\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
+	const plain = "size,color\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
 	forms := map[string][]byte{
 		"lf":               []byte(plain),
 		"crlf":             []byte(strings.ReplaceAll(plain, "\n", "\r\n")),
 		"no last line end": []byte(strings.TrimSuffix(plain, "\n")),
 		"byte order mark":  []byte("\ufeff" + plain),
 		"empty lines":      []byte("\n" + strings.ReplaceAll(plain, "\n", "\n\n")),
-		"spaces":           []byte("size , colour\n 1.5, red \n ,\"light, blue\"\n-2e3 ,\"5\"\" wide\"\n"),
+		"spaces":           []byte("size , color\n 1.5, red \n ,\"light, blue\"\n-2e3 ,\"5\"\" wide\"\n"),
 		"gzip":             gzipped(t, plain),
 		"gzip and mark":    gzipped(t, "\ufeff"+plain),
 		"two gzip members": append(gzipped(t, plain[:20]), gzipped(t, plain[20:])...),
@@ -72,7 +72,7 @@ func TestReadForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, table := range []*dataset.Table{fromFile, fromInput} {
-				if table.Rows() != 3 || !slices.Equal(table.Names(), []string{"size", "colour"}) {
+				if table.Rows() != 3 || !slices.Equal(table.Names(), []string{"size", "color"}) {
 					t.Fatalf("%d rows, columns %q", table.Rows(), table.Names())
 				}
 				sizes, err := table.Numbers("size")
@@ -82,12 +82,12 @@ func TestReadForms(t *testing.T) {
 				if want := []float64{1.5, math.NaN(), -2000}; !cmp.Equal(sizes, want, cmpopts.EquateNaNs()) {
 					t.Errorf("size is %v, want %v", sizes, want)
 				}
-				colours, err := table.Texts("colour")
+				colors, err := table.Texts("color")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := []string{"red", "light, blue", `5" wide`}; !slices.Equal(colours, want) {
-					t.Errorf("colour is %q, want %q", colours, want)
+				if want := []string{"red", "light, blue", `5" wide`}; !slices.Equal(colors, want) {
+					t.Errorf("color is %q, want %q", colors, want)
 				}
 			}
 		})
@@ -317,7 +317,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		if _, err := e.Features(table); err != nil {
-			oneLine(t, err) // a number may leave the range when it is standardised
+			oneLine(t, err) // a number may leave the range when it is standardized
 		}
 		if _, err := e.Targets(table); err != nil {
 			t.Fatalf("learnt, but then: %v", err)

@@ -21,7 +21,7 @@ func TestDecimal(t *testing.T) {
 	for range trials {
 		v := math.Ldexp(rng.NormFloat64(), rng.IntN(120)-60)
 		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(21)-1, 64)
-		if rng.IntN(4) == 0 { // halfway between neighbours, or next to it
+		if rng.IntN(4) == 0 { // halfway between neighbors, or next to it
 			text = fmt.Sprintf("%de%d", 1<<53+rng.Uint64N(1<<53)|1, rng.IntN(55)-27)
 		}
 		want, err := strconv.ParseFloat(text, 64)
@@ -83,7 +83,7 @@ func TestNth(t *testing.T) {
 	}
 }
 
-// Halves between two neighbours, and what is next to them in the last of 19 digits, are
+// Halves between two neighbors, and what is next to them in the last of 19 digits, are
 // where a rounding fails first.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")

@@ -119,7 +119,7 @@ func (e *Encoder) unused(t *Table) []string {
 
 // Targets returns the target columns of t, one row for each of t's rows and
 // one column for each target, as they are: targets are neither replaced nor
-// standardised. A target that names classes is given by their places in
+// standardized. A target that names classes is given by their places in
 // Classes, from 0. An encoder without targets, a table without rows or without
 // a target column, a cell that is missing or not a number, and a class that was
 // not there when the encoder was learnt are each an error.

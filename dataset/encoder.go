@@ -13,7 +13,7 @@ import (
 const MaxFeatures = 1 << 20
 
 // Rules says how a table is to be encoded. The zero value makes every column a
-// feature, replaces missing cells and does not standardise.
+// feature, replaces missing cells and does not standardize.
 type Rules struct {
 	Targets       []string // columns to predict: numbers, no cell missing
 	Labels        bool     // the one target names classes, by texts or numbers: see Encoder.Classes
@@ -48,7 +48,7 @@ type Input struct {
 }
 
 // Number makes one feature, (x − Mean) / Scale, of a number x; a missing x is
-// Fill. Without standardisation Mean is 0 and Scale is 1.
+// Fill. Without standardization Mean is 0 and Scale is 1.
 type Number struct {
 	Fill  float64 `json:"fill"`
 	Mean  float64 `json:"mean"`

@@ -33,7 +33,7 @@ func features(t *testing.T, e *dataset.Encoder, table *dataset.Table) *mat.Dense
 	return x
 }
 
-const mixed = `size,colour,wide,y
+const mixed = `size,color,wide,y
 1,red,true,10
 ,blue,false,20
 4,,true,30
@@ -44,7 +44,7 @@ const mixed = `size,colour,wide,y
 func TestEncode(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
-	if want := []string{"size", "colour=blue", "colour=red", "wide=false", "wide=true"}; !slices.Equal(e.FeatureNames(), want) {
+	if want := []string{"size", "color=blue", "color=red", "wide=false", "wide=true"}; !slices.Equal(e.FeatureNames(), want) {
 		t.Errorf("features are %q, want %q", e.FeatureNames(), want)
 	}
 	if !slices.Equal(e.TargetNames(), []string{"y"}) {
@@ -70,12 +70,12 @@ func TestEncode(t *testing.T) {
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
-	other := read(t, "note,wide,colour,size\nnan,true,red,1\nx,false,blue,\n1e999,true,,4\n,true,blue,2\n")
+	other := read(t, "note,wide,color,size\nnan,true,red,1\nx,false,blue,\n1e999,true,,4\n,true,blue,2\n")
 	if a, b := features(t, e, table), features(t, e, other); !mat.Equal(a, b) {
 		t.Errorf("the order of columns changed the features:\n%v\n%v", mat.Formatted(a), mat.Formatted(b))
 	}
 	_, err := e.Targets(other)
-	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "colour", "size"`)
+	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
 // Two targets keep the order of the rules, not of the table.
@@ -129,7 +129,7 @@ func TestMedian(t *testing.T) {
 // Mean and standard deviation against their definition in 200 bits, for data
 // whose offset is up to 1e9 times its spread, or whose squares leave the range
 // of float64.
-func TestStandardise(t *testing.T) {
+func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -194,7 +194,7 @@ func exactMoments(values []float64) (mean, sd float64) {
 
 // The replacement comes before the moments, as in a pipeline; a constant
 // column becomes zeros, also when its value has no short binary form.
-func TestStandardiseDetails(t *testing.T) {
+func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})
 	a, b := e.Inputs[0].Number, e.Inputs[1].Number
@@ -273,7 +273,7 @@ func TestLearnFaults(t *testing.T) {
 		{"refused", "a,y\n1,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},
 		{"refused NA", "a,y\n1,1\nNA,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": "NA" stands for a missing cell; missing cells are refused: give it a value or drop the row`},
 		{"refused text", "a,y\nu,1\n,2\n", dataset.Rules{Targets: []string{"y"}, RefuseMissing: true}, `:3: column "a": the cell is empty; missing cells are refused: give it a value or drop the row`},
-		{"too large", "a,y\n1.7e308,1\n-1.7e308,2\n-1.7e308,2\n", dataset.Rules{Targets: []string{"y"}, Standardize: true}, `:0: column "a": has numbers too large to standardise; rescale the column`},
+		{"too large", "a,y\n1.7e308,1\n-1.7e308,2\n-1.7e308,2\n", dataset.Rules{Targets: []string{"y"}, Standardize: true}, `:0: column "a": has numbers too large to standardize; rescale the column`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := dataset.Learn(read(t, c.text), c.rules)
@@ -315,7 +315,7 @@ func TestFeaturesFaults(t *testing.T) {
 		{"number for text", e, "sex,length\n1,1\n", `:2: column "sex": "1" is an unknown category; known are "female", "male"`},
 		{"numbers for text", e, many, `: column "sex": holds numbers where texts were learnt: "female", "male"`},
 		{"first by line", e, "length,sex\n1,other\nlong,male\n", `:2: column "sex": "other" is an unknown category; known are "female", "male"`},
-		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" leaves the range of float64 when standardised with mean 2 and scale 0.816496580927726`},
+		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" leaves the range of float64 when standardized with mean 2 and scale 0.816496580927726`},
 		{"refused", strict, "length,sex\n1,male\n1,\n", `:3: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`},
 		{"refused NA", strict, "length,sex\nNA,male\n", `:2: column "length": "NA" stands for a missing cell; missing cells are refused: give it a value or drop the row`},
 	} {

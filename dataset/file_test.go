@@ -104,7 +104,7 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 // Every format and form, from a file and from standard input.
 func TestFormats(t *testing.T) {
 	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
-	labelled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
+	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
 	xy := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "y": {7, 8}}
 	x := npyOf("<f8", "False", "2, 2", 1.0, 2, 3, 4)
 	y := npyOf("<i8", "False", "2,", int64(7), 8)
@@ -150,12 +150,12 @@ func TestFormats(t *testing.T) {
 		{"shorts.idx", idx(0xb, []byte{0xff, 0xff, 1, 0}, 2, 1), map[string][]float64{"x1": {-1, 256}}},
 		{"floats.idx", idx(0xd, []byte{0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0}, 1, 2), map[string][]float64{"x1": {1}, "x2": {-2}}},
 		{"labels.idx", idx(8, []byte{7, 3}, 2), map[string][]float64{"label": {7, 3}}},
-		{"a.libsvm", []byte("+1 1:1\n-1 3:-2.5\n"), labelled},
-		{"a.svm", []byte("# made by hand\r\n1  1:1\t \r\n\r\n-1 1:0 3:-25e-1 # a comment\r\n"), labelled},
-		{"no name", []byte("1 1:1\n-1 3:-2.5"), labelled},
-		{"mark.svmlight", []byte("\ufeff1 1:1\n-1 3:-2.5"), labelled},
+		{"a.libsvm", []byte("+1 1:1\n-1 3:-2.5\n"), labeled},
+		{"a.svm", []byte("# made by hand\r\n1  1:1\t \r\n\r\n-1 1:0 3:-25e-1 # a comment\r\n"), labeled},
+		{"no name", []byte("1 1:1\n-1 3:-2.5"), labeled},
+		{"mark.svmlight", []byte("\ufeff1 1:1\n-1 3:-2.5"), labeled},
 		{"empty row.libsvm.gz", gzipped(t, "1 1:1\n0\n"), map[string][]float64{"x1": {1, 0}, "label": {1, 0}}},
-		{"queries.libsvm", []byte("1 qid:1 1:1\n-1 qid:2 3:-2.5\n"), labelled},
+		{"queries.libsvm", []byte("1 qid:1 1:1\n-1 qid:2 3:-2.5\n"), labeled},
 		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 		{"a.csv.zst", zstandard("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
 		{"missing.csv", []byte("x1,x2\n1,NaN\nnan,2\nNULL,\nNA,null\n"), map[string][]float64{"x1": {1, math.NaN(), math.NaN(), math.NaN()}, "x2": {math.NaN(), 2, math.NaN(), math.NaN()}}},
@@ -280,7 +280,7 @@ func TestSparse(t *testing.T) {
 	large := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
 	huge := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
 	_, err := large.Features(huge)
-	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" leaves the range of float64 when standardised with mean 1.5 and scale 0.5`)
+	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" leaves the range of float64 when standardized with mean 1.5 and scale 0.5`)
 	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
 	_, err = named.Features(table)
 	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", … (10 in all); did you mean "x2"?`)

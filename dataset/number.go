@@ -27,7 +27,7 @@ func (t *Table) learnNumber(c *column, r Rules) (*Input, error) {
 
 const (
 	noValues = "has no values; drop the column"
-	tooLarge = "has numbers too large to standardise; rescale the column"
+	tooLarge = "has numbers too large to standardize; rescale the column"
 )
 
 // numberOf learns from numbers, NaN where they are missing, or returns what is
@@ -163,7 +163,7 @@ func (w *numberWriter) write(row []float64, i int) error {
 	}
 	v = (v - w.rule.Mean) / w.rule.Scale
 	if math.IsInf(v, 0) {
-		return w.table.cellFault(w.column, i, w.column.cell(i), fmt.Sprintf("leaves the range of float64 when standardised with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
+		return w.table.cellFault(w.column, i, w.column.cell(i), fmt.Sprintf("leaves the range of float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
 	}
 	row[w.at] = v
 	return nil

@@ -80,7 +80,7 @@ func TestPenguins(t *testing.T) {
 	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// A table of numbers without standardisation comes through unchanged; the same
+// A table of numbers without standardization comes through unchanged; the same
 // file, compressed, gives the same bits.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")

@@ -100,8 +100,8 @@ func TestStreamFormats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const n, d = 3000, 4
 	var csv, quoted, libsvm strings.Builder
-	csv.WriteString("b,x1,x2,colour,x3,y\n")
-	quoted.WriteString("\ufeffb,\"x1\",x2,colour,x3,y\r\n")
+	csv.WriteString("b,x1,x2,color,x3,y\n")
+	quoted.WriteString("\ufeffb,\"x1\",x2,color,x3,y\r\n")
 	var rows, columns []float64
 	var bytesOf []byte
 	ys, labels := make([]int16, n), make([]byte, n)
@@ -112,13 +112,13 @@ func TestStreamFormats(t *testing.T) {
 		for range d {
 			bytesOf = append(bytesOf, byte(rng.IntN(256)))
 		}
-		colour := []string{"red", "", "light blue", "7"}[rng.IntN(4)]
+		color := []string{"red", "", "light blue", "7"}[rng.IntN(4)]
 		x1 := fmt.Sprint(row[1])
 		if rng.IntN(50) == 0 {
 			x1 = []string{"", "NA", " 5 ", "null", "1e-300", "0.1234567890123456789"}[rng.IntN(6)]
 		}
-		fmt.Fprintf(&csv, "%v,%s,%v,%s,%v,%d\n", row[0], x1, row[2], colour, row[3], ys[i])
-		fmt.Fprintf(&quoted, "%v,%s,\"%v\",\"%s\n%s\",%v,%d\r\n", row[0], x1, row[2], colour, colour, row[3], ys[i])
+		fmt.Fprintf(&csv, "%v,%s,%v,%s,%v,%d\n", row[0], x1, row[2], color, row[3], ys[i])
+		fmt.Fprintf(&quoted, "%v,%s,\"%v\",\"%s\n%s\",%v,%d\r\n", row[0], x1, row[2], color, color, row[3], ys[i])
 		if rng.IntN(20) == 0 {
 			csv.WriteString("\n")
 			quoted.WriteString("\r\n")
@@ -379,7 +379,7 @@ func TestBlockFaults(t *testing.T) {
 		{e, long + "1,a,\n", `:200002: column "y": the cell is empty; a target needs a value: give it one or drop the row`},
 		{e, long + "1,a\n", `:200002: has 2 cells where the header has 3`},
 		{e, long + "1,a,3,4\n", `:200002: has 4 cells where the header has 3`},
-		{e, long + "1.7e308,a,3\n", `:200002: column "x": "1.7e308" leaves the range of float64 when standardised with mean 1.5 and scale 0.5`},
+		{e, long + "1.7e308,a,3\n", `:200002: column "x": "1.7e308" leaves the range of float64 when standardized with mean 1.5 and scale 0.5`},
 		{e, "x,c,y\n", ": has no rows below its header"},
 		{l, "x,y\n1,a\n3,c\n", `:3: column "y": "c" is an unknown class; known are "a", "b"`},
 		{l, "x,y\n1,a\n3,1\n", `:3: column "y": "1" is an unknown class; known are "a", "b"`},

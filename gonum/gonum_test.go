@@ -241,7 +241,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		}
 		same("SolveVecTo", &v1, &v2)
 		same("SolveTo in place", inside, &v2)
-		same("its neighbours", x.ColView(2), b.ColView(2))
+		same("its neighbors", x.ColView(2), b.ColView(2))
 		var d1, d2 mat.Dense
 		if err := errors.Join(c.SolveCholTo(&d1, &c), want.SolveCholTo(&d2, &want)); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ func (k StatKind) String() string {
 }
 
 // TranslationInvariant reports whether the statistic is the same after one
-// vector has been added to both points, so that data may be centred first.
+// vector has been added to both points, so that data may be centered first.
 func (k StatKind) TranslationInvariant() bool {
 	switch k {
 	case SqDist, L1, CosSum, SinSum, Sinc:

@@ -18,7 +18,7 @@ func init() {
 	register(Description{
 		Name:    bayesRidgeName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "y = wᵀx + b + noise, w ~ N(0, σ_w² I), noise ~ N(0, σ²); σ_w and σ maximise p(y)",
+		Formula: "y = wᵀx + b + noise, w ~ N(0, σ_w² I), noise ~ N(0, σ²); σ_w and σ maximize p(y)",
 		Source:  "MacKay (1992), Bayesian interpolation; Bishop (2006), 3.5",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
@@ -35,7 +35,7 @@ func init() {
 
 // BayesRidge is ridge regression that finds its λ from the samples. The noise
 // has the variance σ²/w_i and the weights have the prior N(0, σ_w² I); both
-// variances maximise the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's
+// variances maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's
 // steps are repeated until the fitted values settle:
 //
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)

@@ -34,7 +34,7 @@ type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first is what it does with targets that may be both
-	Formula    string      `json:"formula"`    // what it minimises, or its rule
+	Formula    string      `json:"formula"`    // what it minimizes, or its rule
 	Parameters []Parameter `json:"parameters"` // in the order in which they are shown
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"` // takes several targets at once

@@ -120,9 +120,9 @@ func (m *ClassifyModel) State() State {
 // restoreClassify restores a regression, and the classes if there are any.
 func restoreClassify(s State, restore func(State) (Model, error)) (Model, error) {
 	_, named := s.Params["classes"]
-	_, labelled := s.Arrays["labels"]
+	_, labeled := s.Arrays["labels"]
 	m, err := restore(s)
-	if err != nil || !named && !labelled {
+	if err != nil || !named && !labeled {
 		return m, err
 	}
 	classes, err := restoreClasses(s)

@@ -18,12 +18,12 @@ func init() {
 	register(Description{
 		Name:    fourierRidgeName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
+		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber,
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 			count,
 			boolParam("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
@@ -55,7 +55,7 @@ func fourierRidgeOf(v Values) FourierRidge {
 type FourierRidge struct {
 	Kernel     kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
 	Lambda     float64        // ≥ 0
-	Intercept  bool           // an unpenalised b; otherwise b = 0
+	Intercept  bool           // an unpenalized b; otherwise b = 0
 	Features   int            // M, raised to an even number; 0 is about 10√n
 	Orthogonal bool           // frequencies with orthogonal directions
 	Solver     solvers.Method // solvers.Auto, solvers.Normal or solvers.Falkon

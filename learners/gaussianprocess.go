@@ -19,7 +19,7 @@ func init() {
 	register(Description{
 		Name:    gaussianProcessName,
 		Tasks:   []Task{Regression},
-		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximise p(y)",
+		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximize p(y)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, 2.2 and 5.4.1",
 		Outputs: true,
 		Parameters: []Parameter{
@@ -51,7 +51,7 @@ func init() {
 // GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise
 // with covariance s²k for f and variance s²λ/w for the noise of a sample of
 // weight w, so that the mean is that of kernel ridge regression,
-// (K + λW⁻¹)α = y − m. m is the weighted mean of y. s² is the one that maximises
+// (K + λW⁻¹)α = y − m. m is the weighted mean of y. s² is the one that maximizes
 // the likelihood, in closed form. Weights count repetitions. All outputs share
 // kernel and λ; each has its own s².
 type GaussianProcess struct {
@@ -60,7 +60,7 @@ type GaussianProcess struct {
 	Kernel kernels.Kernel
 	Lambda float64 // > 0
 	// Fixed keeps kernel and λ. Otherwise they are where a search begins that
-	// maximises the log marginal likelihood by L-BFGS: over all continuous
+	// maximizes the log marginal likelihood by L-BFGS: over all continuous
 	// parameters of the kernel, from here and from Restarts more places.
 	Fixed       bool
 	ARD         bool
@@ -112,7 +112,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m := &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
 	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
-	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.centre(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
+	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.center(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
 	evaluations := 0
@@ -148,8 +148,8 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	return m, nil
 }
 
-// centre sets the intercept to the weighted means of y and returns y less them.
-func (l GaussianProcess) centre(m *GaussianProcessModel, y backend.Host[float64], weights []float64) backend.Host[float64] {
+// center sets the intercept to the weighted means of y and returns y less them.
+func (l GaussianProcess) center(m *GaussianProcessModel, y backend.Host[float64], weights []float64) backend.Host[float64] {
 	if l.NoIntercept {
 		return y
 	}

@@ -111,7 +111,7 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		}
 
 		if strings.HasPrefix(dev.Info().Device, "ref") {
-			return // hundreds of factorisations in plain loops
+			return // hundreds of factorizations in plain loops
 		}
 		// A search that begins elsewhere: with the scale fitted in closed form
 		// it looks for the same maximum.
@@ -171,7 +171,7 @@ func TestGaussianProcessFinds(t *testing.T) {
 		if inside < 400*88/100 { // 95 % expected
 			t.Errorf("%d of 400 targets are within two deviations", inside)
 		}
-	}, "ref") // hundreds of factorisations are many for plain loops
+	}, "ref") // hundreds of factorizations are many for plain loops
 }
 
 func TestGaussianProcessRefuses(t *testing.T) {

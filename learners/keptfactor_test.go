@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// counting is a device that counts the factorisations in float64, and has another
+// counting is a device that counts the factorizations in float64, and has another
 // name on demand.
 type counting struct {
 	backend.Device
@@ -43,7 +43,7 @@ func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error 
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestVarianceKeepsItsFactor: one factorisation for any number of calls, of a model
+// TestVarianceKeepsItsFactor: one factorization for any number of calls, of a model
 // as fitted and as loaded, by one goroutine and by many; another after it was
 // dropped, and for another device. The bits are those of the first call.
 func TestVarianceKeepsItsFactor(t *testing.T) {
@@ -71,7 +71,7 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			dev := &counting{Device: inner}
 			factors := func(what string, n int64) {
 				if got := dev.factors.Load(); got != n {
-					t.Errorf("%s, %s: %d factorisations, want %d", name, what, got, n)
+					t.Errorf("%s, %s: %d factorizations, want %d", name, what, got, n)
 				}
 			}
 			var group sync.WaitGroup
@@ -98,7 +98,7 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := other.factors.Load(); n != 1 {
-				t.Errorf("%s: another device: %d factorisations", name, n)
+				t.Errorf("%s: another device: %d factorizations", name, n)
 			}
 			again, err := m.Variance(t.Context(), dev, ask)
 			if err != nil {

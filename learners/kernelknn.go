@@ -23,7 +23,7 @@ func init() {
 		Outputs: true,
 		Parameters: []Parameter{
 			kernel("linear(): the Euclidean distance"),
-			intParam("k", "5", atLeast(1), "number of neighbours; a sample of weight 2 is two"),
+			intParam("k", "5", atLeast(1), "number of neighbors; a sample of weight 2 is two"),
 		},
 		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
 		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
@@ -44,7 +44,7 @@ func init() {
 //
 // Fit keeps a copy of the samples, and a prediction is O(n) values of k for each
 // row. d² is a difference: where distances are below √ε of the values of k, their
-// order is lost, so that features far from 0 should be centred.
+// order is lost, so that features far from 0 should be centered.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil is linear()
 	K      int            // 0 is 5
@@ -173,10 +173,10 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 	return h.Rows, nil
 }
 
-// Neighbours returns, for each row of x, the samples that its prediction is made
+// Neighbors returns, for each row of x, the samples that its prediction is made
 // of, the nearest first, as numbers among the samples of weight > 0 from 0 on, and
 // their d².
-func (m *KernelKNNModel) Neighbours(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
+func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	_, err = m.nearest(ctx, dev, x, func(_ int, row []float64, list []int, keys []float64) {
 		own := kernels.Diag(m.kernel, row)
 		d := make([]float64, len(keys))
@@ -188,7 +188,7 @@ func (m *KernelKNNModel) Neighbours(ctx context.Context, dev backend.Device, x m
 	return samples, squares, err
 }
 
-// Predict implements Model: the weighted means of the neighbours' targets.
+// Predict implements Model: the weighted means of the neighbors' targets.
 func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	t := m.y.Cols
 	var data []float64

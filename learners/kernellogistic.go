@@ -16,12 +16,12 @@ func init() {
 	register(Description{
 		Name:    kernelLogisticName,
 		Tasks:   []Task{Classification},
-		Formula: "minimise Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2) Σ_c α_cᵀKα_c, f_c = Σ α_ic k(x_i, x) + b_c, probabilities as in logistic",
+		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2) Σ_c α_cᵀKα_c, f_c = Σ α_ic k(x_i, x) + b_c, probabilities as in logistic",
 		Source:  "Zhu and Hastie (2005), Kernel logistic regression and the import vector machine; Rasmussen and Williams (2006), section 3.4",
 		Parameters: []Parameter{
 			medianKernel,
 			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
-			boolParam("intercept", "true", "fit unpenalised intercepts"),
+			boolParam("intercept", "true", "fit unpenalized intercepts"),
 			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
 			intParam("iterations", "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 where lambda is too small for a system in α"),
 			seedNumber.withHelp("seed of the choice of rows for the median distance"),
@@ -37,7 +37,7 @@ func init() {
 }
 
 // KernelLogistic is logistic regression in the space of a kernel: the α and b
-// that minimise
+// that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //

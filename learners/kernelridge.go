@@ -24,7 +24,7 @@ func init() {
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.without("lambdas"), lambdaList,
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
 			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
 			intParam("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
@@ -56,10 +56,10 @@ type KernelRidge struct {
 	Kernel kernels.Kernel
 	Lambda float64 // ≥ 0
 	// Lambdas are the λ of the targets, one for each, instead of Lambda; nil: Lambda
-	// for all. Targets with the same λ share a factorisation, and where λ are many
+	// for all. Targets with the same λ share a factorization, and where λ are many
 	// all share one decomposition: see solvers.SolveEach.
 	Lambdas   []float64
-	Intercept bool   // an unpenalised b; otherwise b = 0 and the equation is exactly (K + λI)α = y
+	Intercept bool   // an unpenalized b; otherwise b = 0 and the equation is exactly (K + λI)α = y
 	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them
 	// Solver says how the system is solved; its Memory, Progress, Seed and
 	// Checkpoint are not used: Options has them.

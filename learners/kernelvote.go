@@ -44,7 +44,7 @@ func init() {
 // row, never stored. A mean needs k ≥ 0: where the denominator is not > 0, far
 // from all samples or with a kernel that may be negative, a prediction is refused
 // with its row. Larger classes have more votes; a small length scale makes it the
-// nearest neighbour.
+// nearest neighbor.
 type KernelVote struct {
 	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out
 	// squared error, of memberships for classes, among the median distance between

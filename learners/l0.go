@@ -17,14 +17,14 @@ func init() {
 	register(Description{
 		Name:    l0Name,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the best, beyond a local minimum",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the best, beyond a local minimum",
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
 			intParam("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
 			intParam("iterations", "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 		},
 		fitter: func(v Values) Fitter {
 			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Int("support"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
@@ -46,7 +46,7 @@ func init() {
 // With more columns, or where the search did not end, this is a local method, and its
 // answer need not be the best: a step goes along the gradient, keeps the largest
 // weights (with a penalty: those whose loss would cost more than λ), and then
-// minimises over the weights kept, of dependent columns over those that are not. The
+// minimizes over the weights kept, of dependent columns over those that are not. The
 // objective falls with every step, so that it ends after finitely many; where MaxIter
 // steps are not enough the model is that of the last, and the fact "warning" says so. Columns of x
 // are scaled to norm 1 inside, which leaves the problem as it is and makes large

@@ -15,17 +15,17 @@ func init() {
 	register(Description{
 		Name:    lassoName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalised; or subject to ‖w‖₁ ≤ theta",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalized; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
 			number("theta", "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
-			oneOf("method", []string{string(CoordinateDescent), string(FISTA), string(ISTA)}, "way to minimise"),
+			oneOf("method", []string{string(CoordinateDescent), string(FISTA), string(ISTA)}, "way to minimize"),
 			number("rate", "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
 			number("tol", "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
 			intParam("iterations", "10000", atLeast(1), "most sweeps over the features, or steps"),
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 		},
 		fitter: func(v Values) Fitter {
 			lambda := v.Number("lambda")
@@ -52,16 +52,16 @@ const (
 )
 
 // Lasso is linear regression with a penalty that makes weights 0:
-// f(x) = wᵀx + b with the w and b that minimise
+// f(x) = wᵀx + b with the w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// λ is that of this sum: scikit-learn minimises (1/2n)‖y − Xw‖² + alpha‖w‖₁, so
+// λ is that of this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so
 // that λ = 2n·alpha. From λ = 2‖Xᵀ(y − ȳ)‖_∞ on, w is 0. It is the posterior mode
 // under noise N(0, σ²/w_i) and independent Laplace priors of the weights with
 // density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
 //
-// With Theta the penalty is a bound: the w and b that minimise the sum subject to
+// With Theta the penalty is a bound: the w and b that minimize the sum subject to
 // ‖w‖₁ ≤ θ. That is the lasso with the λ ≥ 0 at which ‖w(λ)‖₁ = θ, given by the
 // facts and LinearModel.Lambda, or λ = 0 where least squares obeys the bound. The
 // fact "l1 norm" is ‖w‖₁ in both forms, of the first output as all facts: θ(λ).

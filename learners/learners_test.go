@@ -331,7 +331,7 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty: K of centred samples is singular, and what is
+// TestLinearWithoutPenalty: K of centered samples is singular, and what is
 // advised is what KernelRidge's caller can do.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {

@@ -14,7 +14,7 @@ func init() {
 	register(Description{
 		Name:    leastSquaresName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
@@ -35,8 +35,8 @@ func init() {
 }
 
 // LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that
-// minimise Σ_i w_i (y_i − wᵀx_i − b)², the maximum likelihood under noise
-// N(0, σ²/w_i). Where the columns of x (centred, with an intercept) are linearly
+// minimize Σ_i w_i (y_i − wᵀx_i − b)², the maximum likelihood under noise
+// N(0, σ²/w_i). Where the columns of x (centered, with an intercept) are linearly
 // dependent, as the columns of a one-hot code are with an intercept, many w do:
 // then it is the one with the smallest ‖w‖, as in LAPACK's xGELSD, and the facts
 // give the rank.
@@ -44,7 +44,7 @@ func init() {
 // The normal equations are formed and factored on the device, with a step of
 // refinement (Björck 1987): O(nd² + d³) operations, d² numbers. They square the
 // condition of x; so where that of the triangular factor is above 1e4, or there
-// are fewer rows than columns, a QR factorisation of x decides and solves, formed
+// are fewer rows than columns, a QR factorization of x decides and solves, formed
 // block by block on the host.
 //
 // The fact "forward error" bounds the relative error of w by rounding, for columns

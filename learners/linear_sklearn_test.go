@@ -94,7 +94,7 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			}
 			for i := range n {
 				if !standard {
-					break // scikit-learn does not centre x for the deviation
+					break // scikit-learn does not center x for the deviation
 				}
 				near(t, "deviation", math.Sqrt(v.At(i, 0)), want.Std[i], bound*want.Std[i])
 			}

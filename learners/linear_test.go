@@ -94,7 +94,7 @@ func TestL0(t *testing.T) {
 }
 
 // TestMinimumNorm: where columns depend on each other w has the smallest norm of
-// all that minimise the squares: it is orthogonal to the known null space of x, and
+// all that minimize the squares: it is orthogonal to the known null space of x, and
 // Xᵀ(y − Xw − b) = 0. The columns are in units of 1e-6 to 1e6.
 func TestMinimumNorm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -499,9 +499,9 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 		total += (y.At(i, 0) - mean) * (y.At(i, 0) - mean)
 	}
 	for p := range d {
-		slope, norm, centre := 0.0, 0.0, mat.Sum(x.ColView(p))/float64(n)
+		slope, norm, center := 0.0, 0.0, mat.Sum(x.ColView(p))/float64(n)
 		for i := range n {
-			v := x.At(i, p) - centre
+			v := x.At(i, p) - center
 			slope += v * (y.At(i, 0) - f.At(i, 0))
 			norm += v * v
 		}
@@ -845,7 +845,7 @@ func TestL0EndsEarly(t *testing.T) {
 	})
 }
 
-// TestLassoBound: w that minimises ‖y − Xw‖² subject to ‖w‖₁ ≤ θ obeys the bound and
+// TestLassoBound: w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ obeys the bound and
 // the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 where the
 // bound does not bind; by hand for orthonormal columns.
 func TestLassoBound(t *testing.T) {

@@ -15,11 +15,11 @@ func init() {
 	register(Description{
 		Name:    logisticName,
 		Tasks:   []Task{Classification},
-		Formula: "minimise Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
+		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
 		Parameters: []Parameter{
 			number("lambda", "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
-			boolParam("intercept", "true", "fit unpenalised intercepts"),
+			boolParam("intercept", "true", "fit unpenalized intercepts"),
 			oneOf("solver", logisticSolvers, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
 			boolParam("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
 			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-6 of gradient-descent, 1e-9 of the others"),
@@ -56,7 +56,7 @@ const (
 	LogisticSGD     = glm.SGD
 )
 
-// Logistic is logistic regression: the W and b that minimise
+// Logistic is logistic regression: the W and b that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
@@ -65,7 +65,7 @@ const (
 // columns, Pr(c | x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns beside
 // f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K} e^f_j); the form
 // e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) has v = −w. The intercepts are not
-// penalised. λ is 1/C of scikit-learn.
+// penalized. λ is 1/C of scikit-learn.
 //
 // With λ > 0 there is one minimum, except that the K intercepts may all be
 // changed by the same number: theirs sum to 0. With λ = 0 there is one only

@@ -40,7 +40,7 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// classTable returns one of the larger data: standardised features and the
+// classTable returns one of the larger data: standardized features and the
 // places of the classes.
 func classTable(t *testing.T, name, target string) (x, y *mat.Dense, classes []string) {
 	t.Helper()

@@ -21,12 +21,12 @@ func init() {
 	register(Description{
 		Name:    nystromRidgeName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
+		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",
 		Outputs: true, classify: true, checkpoints: true,
 		Parameters: []Parameter{
 			medianKernel, lambdaNumber.withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 			centers,
 			oneOf("choice", rules, "how the centers are chosen among the samples"),
 			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
@@ -50,7 +50,7 @@ func nystromRidgeOf(v Values) NystromRidge {
 
 // NystromRidge is kernel ridge regression with kernel functions at M centers
 // instead of at all samples: f(x) = Σ_j β_j k(c_j, x) + b with the β and b that
-// minimise
+// minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
@@ -60,7 +60,7 @@ func nystromRidgeOf(v Values) NystromRidge {
 type NystromRidge struct {
 	Kernel    kernels.Kernel     // nil is chosen as in KernelRidge
 	Lambda    float64            // ≥ 0
-	Intercept bool               // an unpenalised b; otherwise b = 0
+	Intercept bool               // an unpenalized b; otherwise b = 0
 	Centers   int                // M; 0 is about 10√n
 	Choice    solvers.CenterRule // "" is solvers.UniformCenters
 	Solver    solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon

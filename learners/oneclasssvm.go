@@ -16,7 +16,7 @@ func init() {
 	register(Description{
 		Name:    oneClassSVMName,
 		Tasks:   []Task{Novelty},
-		Formula: "minimise ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
+		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
 		Parameters: []Parameter{
 			scaleKernel,

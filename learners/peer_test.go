@@ -64,7 +64,7 @@ func rowsOf(m mat.Matrix) [][]float64 {
 }
 
 // shared reads one of the project's larger data, which are not in the
-// repository: the features of the rows, standardised by the first train rows,
+// repository: the features of the rows, standardized by the first train rows,
 // and the texts of the column target. The test is skipped without them.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()

@@ -126,7 +126,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 }
 
-// TestSVCOfLambda: with C = 1/(2Nλ) the machine minimises the mean of the hinge losses
+// TestSVCOfLambda: with C = 1/(2Nλ) the machine minimizes the mean of the hinge losses
 // plus λ‖w‖²: no change of w and b has a lower sum.
 func TestSVCOfLambda(t *testing.T) {
 	dev := anyDevice(t)

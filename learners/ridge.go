@@ -17,13 +17,13 @@ func init() {
 	register(Description{
 		Name:    ridgeName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalised",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalized",
 		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
 			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
 			lambdaList,
-			boolParam("intercept", "true", "fit an unpenalised intercept"),
+			boolParam("intercept", "true", "fit an unpenalized intercept"),
 			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
 			boolParam("intervals", "false", "keep the samples in the model, for prediction intervals").of(Regression),
 		},
@@ -43,12 +43,12 @@ func methodOf(v Values) solvers.Method {
 }
 
 // Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b
-// that minimise
+// that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalised. λ is unscaled, as scikit-learn's alpha.
-// λ = 0 is least squares and needs x (centred, with an intercept) of full
+// The intercept b is not penalized. λ is unscaled, as scikit-learn's alpha.
+// λ = 0 is least squares and needs x (centered, with an intercept) of full
 // column rank. The zero value is least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0

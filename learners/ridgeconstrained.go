@@ -14,7 +14,7 @@ func init() {
 	register(Description{
 		Name:    ridgeConstrainedName,
 		Tasks:   []Task{Regression, Classification},
-		Formula: "minimise Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
+		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
 		Source:  "Golub and von Matt (1991), Quadratically constrained least squares and quadratic problems; Moré and Sorensen (1983)",
 		Outputs: true, classify: true,
 		Parameters: []Parameter{
@@ -29,7 +29,7 @@ func init() {
 }
 
 // RidgeConstrained is ridge regression with a bound instead of a penalty:
-// f(x) = wᵀx + b with the w and b that minimise
+// f(x) = wᵀx + b with the w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)²   subject to   ‖w‖² ≤ θ
 //
@@ -40,7 +40,7 @@ func init() {
 // nearly straight, inside a bracket that shrinks (Moré and Sorensen 1983; Hebden
 // 1973). ‖w‖² meets θ to 1e-10 of itself.
 //
-// Each step is a Cholesky factorisation on the device: O(m³), m the smaller of
+// Each step is a Cholesky factorization on the device: O(m³), m the smaller of
 // features and rows, some five for each output; XᵀX or XXᵀ, m² numbers, and X
 // where there are fewer rows than features.
 type RidgeConstrained struct {

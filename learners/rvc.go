@@ -18,7 +18,7 @@ func init() {
 	register(Description{
 		Name:    rvcName,
 		Tasks:   []Task{Classification},
-		Formula: "Pr(y=1|x) = 1/(1 + exp(−Σ_j μ_j φ_j(x))), φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α maximises Laplace's evidence, and most α are ∞",
+		Formula: "Pr(y=1|x) = 1/(1 + exp(−Σ_j μ_j φ_j(x))), φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α maximizes Laplace's evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003)",
 		Parameters: []Parameter{
 			medianKernel,
@@ -35,7 +35,7 @@ func init() {
 // second of two classes are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and
 // φ_j = k(x_j, ·) and weights N(0, 1/α_j) a priori. The posterior is taken for a
 // Gaussian about its mode μ (Laplace), with the covariance
-// Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), and α maximises the evidence
+// Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), and α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //

@@ -27,12 +27,12 @@ func init() {
 	register(Description{
 		Name:    rvmName,
 		Tasks:   []Task{Regression},
-		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximise the evidence, and most α are ∞",
-		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximisation",
+		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximize the evidence, and most α are ∞",
+		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximization",
 		Parameters: []Parameter{
 			medianKernel.with("basis", "kernel"),
 			oneOf("basis", []string{"kernel", "features"}, "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a design matrix of one's own"),
-			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximise the evidence"),
+			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximize the evidence"),
 			rvmTol("0.003"), rvmLimit, seedNumber,
 		},
 		fitter: func(v Values) Fitter {
@@ -56,7 +56,7 @@ const (
 
 // RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with
 // the basis φ_0 = 1 and φ_j = k(x_j, ·), weights N(0, 1/α_j) a priori and noise of
-// variance σ²/w_i. α and σ² maximise the evidence
+// variance σ²/w_i. α and σ² maximize the evidence
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //

@@ -37,7 +37,7 @@ func sinc(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRVMEvidence: the log evidence never falls, both ways to maximise it come to
+// TestRVMEvidence: the log evidence never falls, both ways to maximize it come to
 // the same, and the truth is found as in the literature.
 func TestRVMEvidence(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

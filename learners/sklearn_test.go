@@ -24,7 +24,7 @@ import (
 //	scores    metrics.mean_squared_error and its root, mean_absolute_error,
 //	          r2_score, unweighted, on the training data
 
-// table returns the bundled diabetes data, standardised on demand.
+// table returns the bundled diabetes data, standardized on demand.
 func table(t *testing.T, standardize bool) (x, y *mat.Dense) {
 	t.Helper()
 	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", "diabetes.csv"), nil)
@@ -44,7 +44,7 @@ func table(t *testing.T, standardize bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// diabetes returns the standardised data and the weights of the figures.
+// diabetes returns the standardized data and the weights of the figures.
 func diabetes(t *testing.T) (x, y *mat.Dense, weights []float64) {
 	t.Helper()
 	x, y = table(t, true)
@@ -113,7 +113,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
-			// Squares of the condition numbers of the centred x; weights up
+			// Squares of the condition numbers of the centered x; weights up
 			// to 3 can triple them.
 			condition := 2.7e5
 			if test.standardize {

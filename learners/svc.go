@@ -18,7 +18,7 @@ func init() {
 	register(Description{
 		Name:    svcName,
 		Tasks:   []Task{Classification},
-		Formula: "minimise ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
+		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
 		Parameters: []Parameter{
 			scaleKernel, svmC, svmLambda, svcTol, svmLimit, svmMemory,
@@ -44,7 +44,7 @@ func init() {
 }
 
 // SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of
-// f(x) + b tells the class, with the f and b that minimise
+// f(x) + b tells the class, with the f and b that minimize
 //
 //	½‖f‖² + C Σ_i w_i max(1 − y_i(f(x_i) + b), 0)
 //

@@ -67,7 +67,7 @@ func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, s
 	return objective, support
 }
 
-// bundled reads one of the tables in testdata, standardised.
+// bundled reads one of the tables in testdata, standardized.
 func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	t.Helper()
 	data, err := dataset.ReadCSV(filepath.Join("..", "testdata", name), nil)

@@ -367,7 +367,7 @@ func TestSVCCalibration(t *testing.T) {
 	}
 }
 
-// TestLambdaOfSVM: with lambda the model minimises (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
+// TestLambdaOfSVM: with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², n = Σw_i,
 // which is evaluated here for the weights of a linear kernel and for points near them. A
 // violation of the optimality conditions by tol leaves the objective ½‖f‖² + CΣ w_i loss
 // within tol·CΣw_i of its minimum, and 2λ times that is tol.

@@ -18,7 +18,7 @@ func init() {
 	register(Description{
 		Name:    svrName,
 		Tasks:   []Task{Regression},
-		Formula: "minimise ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
+		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
 		Parameters: []Parameter{
 			scaleKernel, svmC, svmLambda,
@@ -41,7 +41,7 @@ func init() {
 }
 
 // SVR is ε-support vector regression: f(x) = Σ_i β_i k(x_i, x) + b with the f
-// that minimises
+// that minimizes
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //

@@ -100,7 +100,7 @@ func (w *work) askotch() error {
 //
 // The authors set μ = λ. Here θ follows the rate at which the residual is seen to
 // fall, 1 − θ for its square in a step, averaged over the past with weights that
-// favour its end, as Dereziński, Needell, Rebrova and Yang (2025) do it for their
+// favor its end, as Dereziński, Needell, Rebrova and Yang (2025) do it for their
 // own recursion: no constant is to be guessed, and the worst that a wrong θ does is
 // to cost some epochs. An epoch is a random partition of the samples into blocks,
 // so that the residuals of its steps together are one of the whole system, up to

@@ -125,7 +125,7 @@ func (k *block[T]) start() error {
 		}
 		k.last = nil
 	}
-	return k.orthogonalise(active)
+	return k.orthogonalize(active)
 }
 
 // conjugateTo is Z ← Z − P (PᵀQ)⁻¹ QᵀZ with the factor s of PᵀQ.
@@ -213,7 +213,7 @@ func (k *block[T]) step() error {
 	if err := k.conjugateTo(s, active); err != nil {
 		return k.w.fail(err)
 	}
-	if err := k.orthogonalise(active); err != nil {
+	if err := k.orthogonalize(active); err != nil {
 		return k.w.fail(err)
 	}
 	return nil
@@ -274,9 +274,9 @@ func (k *block[T]) precondition() (active int, err error) {
 	return active, k.pre.apply(z, r)
 }
 
-// orthogonalise sets P to a basis of the columns of Z, as many as are
+// orthogonalize sets P to a basis of the columns of Z, as many as are
 // independent to the precision.
-func (k *block[T]) orthogonalise(active int) error {
+func (k *block[T]) orthogonalize(active int) error {
 	z := k.part(k.z, active)
 	s, err := k.inner(z, z)
 	if err != nil {

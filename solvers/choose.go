@@ -13,7 +13,7 @@ import (
 // whatever the samples.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
-		return message.Errorf("solvers: %s: K of centred samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use {solver=primal}", m)
+		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: raise it, or use {solver=primal}", m)
 	}
 	return nil
 }
@@ -84,10 +84,10 @@ func alternatives(list []Method) string {
 // smallCost is a fifth of a second or so.
 const smallCost = 2e10
 
-// operations is the unit of modelled costs in Plan.Reason.
+// operations is the unit of modeled costs in Plan.Reason.
 const operations = "operations, those that are slower than in a matrix product counted as several"
 
-// cheapest takes the method of the least modelled time among those that fit the
+// cheapest takes the method of the least modeled time among those that fit the
 // memory, or of the least memory when none does. With a checkpoint only methods
 // that write one are taken, and with a rank, a preconditioner, a block or a precision
 // those that use it.

@@ -11,7 +11,7 @@ import (
 // precision T, for blocks of right-hand sides together: every product with A
 // serves all of them, and the space that one searches all the others search too
 // (O'Leary 1980). So that a block whose columns have become dependent does not
-// break down, the search directions are orthogonalised with rank detection, and
+// break down, the search directions are orthogonalized with rank detection, and
 // are fewer than the columns then (Ji and Li 2017, "BF-BCG"):
 //
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,

@@ -2,7 +2,7 @@ package solvers
 
 import "github.com/mercer-go/mercer/backend"
 
-// The cost model: the modelled time of a step in operations at the rate of a
+// The cost model: the modeled time of a step in operations at the rate of a
 // large matrix product in float64. Only ratios matter for a choice; the constants
 // are those of the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11,
 // n = 10,000. A device that reports its rates (backend.Rated) is taken at its word

@@ -1,4 +1,4 @@
-// Package solvers solves the regularised least-squares problems of kernel
+// Package solvers solves the regularized least-squares problems of kernel
 // machines. The equation is
 //
 //	(K + λW⁻¹) α + b·1 = y,  K_ij = k(x_i, x_j),  f(x) = Σ_i α_i k(x_i, x) + b
@@ -8,7 +8,7 @@
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ ‖f‖²
 //
-// where the norm leaves b out: the intercept is not penalised.
+// where the norm leaves b out: the intercept is not penalized.
 //
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
 //	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64
@@ -38,7 +38,7 @@
 //	             (choleskyupdate.go)
 //	targets.go   a λ for each output
 //	path.go      many λ from one decomposition (band.go), with leave-one-out errors
-//	             and generalised cross-validation
+//	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives
 //	variance.go  what a Gaussian process does not know
 //

@@ -19,7 +19,7 @@ import (
 //
 // those that SolveNystrom (S = k(c, c)), SolveFourier (S = I) and the method
 // Primal (Φ = X, S = I) make for themselves; with an intercept Φ and y are
-// centred by their weighted means. λ is unscaled.
+// centered by their weighted means. λ is unscaled.
 type Equations struct {
 	Gram    backend.Host[float64] // G, M×M; its lower triangle is read
 	Right   backend.Host[float64] // z, M×t

@@ -38,7 +38,7 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 		return nil, 0, err
 	}
 	f.a = f.both.View(1, 0, w.m, w.m)
-	if c, ok := w.basis.(*centred); ok {
+	if c, ok := w.basis.(*centered); ok {
 		f.t = f.both.View(0, 0, w.m, w.m)
 		if jitter, err = f.factorGram(w, c); err != nil {
 			return nil, 0, err
@@ -82,7 +82,7 @@ func newFalkon(w *streamed, q sampled) (f *falkon, jitter float64, err error) {
 
 // factorGram sets T. Rounding may leave k(c, c) indefinite; what is added to its
 // diagonal begins at the size of that and is raised until the factor exists.
-func (f *falkon) factorGram(w *streamed, c *centred) (added float64, err error) {
+func (f *falkon) factorGram(w *streamed, c *centered) (added float64, err error) {
 	j := jitter{uplo: backend.Upper, added: 4 * epsilon * traceOf(diagonalOf(c.kernel, c.host)), times: 100, tries: 5}
 	err = factor(&j, w.b, f.t, func() error { c.upper(w.b, f.t); return nil })
 	var pivot *backend.PivotError
@@ -93,7 +93,7 @@ func (f *falkon) factorGram(w *streamed, c *centred) (added float64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	// The diagonal of T lies above that of A; what the factorisation left in the
+	// The diagonal of T lies above that of A; what the factorization left in the
 	// lower triangle of the matrix is cleared for A.
 	clearLower(w.b, f.a)
 	return j.added, nil
@@ -101,7 +101,7 @@ func (f *falkon) factorGram(w *streamed, c *centred) (added float64, err error) 
 
 // upper queues the upper triangle of dst ← k(c, c), and leaves the rest as it
 // was but for squares along the diagonal.
-func (c *centred) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
+func (c *centered) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const side = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {

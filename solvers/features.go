@@ -27,9 +27,9 @@ type basis interface {
 	hash(h hash.Hash)
 }
 
-// centred is the basis k(x, c_j) of centers c: the method of Nyström. S is
+// centered is the basis k(x, c_j) of centers c: the method of Nyström. S is
 // k(c, c), so that βᵀSβ is the norm of f in the space of k.
-type centred struct {
+type centered struct {
 	kernel kernels.Kernel
 	host   backend.Host[float64] // M×d
 	t      int
@@ -39,14 +39,14 @@ type centred struct {
 	tmp backend.Matrix[float64] // M×t
 }
 
-func (c *centred) size() int { return c.host.Rows }
+func (c *centered) size() int { return c.host.Rows }
 
-func (c *centred) hash(h hash.Hash) {
+func (c *centered) hash(h hash.Hash) {
 	fmt.Fprintf(h, "centers %v\n", c.kernel)
 	hashHost(h, c.host)
 }
 
-func (c *centred) place(w *streamed) (err error) {
+func (c *centered) place(w *streamed) (err error) {
 	c.b = w.b
 	if c.c, err = w.mem.New(c.host.Rows, c.host.Cols); err != nil {
 		return err
@@ -57,13 +57,13 @@ func (c *centred) place(w *streamed) (err error) {
 	return w.b.Upload(c.c, c.host)
 }
 
-func (c *centred) fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.kernel, x, c.c) }
+func (c *centered) fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.kernel, x, c.c) }
 
-func (c *centred) penalty(dst backend.Matrix[float64], lambda float64) {
+func (c *centered) penalty(dst backend.Matrix[float64], lambda float64) {
 	c.b.Gram(dst, kernels.Scaled{Weight: lambda, Kernel: c.kernel}, c.c, c.c)
 }
 
-func (c *centred) penalize(out, v backend.Matrix[float64], lambda float64) {
+func (c *centered) penalize(out, v backend.Matrix[float64], lambda float64) {
 	_, t := v.Dims()
 	tmp := c.tmp.View(0, 0, c.host.Rows, t)
 	c.b.GramMul(tmp, c.kernel, c.c, c.c, v)

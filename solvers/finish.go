@@ -71,7 +71,7 @@ func cloneHost(h backend.Host[float64]) backend.Host[float64] {
 	return c
 }
 
-// finishIntercept turns the intercept of centred data into that of the data
+// finishIntercept turns the intercept of centered data into that of the data
 // as given, and refuses a solution that is not finite.
 func (w *work) finishIntercept() error {
 	s := w.s

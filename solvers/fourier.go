@@ -14,7 +14,7 @@ import (
 )
 
 // FourierProblem is ridge regression on random Fourier features (Rahimi and
-// Recht 2007): f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b, whose penalised
+// Recht 2007): f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b, whose penalized
 // squares approach those of Problem as the frequencies become many. λ is
 // unscaled.
 type FourierProblem struct {
@@ -31,7 +31,7 @@ type FourierProblem struct {
 	Orthogonal bool
 	Seed       uint64
 	Lambda     float64 // ≥ 0
-	Intercept  bool    // an unpenalised b; otherwise b = 0
+	Intercept  bool    // an unpenalized b; otherwise b = 0
 }
 
 // FourierResult is a solved FourierProblem. Residual is that of the normal

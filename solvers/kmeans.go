@@ -15,7 +15,7 @@ func kMeansWidth(m int) int { return min(m, max(8, min(64, m/4))) }
 // which leaves the law as it is, so that distances come from products.
 func (r *streamRun) kMeansPlusPlus(pool backend.Host[float64], m int, random *rand.Rand) ([]int, error) {
 	n, d := pool.Rows, pool.Cols
-	x := backend.NewHost[float64](n, d) // centred, so that distances keep their digits
+	x := backend.NewHost[float64](n, d) // centered, so that distances keep their digits
 	mean := make([]float64, d)
 	for i := range n {
 		for j, v := range pool.Row(i) {

@@ -71,7 +71,7 @@ type sizes struct {
 	kernel    kernels.Kernel
 	linear    bool
 	bordered  bool  // b is an unknown of the dual system
-	centred   bool  // X takes part centred
+	centered  bool  // X takes part centered
 	weighted  bool  // the weights differ from 1
 	wrapped   bool  // X takes part where it is, in Go memory
 	available int64 // bytes that may be taken
@@ -85,7 +85,7 @@ type sizes struct {
 type estimate struct {
 	stages  []stage
 	bytesOf func(n int) int64 // peak on the device for n rows; never falls with n
-	cost    float64           // modelled time, in operations at the rate of a large float64 product
+	cost    float64           // modeled time, in operations at the rate of a large float64 product
 	note    string            // what was chosen within the method, for Plan.Reason; may be empty
 	choice  any               // the same for its solve
 }

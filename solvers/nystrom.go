@@ -22,11 +22,11 @@ const (
 )
 
 // NystromProblem is f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j and the β
-// and b that minimise
+// and b that minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// so that ‖f‖² is penalised as in Problem, of which it is the solution when every
+// so that ‖f‖² is penalized as in Problem, of which it is the solution when every
 // sample is a center. λ is unscaled: Falkon's own is λ/n.
 type NystromProblem struct {
 	Kernel kernels.Kernel
@@ -35,7 +35,7 @@ type NystromProblem struct {
 	Centers   backend.Host[float64]
 	Choice    CenterChoice
 	Lambda    float64 // ≥ 0
-	Intercept bool    // an unpenalised b; otherwise b = 0
+	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
 // StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
@@ -59,7 +59,7 @@ type StreamParams struct {
 //
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖,  Φ = k(X, c), S = k(c, c)
 //
-// Φ and y centred when there is an intercept. It is computed from the samples in
+// Φ and y centered when there is an intercept. It is computed from the samples in
 // a pass of its own, or by Normal from the sums over them, a bound of their rounding
 // included, where that is below Tol.
 type NystromResult struct {
@@ -100,7 +100,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	if err != nil {
 		return nil, r.fail(err)
 	}
-	s, err := r.solve(p.Data, &centred{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
+	s, err := r.solve(p.Data, &centered{kernel: p.Kernel, host: centers, t: t}, q, p.Lambda, p.Intercept)
 	if err != nil {
 		return nil, r.fail(err)
 	}
@@ -131,7 +131,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		return Plan{}, fmt.Errorf("solvers: %w", err)
 	}
 	if !p.Kernel.IsPSD() {
-		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalise: use another", p.Kernel)
+		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another", p.Kernel)
 	}
 	if err := p.Choice.check(); err != nil {
 		return Plan{}, err

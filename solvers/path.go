@@ -75,7 +75,7 @@ type PathPoint struct {
 	// Err is not nil when there is no solution with a right digit for this λ,
 	// and says what to do; nothing else is set then.
 	Err error
-	// GCV is the generalised cross-validation score of each output, and LOO the
+	// GCV is the generalized cross-validation score of each output, and LOO the
 	// weighted mean of the squared leave-one-out errors, nil unless asked for.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.

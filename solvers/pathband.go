@@ -48,7 +48,7 @@ func pathWorkers(dev backend.Device) int { return max(1, min(groupSize, dev.Info
 //
 // so that with ỹ = W^½y and u = W^½1 all is as without weights, α = W^½α̃. With
 // an intercept only what is orthogonal to 1 counts, and K + c 11ᵀ gives the same α
-// for any c: for a linear kernel, where centred samples make 1 an eigenvector of
+// for any c: for a linear kernel, where centered samples make 1 an eigenvector of
 // eigenvalue 0, a c of K's own size keeps λ alone from being divided by.
 type pathBand struct {
 	pathBase
@@ -321,13 +321,13 @@ func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float
 		copy(at.Alpha.Row(s.row(i)), alpha.Row(i))
 	}
 	at.Coef = coef
-	s.uncentre(at)
+	s.uncenter(at)
 	if v := at.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
 		*at = PathPoint{Lambda: at.Lambda, Err: message.Errorf("solvers: path: the solution is not finite: scale the features and targets down or raise {lambda}")}
 	}
 }
 
-// pathResidual is Result.Residual of the dual system for centred targets. fit is
+// pathResidual is Result.Residual of the dual system for centered targets. fit is
 // Kα and is overwritten.
 func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
@@ -350,8 +350,8 @@ func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) 
 	return worst
 }
 
-// uncentre turns the intercept of centred data into that of the data as given.
-func (s *samples) uncentre(at *PathPoint) {
+// uncenter turns the intercept of centered data into that of the data as given.
+func (s *samples) uncenter(at *PathPoint) {
 	for j := range at.Intercept {
 		for _, part := range s.meanY {
 			at.Intercept[j] += part[j]
@@ -364,7 +364,7 @@ func (s *samples) uncentre(at *PathPoint) {
 	}
 }
 
-// explain puts a failed factorisation in the words of the problem.
+// explain puts a failed factorization in the words of the problem.
 func (s *samples) explain(err error) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

@@ -126,7 +126,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		}
 		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.factors[i].trace)
 		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.factors[i].logDet)
-		s.uncentre(at)
+		s.uncenter(at)
 		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
 			at.Err = message.Errorf("solvers: path: the solution is not finite: scale the features and targets down or raise {lambda}")
 		}

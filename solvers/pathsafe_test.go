@@ -69,7 +69,7 @@ func TestPathTinyLambda(t *testing.T) {
 	}
 }
 
-// More features than samples, and an intercept: the matrix of centred samples is
+// More features than samples, and an intercept: the matrix of centered samples is
 // singular but for λ. The errors are those of leaving samples out in earnest.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A pivot of a Cholesky factorisation that should be 0 comes out as rounding of
+// A pivot of a Cholesky factorization that should be 0 comes out as rounding of
 // either sign. Potrf refuses one half of them; this file refuses the other
 // half too, so that a singular system never gives numbers without a right
 // digit, and says what to do.
@@ -101,7 +101,7 @@ func instead(k kernels.Kernel) string {
 	return fmt.Sprintf("the kernel %v is not positive definite on these samples: take one that is", k)
 }
 
-// dualPivot explains a failed factorisation of K + λW⁻¹.
+// dualPivot explains a failed factorization of K + λW⁻¹.
 func (w *work) dualPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {
@@ -118,7 +118,7 @@ func (w *work) dualPivot(err error, before []float64) error {
 		row, pivot.Value, w.enough(before))
 }
 
-// primalPivot explains a failed factorisation of XᵀWX + λI.
+// primalPivot explains a failed factorization of XᵀWX + λI.
 func (w *work) primalPivot(err error, before []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

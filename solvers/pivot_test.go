@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// silentFactor is a matrix whose factorisation reports success and leaves a diagonal.
+// silentFactor is a matrix whose factorization reports success and leaves a diagonal.
 type silentFactor struct {
 	updatable
 	before, after []float64

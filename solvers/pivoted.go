@@ -89,7 +89,7 @@ func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s 
 	return accepted, factorAt[T](e, accepted)
 }
 
-// An elimination is a Cholesky factorisation of a small matrix on the host
+// An elimination is a Cholesky factorization of a small matrix on the host
 // whose pivots are chosen on the way.
 type elimination struct {
 	a     [][]float64 // what is left; only i ≥ j is kept

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivoting is a partial Cholesky factorisation K ≈ FFᵀ of a Gram matrix that is
+// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is
 // never stored, with pivots chosen on the way. FFᵀ is the Nyström approximation
 // K_nS K_SS⁻¹ K_Sn by the rows S that were chosen, 0 ⪯ FFᵀ ⪯ K up to rounding.
 //

@@ -92,7 +92,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
-// A partial Cholesky factorisation is K_nS K_SS⁻¹ K_Sn, whatever the order.
+// A partial Cholesky factorization is K_nS K_SS⁻¹ K_Sn, whatever the order.
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
@@ -116,7 +116,7 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += rest.At(i, i)
 				}
-				// A Cholesky factorisation in working precision is exact for a
+				// A Cholesky factorization in working precision is exact for a
 				// matrix that differs by (k+1)ε‖K‖ at most (Higham 2002, theorem
 				// 10.3), and tr K bounds ‖K‖.
 				bound := epsilon * 8 * float64(rank+1) * mat.Trace(gram)

@@ -30,7 +30,7 @@ type Plan struct {
 // It looks at the shapes and weights of p, and for a method that iterates at
 // some hundred rows of X, from which the spectrum of K is estimated. On a device
 // that uses Go memory as it is, X takes nothing more unless rows are left out or
-// X is centred. A plan that does not fit the memory is returned as others are;
+// X is centered. A plan that does not fit the memory is returned as others are;
 // Solve refuses it.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
@@ -75,13 +75,13 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	z := &sizes{
 		n: n, d: p.X.Cols, t: p.Y.Cols, columns: p.Y.Cols,
 		kernel: p.Kernel, linear: linear,
-		bordered: p.Intercept && !linear, centred: p.Intercept && linear, weighted: p.Weights != nil,
+		bordered: p.Intercept && !linear, centered: p.Intercept && linear, weighted: p.Weights != nil,
 		p: p, dev: dev,
 	}
 	if z.bordered {
 		z.columns++
 	}
-	z.wrapped = wrapper(dev) != nil && n == p.X.Rows && !z.centred
+	z.wrapped = wrapper(dev) != nil && n == p.X.Rows && !z.centered
 	z.available = run.Available(dev, par.Memory)
 	return z
 }

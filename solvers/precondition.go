@@ -278,7 +278,7 @@ func scaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 
 // uniformNystrom is Nyström's approximation from k rows of X drawn without
 // replacement (Williams and Seeger 2001): F = K(X, S) L⁻ᵀ with
-// L Lᵀ = K(S, S) + δI, δ rising until the factorisation succeeds.
+// L Lᵀ = K(S, S) + δI, δ rising until the factorization succeeds.
 func uniformNystrom[T backend.Float](task lowRankTask[T], f backend.Matrix[T]) (rank int, left float64, err error) {
 	n, k := f.Dims()
 	_, d := task.x.Dims()

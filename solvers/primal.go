@@ -34,7 +34,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// primal solves (XᵀWX + λI)w = XᵀWy, X and y centred when there is an
+// primal solves (XᵀWX + λI)w = XᵀWy, X and y centered when there is an
 // intercept. XᵀWX is summed over blocks of rows, so X is never copied whole.
 //
 // The normal equations square the condition number of X. One step of iterative

@@ -75,9 +75,9 @@ type refinement struct {
 	coef     backend.Matrix[float64] // d×t, Xᵀα of a linear kernel; nil of others
 	alpha    backend.Host[float64]   // n×t
 	z        backend.Host[float64]   // n×1: A⁻¹1 of an intercept, empty as long as it is unknown
-	b        []float64               // intercept of the centred targets
+	b        []float64               // intercept of the centered targets
 	r        backend.Host[float64]   // n×columns: y − Aα − b·1, then 1
-	y        []float64               // norms of the outputs, centred with an intercept
+	y        []float64               // norms of the outputs, centered with an intercept
 	left     []float64               // norms of the residuals
 	residual float64                 // the largest, relative to y
 	product  product                 // nil: the residual is computed from the data
@@ -224,7 +224,7 @@ func (f *refinement) begin(columns int) {
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
-		// XᵀW1 = 0 of centred samples: A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
+		// XᵀW1 = 0 of centered samples: A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r alone
 		// leaves 1ᵀα at −1ᵀWr/λ.
 		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {

@@ -8,12 +8,12 @@ import (
 )
 
 // samples is the part of a Problem that takes part in the solution: the rows
-// of weight > 0, centred where that leaves the solution as it is.
+// of weight > 0, centered where that leaves the solution as it is.
 //
 // With an intercept any constant may be taken from y, since b takes it up; it
 // is the weighted mean, so that an offset of y costs no digits. A linear
 // kernel with an intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. With
-// both centred by their weighted means the optimal b′ is 0 and the bordered
+// both centered by their weighted means the optimal b′ is 0 and the bordered
 // system falls away. Features with an offset of 1e6 would otherwise lose 12
 // digits in XᵀX.
 type samples struct {
@@ -21,13 +21,13 @@ type samples struct {
 	n, d, t      int       // rows that take part, features, outputs
 	rows         []int     // their numbers in X; nil: all
 	weight       []float64 // of those rows; nil: all 1
-	meanX, meanY centre    // taken from X and Y; empty: nothing is
+	meanX, meanY center    // taken from X and Y; empty: nothing is
 }
 
-// centre is the mean of each column as an unevaluated sum of two numbers. One
-// alone would be wrong by ε times the offset, which is as much as the centred
+// center is the mean of each column as an unevaluated sum of two numbers. One
+// alone would be wrong by ε times the offset, which is as much as the centered
 // data may have of it.
-type centre [][]float64
+type center [][]float64
 
 func newSamples(p Problem) *samples {
 	s := &samples{Problem: p, n: p.X.Rows, d: p.X.Cols, t: p.Y.Cols}
@@ -94,7 +94,7 @@ func (s *samples) shift() []float64 {
 
 // mean returns the weighted means of h's columns. The second part is the mean of
 // what the first leaves.
-func (s *samples) mean(h backend.Host[float64]) centre {
+func (s *samples) mean(h backend.Host[float64]) center {
 	var total float64
 	for i := range s.n {
 		total += s.weightOf(i)
@@ -112,7 +112,7 @@ func (s *samples) mean(h backend.Host[float64]) centre {
 			second[j] += w * (v - first[j])
 		}
 	}
-	return centre{first, second}
+	return center{first, second}
 }
 
 // plain reports whether X takes part as it stands in Problem.X.
@@ -122,7 +122,7 @@ func (s *samples) plain(scaled bool) bool {
 
 // fill sets dst to rows from, from+1, … of h less mean, each multiplied by
 // √w_i when scaled.
-func (s *samples) fill(dst, h backend.Host[float64], mean centre, from int, scaled bool) {
+func (s *samples) fill(dst, h backend.Host[float64], mean center, from int, scaled bool) {
 	for i := range dst.Rows {
 		row := dst.Row(i)
 		copy(row, h.Row(s.row(from+i)))

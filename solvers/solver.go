@@ -17,13 +17,13 @@ type Problem struct {
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
 	Weights   []float64             // nil: all 1; ≥ 0, some > 0; a sample of weight 0 is left out
 	Lambda    float64               // ≥ 0
-	Intercept bool                  // an unpenalised b; otherwise b = 0
+	Intercept bool                  // an unpenalized b; otherwise b = 0
 }
 
 // Method names a way to solve a Problem; methods.go lists them.
 type Method string
 
-// Auto is the method with the least modelled time that fits the memory.
+// Auto is the method with the least modeled time that fits the memory.
 const Auto Method = ""
 
 // Params are the choices of a caller; the zero value suits most problems.
@@ -88,7 +88,7 @@ type Result struct {
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
 	// With an intercept the latter includes the equation 1ᵀα = 0, and y, in the
-	// primal one also X, is centred by its weighted mean in the norms. 0/0 is 0.
+	// primal one also X, is centered by its weighted mean in the norms. 0/0 is 0.
 	Residual float64
 	Plan     Plan
 	Bytes    int64 // peak of this Solve on the device, measured

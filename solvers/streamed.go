@@ -12,10 +12,10 @@ import (
 
 // streamed is one solution in progress of
 //
-//	minimise Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
+//	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
 // for the samples of a Rows, in passes over them. With Φ the n×M matrix of the
-// φ(x_i), centred by its weighted mean when b is an unknown, the solution is
+// φ(x_i), centered by its weighted mean when b is an unknown, the solution is
 // that of the normal equations
 //
 //	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
@@ -71,7 +71,7 @@ func newStreamed(ctx context.Context, b backend.Backend[float64], mem *run.Arena
 		}
 	}
 	w.feed.shift = intercept
-	if c, ok := phi.(*centred); ok {
+	if c, ok := phi.(*centered); ok {
 		w.feed.rule = kernels.PointRule(c.kernel)
 	}
 	return w, nil
@@ -156,7 +156,7 @@ func (w *streamed) first(a backend.Matrix[float64]) error {
 	if err != nil || !w.intercept {
 		return err
 	}
-	// Φ and y are centred by what that takes from the sums: W(I − 11ᵀW/Σw).
+	// Φ and y are centered by what that takes from the sums: W(I − 11ᵀW/Σw).
 	sums := backend.NewHost[float64](1, w.t)
 	if err := w.b.Download(sums, w.sums); err != nil {
 		return err

@@ -171,7 +171,7 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 	}
 	for i := range shift {
 		shift[i] = k.diag[i] - k.own[i]
-		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // before it was centred
+		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // before it was centered
 		roots[i] = math.Sqrt(square)
 		total += square
 	}

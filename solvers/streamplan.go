@@ -17,7 +17,7 @@ type streamSizes struct {
 }
 
 const (
-	// valueCost is the modelled time of one value of a basis beside the counted
+	// valueCost is the modeled time of one value of a basis beside the counted
 	// operations, in operations of a large product: its transcendental function,
 	// and the way of Φ through the memory.
 	valueCost = 100
@@ -37,7 +37,7 @@ type streamEstimate struct {
 	bytes  int64
 }
 
-// pass is the counted operations of one product with H, and the modelled time.
+// pass is the counted operations of one product with H, and the modeled time.
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)

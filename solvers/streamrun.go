@@ -231,7 +231,7 @@ func (r *streamRun) normal(w *streamed) (preconditioner[float64], *keptSums, err
 // notPSD returns the kernel of a basis where that is not positive semidefinite by
 // construction, and nil otherwise.
 func notPSD(phi basis) kernels.Kernel {
-	if c, ok := phi.(*centred); ok && !c.kernel.IsPSD() {
+	if c, ok := phi.(*centered); ok && !c.kernel.IsPSD() {
 		return c.kernel
 	}
 	return nil

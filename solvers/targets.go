@@ -17,7 +17,7 @@ import (
 // column j of the solution is that of lambdas[j].
 //
 // Outputs with the same λ are solved for together, so that there is one
-// factorisation for each different λ; or, where par names no method, one
+// factorization for each different λ; or, where par names no method, one
 // decomposition for all of them (Path) where that is less work and fits the
 // memory. A λ whose solution by it is above the tolerance is solved for on its own.
 //
@@ -161,7 +161,7 @@ func (e *each) add(plan Plan, residual float64) {
 }
 
 // byPath solves from one decomposition where that is less work than a
-// factorisation for each λ, and returns the λ that are left.
+// factorization for each λ, and returns the λ that are left.
 func (e *each) byPath() (left []float64, err error) {
 	if e.par.Method != Auto {
 		return e.different, nil

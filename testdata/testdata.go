@@ -1,6 +1,6 @@
 // Package testdata carries three small real data sets that may be passed on,
 // so that the tests, the examples and `mercer demo` need no download.
-// README.md says where they come from and under which licence.
+// README.md says where they come from and under which license.
 package testdata
 
 import "embed"

@@ -57,7 +57,7 @@ func product[T backend.Float](k int) float64 {
 // is no other way.
 //
 // ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that
-// were moved to a centre among them and scaled. Its error is at most
+// were moved to a center among them and scaled. Its error is at most
 // γ_{d+6}(‖x′‖+‖z′‖)², and neither norm is more than the diameter of the set
 // of points, 2r with r the largest distance from one of them: 16γ_{d+6}r².
 // Where the terms cancel that is not enough for the square root of Matérn
@@ -80,7 +80,7 @@ type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
 	radius2 []float64 // r² of each statistic
-	reach   []float64 // for each feature, a bound for |x−centre| of all points
+	reach   []float64 // for each feature, a bound for |x−center| of all points
 	single  []kernelBound[T]
 }
 
@@ -155,7 +155,7 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 
 // featureError bounds the error of a sum over the features in arithmetic of
 // unit u, to first order in it. Cosines and sines may be taken of the features
-// themselves, from a centre among the points, so that the angles are as large
+// themselves, from a center among the points, so that the angles are as large
 // as the points reach; each is rounded three times, and each function may be
 // kerneltest.FunctionUlps off.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {

@@ -156,7 +156,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 }
 
 // testNaNGram: a NaN feature spoils the row or column of its point, an
-// infinite one nothing but these; a centre or a scale taken from the data must
+// infinite one nothing but these; a center or a scale taken from the data must
 // not carry it to other points. What k is of a point with NaN and itself is
 // not said: its distance to itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {

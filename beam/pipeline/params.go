@@ -31,7 +31,7 @@ type Params struct {
 
 	Functions     int  // M: centers or random features; 0 is about 10√n of n rows, 1000 at most. Not for ridge
 	Orthogonal    bool // random features with orthogonal directions
-	Intercept     bool // an unpenalised b
+	Intercept     bool // an unpenalized b
 	NoStandardize bool // use the numbers as they are
 	RefuseMissing bool
 	Dialect       dataset.Dialect // of CSV files

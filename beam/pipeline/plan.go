@@ -184,7 +184,7 @@ func (c *Census) input(ctx context.Context, p Params, name string) (*dataset.Inp
 		case column.Low == column.High && (column.Missing == 0 || n.Fill == column.Low):
 			n.Mean = column.Low
 		case !(deviation > 0) || math.IsInf(deviation, 1) || math.IsInf(mean, 0):
-			return nil, fmt.Errorf("pipeline: column %q has numbers that are too large to be standardised: scale them down", name)
+			return nil, fmt.Errorf("pipeline: column %q has numbers that are too large to be standardized: scale them down", name)
 		default:
 			n.Mean, n.Scale = mean, deviation
 		}

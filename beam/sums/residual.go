@@ -149,7 +149,7 @@ func (g *Measurer) Take() (*Sums, error) {
 
 // Measured is what the samples say of a solution.
 type Measured struct {
-	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centred with an intercept
+	Residual float64               // the largest over the targets of ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖, centered with an intercept
 	Squares  []float64             // Σ (y − f(x))² of each target
 	left     backend.Host[float64] // the numerator, M×t
 }

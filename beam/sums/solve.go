@@ -12,9 +12,9 @@ import (
 
 // Problem is what is solved of the sums of a Gatherer:
 //
-//	minimise Σ_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
+//	minimize Σ_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// with λ unscaled, and b = 0 unless there is an intercept, which is not penalised.
+// with λ unscaled, and b = 0 unless there is an intercept, which is not penalized.
 type Problem struct {
 	Basis       Basis
 	Targets     int       // t
@@ -35,7 +35,7 @@ type Solution struct {
 	Squares []float64
 }
 
-// equations are sums as matrices, centred with an intercept.
+// equations are sums as matrices, centered with an intercept.
 type equations struct {
 	gram, right backend.Host[float64]
 	rows        float64

@@ -161,12 +161,12 @@ type ticks []float64
 func (t ticks) Ticks(low, high float64) []plot.Tick {
 	const nearest = 0.1 // least distance of two labels, as a part of the axis
 	list := make([]plot.Tick, len(t))
-	labelled := math.Inf(-1)
+	labeled := math.Inf(-1)
 	for i, v := range t {
 		list[i].Value = v
-		if at := math.Log(v/low) / math.Log(high/low); at-labelled >= nearest {
+		if at := math.Log(v/low) / math.Log(high/low); at-labeled >= nearest {
 			list[i].Label = strconv.FormatFloat(v, 'g', -1, 64)
-			labelled = at
+			labeled = at
 		}
 	}
 	return list

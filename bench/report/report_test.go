@@ -169,7 +169,7 @@ func TestPage(t *testing.T) {
 }
 
 // TestPageIsSelfContained: the page needs nothing from elsewhere, runs nothing, and fits any
-// width, either scheme of colours, and paper.
+// width, either scheme of colors, and paper.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, sample())
 	root := parse(t, page)

@@ -167,7 +167,7 @@ int mercer_parse(const void *bytes, size_t size, mercer_handle *model);
 /* Where mercer_path stores its results, row-major; the caller's memory. A field
  * that is NULL is not computed. n and t are the rows and columns of y. */
 typedef struct mercer_scores {
-	double *gcv;     /* count×t: generalised cross-validation, n ‖W^½(I − H)y‖² / tr(I − H)² */
+	double *gcv;     /* count×t: generalized cross-validation, n ‖W^½(I − H)y‖² / tr(I − H)² */
 	double *loo;     /* count×t: Σ w_i e_i² / Σ w_i */
 	double *errors;  /* count×n×t: e_i = y_i − f(x_i), f being fitted to the other samples; 0 where w_i = 0 */
 	double *freedom; /* count: tr H, the effective degrees of freedom, H being the matrix from y to the fit */
@@ -177,7 +177,7 @@ typedef struct mercer_scores {
  * from one decomposition of K: O(n³) once and O(n²) for each lambda. The kernel is
  * the text of one; of "precomputed()" x is the n×n matrix of its values; NULL is the
  * Gaussian of the median distance of the rows of x. weights are those of the n rows,
- * ≥ 0, NULL for all 1; intercept is 1 for an unpenalised b, 0 for none; memory is
+ * ≥ 0, NULL for all 1; intercept is 1 for an unpenalized b, 0 for none; memory is
  * as in mercer_learner.
  *
  * A lambda for which K + lambda W⁻¹ is singular to working precision, or whose fit

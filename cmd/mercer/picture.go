@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// Colours that stay apart for colour-blind eyes (Okabe and Ito, 2008).
-var colours = map[string]color.NRGBA{
+// Colors that stay apart for color-blind eyes (Okabe and Ito, 2008).
+var colors = map[string]color.NRGBA{
 	"ridge":        {R: 0xe6, G: 0x9f, B: 0x00, A: 0xb0},
 	"kernel-ridge": {R: 0x00, G: 0x72, B: 0xb2, A: 0xb0},
 }
@@ -139,7 +139,7 @@ func drawPanel(rows []demoRow) (*plot.Plot, error) {
 
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {
-		look, drawn := colours[r.Model]
+		look, drawn := colors[r.Model]
 		if !drawn {
 			continue
 		}

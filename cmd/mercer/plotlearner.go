@@ -154,8 +154,8 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 			return err
 		}
 		line.LineStyle = draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
-		if rank < len(curveColours) {
-			line.LineStyle = draw.LineStyle{Color: curveColours[rank], Width: vg.Points(1.5)}
+		if rank < len(curveColors) {
+			line.LineStyle = draw.LineStyle{Color: curveColors[rank], Width: vg.Points(1.5)}
 			p.Legend.Add(names[j], line)
 		}
 		p.Add(line)
@@ -173,7 +173,7 @@ type spreadCurve struct {
 // drawSpreads draws curves with bands of ± a standard deviation.
 func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 	for k, c := range curves {
-		look := curveColours[k%len(curveColours)]
+		look := curveColors[k%len(curveColors)]
 		var band, line plotter.XYs
 		for i, s := range c.at {
 			if s.N == 0 {

@@ -237,7 +237,7 @@ func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 
 // drawRegions draws where each class is predicted, and the rows.
 func drawRegions(p *plot.Plot, r raster, classes learners.Classes, o outcome, xs, ys []float64, truth *mat.Dense) error {
-	look := func(class int) color.Color { return curveColours[class%len(curveColours)] }
+	look := func(class int) color.Color { return curveColors[class%len(curveColors)] }
 	r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.values.RawMatrix().Data))
 	p.Add(cells{r, func(v float64) color.Color { return faint(look(classes.Index(v))) }})
 	if _, cols := o.decision.Dims(); cols == 1 {
@@ -442,7 +442,7 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, dev backen
 		c.lower.Apply(func(i, j int, f float64) float64 { return f - 2*math.Sqrt(v.At(i, j)) }, c.lower)
 		c.upper.Apply(func(i, j int, f float64) float64 { return f + 2*math.Sqrt(v.At(i, j)) }, c.upper)
 	}
-	look := curveColours[k%len(curveColours)]
+	look := curveColors[k%len(curveColors)]
 	target := b.Encoder.TargetNames()[0]
 	p := *panel
 	if p == nil {
@@ -540,14 +540,14 @@ func (a *app) plotCalibration(ctx context.Context, model string, out plotOut, fi
 	if classes.Len() == 2 {
 		first = 1 // the other says the same
 	}
-	for k := first; k < min(classes.Len(), first+len(curveColours)); k++ {
+	for k := first; k < min(classes.Len(), first+len(curveColors)); k++ {
 		line, bars := reliability(o.proba, truth, classes, k)
 		for panel, points := range map[*plot.Plot]plotter.XYs{p: line, counts: bars} {
 			curve, marks, err := plotter.NewLinePoints(points)
 			if err != nil {
 				return err
 			}
-			look := curveColours[k%len(curveColours)]
+			look := curveColors[k%len(curveColors)]
 			curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.5)}
 			marks.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.9 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 			panel.Add(curve, marks)

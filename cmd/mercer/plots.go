@@ -97,7 +97,7 @@ func drawResiduals(s *score, title string, j int) (*plot.Plot, error) {
 	return p, nil
 }
 
-// confusion draws a matrix of counts: each cell in the colour of its part of the
+// confusion draws a matrix of counts: each cell in the color of its part of the
 // row, with the count in it where there is room.
 type confusion struct {
 	counts [][]int
@@ -180,8 +180,8 @@ func drawConfusion(s *score, learner string) *plot.Plot {
 	return p
 }
 
-// Colours of curves that stay apart for colour-blind eyes (Okabe and Ito, 2008).
-var curveColours = []color.Color{
+// Colors of curves that stay apart for color-blind eyes (Okabe and Ito, 2008).
+var curveColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
 	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
@@ -236,9 +236,9 @@ func drawROC(s *score) (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		line.LineStyle = draw.LineStyle{Color: curveColours[j%len(curveColours)], Width: vg.Points(1.5)}
-		if j >= len(curveColours) {
-			line.Dashes = []vg.Length{vg.Points(float64(2 + j/len(curveColours))), vg.Points(2)}
+		line.LineStyle = draw.LineStyle{Color: curveColors[j%len(curveColors)], Width: vg.Points(1.5)}
+		if j >= len(curveColors) {
+			line.Dashes = []vg.Length{vg.Points(float64(2 + j/len(curveColors))), vg.Points(2)}
 		}
 		p.Add(line)
 		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.known.Names[class], short(curve.AUC())), curve.AUC(), line})

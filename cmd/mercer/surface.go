@@ -180,7 +180,7 @@ func (s surface) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// cellOf is from the middle to the neighbour before to the middle to the one
+// cellOf is from the middle to the neighbor before to the middle to the one
 // after; at an end as far as on the other side.
 func cellOf(at []float64, i int) (from, to float64) {
 	if len(at) == 1 {
@@ -220,13 +220,13 @@ func (s surface) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return xmin, xmax, ymin, ymax
 }
 
-// swatch is a colour in the legend.
-type swatch struct{ colour color.Color }
+// swatch is a color in the legend.
+type swatch struct{ color color.Color }
 
 // Thumbnail implements plot.Thumbnailer.
 func (s swatch) Thumbnail(c *draw.Canvas) {
 	area := []vg.Point{{X: c.Min.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Max.Y}, {X: c.Min.X, Y: c.Max.Y}}
-	c.FillPolygon(s.colour, area)
+	c.FillPolygon(s.color, area)
 	c.StrokeLines(draw.LineStyle{Color: color.Gray{0x80}, Width: vg.Points(0.5)}, append(area, area[0]))
 }
 

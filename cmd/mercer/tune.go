@@ -54,7 +54,7 @@ For each kernel that is tried a whole path of λ is solved from one decompositio
 It is judged by one of
 
   loo       the mean squared leave-one-out error, in closed form
-  gcv       generalised cross-validation, in closed form: the cheapest
+  gcv       generalized cross-validation, in closed form: the cheapest
   kfold     the mean squared error on folds that are held out
   evidence  the marginal likelihood of a Gaussian process, per row
 
@@ -82,7 +82,7 @@ score is the part of the rows that is wrong.
 
 The search looks at --rows of the rows, chosen at random, and the model is fitted
 to all of them. Classes become targets of −1 and 1, one for each of more than two, and
-are judged as such. An intercept, which is not penalised, is fitted unless --no-intercept
+are judged as such. An intercept, which is not penalized, is fitted unless --no-intercept
 is given; for evidence the mean of the target is subtracted instead.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),

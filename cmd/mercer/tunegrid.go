@@ -537,7 +537,7 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	}
 	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(lowest[a], lowest[b]), cmp.Compare(a, b)) })
 	var curves []spreadCurve
-	for _, name := range names[:min(len(names), len(curveColours))] {
+	for _, name := range names[:min(len(names), len(curveColors))] {
 		curves = append(curves, *lines[name])
 	}
 	label := axis

@@ -274,7 +274,7 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	return par
 }
 
-// problem is what is searched for; for evidence the targets are centred.
+// problem is what is searched for; for evidence the targets are centered.
 func (f *tuneFlags) problem(k kernels.Kernel, x, y *mat.Dense) solvers.Problem {
 	evidence := f.by == string(tuning.Evidence)
 	if evidence && !f.noIntercept {

@@ -75,9 +75,9 @@ type Centering struct {
 // Center moves the origin of feature space to the mean of the sample, in place:
 // K_ij − K̄_i − K̄_j + K̄, the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
 // Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
-// appendix A). The result centres other points.
+// appendix A). The result centers other points.
 func Center(k host.Matrix[float64]) (Centering, error) {
-	if _, err := check("centre", k); err != nil {
+	if _, err := check("center", k); err != nil {
 		return Centering{}, err
 	}
 	n := float64(k.Rows)
@@ -97,11 +97,11 @@ func Center(k host.Matrix[float64]) (Centering, error) {
 	return c, nil
 }
 
-// Cross centres the values of other points with the sample, one row for each,
+// Cross centers the values of other points with the sample, one row for each,
 // in place.
 func (c Centering) Cross(k host.Matrix[float64]) error {
 	if k.Cols != len(c.Rows) || k.Cols == 0 {
-		return fmt.Errorf("gram: centre: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.Rows), "point"))
+		return fmt.Errorf("gram: center: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.Rows), "point"))
 	}
 	for i := range k.Rows {
 		row, mean := k.Row(i), 0.0

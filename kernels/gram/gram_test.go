@@ -104,7 +104,7 @@ func TestWorkedCubicMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
-		near(t, "a centred value", want.Data[i], v, 16*u)
+		near(t, "a centered value", want.Data[i], v, 16*u)
 	}
 	// φ(2) − mean = (0, 2, 10/3, 8), against (0, −1, 1/3, −1), (0, 0, −2/3, 0)
 	// and (0, 1, 1/3, 1).
@@ -113,7 +113,7 @@ func TestWorkedCubicMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range []float64{-10 + 10./9, -20. / 9, 10 + 10./9} {
-		near(t, "a centred value", other.Data[i], v, 64*u)
+		near(t, "a centered value", other.Data[i], v, 64*u)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // checkPointGradient compares the derivatives by both points with differences
-// of values at neighbouring points.
+// of values at neighboring points.
 func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	if usesEntry(k) {
 		if err := kernels.CheckGrad(k, len(points[0])); err == nil {
@@ -54,7 +54,7 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 				return // so near the corner the differences do not converge
 			}
 		case kernels.Chi2:
-			if [][]float64{x, z}[which][p] < 8*step { // no neighbours below 0
+			if [][]float64{x, z}[which][p] < 8*step { // no neighbors below 0
 				return
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // checkGradient compares every derivative with differences of values at
-// neighbouring parameters, and WithParams of the values of Params with k.
+// neighboring parameters, and WithParams of the values of Params with k.
 func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	params := kernels.Params(k)
 	values := make([]float64, len(params))
@@ -22,7 +22,7 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i, p := range params {
 		const h = 0x1p-9
 		// moved is k with the coordinate, θ or ln θ, moved by h from start: the value
-		// nearest to k's of which all neighbours that the differences take obey the rule.
+		// nearest to k's of which all neighbors that the differences take obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))

@@ -23,9 +23,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/strings"
 )
 
-// labelled returns the texts and the targets of a file of the shared data, or
+// labeled returns the texts and the targets of a file of the shared data, or
 // skips.
-func labelled(t testing.TB, name string) (texts, targets []string) {
+func labeled(t testing.TB, name string) (texts, targets []string) {
 	f, err := os.Open(required.Data(t, name))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestAccuracySpam(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: five times 4,459 messages")
 	}
-	texts, targets := labelled(t, "sms_spam.csv")
+	texts, targets := labeled(t, "sms_spam.csv")
 	t.Log("seed", seed)
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
 	gram, err := strings.Spectrum{Length: 3}.Gram(context.Background(), texts, objects.Options{})
@@ -151,7 +151,7 @@ func TestAccuracySpam(t *testing.T) {
 // Kernel ridge with the spectrum kernel on 106 sequences of DNA, each predicted
 // by a fit without it: with α of all, f_i = y_i − α_i / [(K+λI)⁻¹]_ii.
 func TestAccuracyPromoters(t *testing.T) {
-	texts, targets := labelled(t, "promoters_dna.csv")
+	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)
 	gram, err := strings.Spectrum{Length: 5}.Gram(context.Background(), texts, objects.Options{})
 	if err != nil {
@@ -193,7 +193,7 @@ func TestAccuracySurnames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	texts, targets := labelled(t, "surnames_by_language.csv")
+	texts, targets := labeled(t, "surnames_by_language.csv")
 	for i, s := range texts {
 		texts[i] = "^" + s + "$" // so that substrings know the ends
 	}

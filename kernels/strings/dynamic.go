@@ -15,7 +15,7 @@ import (
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
 // M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of all M_p. Lodhi et
-// al. update every Q_l(i, j) by those of its neighbours. Here row i of s only
+// al. update every Q_l(i, j) by those of its neighbors. Here row i of s only
 // touches what changes: with Q_l(i, j) = λ^(i−base) R_l(j),
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')

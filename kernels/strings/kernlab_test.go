@@ -21,7 +21,7 @@ import (
 func TestKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "starts R")
 	rscript := required.Kernlab(t)
-	texts, _ := labelled(t, "promoters_dna.csv")
+	texts, _ := labeled(t, "promoters_dna.csv")
 	texts = texts[:30]
 	const script = `
 suppressMessages(library(kernlab))

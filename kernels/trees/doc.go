@@ -1,4 +1,4 @@
-// Package trees holds kernels over labelled, ordered trees in the brackets of
+// Package trees holds kernels over labeled, ordered trees in the brackets of
 // the Penn Treebank:
 //
 //	(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))

@@ -8,7 +8,7 @@
 //	search.go    Search, its parameters and result
 //	space.go     which parameters vary, and how far
 //	score.go     what a kernel and a λ are judged by: leave-one-out errors,
-//	             generalised cross-validation, the marginal likelihood
+//	             generalized cross-validation, the marginal likelihood
 //	kfold.go     or the errors on folds that are held out
 //	line.go      one common factor of all parameters: a grid, a golden section
 //	bayes.go     each parameter by itself: Bayesian search

@@ -20,7 +20,7 @@ import (
 // error is 0.08.)
 func TestKin40k(t *testing.T) {
 	if testing.Short() {
-		t.Skip("hundreds of factorisations: not under -short")
+		t.Skip("hundreds of factorizations: not under -short")
 	}
 	data, err := dataset.ReadCSV(required.Data(t, "kin40k.csv.gz"), nil)
 	if err != nil {

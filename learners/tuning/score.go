@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is how many λ are tried between the neighbours of the best one.
+// closer is how many λ are tried between the neighbors of the best one.
 const closer = 6
 
 // score judges one kernel for all λ.
@@ -76,9 +76,9 @@ func (s *search) samples() float64 {
 	return sum
 }
 
-// between returns λ between the neighbours of the best point, equally spaced by
+// between returns λ between the neighbors of the best point, equally spaced by
 // their logarithms, none of them tried before; nothing when the best one is 0 or
-// has no neighbour.
+// has no neighbor.
 func between(points []Point) []float64 {
 	best := -1
 	for i, p := range points {

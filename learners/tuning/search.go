@@ -18,7 +18,7 @@ type Criterion string
 
 const (
 	LeaveOneOut Criterion = "loo"      // mean squared leave-one-out error, in closed form
-	GCV         Criterion = "gcv"      // generalised cross-validation, in closed form
+	GCV         Criterion = "gcv"      // generalized cross-validation, in closed form
 	KFold       Criterion = "kfold"    // mean squared error on folds that are held out
 	Evidence    Criterion = "evidence" // −log marginal likelihood per sample, its scale fitted
 )

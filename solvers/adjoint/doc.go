@@ -15,7 +15,7 @@
 //
 // (Giles 2008, Collected matrix derivative results for forward and reverse mode
 // algorithmic differentiation, section 2.2.3): backwards costs two triangular
-// solves, no second factorisation, and no derivative of the algorithm's steps.
+// solves, no second factorization, and no derivative of the algorithm's steps.
 // Points and parameters follow by ∂K: see GramGradient.
 //
 // Matrices are in the memory of the caller and are not changed. On a device whose

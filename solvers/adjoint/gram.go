@@ -222,9 +222,9 @@ func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && (kernels.StatDerivative{Of: k}).Bounded()
 }
 
-// centred returns x and z less the mean of z, copies: products of what is far
+// centered returns x and z less the mean of z, copies: products of what is far
 // from the origin cancel.
-func centred(x, z host) (cx, cz host) {
+func centered(x, z host) (cx, cz host) {
 	mean := make([]float64, z.Cols)
 	for i := range z.Rows {
 		for p, v := range z.Row(i) {

@@ -31,7 +31,7 @@ type statSums struct {
 	stat       kernels.Stat
 	derivative kernels.StatDerivative
 	product    bool
-	px, pz     host   // the points of the products: centred for ‖x−z‖²
+	px, pz     host   // the points of the products: centered for ‖x−z‖²
 	mpx, mpz   matrix // on the device
 	byX, byZ   buffer // products with the points, (W∘S)Z and (W∘S)ᵀX
 	rows       []float64
@@ -84,7 +84,7 @@ func (s *gramSums) prepare() (err error) {
 		case t.product:
 			t.px, t.pz, t.mpx, t.mpz = s.x, s.z, s.mx, s.mz
 			if t.stat.Kind == kernels.SqDist {
-				t.px, t.pz = centred(s.x, s.z)
+				t.px, t.pz = centered(s.x, s.z)
 				if t.mpx, err = s.Mem.Place(t.px); err != nil {
 					return err
 				}

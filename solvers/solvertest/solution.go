@@ -109,7 +109,7 @@ func testSmallLambda(c *cell) {
 	}
 	for _, intercept := range []bool{false, true} {
 		// Four samples in four dimensions: K has full rank for every kernel
-		// but the centred linear one.
+		// but the centered linear one.
 		if p := c.problem(r, 4, 4, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)

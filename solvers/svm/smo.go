@@ -403,7 +403,7 @@ func foremost(list []int, n int, key func(i int) float64) []int {
 	return list
 }
 
-// workOn minimises over a working set and brings F up to date.
+// workOn minimizes over a working set and brings F up to date.
 func (s *smo) workOn(set []int, gap float64) error {
 	rows := make([]int, 0, len(set))
 	seen := make(map[int]bool, len(set))
@@ -418,7 +418,7 @@ func (s *smo) workOn(set []int, gap float64) error {
 	}
 	w := newWorking(s, set)
 	// Ten times better than all is now, but not better than what is asked.
-	steps := w.minimise(max(gap/10, s.set.Tol/2), 100*len(set))
+	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
 	// Rows of two variables move once.
 	moved := make([]float64, s.n)

@@ -43,9 +43,9 @@ func newWorking(s *smo, set []int) *working {
 	return w
 }
 
-// minimise takes steps until the violation within the set is at most tol, or
+// minimize takes steps until the violation within the set is at most tol, or
 // limit steps, and returns their number.
-func (w *working) minimise(tol float64, limit int) int {
+func (w *working) minimize(tol float64, limit int) int {
 	i, most := -1, math.Inf(-1)
 	for a, v := range w.v {
 		if w.rise[a] && v > most {

@@ -130,7 +130,7 @@ func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 // sideBySide is the sums of the lanes of up to four vectors of 16 bytes.
 func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	if len(v) == 1 {
-		// Shuffles and additions take less than sums of neighbours do.
+		// Shuffles and additions take less than sums of neighbors do.
 		sum, other := v[0], e.XMM()
 		e.VUNPCKHPD(sum, sum, other)
 		e.add(other, sum, sum)

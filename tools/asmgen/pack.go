@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The packing routines read a matrix at A, whose neighbouring rows are Lda
+// The packing routines read a matrix at A, whose neighboring rows are Lda
 // elements apart, and write panels of w elements to C. See ukr.Packer.
 
 // short is a vector register of 16, 32 or 64 bytes.

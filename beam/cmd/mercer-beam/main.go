@@ -94,7 +94,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.IntVar(&o.Folds, "folds", 0, "parts of the cross-validation that chooses (default 5)")
 	flags.IntVar(&o.Functions, "functions", 0, "M: centers, or random features (default: about 10√n of n rows, 1000 at most)")
 	flags.BoolVar(&o.Orthogonal, "orthogonal", false, "random features with orthogonal directions")
-	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalised intercept (default: true for ridge)")
+	flags.StringVar(&o.intercept, "intercept", "", "true or false: an unpenalized intercept (default: true for ridge)")
 	flags.BoolVar(&o.NoStandardize, "no-standardize", false, "use the numbers as they are")
 	flags.StringVar(&o.missing, "missing", "impute", "empty cells: impute or refuse")
 	flags.StringVar(&o.Dialect.Delimiter, "delimiter", "", "`CHARACTER` between the cells of a CSV file, or tab (default: the most frequent of , ; tab | in the header)")

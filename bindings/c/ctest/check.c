@@ -237,7 +237,7 @@ static void path(void)
 	OK(mercer_path(0, "precomputed()", lambdas, count, &x, &y, NULL, 0, 0, &scores, &json, NULL));
 	CHECK(strstr(json, "\"failed\":[]") && strstr(json, "\"kernel\":\"precomputed()\""), "%s", json);
 	mercer_release(json);
-	/* Some roundings for each of n terms and of the n steps of a factorisation. */
+	/* Some roundings for each of n terms and of the n steps of a factorization. */
 	double bound = 64 * n * epsilon;
 	for (int l = 0; l < count; l++) {
 		CHECK(fabs(freedom[l] - n / (1 + lambdas[l])) <= bound * n, "freedom %.17g", freedom[l]);

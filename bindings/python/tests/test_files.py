@@ -53,7 +53,7 @@ class TestFiles(unittest.TestCase):
         return [c.tolist() for c in self.X.T]
 
     def test_from_the_command(self):
-        """Standardised by the command, raw in Python: the same bits."""
+        """Standardized by the command, raw in Python: the same bits."""
         table = self.table("t.csv", ["a", "b", "c", "y"], *self.columns(), self.y.tolist())
         model = self.path("m.safetensors")
         for learner, kind in [("kernel-ridge", mercer.MercerKernelRidge), ("ridge", mercer.MercerRidge), ("svr", mercer.MercerSVR), ("lasso", mercer.MercerRegressor)]:

@@ -107,7 +107,7 @@ class TestScores(unittest.TestCase):
             again = mercer.MercerKernelRidge(model.alpha_, **parameters, fit_intercept=intercept).fit(self.X, target, weights)
             np.testing.assert_array_equal(model.predict(self.X), again.predict(self.X))
 
-    def test_generalised_cross_validation_is_its_formula(self):
+    def test_generalized_cross_validation_is_its_formula(self):
         for parameters, K, target, weights, w, intercept in self.cases():
             Y = target.reshape(30, -1)
             model = mercer.MercerKernelRidgeCV(self.alphas, **parameters, fit_intercept=intercept, scoring="gcv").fit(self.X, target, weights)

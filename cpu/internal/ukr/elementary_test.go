@@ -109,7 +109,7 @@ func positive[T Float](rng *rand.Rand) T {
 	return max(T(math.Abs(float64(anywhere[T](rng)))), smallestOf[T]())
 }
 
-// around is c and its neighbours, and some numbers that are near.
+// around is c and its neighbors, and some numbers that are near.
 func around[T Float](rng *rand.Rand, c float64) []T {
 	list := []T{T(c), next(T(c), 1), next(T(c), -1)}
 	for range 4 {
@@ -119,7 +119,7 @@ func around[T Float](rng *rand.Rand, c float64) []T {
 	return list
 }
 
-// next is the neighbour of v in direction of the sign.
+// next is the neighbor of v in direction of the sign.
 func next[T Float](v T, direction int) T {
 	to := math.Inf(direction)
 	if digits[T]() == 24 {

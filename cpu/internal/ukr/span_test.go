@@ -288,7 +288,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		}
 		if math.IsInf(rounded, 1) || math.IsInf(float64(got[i]), 1) {
 			if rounded != float64(got[i]) {
-				// The largest finite number and Inf are neighbours.
+				// The largest finite number and Inf are neighbors.
 				if limit, _ := want.Float64(); !(limit > float64(maximum[T]())*(1-0x1p-23)) {
 					t.Errorf("exp(%v) is %v, want %v", v, got[i], rounded)
 				}

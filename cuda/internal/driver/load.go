@@ -182,9 +182,9 @@ func (l Libraries) Used() string {
 func (l Libraries) Missing() string {
 	switch {
 	case l.Blas == nil:
-		return fmt.Sprintf("cuBLAS, for products and factorisations at the full rate, and cuSOLVER: %v", l.BlasErr)
+		return fmt.Sprintf("cuBLAS, for products and factorizations at the full rate, and cuSOLVER: %v", l.BlasErr)
 	case l.Solver == nil:
-		return fmt.Sprintf("cuSOLVER, for faster factorisations: %v", l.SolverErr)
+		return fmt.Sprintf("cuSOLVER, for faster factorizations: %v", l.SolverErr)
 	}
 	return ""
 }

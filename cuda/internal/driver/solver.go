@@ -61,7 +61,7 @@ func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (devi
 	return int64(out[0]), int64(out[1]), err
 }
 
-// Potrf queues the Cholesky factorisation of a triangle in place; the other one
+// Potrf queues the Cholesky factorization of a triangle in place; the other one
 // stays as it is. info, an int on the device, becomes 0, or the number, from 1, of
 // the first pivot that is ≤ 0, or −i where argument i is wrong. A pivot that is NaN or
 // infinite is not noticed, and after a bad one the factor goes on, with NaN. host is

@@ -33,7 +33,7 @@ type PathScores struct {
 	Freedom  []float64 // len(Lambdas)
 }
 
-// Path scores each λ by generalised cross-validation and by leave-one-out errors,
+// Path scores each λ by generalized cross-validation and by leave-one-out errors,
 // both in closed form: see solvers.Path. With the kernel precomputed() x is the n×n
 // matrix of its values. It returns, in JSON, the kernel, the method and the λ that
 // have no solution; where none has one the error is that of the last.

@@ -44,7 +44,7 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits: leave-one-out errors are those of n fits, and generalised
+// TestPathAgainstRefits: leave-one-out errors are those of n fits, and generalized
 // cross-validation and the degrees of freedom those of the matrix H, column i of
 // which is the fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {

@@ -53,7 +53,7 @@ def _listed(value):
 class MercerKernelRidgeCV(MercerKernelRidge):
     """Kernel ridge regression with the alpha, and the kernel, that predict best.
 
-    Every alpha is scored by its leave-one-out errors or by generalised
+    Every alpha is scored by its leave-one-out errors or by generalized
     cross-validation, both in closed form: one decomposition of the n×n kernel
     matrix for each kernel, O(n³), and O(n²) for each alpha, where n refits would take
     O(n⁴). The names are those of scikit-learn's RidgeCV, which has no kernels.
@@ -73,10 +73,10 @@ class MercerKernelRidgeCV(MercerKernelRidge):
     coef0 : float, default=1
         Of the kernels "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Fit an unpenalised intercept.
+        Fit an unpenalized intercept.
     scoring : str, callable or None, default=None
         None is the negative mean squared leave-one-out error, weighted by
-        sample_weight; "gcv" the negative of generalised cross-validation,
+        sample_weight; "gcv" the negative of generalized cross-validation,
         n‖(I − H)y‖² / tr(I − H)²; else a scorer of scikit-learn, such as
         "neg_mean_absolute_error", which is given the leave-one-out predictions
         (and sample_weight, where there is one).

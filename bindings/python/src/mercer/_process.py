@@ -10,7 +10,7 @@ class MercerGaussianProcess(KernelParameters, MultiRegressor):
     """Regression with a Gaussian process: y = f(x) + m + noise, f ~ GP(0, s²k),
     noise of variance s²·alpha.
 
-    Kernel, alpha and s are those that maximise the marginal likelihood, by
+    Kernel, alpha and s are those that maximize the marginal likelihood, by
     analytic gradients, unless optimize or fit_scale is False.
 
     Parameters

@@ -154,7 +154,7 @@ class MercerRidge(MultiRegressor):
     alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
         The penalty; an array has one for each target.
     fit_intercept : bool, default=True
-        Fit an unpenalised b.
+        Fit an unpenalized b.
     solver : {"auto", "primal", "dual"}, default="auto"
         How the system is solved: d×d, n×n, or the cheaper of them.
     intervals : bool, default=False
@@ -234,7 +234,7 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     ----------
     alpha : float ≥ 0 or array-like of shape (n_targets,), default=1.0
         The penalty; an array has one for each target. Targets with the same one share
-        a factorisation, and many different ones a decomposition.
+        a factorization, and many different ones a decomposition.
     kernel : str, callable or None, default="linear"
         "linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or
         "precomputed", as in scikit-learn; the text of a kernel of Mercer, such as
@@ -249,11 +249,11 @@ class MercerKernelRidge(KernelParameters, MultiRegressor):
     coef0 : float ≥ 0, default=1
         Of poly and sigmoid.
     fit_intercept : bool, default=False
-        Fit an unpenalised b.
+        Fit an unpenalized b.
     solver : {"auto", "dual", "mixed", "cg", "askotch"}, default="auto"
         How the system is solved: by a Cholesky factor in float64, by one in float32
         that is refined, by preconditioned conjugate gradients, by block coordinates
-        (Askotch), or by the one with the lowest modelled time that fits the memory.
+        (Askotch), or by the one with the lowest modeled time that fits the memory.
     tol : float, default=1e-8
         The relative residual ‖(K + alpha W⁻¹)a + b − y‖ / ‖y‖ that is reached, or
         the fit fails.
@@ -370,7 +370,7 @@ class MercerNystroemRidge(KernelParameters, MultiRegressor):
         How their centers are chosen: uniformly, by a randomly pivoted Cholesky factor,
         by ridge leverage scores, or far from each other.
     fit_intercept : bool, default=False
-        Fit an unpenalised b.
+        Fit an unpenalized b.
     solver : {"auto", "normal", "falkon"}, default="auto"
         How the system is solved: by its normal equations, by conjugate gradients with
         their preconditioner (Falkon), or by the cheaper.
@@ -480,7 +480,7 @@ class MercerFourierRidge(KernelParameters, MultiRegressor):
     orthogonal : bool, default=False
         Frequencies in orthogonal directions, which approach the kernel sooner.
     fit_intercept : bool, default=False
-        Fit an unpenalised b.
+        Fit an unpenalized b.
     solver : {"auto", "normal", "falkon"}, default="auto"
         How the system is solved, as in MercerNystroemRidge.
     tol : float, default=1e-6

@@ -30,7 +30,7 @@ def _text(kernel):
 
 
 def solve(X, y, *, alpha=1.0, kernel=None, device=None, threads=None):
-    """Solves (K + alpha I) a = y by the method with the lowest modelled time.
+    """Solves (K + alpha I) a = y by the method with the lowest modeled time.
 
     Parameters
     ----------

@@ -86,9 +86,9 @@ func TestVoteByHand(t *testing.T) {
 	})
 }
 
-// TestNeighboursAgainstScikitLearn: the same neighbours in the same order, their
+// TestNeighborsAgainstScikitLearn: the same neighbors in the same order, their
 // distances, means and votes.
-func TestNeighboursAgainstScikitLearn(t *testing.T) {
+func TestNeighborsAgainstScikitLearn(t *testing.T) {
 	t.Log("seed 41")
 	r := rand.New(rand.NewPCG(41, 0))
 	const n, q, d, k = 500, 100, 6, 7
@@ -127,7 +127,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples, squares, err := m.Neighbours(t.Context(), dev, z)
+			samples, squares, err := m.Neighbors(t.Context(), dev, z)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 			for i := range q {
 				for j, at := range want.Near[i] {
 					if samples[i][j] != at {
-						t.Fatalf("row %d, neighbour %d: %d, want %d", i, j, samples[i][j], at)
+						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], at)
 					}
 					square := want.Dist[i][j] * want.Dist[i][j]
 					if kernel != nil { // 2 − 2exp(−d²/8)
