@@ -23,7 +23,7 @@ import (
 func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this machine: Mercer beside other libraries and the hardware's limit",
+		Short: "Measure Mercer beside other libraries and the hardware's limit",
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -67,7 +67,7 @@ func (a *app) benchCrossoverCommand() *cobra.Command {
 	var f crossoverFlags
 	c := &cobra.Command{
 		Use:   "crossover",
-		Short: "Primal or dual: ridge regression both ways over a grid of n samples and m features",
+		Short: "Ridge regression, primal and dual, over samples and features",
 		Long: `Solves ridge regressions by the primal, (XᵀX + λI)w = Xᵀy, n m² + m³/3
 operations, and by the dual, (XXᵀ + λI)α = y, m n² + n³/3 operations, over a grid
 of n samples and m features, and reports from how many samples on the primal is the

@@ -15,7 +15,7 @@ func (a *app) benchDevicesCommand() *cobra.Command {
 	var o benchOutput
 	c := &cobra.Command{
 		Use:   "devices",
-		Short: "The processor's instruction sets against each other and against GPUs, over n",
+		Short: "The processor's instruction sets and GPUs, over n",
 		Long: `Times the devices of this machine over growing n: the Gram matrix, K·v, Cholesky,
 and whole fits from arrays in memory to α in memory, transfers counted. The last
 column of each table names the fastest, and so shows from which n on a GPU is faster

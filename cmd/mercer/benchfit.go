@@ -14,7 +14,7 @@ func (a *app) benchFitCommand() *cobra.Command {
 	var o benchOutput
 	c := &cobra.Command{
 		Use:   "fit",
-		Short: "Whole fits, beside scikit-learn, LIBSVM, gonum, torch, cupy and gpytorch",
+		Short: "Whole fits beside scikit-learn, LIBSVM, gonum, torch and others",
 		Long: `Times whole fits by Mercer and by the libraries that are here, in turn and in one
 run: kernel ridge from arrays to α and from a CSV file to a model, the same with
 Nyström's M functions, and support vector regression (LIBSVM, in scikit-learn).

@@ -24,7 +24,7 @@ func (a *app) compareCommand() *cobra.Command {
 measure, how many kernel functions or weights that are not 0 a model has, and how long a
 fit takes.
 
-  mercer compare --learner rvm,svr,kernel-ridge --kernel 'gaussian(sigma=2)' --target y t.csv
+  mercer compare --learner rvm,svr --kernel 'gaussian(sigma=2)' --target y t.csv
 
 A parameter is for those of the learners that have it.`,
 		Args: oneFile,

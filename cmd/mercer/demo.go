@@ -25,7 +25,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Fit and check models on bundled data; prints a table, writes a picture",
+		Short: "Fit and check models on bundled data, with a table and a picture",
 		Args:  cobra.NoArgs,
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
 	}

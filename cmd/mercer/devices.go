@@ -72,7 +72,7 @@ type deviceLine struct {
 func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
-		Short: "List the processors: what is here, what would be used, and why not the rest",
+		Short: "List the processors: what would be used, and why not the rest",
 		Args:  cobra.NoArgs,
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
 	}

@@ -58,10 +58,10 @@ and target y, of the arrays X and y); Parquet; IDX, the format of MNIST (the tar
 label comes from train-labels-idx1-ubyte beside train-images-idx3-ubyte). All but NPZ
 and Parquet may be compressed by gzip or zstd; - is the standard input.
 
-Learners: ` + wrapped(strings.Join(learners.Names(), ", "), 80) + `.
-mercer learners tells what they do and what parameters they have.
+Learners: ` + strings.Join(learners.Names(), ", ") + `.
+mercer learners describes them and their parameters.
 
-Kernels: ` + wrapped(kernelNames()+", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'.", 80),
+Kernels: ` + kernelNames() + ", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'.",
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.fit(ctx, f, args[0]) }),
 	}

@@ -52,20 +52,20 @@ func (a *app) gramCommand() *cobra.Command {
 		Long: `Compute the Gram matrix K of the rows of a table, k(x_i, x_j), and write it to a file:
 
   mercer gram --kernel 'gaussian(sigma=2)' --target y --out gram.csv train.csv
-  mercer gram --kernel 'gaussian(sigma=2)' --train train.csv --out cross.csv test.csv
+  mercer gram --kernel 'gaussian(sigma=2)' --train t.csv --out k.csv test.csv
   mercer fit --kernel 'precomputed()' --target y --model m.safetensors gram.csv
   mercer predict --model m.safetensors cross.csv
 
 With --train the values are those of the rows of TABLE with the rows of that file, whose
 scaling is used too. In place of K the file has
 
-  --center             the matrix of φ(x) − mean φ (Schölkopf, Smola and Müller, 1998)
-  --distances          ‖φ(x_i) − φ(x_j)‖, from K; rounding leaves about 1e-8 of ‖φ‖
-  --features MAP       a feature map, whose inner products are K, or approach it:
-    exact              φ of a polynomial or another kernel with finitely many features
-    fourier            --count random Fourier features of a translation-invariant kernel
-    nystrom            features of rank --count, of as many rows chosen at random
-    principal          K = UΛUᵀ, the columns of UΛ^½; with --center the components of
+  --center             the matrix of φ(x) − mean φ (Schölkopf et al. 1998)
+  --distances          ‖φ(x_i) − φ(x_j)‖, from K; to about 1e-8 of ‖φ‖
+  --features MAP       a feature map, whose inner products are or approach K:
+    exact              φ of a kernel with finitely many features
+    fourier            --count random Fourier features of a stationary kernel
+    nystrom            features of rank --count, of as many random rows
+    principal          UΛ^½ of K = UΛUᵀ; with --center the components of
                        kernel principal component analysis
 
 --eigenvalues tests Mercer's condition on the rows: no eigenvalue of K is below 0 by more

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mercer-go/mercer/internal/texttable"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
@@ -39,21 +39,15 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	if len(args) == 1 {
 		return a.print(ctx, describeLearner(list[0]))
 	}
-	rows := [][]string{{"learner", "for", "parameters"}}
+	text := "Learners, what they are for, and their parameters.\n"
 	for _, d := range list {
 		var names []string
 		for _, p := range d.Parameters {
 			names = append(names, p.Name)
 		}
-		for i, line := range strings.Split(wrapped(strings.Join(names, ", "), 50), "\n") {
-			row := []string{"", "", line}
-			if i == 0 {
-				row = []string{d.Name, tasks(d), line}
-			}
-			rows = append(rows, row)
-		}
+		text += fmt.Sprintf("\n%-20s %s\n", d.Name, tasks(d)) + entry("    ", strings.Join(names, ", "))
 	}
-	return a.print(ctx, texttable.Format("lll", rows)+"\nmercer learners NAME describes one.\n")
+	return a.print(ctx, text+"\nmercer learners NAME describes one.\n")
 }
 
 func tasks(d learners.Description) string {
@@ -72,18 +66,18 @@ func describeLearner(d learners.Description) string {
 		if p.When != nil {
 			rule += "; " + p.When.Of("--")
 		}
-		text += fmt.Sprintf("\n--%s %s (default: %s)\n", p.Name, p.Type, cmp.Or(p.Default, "none")) + entry("    ", p.Help+": "+rule)
+		text += "\n" + entry("", fmt.Sprintf("--%s %s (default: %s)", p.Name, p.Type, cmp.Or(p.Default, "none"))) + entry("    ", p.Help+": "+rule)
 	}
 	return text
 }
 
-// listWidth is the number of columns that the lists fit.
-const listWidth = 100
+// terminalWidth is the number of columns that lists and help fit.
+const terminalWidth = 80
 
-// entry is a text that is wrapped to listWidth beside a name.
+// entry is a text that is wrapped to terminalWidth beside a name.
 func entry(name, text string) string {
 	width := utf8.RuneCountInString(name)
-	return name + strings.ReplaceAll(wrapped(text, listWidth-width), "\n", "\n"+strings.Repeat(" ", width)) + "\n"
+	return name + strings.ReplaceAll(wrapped(text, terminalWidth-width), "\n", "\n"+strings.Repeat(" ", width)) + "\n"
 }
 
 // A kernelList is a family of kernels and the samples that they are for.
@@ -103,23 +97,30 @@ func kernelLists() []kernelList {
 
 func (a *app) kernelsCommand() *cobra.Command {
 	return a.withoutDevice(&cobra.Command{
-		Use:   "kernels",
-		Short: "List the kernels with their parameters and formulas",
-		Args:  cobra.NoArgs,
-		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.kernels(ctx) }),
+		Use:   "kernels [NAME]",
+		Short: "List the kernels, or one, with their parameters and formulas",
+		Args:  cobra.MaximumNArgs(1),
+		RunE:  a.work(a.kernels),
 	})
 }
 
-func (a *app) kernels(ctx context.Context) error {
+func (a *app) kernels(ctx context.Context, args []string) error {
 	type listed struct {
 		kernels.Description
 		Samples string `json:"samples"`
 	}
 	var list []listed
 	text := "Kernels, each as an example, with the formula and the rules of the parameters.\n"
+	var all []string
 	for _, family := range kernelLists() {
-		text += "\non " + family.Samples + "\n"
+		heading := "\non " + family.Samples + "\n"
 		for _, d := range family.Kernels {
+			names := append([]string{d.Name}, d.Aliases...)
+			all = append(all, names...)
+			if len(args) == 1 && !slices.Contains(names, args[0]) {
+				continue
+			}
+			text, heading = text+heading, ""
 			list = append(list, listed{d, family.Samples})
 			var parameters []string
 			for _, p := range d.Parameters {
@@ -129,14 +130,20 @@ func (a *app) kernels(ctx context.Context) error {
 				}
 				parameters = append(parameters, rule)
 			}
-			text += entry(fmt.Sprintf("  %-35s  ", d.Example), d.Formula)
+			text += "  " + d.Example + "\n" + entry("      ", d.Formula)
 			if len(parameters) > 0 {
-				text += entry(strings.Repeat(" ", 39), strings.Join(parameters, "; "))
+				text += entry("      ", strings.Join(parameters, "; "))
 			}
 		}
+	}
+	if len(list) == 0 {
+		return usagef("there is no kernel %q%s; there are: %s", args[0], didYouMean("", args[0], all), strings.Join(all, ", "))
 	}
 	if a.json {
 		return a.printJSON(ctx, map[string]any{"kernels": list})
 	}
-	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled: '0.5*linear() + gaussian(sigma=3)';\nthose on texts, and those on trees, with + and scaled.\n\n"+gramHelp+"\n")
+	if len(args) == 1 {
+		return a.print(ctx, text)
+	}
+	return a.print(ctx, text+"\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n"+gramHelp+"\n")
 }

@@ -150,7 +150,23 @@ scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
 	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand())
 	root.SetHelpCommand(a.helpCommand(root))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
+	fitTerminal(root)
 	return root
+}
+
+// fitTerminal wraps the paragraphs of the descriptions of a command and of those below it.
+func fitTerminal(c *cobra.Command) {
+	paragraphs := strings.Split(c.Long, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") {
+			paragraphs[i] = wrapped(p, terminalWidth)
+		}
+	}
+	c.Long = strings.Join(paragraphs, "\n\n")
+	for _, below := range c.Commands() {
+		fitTerminal(below)
+	}
 }
 
 // withoutDevice takes the flags of work on data from a command that does none: an error

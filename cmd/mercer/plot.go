@@ -34,10 +34,10 @@ func (a *app) plotCommand() *cobra.Command {
 		Use:   "plot KIND",
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-		Short: "Draw models: boundaries, curves, paths, learning curves, calibration",
+		Short: "Draw models: boundaries, curves, paths, learning, calibration",
 		Long: `Draw models. Each kind is a command of its own:
 
-  boundary     decision regions or the fitted surface over two columns, with margins
+  boundary     decision regions or the surface over two columns, with margins
                and support vectors
   curve        fitted functions over one column, with an error band
   path         coefficients of ridge or lasso over λ

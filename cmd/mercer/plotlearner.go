@@ -25,7 +25,7 @@ func (a *app) plotPathCommand() *cobra.Command {
 	var out plotOut
 	points := 50
 	c := &cobra.Command{
-		Use:   "path --learner ridge|lasso --target COLUMN --out FILE [flags] TABLE",
+		Use:   "path --learner ridge|lasso --target NAME --out FILE [flags] TABLE",
 		Short: "Coefficients of ridge or lasso over λ",
 		Long: `Draw the weights of the columns, brought to mean 0 and variance 1, over λ: from where
 they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`,
@@ -354,9 +354,9 @@ func (a *app) plotValidationCommand() *cobra.Command {
 of a parameter: means over the folds, ± a standard deviation. The parameter
 is the flag whose text has {}, in whose place each value is put:
 
-  mercer plot validation --target y --lambda {} --values 0.01,0.1,1,10 --out v.png t.csv
-  mercer plot validation --learner rvm --target y --kernel 'gaussian(sigma={})' \
-    --values 0.5,1,2,4 --out v.png t.csv
+  mercer plot validation --target y --lambda {} --values 0.1,1 --out v.png t.csv
+  mercer plot validation --learner rvm --kernel 'gaussian(sigma={})' \
+    --target y --values 0.5,1,2,4 --out v.png t.csv
 
 Where the errors are far apart the variance is high; where both are high, the bias.
 --bootstrap ROUNDS draws them: bias² and noise, the variance, and the squared error, on

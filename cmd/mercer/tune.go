@@ -72,7 +72,7 @@ or trees: for each a path of λ is solved, and its own parameters stay as they a
 Other learners are tuned by a grid, and judged on folds that are held out; rvm and rvc
 by --by evidence too:
 
-  mercer tune --learner svc --target y --grid C=0.1,1,10,100 --model m.safetensors t.csv
+  mercer tune --learner svc --target y --grid C=0.1,1 --model m.st t.csv
   mercer tune --learner rvm --target y --by evidence t.csv
 
 --grid sets or varies a parameter of the learner; without it the usual one varies (C,
