@@ -38,6 +38,10 @@ type Description struct {
 	Parameters []Parameter `json:"parameters"` // in the order in which they are shown
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"` // takes several targets at once
+	// Grid is what mercer tune tries of a parameter where nothing else is asked for, as
+	// NAME=V,W,…; a number before × is multiplied by one of the data. "": nothing, or the
+	// scores of the learner have a closed form.
+	Grid string `json:"grid,omitempty"`
 
 	// fitter makes the learner. The values are complete but for parameters
 	// without a default, and each obeys its Rule.

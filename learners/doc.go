@@ -21,8 +21,8 @@
 // column for each class. Classify makes one of any regression with several
 // targets.
 //
-// Catalogue lists the learners. Adding one is one file, in the order in which it is
-// read:
+// Catalogue lists the learners. Adding one is a file here, besides the numerics that
+// go to a solver; in the order in which it is read:
 //
 //   - its Description, registered by init: the parameters with their rules, from which
 //     come the flags of the command, how they make the learner (fitterOf), and how a
@@ -38,14 +38,16 @@
 //   - samples: checked and checkedBoth (finite numbers, weights, no checkpoint, a
 //     device), samples (for solvers that look at every element themselves), newCentered
 //     (for package lsq);
-//   - weights: weightOf, dropZeroWeight, dropZeroIndex, positiveWeights;
+//   - weights: weightOf, dropZeroWeight, dropZeroIndex, positiveWeights, positiveOf;
 //   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
 //     of a regression by itself (Description.classify);
 //   - the kernel: kernelFor (the median distance where none is given), scaleKernelFor,
 //     checkedKernel, kernelForRows;
-//   - the call: newTask (memory, progress, cancellation), named (the learner's name in
+//   - the call: newTask (memory, progress, cancellation) or, around solvers.Solve, which
+//     has its own, newProgress; named (the learner's name in
 //     front of an error), rule, numbers of the facts in norms.go;
-//   - the solvers: solvers.Solve, solvers.SolveEach and those that read rows in passes;
+//   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
+//     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
 //     lsq, glm, svm and sparse, the packages below solvers;
 //   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
 //     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for

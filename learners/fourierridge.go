@@ -17,6 +17,7 @@ func init() {
 	count.Default, count.chosen = "about 10√n", true
 	register(Description{
 		Name:    fourierRidgeName,
+		Grid:    "lambda=0.0001,0.001,0.01,0.1,1,10",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",

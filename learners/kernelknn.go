@@ -17,6 +17,7 @@ func init() {
 	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Int("k")} }
 	register(Description{
 		Name:    kernelKNNName,
+		Grid:    "k=1,2,3,5,8,12,20,30",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
 		Source:  "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",

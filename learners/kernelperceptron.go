@@ -17,6 +17,7 @@ const kernelPerceptronName = "kernel-perceptron"
 func init() {
 	register(Description{
 		Name:    kernelPerceptronName,
+		Grid:    "epochs=1,3,10,30",
 		Tasks:   []Task{Classification},
 		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
 		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",

@@ -14,6 +14,7 @@ const lassoName = "lasso"
 func init() {
 	register(Description{
 		Name:    lassoName,
+		Grid:    "lambda=0.001×,0.003×,0.01×,0.03×,0.1×,0.3×",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalized; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",

@@ -20,6 +20,7 @@ func init() {
 	centers.Default, centers.chosen = "about 10√n", true
 	register(Description{
 		Name:    nystromRidgeName,
+		Grid:    "lambda=0.0001,0.001,0.01,0.1,1,10",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",

@@ -32,7 +32,7 @@ func init() {
 			start = nil
 		}
 		register(Description{
-			Name: name, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
+			Name: name, Grid: "epochs=1,3,10,30,100", Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
 			Parameters: append([]Parameter{
 				boolParam("intercept", "true", "learn b"),
 				zeroChoice,

@@ -13,6 +13,7 @@ const ridgeConstrainedName = "ridge-constrained"
 func init() {
 	register(Description{
 		Name:    ridgeConstrainedName,
+		Grid:    "theta=0.001×,0.01×,0.03×,0.1×,0.3×,1×,3×,10×",
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
 		Source:  "Golub and von Matt (1991), Quadratically constrained least squares and quadratic problems; Moré and Sorensen (1983)",

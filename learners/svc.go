@@ -17,6 +17,7 @@ const svcName = "svc"
 func init() {
 	register(Description{
 		Name:    svcName,
+		Grid:    "C=0.1,1,10,100",
 		Tasks:   []Task{Classification},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",

@@ -17,6 +17,7 @@ const svrName = "svr"
 func init() {
 	register(Description{
 		Name:    svrName,
+		Grid:    "C=0.1,1,10,100",
 		Tasks:   []Task{Regression},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",

@@ -28,23 +28,20 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// defaultGrids are what tune tries where --grid does not name the parameter; kernels
-// vary besides. A number before × is one of the data: see gridScale.
-var defaultGrids = map[string]string{
-	"svc": "C=0.1,1,10,100", "svr": "C=0.1,1,10,100",
-	"logistic": "lambda=0.001,0.01,0.1,1,10,100", "kernel-logistic": "lambda=0.001,0.01,0.1,1,10",
-	"lasso": "lambda=0.001×,0.003×,0.01×,0.03×,0.1×,0.3×", "ridge-constrained": "theta=0.001×,0.01×,0.03×,0.1×,0.3×,1×,3×,10×",
-	"l0": "support=1,2,3,4,5,6,8,10,15,20", "kernel-knn": "k=1,2,3,5,8,12,20,30",
-	"nystrom-ridge": "lambda=0.0001,0.001,0.01,0.1,1,10", "fourier-ridge": "lambda=0.0001,0.001,0.01,0.1,1,10",
-	"rvm": "", "rvc": "", "kernel-vote": "", "kernel-perceptron": "epochs=1,3,10,30",
-	"perceptron": "epochs=1,3,10,30,100", "averaged-perceptron": "epochs=1,3,10,30,100", "voted-perceptron": "epochs=1,3,10,30,100",
-}
-
 // gridSteps is how many kernels are tried where --steps says nothing else.
 const gridSteps = 7
 
-// gridLearners are those that are tuned by a grid.
-func gridLearners() []string { return slices.Sorted(maps.Keys(defaultGrids)) }
+// gridLearners are those that are tuned by a grid, of a parameter or of kernels.
+func gridLearners() []string {
+	var names []string
+	for _, d := range learners.Catalogue() {
+		kernel := slices.ContainsFunc(d.Parameters, func(p learners.Parameter) bool { return p.Name == "kernel" })
+		if (d.Grid != "" || kernel) && !slices.Contains(tunedLearners, d.Name) && !slices.Equal(d.Tasks, []learners.Task{learners.Novelty}) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
 
 // gridPoint is a setting of the parameters that is tried.
 type gridPoint struct {
@@ -78,7 +75,7 @@ type gridAxis struct {
 	values []string
 }
 
-// parseGrid are the axes of --grid, of the flags that mean one, and of defaultGrids.
+// parseGrid are the axes of --grid, of the flags that mean one, and of the learner.
 func (f *tuneFlags) parseGrid() (axes []gridAxis, err error) {
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -124,7 +121,7 @@ func (f *tuneFlags) parseGrid() (axes []gridAxis, err error) {
 		axes = append(axes, gridAxis{name, values})
 	}
 	// A default gives way to parameters that exclude it, as theta does lambda of lasso.
-	name, list, ok := strings.Cut(defaultGrids[f.learner], "=")
+	name, list, ok := strings.Cut(d.Grid, "=")
 	instead := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
 	replaced := slices.ContainsFunc(axes, func(a gridAxis) bool {
 		return a.name == name || instead[a.name] == name || instead[name] == a.name
