@@ -12,7 +12,7 @@ type StatKind uint8
 
 const (
 	Dot    StatKind = iota // xᵀz
-	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²
+	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
 	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It
 	// is the inner product of (cos wx_p, sin wx_p) over all p and w, and of
