@@ -74,16 +74,16 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	@if command -v qemu-aarch64 >/dev/null; then $(MAKE) arm64; else echo 'left out: arm64 needs qemu-aarch64'; fi
 
 # The full tests range over all tiers where they open devices by name; what opens
-# the best one sees the lower tiers here. MERCER_REQUIRE cannot name a tier then.
+# the best one sees AVX2 by tiers, and the portable code that is also the tier of a
+# processor without AVX by purego. MERCER_REQUIRE cannot name a tier then.
+TIERED := . ./backend/... ./cpu/... ./gonum ./solvers/... ./learners/... ./dataset
+PEERS  := 'Against(ScikitLearn|LIBSVM|Kernlab)'
 BELOW := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
 
 .PHONY: tiers
-tiers: ## run the short tests, and the comparisons with other programs, with AVX2 and with no AVX as the best tier
-	@set -e; for off in cpu.avx512f=off cpu.avx512f=off,cpu.avx2=off; do \
-		echo "GODEBUG=$$off"; \
-		GODEBUG=$$off MERCER_REQUIRE= $(GO) test -short -timeout 30m . ./backend/... ./cpu/... ./gonum ./solvers/... ./learners/... ./dataset; \
-		GODEBUG=$$off $(BELOW) $(GO) test -timeout 30m -run 'Against(ScikitLearn|LIBSVM|Kernlab)' ./learners; \
-	done
+tiers: ## run the short tests, and the comparisons with other programs, with AVX2 as the best tier
+	GODEBUG=cpu.avx512f=off MERCER_REQUIRE= $(GO) test -short -timeout 30m $(TIERED)
+	GODEBUG=cpu.avx512f=off $(BELOW) $(GO) test -timeout 30m -run $(PEERS) ./learners
 
 # What the race detector and an emulator make slow is run for what they can find:
 # goroutines that share, and arithmetic that is compiled otherwise.
@@ -102,8 +102,9 @@ race: ## run the short tests in which goroutines share under the race detector (
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
 
 .PHONY: purego
-purego: ## run the short tests without any assembly
-	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m . ./backend/... ./cpu/... ./solvers ./learners ./learners/tuning
+purego: ## run the short tests, and the comparisons with other programs, without any assembly
+	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m $(TIERED)
+	$(BELOW) $(GO) test -tags purego -timeout 30m -run $(PEERS) ./learners
 
 # The edges of every routine, and gonum's suite of BLAS.
 ARM64 := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers
