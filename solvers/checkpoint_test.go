@@ -99,7 +99,7 @@ func TestResume(t *testing.T) {
 			}
 			par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: 10 * time.Millisecond}
 			stops := 0
-			for at := 0.05; ; at += 0.05 {
+			for at := 0.02; ; at += 0.02 {
 				ctx, cancel := context.WithCancel(t.Context())
 				par.Progress = func(s solvers.Progress) {
 					if s.Stage == "solve" && s.Fraction >= at {
