@@ -232,7 +232,7 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 			r.Errorf("FixedBytes(%d) is %d", n, got)
 		}
 	}
-	for _, n := range []int{1 << 35, math.MaxInt} {
+	for _, n := range []int{1 << 30, math.MaxInt} {
 		a, err := b.NewFixed(n)
 		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Asked != b.FixedBytes(n) {
 			r.Errorf("NewFixed(%d): %v, %v; want a *MemoryError", n, a, err)
