@@ -359,6 +359,8 @@ class TestLongWork(unittest.TestCase):
         return mercer.MercerKernelRidge(kernel="gaussian(sigma=3)", alpha=1e-9, solver="cg", tol=1e-15, max_iter=10**9), X, y
 
     def test_interrupt(self):
+        # A background process of a shell may ignore the signal.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         slow, X, y = self.slow()
         for estimator in (slow, mercer.MercerKernelRidgeCV(np.geomspace(1e-3, 1, 9), kernel="rbf")):
             timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
