@@ -32,8 +32,11 @@ func svgPage(rows [][]*plot.Plot) ([]byte, error) {
 	}
 	var buf bytes.Buffer
 	_, err := canvas.WriteTo(&buf)
-	return buf.Bytes(), err
+	return bytes.ReplaceAll(buf.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:"+fonts)), err
 }
+
+// fonts have the widths of Liberation Sans, by which the text was laid out.
+const fonts = "Liberation Sans,Arimo,Arial,Helvetica,sans-serif"
 
 // pageOf is one page that needs nothing else; pictures follow the reader's light or
 // dark, and fill a narrow screen.
@@ -51,7 +54,7 @@ body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--paper)
 h1 { font-size: 1.3rem; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1rem; }
 svg { display: block; width: 100%; height: auto; }
-svg text { font-family: inherit !important; }
+svg text { font-family: ` + fonts + ` !important; }
 </style>
 </head>
 <body>
