@@ -189,7 +189,7 @@ release: ## make DIST=dist anew: the archives of a release, their checksums, and
 	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then \
 		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) wheel WHEELS='$(abspath $(DIST))'; \
 	else echo 'left out: the wheel needs gcc and $(PYTHON)'; fi
-	cd '$(DIST)' && sha256sum * >SHA256SUMS
+	cd '$(DIST)' && chmod 644 * && sha256sum * >SHA256SUMS
 
 # All archives twice, in other folders, and one a third time without what was compiled
 # before.
