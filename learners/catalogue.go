@@ -58,6 +58,8 @@ type Description struct {
 	classify bool
 	// checkpoints says that a fit may write them and go on from them.
 	checkpoints bool
+	// traces says that a fit calls Options.Trace, by one of its solvers at least.
+	traces bool
 	// classifier makes the learner for Classification where that is not what
 	// fitter makes; restore tells its models by their State.
 	classifier func(v Values) Fitter

@@ -19,6 +19,7 @@ func init() {
 		Name:    kernelPerceptronName,
 		Grid:    "epochs=1,3,10,30",
 		Tasks:   []Task{Classification},
+		traces:  true,
 		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
 		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",
 		Parameters: []Parameter{
@@ -149,7 +150,7 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if l.Budget > 0 {
 		run.block = 1 // f changes in more than one place at a time
 	}
-	if err := run.run(ctx, h, func(f float64) error { return t.Step("learn", f) }); err != nil {
+	if err := run.run(t, h); err != nil {
 		return nil, err
 	}
 	facts := h.facts(math.Sqrt(square))

@@ -16,7 +16,7 @@ func init() {
 		Tasks:   []Task{Regression, Classification},
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
-		Outputs: true, classify: true,
+		Outputs: true, classify: true, traces: true,
 		Parameters: []Parameter{
 			boolParam("intercept", "true", "fit an intercept"),
 			oneOf("method", []string{"direct", "lms"}, "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),

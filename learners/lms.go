@@ -57,10 +57,21 @@ func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matr
 				m.intercept[j] += step * one
 			}
 		}
-	}
-	for j := range w.Rows {
-		for p, v := range w.Row(j) {
-			m.coef.Row(p)[j] = v
+		for j := range w.Rows {
+			for p, v := range w.Row(j) {
+				m.coef.Row(p)[j] = v
+			}
+		}
+		if t.Trace != nil {
+			loss := 0.0
+			for j := range hy.Cols {
+				left, _, err := linearSquares(ctx, hx, hy.View(0, j, hy.Rows, 1), m.coef.View(0, j, hx.Cols, 1), m.intercept[j:], o.Weights)
+				if err != nil {
+					return nil, err
+				}
+				loss += left
+			}
+			t.Traced(Epoch{Number: epoch + 1, Loss: loss})
 		}
 	}
 	for j := range hy.Cols {

@@ -16,6 +16,7 @@ func init() {
 		Name:    logisticName,
 		Grid:    "lambda=0.001,0.01,0.1,1,10,100",
 		Tasks:   []Task{Classification},
+		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
 		Parameters: []Parameter{

@@ -1,7 +1,6 @@
 package learners
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // A hypothesis is what a perceptron has learnt so far, as seen by its loop: f
@@ -65,7 +65,7 @@ type change struct {
 func (l *mistakes) outputs() int { return l.classes.Columns() }
 
 // run runs epochs until one has no mistake.
-func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float64) error) error {
+func (l *mistakes) run(t *run.Task, h hypothesis) error {
 	n := len(l.index)
 	order := make([]int, n)
 	for i := range order {
@@ -93,7 +93,7 @@ func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float
 		}
 		before := l.total
 		for from := 0; from < n; from += size {
-			if err := at((float64(l.used) + float64(from)/float64(n)) / float64(l.epochs)); err != nil {
+			if err := t.Step("learn", (float64(l.used)+float64(from)/float64(n))/float64(l.epochs)); err != nil {
 				return err
 			}
 			if err := l.judge(h, order[from:min(from+size, n)]); err != nil {
@@ -103,8 +103,36 @@ func (l *mistakes) run(ctx context.Context, h hypothesis, at func(fraction float
 		l.used++
 		quiet = l.total == before
 		l.clean = quiet && complete
+		if t.Trace != nil {
+			loss, err := l.criterion(h)
+			if err != nil {
+				return err
+			}
+			count := l.total - before
+			t.Traced(run.Epoch{Number: l.used, Mistakes: &count, Loss: loss})
+		}
 	}
-	return at(1)
+	return t.Step("learn", 1)
+}
+
+// criterion returns that of the hypothesis over all samples.
+func (l *mistakes) criterion(h hypothesis) (float64, error) {
+	all := backend.NewHost[float64](len(l.index), l.outputs())
+	for from := 0; from < all.Rows; from += perceptronBlock {
+		block := make([]int, min(perceptronBlock, all.Rows-from))
+		for r := range block {
+			block[r] = from + r
+		}
+		f, err := h.values(block)
+		if err != nil {
+			return 0, err
+		}
+		for r, i := range block {
+			copy(all.Row(i), f.Row(r))
+		}
+	}
+	_, sum := l.margin(all)
+	return sum, nil
 }
 
 // judge is the loop over one block.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
@@ -20,10 +21,17 @@ type Options struct {
 	Memory   int64                  // bytes that may be taken on the device; 0: all that it has free
 	Progress func(solvers.Progress) // nil, or called with the progress of the work
 
+	// Trace is nil, or called after each epoch by learners that have some
+	// (Description.Traces). The loss after each is an evaluation more.
+	Trace func(Epoch)
+
 	// Checkpoint lets a fit by an iterative solver go on where an earlier one
 	// was ended; learners that write none refuse it (Description.Checkpoints).
 	Checkpoint solvers.Checkpoint
 }
+
+// Epoch is where a fit stands after a pass over the samples or a step of its solver.
+type Epoch = run.Epoch
 
 // Model is a fitted learner.
 type Model interface {

@@ -32,7 +32,7 @@ func init() {
 			start = nil
 		}
 		register(Description{
-			Name: name, Grid: "epochs=1,3,10,30,100", Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
+			Name: name, Grid: "epochs=1,3,10,30,100", traces: true, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
 			Parameters: append([]Parameter{
 				boolParam("intercept", "true", "learn b"),
 				zeroChoice,
@@ -286,7 +286,7 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 			return nil, err
 		}
 	}
-	if err := run.run(ctx, h, func(f float64) error { return t.Step("learn", f) }); err != nil {
+	if err := run.run(t, h); err != nil {
 		return nil, err
 	}
 	w, b, err := h.result(run.averaged())

@@ -23,6 +23,9 @@ func (d Description) ReadsRows() bool { return d.rows != nil }
 // Checkpoints reports whether the learner takes Options.Checkpoint.
 func (d Description) Checkpoints() bool { return d.checkpoints }
 
+// Traces reports whether a fit has epochs for Options.Trace, by one of its solvers at least.
+func (d Description) Traces() bool { return d.traces }
+
 // MakeRows is Make for samples that are read in passes; few learners can. For
 // Classification the one target is the place of a class in Options.Classes, as
 // an Encoder with classes gives it.

@@ -18,7 +18,7 @@ func newTask(ctx context.Context, dev backend.Device, o Options, learner string,
 		return nil, err
 	}
 	t := run.NewTask(ctx, dev, nil)
-	t.Progress = newProgress(o)
+	t.Progress, t.Trace = newProgress(o), o.Trace
 	return t, nil
 }
 

@@ -9,12 +9,29 @@ import (
 // Task is a call with a loop of its own, which reports its progress itself.
 type Task struct {
 	Frame
+	Trace    func(Epoch) // nil, or called after each epoch
 	reported float64
+	traced   int // the number of the last epoch traced
+}
+
+// Epoch is where a fit stands after a pass over the samples or a step of its solver.
+type Epoch struct {
+	Number   int     `json:"epoch"`              // 0 is before the first
+	Mistakes *int    `json:"mistakes,omitempty"` // made in it; nil for learners that count none
+	Loss     float64 `json:"loss"`               // what is minimized, at its end
+}
+
+// Traced gives e to Trace, and nothing whose number is not above the last one.
+func (t *Task) Traced(e Epoch) {
+	if t.Trace != nil && e.Number > t.traced {
+		t.traced = e.Number
+		t.Trace(e)
+	}
 }
 
 // NewTask returns the task of a call on dev that reports to notify, which may be nil.
 func NewTask(ctx context.Context, dev backend.Device, notify func(stage string, fraction float64)) *Task {
-	t := &Task{Frame: New(ctx, dev, nil), reported: -1}
+	t := &Task{Frame: New(ctx, dev, nil), reported: -1, traced: -1}
 	t.Progress = NewProgress(notify, nil, 1)
 	return t
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // descend minimizes F by gradient descent: θ ← θ − η∇F/Σw with the given rate η,
 // or with steps that F itself allows where the rate is 0. It stops as lbfgs does,
 // by the diagonal metric.
-func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int, gain float64) error) (*point, int, error) {
+func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int, gain, value float64) error) (*point, int, error) {
 	m := &diagonalMetric{l: l}
 	step := 1.0 // of −gradient
 	if rate > 0 {
@@ -31,7 +32,7 @@ func (l *logit) descend(p *point, rate, tol float64, most int, at func(iter int,
 		_, _ = m.refresh(l.spread)
 		plain, _ := m.solve(p.gradient)
 		gain := dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain); err != nil {
+		if err := at(iter, gain, p.value); err != nil {
 			return p, iter, err
 		}
 		if gain <= tol {
@@ -105,6 +106,13 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 			for c, v := range w.sums {
 				theta.Row(l.d)[c] -= scale * v
 			}
+		}
+		if l.t.Trace != nil {
+			p, err := l.at(theta)
+			if err != nil {
+				return theta, err
+			}
+			l.t.Traced(run.Epoch{Number: epoch + 1, Loss: p.value})
 		}
 	}
 	if size := dot(theta, theta); size-size != 0 {

@@ -86,6 +86,9 @@ func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult,
 	}
 	if short != nil && f.joint() && (par.MaxIter == 0 || short.stalled) {
 		r, err := f.byBasis(p.Class, tol, more)
+		if r != nil {
+			t.Traced(run.Epoch{Number: r.Steps, Loss: r.Loss})
+		}
 		if r != nil || err != nil {
 			return r, err
 		}

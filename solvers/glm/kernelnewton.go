@@ -56,7 +56,8 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 		return nil, err
 	}
 	first, r, slow := m.residual(), m.residual(), 0
-	for range most {
+	m.t.Traced(run.Epoch{Loss: m.value})
+	for iter := range most {
 		if r <= tol {
 			return nil, nil
 		}
@@ -64,6 +65,7 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortError, error) {
 		if err != nil {
 			return nil, err
 		}
+		m.t.Traced(run.Epoch{Number: iter + 1, Loss: m.value})
 		last := r
 		r = m.residual()
 		if err := m.t.Step("fit", min(max(math.Log(first/r)/math.Log(first/min(tol, first/2)), 0), 0.99)); err != nil {

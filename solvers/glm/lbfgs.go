@@ -19,7 +19,7 @@ const lbfgsPairs = 20
 // that another way costs less.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
-func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain float64) error) (_ *point, iter int, done bool, err error) {
+func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, done bool, err error) {
 	defer metric.free()
 	var known secants
 	var before backend.Host[float64] // M⁻¹∇F at the point before
@@ -50,7 +50,7 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 			direction, slope, known = plain, -dot(p.gradient, plain), nil
 		}
 		gain := max(dot(p.gradient, plain)/2, -slope/2, forecast(falls)) / max(p.value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain); err != nil {
+		if err := at(iter, gain, p.value); err != nil {
 			return p, iter, false, err
 		}
 		if gain <= tol {

@@ -166,7 +166,11 @@ func (l Params) minimize(f *logit) (p *point, solver Solver, iterations int, err
 		if tol == 0 {
 			tol = s.tol
 		}
-		at := func(_ int, gain float64) error { return at(tol, gain) }
+		before := iterations
+		at := func(iter int, gain, value float64) error {
+			f.t.Traced(run.Epoch{Number: before + iter, Loss: value})
+			return at(tol, gain)
+		}
 		steps, most := 0, l.limit(s.limit)-iterations
 		switch {
 		case s.solver == Newton:
@@ -190,6 +194,7 @@ func (l Params) minimize(f *logit) (p *point, solver Solver, iterations int, err
 		}
 	}
 	if err == nil {
+		f.t.Traced(run.Epoch{Number: iterations, Loss: p.value})
 		err = f.t.Step("fit", 1)
 	}
 	return p, solver, iterations, err

@@ -17,7 +17,7 @@ import (
 //
 // over X̃ = (x − x̄, 1), and is halved until F falls by its share. It stops when
 // what the model of second order still promises is below tol of F.
-func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain float64) error) (*point, int, error) {
+func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (*point, int, error) {
 	for iter := range most {
 		if err := l.separated(); err != nil {
 			return p, iter, err
@@ -28,7 +28,7 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain f
 		}
 		decrement := dot(step, p.gradient)
 		gain := decrement / 2 / max(p.value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain); err != nil {
+		if err := at(iter, gain, p.value); err != nil {
 			return p, iter, err
 		}
 		var next *point
