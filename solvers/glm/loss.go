@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
@@ -37,16 +38,17 @@ type logit struct {
 
 	x, w, s, g backend.Matrix[float64] // X, W, scores and residuals, gradient
 	// residual holds w_i (p_ic − [y_i = c]) of the last eval.
-	residual backend.Host[float64]
-	shared   bool    // residual and s are the same memory
-	spread   float64 // mean of p(1−p) at the last eval
-	evals    int
-	right    bool // all samples are on the right side of the last eval's decision
+	residual  backend.Host[float64]
+	shared    bool                    // residual and s are the same memory
+	gradients []backend.Host[float64] // if shared: of parts of the samples
+	spread    float64                 // mean of p(1−p) at the last eval
+	evals     int
+	right     bool // all samples are on the right side of the last eval's decision
 }
 
 // logitBytes is what it takes on the device.
 func logitBytes(n, d, c int) int64 {
-	return 8 * (int64(n)*int64(d+c) + 2*int64(d)*int64(c))
+	return 8 * (int64(n)*int64(d+c) + int64(2+chunks(n, gradientRows(n)))*int64(d)*int64(c))
 }
 
 func newLogit(t *run.Task, hx backend.Host[float64], index []int, weights []float64, c int, reference bool, lambda float64, intercept bool) (*logit, error) {
@@ -61,6 +63,9 @@ func newLogit(t *run.Task, hx backend.Host[float64], index []int, weights []floa
 	}
 	if w, ok := t.B.(backend.Wrapper[float64]); ok {
 		l.s, l.shared = w.Wrap(l.residual), true
+		for range chunks(l.n, gradientRows(l.n)) {
+			l.gradients = append(l.gradients, backend.NewHost[float64](l.d, c))
+		}
 	} else {
 		l.s, err = t.B.New(l.n, c)
 	}
@@ -85,19 +90,23 @@ func (l *logit) free() {
 	}
 }
 
-// parts runs f on all samples, in parts that do not depend on the number of workers.
-func (l *logit) parts(first, last int, f func(part, first, last int)) {
-	size := (last - first + partRows - 1) / partRows
+// parts runs f on all samples, in parts of a size that do not depend on the number of workers.
+func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
+	parts := chunks(last-first, size)
 	var group sync.WaitGroup
-	for worker := range min(l.threads, size) {
+	var next atomic.Int64
+	for range min(l.threads, parts) {
 		group.Go(func() {
-			for k := worker; k < size; k += l.threads {
-				f(k, first+k*partRows, min(first+(k+1)*partRows, last))
+			for k := int(next.Add(1)) - 1; k < parts; k = int(next.Add(1)) - 1 {
+				f(k, first+k*size, min(first+(k+1)*size, last))
 			}
 		})
 	}
 	group.Wait()
 }
+
+// chunks is how many parts of some size n makes.
+func chunks(n, size int) int { return (n + size - 1) / size }
 
 // partRows is the number of samples of a part.
 const partRows = 512
@@ -109,8 +118,8 @@ func (l *logit) moments(centered bool) {
 	if l.n > 0 {
 		origin = l.hx.Row(0)
 	}
-	sums := make([][]float64, (l.n+partRows-1)/partRows)
-	l.parts(0, l.n, func(k, first, last int) {
+	sums := make([][]float64, chunks(l.n, partRows))
+	l.parts(0, l.n, partRows, func(k, first, last int) {
 		sum := make([]float64, 2*l.d+1)
 		one, two := sum[:l.d], sum[l.d:2*l.d]
 		for i := first; i < last; i++ {
@@ -186,32 +195,12 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 			shift[c] -= m * v
 		}
 	}
-	// The rows of a block are in the cache when the gradient reads them.
-	rows, sums := l.n, make([]float64, l.c)
-	if l.shared {
-		rows = max(partRows, blockElements/max(l.d, 1))
+	sum, err := l.pass(shift)
+	if err != nil {
+		return 0, err
 	}
-	value := 0.0
-	l.spread, l.right = 0, true
-	for first := 0; first < l.n; first += rows {
-		count, beta := min(rows, l.n-first), 1.0
-		if first == 0 {
-			beta = 0
-		}
-		x, s, residual := l.x.View(first, 0, count, l.d), l.s.View(first, 0, count, l.c), l.residual.View(first, 0, count, l.c)
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, l.w, 0, s)
-		if err := l.fetch(residual, s); err != nil {
-			return 0, err
-		}
-		value += l.residuals(first, first+count, shift, sums)
-		if !l.shared {
-			if err := b.Upload(s, residual); err != nil {
-				return 0, err
-			}
-		}
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, s, beta, l.g)
-	}
-	l.spread /= l.total * float64(l.c)
+	value, sums := sum.loss, sum.sums
+	l.spread, l.right = sum.spread/(l.total*float64(l.c)), sum.right
 	if err := b.Download(gradient.View(0, 0, l.d, l.c), l.g); err != nil {
 		return 0, err
 	}
@@ -238,59 +227,110 @@ func (l *logit) eval(theta, gradient backend.Host[float64]) (float64, error) {
 	return value, nil
 }
 
-// blockElements is how many elements of X are multiplied while they are in the cache:
-// 8 MiB.
-const blockElements = 1 << 20
-
-// fetch waits for scores.
-func (l *logit) fetch(h backend.Host[float64], s backend.Matrix[float64]) error {
-	if l.shared {
-		return l.t.B.Sync()
-	}
-	return l.t.B.Download(h, s)
+// tally is what some samples add to the loss, to the mean of p(1−p) and to the gradient
+// of the intercepts, and whether all of them are on the right side.
+type tally struct {
+	loss, spread float64
+	sums         []float64
+	right        bool
 }
 
-// residuals turns the scores of some samples in l.residual into residuals, adds them to
-// the sums of their columns and returns the loss.
-func (l *logit) residuals(first, last int, shift, sums []float64) (loss float64) {
-	type part struct {
-		loss, spread float64
-		sums         []float64
-		right        bool
-	}
-	done := make([]part, (last-first+partRows-1)/partRows)
-	l.parts(first, last, func(k, first, last int) {
-		p := part{sums: make([]float64, l.c), right: true}
-		for i := first; i < last; i++ {
-			row, w := l.residual.Row(i), l.weight(i)
-			for c := range row {
-				row[c] += shift[c]
-			}
-			if w == 0 {
-				clear(row)
-				continue
-			}
-			v, right := l.sample(row, l.index[i])
-			p.loss += w * v
-			p.right = p.right && right
-			for c := range row {
-				q := math.Abs(row[c])
-				p.spread += w * q * (1 - q)
-				row[c] *= w
-				p.sums[c] += row[c]
-			}
-		}
-		done[k] = p
-	})
-	for _, p := range done {
-		loss += p.loss
-		l.spread += p.spread
-		l.right = l.right && p.right
+// tallied is the sum of the parts.
+func (l *logit) tallied(parts []tally) tally {
+	all := tally{sums: make([]float64, l.c), right: true}
+	for _, p := range parts {
+		all.loss += p.loss
+		all.spread += p.spread
+		all.right = all.right && p.right
 		for c, v := range p.sums {
-			sums[c] += v
+			all.sums[c] += v
 		}
 	}
-	return loss
+	return all
+}
+
+// pass sets l.residual by W in l.w, and l.g to Xᵀ of it. In memory that is shared with
+// the device X is read once: each worker goes through its parts block by block, and a
+// block is still in its cache when the gradient reads it.
+func (l *logit) pass(shift []float64) (tally, error) {
+	b := l.t.B
+	if !l.shared {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.x, l.w, 0, l.s)
+		if err := b.Download(l.residual, l.s); err != nil {
+			return tally{}, err
+		}
+		list := make([]tally, chunks(l.n, partRows))
+		l.parts(0, l.n, partRows, func(k, first, last int) { list[k] = l.residuals(first, last, shift) })
+		if err := b.Upload(l.s, l.residual); err != nil {
+			return tally{}, err
+		}
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, l.x, l.s, 0, l.g)
+		return l.tallied(list), nil
+	}
+	size := gradientRows(l.n)
+	rows := max(16, blockElements*min(l.c, 8)/max(l.d, 1))
+	list := make([]tally, len(l.gradients))
+	failures := make([]error, len(list))
+	l.parts(0, l.n, size, func(k, first, last int) {
+		q, g := l.t.Dev.F64().With(l.t.Ctx, nil), l.t.B.(backend.Wrapper[float64]).Wrap(l.gradients[k])
+		blocks := make([]tally, 0, size/rows+1)
+		beta := 0.0
+		for from := first; from < last; from += rows {
+			n := min(rows, last-from)
+			x, s := l.x.View(from, 0, n, l.d), l.s.View(from, 0, n, l.c)
+			q.Gemm(backend.NoTrans, backend.NoTrans, 1, x, l.w, 0, s)
+			if failures[k] = q.Sync(); failures[k] != nil {
+				return
+			}
+			blocks = append(blocks, l.residuals(from, from+n, shift))
+			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, s, beta, g)
+			beta = 1
+		}
+		list[k], failures[k] = l.tallied(blocks), q.Sync()
+	})
+	sum := backend.NewHost[float64](l.d, l.c)
+	for _, g := range l.gradients {
+		for i, v := range g.Data {
+			sum.Data[i] += v
+		}
+	}
+	if err := errors.Join(failures...); err != nil {
+		return tally{}, err
+	}
+	return l.tallied(list), b.Upload(l.g, sum)
+}
+
+// blockElements is how many elements of X for each column of W, up to 8 of them, are in a
+// worker's cache at a time: 512 KiB.
+const blockElements = 1 << 16
+
+// gradientRows is the number of samples whose gradients are added up before the others':
+// of n samples there are 64 such parts at most.
+func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
+
+// residuals turns the scores of some samples in l.residual into residuals.
+func (l *logit) residuals(first, last int, shift []float64) tally {
+	p := tally{sums: make([]float64, l.c), right: true}
+	for i := first; i < last; i++ {
+		row, w := l.residual.Row(i), l.weight(i)
+		for c := range row {
+			row[c] += shift[c]
+		}
+		if w == 0 {
+			clear(row)
+			continue
+		}
+		v, right := l.sample(row, l.index[i])
+		p.loss += w * v
+		p.right = p.right && right
+		for c := range row {
+			q := math.Abs(row[c])
+			p.spread += w * q * (1 - q)
+			row[c] *= w
+			p.sums[c] += row[c]
+		}
+	}
+	return p
 }
 
 // sample turns the scores f of a sample into p − [y = c], without cancellation,

@@ -182,7 +182,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	for from := 0; from < l.n; from += rows {
 		count := min(rows, l.n-from)
 		part, weighted := plain.View(0, 0, count, m), scaled.View(0, 0, count, m)
-		l.parts(0, count, func(_, first, last int) {
+		l.parts(0, count, partRows, func(_, first, last int) {
 			for i := first; i < last; i++ {
 				row := part.Row(i)
 				copy(row, l.hx.Row(from+i))
@@ -197,7 +197,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 		})
 		for a := range l.c {
 			for c := range a + 1 {
-				l.parts(0, count, func(_, first, last int) {
+				l.parts(0, count, partRows, func(_, first, last int) {
 					for i := first; i < last; i++ {
 						scale := l.curvature(from+i, a, c)
 						to := weighted.Row(i)

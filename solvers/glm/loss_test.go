@@ -1,0 +1,126 @@
+package glm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// TestLossOfManyParts: the loss and the gradient of more samples than parts of 512 are
+// the sums over the samples, whatever the number of workers.
+func TestLossOfManyParts(t *testing.T) {
+	const n, d = 64*partRows + 700, 3
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	x := backend.NewHost[float64](n, d)
+	for i := range x.Data {
+		x.Data[i] = rng.NormFloat64()
+	}
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = rng.Float64()
+	}
+	for _, classes := range []int{2, 3} {
+		class := make([]int, n)
+		for i := range class {
+			class[i] = rng.IntN(classes)
+		}
+		p := Problem{X: x, Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true}
+		columns, reference := p.columns()
+		theta := backend.NewHost[float64](d+1, columns)
+		for i := range theta.Data {
+			theta.Data[i] = rng.NormFloat64()
+		}
+		var first backend.Host[float64]
+		for _, threads := range []int{1, 3} {
+			dev, err := backend.Open("cpu", backend.Config{Threads: threads})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			l, err := newLogit(run.NewTask(t.Context(), dev, nil), x, class, weights, columns, reference, p.Lambda, p.Intercept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.free()
+			if len(l.gradients) < 2 || chunks(n, partRows) <= len(l.gradients) {
+				t.Fatalf("%d gradients of %d samples", len(l.gradients), n)
+			}
+			point, err := l.at(theta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if threads > 1 {
+				if !slices.Equal(point.gradient.Data, first.Data) {
+					t.Errorf("%d classes: the gradient depends on the number of workers", classes)
+				}
+				continue
+			}
+			first = point.gradient
+			value, gradient, size := plainLoss(p, l.mean, theta)
+			// Each of some n·d terms of a sum is rounded, and the sum of n of them.
+			limit := 4 * n * epsilon * size
+			if math.Abs(point.value-value) > limit {
+				t.Errorf("%d classes: loss %v, want %v", classes, point.value, value)
+			}
+			for i, want := range gradient.Data {
+				if got := point.gradient.Data[i]; math.Abs(got-want) > limit {
+					t.Errorf("%d classes: gradient %d is %v, want %v ± %.2g", classes, i, got, want, limit)
+				}
+			}
+		}
+	}
+}
+
+// plainLoss is the softmax of all classes, two of them as (0, f), sample after sample.
+// The size is the sum of the absolute values of what is added up.
+func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
+	d := p.X.Cols
+	gradient = backend.NewHost[float64](d+1, theta.Cols)
+	for i := range p.X.Rows {
+		x := append(slices.Clone(p.X.Row(i)), 1)
+		for q, m := range mean {
+			x[q] -= m
+		}
+		f := make([]float64, theta.Cols)
+		for q, v := range x {
+			for c, w := range theta.Row(q) {
+				f[c] += w * v
+			}
+		}
+		first := 0 // the class of column 0
+		if p.Classes == 2 {
+			f, first = []float64{0, f[0]}, 1
+		}
+		sum := 0.0
+		for _, v := range f {
+			sum += math.Exp(v)
+		}
+		loss := math.Log(sum) - f[p.Class[i]]
+		value += p.Weights[i] * loss
+		size += p.Weights[i] * loss
+		for c := range theta.Cols {
+			r := math.Exp(f[c+first]) / sum
+			if p.Class[i] == c+first {
+				r--
+			}
+			for q, v := range x {
+				gradient.Row(q)[c] += p.Weights[i] * r * v
+				size += math.Abs(p.Weights[i] * r * v)
+			}
+		}
+	}
+	for q := range d {
+		for c, w := range theta.Row(q) {
+			value += p.Lambda / 2 * w * w
+			gradient.Row(q)[c] += p.Lambda * w
+		}
+	}
+	return value, gradient, size
+}
