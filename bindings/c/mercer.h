@@ -142,12 +142,26 @@ int mercer_predict(mercer_handle device, mercer_handle model, int wanted, const 
 /* Writes the bounds of prediction intervals at the n rows of x to lower and upper,
  * n×t each, of size numbers: jackknife+ intervals of a regression by kernel-ridge, or
  * by ridge with the parameter intervals=true, for 0.5 ≤ level < 1; split-conformal
- * ones of a model that `mercer fit --calibrate` made, for 0 < level < 1. A new
+ * ones of a model that mercer_calibrate or `mercer fit --calibrate` made, for 0 < level < 1. A new
  * target is between them with a probability of about level, and of 2 level − 1
  * (split-conformal: level) at least, whatever the noise, if it and the samples are
  * drawn alike. The first call for a model of kernel-ridge factors K + lambda I. */
 int mercer_intervals(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
                      double *lower, double *upper, size_t size, mercer_watch *watch);
+
+/* Makes split-conformal intervals for a model of any learner of regression, or sets of
+ * classes, by samples x, m×d, and y, m×t, that it was not fitted to, and stores the handle
+ * of a model with them; the one given stays as it is. y is as in mercer_fit; of classes a
+ * value that the model does not know counts as one that no set contains. */
+int mercer_calibrate(mercer_handle device, mercer_handle model, const mercer_matrix *x, const mercer_matrix *y,
+                     mercer_watch *watch, mercer_handle *calibrated);
+
+/* Writes to out, n×K, 1 for each class that is in the set of a row of x, otherwise 0, of
+ * a model that mercer_calibrate made. The class of a new sample is in its set with
+ * probability level at least, 0 < level < 1, if it and the samples of the calibration are
+ * drawn alike. */
+int mercer_sets(mercer_handle device, mercer_handle model, double level, const mercer_matrix *x,
+                double *out, size_t size, mercer_watch *watch);
 
 /* Copies an array of the model, such as "coef" or "alpha", to out, row after row;
  * size is the number of its elements. mercer_describe lists them with their shapes. */

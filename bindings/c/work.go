@@ -62,8 +62,8 @@ func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_w
 	})
 }
 
-//export mercer_predict
-func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+// predicting calls work with a model and the matrix that it is applied to.
+func predicting(dev, model C.mercer_handle, x *C.matrix, w *C.mercer_watch, work func(ctx context.Context, d *handles.Device, m *handles.Model, mx handles.Matrix) error) C.int {
 	return guard(func() error {
 		d, err := device(dev)
 		if err != nil {
@@ -74,34 +74,29 @@ func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *
 			return err
 		}
 		mx, err := matrixOf("x", x, false)
-		if err != nil {
-			return err
-		}
-		to, err := handles.Shared[float64]("out", unsafe.Pointer(out), int64(size))
 		if err != nil {
 			return err
 		}
 		callState := newCallState(w)
 		defer callState.close()
-		return m.Predict(callState.ctx, d, handles.Wanted(wanted), mx, to)
+		return work(callState.ctx, d, m, mx)
+	})
+}
+
+//export mercer_predict
+func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return predicting(dev, model, x, w, func(ctx context.Context, d *handles.Device, m *handles.Model, mx handles.Matrix) error {
+		to, err := handles.Shared[float64]("out", unsafe.Pointer(out), int64(size))
+		if err != nil {
+			return err
+		}
+		return m.Predict(ctx, d, handles.Wanted(wanted), mx, to)
 	})
 }
 
 //export mercer_intervals
 func mercer_intervals(dev, model C.mercer_handle, level C.double, x *C.matrix, lower, upper *C.double, size C.size_t, w *C.mercer_watch) C.int {
-	return guard(func() error {
-		d, err := device(dev)
-		if err != nil {
-			return err
-		}
-		m, err := as[*handles.Model](model, "model")
-		if err != nil {
-			return err
-		}
-		mx, err := matrixOf("x", x, false)
-		if err != nil {
-			return err
-		}
+	return predicting(dev, model, x, w, func(ctx context.Context, d *handles.Device, m *handles.Model, mx handles.Matrix) error {
 		low, err := handles.Shared[float64]("lower", unsafe.Pointer(lower), int64(size))
 		if err != nil {
 			return err
@@ -110,9 +105,36 @@ func mercer_intervals(dev, model C.mercer_handle, level C.double, x *C.matrix, l
 		if err != nil {
 			return err
 		}
-		callState := newCallState(w)
-		defer callState.close()
-		return m.Intervals(callState.ctx, d, float64(level), mx, low, high)
+		return m.Intervals(ctx, d, float64(level), mx, low, high)
+	})
+}
+
+//export mercer_sets
+func mercer_sets(dev, model C.mercer_handle, level C.double, x *C.matrix, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
+	return predicting(dev, model, x, w, func(ctx context.Context, d *handles.Device, m *handles.Model, mx handles.Matrix) error {
+		to, err := handles.Shared[float64]("out", unsafe.Pointer(out), int64(size))
+		if err != nil {
+			return err
+		}
+		return m.Sets(ctx, d, float64(level), mx, to)
+	})
+}
+
+//export mercer_calibrate
+func mercer_calibrate(dev, model C.mercer_handle, x, y *C.matrix, w *C.mercer_watch, to *C.mercer_handle) C.int {
+	return predicting(dev, model, x, w, func(ctx context.Context, d *handles.Device, m *handles.Model, mx handles.Matrix) error {
+		if err := place("calibrated", to != nil); err != nil {
+			return err
+		}
+		my, err := matrixOf("y", y, false)
+		if err != nil {
+			return err
+		}
+		calibrated, err := m.Calibrate(ctx, d, mx, my)
+		if err == nil {
+			give(to, calibrated)
+		}
+		return err
 	})
 }
 

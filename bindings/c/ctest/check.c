@@ -298,6 +298,28 @@ static void intervals(void)
 	learner.name = "svr", learner.parameters = NULL;
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));
 	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL));
+	/* Split-conformal: f ± the 4th smallest of the errors, 0.6 being 3.6 sixths. */
+	double f, held[n] = {7, -7, 8, 7.5, 6};
+	mercer_matrix zx = doubles(identity, n, n), zy = doubles(held, n, 1);
+	mercer_handle calibrated;
+	double errors[n], predicted[n];
+	OK(mercer_predict(0, model, MERCER_VALUES, &zx, predicted, n, NULL));
+	OK(mercer_predict(0, model, MERCER_VALUES, &z, &f, 1, NULL));
+	for (int i = 0; i < n; i++)
+		errors[i] = fabs(held[i] - predicted[i]);
+	OK(mercer_calibrate(0, model, &zx, &zy, NULL, &calibrated));
+	OK(mercer_intervals(0, calibrated, 0.6, &z, &low, &high, 1, NULL));
+	int below = 0, equal = 0;
+	for (int i = 0; i < n; i++)
+		below += errors[i] < (high - low) / 2 - 1e-12, equal += fabs(errors[i] - (high - low) / 2) <= 1e-12;
+	CHECK(below <= 3 && below + equal >= 4, "%d errors are below half the width, %d are equal", below, equal);
+	CHECK(fabs((high + low) / 2 - f) <= 64 * n * epsilon, "%.17g to %.17g around %.17g", low, high, f);
+	FAILS(MERCER_INVALID, "svr has none", mercer_intervals(0, model, 0.6, &z, &low, &high, 1, NULL)); /* as it was */
+	FAILS(MERCER_INVALID, "numbers, not classes", mercer_sets(0, calibrated, 0.6, &z, &low, 1, NULL));
+	FAILS(MERCER_INVALID, "calibrated is NULL", mercer_calibrate(0, model, &zx, &zy, NULL, NULL));
+	zy.rows = 4;
+	FAILS(MERCER_INVALID, "x has 5 rows, y 4", mercer_calibrate(0, model, &zx, &zy, NULL, &calibrated));
+	OK(mercer_free(calibrated));
 	OK(mercer_free(model));
 	learner.name = "ridge";
 	OK(mercer_fit(0, &learner, &x, &my, NULL, &model));

@@ -1,11 +1,13 @@
 """Prediction intervals against the n refits that their definition asks for."""
 
+import pickle
 import unittest
 
 from . import support
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
@@ -79,6 +81,81 @@ class TestIntervals(unittest.TestCase):
         error = 5 * np.std(inside, ddof=1) / np.sqrt(len(inside))
         self.assertLess(error, 0.15)
         self.assertLessEqual(abs(np.mean(inside) - 0.8), error + 1 / 61)
+
+    def test_calibrated(self):
+        """Split-conformal intervals of every estimator are f(z) ± the ⌈level (m + 1)⌉-th
+        smallest error, and are kept in copies and files."""
+        X, y = support.smooth(self.r, 60, 2)
+        C, c = support.smooth(self.r, 39, 2)
+        named = [mercer.MercerRegressor(method) for method in ("lasso", "bayes-ridge", "kernel-knn")]
+        estimators = [mercer.MercerRidge(), mercer.MercerKernelRidge(0.1, kernel="rbf"), mercer.MercerKernelRidge(0.1, kernel=lambda x, z: np.exp(-np.sum((x - z) ** 2))),
+                      mercer.MercerKernelRidgeCV(), mercer.MercerNystroemRidge(), mercer.MercerFourierRidge(), mercer.MercerGaussianProcess(), mercer.MercerSVR(), *named]
+        self.assertEqual({type(e) for e in estimators}, {v for v in vars(mercer).values() if isinstance(v, type) and issubclass(v, RegressorMixin)})
+        for estimator in estimators:
+            with self.subTest(estimator=estimator):
+                fitted = estimator.fit(X, y)
+                f = fitted.predict(self.Z)
+                errors = np.sort(np.abs(c - fitted.predict(C)))
+                self.assertIs(fitted.calibrate(C, c), fitted)
+                for level in (0.25, 0.8, 39 / 40):
+                    lower, upper = fitted.predict_interval(self.Z, level)
+                    half = errors[int(np.ceil(round(level * 40, 9))) - 1]
+                    # Predictions of 12 rows and of 39 may be summed otherwise.
+                    bound = 1e4 * 60 * support.U * (1 + half + np.abs(f).max())
+                    np.testing.assert_allclose(lower, f - half, rtol=0, atol=bound)
+                    np.testing.assert_allclose(upper, f + half, rtol=0, atol=bound)
+                if fitted._function is None:
+                    again = pickle.loads(pickle.dumps(fitted)).predict_interval(self.Z, 0.8)
+                    np.testing.assert_array_equal(again, fitted.predict_interval(self.Z, 0.8))
+                with self.assertRaisesRegex(ValueError, "level"):
+                    fitted.predict_interval(self.Z, 0.99)
+                self.assertEqual(fitted.fit(X, y).model_.info["capabilities"].count("intervals"), int(isinstance(estimator, mercer.MercerKernelRidge)))
+        with self.assertRaisesRegex(AttributeError, "call calibrate"):
+            mercer.MercerSVR().fit(X, y).predict_interval(self.Z)
+        with self.assertRaises(NotFittedError):
+            mercer.MercerSVR().calibrate(C, c)
+        with self.assertRaisesRegex(ValueError, "inconsistent numbers of samples"):
+            mercer.MercerSVR().fit(X, y).calibrate(C, c[:-1])
+
+    def test_calibrated_coverage(self):
+        """Over draws of all samples split-conformal bounds contain level of new targets at
+        least, and level + 1/(m + 1) at most; sets of classes contain level at least."""
+        m, level, draws, each = 39, 0.8, 60, 40
+        for classes, make in [(False, lambda: mercer.MercerSVR(C=10)), (False, mercer.MercerNystroemRidge), (True, mercer.MercerClassifier),
+                              (True, lambda: mercer.MercerClassifier("logistic")), (True, lambda: mercer.MercerClassifier("svc"))]:
+            inside = []
+            for _ in range(draws):
+                X, y = support.smooth(self.r, 60 + m + each, 2)
+                if classes:
+                    y = np.where(y + self.r.normal(scale=0.5, size=len(y)) > 0.5, "high", np.where(y < -0.3, "low", "mid"))
+                fitted = make().fit(X[:60], y[:60]).calibrate(X[60:60 + m], y[60:60 + m])
+                Z, z = X[60 + m:], y[60 + m:]
+                if classes:
+                    sets = fitted.predict_set(Z, level)
+                    self.assertTrue(sets[np.arange(each), np.searchsorted(fitted.classes_, fitted.predict(Z))].all())
+                    inside.append(np.mean([name in fitted.classes_[row] for name, row in zip(z, sets)]))
+                else:
+                    lower, upper = fitted.predict_interval(Z, level)
+                    inside.append(np.mean((lower <= z) & (z <= upper)))
+            # Five standard errors of the mean of the draws, which are independent.
+            error = 5 * np.std(inside, ddof=1) / np.sqrt(draws)
+            with self.subTest(estimator=make()):
+                self.assertLess(error, 0.1)
+                self.assertGreaterEqual(np.mean(inside), level - error)
+                if not classes:
+                    self.assertLessEqual(np.mean(inside), level + 1 / (m + 1) + error)
+
+    def test_sets(self):
+        fitted = mercer.MercerClassifier("svc").fit(self.X, self.y > 0)
+        with self.assertRaisesRegex(AttributeError, "call calibrate"):
+            fitted.predict_set(self.Z)
+        X, y = support.smooth(self.r, 30, 2)
+        sets = fitted.calibrate(X, y > 0).predict_set(self.Z, 0.7)
+        self.assertEqual((sets.shape, sets.dtype), ((12, 2), np.dtype(bool)))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_set(csr_matrix(self.Z), 0.7), sets)
+        # A class that the model does not know is in no set, as if the error were without bound.
+        unknown = mercer.MercerClassifier("svc").fit(self.X, np.where(self.y > 0, "a", "b")).calibrate(X, np.full(30, "c"))
+        self.assertTrue(unknown.predict_set(self.Z, 0.7).all())
 
     def test_only_where_there_are_some(self):
         self.assertTrue(hasattr(mercer.MercerKernelRidge(), "predict_interval"))

@@ -83,7 +83,7 @@ type description struct {
 	Missing      bool              `json:"missing"`           // Predict takes NaN for a missing value
 	Classes      []string          `json:"classes,omitempty"`
 	Labels       []float64         `json:"labels,omitempty"` // what Predict returns for each class
-	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations", "intervals"
+	Capabilities []string          `json:"capabilities"`     // "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
@@ -121,6 +121,8 @@ func (m *Model) Describe() (string, error) {
 	f.abilities(model)
 	if m.bundle.HasIntervals() {
 		f.Capabilities = append(f.Capabilities, "intervals")
+	} else if m.bundle.Calibration != nil {
+		f.Capabilities = append(f.Capabilities, "sets")
 	}
 	f.fitted(model)
 	return text(f)

@@ -3,6 +3,7 @@ package handles
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -160,9 +161,64 @@ func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix,
 	})
 }
 
+// Calibrate returns the model with split-conformal intervals, or sets of classes, by
+// samples that it was not fitted to: see learners.Calibrate. m stays as it is.
+func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, error) {
+	if err := m.acquire(); err != nil {
+		return nil, err
+	}
+	defer m.release()
+	b := m.bundle
+	err := d.use(ctx, func(dev backend.Device) error {
+		points, err := m.points(Values, x)
+		if err != nil {
+			return err
+		}
+		hy, err := y.host("y")
+		if err != nil {
+			return err
+		}
+		b.Calibration, err = learners.Calibrate(ctx, dev, b.Model, points, denseOf(hy))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	calibrated := newModel(b)
+	calibrated.device, calibrated.seconds = m.device, m.seconds
+	return calibrated, nil
+}
+
+// Sets writes 1 to out for each row of x and each class that is in the set of the level,
+// otherwise 0: n×K. The model is one that Calibrate returned.
+func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
+	if err := m.acquire(); err != nil {
+		return err
+	}
+	defer m.release()
+	return d.use(ctx, func(dev backend.Device) error {
+		k, ok := m.bundle.Model.(learners.Classifier)
+		if !ok {
+			return fmt.Errorf("libmercer: sets: a model of %s predicts numbers, not classes", m.bundle.Model.Learner())
+		}
+		if m.bundle.Calibration == nil {
+			return errors.New("libmercer: sets: the model has none: calibrate it with samples that it was not fitted to")
+		}
+		points, err := m.points(Values, x)
+		if err != nil {
+			return err
+		}
+		sets, err := m.bundle.Calibration.Sets(ctx, dev, k, points, level)
+		if err != nil {
+			return err
+		}
+		return store("sets", out, sets)
+	})
+}
+
 // Intervals writes the bounds of the prediction intervals of a level at the rows of x
-// to lower and upper, n×t each: those of the calibration of a model that `mercer fit
-// --calibrate` made, else those of learners.Jackknife.
+// to lower and upper, n×t each: those of the calibration where there is one, else those
+// of learners.Jackknife.
 func (m *Model) Intervals(ctx context.Context, d *Device, level float64, x Matrix, lower, upper []float64) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -193,9 +249,9 @@ func (m *Model) noIntervals() string {
 	case learners.Classifier:
 		return "a model of classes has no intervals"
 	case *learners.RidgeModel:
-		return "the model of ridge did not keep its samples: fit it with intervals=true"
+		return "the model of ridge did not keep its samples: fit it with intervals=true, or calibrate it"
 	}
-	return "a model of " + m.bundle.Model.Learner() + " has none: fit kernel-ridge, or ridge with intervals=true"
+	return "a model of " + m.bundle.Model.Learner() + " has none: calibrate it with samples that it was not fitted to"
 }
 
 // points returns x as the model takes it.

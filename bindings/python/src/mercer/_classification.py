@@ -26,6 +26,14 @@ def _has_probabilities(estimator):
     return True
 
 
+def _has_sets(estimator):
+    """Whether predict_set is to be there."""
+    model = getattr(estimator, "model_", None)
+    if model is None or "sets" not in model.info["capabilities"]:
+        raise AttributeError(f"{type(estimator).__name__} has no sets of classes: call calibrate(X, y) with samples that fit has not seen")
+    return True
+
+
 class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
     """Classification by kernel ridge, logistic regression, a support vector machine
     or any other of Mercer's learners of classes.
@@ -253,6 +261,56 @@ class MercerClassifier(ClassifierMixin, KernelParameters, Estimator):
             The logarithms in the order of ``classes_``.
         """
         return np.log(self.predict_proba(X))
+
+    def calibrate(self, X, y):
+        """Makes split-conformal sets of classes for predict_set.
+
+        They are saved and pickled with the model; another fit forgets them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples that were not in the fit; of a precomputed kernel its values with
+            the samples of fit.
+        y : array-like of shape (n_samples,)
+            Their classes. One that fit has not seen is in no set.
+
+        Returns
+        -------
+        self : object
+        """
+        labels = np.asarray(self.model_.info["labels"]) if hasattr(self, "model_") else None
+
+        def targets(y):
+            places = np.full((len(y), 1), labels.max() + 1)  # of no class
+            for label, name in zip(labels, self.classes_):
+                places[y == name] = label
+            return places
+
+        return self._calibrate(X, y, targets=targets)
+
+    @available_if(_has_sets)
+    def predict_set(self, X, level=0.9):
+        """Sets of classes that contain the class of a new sample with probability level.
+
+        That holds whatever the distribution, if new samples and those of calibrate are
+        drawn alike (Sadinle, Lei and Wasserman 2019).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        level : float, default=0.9
+            The part of new samples whose class is to be in its set, > 0 and up to
+            m/(m + 1) for m samples in calibrate.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Whether a class is in the set, in the order of ``classes_``. The class of
+            predict always is.
+        """
+        return self._predict_model(X, "sets", level) == 1
 
     def _restore(self, model):
         self.classes_ = _classes(model.info["classes"])

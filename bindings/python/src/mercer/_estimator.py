@@ -175,7 +175,8 @@ class Estimator(BaseEstimator):
 
     def _predict_model(self, X, wanted="values", level=None):
         """Validates X, and returns the n×k array of the model; of the intervals of a
-        level the lower bounds and, to the right of them, the upper ones."""
+        level the lower bounds and, to the right of them, the upper ones; of the sets 1
+        for each class in them."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
                           **{_FINITE: "allow-nan" if self._allows_missing() else True})
@@ -184,12 +185,30 @@ class Estimator(BaseEstimator):
         rows = max(1, SMALL // (8 * X.shape[1]))  # of a dense copy at a time
         return np.concatenate([self._values(dense(X[i:i + rows]), wanted, level) for i in range(0, X.shape[0], rows)])
 
-    def _values(self, X, wanted, level):
-        """What is wanted of the model for an array."""
+    def _calibrate(self, X, y, **kwargs):
+        """Validates X and y, and gives the model intervals or sets by them; targets makes
+        the array that the library takes of the validated y."""
+        check_is_fitted(self, "model_")
+        targets = kwargs.pop("targets")
+        X, y = validate_data(self, X, y, reset=False, dtype=(np.float64, np.float32), accept_sparse="csr",
+                             **{_FINITE: "allow-nan" if self._allows_missing() else True}, **kwargs)
+        with python_names(self._arguments()):
+            self.model_ = self.model_.calibrate(self._rows(dense(X)), targets(y), device=self.device, threads=self.threads, say=self._say("calibrate"))
+        return self
+
+    def _rows(self, X):
+        """The rows of an array as the model takes them."""
         if self._function:
             kernel, rows = self._function
-            X = pairwise_kernels(X, rows, metric=kernel)
+            return pairwise_kernels(X, rows, metric=kernel)
+        return X
+
+    def _values(self, X, wanted, level):
+        """What is wanted of the model for an array."""
+        X = self._rows(X)
         on = {"device": self.device, "threads": self.threads, "say": self._say("predict")}
+        if wanted == "sets":
+            return self.model_.sets(X, level, **on)
         if wanted == "intervals":
             with python_names(self._arguments()):
                 return np.hstack(self.model_.intervals(X, level, **on))

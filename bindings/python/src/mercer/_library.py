@@ -49,6 +49,8 @@ _PROTOTYPES = {
     "mercer_fit": [Handle, _P(Learner), _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
     "mercer_predict": [Handle, Handle, c_int, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
     "mercer_intervals": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_void_p, c_size_t, _P(Watch)],
+    "mercer_calibrate": [Handle, Handle, _P(Matrix), _P(Matrix), _P(Watch), _P(Handle)],
+    "mercer_sets": [Handle, Handle, c_double, _P(Matrix), c_void_p, c_size_t, _P(Watch)],
     "mercer_array": [Handle, c_char_p, c_void_p, c_size_t],
     "mercer_save": [Handle, c_char_p],
     "mercer_load": [c_char_p, _P(Handle)],

@@ -237,6 +237,61 @@ class Model:
         watched("mercer_intervals", lambda w: (dev, self._handle, level, byref(mx), lower.ctypes.data, upper.ctypes.data, lower.size, w), say)
         return lower, upper
 
+    def calibrate(self, X, y, *, device=None, threads=None, say=None):
+        """The model with split-conformal intervals, or sets of classes.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (m, d)
+            Samples that the model was not fitted to.
+        y : array of shape (m, t)
+            Their targets, as in ``fit``.
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None is all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        model : Model
+            Another one, which saves them too.
+        """
+        mx, my = _library.matrix(X), _library.matrix(y)
+        dev = _library.device(device, threads)
+        handle = _library.Handle()
+        watched("mercer_calibrate", lambda w: (dev, self._handle, byref(mx), byref(my), w, byref(handle)), say)
+        return Model(handle.value)
+
+    def sets(self, X, level, *, device=None, threads=None, say=None):
+        """Sets of classes, of models with "sets" among ``info["capabilities"]``.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            The samples.
+        level : float
+            The part of new samples whose class is to be in its set.
+        device : str, default=None
+            The processor, such as "cpu/avx2"; None is the best there is.
+        threads : int, default=None
+            The number of threads; None is all.
+        say : callable, default=None
+            Called about once a second with the stage and the fraction that is done.
+
+        Returns
+        -------
+        sets : ndarray of shape (n, k)
+            1 where the class is in the set, otherwise 0.
+        """
+        mx = _library.matrix(X)
+        out = np.empty((mx.rows, len(self.info["classes"])))
+        dev = _library.device(device, threads)
+        level = number("level", level)
+        watched("mercer_sets", lambda w: (dev, self._handle, level, byref(mx), out.ctypes.data, out.size, w), say)
+        return out
+
     def array(self, name):
         """A copy of an array of the model.
 

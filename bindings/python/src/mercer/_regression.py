@@ -24,8 +24,8 @@ def _has_intervals(estimator):
         knows = "intervals" in model.info["capabilities"]
     if not knows:
         name = type(estimator).__name__
-        raise AttributeError(f"{name} has no prediction intervals" + (": set intervals=True and fit again" if hasattr(estimator, "intervals") else
-                             "; MercerKernelRidge and MercerRidge have, and models of `mercer fit --calibrate`"))
+        raise AttributeError(f"{name} has no prediction intervals" + (": set intervals=True and fit again, or" if hasattr(estimator, "intervals") else ":") +
+                             " call calibrate(X, y) with samples that fit has not seen")
     return True
 
 
@@ -84,14 +84,47 @@ class Regressor(RegressorMixin, Estimator):
         """
         return self._shaped(self._predict_model(X))
 
+    def calibrate(self, X, y):
+        """Makes split-conformal prediction intervals for predict_interval.
+
+        The bounds are the prediction ± a quantile of the errors |y − f(X)| here (Lei,
+        G'Sell, Rinaldo, Tibshirani and Wasserman 2018, algorithm 2). They are saved and
+        pickled with the model; another fit forgets them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples that were not in the fit; of a precomputed kernel its values with
+            the samples of fit.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import MercerSVR
+        >>> X = np.linspace(0, 6, 80).reshape(-1, 1)
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = MercerSVR(C=10).fit(X[::2], y[::2]).calibrate(X[1::2], y[1::2])
+        >>> lower, upper = model.predict_interval(X, level=0.9)
+        >>> bool(np.mean((lower <= y) & (y <= upper)) > 0.85)
+        True
+        """
+        return self._calibrate(X, y, multi_output=self._multioutput, y_numeric=True,
+                               targets=lambda y: np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+
     @available_if(_has_intervals)
     def predict_interval(self, X, level=0.9):
         """Prediction intervals that assume no distribution of the noise.
 
         Of MercerKernelRidge and of MercerRidge with intervals=True they are those of
         the jackknife+ (Barber, Candès, Ramdas and Tibshirani 2021) in closed form,
-        without the n refits that it asks for; of a model that `mercer fit --calibrate`
-        made they are split-conformal.
+        without the n refits that it asks for. After calibrate, and of a model that
+        `mercer fit --calibrate` made, they are split-conformal, of every estimator.
 
         Parameters
         ----------
@@ -101,7 +134,8 @@ class Regressor(RegressorMixin, Estimator):
             The part of new targets that the intervals are to contain, from 0.5 to
             n/(n + 1) for n samples in the fit. They contain about as many in practice
             and 2·level − 1 at least, whatever the noise, if new samples and those of
-            the fit are drawn alike.
+            the fit are drawn alike. After calibrate with m samples the level is up to
+            m/(m + 1), and they contain level at least, and level + 1/(m + 1) at most.
 
         Returns
         -------
