@@ -41,8 +41,11 @@
 //
 // # Where to begin
 //
-// Fit, Predict, Solve and Factor of this package are for programs that have their
-// samples in gonum matrices; there is an example of each.
+// The functions of this package are for programs that have their samples in gonum
+// matrices, or in tables: no device has to be chosen. There is an example of each.
+// Samples in float32 are a host.Matrix[float32], which is a gonum matrix; texts, trees and
+// other things get Gram matrices by kernels/strings, kernels/trees and kernels/gram, which
+// any learner takes with the kernel kernels.Precomputed.
 //
 //	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1}, x, y, mercer.Options{})
 //	f, err := m.Predict(ctx, points)

@@ -113,7 +113,7 @@ func (m *Model[M]) Decision(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	p, ok := learners.Model(m.Fitted).(learners.Prober)
 	if !ok {
-		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and SVC.FitProbabilities know some")
+		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and LearnerFunc of SVC.FitProbabilities know some")
 	}
 	return p.Proba(ctx, m.dev, x)
 }

@@ -113,13 +113,9 @@ func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat
 	if err != nil {
 		return nil, err
 	}
-	hx, err := gonum.Host("x", x)
+	hx, hy, err := hosts("solve", x, y)
 	if err != nil {
-		return nil, fmt.Errorf("mercer: solve: %w", err)
-	}
-	hy, err := gonum.Host("y", y)
-	if err != nil {
-		return nil, fmt.Errorf("mercer: solve: %w", err)
+		return nil, err
 	}
 	return solvers.Solve(ctx, dev, solvers.Problem{Kernel: k, Lambda: lambda, X: hx, Y: hy, Weights: o.Weights},
 		solvers.Params{Memory: o.Memory, Progress: o.Progress, Checkpoint: o.Checkpoint})

@@ -12,7 +12,7 @@ import (
 )
 
 // Host returns m as a row-major matrix for package solvers and the backends.
-// What is one already shares its memory: a *mat.Dense or a part of one, a
+// What is one already shares its memory: a backend.Host, a *mat.Dense or a part of one, a
 // *mat.VecDense or a column of a matrix (n×1, its increment the stride), the
 // transpose of a vector without gaps, and every type that has the method RawMatrix
 // or RawVector of these. Anything else is copied. A missing or empty matrix is an
@@ -38,8 +38,14 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	}
 	for i := range rows {
 		row := h.Row(i)
-		if v, ok := m.(mat.RawRowViewer); ok {
+		switch v := m.(type) {
+		case mat.RawRowViewer:
 			copy(row, v.RawRowView(i))
+			continue
+		case backend.Host[float32]:
+			for j, e := range v.Row(i) {
+				row[j] = float64(e)
+			}
 			continue
 		}
 		for j := range row {
@@ -52,6 +58,8 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 // shared is the memory of m, if that is row-major.
 func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	switch v := m.(type) {
+	case backend.Host[float64]:
+		return v, true
 	case mat.RawMatrixer:
 		r := v.RawMatrix()
 		return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}, true

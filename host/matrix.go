@@ -6,6 +6,8 @@ package host
 import (
 	"errors"
 	"fmt"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // ErrMemory is matched by errors of work that the memory has no room for.
@@ -15,7 +17,8 @@ var ErrMemory = errors.New("out of memory")
 type Float interface{ float32 | float64 }
 
 // Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols,
-// and Data reaches at least to the last element.
+// and Data reaches at least to the last element. It is a mat.Matrix, so that samples in
+// float32 go wherever gonum's matrices do; what works in float64 widens them by rows.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T
@@ -25,6 +28,20 @@ type Matrix[T Float] struct {
 func New[T Float](rows, cols int) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: cols, Data: make([]T, rows*cols)}
 }
+
+// Dims returns Rows and Cols.
+func (m Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
+
+// At returns element (i, j). It panics where there is none.
+func (m Matrix[T]) At(i, j int) float64 {
+	if uint(i) >= uint(m.Rows) || uint(j) >= uint(m.Cols) {
+		panic(fmt.Sprintf("host: Matrix.At: (%d, %d) is outside a %d×%d matrix", i, j, m.Rows, m.Cols))
+	}
+	return float64(m.Data[i*m.Stride+j])
+}
+
+// T returns the transpose, sharing its memory.
+func (m Matrix[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
 // Row returns row i of m, sharing its memory.
 func (m Matrix[T]) Row(i int) []T {

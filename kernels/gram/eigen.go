@@ -23,16 +23,10 @@ type Eigen struct {
 // Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in
 // O(n³). Once ctx is done it returns at once; what it has begun goes on in the
 // background and is thrown away.
-func Decompose(ctx context.Context, k host.Matrix[float64]) (*Eigen, error) {
-	data, err := check("decompose", k)
+func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
+	k, _, err := check("decompose", gram)
 	if err != nil {
 		return nil, err
-	}
-	n := k.Rows
-	for i := range n {
-		for j := range i {
-			data[j*n+i] = data[i*n+j] // those of the upper triangle are used
-		}
 	}
 	done := make(chan *Eigen, 1)
 	var fault any // of gonum's, which is the caller's to recover
@@ -42,7 +36,7 @@ func Decompose(ctx context.Context, k host.Matrix[float64]) (*Eigen, error) {
 			fault = recover()
 			done <- e
 		}()
-		e = decompose(n, data)
+		e = decompose(k)
 	}()
 	select {
 	case <-ctx.Done():
@@ -58,11 +52,19 @@ func Decompose(ctx context.Context, k host.Matrix[float64]) (*Eigen, error) {
 	}
 }
 
-func decompose(n int, data []float64) *Eigen {
+// lower is a symmetric matrix by its lower triangle.
+type lower struct{ host.Matrix[float64] }
+
+func (k lower) SymmetricDim() int   { return k.Rows }
+func (k lower) At(i, j int) float64 { return k.Matrix.At(max(i, j), min(i, j)) }
+func (k lower) T() mat.Matrix       { return k }
+
+func decompose(k host.Matrix[float64]) *Eigen {
 	var f mat.EigenSym
-	if !f.Factorize(mat.NewSymDense(n, data), true) {
+	if !f.Factorize(lower{k}, true) {
 		return nil
 	}
+	n := k.Rows
 	var u mat.Dense
 	f.VectorsTo(&u)
 	ascending := f.Values(nil)
@@ -125,8 +127,12 @@ func (e *Eigen) Features() host.Matrix[float64] {
 // Extend returns other points in the coordinates of Features, from their kernel
 // values with the sample, one row for each: φ(x) = Λ^−½Uᵀk_x, m × Rank. They are
 // the projections on the space that the sample spans.
-func (e *Eigen) Extend(cross host.Matrix[float64]) (host.Matrix[float64], error) {
+func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	n, r := len(e.Values), e.Rank()
+	cross, err := hostOf("extend", k)
+	if err != nil {
+		return cross, err
+	}
 	if cross.Cols != n {
 		return host.Matrix[float64]{}, fmt.Errorf("gram: extend: %s for a sample of %s", count.Of(cross.Cols, "column"), count.Of(n, "point"))
 	}
@@ -158,7 +164,7 @@ func (p PSD) OK() bool { return p.Smallest >= -p.Tolerance }
 // eigenvalue below −tolerance, where tolerance is relative·‖K‖₂, or
 // 16n·2⁻⁵³‖K‖₂ where relative is 0. A matrix that is not symmetric is an error;
 // one with a negative eigenvalue is not, but OK is false. It takes O(n³).
-func CheckPSD(ctx context.Context, k host.Matrix[float64], relative float64) (PSD, error) {
+func CheckPSD(ctx context.Context, k mat.Matrix, relative float64) (PSD, error) {
 	if !(relative >= 0) {
 		return PSD{}, fmt.Errorf("gram: check: the tolerance must be ≥ 0, got %v", relative)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
@@ -41,8 +43,8 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 
 // TrainingPoints returns the points of kernels.Precomputed that stand for the
 // sample of a Gram matrix, n × (n+2).
-func TrainingPoints(k host.Matrix[float64]) (host.Matrix[float64], error) {
-	data, err := check("precomputed", k)
+func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
+	k, data, err := check("precomputed", gram)
 	if err != nil {
 		return host.Matrix[float64]{}, err
 	}
@@ -55,7 +57,11 @@ func TrainingPoints(k host.Matrix[float64]) (host.Matrix[float64], error) {
 // values with the sample, one row for each, and with themselves. Where these are not
 // known, diag is nil and 0 takes their place: a prediction f(x) = Σ α_j k(x, x_j) does
 // not depend on them, a variance does.
-func OtherPoints(cross host.Matrix[float64], diag []float64) (host.Matrix[float64], error) {
+func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
+	cross, err := hostOf("precomputed", k)
+	if err != nil {
+		return host.Matrix[float64]{}, err
+	}
 	if diag == nil {
 		diag = make([]float64, cross.Rows)
 	}

@@ -1,38 +1,57 @@
-// Package gram holds what is done with a whole Gram matrix K, such as
-// backend.GramMatrix returns: Mercer's condition on a sample, the eigenvectors and
-// the feature map that they give, distances and the mean in feature space.
+// Package gram holds what is done with a whole Gram matrix K, such as mercer.Gram
+// returns: Mercer's condition on a sample, the eigenvectors and the feature map that
+// they give, distances and the mean in feature space; and Gram matrices of functions of
+// the user's.
 //
-// Matrices are in Go memory, row-major. What takes O(n³) here is for samples of
-// up to a few thousand points; solvers has other ways for fits.
+// Any gonum matrix is taken, and results are gonum matrices. What takes O(n³) here is
+// for samples of up to a few thousand points; solvers has other ways for fits.
 package gram
 
 import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/host"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// check requires a square matrix, finite and symmetric, and returns it without
-// padding.
-func check(what string, k host.Matrix[float64]) ([]float64, error) {
+// hostOf returns k as a row-major matrix, which shares its memory where it is one.
+func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
+	if h, ok := k.(host.Matrix[float64]); ok {
+		return h, nil // of no rows too
+	}
+	h, err := gonum.Host("the matrix", k)
+	if err != nil {
+		return h, fmt.Errorf("gram: %s: %w", what, err)
+	}
+	return h, nil
+}
+
+// check requires a square matrix, finite and symmetric, and returns it, and its
+// elements without padding.
+func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
+	if k, err = hostOf(what, m); err != nil {
+		return k, nil, err
+	}
 	n := k.Rows
 	if n == 0 || k.Cols != n {
-		return nil, fmt.Errorf("gram: %s: a Gram matrix is square and not empty, this is %d×%d", what, k.Rows, k.Cols)
+		return k, nil, fmt.Errorf("gram: %s: a Gram matrix is square and not empty, this is %d×%d", what, k.Rows, k.Cols)
 	}
-	data := packed(k)
+	data = packed(k)
 	if err := kernels.CheckGram(n, data); err != nil {
-		return nil, fmt.Errorf("gram: %s: %w", what, err)
+		return k, nil, fmt.Errorf("gram: %s: %w", what, err)
 	}
-	return data, nil
+	return k, data, nil
 }
 
 // Check returns an error unless k is square, not empty, finite and symmetric to
 // rounding: see kernels.CheckGram.
-func Check(k host.Matrix[float64]) error {
-	_, err := check("check", k)
+func Check(k mat.Matrix) error {
+	_, _, err := check("check", k)
 	return err
 }
 
@@ -51,8 +70,9 @@ func packed(h host.Matrix[float64]) []float64 {
 
 // SquaredDistances returns d²_ij = K_ii + K_jj − 2K_ij, the squared distances in
 // feature space; what rounding makes negative is 0.
-func SquaredDistances(k host.Matrix[float64]) (host.Matrix[float64], error) {
-	if _, err := check("distances", k); err != nil {
+func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
+	k, _, err := check("distances", gram)
+	if err != nil {
 		return host.Matrix[float64]{}, err
 	}
 	d := host.New[float64](k.Rows, k.Rows)
@@ -72,12 +92,16 @@ type Centering struct {
 	All  float64   // mean of all of K
 }
 
-// Center moves the origin of feature space to the mean of the sample, in place:
-// K_ij − K̄_i − K̄_j + K̄, the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
+// Center moves the origin of feature space to the mean of the sample, in place, of a
+// *mat.Dense or a host.Matrix: K_ij − K̄_i − K̄_j + K̄, the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
 // Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
 // appendix A). The result centers other points.
-func Center(k host.Matrix[float64]) (Centering, error) {
-	if _, err := check("center", k); err != nil {
+func Center(gram mat.Matrix) (Centering, error) {
+	k, err := writable(gram)
+	if err == nil {
+		_, _, err = check("center", k)
+	}
+	if err != nil {
 		return Centering{}, err
 	}
 	n := float64(k.Rows)
@@ -97,9 +121,22 @@ func Center(k host.Matrix[float64]) (Centering, error) {
 	return c, nil
 }
 
+// writable returns the elements of k themselves.
+func writable(k mat.Matrix) (host.Matrix[float64], error) {
+	_, dense := k.(mat.RawMatrixer)
+	if _, ok := k.(host.Matrix[float64]); !ok && !dense {
+		return host.Matrix[float64]{}, fmt.Errorf("gram: center: a %T cannot be changed in place: give mat.DenseCopyOf of it", k)
+	}
+	return hostOf("center", k)
+}
+
 // Cross centers the values of other points with the sample, one row for each,
-// in place.
-func (c Centering) Cross(k host.Matrix[float64]) error {
+// in place, of a *mat.Dense or a host.Matrix.
+func (c Centering) Cross(cross mat.Matrix) error {
+	k, err := writable(cross)
+	if err != nil {
+		return err
+	}
 	if k.Cols != len(c.Rows) || k.Cols == 0 {
 		return fmt.Errorf("gram: center: %s for a sample of %s", count.Of(k.Cols, "column"), count.Of(len(c.Rows), "point"))
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
@@ -235,5 +237,38 @@ func TestErrors(t *testing.T) {
 		if err := f(); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// gonum's own matrices are taken too, and read only, but what is centered in place.
+func TestGonumMatrices(t *testing.T) {
+	ctx := context.Background()
+	sym := mat.NewSymDense(2, []float64{2, 1, 1, 3})
+	e, err := gram.Decompose(ctx, sym)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
+	dense := mat.DenseCopyOf(sym)
+	dense.Set(0, 1, 1+1e-15) // rounding
+	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {
+		t.Errorf("it was changed to %v: %v", dense.At(0, 1), err)
+	}
+	if d, err := gram.SquaredDistances(sym); err != nil || d.At(0, 1) != 3 {
+		t.Errorf("d² is %v: %v", d, err)
+	}
+	c, err := gram.Center(dense)
+	if err != nil || math.Abs(mat.Sum(dense)) > 16*u {
+		t.Errorf("the centered sum is %v: %v", mat.Sum(dense), err)
+	}
+	cross := mat.NewDense(1, 2, []float64{2, 1})
+	if err := c.Cross(cross); err != nil || math.Abs(mat.Sum(cross)) > 16*u {
+		t.Errorf("the centered sum is %v: %v", mat.Sum(cross), err)
+	}
+	if _, err := gram.Center(sym); err == nil || !strings.Contains(err.Error(), "mat.DenseCopyOf") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := gram.TrainingPoints(nil); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("got %v", err)
 	}
 }

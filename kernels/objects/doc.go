@@ -8,7 +8,7 @@
 //	…
 //	train, err := objects.TrainingPoints(ctx, k, texts, o)       // n × (n+2)
 //	test, err := objects.OtherPoints(ctx, k, others, texts, o)   // m × (n+2)
-//	model, err := learners.KernelRidge{Kernel: kernels.Precomputed{}, …}.Fit(ctx, dev, train, y, …)
+//	model, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Precomputed{}, …}, train, y, …)
 //
 // A kernel is made known to Parse by the import of its package.
 package objects

@@ -1,0 +1,193 @@
+package mercer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/tuning"
+	"github.com/mercer-go/mercer/solvers"
+)
+
+// LearnerFunc makes a Learner of a function: of a method such as
+// learners.SVC{}.FitProbabilities or learners.KernelKNN{}.FitClasses, or of what Make of a
+// learners.Description returns, a learner by its name.
+type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
+
+// Fit calls f.
+func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error) {
+	return f(ctx, dev, x, y, o)
+}
+
+// CrossValidate returns for each row of x the prediction of a model that was fitted to
+// the rows of all other folds, n×t. fold[i] is the fold of row i, from 0, as
+// learners.Folds divides rows; learners.ScoreRegression and learners.ScoreClassification
+// compare the predictions with y. Of o all but Checkpoint is used.
+func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
+	if l == nil {
+		return nil, errors.New("mercer: cross-validate: the learner is missing")
+	}
+	if err := o.only("cross-validate", "Weights", "Classes", "Keys", "Memory", "Progress"); err != nil {
+		return nil, err
+	}
+	dev, err := o.device()
+	if err != nil {
+		return nil, err
+	}
+	hx, hy, err := hosts("cross-validate", x, y)
+	if err != nil {
+		return nil, err
+	}
+	for _, given := range []struct {
+		name string
+		rows int
+		used bool
+	}{{"y", hy.Rows, true}, {"fold", len(fold), true}, {"Options.Weights", len(o.Weights), o.Weights != nil}, {"Options.Keys", len(o.Keys), o.Keys != nil}} {
+		if given.used && given.rows != hx.Rows {
+			return nil, fmt.Errorf("mercer: cross-validate: x has %s, %s %d", count.Of(hx.Rows, "row"), given.name, given.rows)
+		}
+	}
+	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
+	if len(parts) < 2 {
+		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another")
+	}
+	var predictions *mat.Dense
+	for k, part := range parts {
+		var train, test []int
+		for i, f := range fold {
+			if f == part {
+				test = append(test, i)
+			} else {
+				train = append(train, i)
+			}
+		}
+		within := o.Options
+		if o.Weights != nil {
+			within.Weights = chosen(o.Weights, train)
+		}
+		if o.Keys != nil {
+			within.Keys = chosen(o.Keys, train)
+		}
+		if o.Progress != nil {
+			within.Progress = func(p solvers.Progress) {
+				p.Fraction = (float64(k) + p.Fraction) / float64(len(parts))
+				o.Progress(p)
+			}
+		}
+		f, err := func() (*mat.Dense, error) {
+			m, err := l.Fit(ctx, dev, rowsOf(hx, train), rowsOf(hy, train), within)
+			if err != nil {
+				return nil, err
+			}
+			return m.Predict(ctx, dev, rowsOf(hx, test))
+		}()
+		if err != nil {
+			return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", k+1, len(parts), err)
+		}
+		if predictions == nil {
+			_, t := f.Dims()
+			predictions = mat.NewDense(hx.Rows, t, nil)
+		}
+		for r, i := range test {
+			predictions.SetRow(i, f.RawRowView(r))
+		}
+	}
+	return predictions, nil
+}
+
+// Tune returns l with the kernel and the λ that have the best score, by default the mean
+// squared leave-one-out error in closed form, and all that were tried: see
+// tuning.Search. It begins at l.Kernel, or where that is nil at the Gaussian that
+// Fit would take. Of o Device and Weights are used; p has the memory and the progress.
+func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
+	if err := o.only("tune", "Weights"); err != nil {
+		return l, nil, err
+	}
+	if l.Lambdas != nil {
+		return l, nil, errors.New("mercer: tune: one lambda is looked for, and Lambdas has one for each target: leave it out")
+	}
+	dev, err := o.device()
+	if err != nil {
+		return l, nil, err
+	}
+	hx, hy, err := hosts("tune", x, y)
+	if err != nil {
+		return l, nil, err
+	}
+	if l.Kernel == nil {
+		sigma, err := learners.MedianDistance(ctx, x, o.Weights, l.Seed)
+		if err != nil {
+			return l, nil, err
+		}
+		l.Kernel = kernels.Gaussian{Sigma: sigma}
+	}
+	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: hx, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: l.Intercept}, p)
+	if err != nil {
+		return l, nil, err
+	}
+	l.Kernel, l.Lambda = found.Kernel(), found.Lambda()
+	return l, found, nil
+}
+
+// Gram returns the matrix of k(x_i, z_j) for the rows of x and z; of x with itself where z
+// is nil. It is a gonum matrix; gonum.Dense makes a *mat.Dense of it without a copy. Of o
+// only Device is used.
+func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (backend.Host[float64], error) {
+	none := backend.Host[float64]{}
+	if err := o.only("gram"); err != nil {
+		return none, err
+	}
+	dev, err := o.device()
+	if err != nil {
+		return none, err
+	}
+	hx, err := gonum.Host("x", x)
+	if err != nil {
+		return none, fmt.Errorf("mercer: gram: %w", err)
+	}
+	if z == nil {
+		return backend.GramMatrix(ctx, dev, k, hx)
+	}
+	hz, err := gonum.Host("z", z)
+	if err != nil {
+		return none, fmt.Errorf("mercer: gram: %w", err)
+	}
+	return backend.CrossGramMatrix(ctx, dev, k, hx, hz)
+}
+
+// hosts are x and y as row-major matrices.
+func hosts(call string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
+	if hx, err = gonum.Host("x", x); err == nil {
+		hy, err = gonum.Host("y", y)
+	}
+	if err != nil {
+		err = fmt.Errorf("mercer: %s: %w", call, err)
+	}
+	return hx, hy, err
+}
+
+// rowsOf is a copy of some rows.
+func rowsOf(h backend.Host[float64], rows []int) *mat.Dense {
+	d := mat.NewDense(len(rows), h.Cols, nil)
+	for r, i := range rows {
+		d.SetRow(r, h.Row(i))
+	}
+	return d
+}
+
+// chosen are some elements of a list.
+func chosen[T any](list []T, at []int) []T {
+	some := make([]T, len(at))
+	for r, i := range at {
+		some[r] = list[i]
+	}
+	return some
+}
