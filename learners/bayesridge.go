@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -21,16 +20,16 @@ func init() {
 		Formula: "y = wᵀx + b + noise, w ~ N(0, σ_w² I), noise ~ N(0, σ²); σ_w and σ maximize p(y)",
 		Source:  "MacKay (1992), Bayesian interpolation; Bishop (2006), 3.5",
 		Outputs: true, classify: true,
-		Parameters: []Parameter{
-			number("tol", "1e-8", positive, "largest change of the fitted values in a step, relative to ‖y‖, at the end"),
-			intParam("iterations", "1000", atLeast(1), "most steps"),
-			boolParam("intercept", "true", "fit an intercept, flat a priori"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(BayesRidge{Tol: v.Number("tol"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
-		},
 		restore: restoreAs[BayesRidgeModel],
-	})
+	}, (*BayesRidge).parameters, BayesRidge.Fit)
+}
+
+func (l *BayesRidge) parameters() []Parameter {
+	return []Parameter{
+		number("tol", &l.Tol, "1e-8", positive, "largest change of the fitted values in a step, relative to ‖y‖, at the end"),
+		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "most steps"),
+		inverted("intercept", &l.NoIntercept, "fit an intercept, flat a priori"),
+	}
 }
 
 // BayesRidge is ridge regression that finds its λ from the samples. The noise
@@ -70,17 +69,8 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 }
 
 func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
-	if l.Tol == 0 {
-		l.Tol = 1e-8
-	}
-	if l.MaxIter == 0 {
-		l.MaxIter = 1000
-	}
-	if err := positive.check(l.Tol); err != nil {
-		return nil, fmt.Errorf("tol %w", err)
-	}
-	if err := atLeast(1).check(float64(l.MaxIter)); err != nil {
-		return nil, fmt.Errorf("iterations %w", err)
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
 	}
 	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {

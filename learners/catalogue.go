@@ -43,14 +43,11 @@ type Description struct {
 	// scores of the learner have a closed form.
 	Grid string `json:"grid,omitempty"`
 
-	// fitter makes the learner. The values are complete but for parameters
-	// without a default, and each obeys its Rule.
-	fitter func(v Values) Fitter
+	// fitter makes the learner of its values; the error is what contradicts in them.
+	fitter func(v Values) (Fitter, *ParameterError)
 	// rows makes the learner for samples that are read in passes; nil: it
 	// cannot.
-	rows func(v Values) RowsFitter
-	// check refuses values that contradict each other; nil: none do.
-	check func(v Values) *ParameterError
+	rows func(v Values) (RowsFitter, *ParameterError)
 	// restore makes a model of its State.
 	restore func(State) (Model, error)
 	// classify says that Classification is Classify of the regression, which
@@ -62,16 +59,18 @@ type Description struct {
 	traces bool
 	// classifier makes the learner for Classification where that is not what
 	// fitter makes; restore tells its models by their State.
-	classifier func(v Values) Fitter
+	classifier func(v Values) (Fitter, *ParameterError)
 }
 
 // catalogue is filled by the init functions of the learners' files.
 var catalogue = map[string]*Description{}
 
-func register(d Description) {
+// register adds the learner of a struct L of parameters and of its Fit.
+func register[L any, M Model](d Description, parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) {
 	if catalogue[d.Name] != nil {
 		panic("learners: two learners are called " + d.Name)
 	}
+	d.Parameters, d.fitter = parameters(new(L)), fitterOf(parameters, fit)
 	catalogue[d.Name] = &d
 }
 
@@ -142,16 +141,15 @@ func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: "works " + p.When.String(), When: p.When}
 		}
 	}
-	if d.check != nil {
-		if err := d.check(values); err != nil {
-			err.Learner = d.Name
-			return nil, err
-		}
-	}
+	fitter := d.fitter
 	if task == Classification && d.classifier != nil {
-		return d.classifier(values), nil
+		fitter = d.classifier
 	}
-	fit := d.fitter(values)
+	fit, wrong := fitter(values)
+	if wrong != nil {
+		wrong.Learner = d.Name
+		return nil, wrong
+	}
 	if task == Classification && d.classify {
 		return Classify(d.Name, fit), nil
 	}
@@ -205,18 +203,22 @@ func (e *ParameterError) Error() string {
 	return fmt.Sprintf("learners: %s: %s: %s", e.Learner, e.Parameter, e.Rule)
 }
 
-// fitterOf is l.Fit of a learner as a Fitter: a nil *M must not become a Model
-// that is not nil, and no model is one whose numbers are not finite.
-func fitterOf[M Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) Fitter {
-	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
-		m, err := fit(ctx, dev, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		if err := diverged(m); err != nil {
-			return nil, err
-		}
-		return m, nil
+// fitterOf returns what makes a Fitter of the values of an L: a nil *M must not become a
+// Model that is not nil, and no model is one whose numbers are not finite.
+func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(Values) (Fitter, *ParameterError) {
+	return func(v Values) (Fitter, *ParameterError) {
+		var l L
+		wrong := set(parameters(&l), v)
+		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
+			m, err := fit(l, ctx, dev, x, y, o)
+			if err != nil {
+				return nil, err
+			}
+			if err := diverged(m); err != nil {
+				return nil, err
+			}
+			return m, nil
+		}, wrong
 	}
 }
 

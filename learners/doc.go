@@ -24,12 +24,12 @@
 // Catalogue lists the learners. Adding one is a file here, besides the numerics that
 // go to a solver; in the order in which it is read:
 //
-//   - its Description, registered by init: the parameters with their rules, from which
-//     come the flags of the command, how they make the learner (fitterOf), and how a
-//     State makes the model (restoreAs);
-//   - a struct of parameters with Fit(ctx, dev, x, y, o) → (*Model, error): it checks
-//     the parameters that a Go program may have set (rule.check) and the samples, finds
-//     the classes, and calls one solver;
+//   - its Description, registered by init, with how a State makes the model (restoreAs);
+//   - a struct of parameters, and the method parameters, which lists each once, bound to
+//     its field: from that list come the flags of the command, their rules and defaults,
+//     what the catalogue stores, and what Fit checks and fills in (complete);
+//   - Fit(ctx, dev, x, y, o) → (*Model, error): it calls complete, checks the samples,
+//     finds the classes, and calls one solver;
 //   - the model: it embeds one of the cores of cores.go, and lists its fields for State;
 //   - learnertest.Run in its test, which asks for all that this page promises.
 //
@@ -45,7 +45,7 @@
 //     checkedKernel, kernelForRows;
 //   - the call: newTask (memory, progress, cancellation) or, around solvers.Solve, which
 //     has its own, newProgress; named (the learner's name in
-//     front of an error), rule, numbers of the facts in norms.go;
+//     front of an error), numbers of the facts in norms.go;
 //   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
 //     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
 //     lsq, glm, svm and sparse, the packages below solvers;

@@ -13,8 +13,6 @@ import (
 const fourierRidgeName = "fourier-ridge"
 
 func init() {
-	count := intParam("features", "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²")
-	count.Default, count.chosen = "about 10√n", true
 	register(Description{
 		Name:    fourierRidgeName,
 		Grid:    "lambda=0.0001,0.001,0.01,0.1,1,10",
@@ -22,27 +20,20 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda‖β‖²; f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b with random ω_j",
 		Source:  "Rahimi and Recht (2007), Random features for large-scale kernel machines; Yu et al. (2016), Orthogonal random features",
 		Outputs: true, classify: true, checkpoints: true,
-		Parameters: []Parameter{
-			medianKernel, lambdaNumber,
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-			count,
-			boolParam("orthogonal", "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
-			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
-			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
-			seedNumber.withHelp("seed of the frequencies, and of rows for the median distance"),
-		},
-		fitter:  func(v Values) Fitter { return fitterOf(fourierRidgeOf(v).Fit) },
-		rows:    func(v Values) RowsFitter { return rowsFitterOf(fourierRidgeOf(v).FitRows) },
+		rows:    rowsFitterOf((*FourierRidge).parameters, FourierRidge.FitRows),
 		restore: restoreAs[FourierRidgeModel],
-	})
+	}, (*FourierRidge).parameters, FourierRidge.Fit)
 }
 
-// fourierRidgeOf is the learner with those parameters.
-func fourierRidgeOf(v Values) FourierRidge {
-	return FourierRidge{
-		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-		Features: v.Int("features"), Orthogonal: v.Bool("orthogonal"),
-		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
+func (l *FourierRidge) parameters() []Parameter {
+	return []Parameter{
+		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
+		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		intParam("features", &l.Features, "", atLeast(1), "number of random features, M, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
+		boolParam("orthogonal", &l.Orthogonal, "false", "frequencies with orthogonal directions, which approach the kernel sooner"),
+		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
+		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
+		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
 	}
 }
 

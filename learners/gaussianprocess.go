@@ -22,30 +22,26 @@ func init() {
 		Formula: "y = f(x) + m + noise, f ~ GP(0, s² k), noise ~ N(0, s² lambda); k, lambda and s maximize p(y)",
 		Source:  "Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, 2.2 and 5.4.1",
 		Outputs: true,
-		Parameters: []Parameter{
-			medianKernel.withHelp("kernel function; the start of the search with optimise"),
-			number("lambda", "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise"),
-			boolParam("optimise", "true", "search the kernel's parameters and lambda by the marginal likelihood"),
-			boolParam("ard", "false", "one length scale for each feature, where no kernel is given"),
-			intParam("restarts", "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
-			boolParam("scale", "true", "fit the scale s²; otherwise it is 1"),
-			boolParam("intercept", "true", "subtract the mean m of y; otherwise it is 0"),
-			seedNumber.withHelp("seed of the restarts and of the rows for the median distance"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(GaussianProcess{
-				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Fixed: !v.Bool("optimise"), ARD: v.Bool("ard"),
-				Restarts: v.Int("restarts"), UnitScale: !v.Bool("scale"), NoIntercept: !v.Bool("intercept"), Seed: v.Seed(),
-			}.Fit)
-		},
-		check: func(v Values) *ParameterError {
-			if v.Bool("ard") && v.Kernel("kernel") != nil {
-				return &ParameterError{Parameter: "ard", Rule: "is for the kernel that is chosen where none is given; write gaussian(sigma=[1,1,…]) instead"}
-			}
-			return nil
-		},
 		restore: restoreAs[GaussianProcessModel],
-	})
+	}, (*GaussianProcess).parameters, GaussianProcess.Fit)
+}
+
+func (l *GaussianProcess) parameters() []Parameter {
+	return []Parameter{
+		medianKernel(&l.Kernel).withHelp("kernel function; the start of the search with optimise"),
+		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; the start of the search with optimise").neededInGo(),
+		inverted("optimise", &l.Fixed, "search the kernel's parameters and lambda by the marginal likelihood"),
+		boolParam("ard", &l.ARD, "false", "one length scale for each feature, where no kernel is given").refusedIf(func() string {
+			if l.ARD && l.Kernel != nil {
+				return "is for the kernel that is chosen where none is given; write gaussian(sigma=[1,1,…]) instead"
+			}
+			return ""
+		}),
+		intParam("restarts", &l.Restarts, "2", atLeast(0), "more starts of the search, at random").with("optimise", "true"),
+		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
+		inverted("intercept", &l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
+		seedNumber(&l.Seed).withHelp("seed of the restarts and of the rows for the median distance"),
+	}
 }
 
 // GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise
@@ -90,11 +86,8 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 }
 
 func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
-	if err := positive.check(l.Lambda); err != nil {
-		return nil, fmt.Errorf("lambda %w", err)
-	}
-	if err := atLeast(0).check(float64(l.Restarts)); err != nil {
-		return nil, fmt.Errorf("restarts %w", err)
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
 	}
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {

@@ -14,22 +14,23 @@ import (
 const kernelKNNName = "kernel-knn"
 
 func init() {
-	learner := func(v Values) KernelKNN { return KernelKNN{Kernel: v.Kernel("kernel"), K: v.Int("k")} }
 	register(Description{
-		Name:    kernelKNNName,
-		Grid:    "k=1,2,3,5,8,12,20,30",
-		Tasks:   []Task{Regression, Classification},
-		Formula: "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
-		Source:  "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
-		Outputs: true,
-		Parameters: []Parameter{
-			kernel("linear(): the Euclidean distance"),
-			intParam("k", "5", atLeast(1), "number of neighbors; a sample of weight 2 is two"),
-		},
-		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
-		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
+		Name:       kernelKNNName,
+		Grid:       "k=1,2,3,5,8,12,20,30",
+		Tasks:      []Task{Regression, Classification},
+		Formula:    "the mean of y, or the vote, of the k samples with the smallest d²(x, z) = k(x,x) + k(z,z) − 2k(x,z)",
+		Source:     "Cover and Hart (1967); Yu, Ji and Zhang (2002), Kernel nearest-neighbor algorithm",
+		Outputs:    true,
+		classifier: fitterOf((*KernelKNN).parameters, KernelKNN.FitClasses),
 		restore:    restoreByTask(restoreAs[KernelKNNModel], restoreAs[KernelKNNClassModel]),
-	})
+	}, (*KernelKNN).parameters, KernelKNN.Fit)
+}
+
+func (l *KernelKNN) parameters() []Parameter {
+	return []Parameter{
+		kernel(&l.Kernel, "linear(): the Euclidean distance"),
+		intParam("k", &l.K, "5", atLeast(1), "number of neighbors; a sample of weight 2 is two"),
+	}
 }
 
 // KernelKNN looks at the K samples that are nearest to x in the feature space of
@@ -85,11 +86,11 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l KernelKNN) store(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelKNNModel, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
-	}
-	if l.K == 0 {
-		l.K = 5
 	}
 	k, err := checkedKernel(l.Kernel, x)
 	if err != nil {

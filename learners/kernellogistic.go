@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -20,22 +19,19 @@ func init() {
 		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2) Σ_c α_cᵀKα_c, f_c = Σ α_ic k(x_i, x) + b_c, probabilities as in logistic",
 		Source:  "Zhu and Hastie (2005), Kernel logistic regression and the import vector machine; Rasmussen and Williams (2006), section 3.4",
-		Parameters: []Parameter{
-			medianKernel,
-			number("lambda", "1", positive, "penalty of the norms beside the sum of the losses"),
-			boolParam("intercept", "true", "fit unpenalized intercepts"),
-			number("tol", "1e-06", positive, "relative residual of λα = w(y − p)"),
-			intParam("iterations", "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 where lambda is too small for a system in α"),
-			seedNumber.withHelp("seed of the choice of rows for the median distance"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(KernelLogistic{
-				Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed(),
-			}.Fit)
-		},
 		restore: restoreAs[KernelLogisticModel],
-	})
+	}, (*KernelLogistic).parameters, KernelLogistic.Fit)
+}
+
+func (l *KernelLogistic) parameters() []Parameter {
+	return []Parameter{
+		medianKernel(&l.Kernel),
+		number("lambda", &l.Lambda, "1", positive, "penalty of the norms beside the sum of the losses").neededInGo(),
+		inverted("intercept", &l.NoIntercept, "fit unpenalized intercepts"),
+		number("tol", &l.Tol, "1e-06", positive, "relative residual of λα = w(y − p)"),
+		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 where lambda is too small for a system in α"),
+		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
+	}
 }
 
 // KernelLogistic is logistic regression in the space of a kernel: the α and b
@@ -57,7 +53,7 @@ func init() {
 // the fact "warning".
 type KernelLogistic struct {
 	Kernel      kernels.Kernel // nil: as in KernelRidge
-	Lambda      float64        // > 0
+	Lambda      float64        // > 0: without a penalty α grows without end where a kernel separates the samples
 	NoIntercept bool
 	Tol         float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
 	MaxIter     int     // Newton steps; 0 is 100, and 500 over the factor
@@ -71,13 +67,8 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 }
 
 func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
-	switch {
-	case !positive.ok(l.Lambda):
-		return nil, fmt.Errorf("lambda must be %s, got %v: any samples that differ can be separated by a kernel, and without a penalty α grows without end", positive.text, l.Lambda)
-	case !nonNegative.ok(l.Tol):
-		return nil, fmt.Errorf("tol must be %s, got %v", nonNegative.text, l.Tol)
-	case l.MaxIter < 0:
-		return nil, fmt.Errorf("iterations must be ≥ 0, got %d", l.MaxIter)
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
 	}
 	hx, hy, err := checked(dev, x, y, o)
 	if err != nil {

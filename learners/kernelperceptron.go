@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -22,34 +21,24 @@ func init() {
 		traces:  true,
 		Formula: "on a mistake α_i ← α_i + 1, f(x) = Σ α_j y_j k(x_j, x) + b; K classes: α_iy ← α_iy + 1, α_iŷ ← α_iŷ − 1",
 		Source:  "Aizerman, Braverman and Rozonoer (1964); Freund and Schapire (1999); budget: Crammer, Kandola and Singer (2003)",
-		Parameters: []Parameter{
-			medianKernel,
-			oneOf("kind", []string{"last", "averaged", "voted"}, "which of the hypotheses predicts"),
-			boolParam("intercept", "false", "learn b: k + max k(x, x) in place of k"),
-			startNumber.with("kind", "last", "averaged"), zeroChoice,
-			intParam("epochs", "20", atLeast(0), epochsHelp),
-			shuffleTruth, replacementTruth, averageFrom.with("kind", "averaged"),
-			perceptronBatch,
-			intParam("budget", "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
-			seedNumber,
-		},
-		fitter: func(v Values) Fitter {
-			kind := PerceptronKind(v.Choice("kind"))
-			if kind == "last" {
-				kind = LastPerceptron
-			}
-			return fitterOf(KernelPerceptron{
-				Kernel: v.Kernel("kernel"), Kind: kind, Bias: v.Bool("intercept"), Start: v.Number("bias"), ZeroIsPositive: v.Choice("zero") == "+1", Epochs: epochsOf(v), Batch: batchOf(v),
-				Shuffle: v.Bool("shuffle"), Replace: v.Bool("replacement"), AverageFrom: v.Int("average-from"), Budget: v.Int("budget"), Seed: v.Seed(),
-			}.Fit)
-		},
 		restore: func(s State) (Model, error) {
 			if _, voted := s.Params["voted"]; voted {
 				return restoreAs[VotedModel](s)
 			}
 			return restoreAs[KernelPerceptronModel](s)
 		},
-	})
+	}, (*KernelPerceptron).parameters, KernelPerceptron.Fit)
+}
+
+func (l *KernelPerceptron) parameters() []Parameter {
+	return append([]Parameter{
+		medianKernel(&l.Kernel),
+		oneOf("kind", &l.Kind, "last", []PerceptronKind{AveragedPerceptron, VotedPerceptron}, "which of the hypotheses predicts"),
+		boolParam("intercept", &l.Bias, "false", "learn b: k + max k(x, x) in place of k"),
+		startNumber(&l.Start).with("kind", "last", "averaged"),
+		averageFrom(&l.AverageFrom).with("kind", "averaged"),
+		intParam("budget", &l.Budget, "0", atLeast(0), "most samples in f; 0: no limit. With one the result is an approximation").with("kind", "last"),
+	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.Shuffle, &l.Replace, &l.Seed)...)
 }
 
 // KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j
@@ -93,18 +82,13 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
-	switch {
-	case l.Budget < 0:
-		return nil, fmt.Errorf("budget must be ≥ 0, got %d", l.Budget)
-	case l.Budget > 0 && l.Kind != LastPerceptron:
-		return nil, errors.New("a budget goes with the last hypothesis only")
-	case l.Cache < 0:
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
+	if l.Cache < 0 {
 		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
 	}
-	shared := Perceptron{Kind: l.Kind, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
-	if l.Epochs == 0 {
-		shared.Epochs = 20
-	}
+	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
 	hx, run, err := shared.loop(dev, x, y, o)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -22,29 +21,32 @@ func init() {
 		Formula: "(K + lambda W⁻¹) α + b 1 = y; f(x) = Σ α_i k(x_i, x) + b",
 		Source:  "Saunders, Gammerman and Vovk (1998), Ridge regression learning algorithm in dual variables",
 		Outputs: true, classify: true, checkpoints: true,
-		Parameters: []Parameter{
-			medianKernel, lambdaNumber.without("lambdas"), lambdaList,
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)}, "way to solve the system"),
-			number("tol", "1e-8", fraction, "relative residual that is reached or the fit fails"),
-			intParam("iterations", "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
-			oneOf("operator", []string{"auto", string(solvers.Stored64), string(solvers.Stored32), string(solvers.Fixed16), string(solvers.Unstored64), string(solvers.Unstored32)},
-				"how an iterative solver keeps K: stored, or evaluated for every product"),
-			oneOf("preconditioner", append([]string{"auto"}, solvers.Preconditioners()...), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
-			intParam("rank", "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
-			seedNumber.withHelp("seed of the choice of rows for the median distance"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(KernelRidge{Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), Intercept: v.Bool("intercept"), Seed: v.Seed(), Solver: solverOf(v)}.Fit)
-		},
-		check: func(v Values) *ParameterError {
-			if _, linear := v.Kernel("kernel").(kernels.Linear); linear && v.Bool("intercept") && slices.Contains(each(v.Number("lambda"), v.Numbers("lambdas")), 0) {
-				return &ParameterError{Parameter: "lambda", Rule: "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"}
-			}
-			return nil
-		},
 		restore: restoreAs[KernelRidgeModel],
-	})
+	}, (*KernelRidge).parameters, KernelRidge.Fit)
+}
+
+func (l *KernelRidge) parameters() []Parameter {
+	return []Parameter{
+		medianKernel(&l.Kernel),
+		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
+		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		oneOf("solver", &l.Solver.Method, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG, solvers.Askotch}, "way to solve the system"),
+		number("tol", &l.Solver.Tol, "1e-8", fraction, "relative residual that is reached or the fit fails"),
+		intParam("iterations", &l.Solver.MaxIter, "10000", atLeast(1), "most products with K of an iterative solver").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Askotch)),
+		oneOf("operator", &l.Solver.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
+			"how an iterative solver keeps K: stored, or evaluated for every product"),
+		oneOf("preconditioner", &l.Solver.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
+		intParam("rank", &l.Solver.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG), string(solvers.Askotch)),
+		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
+	}
+}
+
+// singular is the rule that a linear kernel with an intercept breaks without a penalty.
+func (l *KernelRidge) singular() string {
+	if _, linear := l.Kernel.(kernels.Linear); linear && l.Intercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+		return "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"
+	}
+	return ""
 }
 
 // KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
@@ -66,20 +68,6 @@ type KernelRidge struct {
 	Solver solvers.Params
 }
 
-// solverOf is the solver's part of the parameters.
-func solverOf(v Values) solvers.Params {
-	given := func(name string) string {
-		if text := v.Choice(name); text != "auto" {
-			return text
-		}
-		return ""
-	}
-	return solvers.Params{
-		Method: methodOf(v), Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Rank: v.Int("rank"),
-		Operator: solvers.Operator(given("operator")), Preconditioner: given("preconditioner"),
-	}
-}
-
 // KernelRidgeModel is a fitted KernelRidge. It keeps a copy of the samples of
 // weight > 0, the centers of its kernel functions. Its fact is ‖f‖² = αᵀKα of the first
 // output.
@@ -96,19 +84,17 @@ type KernelRidgeModel struct {
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelRidgeModel, error) {
 	hx, hy, err := samples(x, y)
-	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+	if err == nil {
+		if wrong := refused(l.parameters()); wrong != nil {
+			err = fmt.Errorf("%s: %s", wrong.Parameter, wrong.Rule)
+		}
 	}
 	k := l.Kernel
-	if _, linear := k.(kernels.Linear); linear && l.Intercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
-		return nil, message.Errorf("learners: kernel-ridge: with a linear kernel and an intercept lambda must be > 0: raise {lambda}, or use {learner=ridge}")
+	if err == nil && k == nil {
+		k, err = kernelFor(ctx, nil, hx, o.Weights, l.Seed)
 	}
-	if k == nil {
-		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
-		if err != nil {
-			return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
-		}
-		k = kernels.Gaussian{Sigma: sigma}
+	if err != nil {
+		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
 	}
 	par := l.Solver
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {

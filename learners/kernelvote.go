@@ -14,23 +14,22 @@ import (
 const kernelVoteName = "kernel-vote"
 
 func init() {
-	learner := func(v Values) KernelVote {
-		return KernelVote{Kernel: v.Kernel("kernel"), Seed: v.Seed()}
-	}
 	register(Description{
-		Name:    kernelVoteName,
-		Tasks:   []Task{Regression, Classification},
-		Formula: "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
-		Source:  "Nadaraya (1964); Watson (1964); Parzen (1962)",
-		Outputs: true,
-		Parameters: []Parameter{
-			kernel("gaussian, sigma of the smallest leave-one-out error between 8 and 1/16 of the median distance"),
-			seedNumber.withHelp("seed of the choice of rows for sigma"),
-		},
-		fitter:     func(v Values) Fitter { return fitterOf(learner(v).Fit) },
-		classifier: func(v Values) Fitter { return fitterOf(learner(v).FitClasses) },
+		Name:       kernelVoteName,
+		Tasks:      []Task{Regression, Classification},
+		Formula:    "the class with the largest Σ w_i k(x, x_i) over its samples, or the mean Σ w_i y_i k(x, x_i) / Σ w_i k(x, x_i)",
+		Source:     "Nadaraya (1964); Watson (1964); Parzen (1962)",
+		Outputs:    true,
+		classifier: fitterOf((*KernelVote).parameters, KernelVote.FitClasses),
 		restore:    restoreByTask(restoreAs[KernelVoteModel], restoreAs[KernelVoteClassModel]),
-	})
+	}, (*KernelVote).parameters, KernelVote.Fit)
+}
+
+func (l *KernelVote) parameters() []Parameter {
+	return []Parameter{
+		kernel(&l.Kernel, "gaussian, sigma of the smallest leave-one-out error between 8 and 1/16 of the median distance"),
+		seedNumber(&l.Seed).withHelp("seed of the choice of rows for sigma"),
+	}
 }
 
 // KernelVote lets every sample vote with the weight k(x, x_i): the weighted vote

@@ -21,17 +21,17 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₀, or subject to ‖w‖₀ ≤ support; up to 64 columns the best, beyond a local minimum",
 		Source:  "Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for computing the best-subset regression models; Blumensath and Davies (2008), Iterative thresholding for sparse approximations; Foucart (2011), Hard thresholding pursuit",
 		Outputs: true, classify: true,
-		Parameters: []Parameter{
-			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
-			intParam("support", "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
-			intParam("iterations", "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(L0{Lambda: v.Number("lambda"), Support: v.Int("support"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept")}.Fit)
-		},
 		restore: restoreAs[LinearModel],
-	})
+	}, (*L0).parameters, L0.Fit)
+}
+
+func (l *L0) parameters() []Parameter {
+	return []Parameter{
+		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
+		intParam("support", &l.Support, "0", atLeast(0), "most weights that are not 0, instead of lambda; 0: lambda decides"),
+		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum steps of the local method, for more than 64 columns"),
+		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+	}
 }
 
 // L0 is linear regression with few weights: f(x) = wᵀx + b with
@@ -68,17 +68,8 @@ func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 }
 
 func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	if l.MaxIter == 0 {
-		l.MaxIter = 1000
-	}
-	if err := nonNegative.check(l.Lambda); err != nil {
-		return nil, fmt.Errorf("lambda %w", err)
-	}
-	if err := atLeast(0).check(float64(l.Support)); err != nil {
-		return nil, fmt.Errorf("support %w", err)
-	}
-	if err := atLeast(1).check(float64(l.MaxIter)); err != nil {
-		return nil, fmt.Errorf("iterations %w", err)
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
 	}
 	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {

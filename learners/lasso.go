@@ -19,27 +19,20 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖₁, b not penalized; or subject to ‖w‖₁ ≤ theta",
 		Source:  "Tibshirani (1996); Friedman, Hastie and Tibshirani (2010), coordinate descent; Beck and Teboulle (2009), FISTA",
 		Outputs: true, classify: true,
-		Parameters: []Parameter{
-			number("lambda", "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
-			number("theta", "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
-			oneOf("method", []string{string(CoordinateDescent), string(FISTA), string(ISTA)}, "way to minimize"),
-			number("rate", "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
-			number("tol", "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
-			intParam("iterations", "10000", atLeast(1), "most sweeps over the features, or steps"),
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-		},
-		fitter: func(v Values) Fitter {
-			lambda := v.Number("lambda")
-			if v.Has("theta") {
-				lambda = 0
-			}
-			return fitterOf(Lasso{
-				Lambda: lambda, Theta: v.Number("theta"), Method: LassoMethod(v.Choice("method")), Rate: v.Number("rate"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), NoIntercept: !v.Bool("intercept"),
-			}.Fit)
-		},
 		restore: restoreAs[LinearModel],
-	})
+	}, (*Lasso).parameters, Lasso.Fit)
+}
+
+func (l *Lasso) parameters() []Parameter {
+	return []Parameter{
+		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
+		number("theta", &l.Theta, "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
+		oneOf("method", &l.Method, "", []LassoMethod{CoordinateDescent, FISTA, ISTA}, "way to minimize"),
+		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ where none is given").with("method", string(ISTA)),
+		number("tol", &l.Tol, "1e-7", positive, "duality gap relative to ‖y‖² at the end"),
+		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "most sweeps over the features, or steps"),
+		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+	}
 }
 
 // LassoMethod names a way to minimize the lasso's objective.
@@ -84,47 +77,6 @@ type Lasso struct {
 	NoIntercept bool        // b = 0
 }
 
-func (l *Lasso) check() error {
-	if l.Method == "" {
-		l.Method = CoordinateDescent
-	}
-	if l.Tol == 0 {
-		l.Tol = 1e-7
-	}
-	if l.MaxIter == 0 {
-		l.MaxIter = 10000
-	}
-	if err := nonNegative.check(l.Lambda); err != nil {
-		return fmt.Errorf("lambda %w", err)
-	}
-	if l.Theta != 0 {
-		if err := positive.check(l.Theta); err != nil {
-			return fmt.Errorf("theta %w", err)
-		}
-		if l.Lambda != 0 {
-			return fmt.Errorf("theta replaces lambda: one of them must be 0, got %v and %v", l.Theta, l.Lambda)
-		}
-	}
-	if l.Rate != 0 {
-		if err := positive.check(l.Rate); err != nil {
-			return fmt.Errorf("rate %w", err)
-		}
-		if l.Method != ISTA {
-			return fmt.Errorf("rate belongs to the method %q, got %q", ISTA, l.Method)
-		}
-	}
-	if err := positive.check(l.Tol); err != nil {
-		return fmt.Errorf("tol %w", err)
-	}
-	if err := atLeast(1).check(float64(l.MaxIter)); err != nil {
-		return fmt.Errorf("iterations %w", err)
-	}
-	if l.Method != CoordinateDescent && l.Method != FISTA && l.Method != ISTA {
-		return fmt.Errorf("no method is called %q; there are %q, %q and %q", l.Method, CoordinateDescent, FISTA, ISTA)
-	}
-	return nil
-}
-
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
 func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
 	models, err := l.path(ctx, dev, x, y, []float64{l.Lambda}, o)
@@ -157,7 +109,7 @@ func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 }
 
 func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) ([]*LinearModel, error) {
-	if err := l.check(); err != nil {
+	if err := complete(l.parameters()); err != nil {
 		return nil, err
 	}
 	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)

@@ -337,7 +337,7 @@ func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})
 		_, err := learners.KernelRidge{Kernel: kernels.Linear{}, Intercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err == nil || !strings.HasSuffix(err.Error(), "raise lambda, or use ridge") {
+		if err == nil || !strings.HasSuffix(err.Error(), "singular at 0; raise it, or use the learner ridge") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := (learners.Ridge{}).Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {

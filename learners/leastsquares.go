@@ -17,21 +17,17 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)²; of many such w the one of minimum norm",
 		Source:  "Björck (1996), Numerical methods for least squares problems; Widrow and Hoff (1960), lms",
 		Outputs: true, classify: true, traces: true,
-		Parameters: []Parameter{
-			boolParam("intercept", "true", "fit an intercept"),
-			oneOf("method", []string{"direct", "lms"}, "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
-			number("rate", "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
-			intParam("epochs", "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
-		},
-		fitter: func(v Values) Fitter {
-			l := LeastSquares{NoIntercept: !v.Bool("intercept")}
-			if v.Choice("method") == "lms" {
-				l.LMS, l.Rate, l.Epochs = true, v.Number("rate"), v.Int("epochs")
-			}
-			return fitterOf(l.Fit)
-		},
 		restore: restoreAs[LinearModel],
-	})
+	}, (*LeastSquares).parameters, LeastSquares.Fit)
+}
+
+func (l *LeastSquares) parameters() []Parameter {
+	return []Parameter{
+		inverted("intercept", &l.NoIntercept, "fit an intercept"),
+		either("method", &l.LMS, "direct", "lms", "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
+		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) where none is given").with("method", "lms"),
+		intParam("epochs", &l.Epochs, "100", atLeast(1), "passes of lms over the rows").with("method", "lms"),
+	}
 }
 
 // LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that
@@ -68,17 +64,10 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 }
 
 func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	switch {
-	case !l.LMS && (l.Rate != 0 || l.Epochs != 0):
-		return nil, fmt.Errorf("rate and epochs belong to LMS, got %v and %d", l.Rate, l.Epochs)
-	case l.Epochs < 0:
-		return nil, fmt.Errorf("epochs must be ≥ 0, got %d", l.Epochs)
-	case l.Rate != 0 && !positive.ok(l.Rate):
-		return nil, fmt.Errorf("rate must be %s, got %v", positive.text, l.Rate)
-	case l.LMS:
-		if l.Epochs == 0 {
-			l.Epochs = 100
-		}
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
+	if l.LMS {
 		return l.lms(ctx, dev, x, y, o)
 	}
 	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)

@@ -531,10 +531,10 @@ func TestLassoSettings(t *testing.T) {
 		"tol must be":                  {Tol: -1},
 		"iterations must be":           {MaxIter: -1},
 		"theta must be":                {Theta: -1},
-		"theta replaces lambda":        {Theta: 1, Lambda: 1},
-		`rate belongs to`:              {Rate: 1},
+		"lambda works only without":    {Theta: 1, Lambda: 1},
+		"rate works only with method":  {Rate: 1},
 		"diverge at rate 1: lower":     {Lambda: 1, Rate: 1, Method: learners.ISTA},
-		`no method is called "newton"`: {Method: "newton"},
+		`method: there is no "newton"`: {Method: "newton"},
 	} {
 		if _, err := l.Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

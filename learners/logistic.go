@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/solvers/glm"
@@ -19,32 +18,23 @@ func init() {
 		traces:  true,
 		Formula: "minimize Σ w_i (−ln Pr(y_i | x_i)) + (lambda/2)‖W‖², Pr(c | x) = e^f_c / Σ e^f_j, f_c = w_cᵀx + b_c; two classes: Pr(second) = 1/(1 + e^−f)",
 		Source:  "Bishop (2006), Pattern Recognition and Machine Learning, section 4.3; Nocedal (1980) for L-BFGS",
-		Parameters: []Parameter{
-			number("lambda", "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
-			boolParam("intercept", "true", "fit unpenalized intercepts"),
-			oneOf("solver", logisticSolvers, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
-			boolParam("reference", "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
-			number("tol", "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-6 of gradient-descent, 1e-9 of the others"),
-			intParam("iterations", "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
-			number("rate", "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
-			intParam("batch", "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
-			seedNumber,
-		},
-		fitter: func(v Values) Fitter {
-			solver := v.Choice("solver")
-			if solver == "auto" {
-				solver = ""
-			}
-			return fitterOf(Logistic{
-				Lambda: v.Number("lambda"), NoIntercept: !v.Bool("intercept"), Solver: LogisticSolver(solver), Reference: v.Bool("reference"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Rate: v.Number("rate"), Batch: v.Int("batch"), Seed: v.Seed(),
-			}.Fit)
-		},
 		restore: restoreAs[LogisticModel],
-	})
+	}, (*Logistic).parameters, Logistic.Fit)
 }
 
-var logisticSolvers = []string{"auto", string(LogisticNewton), string(LogisticLBFGS), string(LogisticDescent), string(LogisticSGD)}
+func (l *Logistic) parameters() []Parameter {
+	return []Parameter{
+		number("lambda", &l.Lambda, "1", nonNegative, "penalty of ‖W‖²/2 beside the sum of the losses; 1/C in scikit-learn"),
+		inverted("intercept", &l.NoIntercept, "fit unpenalized intercepts"),
+		oneOf("solver", &l.Solver, "auto", []LogisticSolver{LogisticNewton, LogisticLBFGS, LogisticDescent, LogisticSGD}, "auto counts operations: newton where its steps cost little, otherwise lbfgs, and newton if that lasts"),
+		boolParam("reference", &l.Reference, "false", "of more than two classes: the last has f = 0, K−1 columns, Pr(c) = e^f_c/(1 + Σ e^f_j); weights of the form e^−f have the other sign"),
+		number("tol", &l.Tol, "0", nonNegative, "part of the loss that it may still fall by; 0: 1e-6 of gradient-descent, 1e-9 of the others"),
+		intParam("iterations", &l.MaxIter, "0", atLeast(0), "most iterations; 0: 100 of newton, 1000 of auto and lbfgs, 20000 of gradient-descent; sgd: epochs, 0: 20"),
+		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen").with("solver", string(LogisticDescent), string(LogisticSGD)),
+		intParam("batch", &l.Batch, "32", atLeast(1), "samples in one step of sgd").with("solver", string(LogisticSGD)),
+		seedNumber(&l.Seed),
+	}
+}
 
 // LogisticSolver names a way to minimize the objective of Logistic.
 type LogisticSolver = glm.Solver
@@ -88,23 +78,6 @@ type Logistic struct {
 	Seed        uint64  // of the order of sgd
 }
 
-func (l Logistic) check() error {
-	for _, p := range []struct {
-		name  string
-		value float64
-	}{{"lambda", l.Lambda}, {"tol", l.Tol}, {"rate", l.Rate}, {"iterations", float64(l.MaxIter)}, {"batch", float64(l.Batch)}} {
-		if err := nonNegative.check(p.value); err != nil {
-			return fmt.Errorf("%s %w", p.name, err)
-		}
-	}
-	for _, s := range logisticSolvers[1:] {
-		if l.Solver == LogisticAuto || string(l.Solver) == s {
-			return nil
-		}
-	}
-	return fmt.Errorf("no solver is called %q; there are: newton, lbfgs, gradient-descent, sgd", l.Solver)
-}
-
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o)
@@ -112,7 +85,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 }
 
 func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
-	if err := l.check(); err != nil {
+	if err := complete(l.parameters()); err != nil {
 		return nil, err
 	}
 	hx, hy, err := checked(dev, x, y, o)

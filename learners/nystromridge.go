@@ -12,12 +12,6 @@ import (
 const nystromRidgeName = "nystrom-ridge"
 
 func init() {
-	var rules []string
-	for _, r := range solvers.CenterRules() {
-		rules = append(rules, string(r))
-	}
-	centers := intParam("centers", "", atLeast(1), "number of kernel functions, M; memory grows with M²")
-	centers.Default, centers.chosen = "about 10√n", true
 	register(Description{
 		Name:    nystromRidgeName,
 		Grid:    "lambda=0.0001,0.001,0.01,0.1,1,10",
@@ -25,27 +19,20 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − f(x_i))² + lambda βᵀk(c, c)β; f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j among the samples",
 		Source:  "Rudi, Carratino and Rosasco (2017), FALKON: an optimal large scale kernel method",
 		Outputs: true, classify: true, checkpoints: true,
-		Parameters: []Parameter{
-			medianKernel, lambdaNumber.withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-			centers,
-			oneOf("choice", rules, "how the centers are chosen among the samples"),
-			oneOf("solver", []string{"auto", string(solvers.Normal), string(solvers.Falkon)}, "way to solve the normal equations"),
-			number("tol", "1e-6", fraction, "relative residual of the normal equations to reach"),
-			seedNumber.withHelp("seed of the choice of centers, and of rows for the median distance"),
-		},
-		fitter:  func(v Values) Fitter { return fitterOf(nystromRidgeOf(v).Fit) },
-		rows:    func(v Values) RowsFitter { return rowsFitterOf(nystromRidgeOf(v).FitRows) },
+		rows:    rowsFitterOf((*NystromRidge).parameters, NystromRidge.FitRows),
 		restore: restoreAs[NystromRidgeModel],
-	})
+	}, (*NystromRidge).parameters, NystromRidge.Fit)
 }
 
-// nystromRidgeOf is the learner with those parameters.
-func nystromRidgeOf(v Values) NystromRidge {
-	return NystromRidge{
-		Kernel: v.Kernel("kernel"), Lambda: v.Number("lambda"), Intercept: v.Bool("intercept"),
-		Centers: v.Int("centers"), Choice: solvers.CenterRule(v.Choice("choice")),
-		Solver: streamMethod(v.Choice("solver")), Tol: v.Number("tol"), Seed: v.Seed(),
+func (l *NystromRidge) parameters() []Parameter {
+	return []Parameter{
+		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda).withHelp("λ, not scaled by the number of rows: Falkon's own is λ/n"),
+		boolParam("intercept", &l.Intercept, "true", "fit an unpenalized intercept"),
+		intParam("centers", &l.Centers, "", atLeast(1), "number of kernel functions, M; memory grows with M²").chosenAs("about 10√n"),
+		oneOf("choice", &l.Choice, "", solvers.CenterRules(), "how the centers are chosen among the samples"),
+		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
+		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
+		seedNumber(&l.Seed).withHelp("seed of the choice of centers, and of rows for the median distance"),
 	}
 }
 

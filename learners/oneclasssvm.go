@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -18,19 +17,15 @@ func init() {
 		Tasks:   []Task{Novelty},
 		Formula: "minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b; x is like the samples when f(x) + b > 0",
 		Source:  "Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional distribution",
-		Parameters: []Parameter{
-			scaleKernel,
-			number("nu", "0.5", part, "share of the samples that may be outliers; at least that share are support vectors"),
-			svmTol, svmLimit, svmMemory,
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(OneClassSVM{
-				Kernel: v.Kernel("kernel"), Nu: v.Number("nu"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v),
-			}.Fit)
-		},
 		restore: restoreAs[SupportModel],
-	})
+	}, (*OneClassSVM).parameters, OneClassSVM.Fit)
+}
+
+func (l *OneClassSVM) parameters() []Parameter {
+	return append([]Parameter{
+		scaleKernel(&l.Kernel),
+		number("nu", &l.Nu, "0.5", part, "share of the samples that may be outliers; at least that share are support vectors"),
+	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
 // OneClassSVM finds where samples lie: f(x) = Σ_i β_i k(x_i, x) + b is positive
@@ -58,15 +53,12 @@ func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matri
 }
 
 func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, o Options) (*SupportModel, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	hx, _, err := checked(dev, x, nil, o)
 	if err != nil {
 		return nil, err
-	}
-	if l.Nu == 0 {
-		l.Nu = 0.5
-	}
-	if err := part.check(l.Nu); err != nil {
-		return nil, fmt.Errorf("nu %w", err)
 	}
 	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true}).WithDefaults(hx.Rows)
 	if err != nil {

@@ -3,6 +3,7 @@ package learners
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Parameter describes a parameter of a learner. The functions below make one of
-// each type.
+// Parameter describes a parameter of a learner, and is bound to the field of the struct
+// that keeps it. Each learner lists its parameters once: from that list come the flags
+// of the command, the values that Make stores, and what Fit checks and fills in. The
+// functions below make one of each type.
 type Parameter struct {
 	Name    string   `json:"name"` // also the name of the command's flag
 	Type    string   `json:"type"`
@@ -22,9 +25,15 @@ type Parameter struct {
 	When    *When    `json:"when,omitempty"`    // nil: it always has an effect
 	Task    Task     `json:"task,omitempty"`    // which it has an effect in; empty: in all
 
-	// chosen: Default says in words what Fit chooses where none is given.
-	chosen bool
-	parse  func(text string) (any, error)
+	chosen   bool // Default says in words what Fit chooses where none is given
+	required bool // a field that is zero is refused in Fit
+	zero     any  // what the text of a zero is stored as, and the field's zero stands for Default; nil: a zero
+	parse    func(text string) (any, error)
+	check    func(v any) error // the rule; nil: all values obey it
+	refuse   func() string     // the rule that the fields break together, or ""; nil: there is none
+	field    any               // pointer to the field
+	store    func(v any)       // into the field
+	load     func() any        // out of the field, as parse returns it
 }
 
 // The types of parameters. Values gives them as float64, int, bool, string,
@@ -70,91 +79,246 @@ func (r rule) check(v float64) error {
 	return fmt.Errorf("must be %s, got %v", r.text, v)
 }
 
+// bound binds p to a field of the type of its values.
+func bound[T any](p Parameter, field *T, parse func(text string) (T, error), check func(v T) error) Parameter {
+	return converted(p, field, parse, check, func(v T) T { return v }, func(v T) T { return v })
+}
+
+// converted binds p, whose values are V, to a field of type F.
+func converted[F, V any](p Parameter, field *F, parse func(text string) (V, error), check func(v V) error, in func(V) F, out func(F) V) Parameter {
+	p.field = field
+	p.store = func(v any) { *field = in(v.(V)) }
+	p.load = func() any { return out(*field) }
+	if check == nil {
+		check = func(V) error { return nil }
+	}
+	p.check = func(v any) error { return check(v.(V)) }
+	p.parse = func(text string) (any, error) {
+		v, err := parse(text)
+		if err == nil {
+			err = check(v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return v, nil
+	}
+	return p
+}
+
+func parseNumber(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && !math.IsInf(v, 0) { // out of range is for the rule to refuse
+		return 0, fmt.Errorf("want a number, got %q", text)
+	}
+	return v, nil
+}
+
 // number is a parameter that is a number. standard is its default, "" for one
 // that may be left out.
-func number(name, standard string, r rule, help string) Parameter {
-	return Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil && !math.IsInf(v, 0) { // out of range is for the rule to refuse
-			return nil, fmt.Errorf("want a number, got %q", text)
-		}
-		return v, r.check(v)
-	}}
+func number(name string, field *float64, standard string, r rule, help string) Parameter {
+	return bound(Parameter{Name: name, Type: NumberType, Default: standard, Rule: r.text, Help: help}, field, parseNumber, r.check)
+}
+
+// mebibytes is a number of MiB that is kept in bytes, at least one: 0 would be the
+// default.
+func mebibytes(name string, field *int64, standard, help string) Parameter {
+	return converted(Parameter{Name: name, Type: NumberType, Default: standard, Rule: positive.text, Help: help}, field, parseNumber, positive.check,
+		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
+		func(bytes int64) float64 { return float64(bytes) / (1 << 20) })
 }
 
 // numbers is a parameter that is a list of numbers with commas between them; it may
 // be left out.
-func numbers(name string, r rule, help string) Parameter {
-	each := number(name, "", r, "")
-	return Parameter{Name: name, Type: ListType, Rule: r.text + " for each target, with commas between them", Help: help, parse: func(text string) (any, error) {
-		var list []float64
+func numbers(name string, field *[]float64, r rule, help string) Parameter {
+	return bound(Parameter{Name: name, Type: ListType, Rule: r.text + " for each target, with commas between them", Help: help}, field, func(text string) (list []float64, err error) {
 		for i, part := range strings.Split(text, ",") {
-			v, err := each.parse(strings.TrimSpace(part))
+			v, err := parseNumber(strings.TrimSpace(part))
 			if err != nil {
 				return nil, fmt.Errorf("number %d: %w", i+1, err)
 			}
-			list = append(list, v.(float64))
+			list = append(list, v)
 		}
 		return list, nil
-	}}
+	}, func(list []float64) error {
+		for i, v := range list {
+			if err := r.check(v); err != nil {
+				return fmt.Errorf("number %d: %w", i+1, err)
+			}
+		}
+		return nil
+	})
 }
 
 // intParam is a parameter that is an integer.
-func intParam(name, standard string, r rule, help string) Parameter {
-	return Parameter{Name: name, Type: IntType, Default: standard, Rule: r.text, Help: help, parse: func(text string) (any, error) {
+func intParam[T int | uint64](name string, field *T, standard string, r rule, help string) Parameter {
+	return converted(Parameter{Name: name, Type: IntType, Default: standard, Rule: r.text, Help: help}, field, func(text string) (int, error) {
 		v, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, fmt.Errorf("want %s, got %q", r.text, text)
-		}
-		return v, r.check(float64(v))
-	}}
-}
-
-// boolParam is a parameter that is true or false.
-func boolParam(name, standard, help string) Parameter {
-	return Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help, parse: func(text string) (any, error) {
-		v, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, fmt.Errorf("want true or false, got %q", text)
+			return 0, fmt.Errorf("want %s, got %q", r.text, text)
 		}
 		return v, nil
-	}}
+	}, func(v int) error { return r.check(float64(v)) }, func(v int) T { return T(v) }, func(v T) int { return int(v) })
 }
 
-// oneOf is a parameter that is one of some words, the first the default.
-func oneOf(name string, choices []string, help string) Parameter {
-	list := strings.Join(choices, ", ")
-	return Parameter{Name: name, Type: ChoiceType, Default: choices[0], Rule: "one of " + list, Help: help, Choices: choices, parse: func(text string) (any, error) {
-		if !slices.Contains(choices, text) {
-			return nil, fmt.Errorf("there is no %q; there are: %s", text, list)
+// boolParam is a parameter that is true or false, as its field.
+func boolParam(name string, field *bool, standard, help string) Parameter {
+	return bound(Parameter{Name: name, Type: BoolType, Default: standard, Rule: "true or false", Help: help}, field, func(text string) (bool, error) {
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return false, fmt.Errorf("want true or false, got %q", text)
 		}
-		return text, nil
-	}}
+		return v, nil
+	}, nil)
+}
+
+// inverted is a boolParam whose field says the opposite.
+func inverted(name string, field *bool, help string) Parameter {
+	p := boolParam(name, field, "true", help)
+	p.store = func(v any) { *field = !v.(bool) }
+	p.load = func() any { return !*field }
+	return p
+}
+
+// oneOf is a parameter that is one of some words, the first the default. first is the
+// word for the field "" where that is no choice by itself; otherwise empty.
+func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
+	words := make([]string, 0, len(choices)+1)
+	if first != "" {
+		words = append(words, first)
+	}
+	for _, c := range choices {
+		words = append(words, string(c))
+	}
+	return choice(name, field, words, help,
+		func(word string) T {
+			if word == first {
+				return ""
+			}
+			return T(word)
+		},
+		func(v T) string {
+			if v == "" {
+				return first
+			}
+			return string(v)
+		})
+}
+
+// either is a parameter that is one of two words, kept as whether it is the second.
+func either(name string, field *bool, no, yes, help string) Parameter {
+	return choice(name, field, []string{no, yes}, help, func(word string) bool { return word == yes }, func(v bool) string {
+		if v {
+			return yes
+		}
+		return no
+	})
+}
+
+func choice[T any](name string, field *T, words []string, help string, in func(word string) T, out func(T) string) Parameter {
+	list := strings.Join(words, ", ")
+	return converted(Parameter{Name: name, Type: ChoiceType, Default: words[0], Rule: "one of " + list, Help: help, Choices: words}, field,
+		func(text string) (string, error) { return text, nil },
+		func(word string) error {
+			if !slices.Contains(words, word) {
+				return fmt.Errorf("there is no %q; there are: %s", word, list)
+			}
+			return nil
+		}, in, out)
 }
 
 // kernel is the parameter "kernel". chosen says what nil means to the learner.
-func kernel(chosen string) Parameter {
-	return Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true,
-		parse: func(text string) (any, error) {
-			k, err := kernels.Parse(text)
-			if err == nil {
-				err = k.Check(-1)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return k, nil
-		}}
+func kernel(field *kernels.Kernel, chosen string) Parameter {
+	return bound(Parameter{Name: "kernel", Type: KernelType, Default: chosen, Rule: "the text of a kernel: see mercer kernels", Help: "kernel function", chosen: true},
+		field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
 }
 
 // The parameters that many learners have.
-var (
-	medianKernel = kernel("gaussian, sigma the median distance")
-	scaleKernel  = kernel("gaussian, sigma √(d·Var(X)/2) of d features: gamma=\"scale\" of scikit-learn")
-	lambdaNumber = number("lambda", "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
-	lambdaList   = numbers("lambdas", nonNegative, "λ of each target, instead of lambda")
-	seedNumber   = intParam("seed", "1", atLeast(0), "seed of every random choice")
-)
+
+func medianKernel(field *kernels.Kernel) Parameter {
+	return kernel(field, "gaussian, sigma the median distance")
+}
+
+func scaleKernel(field *kernels.Kernel) Parameter {
+	return kernel(field, "gaussian, sigma √(d·Var(X)/2) of d features: gamma=\"scale\" of scikit-learn")
+}
+
+func lambdaNumber(field *float64) Parameter {
+	return number("lambda", field, "1", nonNegative, "λ of (K + λI)α = y, not scaled by the number of rows")
+}
+
+func lambdaList(field *[]float64) Parameter {
+	return numbers("lambdas", field, nonNegative, "λ of each target, instead of lambda")
+}
+
+func seedNumber(field *uint64) Parameter {
+	return intParam("seed", field, "1", atLeast(0), "seed of every random choice")
+}
+
+func (p Parameter) isZero() bool { return reflect.ValueOf(p.field).Elem().IsZero() }
+
+// set stores the values in the fields, but for those of parameters without an effect.
+// The error is what values contradict each other.
+func set(parameters []Parameter, values Values) *ParameterError {
+	for _, p := range parameters {
+		if v, ok := values[p.Name]; ok && p.When.Met(values) {
+			if p.zero != nil && reflect.ValueOf(v).IsZero() {
+				v = p.zero
+			}
+			p.store(v)
+		}
+	}
+	return refused(parameters)
+}
+
+func refused(parameters []Parameter) *ParameterError {
+	for _, p := range parameters {
+		if p.refuse != nil {
+			if rule := p.refuse(); rule != "" {
+				return &ParameterError{Parameter: p.Name, Rule: rule}
+			}
+		}
+	}
+	return nil
+}
+
+// complete checks the fields, which a program may have set to anything, and sets those
+// that are zero to their defaults, where zero is no value of the parameter.
+func complete(parameters []Parameter) error {
+	values := Values{}
+	for _, p := range parameters {
+		if p.Default != "" && !p.chosen || !p.isZero() {
+			values[p.Name] = p.load()
+		}
+	}
+	for _, p := range parameters {
+		v, has := values[p.Name]
+		if !has {
+			continue
+		}
+		wrong := p.check(v)
+		switch {
+		case p.isZero() && !p.required && (wrong != nil || p.zero != nil):
+			if p.When.Met(values) {
+				standard, err := p.parse(p.Default)
+				if err != nil {
+					return fmt.Errorf("%s: %w", p.Name, err)
+				}
+				p.store(standard)
+			}
+		case wrong != nil && p.Choices != nil:
+			return fmt.Errorf("%s: %w", p.Name, wrong)
+		case wrong != nil:
+			return fmt.Errorf("%s %w", p.Name, wrong)
+		case !p.isZero() && !p.When.Met(values):
+			return fmt.Errorf("%s works %s", p.Name, p.When)
+		}
+	}
+	if err := refused(parameters); err != nil {
+		return fmt.Errorf("%s: %s", err.Parameter, err.Rule)
+	}
+	return nil
+}
 
 // When is the condition under which a parameter has an effect: another has one of some
 // values, or, where there are none, was not given.
@@ -206,35 +370,33 @@ func (p Parameter) withHelp(help string) Parameter {
 	return p
 }
 
-// Values are parameters by their names. The methods give the zero value for one
-// that has no default and was not given.
-type Values map[string]any
-
-func value[T any](v Values, name string) T {
-	t, _ := v[name].(T)
-	return t
+// chosenAs returns p with a default in words, which Fit chooses.
+func (p Parameter) chosenAs(words string) Parameter {
+	p.Default, p.chosen = words, true
+	return p
 }
+
+// neededInGo returns p with a field that a program must set: Fit refuses its zero.
+func (p Parameter) neededInGo() Parameter {
+	p.required = true
+	return p
+}
+
+// zeroAs returns p with the text of zero stored as v, so that the zero of the field
+// stands for the default.
+func (p Parameter) zeroAs(v any) Parameter {
+	p.zero = v
+	return p
+}
+
+// refusedIf returns p with a rule that depends on several fields: "" where it is kept.
+func (p Parameter) refusedIf(rule func() string) Parameter {
+	p.refuse = rule
+	return p
+}
+
+// Values are parameters by their names, those without a value left out.
+type Values map[string]any
 
 // Has reports whether a parameter was given or has a default.
 func (v Values) Has(name string) bool { _, ok := v[name]; return ok }
-
-// Number returns a number.
-func (v Values) Number(name string) float64 { return value[float64](v, name) }
-
-// Numbers returns a list of numbers; nil where none was given.
-func (v Values) Numbers(name string) []float64 { return value[[]float64](v, name) }
-
-// Int returns an integer.
-func (v Values) Int(name string) int { return value[int](v, name) }
-
-// Bool returns a truth value.
-func (v Values) Bool(name string) bool { return value[bool](v, name) }
-
-// Choice returns the chosen word.
-func (v Values) Choice(name string) string { return value[string](v, name) }
-
-// Kernel returns a kernel; nil where Fit is to choose it.
-func (v Values) Kernel(name string) kernels.Kernel { return value[kernels.Kernel](v, name) }
-
-// Seed returns the seed.
-func (v Values) Seed() uint64 { return uint64(value[int](v, "seed")) }

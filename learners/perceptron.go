@@ -24,80 +24,57 @@ func init() {
 		"voted-perceptron": {"sgn Σ_k c_k sgn(w_kᵀx + b_k) over all hypotheses w_k of the perceptron; c_k starts at 1 and gains 1 for each sample classified correctly",
 			"Freund and Schapire (1999), Large margin classification using the perceptron algorithm"},
 	} {
-		start := []Parameter{startNumber}
-		switch perceptronKinds[name] {
-		case AveragedPerceptron:
-			start = append(start, averageFrom)
-		case VotedPerceptron:
-			start = nil
-		}
 		register(Description{
 			Name: name, Grid: "epochs=1,3,10,30,100", traces: true, Tasks: []Task{Classification}, Formula: d.formula, Source: d.source,
-			Parameters: append([]Parameter{
-				boolParam("intercept", "true", "learn b"),
-				zeroChoice,
-				number("rate", "1", positive, "step η; without b and batches it changes nothing"),
-				intParam("epochs", "100", atLeast(0), epochsHelp),
-				perceptronBatch,
-				shuffleTruth, replacementTruth,
-				seedNumber,
-			}, start...),
-			fitter: func(v Values) Fitter {
-				return fitterOf(Perceptron{
-					Kind:   perceptronKinds[name],
-					NoBias: !v.Bool("intercept"),
-					Start:  v.Number("bias"),
-
-					ZeroIsPositive: v.Choice("zero") == "+1",
-					Rate:           v.Number("rate"),
-					Epochs:         epochsOf(v),
-					Batch:          batchOf(v),
-					Shuffle:        v.Bool("shuffle"),
-					Replace:        v.Bool("replacement"),
-					AverageFrom:    v.Int("average-from"),
-					Seed:           v.Seed(),
-				}.Fit)
-			},
 			restore: func(s State) (Model, error) {
 				if name == "voted-perceptron" {
 					return restoreAs[VotedModel](s)
 				}
 				return restoreAs[PerceptronModel](s)
 			},
-		})
+		}, func(l *Perceptron) []Parameter {
+			l.Kind = perceptronKinds[name]
+			return l.parameters()
+		}, Perceptron.Fit)
 	}
 }
 
-// perceptronBatch is the parameter of all perceptrons, batchOf its value.
-var perceptronBatch = intParam("batch", "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all")
+func (l *Perceptron) parameters() []Parameter {
+	list := append([]Parameter{
+		inverted("intercept", &l.NoBias, "learn b"),
+		number("rate", &l.Rate, "1", positive, "step η; without b and batches it changes nothing"),
+	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "100", &l.Batch, &l.Shuffle, &l.Replace, &l.Seed)...)
+	switch l.Kind {
+	case LastPerceptron:
+		return append(list, startNumber(&l.Start))
+	case AveragedPerceptron:
+		return append(list, startNumber(&l.Start), averageFrom(&l.AverageFrom))
+	}
+	return list
+}
 
-// The parameters of all perceptrons.
-const epochsHelp = "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most"
+// loopParameters are those of all perceptrons.
+func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, shuffle, replace *bool, seed *uint64) []Parameter {
+	return []Parameter{
+		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) of two classes, in training and in predictions"),
+		intParam("epochs", epochs, standard, atLeast(0), "most passes over the samples; one without mistakes is the last. 0: until there is one, 100000 at most").zeroAs(untilClean),
+		intParam("batch", batch, "1", atLeast(0), "samples judged by the same hypothesis, whose changes are averaged; 0: all").zeroAs(math.MaxInt),
+		boolParam("shuffle", shuffle, "true", "judge the samples in a new random order in each epoch; otherwise as they stand"),
+		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true"),
+		seedNumber(seed),
+	}
+}
 
-var (
-	zeroChoice       = oneOf("zero", []string{"-1", "+1"}, "sgn(0) of two classes, in training and in predictions")
-	startNumber      = number("bias", "0", anyNumber, "b at the start, and to the end where it is not learned; of two classes")
-	shuffleTruth     = boolParam("shuffle", "true", "judge the samples in a new random order in each epoch; otherwise as they stand")
-	replacementTruth = boolParam("replacement", "false", "draw the samples with replacement; after n draws without a mistake all are judged in order").with("shuffle", "true")
-	averageFrom      = intParam("average-from", "0", atLeast(0), "epochs before those whose hypotheses are averaged")
-)
+func startNumber(field *float64) Parameter {
+	return number("bias", field, "0", anyNumber, "b at the start, and to the end where it is not learned; of two classes")
+}
+
+func averageFrom(field *int) Parameter {
+	return intParam("average-from", field, "0", atLeast(0), "epochs before those whose hypotheses are averaged")
+}
 
 // untilClean is how many epochs there may be until one has no mistake.
 const untilClean = 100000
-
-func epochsOf(v Values) int {
-	if n := v.Int("epochs"); n > 0 {
-		return n
-	}
-	return untilClean
-}
-
-func batchOf(v Values) int {
-	if m := v.Int("batch"); m > 0 {
-		return m
-	}
-	return math.MaxInt
-}
 
 // PerceptronKind says which of the hypotheses that a perceptron goes through
 // predicts.
@@ -163,33 +140,6 @@ type Perceptron struct {
 // Their inner products cost as much as f for as many outputs.
 const perceptronBlock = 64
 
-// check refuses parameters that break a rule, and fills in the defaults.
-func (l *Perceptron) check() error {
-	switch {
-	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
-		return fmt.Errorf("no kind is called %q", l.Kind)
-	case l.Rate != 0 && !positive.ok(l.Rate):
-		return fmt.Errorf("rate must be %s, got %v", positive.text, l.Rate)
-	case l.Epochs < 0:
-		return fmt.Errorf("epochs must be ≥ 0, got %d", l.Epochs)
-	case l.Batch < 0:
-		return fmt.Errorf("batch must be ≥ 0, got %d", l.Batch)
-	case !finite(l.Start):
-		return fmt.Errorf("bias must be %s, got %v", anyNumber.text, l.Start)
-	case l.AverageFrom < 0 || l.AverageFrom > 0 && l.Kind != AveragedPerceptron:
-		return fmt.Errorf("average-from must be ≥ 0, and 0 but for the averaged kind, got %d", l.AverageFrom)
-	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
-		return errors.New("the voted kind starts with w = 0 and b = 0")
-	}
-	if l.Rate == 0 {
-		l.Rate = 1
-	}
-	if l.Epochs == 0 {
-		l.Epochs = 100
-	}
-	return nil
-}
-
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
@@ -200,9 +150,6 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // loop checks the samples and prepares the loop that all perceptrons share. It
 // returns the samples of weight > 0.
 func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx backend.Host[float64], run *mistakes, err error) {
-	if err := l.check(); err != nil {
-		return hx, nil, err
-	}
 	hx, hy, err := checked(dev, x, y, o)
 	if err != nil {
 		return hx, nil, err
@@ -228,6 +175,17 @@ func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx ba
 }
 
 func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	switch {
+	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
+		return nil, fmt.Errorf("no kind is called %q", l.Kind)
+	case l.AverageFrom != 0 && l.Kind != AveragedPerceptron:
+		return nil, fmt.Errorf("average-from must be 0 but for the averaged kind, got %d", l.AverageFrom)
+	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
+		return nil, errors.New("the voted kind starts with w = 0 and b = 0")
+	}
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	hx, run, err := l.loop(dev, x, y, o)
 	if err != nil {
 		return nil, err

@@ -171,13 +171,13 @@ func TestPerceptronStartRefused(t *testing.T) {
 		l learners.Perceptron
 		y mat.Matrix
 	}{
-		"more than two classes":   {learners.Perceptron{Start: 1}, y},
-		"bias must be":            {learners.Perceptron{Start: math.NaN()}, two},
-		"coef must be 1×1":        {learners.Perceptron{Coef: mat.NewDense(2, 1, nil)}, two},
-		"coef: row 1, column 1":   {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)})}, two},
-		"starts with w = 0":       {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1}, two},
-		"average-from must be":    {learners.Perceptron{AverageFrom: 1}, two},
-		"must be ≥ 0, and 0 but ": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1}, two},
+		"more than two classes":  {learners.Perceptron{Start: 1}, y},
+		"bias must be":           {learners.Perceptron{Start: math.NaN()}, two},
+		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil)}, two},
+		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)})}, two},
+		"starts with w = 0":      {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1}, two},
+		"average-from must be":   {learners.Perceptron{AverageFrom: 1}, two},
+		"an integer ≥ 0, got -1": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1}, two},
 	} {
 		if _, err := c.l.Fit(t.Context(), dev, x, c.y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

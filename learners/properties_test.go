@@ -204,7 +204,7 @@ func TestWidrowHoff(t *testing.T) {
 	if _, err := (learners.LeastSquares{LMS: true, Rate: 10}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "diverge at rate 10") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (learners.LeastSquares{Rate: 1}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "belong to LMS") {
+	if _, err := (learners.LeastSquares{Rate: 1}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "rate works only with method lms") {
 		t.Errorf("got %v", err)
 	}
 }

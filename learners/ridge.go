@@ -20,26 +20,18 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² + lambda ‖w‖², b not penalized",
 		Source:  "Hoerl and Kennard (1970), Ridge regression: biased estimation for nonorthogonal problems",
 		Outputs: true, classify: true,
-		Parameters: []Parameter{
-			lambdaNumber.withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
-			lambdaList,
-			boolParam("intercept", "true", "fit an unpenalized intercept"),
-			oneOf("solver", []string{"auto", string(solvers.Dual), string(solvers.Primal)}, "way to solve the system"),
-			boolParam("intervals", "false", "keep the samples in the model, for prediction intervals").of(Regression),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(Ridge{Lambda: v.Number("lambda"), Lambdas: v.Numbers("lambdas"), NoIntercept: !v.Bool("intercept"), Method: methodOf(v), Intervals: v.Bool("intervals")}.Fit)
-		},
 		restore: restoreAs[RidgeModel],
-	})
+	}, (*Ridge).parameters, Ridge.Fit)
 }
 
-// methodOf returns the value of the parameter "solver".
-func methodOf(v Values) solvers.Method {
-	if name := v.Choice("solver"); name != "auto" {
-		return solvers.Method(name)
+func (l *Ridge) parameters() []Parameter {
+	return []Parameter{
+		lambdaNumber(&l.Lambda).withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
+		lambdaList(&l.Lambdas),
+		inverted("intercept", &l.NoIntercept, "fit an unpenalized intercept"),
+		oneOf("solver", &l.Method, "auto", []solvers.Method{solvers.Dual, solvers.Primal}, "way to solve the system"),
+		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").of(Regression),
 	}
-	return solvers.Auto
 }
 
 // Ridge is linear regression with a penalty: f(x) = wᵀx + b with the w and b

@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
 	"gonum.org/v1/gonum/mat"
@@ -18,15 +17,15 @@ func init() {
 		Formula: "minimize Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta",
 		Source:  "Golub and von Matt (1991), Quadratically constrained least squares and quadratic problems; Moré and Sorensen (1983)",
 		Outputs: true, classify: true,
-		Parameters: []Parameter{
-			number("theta", "1", positive, "bound θ of ‖w‖², for each output"),
-			boolParam("intercept", "true", "fit an intercept, which the bound does not hold for"),
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(RidgeConstrained{Theta: v.Number("theta"), NoIntercept: !v.Bool("intercept")}.Fit)
-		},
 		restore: restoreAs[LinearModel],
-	})
+	}, (*RidgeConstrained).parameters, RidgeConstrained.Fit)
+}
+
+func (l *RidgeConstrained) parameters() []Parameter {
+	return []Parameter{
+		number("theta", &l.Theta, "1", positive, "bound θ of ‖w‖², for each output").neededInGo(),
+		inverted("intercept", &l.NoIntercept, "fit an intercept, which the bound does not hold for"),
+	}
 }
 
 // RidgeConstrained is ridge regression with a bound instead of a penalty:
@@ -56,8 +55,8 @@ func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	if err := positive.check(l.Theta); err != nil {
-		return nil, fmt.Errorf("theta %w", err)
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
 	}
 	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
 	if err != nil {

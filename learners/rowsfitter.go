@@ -46,21 +46,25 @@ func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, e
 	if err != nil {
 		return nil, err
 	}
-	fit := d.rows(values)
+	fit, _ := d.rows(values)
 	if task == Classification {
 		return classifyRows(d.Name, fit), nil
 	}
 	return fit, nil
 }
 
-// rowsFitterOf is fitterOf for l.FitRows.
-func rowsFitterOf[M Model](fit func(context.Context, backend.Device, solvers.Rows, Options) (M, error)) RowsFitter {
-	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
-		m, err := fit(ctx, dev, data, o)
-		if err != nil {
-			return nil, err
-		}
-		return m, nil
+// rowsFitterOf is fitterOf for FitRows of an L.
+func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(Values) (RowsFitter, *ParameterError) {
+	return func(v Values) (RowsFitter, *ParameterError) {
+		var l L
+		wrong := set(parameters(&l), v)
+		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
+			m, err := fit(l, ctx, dev, data, o)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		}, wrong
 	}
 }
 
@@ -123,14 +127,6 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 		b.Y = r.classes.targets(index)
 		return use(b)
 	}
-}
-
-// streamMethod is the method of a parameter "solver".
-func streamMethod(text string) solvers.Method {
-	if text == "auto" {
-		return solvers.Auto
-	}
-	return solvers.Method(text)
 }
 
 // fitPasses fits x and y, which are in memory, by a learner that reads its samples in

@@ -20,15 +20,12 @@ func init() {
 		Tasks:   []Task{Classification},
 		Formula: "Pr(y=1|x) = 1/(1 + exp(−Σ_j μ_j φ_j(x))), φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α maximizes Laplace's evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003)",
-		Parameters: []Parameter{
-			medianKernel,
-			rvmTol("0.1"), rvmLimit, seedNumber,
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(RVC{Kernel: v.Kernel("kernel"), Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed()}.Fit)
-		},
 		restore: restoreAs[RVCModel],
-	})
+	}, (*RVC).parameters, RVC.Fit)
+}
+
+func (l *RVC) parameters() []Parameter {
+	return append([]Parameter{medianKernel(&l.Kernel)}, evidenceParameters(&l.Tol, "0.1", &l.MaxIter, &l.Seed)...)
 }
 
 // RVC is the relevance vector machine for classification: the log odds of the
@@ -75,15 +72,15 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 }
 
 func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
 	classes, index, err := classesOf(hy, o.Weights, o.Classes)
 	if err != nil {
-		return nil, err
-	}
-	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.1), l.MaxIter, hx.Rows); err != nil {
 		return nil, err
 	}
 	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
@@ -95,7 +92,7 @@ func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, err
 	}
 	p := sparse.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
-	r, err := sparse.Classification(t, p, dropZeroWeight(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
+	r, err := sparse.Classification(t, p, dropZeroWeight(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
 	if err != nil {
 		return nil, err
 	}

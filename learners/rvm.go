@@ -16,11 +16,13 @@ import (
 
 const rvmName = "rvm"
 
-// The parameters of both relevance vector machines.
-var rvmLimit = intParam("iterations", "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more")
-
-func rvmTol(tol string) Parameter {
-	return number("tol", tol, positive, "minimum gain of the log evidence that is worth a step")
+// evidenceParameters are those of both relevance vector machines.
+func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
+	return []Parameter{
+		number("tol", tol, standard, positive, "minimum gain of the log evidence that is worth a step"),
+		intParam("iterations", limit, "0", atLeast(0), "maximum steps; 0: 1000, or 10 for each sample if more"),
+		seedNumber(seed),
+	}
 }
 
 func init() {
@@ -29,20 +31,16 @@ func init() {
 		Tasks:   []Task{Regression},
 		Formula: "y = Σ_j μ_j φ_j(x) + noise, φ_0 = 1, φ_j = k(x_j, ·), μ_j ~ N(0, 1/α_j); α and the noise maximize the evidence, and most α are ∞",
 		Source:  "Tipping (2001), Sparse Bayesian learning and the relevance vector machine; Tipping and Faul (2003), Fast marginal likelihood maximization",
-		Parameters: []Parameter{
-			medianKernel.with("basis", "kernel"),
-			oneOf("basis", []string{"kernel", "features"}, "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a design matrix of one's own"),
-			oneOf("method", []string{string(Sequential), string(FixedPoint)}, "way to maximize the evidence"),
-			rvmTol("0.003"), rvmLimit, seedNumber,
-		},
-		fitter: func(v Values) Fitter {
-			return fitterOf(RVM{
-				Kernel: v.Kernel("kernel"), Features: v.Choice("basis") == "features", Method: RVMMethod(v.Choice("method")),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Seed: v.Seed(),
-			}.Fit)
-		},
 		restore: restoreAs[RVMModel],
-	})
+	}, (*RVM).parameters, RVM.Fit)
+}
+
+func (l *RVM) parameters() []Parameter {
+	return append([]Parameter{
+		medianKernel(&l.Kernel).with("basis", "kernel"),
+		either("basis", &l.Features, "kernel", "features", "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a design matrix of one's own"),
+		oneOf("method", &l.Method, "", []RVMMethod{Sequential, FixedPoint}, "way to maximize the evidence"),
+	}, evidenceParameters(&l.Tol, "0.003", &l.MaxIter, &l.Seed)...)
 }
 
 // RVMMethod names a way to maximize the evidence.
@@ -101,39 +99,16 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	return named(rvmName, m, err)
 }
 
-// rvmSettings checks what both machines have, and fills in the default of the limit.
-func rvmSettings(tol float64, limit, n int) (float64, int, error) {
-	if limit == 0 {
-		limit = max(1000, 10*n)
-	}
-	if err := positive.check(tol); err != nil {
-		return 0, 0, fmt.Errorf("tol %w", err)
-	}
-	if limit < 0 {
-		return 0, 0, fmt.Errorf("iterations must be an integer ≥ 0, got %d", limit)
-	}
-	return tol, limit, nil
-}
-
 func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
 	if hy.Cols != 1 {
 		return nil, fmt.Errorf("y has %s; rvm takes one target", count.Of(hy.Cols, "column"))
-	}
-	if l.Method == "" {
-		l.Method = Sequential
-	}
-	if l.Method != Sequential && l.Method != FixedPoint {
-		return nil, fmt.Errorf("no method is called %q; there are %q and %q", l.Method, Sequential, FixedPoint)
-	}
-	if l.Tol, l.MaxIter, err = rvmSettings(cmp.Or(l.Tol, 0.003), l.MaxIter, hx.Rows); err != nil {
-		return nil, err
-	}
-	if l.Features && l.Kernel != nil {
-		return nil, fmt.Errorf("with features as the basis functions there is no kernel: leave one of them out")
 	}
 	var k kernels.Kernel = kernels.Linear{} // x_j is the inner product with the unit vector j
 	if !l.Features {
@@ -157,7 +132,7 @@ func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			p.Points.Row(j)[j] = 1
 		}
 	}
-	r, err := sparse.Regression(t, p, dropZeroWeight(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: l.MaxIter})
+	r, err := sparse.Regression(t, p, dropZeroWeight(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
 	if err != nil {
 		return nil, err
 	}

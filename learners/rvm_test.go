@@ -125,7 +125,7 @@ func TestRVMSettings(t *testing.T) {
 	defer dev.Close()
 	x, y := sinc(60, 0.1, 1)
 	for want, l := range map[string]learners.RVM{
-		`no method is called "slow"`: {Method: "slow"},
+		`method: there is no "slow"`: {Method: "slow"},
 		"tol must be":                {Tol: -1},
 		"iterations must be":         {MaxIter: -1},
 	} {
@@ -328,7 +328,7 @@ func TestRVMOfFeatures(t *testing.T) {
 		})
 	}
 	_, err := learners.RVM{Features: true, Kernel: kernels.Linear{}}.Fit(t.Context(), anyDevice(t), x, y, learners.Options{})
-	if err == nil || !strings.Contains(err.Error(), "there is no kernel") {
+	if err == nil || !strings.Contains(err.Error(), "kernel works only with basis kernel") {
 		t.Errorf("features and a kernel: %v", err)
 	}
 }

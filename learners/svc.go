@@ -3,7 +3,7 @@ package learners
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -21,27 +21,30 @@ func init() {
 		Tasks:   []Task{Classification},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) for each pair of classes, y_i = ±1",
 		Source:  "Cortes and Vapnik (1995); Fan, Chen and Lin (2005); Chang and Lin (2011), LIBSVM",
-		Parameters: []Parameter{
-			scaleKernel, svmC, svmLambda, svcTol, svmLimit, svmMemory,
-			boolParam("probability", "false", "also fit probabilities, by cross-validation in five parts: six times the work"),
-			seedNumber.withHelp("seed of the parts of the cross-validation for probabilities"),
-		},
-		fitter: func(v Values) Fitter {
-			c := v.Number("C")
-			if v.Has("lambda") {
-				c = 0
-			}
-			l := SVC{
-				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v), Seed: v.Seed(),
-			}
-			if v.Bool("probability") {
-				return fitterOf(l.FitProbabilities)
-			}
-			return fitterOf(l.Fit)
-		},
 		restore: restoreSVC,
-	})
+	}, (*svcOption).parameters, svcOption.fit)
+}
+
+func (l *SVC) parameters() []Parameter {
+	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), smoParameters(&l.Tol, marginTol, &l.MaxIter, &l.Cache),
+		[]Parameter{seedNumber(&l.Seed).withHelp("seed of the parts of the cross-validation for probabilities")})
+}
+
+// svcOption is an SVC whose probabilities are an option, as the command has it.
+type svcOption struct {
+	SVC
+	probability bool
+}
+
+func (l *svcOption) parameters() []Parameter {
+	return append(l.SVC.parameters(), boolParam("probability", &l.probability, "false", "also fit probabilities, by cross-validation in five parts: six times the work"))
+}
+
+func (l svcOption) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+	if l.probability {
+		return l.FitProbabilities(ctx, dev, x, y, o)
+	}
+	return l.Fit(ctx, dev, x, y, o)
 }
 
 // SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of
@@ -95,6 +98,9 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 
 // fit fits the machines, which are a share of the task.
 func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *run.Task, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, nil, nil, err
+	}
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
 		return nil, nil, nil, err
@@ -105,9 +111,6 @@ func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, nil, nil, err
-	}
-	if l.Tol != 0 && !marginTol.ok(l.Tol) {
-		return nil, nil, nil, fmt.Errorf("tol must be %s, got %v: from 2 on a model without support vectors would do", marginTol.text, l.Tol)
 	}
 	p := &svm.Pairs{X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
 	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows); err != nil {

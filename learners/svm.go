@@ -12,39 +12,35 @@ import (
 // What the support vector machines share: their settings, the kernel of the
 // samples, and a model of kernel functions at support vectors.
 
-// The parameters that all of them have.
-var (
-	svmTol    = number("tol", "1e-3", positive, "largest violation of the optimality conditions at the end, in units of the decision value")
-	svmLimit  = intParam("iterations", "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more")
-	svcTol    = number("tol", "1e-3", marginTol, svmTol.Help)
-	svmMemory = number("cache", "512", positive, "MiB of Go memory for rows of K")
-	svmC      = number("C", "1", positive, "penalty of a sample beyond its margin").without("lambda")
-	svmLambda = number("lambda", "", positive, "λ of (1/n)Σ loss + λ‖f‖², instead of C: C = 1/(2n·lambda), n the sum of the weights")
-)
+// smoParameters are those of the work, that all of them have. r is the rule of tol.
+func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
+	return []Parameter{
+		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value"),
+		intParam("iterations", limit, "0", atLeast(0), "most steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
+		mebibytes("cache", cache, "512", "MiB of Go memory for rows of K"),
+	}
+}
+
+// costParameters are C, and λ in its place.
+func costParameters(c, lambda *float64) []Parameter {
+	return []Parameter{
+		number("C", c, "1", positive, "penalty of a sample beyond its margin").without("lambda"),
+		number("lambda", lambda, "", positive, "λ of (1/n)Σ loss + λ‖f‖², instead of C: C = 1/(2n·lambda), n the sum of the weights"),
+	}
+}
 
 // penaltyOf is C, or 1/(2nλ) where λ is given in its place, n the sum of the weights of
 // that many rows.
 func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
-	if c != 0 && lambda != 0 {
-		return 0, fmt.Errorf("one of C and lambda may be given, got %v and %v", c, lambda)
+	if lambda == 0 {
+		return c, nil
 	}
-	if lambda != 0 {
-		if err := positive.check(lambda); err != nil {
-			return 0, fmt.Errorf("lambda %w", err)
-		}
-		n := 0.0
-		for i := range rows {
-			n += weightOf(o, i)
-		}
-		if c = 1 / (2 * n * lambda); !positive.ok(c) {
-			return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
-		}
+	n := 0.0
+	for i := range rows {
+		n += weightOf(o, i)
 	}
-	if c == 0 {
-		c = 1
-	}
-	if err := positive.check(c); err != nil {
-		return 0, fmt.Errorf("parameter C %w", err)
+	if c = 1 / (2 * n * lambda); !positive.ok(c) {
+		return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: scale lambda", c, lambda)
 	}
 	return c, nil
 }
@@ -52,11 +48,6 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 // marginTol is the rule of the tolerance of classes: f = 0, with which the steps
 // begin, violates the conditions by 2.
 var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
-
-// cacheOf is the parameter "cache" in bytes, at least one: 0 would be the default.
-func cacheOf(v Values) int64 {
-	return int64(min(max(v.Number("cache")*(1<<20), 1), 1<<62))
-}
 
 // SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, as
 // svr and one-class-svm fit it. The objective among its facts is the minimum of the

@@ -308,14 +308,14 @@ func TestSVMSettings(t *testing.T) {
 	defer dev.Close()
 	x, y := rings(100, 0.5, 1)
 	for want, fit := range map[string]learners.Fitter{
-		"parameter C must be": fitter(learners.SVC{C: -1}.Fit),
-		"tol must be":         fitter(learners.SVC{Tol: -1}.Fit),
-		"iterations must be":  fitter(learners.SVC{MaxIter: -1}.Fit),
-		"cache must be":       fitter(learners.SVC{Cache: -1}.Fit),
-		"not optimal after ":  fitter(learners.SVC{MaxIter: 1, C: 1e4, Tol: 1e-9}.Fit),
-		"epsilon must be":     fitter(learners.SVR{Epsilon: -1}.Fit),
-		"nu must be":          fitter(learners.OneClassSVM{Nu: 1.5}.Fit),
-		"sigma must be":       fitter(learners.SVC{Kernel: kernels.Gaussian{}}.Fit),
+		"svc: C must be a finite number > 0": fitter(learners.SVC{C: -1}.Fit),
+		"tol must be":                        fitter(learners.SVC{Tol: -1}.Fit),
+		"iterations must be":                 fitter(learners.SVC{MaxIter: -1}.Fit),
+		"cache must be":                      fitter(learners.SVC{Cache: -1}.Fit),
+		"not optimal after ":                 fitter(learners.SVC{MaxIter: 1, C: 1e4, Tol: 1e-9}.Fit),
+		"epsilon must be":                    fitter(learners.SVR{Epsilon: -1}.Fit),
+		"nu must be":                         fitter(learners.OneClassSVM{Nu: 1.5}.Fit),
+		"sigma must be":                      fitter(learners.SVC{Kernel: kernels.Gaussian{}}.Fit),
 	} {
 		if _, err := fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "learners: ") {
 			t.Errorf("want %q, got %v", want, err)
@@ -463,7 +463,7 @@ func TestLambdaOfSVM(t *testing.T) {
 			}
 		}
 		_, err := learners.SVC{C: 1, Lambda: 1}.Fit(t.Context(), dev, x, class, o)
-		if err == nil || !strings.Contains(err.Error(), "one of C and lambda may be given, got 1 and 1") {
+		if err == nil || !strings.Contains(err.Error(), "C works only without lambda") {
 			t.Errorf("C and lambda: %v", err)
 		}
 		if _, err = (learners.SVR{Lambda: -1}).Fit(t.Context(), dev, x, y, o); err == nil || !strings.Contains(err.Error(), "lambda") {

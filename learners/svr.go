@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -21,24 +22,15 @@ func init() {
 		Tasks:   []Task{Regression},
 		Formula: "minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0)",
 		Source:  "Vapnik (1995); Smola and Schölkopf (2004); Fan, Chen and Lin (2005)",
-		Parameters: []Parameter{
-			scaleKernel, svmC, svmLambda,
-			number("epsilon", "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
-			boolParam("standardize-target", "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
-			svmTol, svmLimit, svmMemory,
-		},
-		fitter: func(v Values) Fitter {
-			c := v.Number("C")
-			if v.Has("lambda") {
-				c = 0
-			}
-			return fitterOf(SVR{
-				Kernel: v.Kernel("kernel"), C: c, Lambda: v.Number("lambda"), Epsilon: v.Number("epsilon"), StandardizeTarget: v.Bool("standardize-target"),
-				Tol: v.Number("tol"), MaxIter: v.Int("iterations"), Cache: cacheOf(v),
-			}.Fit)
-		},
 		restore: restoreAs[SupportModel],
-	})
+	}, (*SVR).parameters, SVR.Fit)
+}
+
+func (l *SVR) parameters() []Parameter {
+	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
+		number("epsilon", &l.Epsilon, "0.1", nonNegative, "error that costs nothing, in standard deviations of the target, or without standardize-target in its units"),
+		boolParam("standardize-target", &l.StandardizeTarget, "true", "bring the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
+	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
 
 // SVR is ε-support vector regression: f(x) = Σ_i β_i k(x_i, x) + b with the f
@@ -72,6 +64,9 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 }
 
 func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
+	if err := complete(l.parameters()); err != nil {
+		return nil, err
+	}
 	hx, hy, err := checkedBoth(dev, x, y, o)
 	if err != nil {
 		return nil, err
@@ -81,9 +76,6 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	}
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, err
-	}
-	if err := nonNegative.check(l.Epsilon); err != nil {
-		return nil, fmt.Errorf("epsilon %w", err)
 	}
 	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows)
 	if err != nil {

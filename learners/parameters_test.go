@@ -1,0 +1,244 @@
+package learners_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+	"gonum.org/v1/gonum/mat"
+)
+
+// another is a value of each parameter that differs from its default, of one learner or
+// of all that have it; a bool without one is the opposite of its default, and a choice the
+// second.
+var another = map[string]string{
+	"lambda": "3.7", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)", "seed": "7", "theta": "0.3", "rate": "0.01",
+	"epochs": "2", "batch": "3", "bias": "0.75", "average-from": "1", "budget": "4", "tol": "0.3", "iterations": "1",
+	"support": "1", "centers": "5", "features": "6", "rank": "3", "restarts": "0", "C": "0.05", "epsilon": "0.4", "cache": "0.0001",
+	"nu": "0.2", "k": "2", "choice": "leverage", "svc/lambda": "0.3",
+	"nystrom-ridge/solver": "falkon", "fourier-ridge/solver": "falkon", "kernel-ridge/solver": "cg", "logistic/solver": "lbfgs", "operator": "float32",
+}
+
+// setting is what a parameter needs beside its When to have an effect.
+var setting = map[string]map[string]string{
+	"logistic/seed":               {"solver": "sgd"},
+	"svc/seed":                    {"probability": "true"},
+	"kernel-ridge/operator":       {"solver": "cg"},
+	"kernel-ridge/tol":            {"solver": "cg"},
+	"kernel-ridge/rank":           {"solver": "cg", "preconditioner": "nystrom"},
+	"kernel-ridge/iterations":     {"solver": "cg"},
+	"nystrom-ridge/tol":           {"solver": "falkon"},
+	"fourier-ridge/tol":           {"solver": "falkon"},
+	"kernel-ridge/preconditioner": {"rank": "3"},
+	"one-class-svm/cache":         {"tol": "1e-9", "kernel": "gaussian(sigma=0.3)", "nu": "0.7"},
+	"nystrom-ridge/choice":        {"centers": "5"},
+}
+
+// samplesFor returns samples on which the parameter has an effect: a seed that draws rows
+// for the median distance needs more than 500 of them, a cache that is too small more than it keeps, and
+// the local method of l0 more than 64 columns. Two classes, for logistic three.
+func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x, y *mat.Dense) {
+	n, d, t := 24, 3, 1
+	switch {
+	case parameter == "seed" && learner != "logistic" && learner != "svc", parameter == "cache":
+		n = 520
+	case learner == "l0" && parameter == "iterations":
+		d = 70
+	}
+	if outputs && task == learners.Regression {
+		t = 2
+	}
+	r := rand.New(rand.NewPCG(11, uint64(n)))
+	x, y = mat.NewDense(n, d, nil), mat.NewDense(n, t, nil)
+	for i := range n {
+		for j := range d {
+			x.Set(i, j, 1+r.NormFloat64())
+		}
+		f := x.At(i, 0) + 2*math.Sin(x.At(i, 1)) - 0.5*x.At(i, 2)*x.At(i, 0) + 0.5*r.NormFloat64()
+		switch {
+		case task == learners.Regression:
+			y.Set(i, 0, 3+f)
+			y.Set(i, t-1, 3+f)
+		case learner == "logistic":
+			y.Set(i, 0, float64(i%3))
+		case f > 2:
+			y.Set(i, 0, 1)
+		}
+	}
+	return x, y
+}
+
+// fingerprint is all that a fit leaves: the state of its model, what it reports, and how
+// its system was solved.
+func fingerprint(t *testing.T, m learners.Model) string {
+	t.Helper()
+	s := m.State()
+	params, err := json.Marshal(s.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(params)
+	for _, name := range slices.Sorted(maps.Keys(s.Arrays)) {
+		h := s.Arrays[name]
+		text += fmt.Sprintf(" %s %d×%d", name, h.Rows, h.Cols)
+		for i := range h.Rows {
+			text += fmt.Sprint(h.Row(i))
+		}
+	}
+	if d, ok := m.(learners.Describer); ok {
+		text += fmt.Sprint(d.Facts())
+	}
+	if s, ok := m.(learners.Solved); ok && s.Solved() != nil {
+		r := s.Solved()
+		text += fmt.Sprint(r.Plan.Method, r.Iters, r.Residual)
+	}
+	return text
+}
+
+// TestParametersHaveAnEffect: a value of a parameter other than its default changes what
+// the fit leaves, or is refused; the text of the default changes nothing.
+func TestParametersHaveAnEffect(t *testing.T) {
+	dev := anyDevice(t)
+	for _, d := range learners.Catalogue() {
+		for _, p := range d.Parameters {
+			task := cmp.Or(p.Task, d.Tasks[0])
+			given := maps.Clone(setting[d.Name+"/"+p.Name])
+			if given == nil {
+				given = map[string]string{}
+			}
+			if p.When != nil && len(p.When.Values) > 0 {
+				if _, set := given[p.When.Parameter]; !set {
+					given[p.When.Parameter] = p.When.Values[0]
+				}
+			}
+			value, ok := another[d.Name+"/"+p.Name]
+			if !ok {
+				value, ok = another[p.Name]
+			}
+			switch {
+			case ok:
+			case p.Type == learners.BoolType:
+				value = fmt.Sprint(p.Default != "true")
+			case p.Type == learners.ChoiceType:
+				value = p.Choices[1]
+			default:
+				t.Errorf("%s: %s: no other value is known", d.Name, p.Name)
+				continue
+			}
+			x, y := samplesFor(d.Name, p.Name, task, d.Outputs)
+			fit := func(text string) string {
+				all := maps.Clone(given)
+				if text != "" {
+					all[p.Name] = text
+				}
+				f, err := d.Make(task, all)
+				if err != nil {
+					t.Fatalf("%s: %v: %v", d.Name, all, err)
+				}
+				m, err := f(t.Context(), dev, x, y, learners.Options{})
+				if err != nil {
+					return "refused: " + err.Error()
+				}
+				return fingerprint(t, m)
+			}
+			plain := fit("")
+			if plain == fit(value) {
+				t.Errorf("%s: %s: %s is the same as the default", d.Name, p.Name, value)
+			}
+			if _, err := p.Parse(p.Default); err == nil && plain != fit(p.Default) {
+				t.Errorf("%s: %s: the text of its default is not its default", d.Name, p.Name)
+			}
+		}
+	}
+}
+
+// TestZeroValues: a struct of parameters with its zero values is what the catalogue makes
+// of its defaults, but for the fields that are written here.
+func TestZeroValues(t *testing.T) {
+	dev := anyDevice(t)
+	for name, fit := range map[string]learners.Fitter{
+		"averaged-perceptron": fitter(learners.Perceptron{Kind: learners.AveragedPerceptron, Shuffle: true, Seed: 1}.Fit),
+		"bayes-ridge":         fitter(learners.BayesRidge{}.Fit),
+		"fourier-ridge":       fitter(learners.FourierRidge{Lambda: 1, Intercept: true, Seed: 1}.Fit),
+		"gaussian-process":    fitter(learners.GaussianProcess{Lambda: 0.1, Restarts: 2, Seed: 1}.Fit),
+		"kernel-knn":          fitter(learners.KernelKNN{}.Fit),
+		"kernel-logistic":     fitter(learners.KernelLogistic{Lambda: 1}.Fit),
+		"kernel-perceptron":   fitter(learners.KernelPerceptron{Shuffle: true, Seed: 1}.Fit),
+		"kernel-ridge":        fitter(learners.KernelRidge{Lambda: 1, Intercept: true}.Fit),
+		"kernel-vote":         fitter(learners.KernelVote{Seed: 1}.Fit),
+		"l0":                  fitter(learners.L0{Lambda: 1}.Fit),
+		"lasso":               fitter(learners.Lasso{Lambda: 1}.Fit),
+		"least-squares":       fitter(learners.LeastSquares{}.Fit),
+		"logistic":            fitter(learners.Logistic{Lambda: 1}.Fit),
+		"nystrom-ridge":       fitter(learners.NystromRidge{Lambda: 1, Intercept: true, Seed: 1}.Fit),
+		"one-class-svm":       fitter(learners.OneClassSVM{}.Fit),
+		"perceptron":          fitter(learners.Perceptron{Shuffle: true, Seed: 1}.Fit),
+		"ridge":               fitter(learners.Ridge{Lambda: 1}.Fit),
+		"ridge-constrained":   fitter(learners.RidgeConstrained{Theta: 1}.Fit),
+		"rvc":                 fitter(learners.RVC{}.Fit),
+		"rvm":                 fitter(learners.RVM{}.Fit),
+		"svc":                 fitter(learners.SVC{}.Fit),
+		"svr":                 fitter(learners.SVR{Epsilon: 0.1, StandardizeTarget: true}.Fit),
+		"voted-perceptron":    fitter(learners.Perceptron{Kind: learners.VotedPerceptron, Shuffle: true, Seed: 1}.Fit),
+	} {
+		d, err := learners.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		standard, err := d.Make("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, y := samplesFor(name, "", d.Tasks[0], d.Outputs)
+		left := func(fit learners.Fitter) string {
+			m, err := fit(t.Context(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return fingerprint(t, m)
+		}
+		if got, want := left(fit), left(standard); got != want {
+			t.Errorf("%s: the zero values give\n%.300s\nthe defaults of the catalogue\n%.300s", name, got, want)
+		}
+	}
+	if n := len(learners.Names()); n != 23 {
+		t.Errorf("the catalogue has %d learners, 23 are compared", n)
+	}
+}
+
+// TestIntercept: without an intercept b is 0, and with one, which is the default but for
+// kernel-perceptron, it is not.
+func TestIntercept(t *testing.T) {
+	dev := anyDevice(t)
+	for _, d := range learners.Catalogue() {
+		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // whose b is part of its kernel
+			continue
+		}
+		x, y := samplesFor(d.Name, "intercept", d.Tasks[0], d.Outputs)
+		for _, want := range []bool{false, true} {
+			given := map[string]string{"intercept": fmt.Sprint(want)}
+			if _, has := d.Parameter("batch"); has && d.Name != "logistic" {
+				given["epochs"], given["batch"] = "1", "0" // f = 0 mistakes one class only
+			}
+			f, err := d.Make("", given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := f(context.Background(), dev, x, y, learners.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", d.Name, err)
+			}
+			b := learners.PartsOf(m).Intercept
+			if got := slices.ContainsFunc(b, func(v float64) bool { return v != 0 }); got != want {
+				t.Errorf("%s: intercept=%v: b = %v", d.Name, want, b)
+			}
+		}
+	}
+}
