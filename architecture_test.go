@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -200,6 +203,51 @@ func TestPackageComments(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
 		if inside(path, module) && len(p.GoFiles) > 0 && p.Doc == "" {
 			t.Errorf("package %s has no package comment", path)
+		}
+	}
+}
+
+// withoutExample are the packages, with those below them, that no program imports.
+var withoutExample = map[string]string{
+	"backend/backendtest":  "for tests of backends",
+	"kernels/kerneltest":   "for tests of kernels",
+	"learners/learnertest": "for tests of learners",
+	"solvers/solvertest":   "for tests of solvers",
+	"cuda/cudatest":        "for tests without a GPU",
+	"cuda/ptx":             "what cuda loads",
+	"solvers/glm":          "what learners call, with the tasks of internal/run",
+	"solvers/lsq":          "what learners call, with the tasks of internal/run",
+	"solvers/sparse":       "what learners call, with the tasks of internal/run",
+	"solvers/svm":          "what learners call, with the tasks of internal/run",
+	"bench/peer":           "what bench compares with",
+	"bench/pypeer":         "what bench compares with",
+	"bench/report":         "what the command writes of bench",
+}
+
+// Every package that a program may import has an example that is run.
+func TestPackagesHaveExamples(t *testing.T) {
+	for path, p := range list(t, "GOARCH=amd64") {
+		own := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+		if !inside(path, module) || p.Name == "main" || own == "testdata" || strings.Contains(path, "/internal/") {
+			continue
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(withoutExample)), func(folder string) bool { return inside(own, folder) }) {
+			continue
+		}
+		tests, err := filepath.Glob(filepath.Join(own, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []*ast.File
+		for _, name := range tests {
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		if !slices.ContainsFunc(doc.Examples(files...), func(e *doc.Example) bool { return e.Output != "" }) {
+			t.Errorf("package %s has no example with an output", path)
 		}
 	}
 }

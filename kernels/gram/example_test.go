@@ -1,0 +1,30 @@
+package gram_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math"
+
+	"github.com/mercer-go/mercer/kernels/gram"
+	"github.com/mercer-go/mercer/kernels/objects"
+)
+
+// The Gram matrix of a function of one's own, and whether it is a kernel on the sample.
+func Example() {
+	ctx := context.Background()
+	points := []float64{0, 1, 3}
+	k, err := gram.OfFunction(ctx, len(points), func(i, j int) float64 {
+		return math.Exp(-math.Abs(points[i] - points[j]))
+	}, objects.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := gram.CheckPSD(ctx, k, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%t, smallest eigenvalue %.3f\n", p.OK(), p.Smallest)
+	// Output:
+	// true, smallest eigenvalue 0.622
+}

@@ -1,0 +1,37 @@
+package evidence_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/evidence"
+)
+
+// The length scale and the noise of a Gaussian process with the largest likelihood.
+func Example() {
+	dev, err := backend.Open("", backend.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = dev.Close() }()
+	x, y := backend.NewHost[float64](40, 1), backend.NewHost[float64](40, 1)
+	for i := range 40 {
+		x.Data[i] = float64(i) / 4
+		y.Data[i] = math.Sin(x.Data[i]) + 0.1*math.Cos(50*x.Data[i])
+	}
+	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: x, Y: y, Lambda: 1}
+	k, lambda, err := evidence.Maximize(context.Background(), dev, p, solvers.EvidenceParams{}, 1, 1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	sigma := k.(kernels.Gaussian).Sigma
+	fmt.Println(sigma > 1, sigma < 3, lambda < 0.1)
+	// Output:
+	// true true true
+}
