@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -26,6 +27,8 @@ type fitFlags struct {
 	model        string
 	testFraction float64
 	calibrate    float64
+	traced       bool
+	epochs       *epochTrace // of --trace
 	checkpoint   solvers.Checkpoint
 	objects      objectFlags
 }
@@ -73,6 +76,7 @@ Kernels: ` + kernelNames() + ", and sums, products and scalings of them, such as
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "part of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
+	c.Flags().BoolVar(&f.traced, "trace", false, "report the loss after each epoch, and the mistakes in it; mercer plot epochs draws them")
 	describe := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		d, _ := learners.Find(f.learner)
@@ -80,6 +84,7 @@ Kernels: ` + kernelNames() + ", and sums, products and scalings of them, such as
 			c.Flags().Lookup(name).Hidden = !d.Checkpoints()
 		}
 		c.Flags().Lookup("stream").Hidden = !d.ReadsRows()
+		c.Flags().Lookup("trace").Hidden = !d.Traces()
 		describe(c, args)
 	})
 	c.Flags().BoolVar(&f.stream, "stream", false, "leave the table in its file and read it in passes, for one larger than the memory: "+strings.Join(streamLearners(), ", "))
@@ -93,6 +98,12 @@ func (f *fitFlags) check() error {
 	}
 	if err := f.learnerFlags.check("fit"); err != nil {
 		return err
+	}
+	if f.traced {
+		var err error
+		if f.epochs, err = f.trace("--trace"); err != nil {
+			return err
+		}
 	}
 	switch {
 	case f.model == "":
@@ -163,6 +174,8 @@ type fitReport struct {
 	Facts   map[string]any `json:"facts,omitempty"`
 	Seconds fitSeconds     `json:"seconds"`
 	Test    *score         `json:"test,omitempty"`
+
+	Epochs []learners.Epoch `json:"epochs,omitempty"` // of --trace
 
 	Calibrated int    `json:"calibration_rows,omitempty"` // held out for prediction intervals
 	Model      string `json:"model"`
@@ -261,12 +274,21 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if options.Keys, err = f.keys(enc, train); err != nil {
 		return err
 	}
+	if f.traced {
+		options.Trace = f.epochs.add
+	}
 	m, err := learn(memory.fitting(ctx, &options), dev, x, y, options)
 	p.close()
 	if err != nil {
 		return err
 	}
 	r := newFitReport(m, dev)
+	if f.traced {
+		if err := f.epochs.check(); err != nil {
+			return err
+		}
+		r.Epochs = f.epochs.epochs
+	}
 	r.setParameters(&f.learnerFlags, task)
 	r.Assumed = f.assumed(all, task)
 	r.Planned = memory.total()
@@ -462,7 +484,35 @@ func (r fitReport) text() string {
 	if r.Model != "" {
 		add("model", "%s", r.Model)
 	}
-	return texttable.Format("ll", rows)
+	text := texttable.Format("ll", inLines(rows))
+	if len(r.Epochs) > 0 {
+		table := [][]string{{"epoch", "mistakes", "loss"}}
+		for _, e := range r.Epochs {
+			mistakes := ""
+			if e.Mistakes != nil {
+				mistakes = fmt.Sprint(*e.Mistakes)
+			}
+			table = append(table, []string{fmt.Sprint(e.Number), mistakes, short(e.Loss)})
+		}
+		text += "\n" + texttable.Format("rrr", table)
+	}
+	return text
+}
+
+// inLines breaks the second of two columns so that the table fits a terminal.
+func inLines(rows [][]string) [][]string {
+	first := 0
+	for _, row := range rows {
+		first = max(first, utf8.RuneCountInString(row[0]))
+	}
+	var list [][]string
+	for _, row := range rows {
+		for _, line := range strings.Split(wrapped(row[1], max(terminalWidth-first-2, 20)), "\n") {
+			list = append(list, []string{row[0], line})
+			row[0] = ""
+		}
+	}
+	return list
 }
 
 // count is n and the word, in the plural where it belongs.

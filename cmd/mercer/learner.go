@@ -25,6 +25,7 @@ type learnerFlags struct {
 	targets                []string
 	seed                   uint64
 	noStandardize          bool
+	textbook               bool // noStandardize, and no shuffling
 	stream                 bool // of fit only
 	gram                   bool // the table is a Gram matrix: --kernel 'precomputed()'
 }
@@ -46,6 +47,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
 	flags.StringVar(&f.missing, "missing", "", "missing cells: impute or refuse (default: impute)")
 	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
+	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, the rows in their order; --no-standardize and --no-shuffle in one")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
@@ -183,6 +185,9 @@ func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	for name, text := range f.given {
 		given[name] = text
 	}
+	if p, has := d.Parameter("shuffle"); f.textbook && has && given["shuffle"] == "" && (p.When == nil || p.Default == "true") {
+		given["shuffle"] = "false"
+	}
 	if _, has := d.Parameter("seed"); has {
 		given["seed"] = strconv.FormatUint(f.seed, 10)
 	}
@@ -278,13 +283,43 @@ func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
 	return dataset.Rules{
 		Categorical: f.categorical,
 		Targets:     f.targets, Labels: task == learners.Classification, AnyLabels: f.task == string(learners.Classification),
-		Standardize: !f.noStandardize && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
+		Standardize: !f.noStandardize && !f.textbook && !f.gram, RefuseMissing: f.missing == "refuse", Gram: f.gram,
 	}
 }
 
 // options are those of a fit to a table that enc encodes.
 func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Options {
 	return learners.Options{Classes: enc.Classes(), Progress: p.report}
+}
+
+// epochTrace collects the epochs of a fit.
+type epochTrace struct {
+	learner string
+	epochs  []learners.Epoch
+}
+
+// trace is for the epochs of the learner; it refuses one that has none.
+func (f *learnerFlags) trace(what string) (*epochTrace, error) {
+	if d, err := learners.Find(f.learner); err != nil || d.Traces() {
+		return &epochTrace{learner: f.learner}, err
+	}
+	var names []string
+	for _, d := range learners.Catalogue() {
+		if d.Traces() {
+			names = append(names, d.Name)
+		}
+	}
+	return nil, usagef("%s: %s has no epochs; these have: %s", what, f.learner, strings.Join(names, ", "))
+}
+
+func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
+
+// check refuses a fit by a solver without epochs.
+func (t *epochTrace) check() error {
+	if len(t.epochs) == 0 {
+		return usagef("this fit of %s has no epochs: another --method has", t.learner)
+	}
+	return nil
 }
 
 // keys are those of the rows of a table, for learners that draw some of them; nil for

@@ -102,6 +102,11 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
+// namesOnly leaves an axis its names: a line and ticks beside them would cross them.
+func namesOnly(a *plot.Axis) {
+	a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, 0
+}
+
 // addGrid adds lines at the ticks.
 func addGrid(p *plot.Plot) {
 	grid := plotter.NewGrid()
@@ -131,6 +136,21 @@ func newDots(points plotter.XYs, look color.Color) (*plotter.Scatter, error) {
 	}
 	s.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 	return s, nil
+}
+
+// addMarkedLine adds a line with its points marked; "" is not in the legend.
+func addMarkedLine(p *plot.Plot, name string, look color.Color, points plotter.XYs) error {
+	curve, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.5)}
+	marks.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+	p.Add(curve, marks)
+	if name != "" {
+		p.Legend.Add(name, curve)
+	}
+	return nil
 }
 
 func drawPanel(rows []demoRow) (*plot.Plot, error) {

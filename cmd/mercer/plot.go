@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,38 +43,73 @@ func (a *app) plotCommand() *cobra.Command {
                and support vectors
   curve        fitted functions over one column, with an error band
   path         coefficients of ridge or lasso over λ
+  ball         the bounds |w| ≤ θ of lasso and ridge with the contours of the
+               squared error
+  epochs       mistakes and loss after each epoch of one fit
   learning     error against the number of rows, with its spread over folds
   validation   error against a parameter, with its spread over folds
   calibration  predicted probabilities against observed frequencies`,
 	}
-	c.AddCommand(a.plotBoundaryCommand(), a.plotCurveCommand(), a.plotPathCommand(), a.plotLearningCommand(), a.plotValidationCommand(), a.plotCalibrationCommand())
+	c.AddCommand(a.plotBoundaryCommand(), a.plotCurveCommand(), a.plotPathCommand(), a.plotBallCommand(), a.plotEpochsCommand(), a.plotLearningCommand(), a.plotValidationCommand(), a.plotCalibrationCommand())
 	return c
 }
 
-// draw writes panels to the file of --out, which inputs must not be.
-func (a *app) draw(ctx context.Context, o plotOut, title string, rows [][]*plot.Plot) error {
-	if p := rows[0][0]; p.Title.Text == "" {
-		p.Title.Text = title
+// picture is what a kind of plot draws.
+type picture struct {
+	title string
+	rows  [][]*plot.Plot
+	data  map[string]any // of --json, beside the name of the file
+}
+
+// drawing completes a kind of plot, which reads a table and draws it; reads are files
+// that it reads besides.
+func (a *app) drawing(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
+	var out plotOut
+	c.Args = oneFile
+	c.RunE = a.work(func(ctx context.Context, args []string) error {
+		if err := out.check(); err != nil {
+			return err
+		}
+		if err := a.checkOutput(ctx, "--out", out.path, append(slices.Clone(*reads), args[0], a.input.labels)...); err != nil {
+			return err
+		}
+		p, err := f(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.draw(ctx, out, p)
+	})
+	out.add(c)
+	a.input.add(c.Flags())
+	return c
+}
+
+// draw writes a picture to the file of --out.
+func (a *app) draw(ctx context.Context, o plotOut, pic picture) error {
+	if p := pic.rows[0][0]; p.Title.Text == "" {
+		p.Title.Text = pic.title
 	}
-	var picture []byte
+	var data []byte
 	var err error
 	switch strings.ToLower(filepath.Ext(o.path)) {
 	case ".svg":
-		picture, err = svgPage(rows)
+		data, err = svgPage(pic.rows)
 	case ".html":
-		picture, err = htmlPage(title, rows)
+		data, err = htmlPage(pic.title, pic.rows)
 	default:
-		picture, err = drawPage(rows)
+		data, err = drawPage(pic.rows)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.writeFile(ctx, "--out", o.path, picture); err != nil {
+	if err := a.writeFile(ctx, "--out", o.path, data); err != nil {
 		return err
 	}
 	a.stdout.besides = true
 	if a.json {
-		return a.printJSON(ctx, map[string]any{"program": "plot", "plot": o.path})
+		report := map[string]any{"program": "plot", "plot": o.path}
+		maps.Copy(report, pic.data)
+		return a.printJSON(ctx, report)
 	}
-	return a.print(ctx, fmt.Sprintf("%s is drawn in %s\n", title, o.path))
+	return a.print(ctx, fmt.Sprintf("%s is drawn in %s\n", pic.title, o.path))
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image/color"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -11,100 +13,65 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/learners"
 )
 
 func (a *app) plotPathCommand() *cobra.Command {
 	var f learnerFlags
-	var out plotOut
 	points := 50
 	c := &cobra.Command{
 		Use:   "path --learner ridge|lasso --target NAME --out FILE [flags] TABLE",
 		Short: "Coefficients of ridge or lasso over λ",
 		Long: `Draw the weights of the columns, brought to mean 0 and variance 1, over λ: from where
 they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotPath(ctx, f, points, out, args[0]) }),
 	}
 	f.add(c)
 	c.Flags().IntVar(&points, "points", points, "how many λ")
-	out.add(c)
-	a.input.add(c.Flags())
-	return c
+	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
 // maxPoints is as many places as a picture could show.
 const maxPoints = 10000
 
-func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plotOut, file string) error {
-	if err := out.check(); err != nil {
-		return err
-	}
+func (a *app) plotPath(ctx context.Context, f *learnerFlags, points int, file string) (pic picture, err error) {
 	_, given := f.given["lambda"]
 	switch {
 	case f.learner != "ridge" && f.learner != "lasso":
-		return usagef("--learner: paths are those of ridge and lasso, not of %s", f.learner)
+		return pic, usagef("--learner: paths are those of ridge and lasso, not of %s%s", f.learner, didYouMean("", f.learner, []string{"ridge", "lasso"}))
 	case given:
-		return usagef("--lambda: is what the path is over; leave it out")
+		return pic, usagef("--lambda: is what the path is over; leave it out")
 	case points < 2 || points > maxPoints:
-		return usagef("--points: must be from 2 to %d, got %d", maxPoints, points)
+		return pic, usagef("--points: must be from 2 to %d, got %d", maxPoints, points)
 	}
-	if err := f.check("plot path"); err != nil {
-		return err
-	}
-	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels); err != nil {
-		return err
-	}
-	dev, err := a.open()
+	s, err := a.samples(f, "plot path", file)
 	if err != nil {
-		return err
+		return pic, err
 	}
-	defer dev.Close()
-	t, err := a.table(file)
-	if err != nil {
-		return err
-	}
-	enc, err := dataset.Learn(t, f.rules(learners.Regression))
-	if err != nil {
-		return err
-	}
-	x, y, err := encode(enc, t)
-	if err != nil {
-		return err
-	}
+	defer s.dev.Close()
 	weights := func(lambda float64) ([]float64, error) {
 		f.given["lambda"] = exact(lambda)
-		fit, err := f.fitter(learners.Regression)
+		b, err := s.fit(ctx, learners.Options{})
 		if err != nil {
 			return nil, err
 		}
-		m, err := fit(ctx, dev, x, y, learners.Options{})
-		if err != nil {
-			return nil, err
-		}
-		coef := learners.PartsOf(m).Coef
-		w := make([]float64, coef.RawMatrix().Rows)
-		for j := range w {
-			w[j] = coef.At(j, 0)
-		}
-		return w, nil
+		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
 	// The end of the path: 0 for lasso, a hundredth of the weights for ridge.
 	first, err := weights(1e-6)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	high := 1e-3
 	for range 60 {
 		w, err := weights(high)
 		if err != nil {
-			return err
+			return pic, err
 		}
 		if largest(w) <= 0.01*largest(first) {
 			break
@@ -116,19 +83,17 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 		lambdas[i] = high * math.Pow(1e-5, 1-float64(i)/float64(points-1))
 	}
 	p := newPanel("", "λ", "weight, standardized columns")
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	p.Legend.Left = false
 	p.Legend.XOffs = -2 * vg.Millimeter
 	addGrid(p)
-	names := enc.FeatureNames()
+	names := s.enc.FeatureNames()
 	lines := make([]plotter.XYs, len(names))
-	progress := a.newProgress()
-	defer progress.close()
 	for _, lambda := range lambdas {
 		w, err := weights(lambda)
 		if err != nil {
-			return err
+			return pic, err
 		}
 		for j, v := range w {
 			lines[j] = append(lines[j], plotter.XY{X: lambda, Y: v})
@@ -139,19 +104,11 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 	for j := range order {
 		order[j] = j
 	}
-	size := func(j int) float64 { return math.Abs(lines[j][0].Y) }
-	slices.SortStableFunc(order, func(i, j int) int {
-		if size(i) > size(j) {
-			return -1
-		} else if size(i) < size(j) {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(math.Abs(lines[j][0].Y), math.Abs(lines[i][0].Y)) })
 	for rank, j := range order {
 		line, err := plotter.NewLine(lines[j])
 		if err != nil {
-			return err
+			return pic, err
 		}
 		line.LineStyle = draw.LineStyle{Color: color.Gray{0xa0}, Width: vg.Points(0.8)}
 		if rank < len(curveColors) {
@@ -160,7 +117,7 @@ func (a *app) plotPath(ctx context.Context, f learnerFlags, points int, out plot
 		}
 		p.Add(line)
 	}
-	return a.draw(ctx, out, "Path of "+f.learner+" over λ", [][]*plot.Plot{{p}})
+	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*plot.Plot{{p}}}, nil
 }
 
 // spreadCurve is a mean over folds with its standard deviation, at each place.
@@ -192,14 +149,10 @@ func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 			return err
 		}
 		area.Color, area.LineStyle.Width = faint(look), 0
-		curve, marks, err := plotter.NewLinePoints(line)
-		if err != nil {
+		p.Add(area)
+		if err := addMarkedLine(p, c.name, look, line); err != nil {
 			return err
 		}
-		curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.6)}
-		marks.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}
-		p.Add(area, curve, marks)
-		p.Legend.Add(c.name, curve)
 	}
 	return nil
 }
@@ -208,25 +161,19 @@ func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 type curveFlags struct {
 	resampleFlags
 	folds int
-	out   plotOut
 }
 
-func (f *curveFlags) addTo(a *app, c *cobra.Command) {
+func (f *curveFlags) addTo(c *cobra.Command) {
 	f.add(c)
 	f.objects.add(c.Flags())
 	c.Flags().IntVar(&f.folds, "folds", 5, "parts of the rows, each predicted by models of the others")
-	f.out.add(c)
-	a.input.add(c.Flags())
 }
 
-func (f *curveFlags) checkCurve(a *app, ctx context.Context, file string) error {
-	if err := f.out.check(); err != nil {
-		return err
-	}
+func (f *curveFlags) checkCurve() error {
 	if f.folds < 2 {
 		return usagef("--folds: must be ≥ 2, got %d", f.folds)
 	}
-	return a.checkOutput(ctx, "--out", f.out.path, file, a.input.labels)
+	return nil
 }
 
 // errorOf is the figure that is drawn: the root of the mean squared error, or the part
@@ -305,24 +252,22 @@ func (a *app) plotLearningCommand() *cobra.Command {
 number of training rows: means over the folds, ± a standard deviation. Two curves
 that meet at a high error are a model that is too simple; two that stay apart want
 more rows.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotLearning(ctx, &f, sizes, args[0]) }),
 	}
-	f.addTo(a, c)
+	f.addTo(c)
 	c.Flags().IntVar(&sizes, "sizes", sizes, "how many numbers of rows, up to all")
-	return c
+	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotLearning(ctx, &f, sizes, file) })
 }
 
-func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file string) error {
+func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file string) (pic picture, err error) {
 	if sizes < 2 {
-		return usagef("--sizes: must be ≥ 2, got %d", sizes)
+		return pic, usagef("--sizes: must be ≥ 2, got %d", sizes)
 	}
-	if err := f.checkCurve(a, ctx, file); err != nil {
-		return err
+	if err := f.checkCurve(); err != nil {
+		return pic, err
 	}
 	r, err := a.newResampling(ctx, &f.resampleFlags, "plot learning", file)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	defer r.close()
 	defer r.p.close()
@@ -332,15 +277,15 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	}
 	held, trained, rows, err := r.errors(ctx, f.folds, parts)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	p := newPanel("", "training rows", errorName(r.task))
 	p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
 	addGrid(p)
 	if err := drawSpreads(p, []spreadCurve{{"held out", rows, held}, {"training", rows, trained}}); err != nil {
-		return err
+		return pic, err
 	}
-	return a.draw(ctx, f.out, "Learning curve of "+f.learner, [][]*plot.Plot{{p}})
+	return picture{title: "Learning curve of " + f.learner, rows: [][]*plot.Plot{{p}}}, nil
 }
 
 func (a *app) plotValidationCommand() *cobra.Command {
@@ -361,16 +306,62 @@ is the flag whose text has {}, in whose place each value is put:
 Where the errors are far apart the variance is high; where both are high, the bias.
 --bootstrap ROUNDS draws them: bias² and noise, the variance, and the squared error, on
 rows out of the bag. Learners with an evidence have a panel of it, for each row of a
-fold; --epochs {} --values 1..30 is the error after each epoch.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error {
-			return a.plotValidation(ctx, &f, values, rounds, args[0])
-		}),
+fold; --epochs {} --values 1..30 is the error after each epoch, by as many fits; mercer plot
+epochs draws the loss of one.`,
 	}
-	f.addTo(a, c)
-	c.Flags().StringVar(&values, "values", "", "`LIST` of numbers, with commas between them, or integers as FROM..TO")
+	f.addTo(c)
+	c.Flags().StringVar(&values, "values", "", valuesHelp)
 	c.Flags().IntVar(&rounds, "bootstrap", 0, "draw bias and variance over so many `ROUNDS` of the bootstrap")
-	return c
+	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) {
+		return a.plotValidation(ctx, &f, values, rounds, file)
+	})
+}
+
+const valuesHelp = "`LIST` of numbers, with commas between them, or integers as FROM..TO"
+
+// varied are the settings of a learner with a flag that varies over the numbers of --values.
+type varied struct {
+	parameter, label string
+	texts            []string
+	places           []float64
+	given            map[string]string
+}
+
+// newVaried looks for the flag with {} and reads the values.
+func newVaried(given map[string]string, values string) (*varied, error) {
+	v := &varied{given: maps.Clone(given)}
+	for name, text := range given {
+		if strings.Contains(text, "{}") {
+			v.parameter = name
+		}
+	}
+	switch {
+	case v.parameter == "":
+		return nil, usagef("no flag of the learner has {}, in whose place the values are put: give one, such as --lambda {}")
+	case values == "":
+		return nil, usagef("--values LIST is needed: numbers with commas between them")
+	}
+	for i, text := range strings.Split(listOf(values), ",") {
+		text = strings.TrimSpace(text)
+		number, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
+			return nil, usagef("--values: number %d: want a number, got %q", i+1, text)
+		}
+		v.texts, v.places = append(v.texts, text), append(v.places, number)
+	}
+	if v.label = strings.ReplaceAll(given[v.parameter], "{}", "…"); v.label == "…" {
+		v.label = v.parameter
+	}
+	return v, nil
+}
+
+// setting is what the learner is given for value i.
+func (v *varied) setting(i int) map[string]string {
+	given := map[string]string{}
+	for name, text := range v.given {
+		given[name] = strings.ReplaceAll(text, "{}", v.texts[i])
+	}
+	return given
 }
 
 // listOf is the list that FROM..TO stands for.
@@ -400,56 +391,39 @@ func evidenceOf(m learners.Model) (float64, bool) {
 	return 0, false
 }
 
-func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, rounds int, file string) error {
-	if err := f.checkCurve(a, ctx, file); err != nil {
-		return err
+func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, rounds int, file string) (pic picture, err error) {
+	if err := f.checkCurve(); err != nil {
+		return pic, err
 	}
 	if rounds < 0 || rounds == 1 {
-		return usagef("--bootstrap: must be ≥ 2, got %d", rounds)
+		return pic, usagef("--bootstrap: must be ≥ 2, got %d", rounds)
 	}
-	given, parameter := map[string]string{}, ""
-	for name, text := range f.given {
-		given[name] = text
-		if strings.Contains(text, "{}") {
-			parameter = name
-		}
+	v, err := newVaried(f.given, values)
+	if err != nil {
+		return pic, err
 	}
-	if parameter == "" {
-		return usagef("no flag of the learner has {}, in whose place the values are put: give one, such as --lambda {}")
-	}
-	if values == "" {
-		return usagef("--values LIST is needed: numbers with commas between them")
-	}
+	places := v.places
 	var held, trained []learners.Summary
-	var places []float64
 	task := learners.Task("")
 	var bias, variance, both, evidence []learners.Summary
-	for i, text := range strings.Split(listOf(values), ",") {
-		text = strings.TrimSpace(text)
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-			return usagef("--values: number %d: want a number, got %q", i+1, text)
-		}
-		f.given = map[string]string{}
-		for name, old := range given {
-			f.given[name] = strings.ReplaceAll(old, "{}", text)
-		}
+	for i := range places {
+		f.given = v.setting(i)
 		r, err := a.newResampling(ctx, &f.resampleFlags, "plot validation", file)
 		if err != nil {
-			return err
+			return pic, err
 		}
-		places, task = append(places, v), r.task
+		task = r.task
 		if rounds > 0 {
 			if r.task == learners.Classification {
 				r.p.close()
 				r.close()
-				return usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
+				return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
 			}
 			b, s, err := r.biasVariance(ctx, rounds)
 			r.p.close()
 			r.close()
 			if err != nil {
-				return fmt.Errorf("%w; with --%s %s", err, parameter, f.given[parameter])
+				return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
 			}
 			bias, variance, both = append(bias, learners.NewSummary([]float64{b})), append(variance, learners.NewSummary([]float64{s})), append(both, learners.NewSummary([]float64{b + s}))
 			continue
@@ -465,22 +439,18 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		r.p.close()
 		r.close()
 		if err != nil {
-			return fmt.Errorf("%w; with --%s %s", err, parameter, f.given[parameter])
+			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
 		}
 		held, trained = append(held, out...), append(trained, in...)
 		if len(found) > 0 {
 			evidence = append(evidence, learners.NewSummary(found))
 		}
 	}
-	label := strings.ReplaceAll(given[parameter], "{}", "…")
-	if label == "…" {
-		label = parameter
-	}
 	panel := func(name string, curves ...spreadCurve) (*plot.Plot, error) {
-		p := newPanel("", label, name)
+		p := newPanel("", v.label, name)
 		p.Legend.Left, p.Legend.XOffs = false, -2*vg.Millimeter
 		if low, high := slices.Min(places), slices.Max(places); low > 0 && high >= 10*low {
-			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 		}
 		addGrid(p)
 		err := drawSpreads(p, curves)
@@ -491,21 +461,21 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if rounds > 0 {
 		p, err := panel("squared error out of the bag", spreadCurve{"squared error", places, both}, spreadCurve{"bias² and noise", places, bias}, spreadCurve{"variance", places, variance})
 		if err != nil {
-			return err
+			return pic, err
 		}
-		return a.draw(ctx, f.out, "Bias and variance of "+f.learner, [][]*plot.Plot{{p}})
+		return picture{title: "Bias and variance of " + f.learner, rows: [][]*plot.Plot{{p}}}, nil
 	}
 	p, err := panel(errorName(task), spreadCurve{"held out", places, held}, spreadCurve{"training", places, trained})
 	if err != nil {
-		return err
+		return pic, err
 	}
 	page := [][]*plot.Plot{{p}}
 	if len(evidence) == len(places) {
 		e, err := panel("log evidence of a training row", spreadCurve{"evidence", places, evidence})
 		if err != nil {
-			return err
+			return pic, err
 		}
 		page = [][]*plot.Plot{{e}, {p}}
 	}
-	return a.draw(ctx, f.out, title, page)
+	return picture{title: title, rows: page}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -86,8 +85,8 @@ func span(values []float64) (low, high float64, err error) {
 }
 
 func (a *app) plotBoundaryCommand() *cobra.Command {
-	var model, x, y string
-	var out plotOut
+	var f modelFlags
+	var x, y string
 	c := &cobra.Command{
 		Use:   "boundary --model FILE --out FILE [flags] TABLE",
 		Short: "Decision regions, or the fitted surface, over two columns",
@@ -95,17 +94,19 @@ func (a *app) plotBoundaryCommand() *cobra.Command {
 the regions in which each is predicted, of two classes the boundary f = 0 and the
 margins f = ±1; of numbers contours of the prediction. Other columns have their
 median, or most frequent value. Rings are the points of a kernel model that have a
-coefficient, for machines with few of them: support or relevance vectors.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotBoundary(ctx, model, x, y, out, args[0]) }),
+coefficient, for machines with few of them: support or relevance vectors.
+
+` + fittedHelp,
 	}
-	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
+	f.add(c, "`FILE` of the model")
 	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
 	c.Flags().StringVar(&y, "y", "", "`COLUMN` upwards (default: the next one)")
-	out.add(c)
-	a.input.add(c.Flags())
-	return c
+	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
+		return a.plotBoundary(ctx, c, &f, x, y, file)
+	})
 }
+
+const fittedHelp = "In place of --model, --target and the flags of mercer fit fit a learner to the table."
 
 // raster is a function on a grid.
 type raster struct {
@@ -118,37 +119,35 @@ func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
 func (r raster) X(c int) float64      { return r.x[c] }
 func (r raster) Y(row int) float64    { return r.y[row] }
 
-func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out plotOut, file string) error {
-	if err := out.check(); err != nil {
-		return err
+func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
+	if len(f.models) > 1 {
+		return pic, usagef("--model: one model is drawn, %d are named", len(f.models))
 	}
-	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels, model); err != nil {
-		return err
-	}
-	dev, b, t, _, err := a.openModel(model, file, false)
+	list, close, err := a.drawn(ctx, c, f, file)
 	if err != nil {
-		return err
+		return pic, err
 	}
-	defer dev.Close()
+	defer close()
+	dev, b, t := list[0].dev, list[0].b, list[0].t
 	if err := drawable(b); err != nil {
-		return err
+		return pic, err
 	}
 	if xName != "" && xName == yName {
-		return usagef("--y: is the column of --x; give another")
+		return pic, usagef("--y: is the column of --x; give another")
 	}
 	if xName, err = numberInput(b.Encoder, "--x", xName, yName); err != nil {
-		return err
+		return pic, err
 	}
 	if yName, err = numberInput(b.Encoder, "--y", yName, xName); err != nil {
-		return err
+		return pic, err
 	}
 	xs, err := t.Numbers(xName)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	ys, err := t.Numbers(yName)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	const grid = 160
 	r := raster{}
@@ -158,7 +157,7 @@ func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out 
 	}{{xs, &r.x}, {ys, &r.y}} {
 		low, high, err := span(axis.values)
 		if err != nil {
-			return err
+			return pic, err
 		}
 		*axis.to = floats.Span(make([]float64, grid), low, high)
 	}
@@ -169,7 +168,7 @@ func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out 
 	}
 	o, err := a.across(ctx, dev, b, grid*grid, across)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	p := newPanel(b.Model.Learner(), xName, yName)
 	p.Legend.TextStyle.Font.Size = vg.Points(9)
@@ -183,13 +182,13 @@ func (a *app) plotBoundary(ctx context.Context, model, xName, yName string, out 
 		err = drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys)
 	}
 	if err != nil {
-		return err
+		return pic, err
 	}
 	if err := drawPoints(p, b, xName, yName); err != nil {
-		return err
+		return pic, err
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = r.x[0], r.x[grid-1], r.y[0], r.y[grid-1]
-	return a.draw(ctx, out, fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), [][]*plot.Plot{{p}})
+	return picture{title: fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), rows: [][]*plot.Plot{{p}}}, nil
 }
 
 // across applies the model to n points that differ in some columns.
@@ -343,62 +342,62 @@ func drawPoints(p *plot.Plot, b modelfile.Bundle, xName, yName string) error {
 }
 
 func (a *app) plotCurveCommand() *cobra.Command {
-	var models []string
+	var f modelFlags
 	var x string
 	var level float64
-	var out plotOut
 	c := &cobra.Command{
 		Use:   "curve --model FILE [--model FILE …] --out FILE [flags] TABLE",
 		Short: "Fitted functions over one column, with an error band",
 		Long: `Draw the target of the rows of a table over one column, and the predictions of one
 model or several; other columns have their median, or most frequent value. The band
 of a model is ± 2 standard deviations of a new target where the model knows them, or
-with --interval LEVEL its prediction interval.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error {
-			return a.plotCurve(ctx, models, x, level, out, args[0])
-		}),
+with --interval LEVEL its prediction interval.
+
+` + fittedHelp + `
+With {} in a flag it is fitted for each number of --values; of least squares on x, x², … it
+is the limit for a small λ:
+
+  mercer plot curve --target y --kernel 'polynomial(degree={},c=1)' \
+    --lambda 1e-9 --values 1,10 --out c.svg t.csv`,
 	}
-	c.Flags().StringArrayVar(&models, "model", nil, "`FILE` of a model; may be given several times")
+	f.add(c, "`FILE` of a model; may be given several times")
+	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
 	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
 	addInterval(c.Flags(), &level)
-	out.add(c)
-	a.input.add(c.Flags())
-	return c
+	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
+		return a.plotCurve(ctx, c, &f, x, level, file)
+	})
 }
 
-func (a *app) plotCurve(ctx context.Context, models []string, xName string, level float64, out plotOut, file string) error {
-	if err := out.check(); err != nil {
-		return err
+func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xName string, level float64, file string) (pic picture, err error) {
+	list, close, err := a.drawn(ctx, c, f, file)
+	if err != nil {
+		return pic, err
 	}
-	if len(models) == 0 {
-		return usagef("--model FILE is needed: a model that mercer fit wrote")
-	}
-	if err := a.checkOutput(ctx, "--out", out.path, append([]string{file, a.input.labels}, models...)...); err != nil {
-		return err
-	}
+	defer close()
 	var p *plot.Plot
-	for k, model := range models {
-		dev, b, t, _, err := a.openModel(model, file, false)
-		if err != nil {
-			return err
-		}
-		err = a.addCurve(ctx, &p, k, dev, b, t, model, &xName, level)
-		dev.Close()
-		if err != nil {
-			return err
+	for k, m := range list {
+		if err := a.addCurve(ctx, &p, k, m, &xName, level); err != nil {
+			return pic, err
 		}
 	}
-	return a.draw(ctx, out, "Prediction over "+xName, [][]*plot.Plot{{p}})
+	// A function that leaves the rows far behind would leave them no room.
+	if y, err := list[0].t.Numbers(list[0].b.Encoder.TargetNames()[0]); err == nil {
+		if low, high, err := span(y); err == nil {
+			p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.7*(high-low))
+		}
+	}
+	return picture{title: "Prediction over " + xName, rows: [][]*plot.Plot{{p}}}, nil
 }
 
 // addCurve adds the curve of model k; the first makes the panel and adds the rows.
-func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, dev backend.Device, b modelfile.Bundle, t *dataset.Table, name string, xName *string, level float64) error {
+func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, m drawn, xName *string, level float64) error {
+	dev, b, t := m.dev, m.b, m.t
 	if err := drawable(b); err != nil {
 		return err
 	}
 	if _, ok := b.Model.(learners.Classifier); ok {
-		return usagef("--model: %s is a model of classes; mercer plot boundary draws those", name)
+		return usagef("%s is a model of classes; mercer plot boundary draws those", m.name)
 	}
 	if err := checkInterval(level, b); err != nil {
 		return err
@@ -481,56 +480,47 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, dev backen
 	}
 	curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.8)}
 	p.Add(curve)
-	p.Legend.Add(fmt.Sprintf("%s (%s)", b.Model.Learner(), filepath.Base(name)), curve)
+	p.Legend.Add(m.name, curve)
 	return nil
 }
 
 func (a *app) plotCalibrationCommand() *cobra.Command {
-	var model string
-	var out plotOut
+	models := make([]string, 1)
 	c := &cobra.Command{
 		Use:   "calibration --model FILE --out FILE [flags] TABLE",
 		Short: "Predicted probabilities against observed frequencies",
 		Long: `Draw for each class how often it occurs among the rows that were given a probability,
 in ten bins of equal width, and how many rows each bin has.`,
-		Args: oneFile,
-		RunE: a.work(func(ctx context.Context, args []string) error { return a.plotCalibration(ctx, model, out, args[0]) }),
 	}
-	c.Flags().StringVar(&model, "model", "", "`FILE` of the model")
-	out.add(c)
-	a.input.add(c.Flags())
-	return c
+	c.Flags().StringVar(&models[0], "model", "", "`FILE` of the model")
+	return a.drawing(c, &models, func(ctx context.Context, file string) (picture, error) {
+		return a.plotCalibration(ctx, models[0], file)
+	})
 }
 
-func (a *app) plotCalibration(ctx context.Context, model string, out plotOut, file string) error {
-	if err := out.check(); err != nil {
-		return err
-	}
-	if err := a.checkOutput(ctx, "--out", out.path, file, a.input.labels, model); err != nil {
-		return err
-	}
+func (a *app) plotCalibration(ctx context.Context, model, file string) (pic picture, err error) {
 	dev, b, t, _, err := a.openModel(model, file, false)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	defer dev.Close()
 	prober, ok := b.Model.(learners.Prober)
 	if !ok {
-		return usagef("--model: this model of %s knows no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
+		return pic, usagef("--model: this model of %s knows no probabilities%s", b.Model.Learner(), fittedWith(b.Model, "probability"))
 	}
 	x, truth, err := a.encodeWith(ctx, b, t)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	o, err := a.outcomes(ctx, dev, b.Model, x, true)
 	if err != nil {
-		return err
+		return pic, err
 	}
 	p := newPanel("", "predicted probability", "observed frequency")
 	p.Legend.TextStyle.Font.Size = vg.Points(9)
 	addGrid(p)
 	if err := addDashes(p, "", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}); err != nil {
-		return err
+		return pic, err
 	}
 	counts := newPanel("", "predicted probability", "rows")
 	counts.Legend.TextStyle.Font.Size = vg.Points(9)
@@ -543,20 +533,14 @@ func (a *app) plotCalibration(ctx context.Context, model string, out plotOut, fi
 	for k := first; k < min(classes.Len(), first+len(curveColors)); k++ {
 		line, bars := reliability(o.proba, truth, classes, k)
 		for panel, points := range map[*plot.Plot]plotter.XYs{p: line, counts: bars} {
-			curve, marks, err := plotter.NewLinePoints(points)
-			if err != nil {
-				return err
+			if err := addMarkedLine(panel, classes.Names[k], curveColors[k%len(curveColors)], points); err != nil {
+				return pic, err
 			}
-			look := curveColors[k%len(curveColors)]
-			curve.LineStyle = draw.LineStyle{Color: look, Width: vg.Points(1.5)}
-			marks.GlyphStyle = draw.GlyphStyle{Color: look, Radius: 0.9 * vg.Millimeter, Shape: draw.CircleGlyph{}}
-			panel.Add(curve, marks)
-			panel.Legend.Add(classes.Names[k], curve)
 		}
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
 	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0
-	return a.draw(ctx, out, b.Model.Learner()+": calibration of "+count(classes.Len(), "class"), [][]*plot.Plot{{p, counts}})
+	return picture{title: b.Model.Learner() + ": calibration of " + count(classes.Len(), "class"), rows: [][]*plot.Plot{{p, counts}}}, nil
 }
 
 // reliability returns for each bin of probabilities of class k that has rows their mean

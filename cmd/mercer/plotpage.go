@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -19,9 +21,34 @@ const (
 	panelHeight = 10 * vg.Centimeter
 )
 
+// svgCanvas gives each text the width by which it was laid out, whatever font a reader has.
+type svgCanvas struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+// FillString implements vg.Canvas.
+func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
+	c.widths = append(c.widths, f.Width(text))
+	c.Canvas.FillString(f, at, text)
+}
+
+// bytes is the picture.
+func (c *svgCanvas) bytes() ([]byte, error) {
+	var buf bytes.Buffer
+	_, err := c.WriteTo(&buf)
+	i := 0
+	return texts.ReplaceAllFunc(buf.Bytes(), func(tag []byte) []byte {
+		i++
+		return fmt.Appendf(slices.Clone(tag), `textLength="%.4g" lengthAdjust="spacingAndGlyphs" `, c.widths[i-1].Points())
+	}), err
+}
+
+var texts = regexp.MustCompile("<text ")
+
 // svgPage draws rows of panels as one SVG picture.
 func svgPage(rows [][]*plot.Plot) ([]byte, error) {
-	canvas := vgsvg.New(vg.Length(len(rows[0]))*panelWidth, vg.Length(len(rows))*panelHeight)
+	canvas := &svgCanvas{Canvas: vgsvg.New(vg.Length(len(rows[0]))*panelWidth, vg.Length(len(rows))*panelHeight)}
 	tiles := draw.Tiles{Rows: len(rows), Cols: len(rows[0]), PadX: 4 * vg.Millimeter, PadY: 4 * vg.Millimeter, PadTop: 3 * vg.Millimeter, PadBottom: 3 * vg.Millimeter, PadLeft: 3 * vg.Millimeter, PadRight: 4 * vg.Millimeter}
 	for i, canvases := range plot.Align(rows, tiles, draw.New(canvas)) {
 		for j, c := range canvases {
@@ -30,9 +57,8 @@ func svgPage(rows [][]*plot.Plot) ([]byte, error) {
 			}
 		}
 	}
-	var buf bytes.Buffer
-	_, err := canvas.WriteTo(&buf)
-	return bytes.ReplaceAll(buf.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:"+fonts)), err
+	data, err := canvas.bytes()
+	return bytes.ReplaceAll(data, []byte("font-family:Liberation Sans"), []byte("font-family:"+fonts)), err
 }
 
 // fonts have the widths of Liberation Sans, by which the text was laid out.
@@ -75,7 +101,7 @@ var inked = strings.NewReplacer("#000000", "var(--ink)", "#E0E0E0", "var(--rule)
 
 // htmlPage draws panels as a page.
 func htmlPage(title string, rows [][]*plot.Plot) ([]byte, error) {
-	data := struct {
+	page := struct {
 		Title  string
 		Panels []template.HTML
 	}{Title: title}
@@ -86,19 +112,19 @@ func htmlPage(title string, rows [][]*plot.Plot) ([]byte, error) {
 			}
 			p.BackgroundColor = nil
 			name := template.HTMLEscapeString(p.Title.Text)
-			canvas := vgsvg.New(panelWidth, panelHeight)
+			canvas := &svgCanvas{Canvas: vgsvg.New(panelWidth, panelHeight)}
 			p.Draw(draw.Crop(draw.New(canvas), 2*vg.Millimeter, -3*vg.Millimeter, 2*vg.Millimeter, -2*vg.Millimeter))
-			var buf bytes.Buffer
-			if _, err := canvas.WriteTo(&buf); err != nil {
+			data, err := canvas.bytes()
+			if err != nil {
 				return nil, err
 			}
-			text := prelude.ReplaceAllLiteralString(buf.String(), fmt.Sprintf(`<svg role="img" aria-label="%s"`, name))
+			text := prelude.ReplaceAllLiteralString(string(data), fmt.Sprintf(`<svg role="img" aria-label="%s"`, name))
 			// Black is the initial color of SVG: what has none is black too.
 			text = strings.Replace(inked.Replace(text), "<g ", `<g fill="var(--ink)" `, 1)
-			data.Panels = append(data.Panels, template.HTML(text))
+			page.Panels = append(page.Panels, template.HTML(text))
 		}
 	}
 	var buf bytes.Buffer
-	err := pageOf.Execute(&buf, data)
+	err := pageOf.Execute(&buf, page)
 	return buf.Bytes(), err
 }

@@ -175,7 +175,8 @@ func drawConfusion(s *score, learner string) *plot.Plot {
 	}
 	small := vg.Points(max(5, min(10, 200/float64(len(across)))))
 	p.X.Tick.Label.Font.Size, p.Y.Tick.Label.Font.Size = small, small
-	p.X.Tick.Length, p.Y.Tick.Length = 0, 0
+	namesOnly(&p.X)
+	namesOnly(&p.Y)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(k), 0, float64(k)
 	return p
 }

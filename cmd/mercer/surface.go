@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -140,7 +141,7 @@ func drawScales(res *tuning.Result) ([]byte, error) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(bars))-0.4, low-room, high+room
 	p.X.Tick.Marker, p.Y.Tick.Marker = names, decades{}
 	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/2, draw.XRight, draw.YCenter
-	p.X.Tick.Length = 0 // would cross the labels
+	namesOnly(&p.X)
 	return drawPage([][]*plot.Plot{{p}})
 }
 
@@ -234,6 +235,18 @@ func (s swatch) Thumbnail(c *draw.Canvas) {
 // and in narrow ranges at 2 and 5 times those too.
 type decades struct{}
 
+// logTicks are decades of a logarithmic scale.
+type logTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := decades{}.Ticks(math.Log10(low), math.Log10(high))
+	for i := range ticks {
+		ticks[i].Value = math.Pow(10, ticks[i].Value)
+	}
+	return ticks
+}
+
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
@@ -246,7 +259,7 @@ func (decades) Ticks(low, high float64) []plot.Tick {
 			}
 			label := ""
 			if d%every == 0 || m > 1 {
-				label = fmt.Sprintf("%.3g", m*math.Pow(10, float64(d)))
+				label = strconv.FormatFloat(m*math.Pow(10, float64(d)), 'g', 6, 64)
 			}
 			ticks = append(ticks, plot.Tick{Value: v, Label: label})
 		}

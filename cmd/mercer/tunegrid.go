@@ -543,7 +543,7 @@ func (r tuneReport) drawGrid() ([]byte, error) {
 	}
 	p := newPanel(fmt.Sprintf("%s: %s %s at best", r.Learner, r.heading(), short(r.Score)), label, r.heading())
 	if positive {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	}
 	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	addGrid(p)

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"image/color"
+	"math"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/learners"
+	"github.com/mercer-go/mercer/learners/modelfile"
+)
+
+// samples are a table that a picture fits models to.
+type samples struct {
+	dev  backend.Device
+	f    *learnerFlags
+	t    *dataset.Table
+	enc  *dataset.Encoder
+	x, y *mat.Dense
+	task learners.Task
+}
+
+// samples reads the table; the caller closes the device.
+func (a *app) samples(f *learnerFlags, command, file string) (s *samples, err error) {
+	if err := f.check(command); err != nil {
+		return nil, err
+	}
+	if err := misplaced(f.given["kernel"]); err != nil {
+		return nil, err
+	}
+	s = &samples{f: f}
+	if s.dev, err = a.open(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.dev.Close()
+		}
+	}()
+	if s.t, err = a.table(file); err != nil {
+		return nil, err
+	}
+	s.task = f.taskFor(s.t)
+	if s.enc, err = dataset.Learn(s.t, f.rules(s.task)); err != nil {
+		return nil, err
+	}
+	s.enc = a.input.apply(s.enc)
+	s.x, s.y, err = encodeTraining(s.enc, s.t)
+	return s, err
+}
+
+// fit fits the learner with the parameters of the flags.
+func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bundle, err error) {
+	fit, err := s.f.fitter(s.task)
+	if err != nil {
+		return b, err
+	}
+	o.Classes = s.enc.Classes()
+	if o.Keys, err = s.f.keys(s.enc, s.t); err != nil {
+		return b, err
+	}
+	b.Encoder = s.enc
+	b.Model, err = fit(ctx, s.dev, s.x, s.y, o)
+	return b, err
+}
+
+// modelFlags name the models of a picture: their files, or a learner that is fitted to the
+// table, once for each of --values.
+type modelFlags struct {
+	learnerFlags
+	models []string
+	values string
+}
+
+func (f *modelFlags) add(c *cobra.Command, help string) {
+	c.Flags().SortFlags = false
+	c.Flags().StringArrayVar(&f.models, "model", nil, help)
+	f.learnerFlags.add(c)
+}
+
+// drawn is a model of a picture with the table.
+type drawn struct {
+	dev  backend.Device
+	b    modelfile.Bundle
+	t    *dataset.Table
+	name string
+}
+
+// drawn opens the models or fits them; the caller calls close.
+func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file string) (list []drawn, close func(), err error) {
+	var devices []backend.Device
+	close = func() {
+		for _, dev := range devices {
+			dev.Close()
+		}
+	}
+	defer func() {
+		if err != nil {
+			close()
+		}
+	}()
+	if len(f.models) > 0 {
+		if len(f.given) > 0 || len(f.targets) > 0 || c.Flags().Changed("learner") || f.values != "" {
+			return nil, close, usagef("--model: the model is fitted already; leave out --model, or --target, --learner and its parameters")
+		}
+		for _, model := range f.models {
+			dev, b, t, _, err := a.openModel(model, file, false)
+			if err != nil {
+				return nil, close, err
+			}
+			devices = append(devices, dev)
+			list = append(list, drawn{dev, b, t, fmt.Sprintf("%s (%s)", b.Model.Learner(), filepath.Base(model))})
+		}
+		return list, close, nil
+	}
+	if len(f.targets) == 0 {
+		return nil, close, usagef("--model FILE is needed: a model that mercer fit wrote; or --target COLUMN, to fit one to the table")
+	}
+	settings, names := []map[string]string{f.given}, []string{f.learner}
+	if f.values != "" {
+		v, err := newVaried(f.given, f.values)
+		if err != nil {
+			return nil, close, err
+		}
+		settings, names = nil, nil
+		for i := range v.texts {
+			settings = append(settings, v.setting(i))
+			names = append(names, fmt.Sprintf("%s, %s %s", f.learner, v.parameter, settings[i][v.parameter]))
+		}
+	}
+	var s *samples
+	for i, given := range settings {
+		f.given = given
+		if s == nil {
+			if s, err = a.samples(&f.learnerFlags, c.CommandPath()[len("mercer "):], file); err != nil {
+				return nil, close, err
+			}
+			devices = append(devices, s.dev)
+		}
+		p := a.newProgress()
+		b, err := s.fit(ctx, learners.Options{Progress: p.report})
+		p.close()
+		if err != nil {
+			return nil, close, err
+		}
+		b.Model = asClassifier(b.Model)
+		list = append(list, drawn{s.dev, b, s.t, names[i]})
+	}
+	return list, close, nil
+}
+
+func (a *app) plotEpochsCommand() *cobra.Command {
+	var f learnerFlags
+	c := &cobra.Command{
+		Use:   "epochs --learner NAME --target COLUMN --out FILE [flags] TABLE",
+		Short: "Mistakes and loss after each epoch of one fit",
+		Long: `Draw what a learner minimizes after each pass over the rows, or step of its solver, of one
+fit, and of perceptrons the mistakes in each. For the perceptron's own trace on numbers
+as they are and rows in their order add --textbook. --json prints the numbers.`,
+	}
+	f.add(c)
+	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotEpochs(ctx, &f, file) })
+}
+
+func (a *app) plotEpochs(ctx context.Context, f *learnerFlags, file string) (pic picture, err error) {
+	s, err := a.samples(f, "plot epochs", file)
+	if err != nil {
+		return pic, err
+	}
+	defer s.dev.Close()
+	trace, err := f.trace("plot epochs")
+	if err != nil {
+		return pic, err
+	}
+	if _, err := s.fit(ctx, learners.Options{Trace: trace.add}); err != nil {
+		return pic, err
+	}
+	if err := trace.check(); err != nil {
+		return pic, err
+	}
+	var loss, mistakes plotter.XYs
+	for _, e := range trace.epochs {
+		loss = append(loss, plotter.XY{X: float64(e.Number), Y: e.Loss})
+		if e.Mistakes != nil {
+			mistakes = append(mistakes, plotter.XY{X: float64(e.Number), Y: float64(*e.Mistakes)})
+		}
+	}
+	rows := [][]*plot.Plot{}
+	for i, line := range []plotter.XYs{mistakes, loss} {
+		if line == nil {
+			continue
+		}
+		p := newPanel("", "epoch", []string{"mistakes in the epoch", "loss after the epoch"}[i])
+		addGrid(p)
+		if err := addMarkedLine(p, "", curveColors[0], line); err != nil {
+			return pic, err
+		}
+		p.Y.Min = min(p.Y.Min, 0)
+		rows = append(rows, []*plot.Plot{p})
+	}
+	return picture{title: "Epochs of " + f.learner, rows: rows, data: map[string]any{"learner": f.learner, "epochs": trace.epochs}}, nil
+}
+
+func (a *app) plotBallCommand() *cobra.Command {
+	var f learnerFlags
+	theta := 0.0
+	c := &cobra.Command{
+		Use:   "ball --target COLUMN --out FILE [flags] TABLE",
+		Short: "The bounds of lasso and ridge with the contours of the squared error",
+		Long: `Draw the squared error over the weights of the two columns of a table beside the
+target, the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and in each the weights of the lowest error:
+those of lasso, where one is often 0, and of ridge, where none is.`,
+	}
+	f.add(c)
+	for _, name := range []string{"learner", "task", "lambda"} {
+		c.Flags().Lookup(name).Hidden = true
+	}
+	c.Flags().Float64Var(&theta, "radius", 0, "`NUMBER` θ (default: half of ‖w‖₂ of least squares)")
+	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotBall(ctx, &f, theta, file) })
+}
+
+func (a *app) plotBall(ctx context.Context, f *learnerFlags, theta float64, file string) (pic picture, err error) {
+	if !(theta >= 0) || math.IsInf(theta, 1) {
+		return pic, usagef("--radius: must be a finite number > 0, got %v", theta)
+	}
+	if f.learner != defaultLearner || len(f.given) > 0 {
+		return pic, usagef("--learner: the picture is of least-squares, lasso and ridge-constrained with their defaults; leave it and their parameters out")
+	}
+	f.learner = "least-squares"
+	s, err := a.samples(f, "plot ball", file)
+	if err != nil {
+		return pic, err
+	}
+	defer s.dev.Close()
+	names := s.enc.FeatureNames()
+	if len(names) != 2 || s.task != learners.Regression || len(f.targets) != 1 {
+		return pic, usagef("plot ball: a table of two columns of numbers beside one target of numbers is needed, got %s", count(len(names), "feature"))
+	}
+	weights := func(learner string, given map[string]string) (plotter.XY, error) {
+		f.learner, f.given = learner, given
+		b, err := s.fit(ctx, learners.Options{})
+		if err != nil {
+			return plotter.XY{}, err
+		}
+		w := learners.PartsOf(b.Model).Coef
+		return plotter.XY{X: w.At(0, 0), Y: w.At(1, 0)}, nil
+	}
+	least, err := weights("least-squares", map[string]string{})
+	if err != nil {
+		return pic, err
+	}
+	if theta == 0 {
+		if theta = math.Hypot(least.X, least.Y) / 2; theta == 0 {
+			return pic, usagef("plot ball: the weights of least squares are 0: there is nothing to bound")
+		}
+	}
+	lasso, err := weights("lasso", map[string]string{"theta": exact(theta)})
+	if err != nil {
+		return pic, err
+	}
+	ridge, err := weights("ridge-constrained", map[string]string{"theta": exact(theta * theta)})
+	if err != nil {
+		return pic, err
+	}
+	loss := squaredError(s.x, s.y)
+	r := raster{}
+	low, high := min(-theta, least.X, least.Y)-0.3*theta, max(theta, least.X, least.Y)+0.3*theta
+	width := high - low
+	bottom := low - 0.25*width // room for the legend
+	// As much wider as the area of the panel is, so that the circle is one.
+	side := (1.25*width*float64((panelWidth-2*vg.Centimeter)/(panelHeight-2.4*vg.Centimeter)) - width) / 2
+	const grid = 240
+	r.x = floats.Span(make([]float64, grid), low-side, high+side)
+	r.y = floats.Span(make([]float64, grid), bottom, high)
+	r.z = mat.NewDense(grid, grid, nil)
+	for i, v := range r.y {
+		for j, u := range r.x {
+			r.z.Set(i, j, loss(u, v))
+		}
+	}
+	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
+	p.Legend.TextStyle.Font.Size = vg.Points(9)
+	p.Legend.Top, p.Legend.YOffs = false, 2*vg.Millimeter
+	addGrid(p)
+	// Contours through both solutions and some more, in equal steps of the distance from the best.
+	best := loss(least.X, least.Y)
+	touch := loss(lasso.X, lasso.Y) - best
+	levels := []float64{loss(ridge.X, ridge.Y), best + touch}
+	for _, k := range []float64{0.35, 0.65, 1.4, 1.8} {
+		levels = append(levels, best+k*k*touch)
+	}
+	for i, level := range levels {
+		line := plotter.NewContour(r, []float64{level}, nil)
+		line.LineStyles = []draw.LineStyle{{Color: color.Gray{0xb0}, Width: vg.Points(0.8)}}
+		if i < 2 {
+			line.LineStyles = []draw.LineStyle{{Color: color.Gray{0x50}, Width: vg.Points(1.2)}}
+		}
+		p.Add(line)
+	}
+	circle := make(plotter.XYs, 361)
+	for i := range circle {
+		sin, cos := math.Sincos(float64(i) * math.Pi / 180)
+		circle[i] = plotter.XY{X: theta * cos, Y: theta * sin}
+	}
+	for i, shape := range []struct {
+		name   string
+		border plotter.XYs
+		at     plotter.XY
+	}{
+		{"ridge, ‖w‖₂ ≤ " + short(theta), circle, ridge},
+		{"lasso, ‖w‖₁ ≤ " + short(theta), plotter.XYs{{X: theta}, {Y: theta}, {X: -theta}, {Y: -theta}}, lasso},
+		{"least squares", nil, least},
+	} {
+		look := curveColors[i]
+		if shape.border != nil {
+			ball, err := plotter.NewPolygon(shape.border)
+			if err != nil {
+				return pic, err
+			}
+			ball.Color, ball.LineStyle = faint(look), draw.LineStyle{Color: look, Width: vg.Points(1.4)}
+			p.Add(ball)
+		}
+		dot, err := newDots(plotter.XYs{shape.at}, look)
+		if err != nil {
+			return pic, err
+		}
+		dot.Radius = 1.2 * vg.Millimeter
+		p.Add(dot)
+		p.Legend.Add(fmt.Sprintf("%s: (%s, %s)", shape.name, short(shape.at.X+0), short(shape.at.Y+0)), dot)
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low-side, high+side, bottom, high
+	return picture{title: "Bounds of lasso and ridge", rows: [][]*plot.Plot{{p}}}, nil
+}
+
+// squaredError is Σ (y_i − wᵀx_i − b)² over the two weights w, with the best b.
+func squaredError(x, y *mat.Dense) func(u, v float64) float64 {
+	n, _ := x.Dims()
+	center := func(m *mat.Dense, j int) []float64 {
+		c := mat.Col(nil, j, m)
+		floats.AddConst(-floats.Sum(c)/float64(n), c)
+		return c
+	}
+	p, q, t := center(x, 0), center(x, 1), center(y, 0)
+	return func(u, v float64) (sum float64) {
+		for i := range t {
+			e := t[i] - u*p[i] - v*q[i]
+			sum += e * e
+		}
+		return sum
+	}
+}
