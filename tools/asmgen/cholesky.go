@@ -213,11 +213,7 @@ func (e *emitter) finite() (from, to uint64) {
 func (e *emitter) scalar() reg.VecVirtual { return e.XMM() }
 
 func (e *emitter) scalarSqrt(x, root reg.VecVirtual) {
-	if e.double() {
-		e.VSQRTSD(x.AsX(), x.AsX(), root)
-		return
-	}
-	e.VSQRTSS(x.AsX(), x.AsX(), root)
+	pick(e, e.VSQRTSS, e.VSQRTSD)(x.AsX(), x.AsX(), root)
 }
 
 // scalarInverse is 1/x; x may be in memory.
@@ -226,21 +222,12 @@ func (e *emitter) scalarInverse(x operand.Op, inverse reg.VecVirtual) {
 		x = v.AsX()
 	}
 	one := e.constant("unit", 1, func(int) uint64 { return e.bits(1) })
-	if e.double() {
-		e.VMOVSD(one, inverse)
-		e.VDIVSD(x, inverse, inverse)
-		return
-	}
-	e.VMOVSS(one, inverse)
-	e.VDIVSS(x, inverse, inverse)
+	pick(e, e.VMOVSS, e.VMOVSD)(one, inverse)
+	pick(e, e.VDIVSS, e.VDIVSD)(x, inverse, inverse)
 }
 
 func (e *emitter) storeScalar(x reg.VecVirtual, to operand.Mem) {
-	if e.double() {
-		e.VMOVSD(x, to)
-		return
-	}
-	e.VMOVSS(x, to)
+	pick(e, e.VMOVSS, e.VMOVSD)(x, to)
 }
 
 // solvePanel emits a panel right of the square on the diagonal, at d.
@@ -303,17 +290,15 @@ func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 // lane is a vector full of lane i < 4 of x.
 func (e *emitter) lane(x reg.VecVirtual, i int) reg.VecVirtual {
 	to := e.vec()
-	switch {
-	case e.double() && !e.masks:
+	if e.double() && !e.masks {
 		e.VPERMPD(operand.U8(i*0x55), x, to)
 		return to
-	case e.double():
-		index := e.vec()
-		e.broadcast(e.constant(lanes[i], 1, func(int) uint64 { return uint64(i) }), index)
+	}
+	index := e.vec()
+	e.broadcast(e.constant(lanes[i], 1, func(int) uint64 { return pick(e, uint64(i)<<32, uint64(i)) }), index)
+	if e.double() {
 		e.VPERMPD(x, index, to)
-	default:
-		index := e.vec()
-		e.broadcast(e.constant(lanes[i], 1, func(int) uint64 { return uint64(i) << 32 }), index)
+	} else {
 		e.VPERMPS(x, index, to)
 	}
 	return to

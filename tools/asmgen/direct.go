@@ -263,7 +263,7 @@ func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc,
 			e.mul(x, alpha, x)
 		}
 		overwrite := e.label("overwrite")
-		e.jumpIfZero(args, offDirectAlpha+e.size(), overwrite)
+		e.jumpIfZero(operand.Mem{Base: args, Disp: offDirectAlpha + e.size()}, overwrite)
 		for v, x := range acc[r] {
 			old := e.vec()
 			e.loadMasked(at, v, e.at(c, v*e.lanes()), old)
@@ -277,10 +277,9 @@ func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc,
 	}
 }
 
-// jumpIfZero jumps when a number of the argument is 0, of either sign.
-func (e *emitter) jumpIfZero(args reg.Register, offset int, to string) {
+// jumpIfZero jumps when a number of memory is 0, of either sign.
+func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 	bits := e.GP64()
-	at := operand.Mem{Base: args, Disp: offset}
 	if e.double() {
 		e.MOVQ(at, bits)
 		e.SHLQ(operand.U8(1), bits)

@@ -202,31 +202,26 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-func (d doubles) and(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+// bitwise is an operation on bits, which without masks has one form.
+func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
-		return d.binary(d.VPANDQ, d.VPANDQ_BCST, a, b)
+		return d.binary(plain, broadcast, a, b)
 	}
 	r := d.vec()
-	d.VPAND(b, a, r)
+	short(b, a, r)
 	return r
+}
+
+func (d doubles) and(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+	return d.bitwise(d.VPANDQ, d.VPANDQ_BCST, d.VPAND, a, b)
 }
 
 func (d doubles) or(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
-	if d.masks {
-		return d.binary(d.VPORQ, d.VPORQ_BCST, a, b)
-	}
-	r := d.vec()
-	d.VPOR(b, a, r)
-	return r
+	return d.bitwise(d.VPORQ, d.VPORQ_BCST, d.VPOR, a, b)
 }
 
 func (d doubles) xor(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
-	if d.masks {
-		return d.binary(d.VPXORQ, d.VPXORQ_BCST, a, b)
-	}
-	r := d.vec()
-	d.VPXOR(b, a, r)
-	return r
+	return d.bitwise(d.VPXORQ, d.VPXORQ_BCST, d.VPXOR, a, b)
 }
 
 func (d doubles) shiftLeft(a reg.VecVirtual, n int) reg.VecVirtual {

@@ -21,9 +21,18 @@ type emitter struct {
 }
 
 func (e *emitter) double() bool { return e.precision.bytes == 8 }
-func (e *emitter) size() int    { return e.precision.bytes }
-func (e *emitter) lanes() int   { return e.tier.bytes / e.precision.bytes }
-func (e *emitter) nr() int      { return e.nv * e.lanes() }
+
+// pick is the instruction of e's precision.
+func pick[F any](e *emitter, single, double F) F {
+	if e.double() {
+		return double
+	}
+	return single
+}
+
+func (e *emitter) size() int  { return e.precision.bytes }
+func (e *emitter) lanes() int { return e.tier.bytes / e.precision.bytes }
+func (e *emitter) nr() int    { return e.nv * e.lanes() }
 
 // label returns a new name that is unique in the function.
 func (e *emitter) label(what string) string {
@@ -62,30 +71,18 @@ func (e *emitter) zero(v reg.VecVirtual) {
 }
 
 func (e *emitter) load(m operand.Op, v reg.VecVirtual) {
-	if e.double() {
-		e.VMOVUPD(m, v)
-		return
-	}
-	e.VMOVUPS(m, v)
+	pick(e, e.VMOVUPS, e.VMOVUPD)(m, v)
 }
 
 func (e *emitter) store(v reg.VecVirtual, m operand.Op) { e.move(v, m) }
 
 // streamStore stores past the caches; the address is a multiple of the vector.
 func (e *emitter) streamStore(v reg.VecVirtual, m operand.Mem) {
-	if e.double() {
-		e.VMOVNTPD(v, m)
-		return
-	}
-	e.VMOVNTPS(v, m)
+	pick(e, e.VMOVNTPS, e.VMOVNTPD)(v, m)
 }
 
 func (e *emitter) move(from, to operand.Op) {
-	if e.double() {
-		e.VMOVUPD(from, to)
-		return
-	}
-	e.VMOVUPS(from, to)
+	pick(e, e.VMOVUPS, e.VMOVUPD)(from, to)
 }
 
 // broadcast sets every lane of v to one element of memory.
@@ -93,65 +90,41 @@ func (e *emitter) broadcast(m operand.Op, v reg.VecVirtual) {
 	switch {
 	case e.double() && v.Size() == 16:
 		e.VMOVDDUP(m, v)
-	case e.double():
-		e.VBROADCASTSD(m, v)
 	default:
-		e.VBROADCASTSS(m, v)
+		pick(e, e.VBROADCASTSS, e.VBROADCASTSD)(m, v)
 	}
 }
 
 // fma is acc ← acc + a·b.
 func (e *emitter) fma(a, b operand.Op, acc reg.VecVirtual) {
-	if e.double() {
-		e.VFMADD231PD(a, b, acc)
-		return
-	}
-	e.VFMADD231PS(a, b, acc)
+	pick(e, e.VFMADD231PS, e.VFMADD231PD)(a, b, acc)
 }
 
 // sub is dst ← a − b.
 func (e *emitter) sub(a, b operand.Op, dst reg.VecVirtual) {
-	if e.double() {
-		e.VSUBPD(b, a, dst)
-		return
-	}
-	e.VSUBPS(b, a, dst)
+	pick(e, e.VSUBPS, e.VSUBPD)(b, a, dst)
 }
 
 // add is dst ← a + b.
 func (e *emitter) add(a, b operand.Op, dst reg.VecVirtual) {
-	if e.double() {
-		e.VADDPD(b, a, dst)
-		return
-	}
-	e.VADDPS(b, a, dst)
+	pick(e, e.VADDPS, e.VADDPD)(b, a, dst)
 }
 
 // mul is dst ← a · b.
 func (e *emitter) mul(a, b operand.Op, dst reg.VecVirtual) {
-	if e.double() {
-		e.VMULPD(b, a, dst)
-		return
-	}
-	e.VMULPS(b, a, dst)
+	pick(e, e.VMULPS, e.VMULPD)(b, a, dst)
 }
 
 // div is dst ← a / b.
 func (e *emitter) div(a, b operand.Op, dst reg.VecVirtual) {
-	if e.double() {
-		e.VDIVPD(b, a, dst)
-		return
-	}
-	e.VDIVPS(b, a, dst)
+	pick(e, e.VDIVPS, e.VDIVPD)(b, a, dst)
 }
 
 // abs clears the signs of v.
 func (e *emitter) abs(v reg.VecVirtual) {
 	switch {
-	case e.masks && e.double():
-		e.VPANDQ_BCST(e.absMask(1), v, v)
 	case e.masks:
-		e.VPANDD_BCST(e.absMask(1), v, v)
+		pick(e, e.VPANDD_BCST, e.VPANDQ_BCST)(e.absMask(1), v, v)
 	default:
 		e.VANDPS(e.absMask(e.lanes()), v, v)
 	}
@@ -272,24 +245,18 @@ func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVi
 	switch {
 	case m.b != nil:
 		e.moveColumns(m, i, columnsLoad, from, to)
-	case e.masks && e.double():
-		e.VMOVUPD_Z(from, m.k[i], to)
 	case e.masks:
-		e.VMOVUPS_Z(from, m.k[i], to)
-	case e.double():
-		e.VMASKMOVPD(from, m.v[i], to)
+		pick(e, e.VMOVUPS_Z, e.VMOVUPD_Z)(from, m.k[i], to)
 	default:
-		e.VMASKMOVPS(from, m.v[i], to)
+		pick(e, e.VMASKMOVPS, e.VMASKMOVPD)(from, m.v[i], to)
 	}
 }
 
 // fmaMasked is acc ← acc + a·b for the columns a of vector i that m lets through.
 func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch {
-	case e.masks && e.double():
-		e.VFMADD231PD(a, b, m.k[i], acc)
 	case e.masks:
-		e.VFMADD231PS(a, b, m.k[i], acc)
+		pick(e, e.VFMADD231PS, e.VFMADD231PD)(a, b, m.k[i], acc)
 	default:
 		x := e.vec()
 		e.loadMasked(m, i, a, x)
@@ -302,13 +269,9 @@ func (e *emitter) storeMasked(m columnMask, i int, from reg.VecVirtual, to opera
 	switch {
 	case m.b != nil:
 		e.moveColumns(m, i, columnsStore, from, to)
-	case e.masks && e.double():
-		e.VMOVUPD(from, m.k[i], to)
 	case e.masks:
-		e.VMOVUPS(from, m.k[i], to)
-	case e.double():
-		e.VMASKMOVPD(from, m.v[i], to)
+		pick(e, e.VMOVUPS, e.VMOVUPD)(from, m.k[i], to)
 	default:
-		e.VMASKMOVPS(from, m.v[i], to)
+		pick(e, e.VMASKMOVPS, e.VMASKMOVPD)(from, m.v[i], to)
 	}
 }

@@ -181,11 +181,7 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e.sub(n, n1, n2)
 	for _, part := range []reg.VecVirtual{n1, n2} {
 		e.add(part, x.biased, part)
-		if e.double() {
-			e.VPSLLQ(operand.U8(x.shift), part, part)
-		} else {
-			e.VPSLLD(operand.U8(x.shift), part, part)
-		}
+		pick(e, e.VPSLLD, e.VPSLLQ)(operand.U8(x.shift), part, part)
 		e.mul(q, part, q)
 	}
 	return q
@@ -226,9 +222,5 @@ func (e *emitter) maternExp() {
 }
 
 func (e *emitter) squareRoot(x, dst reg.VecVirtual) {
-	if e.double() {
-		e.VSQRTPD(x, dst)
-		return
-	}
-	e.VSQRTPS(x, dst)
+	pick(e, e.VSQRTPS, e.VSQRTPD)(x, dst)
 }

@@ -143,11 +143,7 @@ func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	last := v[len(v)-1]
 	pairs := func(a, b reg.VecVirtual) reg.VecVirtual {
 		sums := e.XMM()
-		if e.double() {
-			e.VHADDPD(b, a, sums)
-		} else {
-			e.VHADDPS(b, a, sums)
-		}
+		pick(e, e.VHADDPS, e.VHADDPD)(b, a, sums)
 		return sums
 	}
 	first := pairs(v[0], v[1])
@@ -172,7 +168,7 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	e.broadcast(e.paramAt("alpha"), alpha)
 	e.mul(s, alpha, s)
 	overwrite := e.label("overwrite")
-	e.jumpIfParamZero("beta", overwrite)
+	e.jumpIfZero(e.paramAt("beta"), overwrite)
 	e.broadcast(e.paramAt("beta"), beta)
 	to := operand.Mem{Base: y}
 	switch {
@@ -190,11 +186,7 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 		})
 		mask := e.short(int(s.Size()))
 		e.VMOVDQU(table.Offset((directRows-count)*e.size()), mask)
-		if e.double() {
-			e.VMASKMOVPD(to, mask, old)
-		} else {
-			e.VMASKMOVPS(to, mask, old)
-		}
+		pick(e, e.VMASKMOVPS, e.VMASKMOVPD)(to, mask, old)
 	}
 	e.fma(old, beta, s)
 	e.Label(overwrite)
@@ -233,19 +225,6 @@ func (e *emitter) storeFirst(s reg.VecVirtual, to operand.Mem, count int) {
 		e.VMOVLPS(pair, to)
 		e.VEXTRACTPS(operand.U8(2), pair, to.Offset(8))
 	}
-}
-
-// jumpIfParamZero jumps when a parameter of the element type is 0, of either sign.
-func (e *emitter) jumpIfParamZero(name, to string) {
-	bits := e.GP64()
-	if e.double() {
-		e.MOVQ(e.paramAt(name), bits)
-		e.SHLQ(operand.U8(1), bits)
-	} else {
-		e.MOVL(e.paramAt(name), bits.As32())
-		e.SHLL(operand.U8(1), bits.As32())
-	}
-	e.JZ(operand.LabelRef(to))
 }
 
 // gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have sums of their
@@ -298,7 +277,7 @@ func (e *emitter) gemvT() {
 			e.mul(acc[0][v], alpha, acc[0][v])
 		}
 		overwrite := e.label("overwrite")
-		e.jumpIfParamZero("beta", overwrite)
+		e.jumpIfZero(e.paramAt("beta"), overwrite)
 		beta := e.vec()
 		e.broadcast(e.paramAt("beta"), beta)
 		for v := range nv {

@@ -169,13 +169,8 @@ func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
 	}
 	for i := range 2 {
 		a, b := r[2*i], r[2*i+1]
-		if e.double() {
-			e.VUNPCKLPD(b, a, t[2*i])
-			e.VUNPCKHPD(b, a, t[2*i+1])
-		} else {
-			e.VUNPCKLPS(b, a, t[2*i])
-			e.VUNPCKHPS(b, a, t[2*i+1])
-		}
+		pick(e, e.VUNPCKLPS, e.VUNPCKLPD)(b, a, t[2*i])
+		pick(e, e.VUNPCKHPS, e.VUNPCKHPD)(b, a, t[2*i+1])
 	}
 	if e.double() {
 		e.VPERM2F128(operand.U8(0x20), t[2], t[0], c[0])

@@ -175,19 +175,11 @@ func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMas
 	e.mul(sum, c.least, limit)
 	if e.masks {
 		badMask = e.K()
-		if e.double() {
-			e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
-		} else {
-			e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
-		}
+		pick(e, e.VCMPPS, e.VCMPPD)(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
 		e.KORW(badMask, c.hit, c.hit)
 		return r, nil, badMask
 	}
-	if e.double() {
-		e.VCMPPD(operand.U8(notGreaterEqualUnordered), limit, r, limit)
-	} else {
-		e.VCMPPS(operand.U8(notGreaterEqualUnordered), limit, r, limit)
-	}
+	pick(e, e.VCMPPS, e.VCMPPD)(operand.U8(notGreaterEqualUnordered), limit, r, limit)
 	e.VORPS(limit, c.found, c.found)
 	return r, limit, nil
 }
@@ -243,14 +235,10 @@ func (e *emitter) distanceExp(stream bool) {
 		// C ≤ 0: only a distance below 0, which is bad, could be too large.
 		k := f.of(r, false)
 		switch {
-		case e.masks && e.double():
-			e.VMOVAPD(minus, badMask, k)
 		case e.masks:
-			e.VMOVAPS(minus, badMask, k)
-		case e.double():
-			e.VBLENDVPD(bad, minus, k, k)
+			pick(e, e.VMOVAPS, e.VMOVAPD)(minus, badMask, k)
 		default:
-			e.VBLENDVPS(bad, minus, k, k)
+			pick(e, e.VBLENDVPS, e.VBLENDVPD)(bad, minus, k, k)
 		}
 		if stream {
 			at.Index, at.Scale = ahead, 1
@@ -281,11 +269,7 @@ func (e *emitter) exp() {
 
 // fma213 is x ← b·x + c.
 func (e *emitter) fma213(c, b operand.Op, x reg.VecVirtual) {
-	if e.double() {
-		e.VFMADD213PD(c, b, x)
-		return
-	}
-	e.VFMADD213PS(c, b, x)
+	pick(e, e.VFMADD213PS, e.VFMADD213PD)(c, b, x)
 }
 
 // fnma213 is x ← c − b·x; b is in a register or moved there.
@@ -295,20 +279,12 @@ func (e *emitter) fnma213(c reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 		e.move(b, v)
 		b = v
 	}
-	if e.double() {
-		e.VFNMADD213PD(c, b, x)
-		return
-	}
-	e.VFNMADD213PS(c, b, x)
+	pick(e, e.VFNMADD213PS, e.VFNMADD213PD)(c, b, x)
 }
 
 // fnma231 is x ← x − a·b.
 func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
-	if e.double() {
-		e.VFNMADD231PD(b, a, x)
-		return
-	}
-	e.VFNMADD231PS(b, a, x)
+	pick(e, e.VFNMADD231PS, e.VFNMADD231PD)(b, a, x)
 }
 
 // minmax is dst ← the smaller or larger of x and limit, x when it is NaN.
@@ -319,14 +295,10 @@ func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst r
 		limit = v
 	}
 	switch {
-	case smaller && e.double():
-		e.VMINPD(x, limit, dst)
 	case smaller:
-		e.VMINPS(x, limit, dst)
-	case e.double():
-		e.VMAXPD(x, limit, dst)
+		pick(e, e.VMINPS, e.VMINPD)(x, limit, dst)
 	default:
-		e.VMAXPS(x, limit, dst)
+		pick(e, e.VMAXPS, e.VMAXPD)(x, limit, dst)
 	}
 }
 
@@ -334,24 +306,16 @@ func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst r
 func (e *emitter) round(x, dst reg.VecVirtual) {
 	const nearest = 0x8
 	switch {
-	case e.masks && e.double():
-		e.VRNDSCALEPD(operand.U8(nearest), x, dst)
 	case e.masks:
-		e.VRNDSCALEPS(operand.U8(nearest), x, dst)
-	case e.double():
-		e.VROUNDPD(operand.U8(nearest), x, dst)
+		pick(e, e.VRNDSCALEPS, e.VRNDSCALEPD)(operand.U8(nearest), x, dst)
 	default:
-		e.VROUNDPS(operand.U8(nearest), x, dst)
+		pick(e, e.VROUNDPS, e.VROUNDPD)(operand.U8(nearest), x, dst)
 	}
 }
 
 // scalef is x ← x·2ⁿ, rounded once.
 func (e *emitter) scalef(n, x reg.VecVirtual) {
-	if e.double() {
-		e.VSCALEFPD(n, x, x)
-		return
-	}
-	e.VSCALEFPS(n, x, x)
+	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
 // forElements is forVectors for any number of elements: whole steps of unroll
@@ -436,11 +400,7 @@ func (e *emitter) reduceOne(v reg.VecVirtual, to operand.Mem) {
 	var low reg.Register = v.AsY()
 	if e.tier.bytes == 64 {
 		e.VEXTRACTF64X4(operand.U8(1), v, half)
-		if e.double() {
-			e.VADDPD(half, low, half)
-		} else {
-			e.VADDPS(half, low, half)
-		}
+		e.add(low, half, half)
 		low = half
 	}
 	quarter := e.XMM()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math"
-
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -63,34 +61,22 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 // chi2Step is (a−b)²/(a+b), 0 for 0/0. The sum is at least the smallest normal
 // number; a NaN is one in the difference too.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
-	least := math.Float64bits(0x1p-1022)
-	if !e.double() {
-		least = uint64(math.Float32bits(0x1p-126)) << 32
-	}
+	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
 	for v := range acc {
 		sum, diff := e.vec(), e.vec()
 		e.broadcast(a, sum)
 		e.sub(b[v], sum, diff)
 		e.add(b[v], sum, sum)
-		if e.double() {
-			e.VMAXPD(smallest, sum, sum)
-			e.VDIVPD(sum, diff, sum)
-		} else {
-			e.VMAXPS(smallest, sum, sum)
-			e.VDIVPS(sum, diff, sum)
-		}
+		pick(e, e.VMAXPS, e.VMAXPD)(smallest, sum, sum)
+		e.div(diff, sum, sum)
 		e.fma(sum, diff, acc[v])
 	}
 }
 
 // scale multiplies r by the size of an element.
 func (e *emitter) scale(r reg.Register) {
-	shift := uint8(3)
-	if !e.double() {
-		shift = 2
-	}
-	e.SHLQ(operand.U8(shift), r)
+	e.SHLQ(operand.U8(pick(e, 2, 3)), r)
 }
 
 // accumulators is MR rows of NV registers.
@@ -227,17 +213,8 @@ func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m re
 	beta := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
 	// β = 0, of either sign: all bits but the sign are zero.
-	bits := e.GP64()
-	at := operand.Mem{Base: args, Disp: offAlpha + e.size()}
-	if e.double() {
-		e.MOVQ(at, bits)
-		e.SHLQ(operand.U8(1), bits)
-	} else {
-		e.MOVL(at, bits.As32())
-		e.SHLL(operand.U8(1), bits.As32())
-	}
 	overwrite := e.label("overwrite")
-	e.JZ(operand.LabelRef(overwrite))
+	e.jumpIfZero(operand.Mem{Base: args, Disp: offAlpha + e.size()}, overwrite)
 	for _, read := range []bool{true, false} {
 		if !read {
 			e.Label(overwrite)

@@ -152,42 +152,22 @@ func (e *emitter) jumpUnlessInvertible(x operand.Mem, label string) {
 }
 
 func (e *emitter) loadScalar(from operand.Mem, to reg.VecVirtual) {
-	if e.double() {
-		e.VMOVSD(from, to)
-		return
-	}
-	e.VMOVSS(from, to)
+	pick(e, e.VMOVSS, e.VMOVSD)(from, to)
 }
 
 // scalarFnma is acc ← acc − a·b.
 func (e *emitter) scalarFnma(a operand.Mem, b, acc reg.VecVirtual) {
-	if e.double() {
-		e.VFNMADD231SD(a, b, acc)
-		return
-	}
-	e.VFNMADD231SS(a, b, acc)
+	pick(e, e.VFNMADD231SS, e.VFNMADD231SD)(a, b, acc)
 }
 
 func (e *emitter) scalarAdd(a, to reg.VecVirtual) {
-	if e.double() {
-		e.VADDSD(a, to, to)
-		return
-	}
-	e.VADDSS(a, to, to)
+	pick(e, e.VADDSS, e.VADDSD)(a, to, to)
 }
 
 func (e *emitter) scalarMul(a, to reg.VecVirtual) {
-	if e.double() {
-		e.VMULSD(a, to, to)
-		return
-	}
-	e.VMULSS(a, to, to)
+	pick(e, e.VMULSS, e.VMULSD)(a, to, to)
 }
 
 func (e *emitter) scalarDiv(by operand.Mem, to reg.VecVirtual) {
-	if e.double() {
-		e.VDIVSD(by, to, to)
-		return
-	}
-	e.VDIVSS(by, to, to)
+	pick(e, e.VDIVSS, e.VDIVSD)(by, to, to)
 }
