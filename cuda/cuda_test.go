@@ -79,6 +79,12 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
+// The suite tests matrices of 16 bits only where a backend has them.
+var (
+	_ backend.FixedBackend[float32] = (*queue[float32])(nil)
+	_ backend.FixedBackend[float64] = (*queue[float64])(nil)
+)
+
 // concerned are the tests of what cuBLAS and cuSOLVER do; the rest is the same at
 // every level. GemmExact, which sweeps the edges of a product's tiles, is about the
 // device function's, and there are no workers for Threads.

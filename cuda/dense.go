@@ -219,7 +219,7 @@ func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 		if one {
 			p = 0
 		}
-		return q.addDiag(A, p, first)
+		return q.addDiag(A.diagonal(), p, first)
 	}, A.rows))
 }
 

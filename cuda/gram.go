@@ -66,39 +66,36 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	rows := min(q.rowsOfPairs(n, m, p.cost(d)), 65535*tile)
 	for i := 0; i < n && err == nil; i += rows {
 		count := min(rows, n-i)
-		// What lies beside the square on the diagonal is whole, or not wanted.
-		left, from := 0, 0
-		cols := m
-		if part == lower {
-			left, cols = i, min(i+count, m)
-		}
-		if part == upper {
-			from = min(i, m)
-		}
-		work := backend.GemmFlops(count, cols-from, d)
-		if part != whole {
-			work = backend.GemmFlops(count, m-i-count, d) + backend.SyrkFlops(count, d)
-			if part == lower {
-				work = backend.GemmFlops(count, i, d) + backend.SyrkFlops(count, d)
+		work := backend.GemmFlops(count, m, d)
+		if part != whole { // the square on the diagonal, and what lies beside it
+			beside := i
+			if part == upper {
+				beside = m - i - count
 			}
+			work = backend.GemmFlops(count, beside, d) + backend.SyrkFlops(count, d)
 		}
 		err = q.step(work, func() error {
-			if part == lower && left > 0 {
-				if err := q.gramTile(p, out, x, z, i, count, 0, left, whole); err != nil {
-					return err
-				}
-				return q.gramTile(p, out, x, z, i, count, left, cols-left, lower)
+			switch part {
+			case lower:
+				return q.gramRows(p, out, x, z, i, count)
+			case upper:
+				return q.gramTile(p, out, x, z, i, count, i, m-i, upper)
 			}
-			if part == upper && from > 0 {
-				return q.gramTile(p, out, x, z, i, count, from, cols-from, upper)
-			}
-			return q.gramTile(p, out, x, z, i, count, 0, cols, part)
+			return q.gramTile(p, out, x, z, i, count, 0, m, whole)
 		})
 	}
 	if free := p.free(); err == nil {
 		err = free
 	}
 	return err
+}
+
+// gramRows evaluates rows i … i+rows−1 of the lower triangle.
+func (q *queue[T]) gramRows(p *program[T], out view[T], x, z *matrix[T], i, rows int) error {
+	if err := q.gramTile(p, out, x, z, i, rows, 0, i, whole); err != nil {
+		return err
+	}
+	return q.gramTile(p, out, x, z, i, rows, i, rows, lower)
 }
 
 // gramTile evaluates rows i … i+rows−1 and columns j … j+cols−1; part is of that

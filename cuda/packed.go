@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// half is a symmetric matrix in rectangular full packed storage (Gustavson,
+// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson,
 // Waśniewski, Dongarra and Langou, ACM TOMS 37, 2010), as in package cpu, which
 // has a picture: the rows of A₁₁ and A₂₁ lie in a rectangle from its second row on,
 // and A₂₂ᵀ in the upper triangle that A₁₁ leaves. All three are views, so that
@@ -73,6 +73,9 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 
 // ownPacked is a as a packed matrix of this device; any other panics.
 func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
+	if q.fixed(op, a) != nil {
+		backend.NoFixed(op)
+	}
 	if h, ok := a.(*packedMatrix[T]); ok && h.rect.device == q.engine.device {
 		return h
 	}
@@ -110,22 +113,23 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 // matrix on the way to or from the host.
 const stretchBytes = 32 << 20
 
-// stretches cuts rows first … first+rows−1 and calls f with the patches of each
-// stretch and a matrix for its rows, whose memory is the device's.
-func (q *queue[T]) stretches(h *packedMatrix[T], first, rows int, f func(at int, m *matrix[T], list []patch[T]) error) error {
+// stretches cuts rows first … first+rows−1 of a triangle, those before row `cut` and the
+// rest, and calls f for each stretch with a matrix for its rows up to the diagonal, whose
+// memory is the device's.
+func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil
 	}
 	width := first + rows
-	most := min(rows, max(1, stretchBytes/(width*sizeOf[T]())))
+	most := min(rows, max(1, stretchBytes/(width*sizeOf[T]())/tile)*tile)
 	return q.scratch(int64(most)*int64(width)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
 		for at := first; at < first+rows; {
 			count := min(most, first+rows-at)
-			if at < h.n1 {
-				count = min(count, h.n1-at)
+			if at < cut {
+				count = min(count, cut-at)
 			}
 			m := &matrix[T]{device: q.engine.device, ptr: p, rows: count, cols: at + count, stride: at + count}
-			if err := f(at, m, h.patches(at, count)); err != nil {
+			if err := f(at, m); err != nil {
 				return err
 			}
 			at += count
@@ -143,11 +147,11 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 	}
 	h := q.ownPacked("UploadPacked", dst)
 	return q.wait("upload", func() error {
-		return q.stretches(h, first, src.Rows, func(at int, m *matrix[T], list []patch[T]) error {
+		return q.stretches(h.n1, first, src.Rows, func(at int, m *matrix[T]) error {
 			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols)); err != nil {
 				return err
 			}
-			for _, p := range list {
+			for _, p := range h.patches(at, m.rows) {
 				if err := q.copy(m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.to, p.part); err != nil {
 					return err
 				}
@@ -164,13 +168,32 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 			return h.hostRows(q, first, dst.Rows, func(i, j int, v []T) { copy(dst.Row(i - first)[j:], v) })
 		})
 	}
-	h := q.ownPacked("DownloadPacked", src)
-	return q.wait("download", func() error {
-		return q.stretches(h, first, dst.Rows, func(at int, m *matrix[T], list []patch[T]) error {
-			for _, p := range list {
+	cut := 0
+	var fill func(at int, m *matrix[T]) error
+	if h := q.fixed("DownloadPacked", src); h != nil {
+		coding := *h.coding
+		fill = func(at int, m *matrix[T]) error {
+			args := q.engine.device.args.Reset().Int(m.rows).Long(at)
+			h.args(args, coding)
+			args.Ptr(m.ptr).Long(m.stride)
+			return q.engine.launch("decode", spread(m.rows, m.cols))
+		}
+	} else {
+		h := q.ownPacked("DownloadPacked", src)
+		cut = h.n1
+		fill = func(at int, m *matrix[T]) error {
+			for _, p := range h.patches(at, m.rows) {
 				if err := q.copy(p.to, m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.part); err != nil {
 					return err
 				}
+			}
+			return nil
+		}
+	}
+	return q.wait("download", func() error {
+		return q.stretches(cut, first, dst.Rows, func(at int, m *matrix[T]) error {
+			if err := fill(at, m); err != nil {
+				return err
 			}
 			return q.download(m, func(i, j int, from []T) {
 				to := dst.Row(at - first + i)
@@ -187,6 +210,12 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	points := q.own("GramPacked", x)
 	if h := q.onHost("GramPacked", dst); h != nil {
 		q.run("gram", func() error { return h.gram(q, k, points) })
+		return
+	}
+	if h := q.fixed("GramPacked", dst); h != nil {
+		coding := backend.CheckGramFixed(k, d)
+		*h.coding = coding
+		q.run("gram", func() error { return q.gramFixed(h, k, points, coding) })
 		return
 	}
 	h := q.ownPacked("GramPacked", dst)
@@ -220,34 +249,45 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 		})
 		return
 	}
-	h := q.ownPacked("AddDiagPacked", a)
-	a11, _, a22t := h.parts()
+	parts := q.diagonals("AddDiagPacked", a)
 	var one T
 	if len(d) == 1 {
 		one = d[0]
 	}
 	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
-		second := p + driver.DevicePtr(h.n1*sizeOf[T]())
 		if len(d) == 1 {
-			p, second = 0, 0
+			p = 0
 		}
-		return firstOf(
-			func() error { return q.addDiag(a11, p, one) },
-			func() error { return q.addDiag(a22t, second, one) },
-		)
+		for _, v := range parts {
+			if err := q.addDiag(v, p, one); err != nil {
+				return err
+			}
+			if p != 0 {
+				p += driver.DevicePtr(v.rows * sizeOf[T]())
+			}
+		}
+		return nil
 	}, n))
 }
 
-// addDiag adds a vector, or where it is null a value.
-func (q *queue[T]) addDiag(a *matrix[T], vector driver.DevicePtr, value T) error {
-	if a.rows == 0 {
+// diagonals is the diagonal of a packed matrix on the device, as columns one below the
+// other.
+func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
+	if h := q.fixed(op, a); h != nil {
+		return []view[T]{h.diagonal()}
+	}
+	a11, _, a22t := q.ownPacked(op, a).parts()
+	return []view[T]{a11.diagonal(), a22t.diagonal()}
+}
+
+// addDiag adds a vector, or where it is null a value, to a diagonal.
+func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) error {
+	if diagonal.rows == 0 {
 		return nil
 	}
-	args := q.engine.device.args.Reset().Int(a.rows)
-	viewArg(args, a.view())
-	args.Ptr(vector)
+	args := q.engine.device.args.Reset().Int(diagonal.rows).Ptr(diagonal.ptr).Long(diagonal.rs).Ptr(vector)
 	scalarArg(args, value)
-	return q.engine.launch("add_diag", line(a.rows))
+	return q.engine.launch("add_diag", line(diagonal.rows))
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
@@ -261,19 +301,20 @@ func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(dst []T) erro
 	if h := q.onHost(op, a); h != nil {
 		return func(dst []T) error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) }
 	}
-	h := q.ownPacked(op, a)
-	a11, _, a22t := h.parts()
+	parts := q.diagonals(op, a)
 	return func(dst []T) error {
 		if len(dst) == 0 {
 			return nil
 		}
 		return q.scratch(int64(len(dst)*sizeOf[T]()), func(p driver.DevicePtr) error {
-			vector := view[T]{p, len(dst), 1, 1, 1}
-			return firstOf(
-				func() error { return q.copy(a11.diagonal(), vector.part(0, 0, h.n1, 1), whole) },
-				func() error { return q.copy(a22t.diagonal(), vector.part(h.n1, 0, h.n2, 1), whole) },
-				func() error { return q.engine.device.get(p, bytesOf(dst)) },
-			)
+			vector, at := view[T]{p, len(dst), 1, 1, 1}, 0
+			for _, v := range parts {
+				if err := q.copy(v, vector.part(at, 0, v.rows, 1), whole); err != nil {
+					return err
+				}
+				at += v.rows
+			}
+			return q.engine.device.get(p, bytesOf(dst))
 		})
 	}
 }
@@ -283,6 +324,11 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 	B, C := q.own("SymmPacked", b), q.own("SymmPacked", c)
 	if h := q.onHost("SymmPacked", a); h != nil {
 		q.run("symm", func() error { return h.symm(q, alpha, B, beta, C) })
+		return
+	}
+	if h := q.fixed("SymmPacked", a); h != nil {
+		coding := *h.coding
+		q.run("symm", func() error { return q.symmFixed(alpha, h, coding, B.view(), beta, C.view()) })
 		return
 	}
 	h := q.ownPacked("SymmPacked", a)
@@ -305,9 +351,12 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 }
 
 func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool) error {
-	factor := func(r rounding) error { return q.potrfPacked(q.ownPacked(op, a), r) }
+	var factor func(r rounding) error
 	if h := q.onHost(op, a); h != nil {
 		factor = func(r rounding) error { return h.potrf(q, r) }
+	} else {
+		h := q.ownPacked(op, a)
+		factor = func(r rounding) error { return q.potrfPacked(h, r) }
 	}
 	diagonal := q.diagonalOf(op, a)
 	return q.wait("potrf", func() error {

@@ -40,6 +40,7 @@ func TestPlanOfLargeCard(t *testing.T) {
 		{190_000, solvers.Params{Method: solvers.Dual}, false},
 		{270_000, solvers.Params{Method: solvers.Mixed, Operator: solvers.Unstored64}, false},
 		{270_000, solvers.Params{Method: solvers.CG, Operator: solvers.Stored32, Preconditioner: "none"}, false},
+		{380_000, solvers.Params{Method: solvers.CG, Operator: solvers.Fixed16, Preconditioner: "none"}, false},
 	} {
 		if testing.Short() && c.par.Method != solvers.Dual {
 			continue // these look at the spectrum
@@ -56,6 +57,9 @@ func TestPlanOfLargeCard(t *testing.T) {
 		size := int64(8)
 		if c.par.Method != solvers.Dual {
 			size = 4
+		}
+		if c.par.Operator == solvers.Fixed16 {
+			size = 2
 		}
 		if c.square {
 			elements *= 2

@@ -59,12 +59,15 @@ func (q *queue[T]) do(op string, f func() error) {
 		return
 	}
 	var pivot *backend.PivotError
+	var outside *backend.RangeError
 	switch err := f(); {
 	case err == nil:
 	case errors.Is(err, errStopped):
 		q.err = fmt.Errorf("%s: stopped: %w", d.name, context.Cause(q.ctx))
 	case errors.As(err, &pivot):
 		q.err = pivot
+	case errors.As(err, &outside):
+		q.err = outside
 	default:
 		q.err = d.checked(op, err)
 	}

@@ -208,7 +208,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	for _, s := range []struct{ n, columns int }{{3136, k}, {1024, k}, {512, 1}, {1024, 1}, {512, 32}} {
 		n := s.n / m.scale
 		L, B := matrixOf(b, q, n, n), matrixOf(b, q, s.columns, n)
-		m.on(b, func() error { return q.addDiag(L, 0, T(n)) })
+		m.on(b, func() error { return q.addDiag(L.diagonal(), 0, T(n)) })
 		m.figure(b, fmt.Sprintf("op=trsm/type=%s/n=%d/columns=%d", precision, n, s.columns), backend.TrsmFlops(n, s.columns)/1e12, "TFLOP/s",
 			nil, func() error {
 				return driver.Trsm(m.libraries.Blas, driver.Left, driver.Lower, driver.N, n, s.columns, T(1), L.ptr, L.stride, B.ptr, B.stride)
@@ -219,7 +219,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	for _, n := range []int{4096, 16384, 32768} {
 		n /= m.scale
 		L, x := matrixOf(b, q, n, n), matrixOf(b, q, n, 1)
-		m.on(b, func() error { return q.addDiag(L, 0, T(n)) })
+		m.on(b, func() error { return q.addDiag(L.diagonal(), 0, T(n)) })
 		for t, order := range []string{"N", "T"} {
 			m.figure(b, fmt.Sprintf("op=trsv/type=%s/order=%s/n=%d", precision, order, n), float64(n)*float64(n)/2*float64(sizeOf[T]())/1e9, "GB/s", nil, func() error {
 				return driver.Trsv[T](m.libraries.Blas, driver.Lower, driver.Op(t), n, L.ptr, L.stride, x.ptr, 1)
@@ -236,7 +236,7 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
 		C := matrixOf(b, q, n, n)
-		m.on(b, func() error { return q.addDiag(A, 0, T(n)) })
+		m.on(b, func() error { return q.addDiag(A.diagonal(), 0, T(n)) })
 		for i, triangle := range []string{"lower", "upper"} {
 			fill := driver.Fill(i)
 			f := &factoring[T]{q: q, solver: m.libraries.Solver}
@@ -309,9 +309,9 @@ func (m *meter) calls(b *testing.B) {
 	event, err := m.staging[0].event, error(nil)
 	q := m.F64().(*queue[float64])
 	a := matrixOf(b, q, 8, 8)
-	m.figure(b, "op=launch", 1, "calls/s", nil, func() error { return q.addDiag(a, 0, 0) })
+	m.figure(b, "op=launch", 1, "calls/s", nil, func() error { return q.addDiag(a.diagonal(), 0, 0) })
 	m.figure(b, "op=launch and wait", 1, "calls/s", nil, func() error {
-		err = errors.Join(q.addDiag(a, 0, 0), m.api.Record(event, m.stream), m.api.WaitEvent(event))
+		err = errors.Join(q.addDiag(a.diagonal(), 0, 0), m.api.Record(event, m.stream), m.api.WaitEvent(event))
 		return err
 	})
 	for _, mega := range []int64{1, 64, 1024, 16384} {
@@ -363,7 +363,7 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 			func() error { return q.gemm(backend.NoTrans, backend.NoTrans, 1, a, v, 0, out, rounding{}) })
 		m.figure(b, fmt.Sprintf("op=symv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.symm(backend.Lower, 1, a, v, 0, out) })
-		m.on(b, func() error { return q.addDiag(a, 0, T(n)) })
+		m.on(b, func() error { return q.addDiag(a.diagonal(), 0, T(n)) })
 		m.figure(b, fmt.Sprintf("op=trsv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, rounding{}) })
 		a.Free()

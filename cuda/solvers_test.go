@@ -30,6 +30,7 @@ func TestSolvers(t *testing.T) {
 		{Method: solvers.OutOfCore, Able: true, Kernels: gaussian},
 		{Method: solvers.OutOfCore, Able: true, Params: solvers.Params{Tol: fine, Precision: solvers.PrecisionSingle}, Kernels: gaussian},
 		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian},
+		{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian},
 	}
 	if testing.Short() { // one of each kind of storage; the rest takes half a minute
 		suites = suites[:3]

@@ -62,34 +62,42 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 	if c.cols > thinMost {
 		a, b, c = b.t(), a.t(), c.t()
 	}
-	m, n, k := c.rows, c.cols, b.rows
-	var shares int
-	var launch func(partial driver.DevicePtr) error
-	if sym == whole {
-		shape := tallSkinnyOf(m, k, abs(a.rs) < abs(a.cs))
-		shares = shape.shares
-		launch = func(partial driver.DevicePtr) error {
-			args := q.engine.device.args.Reset().Int(m).Int(n).Int(k)
-			viewArg(args, a)
-			viewArg(args, b)
-			args.Ptr(partial).Int(shape.share).Int(shape.lanes)
-			return q.engine.launch(shape.name, driver.Grid{Blocks: [3]int{ceil(m, shape.rows), shares, 1}, Threads: [3]int{threads, 1, 1}})
-		}
-	} else {
-		if sym == upper {
-			a = a.t()
-		}
-		side := ceil(m, tile*cuts.squares)
-		squares := ceil(m, tile*side)
-		shares = squares + 1
-		launch = func(partial driver.DevicePtr) error {
-			args := q.engine.device.args.Reset().Int(m).Int(n)
-			viewArg(args, a)
-			viewArg(args, b)
-			args.Ptr(partial).Int(side)
-			return q.engine.launch("thin_symm", driver.Grid{Blocks: [3]int{squares, squares, 1}, Threads: [3]int{threads, 1, 1}})
-		}
+	if sym == upper {
+		a = a.t()
 	}
+	if sym != whole {
+		return q.symmTriangle("thin_symm", func(args *driver.Args) { viewArg(args, a) }, alpha, b, beta, c)
+	}
+	m, n, k := c.rows, c.cols, b.rows
+	shape := tallSkinnyOf(m, k, abs(a.rs) < abs(a.cs))
+	return q.shared(shape.shares, k, alpha, beta, c, func(partial driver.DevicePtr) error {
+		args := q.engine.device.args.Reset().Int(m).Int(n).Int(k)
+		viewArg(args, a)
+		viewArg(args, b)
+		args.Ptr(partial).Int(shape.share).Int(shape.lanes)
+		return q.engine.launch(shape.name, driver.Grid{Blocks: [3]int{ceil(m, shape.rows), shape.shares, 1}, Threads: [3]int{threads, 1, 1}})
+	})
+}
+
+// symmTriangle is C ← α A B + β C by a function that reads the lower triangle of A, as
+// the arguments give it, once.
+func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b view[T], beta T, c view[T]) error {
+	m := c.rows
+	side := ceil(m, tile*cuts.squares)
+	squares := ceil(m, tile*side)
+	return q.shared(squares+1, m, alpha, beta, c, func(partial driver.DevicePtr) error {
+		args := q.engine.device.args.Reset().Int(m).Int(c.cols)
+		a(args)
+		viewArg(args, b)
+		args.Ptr(partial).Int(side)
+		return q.engine.launch(name, driver.Grid{Blocks: [3]int{squares, squares, 1}, Threads: [3]int{threads, 1, 1}})
+	})
+}
+
+// shared is C ← α Σ_s P_s + β C for the shares P_s of a product of k terms that launch
+// makes.
+func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
+	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
 		return q.step(backend.GemmFlops(m, n, k), func() error {
 			if err := launch(partial); err != nil {

@@ -67,6 +67,8 @@ __device__ static inline float log_(float x) { return logf(x); }
 __device__ static inline double log_(double x) { return log(x); }
 __device__ static inline float abs_(float x) { return fabsf(x); }
 __device__ static inline double abs_(double x) { return fabs(x); }
+__device__ static inline float rint_(float x) { return rintf(x); }
+__device__ static inline double rint_(double x) { return rint(x); }
 
 // finite_ is a in float32 or float64, or the finite number next to it: times 0 it is 0.
 __device__ static inline float finite_(double a, float) { return a < -3.4e38 ? -3.4e38f : a > 3.4e38 ? 3.4e38f : (float)a; }

@@ -86,12 +86,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) FN(copy)(int m, int n, con
 			B[i * brs + j * bcs] = A[i * ars + j * acs];
 }
 
-// add_diag is A_ii ← A_ii + d_i, or + value where d is null.
-extern "C" __global__ void __launch_bounds__(THREADS) FN(add_diag)(int n, T *A, i64 rs, i64 cs, const T *d, T value)
+// add_diag is a_i ← a_i + d_i, or + value where d is null, for a diagonal.
+extern "C" __global__ void __launch_bounds__(THREADS) FN(add_diag)(int n, T *a, i64 stride, const T *d, T value)
 {
 	i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
 	if (i < n)
-		A[i * (rs + cs)] += d ? d[i] : value;
+		a[i * stride] += d ? d[i] : value;
 }
 
 // col_axpy is y_j ← y_j + α_j x_j for each column.

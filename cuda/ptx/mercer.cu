@@ -15,6 +15,7 @@ __device__ static inline float base_log_f32(float t) { return log2f(t); }
 __device__ static inline float quick_root_f32(float t) { return quick_root_(t); }
 #include "dense.cuh"
 #include "thin.cuh"
+#include "fixed.cuh"
 #include "solve.cuh"
 #include "gram.cuh"
 #include "grammul.cuh"
@@ -30,6 +31,7 @@ __device__ static inline double base_log_f64(double t) { return log(t); }
 __device__ static inline double quick_root_f64(double t) { return sqrt(t); }
 #include "dense.cuh"
 #include "thin.cuh"
+#include "fixed.cuh"
 #include "solve.cuh"
 #include "gram.cuh"
 #include "grammul.cuh"

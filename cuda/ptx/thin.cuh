@@ -110,16 +110,31 @@ FN(thin_cols)(int m, int n, int k, const T *A, i64 ars, i64 acs, const T *B, i64
 	}
 }
 
-// thin_symm is for a symmetric A of order m that is given by its lower triangle, every
-// element of which is read once and serves for its row and for its column: half of the
-// bytes that two products with triangles take. Blocks of threads have squares of `side`
-// tiles of 64 × 64: block (J, I), I ≥ J, those of rows 64·side·I and columns 64·side·J on.
-// What its rows sum to goes to share J, what its columns do to share I + 1, so that each
-// element of C has gridDim.y + 1 shares; the sums are added up by thin_sum.
-extern "C" __global__ void __launch_bounds__(THREADS)
-FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int side)
+// lower is the lower triangle of a symmetric matrix, by rows or by columns. Element
+// (i0 + i, j0 + j) is read from at, those of rows, or columns, 4 apart are next apart;
+// value is what an element stands for, and diagonal that of (i, i), where a is read.
+struct FN(lower) {
+	typedef T Element;
+	const T *A;
+	i64 rs, cs;
+	__device__ bool byRows() const { return cs == 1; }
+	__device__ const T *at(i64 i0, int i, i64 j0, int j) const { return A + (i0 + i) * rs + (j0 + j) * cs; }
+	__device__ i64 next(i64) const { return EACH * (cs == 1 ? rs : cs); }
+	__device__ T value(T a) const { return a; }
+	__device__ T diagonal(i64, T a) const { return a; }
+};
+
+// symm is the product with a symmetric A of order m that is given by its lower triangle,
+// every element of which is read once and serves for its row and for its column: half of
+// the bytes that two products with triangles take. B has n ≤ N columns.
+// Blocks of threads have squares of `side` tiles of 64 × 64: block (J, I), I ≥ J, those of
+// rows 64·side·I and columns 64·side·J on. What its rows sum to goes to share J, what its
+// columns do to share I + 1, so that each element of C has gridDim.y + 1 shares; the sums
+// are added up by thin_sum.
+template <class Lower, int N>
+__device__ __forceinline__ void FN(symm)(int m, int n, const Lower A, const T *B, i64 brs, i64 bcs, T *partial, int side)
 {
-	__shared__ T S[TILE][TILE + 1], Bi[TILE][THIN], Bj[TILE][THIN], sums[EACH][TILE];
+	__shared__ T S[TILE][TILE + 1], Bi[TILE][N], Bj[TILE][N], sums[EACH][TILE];
 	if (blockIdx.x > blockIdx.y)
 		return;
 	// A thread adds up a quarter of a row of the tile, and of a column.
@@ -130,67 +145,84 @@ FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i
 		if (i0 >= m)
 			break;
 		int rows = m - i0 < TILE ? (int)(m - i0) : TILE;
-		T across[THIN];
+		T across[N];
 #pragma unroll
-		for (int c = 0; c < THIN; c++)
+		for (int c = 0; c < N; c++)
 			across[c] = 0;
 		for (int tj = 0; tj < side; tj++) {
 			i64 j0 = left + (i64)tj * TILE;
 			if (j0 > i0)
 				break;
-			int diagonal = i0 == j0;
+			bool diagonal = i0 == j0;
 			__syncthreads(); // the last tile has been used
+			// A thread has row quarter + 4e, or for an A by columns that column. All loads
+			// come first, so that they are under way together. What lies beyond the last
+			// row is 0, as B is there.
+			bool byRows = A.byRows();
+			int lo = byRows && diagonal ? at : 0, hi = byRows ? rows : at >= rows ? 0 : diagonal ? at + 1 : TILE;
+			const typename Lower::Element *p = byRows ? A.at(i0, quarter, j0, at) : A.at(i0, at, j0, quarter);
+			i64 step = A.next(i0);
+			typename Lower::Element a[TILE / EACH];
 #pragma unroll
-			for (int e = 0; e < TILE * TILE / THREADS; e++) {
-				int one = (e * THREADS + id) / TILE, i = acs == 1 ? one : at, j = acs == 1 ? at : one;
-				if (i < rows && (!diagonal || i >= j))
-					S[i][j] = A[(i0 + i) * ars + (j0 + j) * acs];
+			for (int e = 0; e < TILE / EACH; e++, p += step) {
+				int one = e * EACH + quarter;
+				a[e] = one >= lo && one < hi ? *p : (typename Lower::Element)0;
 			}
-			for (int e = id; e < TILE * THIN; e += THREADS) {
-				int i = e / THIN, c = e % THIN;
+#pragma unroll
+			for (int e = 0; e < TILE / EACH; e++) {
+				int one = e * EACH + quarter;
+				S[byRows ? one : at][byRows ? at : one] = one >= lo && one < hi ? A.value(a[e]) : (T)0;
+			}
+			if (diagonal) { // gets its upper triangle
+				__syncthreads();
+#pragma unroll 1
+				for (int e = id; e < rows * TILE; e += THREADS) {
+					int i = e / TILE, j = e % TILE;
+					if (i == j)
+						S[i][i] = A.diagonal(i0 + i, S[i][i]);
+					else if (i < j && j < rows)
+						S[i][j] = S[j][i];
+				}
+			}
+			if (id < TILE * N) {
+				int i = id / N, c = id % N;
 				Bi[i][c] = i < rows && c < n ? B[(i0 + i) * brs + c * bcs] : (T)0;
 				Bj[i][c] = j0 + i < m && c < n ? B[(j0 + i) * brs + c * bcs] : (T)0;
 			}
 			__syncthreads();
-			T down[THIN];
+			T down[N];
 #pragma unroll
-			for (int c = 0; c < THIN; c++)
+			for (int c = 0; c < N; c++)
 				down[c] = 0;
-#pragma unroll 4
-			for (int q = from; q < from + TILE / EACH; q++) {
-				// Row `at` up to the diagonal, and column `at` below it.
-				if (at < rows && (!diagonal || q <= at)) {
-					T a = S[at][q];
 #pragma unroll
-					for (int c = 0; c < THIN; c++)
-						across[c] += a * Bj[q][c];
-				}
-				if (q < rows && (!diagonal || q > at)) {
-					T a = S[q][at];
+			for (int e = 0; e < TILE / EACH; e++) {
+				int q = from + e;
+				T x = S[at][q], y = S[q][at];
 #pragma unroll
-					for (int c = 0; c < THIN; c++)
-						down[c] += a * Bi[q][c];
+				for (int c = 0; c < N; c++) {
+					across[c] += x * Bj[q][c];
+					down[c] += y * Bi[q][c];
 				}
 			}
 #pragma unroll
-			for (int c = 0; c < THIN; c++) {
+			for (int c = 0; c < N; c++) {
 				if (c >= n)
 					break;
 				sums[quarter][at] = down[c];
 				__syncthreads();
 				if (quarter == 0 && j0 + at < m) {
 					T sum = 0;
-					for (int q = 0; q < EACH; q++)
+					for (int q = 0; q < EACH && !diagonal; q++)
 						sum += sums[q][at];
 					// The tiles of a column follow each other in this block.
 					T *to = &partial[((i64)(blockIdx.y + 1) * m + j0 + at) * n + c];
-					*to = ti == 0 || blockIdx.x == blockIdx.y && ti == tj ? sum : *to + sum;
+					*to = ti == 0 || diagonal ? sum : *to + sum;
 				}
 				__syncthreads();
 			}
 		}
 #pragma unroll
-		for (int c = 0; c < THIN; c++) {
+		for (int c = 0; c < N; c++) {
 			if (c >= n)
 				break;
 			sums[quarter][at] = across[c];
@@ -204,6 +236,12 @@ FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i
 			__syncthreads();
 		}
 	}
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+FN(thin_symm)(int m, int n, const T *A, i64 ars, i64 acs, const T *B, i64 brs, i64 bcs, T *partial, int side)
+{
+	FN(symm)<FN(lower), THIN>(m, n, FN(lower){A, ars, acs}, B, brs, bcs, partial, side);
 }
 
 // thin_sum is C ← α Σ_s partial_s + β C, m × n: `lanes` threads, a power of two,

@@ -18,7 +18,7 @@ using std::isinf;
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) alignas(n)
@@ -30,6 +30,9 @@ struct Dim3 {
 extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" void __syncthreads();
+
+// Threads take turns, so that nothing comes between.
+inline void atomicMax(unsigned long long *at, unsigned long long v) { *at = std::max(*at, v); }
 
 namespace sim {
 

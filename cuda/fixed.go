@@ -1,0 +1,162 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// fixedMatrix is a symmetric Gram matrix with 16 bits for an element: panels of `tile`
+// rows of the lower triangle, one after the other, each row-major up to the last column
+// of its square on the diagonal, and behind them the diagonal in T; see ptx/fixed.cuh.
+type fixedMatrix[T backend.Float] struct {
+	memory *matrix[T] // all of it
+	diag   driver.DevicePtr
+	coding *backend.Coding // shared with leading parts
+	n      int
+	part   bool // leading
+}
+
+// codesOf is how many codes a matrix of order n has memory for.
+func codesOf(n int) int {
+	p, rest := n/tile, n%tile
+	return tile * (p + 1) * (tile*p/2 + rest)
+}
+
+func (h *fixedMatrix[T]) Order() int { return h.n }
+
+func (h *fixedMatrix[T]) Free() {
+	if !h.part {
+		h.memory.Free()
+	}
+}
+
+func (h *fixedMatrix[T]) Leading(n int) backend.Packed[T] {
+	backend.CheckLeading(n, h.n)
+	return &fixedMatrix[T]{h.memory, h.diag, h.coding, n, true}
+}
+
+func (h *fixedMatrix[T]) diagonal() view[T] { return view[T]{h.diag, h.n, 1, 1, 0} }
+
+// args are the first arguments of decode and of the products.
+func (h *fixedMatrix[T]) args(a *driver.Args, coding backend.Coding) {
+	a.Ptr(h.memory.ptr).Ptr(h.diag)
+	scalarArg(a, T(coding.Low))
+	scalarArg(a, T(coding.Step))
+}
+
+func (q *queue[T]) FixedBytes(n int) int64 {
+	backend.CheckNewPacked(n)
+	if 2*(float64(n)+tile)*(float64(n)+2*tile) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(2*codesOf(n) + sizeOf[T]()*n)
+}
+
+func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
+	d, bytes := q.engine.device, q.FixedBytes(n)
+	memory := &matrix[T]{device: d, owner: true}
+	if bytes > 0 {
+		p, err := d.allocate(bytes)
+		if err != nil {
+			return nil, err
+		}
+		memory.ptr = p
+	}
+	return &fixedMatrix[T]{memory: memory, diag: memory.ptr + driver.DevicePtr(2*codesOf(n)), coding: new(backend.Coding), n: n}, nil
+}
+
+// fixed is a as a matrix of 16 bits of this device, or nil.
+func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
+	h, ok := a.(*fixedMatrix[T])
+	if !ok {
+		return nil
+	}
+	if h.memory.device != q.engine.device {
+		backend.Foreign(op)
+	}
+	return h
+}
+
+// gramFixed evaluates stretches of rows in T and stores their codes. It waits for the
+// device, to see whether a value has none.
+func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
+	if h.n == 0 {
+		return nil
+	}
+	p, err := q.program(k, x, x)
+	if err != nil {
+		return err
+	}
+	d := q.engine.device
+	a, b := coding.Factors()
+	err = q.scratch(8, func(fault driver.DevicePtr) error {
+		err := d.api.Clear(fault, 8, d.stream)
+		if err != nil {
+			return err
+		}
+		err = q.stretches(0, 0, h.n, func(at int, m *matrix[T]) error {
+			return q.step(backend.GemmFlops(m.rows, at, x.cols)+backend.SyrkFlops(m.rows, x.cols), func() error {
+				if err := q.gramRows(p, m.view().part(-at, 0, h.n, m.cols), x, x, at, m.rows); err != nil {
+					return err
+				}
+				args := d.args.Reset().Int(m.rows).Long(at).Ptr(m.ptr).Long(m.stride)
+				scalarArg(args, T(a))
+				scalarArg(args, T(b))
+				args.Ptr(h.memory.ptr).Ptr(h.diag).Ptr(fault)
+				return q.engine.launch("encode", spread(m.rows, m.cols))
+			})
+		})
+		if err != nil {
+			return err
+		}
+		var at [8]byte
+		if err := d.get(fault, at[:]); err != nil {
+			return err
+		}
+		if first := binary.LittleEndian.Uint64(at[:]); first != 0 {
+			return q.rangeError(int(^first>>32), int(uint32(^first)), k, x, coding)
+		}
+		return nil
+	})
+	if free := p.free(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// rangeError is that of element (i, j).
+func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding backend.Coding) error {
+	var value [1]T
+	err := q.scratch(int64(sizeOf[T]()), func(p driver.DevicePtr) error {
+		if err := q.gram(view[T]{p, 1, 1, 1, 1}, k, x.window(i, 0, 1, x.cols), x.window(j, 0, 1, x.cols), whole); err != nil {
+			return err
+		}
+		return q.engine.device.get(p, bytesOf(value[:]))
+	})
+	if err != nil {
+		return err
+	}
+	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
+}
+
+// symmFixed is C ← α A B + β C, with thinMost columns at a time: every code is read
+// once for its row, its column and all of them.
+func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding backend.Coding, b view[T], beta T, c view[T]) error {
+	name, width := "fixed_symm", thinMost
+	if c.cols == 1 {
+		name = "fixed_symm1"
+	}
+	for j := 0; j < c.cols && h.n > 0; j += width {
+		n := min(width, c.cols-j)
+		B, C := b.part(0, j, h.n, n), c.part(0, j, h.n, n)
+		err := q.symmTriangle(name, func(args *driver.Args) { h.args(args, coding) }, alpha, B, beta, C)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
