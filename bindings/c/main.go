@@ -1,6 +1,6 @@
 // Command libmercer is the C shared library libmercer.so: `make libmercer`.
 // mercer.h describes it. This package only translates between C and package
-// held: every exported function turns its arguments into Go values that share
+// handles: every exported function turns its arguments into Go values that share
 // their memory, and an error or a panic into a status with a text.
 package main
 

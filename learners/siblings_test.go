@@ -1,0 +1,35 @@
+package learners_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mercer-go/mercer/learners"
+)
+
+// The table of docs/learners.md lists each learner with its default of a parameter that
+// several have.
+func TestPageListsSharedDefaults(t *testing.T) {
+	page, err := os.ReadFile("../docs/learners.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"intercept", "epochs", "shuffle"} {
+		by := map[string][]string{} // learners by the default
+		for _, d := range learners.Catalogue() {
+			if p, ok := d.Parameter(name); ok {
+				by[p.Default] = append(by[p.Default], d.Name)
+			}
+		}
+		for _, value := range slices.Sorted(maps.Keys(by)) {
+			slices.Sort(by[value])
+			if row := fmt.Sprintf("| %s | %s | %s |", name, value, strings.Join(by[value], ", ")); !strings.Contains(string(page), row) {
+				t.Errorf("docs/learners.md lacks the row %s", row)
+			}
+		}
+	}
+}
