@@ -48,7 +48,7 @@
 //     front of an error), numbers of the facts in norms.go;
 //   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
 //     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
-//     lsq, glm, svm and sparse, the packages below solvers;
+//     lsq, glm, svm, sparse and online, the packages below solvers;
 //   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
 //     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for
 //     what is saved.

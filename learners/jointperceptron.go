@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/solvers/online"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
@@ -149,5 +150,5 @@ func (m *JointPerceptronModel) predict(x []float64) (int, error) {
 	if slices.ContainsFunc(f, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		return 0, errors.New("the features or values of the kernel are not finite, or overflow")
 	}
-	return largest(f), nil
+	return online.Largest(f), nil
 }

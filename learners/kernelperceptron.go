@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/online"
 	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
@@ -89,59 +91,54 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
 	}
 	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
-	hx, run, err := shared.loop(dev, x, y, o)
+	run, classes, err := shared.loop(dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
-	k, err := kernelFor(ctx, l.Kernel, hx, nil, l.Seed)
+	k, err := kernelFor(ctx, l.Kernel, run.X, nil, l.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if err := backend.CheckPoints(k, "x", hx); err != nil {
+	if err := backend.CheckPoints(k, "x", run.X); err != nil {
 		return nil, err
 	}
-	n := hx.Rows
 	cacheBytes := svm.CacheWithin(dev, o.Memory, l.Cache)
-	t, err := newTask(ctx, dev, o, kernelPerceptronName, n, func(n int) int64 {
-		return svm.CachePlan(dev, n, hx.Cols, cacheBytes, min(n, perceptronBlock)) + 8*perceptronBlock*perceptronBlock
+	t, err := newTask(ctx, dev, o, kernelPerceptronName, run.X.Rows, func(n int) int64 {
+		return svm.CachePlan(dev, n, run.X.Cols, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
 	})
 	if err != nil {
 		return nil, err
 	}
-	cache, err := svm.NewRowCache(ctx, dev.F64(), k, hx, cacheBytes, 2, perceptronBlock)
+	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, cacheBytes, 2, online.Block)
 	if err != nil {
 		return nil, err
 	}
 	defer cache.Close()
-	square := 0.0 // R²
-	for _, v := range cache.Diag {
-		square = max(square, v)
-	}
+	square := max(0, slices.Max(cache.Diag)) // R²
 	if l.Bias {
-		run.bias = square
+		run.Bias = square
 	}
-	outputs := run.outputs()
-	h := &kernelHypothesis{
-		b: t.B, k: k, x: hx, cache: cache, bias: run.bias, run: run, budget: l.Budget,
-		f: backend.NewHost[float64](outputs, n), a: backend.NewHost[float64](n, outputs), offset: make([]float64, 2*outputs),
-	}
-	for c := range outputs {
-		h.offset[c] = l.Start
-	}
-	if l.Kind == AveragedPerceptron {
-		h.late = backend.NewHost[float64](n, outputs)
-	}
-	if l.Budget > 0 {
-		run.block = 1 // f changes in more than one place at a time
-	}
-	if err := run.run(t, h); err != nil {
+	e, err := run.Kernel(t, k, cache, cache.Diag, l.Budget)
+	if err != nil {
 		return nil, err
 	}
-	facts := h.facts(math.Sqrt(square))
+	facts := append(perceptronFacts(run, e.F, e.Norm, math.Sqrt(square)), Fact{"support", e.Support})
 	if l.Kind == VotedPerceptron {
-		return newVoted(kernelPerceptronName, k, hx, run, facts), nil
+		return newVoted(kernelPerceptronName, k, classes, run, facts), nil
 	}
-	return h.model(l.Kind, facts), nil
+	used := make([]float64, e.A.Rows) // as weights
+	for i := range used {
+		if slices.ContainsFunc(e.A.Row(i), func(v float64) bool { return v != 0 }) {
+			used[i] = 1
+		}
+	}
+	if !slices.Contains(used, 1) {
+		used[0] = 1 // f = 0 is a model too: all changes have undone each other
+	}
+	m := &KernelPerceptronModel{index: dropZeroIndex(run.Class, used)}
+	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, dropZeroWeight(run.X, used), dropZeroWeight(e.A, used), e.B}
+	m.classes = classes
+	return m, nil
 }
 
 // kernelFor is k, or where it is nil the Gaussian whose sigma is the median distance. It

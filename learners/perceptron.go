@@ -9,8 +9,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/message"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/online"
 )
 
 const perceptronName = "perceptron"
@@ -136,10 +138,6 @@ type Perceptron struct {
 	AverageFrom int        // epochs before those that the averaged kind averages; the last w where there are no more
 }
 
-// perceptronBlock is the number of samples that go to the backend together.
-// Their inner products cost as much as f for as many outputs.
-const perceptronBlock = 64
-
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
@@ -147,31 +145,30 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return named(l.Kind.name(), m, err)
 }
 
-// loop checks the samples and prepares the loop that all perceptrons share. It
-// returns the samples of weight > 0.
-func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (hx backend.Host[float64], run *mistakes, err error) {
+// loop checks the samples and prepares the loop that all perceptrons share, over the
+// samples of weight > 0.
+func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (*online.Loop, Classes, error) {
 	hx, hy, err := checked(dev, x, y, o)
 	if err != nil {
-		return hx, nil, err
+		return nil, Classes{}, err
 	}
 	if hy.Rows == 0 {
-		return hx, nil, errors.New("y is missing")
+		return nil, Classes{}, errors.New("y is missing")
 	}
 	if o.Weights != nil {
 		hx, hy = dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights)
 	}
-	run = &mistakes{
-		weights: positiveOf(o.Weights),
-		rate:    l.Rate, batch: min(max(l.Batch, 1), hx.Rows), epochs: l.Epochs, shuffle: l.Shuffle, seed: l.Seed,
-		replace: l.Replace, from: l.AverageFrom * hx.Rows, started: l.Start != 0 || l.Coef != nil,
-		block: perceptronBlock, remember: l.Kind == VotedPerceptron,
-	}
-	run.classes, run.index, err = classesOf(hy, nil, o.Classes)
-	run.classes.ZeroIsPositive = l.ZeroIsPositive
-	if err == nil && l.Start != 0 && run.outputs() > 1 {
+	classes, index, err := classesOf(hy, nil, o.Classes)
+	classes.ZeroIsPositive = l.ZeroIsPositive
+	if err == nil && l.Start != 0 && classes.Columns() > 1 {
 		err = fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start)
 	}
-	return hx, run, err
+	return &online.Loop{
+		X: hx, Outputs: classes.Columns(), Class: index, Weights: positiveOf(o.Weights),
+		Rate: l.Rate, Batch: min(max(l.Batch, 1), hx.Rows), Epochs: l.Epochs, Shuffle: l.Shuffle, Replace: l.Replace, Seed: l.Seed,
+		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * hx.Rows, Remember: l.Kind == VotedPerceptron,
+		Start: l.Start, Started: l.Start != 0 || l.Coef != nil, ZeroIsPositive: l.ZeroIsPositive,
+	}, classes, err
 }
 
 func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
@@ -186,76 +183,46 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	if err := complete(l.parameters()); err != nil {
 		return nil, err
 	}
-	hx, run, err := l.loop(dev, x, y, o)
+	run, classes, err := l.loop(dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
 	square := 0.0 // R²
-	for i := range hx.Rows {
+	for i := range run.X.Rows {
 		sum := 0.0
-		for _, v := range hx.Row(i) {
+		for _, v := range run.X.Row(i) {
 			sum += v * v
 		}
 		square = max(square, sum)
 	}
 	if !l.NoBias {
-		run.bias = square
+		run.Bias = square
 	}
-	outputs := run.outputs()
+	var start backend.Host[float64]
 	if l.Coef != nil {
-		if r, c := l.Coef.Dims(); r != hx.Cols || c != outputs {
-			return nil, fmt.Errorf("coef must be %d×%d, got %d×%d", hx.Cols, outputs, r, c)
-		}
-		for p := range hx.Cols {
-			for c := range outputs {
-				if v := l.Coef.At(p, c); !finite(v) {
-					return nil, fmt.Errorf("coef: row %d, column %d must be %s, got %v", p+1, c+1, anyNumber.text, v)
-				}
-			}
-		}
-	}
-	columns := outputs
-	if l.Kind == AveragedPerceptron {
-		columns *= 2
-	}
-	t, err := newTask(ctx, dev, o, l.Kind.name(), hx.Rows, func(n int) int64 {
-		b := int64(min(n, max(perceptronBlock, run.batch)))
-		return 8 * (int64(n)*int64(hx.Cols) + int64(hx.Cols)*int64(columns) + b*(min(b, perceptronBlock)+int64(2*columns)+int64(hx.Cols)))
-	})
-	if err != nil {
-		return nil, err
-	}
-	h := &linearHypothesis{b: t.B, x: hx, bias: run.bias, offset: make([]float64, columns), outputs: outputs}
-	if h.w, err = t.B.New(hx.Cols, columns); err != nil {
-		return nil, err
-	}
-	defer h.w.Free()
-	for c := range outputs {
-		h.offset[c] = l.Start
-	}
-	if l.Coef != nil {
-		start := backend.NewHost[float64](hx.Cols, columns)
-		for p := range start.Rows {
-			for c := range outputs {
-				start.Row(p)[c] = l.Coef.At(p, c)
-			}
-		}
-		if err := t.B.Upload(h.w, start); err != nil {
+		if start, err = gonum.Host("coef", l.Coef); err != nil {
 			return nil, err
 		}
+		if start.Rows != run.X.Cols || start.Cols != run.Outputs {
+			return nil, fmt.Errorf("coef must be %d×%d, got %d×%d", run.X.Cols, run.Outputs, start.Rows, start.Cols)
+		}
+		if i, j, bad := notFinite(start); bad {
+			return nil, valueError("coef", start, i, j)
+		}
 	}
-	if err := run.run(t, h); err != nil {
-		return nil, err
-	}
-	w, b, err := h.result(run.averaged())
+	t, err := newTask(ctx, dev, o, l.Kind.name(), run.X.Rows, run.LinearBytes)
 	if err != nil {
 		return nil, err
 	}
-	m := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, run.classes}}
+	w, b, err := run.Linear(t, start)
+	if err != nil {
+		return nil, err
+	}
+	m := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classes}}
 	if err := diverged(m); err != nil {
 		return nil, message.Errorf("the weights overflow: {rate}, or scale the features down")
 	}
-	f, err := m.predictor().run(ctx, dev, denseOf(hx))
+	f, err := m.predictor().run(ctx, dev, denseOf(run.X))
 	if err != nil {
 		return nil, err
 	}
@@ -263,126 +230,35 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	for _, v := range w.Data {
 		norm = math.Hypot(norm, v)
 	}
-	m.facts = run.facts(backend.Host[float64]{Rows: hx.Rows, Cols: outputs, Stride: outputs, Data: f.RawMatrix().Data}, norm, math.Sqrt(square))
+	m.facts = perceptronFacts(run, dense(f), norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
-		return newVoted(l.Kind.name(), kernels.Linear{}, hx, run, m.facts), nil
+		return newVoted(l.Kind.name(), kernels.Linear{}, classes, run, m.facts), nil
 	}
 	return m, nil
 }
 
-// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron keeps beside w the
-// sum of its changes, each multiplied by the step at which it was made.
-type linearHypothesis struct {
-	b       backend.Backend[float64]
-	x       backend.Host[float64]
-	bias    float64                 // R²
-	w       backend.Matrix[float64] // d×C or d×2C
-	offset  []float64               // b, and the same for its average
-	outputs int
-}
-
-// gather returns the samples of a block on the device: a part of x where they
-// follow each other.
-func gather(b backend.Backend[float64], x backend.Host[float64], block []int) (backend.Matrix[float64], error) {
-	inPlace := true
-	for r, i := range block {
-		inPlace = inPlace && i == block[0]+r
+// perceptronFacts are what a perceptron reports of its fit with decision values f. norm is the
+// length of w, radius the largest ‖φ(x)‖.
+func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
+	functional, criterion := l.Margin(f)
+	facts := []Fact{{"epochs", l.Used}, {"mistakes", l.Mistakes}, {"last epoch without mistakes", l.Clean}, {"criterion", criterion}}
+	if l.Epochs == untilClean && !l.Clean {
+		facts = append(facts, Fact{"warning", fmt.Sprintf("there were mistakes in each of %d epochs: the samples may not be separable", l.Used)})
 	}
-	if inPlace {
-		return backend.Place(b, x.View(block[0], 0, len(block), x.Cols))
+	if norm == 0 {
+		return facts
 	}
-	rows := backend.NewHost[float64](len(block), x.Cols)
-	for r, i := range block {
-		copy(rows.Row(r), x.Row(i))
-	}
-	return backend.Place(b, rows)
-}
-
-func (h *linearHypothesis) values(block []int) (backend.Host[float64], error) {
-	f := backend.NewHost[float64](len(block), h.outputs)
-	err := h.compute(block, f, func(x, out backend.Matrix[float64]) {
-		h.b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, h.w.View(0, 0, h.x.Cols, h.outputs), 0, out)
-	})
-	for i := range f.Rows {
-		for c, v := range h.offset[:h.outputs] {
-			f.Row(i)[c] += v
+	functional += 0 // −0 is 0
+	geometric := functional / norm
+	facts = append(facts, Fact{squaredNorm, norm * norm}, Fact{"functional margin", functional}, Fact{"geometric margin", geometric}, Fact{"largest norm", radius})
+	if l.Outputs == 1 && geometric > 0 && !l.Started {
+		ratio := radius / geometric
+		if l.Bias > 0 {
+			ratio *= 2
 		}
+		facts = append(facts, Fact{"novikoff bound", ratio * ratio * l.Slack()})
 	}
-	return f, err
-}
-
-func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
-	g := backend.NewHost[float64](len(block), len(block))
-	return g, h.compute(block, g, func(x, out backend.Matrix[float64]) {
-		h.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, out)
-	})
-}
-
-// compute downloads what queue makes of the samples of a block.
-func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
-	x, err := gather(h.b, h.x, block)
-	if err != nil {
-		return err
-	}
-	defer x.Free()
-	out, err := h.b.New(dst.Rows, dst.Cols)
-	if err != nil {
-		return err
-	}
-	defer out.Free()
-	queue(x, out)
-	return h.b.Download(dst, out)
-}
-
-func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
-	_, columns := h.w.Dims()
-	rows, changes := make([]int, len(mistaken)), backend.NewHost[float64](len(mistaken), columns)
-	for q, r := range mistaken {
-		rows[q] = block[r]
-		for c, v := range delta.Row(r) {
-			changes.Row(q)[c] = v
-			h.offset[c] += v * h.bias
-			if columns > h.outputs {
-				late := v * float64(steps[q])
-				changes.Row(q)[h.outputs+c] = late
-				h.offset[h.outputs+c] += late * h.bias
-			}
-		}
-	}
-	x, err := gather(h.b, h.x, rows)
-	if err != nil {
-		return err
-	}
-	defer x.Free()
-	d, err := backend.Place(h.b, changes)
-	if err != nil {
-		return err
-	}
-	defer d.Free()
-	h.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, d, 1, h.w)
-	return h.b.Sync()
-}
-
-// result returns w and b, averaged over the steps where that was asked for.
-func (h *linearHypothesis) result(steps float64) (backend.Host[float64], []float64, error) {
-	_, columns := h.w.Dims()
-	all := backend.NewHost[float64](h.x.Cols, columns)
-	if err := h.b.Download(all, h.w); err != nil {
-		return all, nil, err
-	}
-	if columns == h.outputs {
-		return all, h.offset, nil
-	}
-	w, b := backend.NewHost[float64](h.x.Cols, h.outputs), make([]float64, h.outputs)
-	for p := range w.Rows {
-		for c := range h.outputs {
-			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.outputs+c]/steps
-		}
-	}
-	for c := range b {
-		b[c] = h.offset[c] - h.offset[h.outputs+c]/steps
-	}
-	return w, b, nil
+	return facts
 }
 
 // PerceptronModel is a fitted Perceptron, the last or the averaged one. Its

@@ -8,6 +8,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers/online"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -33,39 +34,39 @@ type VotedModel struct {
 
 // newVoted makes the model of what a loop remembers. facts are those of the last
 // hypothesis.
-func newVoted(learner string, k kernels.Kernel, x backend.Host[float64], run *mistakes, facts []Fact) *VotedModel {
-	m := &VotedModel{model: model{learner, facts}, kernel: k, classes: run.classes, bias: run.bias}
+func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
+	m := &VotedModel{model: model{learner, facts}, kernel: k, classes: classes, bias: run.Bias}
 	place := map[int]int{} // of a sample among the centers
 	var rows []int
-	for _, c := range run.changes {
-		if _, seen := place[c.sample]; !seen {
-			place[c.sample] = len(rows)
-			rows = append(rows, c.sample)
+	for _, c := range run.Changes {
+		if _, seen := place[c.Sample]; !seen {
+			place[c.Sample] = len(rows)
+			rows = append(rows, c.Sample)
 		}
 	}
 	// There is a mistake: a hypothesis that is 0 predicts one class only.
-	m.centers = backend.NewHost[float64](len(rows), x.Cols)
+	m.centers = backend.NewHost[float64](len(rows), run.X.Cols)
 	for r, i := range rows {
-		copy(m.centers.Row(r), x.Row(i))
+		copy(m.centers.Row(r), run.X.Row(i))
 	}
-	count := len(run.changes)
-	m.order, m.delta, m.votes = backend.NewHost[float64](1, count), backend.NewHost[float64](count, run.outputs()), backend.NewHost[float64](1, count+1)
+	count := len(run.Changes)
+	m.order, m.delta, m.votes = backend.NewHost[float64](1, count), backend.NewHost[float64](count, run.Outputs), backend.NewHost[float64](1, count+1)
 	// All changes of a batch have one step: hypotheses between them classified
 	// nothing and have no vote. The one before them classified the samples of the
 	// steps from `from` on, except those that changed it.
 	from, initial := 0, 0.0
 	for k := 0; k < count; {
 		batch := k
-		for ; k < count && run.changes[k].step == run.changes[batch].step; k++ {
-			c := run.changes[k]
-			m.order.Data[k] = float64(place[c.sample])
-			copy(m.delta.Row(k), c.delta)
+		for ; k < count && run.Changes[k].Step == run.Changes[batch].Step; k++ {
+			c := run.Changes[k]
+			m.order.Data[k] = float64(place[c.Sample])
+			copy(m.delta.Row(k), c.Delta)
 		}
-		next := run.changes[batch].step + 1
+		next := run.Changes[batch].Step + 1
 		m.votes.Data[batch] = initial + float64(next-from-(k-batch))
 		from, initial = next, 1
 	}
-	m.votes.Data[count] = initial + float64(run.steps-from)
+	m.votes.Data[count] = initial + float64(run.Steps-from)
 	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support of all", len(rows)})
 	return m
 }
@@ -113,7 +114,7 @@ func (m *VotedModel) vote(votes, k, f []float64, total float64) {
 		}
 		switch {
 		case len(f) > 1:
-			votes[largest(f)] += v / total
+			votes[online.Largest(f)] += v / total
 		case m.classes.positive(f[0]):
 			votes[0] += v / total
 		default:

@@ -1,28 +1,100 @@
-package learners
+package online
 
 import (
 	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/solvers/svm"
 )
+
+// Cache has rows of the n×n matrix K of kernel values; solvers/svm.RowCache is one.
+type Cache interface {
+	// Capacity is how many rows Fetch takes at once.
+	Capacity() int
+	// Fetch computes those of the rows that are not kept.
+	Fetch(rows []int) error
+	// Row returns a row, until the next call.
+	Row(i int) ([]float64, error)
+}
+
+// Expansion is f(x) = Σ_i a_i k(x_i, x) + b over all samples.
+type Expansion struct {
+	A       backend.Host[float64] // n×Outputs
+	B       []float64
+	F       backend.Host[float64] // n×Outputs: the last f of the samples
+	Norm    float64               // of the last f
+	Support int                   // samples in the last f
+}
+
+// Kernel learns a sum of kernel functions, with at most budget samples in it; 0: no
+// limit. diag has the values k(x_i, x_i).
+func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
+	n := l.X.Rows
+	h := &kernelHypothesis{
+		Loop: l, b: t.B, k: k, cache: cache, diag: diag, budget: budget,
+		f: backend.NewHost[float64](l.Outputs, n), a: backend.NewHost[float64](n, l.Outputs), offset: make([]float64, 2*l.Outputs),
+	}
+	for c := range l.Outputs {
+		h.offset[c] = l.Start
+	}
+	if l.Average {
+		h.late = backend.NewHost[float64](n, l.Outputs)
+	}
+	l.block = Block
+	if budget > 0 {
+		l.block = 1 // f changes in more than one place at a time
+	}
+	if err := l.run(t, h); err != nil {
+		return nil, err
+	}
+	return h.result(), nil
+}
 
 // kernelHypothesis is f of all samples, kept up to date: a mistake costs a row
 // of K, and a sample that is judged rightly nothing.
 type kernelHypothesis struct {
+	*Loop
 	b       backend.Backend[float64]
 	k       kernels.Kernel
-	x       backend.Host[float64]
-	cache   *svm.RowCache
-	bias    float64               // R²
+	cache   Cache
+	diag    []float64
 	f       backend.Host[float64] // C×n, without the bias
 	a, late backend.Host[float64] // n×C; late is a with each change multiplied by its step, for the average
 	offset  []float64             // b, and the same for its average
-	run     *mistakes
 	budget  int
 	support []int // in f, where there is a budget
+}
+
+// result returns the last f, with the average of a and b where that is asked for.
+func (h *kernelHypothesis) result() *Expansion {
+	e := &Expansion{A: h.a, B: h.offset[:h.Outputs], F: backend.NewHost[float64](h.X.Rows, h.Outputs)}
+	square := 0.0
+	for i := range h.X.Rows {
+		used := false
+		for c, a := range h.a.Row(i) {
+			e.F.Row(i)[c] = h.f.Row(c)[i] + h.offset[c]
+			square += a * h.f.Row(c)[i]
+			used = used || a != 0
+		}
+		if used {
+			e.Support++
+		}
+	}
+	e.Norm = math.Sqrt(max(square, 0))
+	if h.Average {
+		steps := h.averaged()
+		for i := range e.A.Rows {
+			for c := range e.A.Cols {
+				e.A.Row(i)[c] -= h.late.Row(i)[c] / steps
+			}
+		}
+		for c := range e.B {
+			e.B[c] -= h.offset[h.Outputs+c] / steps
+		}
+	}
+	return e
 }
 
 func (h *kernelHypothesis) values(block []int) (backend.Host[float64], error) {
@@ -37,7 +109,7 @@ func (h *kernelHypothesis) values(block []int) (backend.Host[float64], error) {
 
 func (h *kernelHypothesis) gram(block []int) (backend.Host[float64], error) {
 	g := backend.NewHost[float64](len(block), len(block))
-	x, err := gather(h.b, h.x, block)
+	x, err := gather(h.b, h.X, block)
 	if err != nil {
 		return g, err
 	}
@@ -69,7 +141,7 @@ func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mista
 			for c, v := range delta.Row(r) {
 				if late := v * float64(steps[q]); h.late.Data != nil {
 					h.late.Row(rows[q])[c] += late
-					h.offset[h.f.Rows+c] += late * h.bias
+					h.offset[h.f.Rows+c] += late * h.Bias
 				}
 			}
 		}
@@ -94,7 +166,7 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 			continue
 		}
 		h.a.Row(i)[c] += v
-		h.offset[c] += v * h.bias
+		h.offset[c] += v * h.Bias
 		f := h.f.Row(c)
 		for j, k := range row {
 			f[j] += v * k
@@ -116,9 +188,9 @@ func (h *kernelHypothesis) trim(added []int) error {
 		value := make([]float64, h.f.Rows)
 		for s, i := range h.support {
 			for c := range value {
-				value[c] = h.f.Row(c)[i] + h.offset[c] - h.a.Row(i)[c]*(h.cache.Diag[i]+h.bias)
+				value[c] = h.f.Row(c)[i] + h.offset[c] - h.a.Row(i)[c]*(h.diag[i]+h.Bias)
 			}
-			if m := lead(value, h.run.index[i]); m > most {
+			if m := lead(value, h.Class[i]); m > most {
 				best, most = s, m
 			}
 		}
@@ -134,67 +206,4 @@ func (h *kernelHypothesis) trim(added []int) error {
 		clear(h.a.Row(i))
 	}
 	return nil
-}
-
-// lead is y f of two classes, and by what the value of the right class is above
-// the next of more.
-func lead(f []float64, class int) float64 {
-	if len(f) == 1 {
-		return float64(2*class-1) * f[0]
-	}
-	least := math.Inf(1)
-	for c, v := range f {
-		if c != class {
-			least = min(least, f[class]-v)
-		}
-	}
-	return least
-}
-
-// facts are those of the last hypothesis.
-func (h *kernelHypothesis) facts(radius float64) []Fact {
-	n := h.x.Rows
-	f, square, support := backend.NewHost[float64](n, h.f.Rows), 0.0, 0
-	for i := range n {
-		used := false
-		for c, a := range h.a.Row(i) {
-			f.Row(i)[c] = h.f.Row(c)[i] + h.offset[c]
-			square += a * h.f.Row(c)[i]
-			used = used || a != 0
-		}
-		if used {
-			support++
-		}
-	}
-	facts := h.run.facts(f, math.Sqrt(max(square, 0)), radius)
-	return append(facts, Fact{"support", support})
-}
-
-// model keeps the samples with a ≠ 0.
-func (h *kernelHypothesis) model(kind PerceptronKind, facts []Fact) *KernelPerceptronModel {
-	a, b := h.a, h.offset[:h.f.Rows]
-	if kind == AveragedPerceptron {
-		steps := h.run.averaged()
-		for i := range a.Rows {
-			for c := range a.Cols {
-				a.Row(i)[c] -= h.late.Row(i)[c] / steps
-			}
-		}
-		for c := range b {
-			b[c] -= h.offset[h.f.Rows+c] / steps
-		}
-	}
-	used := make([]float64, a.Rows) // as weights
-	for i := range used {
-		if slices.ContainsFunc(a.Row(i), func(v float64) bool { return v != 0 }) {
-			used[i] = 1
-		}
-	}
-	if !slices.Contains(used, 1) {
-		used[0] = 1 // f = 0 is a model too: all changes have undone each other
-	}
-	m := &KernelPerceptronModel{index: dropZeroIndex(h.run.index, used)}
-	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, h.k, dropZeroWeight(h.x, used), dropZeroWeight(a, used), b}
-	m.classes = h.run.classes
-	return m
 }

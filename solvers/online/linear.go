@@ -1,0 +1,161 @@
+package online
+
+import (
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// LinearBytes is what Linear takes on a device for n samples.
+func (l *Loop) LinearBytes(n int) int64 {
+	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
+	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
+}
+
+// columns is the number of those that are added to at a mistake.
+func (l *Loop) columns() int {
+	if l.Average {
+		return 2 * l.Outputs
+	}
+	return l.Outputs
+}
+
+// Linear learns f(x) = wᵀx + b and returns w, d×Outputs, and b. coef is w at the start,
+// 0×0 for 0.
+func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[float64], b []float64, err error) {
+	l.block = Block
+	h := &linearHypothesis{Loop: l, b: t.B, offset: make([]float64, l.columns())}
+	if h.w, err = t.B.New(l.X.Cols, l.columns()); err != nil {
+		return w, nil, err
+	}
+	defer h.w.Free()
+	for c := range l.Outputs {
+		h.offset[c] = l.Start
+	}
+	if coef.Rows > 0 {
+		start := backend.NewHost[float64](l.X.Cols, l.columns())
+		for p := range start.Rows {
+			copy(start.Row(p), coef.Row(p))
+		}
+		if err := t.B.Upload(h.w, start); err != nil {
+			return w, nil, err
+		}
+	}
+	if err := l.run(t, h); err != nil {
+		return w, nil, err
+	}
+	return h.result()
+}
+
+// linearHypothesis is f(x) = wᵀx + b. An averaged perceptron keeps beside w the
+// sum of its changes, each multiplied by the step at which it was made.
+type linearHypothesis struct {
+	*Loop
+	b      backend.Backend[float64]
+	w      backend.Matrix[float64] // d×C or d×2C
+	offset []float64               // b, and the same for its average
+}
+
+// gather returns the samples of a block on the device: a part of x where they
+// follow each other.
+func gather(b backend.Backend[float64], x backend.Host[float64], block []int) (backend.Matrix[float64], error) {
+	inPlace := true
+	for r, i := range block {
+		inPlace = inPlace && i == block[0]+r
+	}
+	if inPlace {
+		return backend.Place(b, x.View(block[0], 0, len(block), x.Cols))
+	}
+	rows := backend.NewHost[float64](len(block), x.Cols)
+	for r, i := range block {
+		copy(rows.Row(r), x.Row(i))
+	}
+	return backend.Place(b, rows)
+}
+
+func (h *linearHypothesis) values(block []int) (backend.Host[float64], error) {
+	f := backend.NewHost[float64](len(block), h.Outputs)
+	err := h.compute(block, f, func(x, out backend.Matrix[float64]) {
+		h.b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, h.w.View(0, 0, h.X.Cols, h.Outputs), 0, out)
+	})
+	for i := range f.Rows {
+		for c, v := range h.offset[:h.Outputs] {
+			f.Row(i)[c] += v
+		}
+	}
+	return f, err
+}
+
+func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
+	g := backend.NewHost[float64](len(block), len(block))
+	return g, h.compute(block, g, func(x, out backend.Matrix[float64]) {
+		h.b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, out)
+	})
+}
+
+// compute downloads what queue makes of the samples of a block.
+func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
+	x, err := gather(h.b, h.X, block)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	out, err := h.b.New(dst.Rows, dst.Cols)
+	if err != nil {
+		return err
+	}
+	defer out.Free()
+	queue(x, out)
+	return h.b.Download(dst, out)
+}
+
+func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
+	_, columns := h.w.Dims()
+	rows, changes := make([]int, len(mistaken)), backend.NewHost[float64](len(mistaken), columns)
+	for q, r := range mistaken {
+		rows[q] = block[r]
+		for c, v := range delta.Row(r) {
+			changes.Row(q)[c] = v
+			h.offset[c] += v * h.Bias
+			if columns > h.Outputs {
+				late := v * float64(steps[q])
+				changes.Row(q)[h.Outputs+c] = late
+				h.offset[h.Outputs+c] += late * h.Bias
+			}
+		}
+	}
+	x, err := gather(h.b, h.X, rows)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	d, err := backend.Place(h.b, changes)
+	if err != nil {
+		return err
+	}
+	defer d.Free()
+	h.b.Gemm(backend.Transpose, backend.NoTrans, 1, x, d, 1, h.w)
+	return h.b.Sync()
+}
+
+// result returns w and b, averaged over the steps where that was asked for.
+func (h *linearHypothesis) result() (backend.Host[float64], []float64, error) {
+	_, columns := h.w.Dims()
+	all := backend.NewHost[float64](h.X.Cols, columns)
+	if err := h.b.Download(all, h.w); err != nil {
+		return all, nil, err
+	}
+	if columns == h.Outputs {
+		return all, h.offset, nil
+	}
+	steps := h.averaged()
+	w, b := backend.NewHost[float64](h.X.Cols, h.Outputs), make([]float64, h.Outputs)
+	for p := range w.Rows {
+		for c := range h.Outputs {
+			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.Outputs+c]/steps
+		}
+	}
+	for c := range b {
+		b[c] = h.offset[c] - h.offset[h.Outputs+c]/steps
+	}
+	return w, b, nil
+}

@@ -1,0 +1,282 @@
+// Package online has the learning rules that judge one sample after another: the loop of
+// all perceptrons, with f a vector of weights or a sum of kernel functions.
+package online
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// A hypothesis is what a perceptron has learnt so far, as seen by its loop: f
+// with C outputs, 1 for two classes.
+type hypothesis interface {
+	// values returns f of the samples of a block, B×C.
+	values(block []int) (backend.Host[float64], error)
+	// gram returns the inner products of the samples of a block: of its lower
+	// triangle row r is read up to column r.
+	gram(block []int) (backend.Host[float64], error)
+	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block that mistaken
+	// lists. steps has for each of them the step, from 0, after which its
+	// change counts.
+	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
+}
+
+// Loop is the loop of all perceptrons: samples are judged one after another,
+// and those that are judged wrongly change the hypothesis.
+//
+// Blocks of samples go to the backend together: f of the block before it, and
+// its inner products, from which what earlier samples of the block changed is
+// added on the way. The result is that of the plain loop but for rounding, at
+// the speed of matrix products.
+type Loop struct {
+	X       backend.Host[float64] // the samples
+	Outputs int                   // columns of f: 1 for two classes
+	Class   []int                 // of each sample
+	Weights []float64             // of each sample, > 0; nil: 1
+	Bias    float64               // what the inner products are raised by, to learn b; 0: b is not learned
+	Rate    float64
+	Batch   int
+	Epochs  int
+	Shuffle bool
+	Replace bool    // draw with replacement
+	Average bool    // the result is the average over the steps
+	From    int     // steps before those that are averaged
+	Start   float64 // b at the start
+	Started bool    // not with f = 0
+	Seed    uint64
+	// ZeroIsPositive: of two classes f = 0 is the second, otherwise the first.
+	ZeroIsPositive bool
+	Remember       bool // the changes
+
+	// What was found.
+	Steps, Mistakes, Used int // samples judged, mistakes, epochs begun
+	Clean                 bool
+	Changes               []Change // in their order, where Remember is set
+
+	block int // samples in one block, at least
+}
+
+// Block is the number of samples that go to the backend together.
+// Their inner products cost as much as f for as many outputs.
+const Block = 64
+
+// Change is one mistake: the sample, what was added for it, and the step, from
+// 0, after which it counts.
+type Change struct {
+	Sample, Step int
+	Delta        []float64
+}
+
+// run runs epochs until one has no mistake.
+func (l *Loop) run(t *run.Task, h hypothesis) error {
+	n := len(l.Class)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	r := rand.New(rand.NewPCG(l.Seed, 0))
+	size := l.block
+	if l.Batch > 1 { // blocks hold whole batches
+		size = max(l.Batch, size-size%l.Batch)
+	}
+	size = min(size, n)
+	quiet := false // the last epoch had no mistake
+	for l.Used = 0; l.Used < l.Epochs && !l.Clean; {
+		complete := !l.Replace || quiet // n draws need not hold every sample: then all are judged
+		switch {
+		case l.Replace:
+			for i := range order {
+				order[i] = i
+				if !quiet {
+					order[i] = r.IntN(n)
+				}
+			}
+		case l.Shuffle:
+			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		before := l.Mistakes
+		for from := 0; from < n; from += size {
+			if err := t.Step("learn", (float64(l.Used)+float64(from)/float64(n))/float64(l.Epochs)); err != nil {
+				return err
+			}
+			if err := l.judge(h, order[from:min(from+size, n)]); err != nil {
+				return err
+			}
+		}
+		l.Used++
+		quiet = l.Mistakes == before
+		l.Clean = quiet && complete
+		if t.Trace != nil {
+			loss, err := l.criterion(h)
+			if err != nil {
+				return err
+			}
+			count := l.Mistakes - before
+			t.Traced(run.Epoch{Number: l.Used, Mistakes: &count, Loss: loss})
+		}
+	}
+	return t.Step("learn", 1)
+}
+
+// criterion returns that of the hypothesis over all samples.
+func (l *Loop) criterion(h hypothesis) (float64, error) {
+	all := backend.NewHost[float64](len(l.Class), l.Outputs)
+	for from := 0; from < all.Rows; from += Block {
+		block := make([]int, min(Block, all.Rows-from))
+		for r := range block {
+			block[r] = from + r
+		}
+		f, err := h.values(block)
+		if err != nil {
+			return 0, err
+		}
+		for r, i := range block {
+			copy(all.Row(i), f.Row(r))
+		}
+	}
+	_, sum := l.Margin(all)
+	return sum, nil
+}
+
+// judge is the loop over one block.
+func (l *Loop) judge(h hypothesis, block []int) error {
+	f, err := h.values(block)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
+		return errors.New("the decision values overflow: scale the features down")
+	}
+	// Asked for when the first mistake is made: most blocks of a learnt epoch
+	// have none, and a block that is one batch has no use for it.
+	var gram backend.Host[float64]
+	delta := backend.NewHost[float64](len(block), l.Outputs)
+	var mistaken, steps []int
+	first := l.Steps
+	effective := 0    // mistakes among the first of mistaken that count already
+	size, end := 0, 0 // of the batch of sample r, and where the next begins
+	for r, i := range block {
+		if r == end {
+			size = min(max(l.Batch, 1), len(block)-r)
+			end += size
+			effective = len(mistaken)
+		}
+		row := f.Row(r)
+		if effective > 0 {
+			if gram.Data == nil {
+				if gram, err = h.gram(block); err != nil {
+					return err
+				}
+			}
+			inner := gram.Row(r)
+			for _, q := range mistaken[:effective] {
+				for c, d := range delta.Row(q) {
+					row[c] += d * (inner[q] + l.Bias)
+				}
+			}
+		}
+		l.Steps++
+		if l.change(delta.Row(r), row, i, size) {
+			mistaken, steps = append(mistaken, r), append(steps, max(0, first+end-1-l.From))
+			l.Mistakes++
+			if l.Remember {
+				l.Changes = append(l.Changes, Change{i, first + end - 1, slices.Clone(delta.Row(r))})
+			}
+		}
+	}
+	if len(mistaken) == 0 {
+		return nil
+	}
+	return h.learn(block, delta, mistaken, steps)
+}
+
+// change sets delta to what sample i changes whose values are f, and tells
+// whether it was a mistake. Of two classes f > 0 is the second, and 0 by ZeroIsPositive; of more the
+// first of the largest is predicted.
+func (l *Loop) change(delta, f []float64, i, batch int) bool {
+	class, rate := l.Class[i], l.Rate/float64(batch)
+	if l.Weights != nil {
+		rate *= l.Weights[i]
+	}
+	if len(f) == 1 {
+		y := float64(2*class - 1)
+		if l.positive(f[0]) == (y > 0) {
+			return false
+		}
+		delta[0] = rate * y
+		return true
+	}
+	best := Largest(f)
+	if best == class {
+		return false
+	}
+	delta[class], delta[best] = rate, -rate
+	return true
+}
+
+// positive returns whether f of two classes stands for the second.
+func (l *Loop) positive(f float64) bool { return f > 0 || f == 0 && l.ZeroIsPositive }
+
+// Largest returns the place of the first of the largest values.
+func Largest(f []float64) int {
+	best := 0
+	for j, v := range f {
+		if v > f[best] {
+			best = j
+		}
+	}
+	return best
+}
+
+// averaged is the number of steps that are averaged; the last hypothesis counts where
+// there are none.
+func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
+
+// Margin returns the smallest y f(x), of several classes the smallest lead of the
+// right one, over the samples with decision values f; and the perceptron criterion,
+// the sum of w_i times what it is below 0.
+func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
+	least = math.Inf(1)
+	for i, class := range l.Class {
+		m := lead(f.Row(i), class)
+		least = min(least, m)
+		if l.Weights != nil {
+			m *= l.Weights[i]
+		}
+		criterion += max(0, -m)
+	}
+	return least, criterion
+}
+
+// Slack is how many times the bound of Novikoff (1962) grows by batches and
+// weights. Let a_j be the weights c of the mistakes of batch j over its size: it
+// moves wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². So γ Σ a_j ≤ ‖w‖ ≤
+// R √Σ a_j², where a_j ≤ max c: Σ a_j ≤ max c (R/γ)². Each mistake adds at least
+// min c / m to that sum.
+func (l *Loop) Slack() float64 {
+	slack := float64(max(l.Batch, 1))
+	if l.Weights != nil {
+		slack *= slices.Max(l.Weights) / slices.Min(l.Weights)
+	}
+	return slack
+}
+
+// lead is y f of two classes, and by what the value of the right class is above
+// the next of more.
+func lead(f []float64, class int) float64 {
+	if len(f) == 1 {
+		return float64(2*class-1) * f[0]
+	}
+	least := math.Inf(1)
+	for c, v := range f {
+		if c != class {
+			least = min(least, f[class]-v)
+		}
+	}
+	return least
+}
