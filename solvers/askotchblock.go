@@ -74,8 +74,7 @@ func (k *sketch) exact(xb, r backend.Matrix[float64], shift []float64, d backend
 		return err
 	}
 	k.w.res.Jitter = max(k.w.res.Jitter, j.added)
-	k.w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, r)
-	k.w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, r)
+	cholesky(k.w.B, a, r)
 	return k.w.B.Download(d, r)
 }
 

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
@@ -153,7 +154,7 @@ func (f *bandForm) step(j int) error {
 		return err
 	}
 	// The panel goes on to the right with zeros, as apply needs it.
-	clearMatrix(f.b, f.a.View(first, first, count, count))
+	setZero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
@@ -251,24 +252,16 @@ func (f *bandForm) update(a, v, t backend.Matrix[float64]) error {
 	if w2 > 0 && v2 > 0 {
 		c = math.Sqrt(math.Sqrt(w2 / v2))
 	}
-	clearMatrix(b, plus)
-	clearMatrix(b, minus)
-	scale := constants(width, c)
+	setZero(b, plus)
+	setZero(b, minus)
+	scale := repeated(c, width)
 	b.ColAxpy(scale, v, plus)
 	b.ColAxpy(scale, v, minus)
-	b.ColAxpy(constants(width, 1/c), y, plus)
-	b.ColAxpy(constants(width, -1/c), y, minus)
+	b.ColAxpy(repeated(1/c, width), y, plus)
+	b.ColAxpy(repeated(-1/c, width), y, minus)
 	b.Syrk(backend.Lower, backend.NoTrans, -0.5, plus, 1, a)
 	b.Syrk(backend.Lower, backend.NoTrans, 0.5, minus, 1, a)
 	return b.Sync()
-}
-
-func constants(n int, v float64) []float64 {
-	c := make([]float64, n)
-	for i := range c {
-		c[i] = v
-	}
-	return c
 }
 
 // reflectors factors the columns of h from row first on by Householder
@@ -346,4 +339,106 @@ func axpy(a float64, x, y []float64) {
 	for i, v := range x {
 		y[i] += a * v
 	}
+}
+
+// A group is a run of panels that are applied as one: I − V T Vᵀ with V of all
+// their columns, which stand beside each other in A, zeros above them.
+type group struct{ first, count int } // panels
+
+// groups cuts the panels from the last one on; the group at the front may be
+// smaller.
+func (f *bandForm) groups() []group {
+	var list []group
+	for end := f.reflections(); end > 0; {
+		count := min(end, wide(f.width)/f.width)
+		end -= count
+		list = append(list, group{end, count})
+	}
+	return list
+}
+
+// reflector is V of a group, and its first row in A.
+func (f *bandForm) reflector(g group) (v backend.Matrix[float64], row int) {
+	first, row := g.first*f.width, (g.first+1)*f.width
+	return f.a.View(row, first, f.n-row, g.count*f.width), row
+}
+
+// tOf sets f.t to the T of a group.
+func (f *bandForm) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64], error) {
+	_, cols := v.Dims()
+	t := f.t.View(0, 0, cols, cols)
+	if f.ts[g.first].Data == nil {
+		var err error
+		if f.ts[g.first], err = f.triangleOf(v, f.tau[g.first*f.width:][:cols], t); err != nil {
+			return t, err
+		}
+	}
+	return t, f.b.Upload(t, f.ts[g.first])
+}
+
+// apply waits: X ← op(Q) X for an n × t matrix; scratch are two matrices of wide
+// rows and at least as many columns.
+func (f *bandForm) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) error {
+	_, cols := x.Dims()
+	list := f.groups()
+	if op == backend.Transpose { // Qᵀ begins with the first panels
+		slices.Reverse(list)
+	}
+	for _, g := range list {
+		v, row := f.reflector(g)
+		t, err := f.tOf(g, v)
+		if err != nil {
+			return err
+		}
+		f.reflect(v, t, op, x.View(row, 0, f.n-row, cols), scratch)
+	}
+	return f.b.Sync()
+}
+
+// formQ replaces the reflectors by Qᵀ, from the last group on:
+//
+//	Qᵀ_g = ┌ I          ┐ (I − V_g T_gᵀ V_gᵀ)
+//	       └   Qᵀ_{g+1} ┘
+//
+// The columns of V_g become those of Q, so that a copy of V_g is taken.
+func (f *bandForm) formQ() error {
+	if f.formed {
+		return nil
+	}
+	b := f.b
+	for j := f.blocks() - 1; j > f.reflections(); j-- {
+		f.identity(j)
+	}
+	for _, g := range f.groups() {
+		from, row := f.reflector(g)
+		m, cols := from.Dims()
+		v := f.w[2].View(0, 0, m, cols)
+		setZero(b, v)
+		b.ColAxpy(repeated(1.0, cols), from, v)
+		t, err := f.tOf(g, v)
+		if err != nil {
+			return err
+		}
+		for j := g.first + g.count; j > g.first; j-- {
+			f.identity(j)
+		}
+		q := f.a.View(row, row, m, m)
+		qv, qvt := f.w[0].View(0, 0, m, cols), f.w[1].View(0, 0, m, cols)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, q, v, 0, qv)
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, qv, t, 0, qvt)
+		b.Gemm(backend.NoTrans, backend.Transpose, -1, qvt, v, 1, q)
+	}
+	f.identity(0)
+	f.formed = true
+	return b.Sync()
+}
+
+// identity makes rows and columns of block j those of the identity, from the
+// diagonal on.
+func (f *bandForm) identity(j int) {
+	first, count := f.rows(j)
+	rest := f.n - first
+	setZero(f.b, f.a.View(first, first, rest, count))
+	setZero(f.b, f.a.View(first, first, count, rest))
+	f.b.AddDiag([]float64{1}, f.a.View(first, first, count, count))
 }

@@ -236,11 +236,7 @@ func (k *block[T]) replace() error {
 	if err := k.load(r, k.rhs); err != nil {
 		return err
 	}
-	minus := make([]T, k.columns)
-	for j := range minus {
-		minus[j] = -1
-	}
-	k.b.ColAxpy(minus, q, r)
+	k.b.ColAxpy(repeated[T](-1, k.columns), q, r)
 	return k.measure()
 }
 
@@ -405,8 +401,9 @@ func (k *block[T]) finish() error {
 	return nil
 }
 
-// setZero queues m ← 0.
+// setZero queues m ← 0: a product over nothing, with β = 0.
 func setZero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
-	n, c := m.Dims()
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
+	if n, c := m.Dims(); n > 0 && c > 0 {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
+	}
 }

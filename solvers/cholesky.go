@@ -9,10 +9,11 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device in half
+// Cholesky is the factor L of A = K + λI = LLᵀ, kept on a device in packed
 // storage where it has that, for right-hand sides that come one after the other
 // and for samples that come and go.
 //
@@ -25,7 +26,7 @@ type Cholesky struct {
 	kernel kernels.Kernel // nil for a matrix that was given
 
 	mu     sync.RWMutex
-	l      updatable // capacity × capacity, of which the leading n rows are in use
+	l      symmetric[float64] // capacity × capacity, of which the leading n rows are in use
 	n, cap int
 	points backend.Host[float64] // X, n×d, with a kernel
 }
@@ -37,7 +38,7 @@ type Cholesky struct {
 // A matrix that is not positive definite to working precision gives an error
 // that wraps *backend.PivotError, one that does not fit *backend.MemoryError.
 func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int, dst []float64), lambda float64) (*Cholesky, error) {
-	return newCholesky(ctx, dev, nil, lambda, n, func(a updatable) error {
+	return newCholesky(ctx, dev, nil, lambda, n, func(a symmetric[float64]) error {
 		for first := 0; first < n; first += moveRows {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -74,7 +75,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	for i := range x.Rows {
 		points.Data = append(points.Data, x.Row(i)...)
 	}
-	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a updatable) error {
+	f, err := newCholesky(ctx, dev, k, lambda, x.Rows, func(a symmetric[float64]) error {
 		place, err := backend.Place(dev.F64(), points)
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	return f, nil
 }
 
-func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a updatable) error) (*Cholesky, error) {
+func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lambda float64, n int, fill func(a symmetric[float64]) error) (*Cholesky, error) {
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return nil, fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
 	}
@@ -98,7 +99,7 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 		return nil, fmt.Errorf("solvers: factor: %w", context.Cause(ctx))
 	}
 	f := &Cholesky{dev: dev, lambda: lambda, kernel: k, n: n, cap: n}
-	l, err := newUpdatable(dev.F64().With(ctx, nil), n)
+	l, err := newSymmetric(run.NewArena(dev, nil), dev.F64().With(ctx, nil), n)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: factor: %w", err)
 	}
@@ -106,7 +107,7 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	err = fill(l)
 	if err == nil {
 		l.addDiag([]float64{lambda})
-		largest, err = factorOf(l, n)
+		largest, err = factorOf(l)
 	}
 	if err != nil {
 		l.Free()
@@ -118,7 +119,7 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 
 // factorOf factors a, whose diagonal elements are ≤ largest, and refuses pivots
 // that are rounding only.
-func factorOf(a updatable, n int) (largest float64, err error) {
+func factorOf(a symmetric[float64]) (largest float64, err error) {
 	before, err := a.diagonal()
 	if err != nil {
 		return 0, err
@@ -133,12 +134,7 @@ func factorOf(a updatable, n int) (largest float64, err error) {
 	if err != nil {
 		return largest, err
 	}
-	for i, v := range after {
-		if !(v*v > pivotTol(float64(n))*before[i]) { // or NaN
-			return largest, &backend.PivotError{Index: i, Value: v * v}
-		}
-	}
-	return largest, nil
+	return largest, roundedPivot(after, before)
 }
 
 // failed says what helps against a matrix that is not positive definite, whose
@@ -205,14 +201,14 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	if f.n == 0 || b.Cols == 0 {
 		return nil
 	}
-	if err := f.solve(ctx, dst, b, func(l updatable, m backend.Matrix[float64]) { l.solve(m) }); err != nil {
+	if err := f.solve(ctx, dst, b, func(l symmetric[float64], m backend.Matrix[float64]) { l.solve(m) }); err != nil {
 		return fmt.Errorf("solvers: solve: %w", err)
 	}
 	return nil
 }
 
 // solve sets dst to what queue makes of b with the leading part of the factor.
-func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l updatable, m backend.Matrix[float64])) error {
+func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

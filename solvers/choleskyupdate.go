@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // Append adds a sample to a factor of a matrix that was given: row holds the n+1
@@ -102,7 +103,7 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	l := append([]float64(nil), row...)
 	if n > 0 {
 		column := columnHost(l[:n])
-		if err := f.solve(ctx, column, column, func(g updatable, m backend.Matrix[float64]) { g.substitute(m) }); err != nil {
+		if err := f.solve(ctx, column, column, func(g symmetric[float64], m backend.Matrix[float64]) { g.substitute(m) }); err != nil {
 			return fmt.Errorf("solvers: append: %w", err)
 		}
 	}
@@ -134,10 +135,10 @@ func (f *Cholesky) reserve(n int) error {
 		return nil
 	}
 	size := max(n, f.cap+f.cap/2, 16)
-	l, err := newUpdatable(f.dev.F64(), size)
+	l, err := newSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
 	if err != nil && size > n {
 		size = n
-		l, err = newUpdatable(f.dev.F64(), size)
+		l, err = newSymmetric(run.NewArena(f.dev, nil), f.dev.F64(), size)
 	}
 	if err != nil {
 		return err

@@ -16,10 +16,11 @@
 //	cg.go       preconditioned block conjugate gradients, K stored or not (affine.go: X and Xᵀ)
 //	askotch.go  accelerated sketch-and-project by blocks of samples, K never stored
 //	primal.go   Cholesky of the d × d matrix XᵀWX + λI, for kernels.Linear
-//	methods.go  the list of methods; a new one is a file and a line there
 //	refine.go   the loop around every method for K + λW⁻¹: residual in float64, correction
-//	choose.go   which of them is cheapest
+//	choose.go   the list of methods, and which of them is cheapest; a new one is a file
+//	            and a line there
 //	plan.go     memory and work, known before the work starts
+//	symmetric.go  how K and its factor are stored
 //
 //	pivoting.go partial Cholesky factors by chosen columns of K: preconditioners, centers,
 //	            and the whole of K where it is singular (exactrank.go)
@@ -41,6 +42,11 @@
 //	             and generalized cross-validation
 //	evidence.go  the log marginal likelihood and its derivatives
 //	variance.go  what a Gaussian process does not know
+//
+// All of them are one package because they share one body: the samples with their
+// weights and centering, the plans, the checkpoints, the factors and what a failed
+// pivot says. The paths alone use some fifty of its unexported names, the passes over
+// rows some sixty-five, and SolveEach follows a path where that is less work.
 //
 // The methods are written against backend.Device alone. Every result carries
 // the relative residual of the system it solved, recomputed in float64 from

@@ -141,33 +141,4 @@ func (d *direct64) direct() bool       { return true }
 func (d *direct64) stopReason() string { return "" }
 func (d *direct64) switchToCG() bool   { return false }
 
-func (d *direct64) release() {
-	if k, ok := d.a.(*copyInLowerTriangle); ok {
-		d.w.Mem.Free(k.a)
-		return
-	}
-	d.w.Mem.Free(d.a)
-}
-
-// placeX puts the samples that take part on the device: Problem.X itself where
-// the device can use it as it is.
-func (w *call) placeX() (backend.Matrix[float64], error) {
-	s := w.s
-	if s.plain(false) {
-		return w.Mem.Place(s.X)
-	}
-	x, err := w.Mem.New(s.n, s.d)
-	if err != nil {
-		return nil, err
-	}
-	r := blockRows(s.n, s.d)
-	buffer := backend.NewHost[float64](r, s.d)
-	for i := 0; i < s.n; i += r {
-		h := buffer.View(0, 0, min(r, s.n-i), s.d)
-		s.fill(h, s.X, s.meanX, i, false)
-		if err := w.B.Upload(x.View(i, 0, h.Rows, s.d), h); err != nil {
-			return nil, err
-		}
-	}
-	return x, nil
-}
+func (d *direct64) release() { d.w.Mem.Free(d.a) }

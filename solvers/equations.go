@@ -186,7 +186,7 @@ func (e Equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.
 	if err := b.Upload(r, e.Right); err != nil {
 		return err
 	}
-	ones := repeated(1, t)
+	ones := repeated(1.0, t)
 	for try := range equationSteps {
 		if err := l.apply(step, r); err != nil {
 			return err

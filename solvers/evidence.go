@@ -92,8 +92,7 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 		return nil, fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
 	}
 	s := newSamples(p)
-	plan := covariancePlan(dev, what, s, 1, more)
-	if err := plan.fits(ctx, dev, limit); err != nil {
+	if err := reserveCovariance(ctx, dev, limit, what, s, 1, more); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(ctx); err != nil {
@@ -115,20 +114,17 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 	return f, nil
 }
 
-// covariancePlan is what C takes on the device: so many matrices of its order, X
-// where it is copied, and more.
-func covariancePlan(dev backend.Device, what string, s *samples, squares int, more func(n, d, t int) int64) PathPlan {
+// reserveCovariance is Reserve for C: so many matrices of its order, X where it is
+// copied, and more.
+func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
 	wrapped := wrapper(dev) != nil && s.plain(false)
-	plan := PathPlan{Method: PathMethod(what), rows: s.n}
-	plan.bytesOf = func(n int) int64 {
+	return Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 {
 		e := add(elements(squares*n, n), more(n, s.d, s.t))
 		if !wrapped {
 			e = add(e, elements(n, s.d))
 		}
 		return bytes(e)
-	}
-	plan.Bytes = plan.bytesOf(s.n)
-	return plan
+	})
 }
 
 func (f *covariance) factor() error {
@@ -141,15 +137,7 @@ func (f *covariance) factor() error {
 			return err
 		}
 	}
-	f.B.Gram(f.l, f.s.Kernel, f.x, f.x)
-	f.B.AddDiag(f.s.shift(), f.l)
-	before, err := diagonal(f.B, f.l)
-	if err != nil {
-		return err
-	}
-	if err = f.B.Potrf(backend.Lower, f.l); err == nil {
-		err = roundedPivot(f.B, f.l, before)
-	}
+	err = factorGram(f.B, f.l, f.s.Kernel, f.x, f.s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return f.s.explain(err)
 	}
@@ -237,7 +225,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		// Rows from first on of L⁻¹'s columns, and then of C⁻¹'s, need nothing
 		// of those above.
 		l := f.l.View(first, first, rest, rest)
-		clearMatrix(b, m)
+		setZero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, m)
 		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, m)
@@ -254,7 +242,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		// diagonal Gram gives the lower triangle.
 		block := f.x.View(first, 0, cols, s.d)
 		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
-		clearMatrix(b, top)
+		setZero(b, top)
 		for i, d := range derivatives {
 			b.Gram(top, d, block, block)
 			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
@@ -271,12 +259,4 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64]) error 
 		}
 	}
 	return nil
-}
-
-// clearMatrix queues m ← 0: a product over nothing, with β = 0.
-func clearMatrix(b backend.Backend[float64], m backend.Matrix[float64]) {
-	rows, cols := m.Dims()
-	if rows > 0 && cols > 0 {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 0, m.View(0, 0, rows, 0), m.View(0, 0, 0, cols), 0, m)
-	}
 }

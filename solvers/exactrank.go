@@ -50,8 +50,7 @@ func PivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		}
 		return bytes(e)
 	}
-	plan := Plan{Method: "pivoted cholesky", Bytes: bytesOf(x.Rows), rows: x.Rows, bytesOf: bytesOf, available: run.Available(dev, limit)}
-	if err := plan.fits(ctx, dev); err != nil {
+	if err := Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
 		return none, err
 	}
 	fail := func(err error) (Pivoted, error) { return none, fmt.Errorf("solvers: pivoted cholesky: %w", err) }

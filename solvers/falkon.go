@@ -127,8 +127,7 @@ func (f *falkon) apply(z, r backend.Matrix[float64]) error {
 	if f.t != nil {
 		f.b.Trsm(backend.Left, backend.Upper, backend.Transpose, 1, f.t, z)
 	}
-	f.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.a, z)
-	f.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.a, z)
+	cholesky(f.b, f.a, z)
 	if f.t != nil {
 		f.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, f.t, z)
 	}

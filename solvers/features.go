@@ -3,6 +3,7 @@ package solvers
 import (
 	"fmt"
 	"hash"
+	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
@@ -71,10 +72,4 @@ func (c *centered) penalize(out, v backend.Matrix[float64], lambda float64) {
 }
 
 // repeated returns count times v.
-func repeated(v float64, count int) []float64 {
-	list := make([]float64, count)
-	for i := range list {
-		list[i] = v
-	}
-	return list
-}
+func repeated[T backend.Float](v T, count int) []T { return slices.Repeat([]T{v}, count) }

@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash"
 	"math"
@@ -94,16 +93,10 @@ func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par
 
 // Plan returns what SolveFourier would do and take, without reading a sample.
 func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
-	if err := checkStream(dev, p.Data, p.Lambda, par); err != nil {
+	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()
-	if p.Kernel == nil {
-		return Plan{}, errors.New("solvers: the kernel is missing")
-	}
-	if err := p.Kernel.Check(d); err != nil {
-		return Plan{}, fmt.Errorf("solvers: %w", err)
-	}
 	s, err := spectralOf(p.Kernel, d)
 	if err != nil {
 		return Plan{}, err
@@ -142,20 +135,6 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*trigonometric, er
 		copy(f.omega.Row(i), omega)
 	}
 	return f, nil
-}
-
-// FourierFeatures returns the random frequencies ω_j, M/2×d, and the scale s of the
-// features s·(cos ω_1ᵀx, …, sin ω_1ᵀx, …) of p.Count = M and p.Seed for points of d
-// features, whose inner products have the mean k(x, z).
-func (p FourierProblem) FourierFeatures(ctx context.Context, d int) (frequencies backend.Host[float64], scale float64, err error) {
-	if err := p.Kernel.Check(d); err != nil {
-		return frequencies, 0, err
-	}
-	f, err := p.basis(ctx, 0, d)
-	if err != nil {
-		return frequencies, 0, err
-	}
-	return f.omega, f.scale, nil
 }
 
 // trigonometric is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …),

@@ -245,7 +245,7 @@ func TestFourierRefused(t *testing.T) {
 		"lambda must be a finite number":    func(p *FourierProblem) { p.Lambda = math.Inf(1) },
 		"samples are missing":               func(p *FourierProblem) { p.Data = nil },
 		"solvers: x has 30 rows, y has 29":  func(p *FourierProblem) { p.Data = InMemory(x, head(x, 29), nil) },
-		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := repeated(1, 30); w[1] = -1; p.Data = InMemory(x, x, w) },
+		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w) },
 	} {
 		p := good
 		change(&p)

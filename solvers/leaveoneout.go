@@ -67,7 +67,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	if err := f.B.Upload(column, ones); err != nil {
 		return err
 	}
-	f.bothTriangles(column)
+	cholesky(f.B, f.l, column)
 	if err := f.B.Download(ones, column); err != nil {
 		return err
 	}
@@ -82,12 +82,6 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 		l.diagonal[i] -= v * v / l.sum
 	}
 	return nil
-}
-
-// bothTriangles sets v to A⁻¹v.
-func (f *covariance) bothTriangles(v backend.Matrix[float64]) {
-	f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, v)
-	f.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, v)
 }
 
 // Errors returns c, n×t: the errors of the fits without each sample at that
@@ -125,7 +119,7 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 	}
 	defer f.Mem.FreeAll()
 	err = f.cross(points, rows, func(first int, _ backend.Host[float64], k backend.Matrix[float64]) error {
-		f.bothTriangles(k)
+		cholesky(f.B, f.l, k)
 		n, cols := k.Dims()
 		b := backend.NewHost[float64](n, cols)
 		if err := f.B.Download(b, k); err != nil {
@@ -168,8 +162,7 @@ func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, m
 	if wrapper(dev) == nil {
 		squares = 1
 	}
-	plan := covariancePlan(dev, what, u.s, squares, more)
-	if err := plan.fits(ctx, dev, limit); err != nil {
+	if err := reserveCovariance(ctx, dev, limit, what, u.s, squares, more); err != nil {
 		return nil, err
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), u.s}}

@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -120,16 +119,10 @@ func (p NystromProblem) size() int {
 
 // Plan returns what SolveNystrom would do and take, without reading a sample.
 func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error) {
-	if err := checkStream(dev, p.Data, p.Lambda, par); err != nil {
+	if err := checkStream(dev, p.Kernel, p.Data, p.Lambda, par); err != nil {
 		return Plan{}, err
 	}
 	n, d, t := p.Data.Dims()
-	if p.Kernel == nil {
-		return Plan{}, errors.New("solvers: the kernel is missing")
-	}
-	if err := p.Kernel.Check(d); err != nil {
-		return Plan{}, fmt.Errorf("solvers: %w", err)
-	}
 	if !p.Kernel.IsPSD() {
 		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another", p.Kernel)
 	}

@@ -205,13 +205,13 @@ func (u *unstored[T]) apply(q, p, spare backend.Matrix[T]) error {
 func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
 	_, c := p.Dims()
 	if len(d) == 1 {
-		b.ColAxpy(slices.Repeat([]T{T(d[0])}, c), p, q)
+		b.ColAxpy(repeated(T(d[0]), c), p, q)
 		return nil
 	}
 	if err := scaleRows(b, spare, p, d); err != nil {
 		return err
 	}
-	b.ColAxpy(slices.Repeat([]T{1}, c), spare, q)
+	b.ColAxpy(repeated[T](1, c), spare, q)
 	return nil
 }
 

@@ -131,7 +131,7 @@ func (p PathPoint) Score() float64 {
 // route is a way to follow a path; begin does what all λ share, group takes a
 // few λ at a time.
 type route interface {
-	begin(ctx context.Context) error
+	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
@@ -164,9 +164,8 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	}
 	path := &Path{Method: plan.Method, Reason: plan.Reason, Plan: plan, progress: run.NewProgress(notifier(par.Progress), map[string]float64{pathStage: 0.999}, plan.Flops)}
 	path.progress.Enter(pathStage)
-	b := dev.F64().With(ctx, path.progress.Done)
-	path.mem = run.NewArena(dev, b)
-	base := pathBase{dev: dev, mem: path.mem, s: newSamples(p), progress: path.progress, loo: par.LeaveOneOut}
+	base := pathBase{call{run.New(ctx, dev, path.progress), newSamples(p)}, par.LeaveOneOut}
+	path.mem = base.Mem
 	switch plan.Method {
 	case PathPrimal:
 		path.route = &pathPrimal{pathBase: base}
@@ -175,7 +174,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	default:
 		path.route = &pathBand{pathBase: base}
 	}
-	if err := path.route.begin(ctx); err != nil {
+	if err := path.route.begin(); err != nil {
 		path.Close()
 		return nil, fmt.Errorf("solvers: path: %w", err)
 	}

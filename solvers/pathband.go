@@ -8,26 +8,18 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
-	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
 
 // pathBase is what all routes share.
 type pathBase struct {
-	dev      backend.Device
-	mem      *run.Arena
-	s        *samples
-	progress *run.Progress
-	loo      bool
+	call
+	loo bool
 }
 
 // queue returns a queue of the device under ctx.
 func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
-	return p.dev.F64().With(ctx, p.progress.Done)
-}
-
-func (p *pathBase) call(ctx context.Context, b backend.Backend[float64]) *call {
-	return &call{run.Frame{Ctx: ctx, Dev: p.dev, B: b, Mem: p.mem}, p.s}
+	return p.Dev.F64().With(ctx, p.Progress.Done)
 }
 
 // columns of the right-hand sides: the outputs and, with an intercept, √w.
@@ -60,14 +52,13 @@ type pathBand struct {
 	coef    backend.Matrix[float64]
 }
 
-func (p *pathBand) begin(ctx context.Context) error {
-	s, b := p.s, p.queue(ctx)
-	p.mem.Use(b)
+func (p *pathBand) begin() error {
+	s, b := p.s, p.B
 	var err error
-	if p.x, err = p.call(ctx, b).placeX(); err != nil {
+	if p.x, err = p.placeX(); err != nil {
 		return err
 	}
-	a, err := p.mem.New(s.n, s.n)
+	a, err := p.Mem.New(s.n, s.n)
 	if err != nil {
 		return err
 	}
@@ -94,12 +85,12 @@ func (p *pathBand) begin(ctx context.Context) error {
 		return err
 	}
 	for _, m := range []*backend.Matrix[float64]{&p.alpha, &p.product} {
-		if *m, err = p.mem.New(s.n, groupSize*s.t); err != nil {
+		if *m, err = p.Mem.New(s.n, groupSize*s.t); err != nil {
 			return err
 		}
 	}
 	if isLinear(s.Kernel) {
-		p.coef, err = p.mem.New(s.d, groupSize*s.t)
+		p.coef, err = p.Mem.New(s.d, groupSize*s.t)
 	}
 	return err
 }
@@ -401,13 +392,13 @@ type bandQuotient struct {
 // newBandQuotient decomposes a; samples is the columns of what diagonals will
 // be given.
 func newBandQuotient(base *pathBase, b backend.Backend[float64], a backend.Matrix[float64], columns, samples int) (*bandQuotient, error) {
-	mem, width := base.mem, bandWidth(base.loo)
+	mem, width := base.Mem, bandWidth(base.loo)
 	f, err := newBandForm(b, mem, a, width)
 	if err != nil {
 		return nil, err
 	}
 	q := &bandQuotient{base: base, f: f, columns: columns, factors: make([]*bandFactor, groupSize), errs: make([]error, groupSize)}
-	for range pathWorkers(base.dev) {
+	for range pathWorkers(base.Dev) {
 		s, err := newFactorScratch(b, mem, width)
 		if err != nil {
 			return nil, err

@@ -21,24 +21,23 @@ type pathCholesky struct {
 // inverseBlock is how many columns of L⁻¹ are in work at a time.
 const inverseBlock = 256
 
-func (p *pathCholesky) begin(ctx context.Context) error {
-	s, b := p.s, p.queue(ctx)
+func (p *pathCholesky) begin() error {
+	s := p.s
 	p.kernel = s.lifted()
-	p.mem.Use(b)
 	var err error
-	if p.x, err = p.call(ctx, b).placeX(); err != nil {
+	if p.x, err = p.placeX(); err != nil {
 		return err
 	}
 	for _, m := range []struct {
 		m          *backend.Matrix[float64]
 		rows, cols int
 	}{{&p.a, s.n, s.n}, {&p.rhs, s.n, p.columns()}, {&p.fit, s.n, s.t}, {&p.inverse, s.n, min(s.n, inverseBlock)}} {
-		if *m.m, err = p.mem.New(m.rows, m.cols); err != nil {
+		if *m.m, err = p.Mem.New(m.rows, m.cols); err != nil {
 			return err
 		}
 	}
 	if isLinear(s.Kernel) {
-		p.coef, err = p.mem.New(s.d, s.t)
+		p.coef, err = p.Mem.New(s.d, s.t)
 	}
 	return err
 }
@@ -61,15 +60,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	b := p.queue(ctx)
 	s := *p.s
 	s.Lambda = at.Lambda
-	b.Gram(p.a, p.kernel, p.x, p.x)
-	b.AddDiag(s.shift(), p.a)
-	before, err := diagonal(b, p.a)
-	if err != nil {
-		return err
-	}
-	if err = b.Potrf(backend.Lower, p.a); err == nil {
-		err = roundedPivot(b, p.a, before)
-	}
+	err := factorGram(b, p.a, p.kernel, p.x, s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
 		at.Err = p.s.explain(err)
 		return nil
@@ -87,8 +78,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if err := b.Upload(p.rhs, sol); err != nil {
 		return err
 	}
-	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, p.a, p.rhs)
-	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, p.a, p.rhs)
+	cholesky(b, p.a, p.rhs)
 	if err := b.Download(sol, p.rhs); err != nil {
 		return err
 	}
@@ -133,20 +123,23 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	return nil
 }
 
-// roundedPivot returns a *backend.PivotError for the first pivot of the factor l
-// that is rounding only (see pivot.go); before is the diagonal of the matrix.
-func roundedPivot(b backend.Backend[float64], l backend.Matrix[float64], before []float64) error {
-	after, err := diagonal(b, l)
+// factorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for
+// the diagonal D, of length 1 or n. A pivot that is rounding only is refused.
+func factorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
+	b.Gram(a, k, x, x)
+	b.AddDiag(d, a)
+	before, err := diagonal(b, a)
 	if err != nil {
 		return err
 	}
-	tol := 8 * epsilon * math.Sqrt(float64(len(before)))
-	for i, v := range after {
-		if v*v <= tol*before[i] {
-			return &backend.PivotError{Index: i, Value: v * v}
-		}
+	if err := b.Potrf(backend.Lower, a); err != nil {
+		return err
 	}
-	return nil
+	after, err := diagonal(b, a)
+	if err != nil {
+		return err
+	}
+	return roundedPivot(after, before)
 }
 
 // inverseDiagonal is the diagonal of (LLᵀ)⁻¹, from the columns of L⁻¹: those of
@@ -160,7 +153,7 @@ func inverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch
 		}
 		cols, rest := min(width, n-first), n-first
 		x := scratch.View(0, 0, rest, cols)
-		clearMatrix(b, x)
+		setZero(b, x)
 		b.AddDiag([]float64{1}, x.View(0, 0, cols, cols))
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, rest, rest), x)
 		if err := b.ColDot(diag[first:first+cols], x, x); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/internal/run"
 )
 
 // PathPlan says what a Path will do and take.
@@ -35,7 +34,7 @@ func bandWidth(loo bool) int {
 // fits returns a *BudgetError when the plan takes more than the limit (0: no
 // limit of its own) or than the device has free.
 func (p PathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
-	return Plan{Method: Method("path, " + string(p.Method)), Bytes: p.Bytes, rows: p.rows, bytesOf: p.bytesOf, available: run.Available(dev, limit)}.fits(ctx, dev)
+	return Reserve(ctx, dev, limit, Method("path, "+string(p.Method)), p.rows, p.bytesOf)
 }
 
 // PlanPath returns the plan of NewPath without doing any work.

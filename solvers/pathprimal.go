@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d,
@@ -31,15 +32,14 @@ type pathPrimal struct {
 	rotated backend.Matrix[float64] // d × rows of a block: QᵀX̃ᵀ
 }
 
-func (p *pathPrimal) begin(ctx context.Context) error {
-	s, b := p.s, p.queue(ctx)
-	p.mem.Use(b)
+func (p *pathPrimal) begin() error {
+	s, b := p.s, p.B
 	var err error
-	if p.blocks, err = p.call(ctx, b).newBlocks(); err != nil {
+	if p.blocks, err = p.newBlocks(); err != nil {
 		return err
 	}
 	rows, group := p.blocks.rows, groupSize*s.t
-	a, err := p.mem.New(s.d, s.d)
+	a, err := p.Mem.New(s.d, s.d)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p *pathPrimal) begin(ctx context.Context) error {
 		if m.loo && !p.loo {
 			continue
 		}
-		if *m.m, err = p.mem.New(m.rows, m.cols); err != nil {
+		if *m.m, err = p.Mem.New(m.rows, m.cols); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	_, cols := coef.Dims()
 	first, beta := 0, 0.0
 	blocks := *p.blocks
-	blocks.w = p.call(ctx, b)
+	blocks.w = &call{run.Frame{Ctx: ctx, Dev: p.Dev, B: b, Mem: p.Mem}, s}
 	var failure error
 	err := blocks.each(func(x, y backend.Matrix[float64]) {
 		rows, _ := x.Dims()

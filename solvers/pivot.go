@@ -36,12 +36,23 @@ func pivotTol(terms float64) float64 { return 8 * epsilon * math.Sqrt(terms) }
 // that is rounding only; after is the factor's diagonal, before the matrix's.
 func (w *work) checkPivots(after, before []float64) error {
 	tol := w.pivotTol()
-	for i, v := range after {
-		smallest := tol * before[i]
+	return checkPivots(after, func(i int) float64 {
 		if w.plan.Method == Primal {
-			smallest = max(smallest, w.s.roundingOfColumn(i))
+			return max(tol*before[i], w.s.roundingOfColumn(i))
 		}
-		if !(v*v > smallest) { // or NaN
+		return tol * before[i]
+	})
+}
+
+// roundedPivot is checkPivots for a matrix of which the factor is not that of a work.
+func roundedPivot(after, before []float64) error {
+	tol := pivotTol(float64(len(before)))
+	return checkPivots(after, func(i int) float64 { return tol * before[i] })
+}
+
+func checkPivots(after []float64, smallest func(i int) float64) error {
+	for i, v := range after {
+		if !(v*v > smallest(i)) { // or NaN
 			return &backend.PivotError{Index: i, Value: v * v}
 		}
 	}

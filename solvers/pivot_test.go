@@ -10,7 +10,7 @@ import (
 
 // silentFactor is a matrix whose factorization reports success and leaves a diagonal.
 type silentFactor struct {
-	updatable
+	symmetric[float64]
 	before, after []float64
 	factored      bool
 }
@@ -30,7 +30,7 @@ func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
 	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}
 	w := &work{call: call{s: &samples{n: 3}}, plan: Plan{Method: Dual}}
-	_, err := factorOf(&silentFactor{before: before, after: after}, 3)
+	_, err := factorOf(&silentFactor{before: before, after: after})
 	for what, err := range map[string]error{"factorOf": err, "checkPivots": w.checkPivots(after, before)} {
 		var pivot *backend.PivotError
 		if !errors.As(err, &pivot) || pivot.Index != 1 || !math.IsNaN(pivot.Value) {

@@ -187,7 +187,7 @@ func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 			return err
 		}
 		dev.Widen(wide, any(part).(backend.Matrix[float32]))
-		b64.ColAxpy(repeated(1, k), wide, s)
+		b64.ColAxpy(repeated(1.0, k), wide, s)
 		if err := b64.Sync(); err != nil {
 			return err
 		}
@@ -245,11 +245,7 @@ func (p *lowRank[T]) scaled(z, r backend.Matrix[T]) error {
 func copyMatrix[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 	n, c := src.Dims()
 	b.Gemm(backend.NoTrans, backend.NoTrans, 1, src.View(0, 0, n, 0), src.View(0, 0, 0, c), 0, dst)
-	one := make([]T, c)
-	for j := range one {
-		one[j] = 1
-	}
-	b.ColAxpy(one, src, dst)
+	b.ColAxpy(repeated[T](1, c), src, dst)
 }
 
 // scaleRows sets row i of dst to s_i times that of src, which may be dst. The

@@ -95,11 +95,7 @@ func (w *work) primal() error {
 			return err
 		}
 		cholesky(w.B, a, r)
-		one := make([]float64, s.t)
-		for j := range one {
-			one[j] = 1
-		}
-		w.B.ColAxpy(one, r, coef)
+		w.B.ColAxpy(repeated(1.0, s.t), r, coef)
 		return w.normalResidual(blocks, coef, r)
 	})
 	if err != nil {
@@ -140,11 +136,7 @@ func (w *work) normalResidual(blocks *blocks, coef, r backend.Matrix[float64]) e
 	if err != nil {
 		return err
 	}
-	minus := make([]float64, w.s.t)
-	for j := range minus {
-		minus[j] = -w.s.Lambda
-	}
-	w.B.ColAxpy(minus, coef, r)
+	w.B.ColAxpy(repeated(-w.s.Lambda, w.s.t), coef, r)
 	return nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/kernels"
 )
 
 // Every method for K + λW⁻¹ =: A is an inner solver inside the same loop of
@@ -454,4 +456,126 @@ func (f *refinement) reset() {
 func (f *refinement) revert() {
 	f.alpha, f.r = cloneHost(f.best.alpha), cloneHost(f.best.r)
 	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
+}
+
+// finish fills the result from the best solution.
+func (f *refinement) finish() error {
+	w, s := f.w, f.w.s
+	best := f.best
+	w.res.Residual = best.residual
+	copy(w.res.Intercept, best.b)
+	if isLinear(s.Kernel) {
+		alpha := f.rhs.View(0, 0, s.n, s.t)
+		if err := w.B.Upload(alpha, best.alpha); err != nil {
+			return w.fail(err)
+		}
+		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
+		w.res.Coef = backend.NewHost[float64](s.d, s.t)
+		if err := w.B.Download(w.res.Coef, f.coef); err != nil {
+			return w.fail(err)
+		}
+	}
+	w.res.Alpha = backend.NewHost[float64](s.X.Rows, s.t)
+	for i := range s.n {
+		copy(w.res.Alpha.Row(s.row(i)), best.alpha.Row(i))
+	}
+	return w.finishIntercept()
+}
+
+// short turns the error of a refinement that ended above the tolerance into one
+// that carries the best solution, where there is one.
+func (f *refinement) short(err error) error {
+	var e *ConvergenceError
+	if !errors.As(err, &e) || f.best.alpha.Data == nil {
+		var weak *accuracyError
+		if errors.As(err, &weak) {
+			return weak.err
+		}
+		return err
+	}
+	if err := f.finish(); err != nil {
+		return err
+	}
+	e.Residual, e.Iters = f.best.residual, f.w.res.Iters
+	// What rounding α to float64 costs: ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
+	s := f.w.s
+	trace := 0.0
+	for i := range s.n {
+		trace += kernels.Diag(s.Kernel, s.X.Row(s.row(i)))
+	}
+	for j := range s.t {
+		size := norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
+		e.Attainable = larger(e.Attainable, ratio(epsilon*(trace+s.Lambda)*size, f.y[j]))
+	}
+	e.Result = f.w.res
+	return e
+}
+
+func cloneHost(h backend.Host[float64]) backend.Host[float64] {
+	c := backend.NewHost[float64](h.Rows, h.Cols)
+	for i := range h.Rows {
+		copy(c.Row(i), h.Row(i))
+	}
+	return c
+}
+
+// finishIntercept turns the intercept of centered data into that of the data
+// as given, and refuses a solution that is not finite.
+func (w *work) finishIntercept() error {
+	s := w.s
+	for j := range w.res.Intercept {
+		for _, part := range s.meanY {
+			w.res.Intercept[j] += part[j]
+		}
+		for _, part := range s.meanX {
+			for p, m := range part {
+				w.res.Intercept[j] -= m * w.res.Coef.Row(p)[j]
+			}
+		}
+	}
+	if v := w.res.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
+		return w.fail(message.Errorf("the solution is not finite: scale the features and targets down or raise {lambda}"))
+	}
+	if err := context.Cause(w.Ctx); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// ConvergenceError says that a Solve did not reach the residual that was asked
+// for. Result is the best solution that it found, complete but for that.
+type ConvergenceError struct {
+	Method   Method
+	Residual float64 // relative, of Result
+	Tol      float64 // what was asked for
+	// Attainable is a bound of the residual that is left when the exact solution
+	// is rounded to float64; 0 where there is none.
+	Attainable float64
+	Iters      int
+	Reason     string // what ended the attempts
+	Result     *Result
+
+	mayBeIndefinite bool // K
+}
+
+func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
+
+// Message is the text with a front end's names of parameters.
+func (e *ConvergenceError) Message(name func(parameter string) string) string {
+	after := ""
+	if e.Iters > 0 {
+		after = fmt.Sprintf(" after %s", count.Of(e.Iters, "iteration"))
+	}
+	advice := "raise {lambda} or {tol}"
+	if e.Attainable > e.Tol {
+		advice = fmt.Sprintf("the exact solution rounded to float64 may have one of up to %.2g: raise {lambda} or {tol}", e.Attainable)
+	}
+	if !(e.Residual < 1) && e.Attainable > 1 {
+		advice = "no digit is left beside values of the kernel that large: raise {lambda}, scale the features down or take another kernel"
+	}
+	if e.mayBeIndefinite {
+		advice = "take a positive definite kernel; if this one is for these samples, " + advice
+	}
+	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, %.2g was asked for: %s: %s",
+		e.Method, e.Residual, after, e.Tol, e.Reason, message.Expand(advice, name))
 }

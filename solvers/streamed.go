@@ -181,11 +181,21 @@ func roots(v []float64) []float64 {
 	return r
 }
 
-// apply is one pass: out ← Hv, M×t. A piece of Φ is made once and used twice.
-func (w *streamed) apply(out, v backend.Matrix[float64]) error {
+// apply is one pass: out ← Hv, M×t.
+func (w *streamed) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
+
+// residual is one pass: r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so
+// that it is right to rounding of y − Φβ and not of z.
+func (w *streamed) residual(r, beta backend.Matrix[float64]) error {
+	return w.multiply(r, -1, beta, 1)
+}
+
+// multiply is out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. A piece of Φ is made once and
+// used twice.
+func (w *streamed) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
 	beta := 0.0
 	err := w.each(func(p piece) error {
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, v, 0, p.y)
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, sign, p.phi, v, keep, p.y)
 		if w.intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 		}
@@ -204,35 +214,7 @@ func (w *streamed) apply(out, v backend.Matrix[float64]) error {
 	if w.intercept {
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, out)
 	}
-	w.basis.penalize(out, v, w.lambda)
-	return nil
-}
-
-// residual is one pass: r ← ΦᵀW(y − Φβ) − λSβ. It subtracts before it sums, so
-// that it is right to rounding of y − Φβ and not of z.
-func (w *streamed) residual(r, beta backend.Matrix[float64]) error {
-	fresh := 0.0
-	err := w.each(func(p piece) error {
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, beta, 1, p.y)
-		if w.intercept {
-			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, fresh, w.sums)
-		}
-		if p.weights != nil {
-			if err := scaleRows(w.b, p.y, p.y, p.weights); err != nil {
-				return err
-			}
-		}
-		w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phi, p.y, fresh, r)
-		fresh = 1
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if w.intercept {
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1/w.feed.total, w.g, w.sums, 1, r)
-	}
-	w.basis.penalize(r, beta, -w.lambda)
+	w.basis.penalize(out, v, sign*w.lambda)
 	return nil
 }
 

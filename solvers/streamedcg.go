@@ -67,7 +67,7 @@ func (w *streamed) iterate(pre preconditioner[float64], sums *keptSums, tol floa
 		best.bias, err = w.bias(beta)
 		return improved, err
 	}
-	ones := repeated(1, w.t)
+	ones := repeated(1.0, w.t)
 	resumed := w.checkpointer.take()
 	exact := sums != nil
 	if exact {
@@ -176,7 +176,7 @@ func (w *streamed) bySums(k *keptSums, pre preconditioner[float64], buffers [4]b
 		total += square
 	}
 	unit := 10 * math.Sqrt(float64(w.feed.n+w.m)) * 0x1p-53 * math.Sqrt(total)
-	ones, minus := repeated(1, w.t), repeated(-1, w.t)
+	ones, minus := repeated(1.0, w.t), repeated(-1.0, w.t)
 	s := &solution{beta: backend.NewHost[float64](w.m, w.t)}
 	for s.iters < 2 {
 		if err := pre.apply(z, r); err != nil {
@@ -384,7 +384,6 @@ type factored struct {
 
 func (f factored) apply(z, r backend.Matrix[float64]) error {
 	copyMatrix(f.b, z, r)
-	f.b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, z)
-	f.b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, f.l, z)
+	cholesky(f.b, f.l, z)
 	return nil
 }

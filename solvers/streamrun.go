@@ -71,7 +71,7 @@ func (p StreamParams) sample(n, m, d int) int {
 }
 
 // checkStream holds the rules of a problem whose samples come in passes.
-func checkStream(dev backend.Device, data Rows, lambda float64, par StreamParams) error {
+func checkStream(dev backend.Device, k kernels.Kernel, data Rows, lambda float64, par StreamParams) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
 	}
@@ -83,6 +83,13 @@ func checkStream(dev backend.Device, data Rows, lambda float64, par StreamParams
 	}
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
 		return fmt.Errorf("solvers: lambda must be a finite number ≥ 0, got %v", lambda)
+	}
+	if k == nil {
+		return errors.New("solvers: the kernel is missing")
+	}
+	_, d, _ := data.Dims()
+	if err := k.Check(d); err != nil {
+		return fmt.Errorf("solvers: %w", err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/kernels"
 )
 
 // Variance returns what a Gaussian process with covariance K + λW⁻¹ does not
@@ -97,20 +96,14 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 }
 
 func (f *covariance) variance(points backend.Host[float64], rows int) ([]float64, error) {
-	program := kernels.Compile(f.s.Kernel)
-	stats := make([]float64, len(program.Stats))
-	known, variance := make([]float64, rows), make([]float64, points.Rows)
+	known, variance := make([]float64, rows), diagonalOf(f.s.Kernel, points)
 	err := f.cross(points, rows, func(first int, h backend.Host[float64], k backend.Matrix[float64]) error {
 		f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
 		if err := f.B.ColDot(known[:h.Rows], k, k); err != nil {
 			return err
 		}
 		for i := range h.Rows {
-			row := h.Row(i)
-			for j, stat := range program.Stats {
-				stats[j] = stat.Eval(row, row)
-			}
-			variance[first+i] = max(0, program.Run(stats)-known[i])
+			variance[first+i] = max(0, variance[first+i]-known[i])
 		}
 		return nil
 	})

@@ -278,7 +278,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		return out, nil
 	case "fourier":
 		_, d := rows.x.Dims()
-		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.FourierFeatures(w.ctx, d)
+		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.Basis(w.ctx, d)
 		if err != nil {
 			return out, usagef("--features: %s", oneLine(err))
 		}
