@@ -367,13 +367,23 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		m.figure(b, fmt.Sprintf("op=trsv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, rounding{}) })
 		a.Free()
-		v.Free()
-		out.Free()
 		x := matrixOf(b, q, n, 50)
 		g := matrixOf(b, q, n, n)
 		m.figure(b, fmt.Sprintf("op=gram/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n)/2, "pairs/s", nil,
 			func() error { return q.gram(g.view(), k, x, x, lower) })
-		x.Free()
 		g.Free()
+		packed, err := q.NewFixed(n)
+		if err != nil {
+			b.Fatal(err)
+		}
+		fixed, coding := packed.(*fixedMatrix[T]), backend.CheckGramFixed(k, 50)
+		m.figure(b, fmt.Sprintf("op=gram fixed16/type=%s/d=50/n=%d", precision, n), float64(n)*float64(n)/2, "pairs/s", nil,
+			func() error { return q.gramFixed(fixed, k, x, coding) })
+		m.figure(b, fmt.Sprintf("op=symv fixed16/type=%s/n=%d", precision, n), float64(n)*float64(n)*2/2/1e9, "GB/s", nil,
+			func() error { return q.symmFixed(1, fixed, coding, v.view(), 0, out.view()) })
+		packed.Free()
+		for _, m := range []backend.Matrix[T]{x, v, out} {
+			m.Free()
+		}
 	}
 }
