@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime"
@@ -28,10 +29,13 @@ const FitKind = "fit"
 //	nystrom  the same with M functions, the centers given, to β
 //	svr      ε-support vector regression, which LIBSVM solves in scikit-learn
 //	file     from a CSV file to a kernel ridge model in another one
+//	lasso    a path of 100 penalties, which glmnet solves as well
+//	logistic logistic regression of two classes, by glmnet and LIBLINEAR as well
 //
-// The data are those of synthetic.go. Everyone gets the same kernel, λ, precision
-// and threads, and the residual of everyone's answer is computed by one routine
-// and kept in the metrics. What a library takes to be imported is not counted, nor
+// The data are those of synthetic.go and, of the last two, of linear.go. Everyone gets the
+// same kernel, λ, precision and threads, and the residual of everyone's answer is computed
+// by one routine and kept in the metrics. Of the last two it is how far the objective is
+// above its minimum, to the same limit for all. What a library takes to be imported is not counted, nor
 // how data come to it; transfers to a GPU and back are.
 type Fit struct {
 	Fits       []string // of Fits(); nil: all
@@ -48,7 +52,7 @@ type Fit struct {
 }
 
 // Fits lists the kinds of fits.
-func Fits() []string { return []string{"ridge", "nystrom", "svr", "file"} }
+func Fits() []string { return []string{"ridge", "nystrom", "svr", "file", "lasso", "logistic"} }
 
 // FitPeers lists the libraries that are compared.
 func FitPeers() []string { return append([]string{"gonum"}, pypeer.Names()...) }
@@ -100,7 +104,8 @@ func (f Fit) Run(ctx context.Context) (*Result, error) {
 	r.dropChecks()
 	r.Notes = append(c.methods,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
-		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0; of everyone by Mercer's K·V in float64",
+		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
+		"lasso and logistic: features with correlation 0.1 and no intercept; each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to this residual",
 	)
 	return r, nil
 }
@@ -179,9 +184,12 @@ func (c *fitBench) implementations() []Implementation {
 		if p.gonum != nil {
 			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
 		}
+		if p.name == "glmnet" || p.name == "liblinear" {
+			e.Threads = 1
+		}
 		process := e
 		if p.name == sklearn && p.python != nil {
-			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM): " + p.python.Detail
+			e.Detail = "KernelRidge, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression (lbfgs): " + p.python.Detail
 			process.Detail = "GaussianProcessRegressor without its search for parameters"
 		}
 		if list = append(list, e); p.name == sklearn {
@@ -222,21 +230,35 @@ type contest struct {
 	put        func(*pypeer.Process) error // its data; nil: it reads a file
 	result     func(*pypeer.Process) (function, error)
 	residual   func(function) (float64, error)
-	limit      float64 // of the residual
+	limit      float64  // of the residual
+	peers      []string // the implementations but Mercer's that take part
+	tolerant   bool     // all get the largest tolerance that leads to the limit
 }
 
-// start makes the entries of a case. Libraries but scikit-learn have no part in fits but
-// ridge.
+// start makes the entries of a case.
 func (c *fitBench) start(fit, precision string, n int) ([]Entry, error) {
 	runtime.GC() // what the last case held
-	j := c.judge(newSynthetic(n, c.Features, fitLambda))
-	contests := map[string]func() (contest, error){
-		"ridge":   func() (contest, error) { return c.ridge(j, precision), nil },
-		"nystrom": func() (contest, error) { return c.nystrom(j), nil },
-		"svr":     func() (contest, error) { return c.svr(j), nil },
-		"file":    func() (contest, error) { return c.file(j) },
+	var k contest
+	var j judge
+	var err error
+	switch fit {
+	case "lasso":
+		k, j, err = c.lasso(n)
+	case "logistic":
+		k, j, err = c.logistic(n)
+	default:
+		j = c.judge(newSynthetic(n, c.Features, fitLambda))
+		switch fit {
+		case "ridge":
+			k = c.ridge(j, precision)
+		case "nystrom":
+			k = c.nystrom(j)
+		case "svr":
+			k = c.svr(j)
+		default:
+			k, err = c.file(j)
+		}
 	}
-	k, err := contests[fit]()
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +268,7 @@ func (c *fitBench) start(fit, precision string, n int) ([]Entry, error) {
 	}
 	for _, p := range c.peers {
 		switch {
-		case p.name != sklearn && fit != "ridge":
+		case !slices.Contains(k.peers, p.name):
 		case p.name == "gonum":
 			list = append(list, c.byGonum(p, j.synthetic, precision))
 		default:
@@ -284,6 +306,10 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if metrics[Residual], err = residual(f); err != nil {
 				return 0, err
 			}
+			if f.linear.Data != nil {
+				metrics[Tolerance] = f.tolerance
+				return metrics[Residual], nil
+			}
 			metrics[RMSE], err = j.rmse(f)
 			return metrics[Residual], err
 		})
@@ -311,6 +337,10 @@ func byPython(p fitPeer, name string, k contest) competitor {
 	}
 	w.Took = func() time.Duration { return last }
 	w.result = func() (function, error) { return k.result(p.python) }
+	if k.tolerant {
+		k.parameters = maps.Clone(k.parameters)
+		return w.atEqualObjective(func(tol float64) { k.parameters["tol"] = tol }, k.residual)
+	}
 	return w
 }
 

@@ -26,6 +26,7 @@ import (
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
+	k.peers = []string{"gonum", sklearn, "torch", "cupy", "gpytorch"}
 	if precision == "float64" {
 		k.own = func(d backend.Device) []competitor {
 			return []competitor{c.bySolver(d, s, ownName(d), solvers.Auto), c.bySolver(d, s, ownName(d)+directName, solvers.Dual)}
@@ -195,7 +196,7 @@ func (c *fitBench) nystrom(j judge) contest {
 		}
 	}
 	take(rand.New(rand.NewPCG(centersSeed, 0)).Perm(n)[:m])
-	k := contest{task: "nystrom", parameters: s.parameters(), residual: j.normalResidual, limit: nystromLimit(n, m, c.Features, s.lambda)}
+	k := contest{task: "nystrom", peers: []string{sklearn}, parameters: s.parameters(), residual: j.normalResidual, limit: nystromLimit(n, m, c.Features, s.lambda)}
 	k.parameters["centers"], k.parameters["seed"], k.parameters["n"] = m, centersSeed, n
 	k.put = func(p *pypeer.Process) error {
 		err := putAll(s.x, s.y)(p)
@@ -266,7 +267,7 @@ const (
 // svr is ε-support vector regression.
 func (c *fitBench) svr(j judge) contest {
 	s := j.synthetic
-	k := contest{task: "svr", parameters: s.parameters(), put: putAll(s.x, s.y)}
+	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), put: putAll(s.x, s.y)}
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the conditions of optimality by more
@@ -320,7 +321,7 @@ func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, 
 // file is kernel ridge regression from a CSV file to a model in another file.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
-	k := contest{task: "file", parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
+	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
 	k.parameters["csv"], k.parameters["model"] = table, filepath.Join(c.folder, "sklearn.joblib")
 	k.own = func(d backend.Device) []competitor {
 		var m *learners.KernelRidgeModel

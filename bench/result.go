@@ -100,11 +100,12 @@ func (r *Run) Stage(name string) *Stage {
 
 // The names of the metrics that pictures and tables know.
 const (
-	Residual = "residual"      // relative, of the system that every implementation of the case solves, in float64
-	RMSE     = "rmse"          // of rows that were held out
-	Bytes    = "bytes"         // the most that was taken
-	Planned  = "planned_bytes" // what was said beforehand
-	Iters    = "iterations"
+	Residual  = "residual"      // relative, of the system that every implementation of the case solves, in float64
+	RMSE      = "rmse"          // of rows that were held out
+	Bytes     = "bytes"         // the most that was taken
+	Planned   = "planned_bytes" // what was said beforehand
+	Iters     = "iterations"
+	Tolerance = "tolerance" // that was asked for
 )
 
 // Check says how far a result is from the reference's.

@@ -73,11 +73,14 @@ func widened[T backend.Float](v []T) []float64 {
 	return out
 }
 
-// function is what a fit found: f(x) = Σ_j coef_j k(points_j, x) + b.
+// function is what a fit found: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for
+// each column of linear, with the tolerance that led there.
 type function struct {
 	points    backend.Host[float64]
 	coef      []float64
 	intercept float64
+	linear    backend.Host[float64]
+	tolerance float64
 }
 
 // A judge says how well a function solves its problem. It forms products with

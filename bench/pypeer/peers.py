@@ -1,4 +1,5 @@
-"""The other side of package pypeer: libraries of Python that fit the same models.
+"""The other side of package pypeer: libraries that fit the same models, of Python, of R
+(glmnet, in a process of its own) and of C (LIBLINEAR, in this one).
 
 It reads commands from standard input, one JSON object a line, and answers each
 with one, on what was standard output; what libraries print goes to standard
@@ -14,24 +15,43 @@ array follow, as NPY files have them after their header.
 With the argument `probe` it prints which libraries could be imported.
 """
 
+import ctypes
+import ctypes.util
 import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 
-LIBRARIES = {"scikit-learn": "sklearn", "torch": "torch", "cupy": "cupy", "gpytorch": "gpytorch"}
+
+def module(name):
+    return lambda: importlib.util.find_spec(name)
+
+
+def has_glmnet():
+    """R's package, and numpy to pass it arrays."""
+    rscript = importlib.util.find_spec("numpy") and shutil.which("Rscript")
+    return rscript and subprocess.run([rscript, "-e", 'quit(status = !nzchar(system.file(package = "glmnet")))']).returncode == 0
+
+
+LIBRARIES = {
+    "scikit-learn": module("sklearn"), "torch": module("torch"), "cupy": module("cupy"), "gpytorch": module("gpytorch"),
+    "glmnet": has_glmnet, "liblinear": lambda: importlib.util.find_spec("numpy") and ctypes.util.find_library("linear"),
+}
 
 
 def probe():
-    """Name the libraries that are installed, without importing them."""
-    return [name for name, module in LIBRARIES.items() if importlib.util.find_spec(module)]
+    """Name the libraries that are installed, without loading them."""
+    return [name for name, found in LIBRARIES.items() if found()]
 
 
 class ScikitLearn:
-    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR (LIBSVM)."""
+    """KernelRidge, GaussianProcessRegressor, Nystroem + Ridge, SVR (LIBSVM), lasso_path, LogisticRegression."""
 
     def __init__(self):
         import joblib
@@ -80,6 +100,15 @@ class ScikitLearn:
         beta = self.np.zeros(len(a["y"]))
         beta[m.support_] = m.dual_coef_[0]
         return {"beta": beta, "intercept": self.np.atleast_1d(m.intercept_)}
+
+    def lasso(self, a, p):
+        _, coef, _ = self.linear.lasso_path(a["x"], a["y"], alphas=p["alphas"], tol=p["tol"], max_iter=10**6)
+        return {"coef": coef}
+
+    def logistic(self, a, p):
+        m = self.linear.LogisticRegression(C=1 / p["lambda"], fit_intercept=False, tol=p["tol"], max_iter=10**5)
+        m.fit(a["x"], a["y"])
+        return {"coef": m.coef_.T}
 
     def file(self, a, p):
         table = self.np.loadtxt(p["csv"], delimiter=",", skiprows=1)
@@ -236,7 +265,128 @@ class CuPy:
         self.c.get_default_memory_pool().free_all_blocks()
 
 
-CLASSES = {"scikit-learn": ScikitLearn, "torch": Torch, "cupy": CuPy, "gpytorch": GPyTorch}
+class Glmnet:
+    """R's glmnet, in a process that evaluates a line at a time; arrays go by files."""
+
+    LOOP = """
+        suppressMessages(library(glmnet)); glmnet.control(fdev = 0, devmax = 1)
+        lines <- file("stdin", "r")
+        while (length(line <- readLines(lines, 1))) cat(tryCatch(format(eval(parse(text = line)), digits = 9), error = function(e) paste("error:", conditionMessage(e))), "\\n")
+    """
+
+    def __init__(self):
+        import numpy
+
+        self.np, self.folder, self.held = numpy, tempfile.TemporaryDirectory(), None
+        self.r = subprocess.Popen(["Rscript", "-e", self.LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.detail = "glmnet " + self.do('paste(packageVersion("glmnet"), R.version.string)')
+
+    def do(self, line):
+        print(line, file=self.r.stdin, flush=True)
+        answer = self.r.stdout.readline().strip()
+        if not answer or answer.startswith("error:"):
+            raise RuntimeError(answer or "R has ended")
+        return answer
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def hold(self, a):
+        """Give R the arrays, once."""
+        if self.held is a["x"]:
+            return
+        for name, array in (("x", a["x"].T), ("y", a["y"])):
+            self.np.ascontiguousarray(array).tofile(self.path(name))
+        n, d = a["x"].shape
+        self.do(f'x <- matrix(readBin("{self.path("x")}", 0, {n * d}), {n}); y <- readBin("{self.path("y")}", 0, {n}); 0')
+        self.held = a["x"]
+
+    def fit(self, a, p, penalties, settings):
+        self.hold(a)
+        self.np.asarray(penalties).tofile(self.path("l"))
+        self.do(f'l <- readBin("{self.path("l")}", 0, {len(penalties)}); 0')
+        seconds = self.do(
+            "{ start <- as.numeric(Sys.time()); "
+            f"m <- glmnet(x, y, lambda = l, standardize = FALSE, intercept = FALSE, thresh = {p['tol']}, maxit = 1e7, {settings}); "
+            "as.numeric(Sys.time()) - start }")
+        self.do(f'writeBin(as.vector(t(as.matrix(m$beta))), "{self.path("b")}"); 0')
+        return {"coef": self.np.fromfile(self.path("b")).reshape(a["x"].shape[1], -1), "seconds": float(seconds)}
+
+    def lasso(self, a, p):
+        return self.fit(a, p, p["alphas"], 'family = "gaussian"')
+
+    def logistic(self, a, p):
+        return self.fit(a, p, [p["lambda"] / len(a["y"])], 'family = "binomial", alpha = 0')
+
+    def sync(self):
+        pass
+
+    def clear(self):
+        self.held = None
+        self.do("{ x <- y <- m <- NULL; 0 }")
+
+
+class Liblinear:
+    """LIBLINEAR's trust region method for logistic regression, solver 0, by its C interface."""
+
+    class Problem(ctypes.Structure):
+        _fields_ = [("l", ctypes.c_int), ("n", ctypes.c_int), ("y", ctypes.c_void_p), ("x", ctypes.c_void_p), ("bias", ctypes.c_double)]
+
+    class Parameter(ctypes.Structure):
+        # Up to version 2.30 init_sol is where 2.40 has nu; zero is right for both.
+        _fields_ = [("solver", ctypes.c_int), ("eps", ctypes.c_double), ("c", ctypes.c_double), ("weights", ctypes.c_int),
+                    ("label", ctypes.c_void_p), ("weight", ctypes.c_void_p), ("p", ctypes.c_double),
+                    ("nu", ctypes.c_double), ("init_sol", ctypes.c_void_p), ("regularize_bias", ctypes.c_int)]
+
+    def __init__(self):
+        import numpy
+
+        self.np, self.lib, self.held = numpy, ctypes.CDLL(ctypes.util.find_library("linear")), None
+        self.lib.train.restype = ctypes.c_void_p
+        self.lib.get_decfun_coef.restype = ctypes.c_double
+        self.lib.get_decfun_coef.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+        self.lib.get_labels.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int * 2)]
+        self.silent = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(lambda text: None)
+        self.lib.set_print_string_function(self.silent)
+        self.detail = f"LIBLINEAR {ctypes.c_int.in_dll(self.lib, 'liblinear_version').value / 100:.2f}"
+
+    def hold(self, a):
+        """Put the rows as LIBLINEAR has them: index and value of each element."""
+        if self.held is a["x"]:
+            return
+        np, (n, d) = self.np, a["x"].shape
+        self.nodes = np.zeros((n, d + 1), dtype=np.dtype([("index", "i4"), ("value", "f8")], align=True))
+        self.nodes["index"][:, :d] = np.arange(1, d + 1)
+        self.nodes["index"][:, d] = -1
+        self.nodes["value"][:, :d] = a["x"]
+        self.rows = self.nodes.ctypes.data + self.nodes.strides[0] * np.arange(n, dtype=np.uintp)
+        self.y = np.array(a["y"], dtype="f8")
+        self.problem = self.Problem(n, d, self.y.ctypes.data, self.rows.ctypes.data, -1)
+        self.held = a["x"]
+
+    def logistic(self, a, p):
+        self.hold(a)
+        parameter = self.Parameter(solver=0, eps=p["tol"], c=1 / p["lambda"], regularize_bias=1)
+        start = time.perf_counter()
+        model = self.lib.train(ctypes.byref(self.problem), ctypes.byref(parameter))
+        seconds = time.perf_counter() - start
+        labels = (ctypes.c_int * 2)()
+        self.lib.get_labels(model, ctypes.byref(labels))
+        one = list(labels).index(1)
+        coef = [self.lib.get_decfun_coef(model, j + 1, one) for j in range(a["x"].shape[1])]
+        self.lib.free_and_destroy_model(ctypes.byref(ctypes.c_void_p(model)))
+        return {"coef": self.np.array(coef)[:, None], "seconds": seconds}
+
+    def sync(self):
+        pass
+
+    def clear(self):
+        self.held = self.nodes = None
+
+
+CLASSES = {
+    "scikit-learn": ScikitLearn, "torch": Torch, "cupy": CuPy, "gpytorch": GPyTorch, "glmnet": Glmnet, "liblinear": Liblinear,
+}
 
 
 def serve(source, sink):
@@ -262,7 +412,7 @@ def serve(source, sink):
                 start = time.perf_counter()
                 found = getattr(library, command.pop("task"))(arrays, command)
                 library.sync()
-                answer["seconds"] = time.perf_counter() - start
+                answer["seconds"] = found.pop("seconds", time.perf_counter() - start)
                 arrays.update(found)
             elif do == "get":
                 found = numpy.ascontiguousarray(arrays[command["name"]], dtype="<f8")

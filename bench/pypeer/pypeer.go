@@ -1,5 +1,6 @@
-// Package pypeer fits by libraries of Python, for comparison: scikit-learn (with
-// LIBSVM in it), torch, cupy and gpytorch. They are looked for, not required.
+// Package pypeer fits by libraries that Python reaches, for comparison: scikit-learn (with
+// LIBSVM in it), torch, cupy, gpytorch, R's glmnet, and LIBLINEAR. They are looked for, not
+// required.
 //
 // Each library is one process that lives as long as the comparison. It has
 // imported what it needs and holds its arrays before anything is timed, and it
@@ -34,7 +35,9 @@ import (
 var script string
 
 // Names lists the libraries that Find knows.
-func Names() []string { return []string{"scikit-learn", "torch", "cupy", "gpytorch"} }
+func Names() []string {
+	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear"}
+}
 
 // ErrMissing is the reason why a library is not there.
 var ErrMissing = errors.New("not found")
@@ -93,7 +96,7 @@ func (f *Finder) Open(ctx context.Context, library string, threads int) (*Proces
 		if len(f.troubles) > 0 {
 			text += " (" + strings.Join(f.troubles, "; ") + ")"
 		}
-		return nil, fmt.Errorf("%w: the Python module of %s; %s", ErrMissing, library, text)
+		return nil, fmt.Errorf("%w: %s; %s", ErrMissing, library, text)
 	}
 	return start(ctx, python, library, threads)
 }

@@ -31,7 +31,7 @@ func open(t *testing.T, library string, threads int) *Process {
 	return p
 }
 
-// TestRidge solves one small system by every library that is here, and checks
+// TestRidge solves one small system by every library of kernels that is here, and checks
 // the equation that it was asked to solve.
 func TestRidge(t *testing.T) {
 	const n, d, lambda, gamma = 30, 3, 0.1, 0.25
@@ -45,7 +45,7 @@ func TestRidge(t *testing.T) {
 	for i := range y {
 		y[i] = rng.NormFloat64()
 	}
-	for _, library := range Names() {
+	for _, library := range []string{"scikit-learn", "torch", "cupy", "gpytorch"} {
 		t.Run(library, func(t *testing.T) {
 			p := open(t, library, 1)
 			t.Log(p.Path, p.Detail)

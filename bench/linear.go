@@ -1,0 +1,308 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/learners"
+)
+
+// linearLimit is how far above its minimum the objective of a linear model may be,
+// relative to that of w = 0. Every implementation gets the largest of its own tolerances
+// that leads there: times are for equal objectives.
+const linearLimit = 1e-6
+
+// tolerances are those that are tried, in turn.
+func tolerances(try func(tol float64) (done bool, err error)) error {
+	for k := range 17 {
+		if done, err := try(math.Pow(10, float64(1-k))); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("no tolerance leads to an objective within %.0e of its minimum", linearLimit)
+}
+
+// atEqualObjective makes the first run of w that of the largest tolerance which leads to
+// a residual within the limit; set passes a tolerance on. The time of a run is that of the
+// last one, by the clock of w if it has its own.
+func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
+	fit, took, result := w.Run, w.Took, w.result
+	var last time.Duration
+	found, used := false, 0.0
+	once := func() error {
+		start := time.Now()
+		err := fit()
+		if last = time.Since(start); took != nil {
+			last = took()
+		}
+		return err
+	}
+	w.Took = func() time.Duration { return last }
+	w.Run = func() error {
+		if found {
+			return once()
+		}
+		return tolerances(func(tol float64) (bool, error) {
+			set(tol)
+			if err := once(); err != nil {
+				return false, err
+			}
+			f, err := result()
+			if err != nil {
+				return false, err
+			}
+			excess, err := residual(f)
+			found, used = excess <= linearLimit, tol
+			return found, err
+		})
+	}
+	w.result = func() (function, error) {
+		f, err := result()
+		f.tolerance = used
+		return f, err
+	}
+	return w
+}
+
+// newLinear makes the data of linear models as Friedman, Hastie and Tibshirani (2010,
+// section 5.1) do: standard normal features, any two of which have the correlation 0.1,
+// coefficients (−1)^j exp(−j/10), j = 0, 1, …, and noise with a third of the variance of f.
+// For classes the targets are 0 and 1, the latter with the probability 1/(1 + e^−y).
+func newLinear(n, d int, classes bool) *synthetic {
+	rng := rand.New(rand.NewPCG(5, 6))
+	s := &synthetic{x: backend.NewHost[float64](n, d), y: backend.NewHost[float64](n, 1), lambda: 1}
+	f := s.y.Data
+	for i := range n {
+		shared := rng.NormFloat64()
+		row := s.x.Row(i)
+		for j := range row {
+			row[j] = math.Sqrt(0.1)*shared + math.Sqrt(0.9)*rng.NormFloat64()
+			f[i] += row[j] * math.Exp(-float64(j)/10) * float64(1-2*(j%2))
+		}
+	}
+	noise := floats.Norm(f, 2) / math.Sqrt(3*float64(n))
+	for i := range f {
+		f[i] += noise * rng.NormFloat64()
+		if classes {
+			p := 1 / (1 + math.Exp(-f[i]))
+			if f[i] = 0; rng.Float64() < p {
+				f[i] = 1
+			}
+		}
+	}
+	return s
+}
+
+// gemm is op(A)·B on the judge's processor.
+func (j judge) gemm(t backend.Trans, a, b backend.Host[float64]) (backend.Host[float64], error) {
+	rows := a.Rows
+	if t == backend.Transpose {
+		rows = a.Cols
+	}
+	out := backend.NewHost[float64](rows, b.Cols)
+	return out, run.Placed(j.q, a, b, func(x, y backend.Matrix[float64]) error {
+		c, err := j.q.New(out.Rows, out.Cols)
+		if err != nil {
+			return err
+		}
+		defer c.Free()
+		j.q.Gemm(t, backend.NoTrans, 1, x, y, 0, c)
+		return j.q.Download(out, c)
+	})
+}
+
+// A linearProblem is the objectives of some linear models, one for each column of W.
+type linearProblem struct {
+	judge
+	// objectives returns F of each column of W, and lower bounds of the minimum if asked.
+	objectives func(w backend.Host[float64], bounds bool) (values, lower []float64, err error)
+	lower      []float64
+	zero       float64 // F(0)
+}
+
+// excess is the largest (F − F*)/F(0), F* a lower bound of the minimum.
+func (p *linearProblem) excess(f function) (largest float64, err error) {
+	values, _, err := p.objectives(f.linear, false)
+	if err == nil && len(values) != len(p.lower) {
+		err = fmt.Errorf("%d models, want %d", len(values), len(p.lower))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bench: fit: %w", err)
+	}
+	for i, v := range values {
+		largest = max(largest, (v-p.lower[i])/p.zero)
+	}
+	return largest, nil
+}
+
+// lassoObjectives are ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The bound is the dual
+// objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the s ≤ 1 that makes ‖Xᵀθ‖∞ ≤ μ.
+func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64], bool) ([]float64, []float64, error) {
+	return func(w backend.Host[float64], bounds bool) (values, lower []float64, err error) {
+		r, err := j.gemm(backend.NoTrans, j.x, w)
+		if err != nil {
+			return nil, nil, err
+		}
+		values, lower = make([]float64, w.Cols), make([]float64, w.Cols)
+		for i, y := range j.y.Data {
+			for c, f := range r.Row(i) {
+				r.Row(i)[c] = y - f
+				values[c] += (y - f) * (y - f) / 2
+			}
+		}
+		if bounds {
+			g, err := j.gemm(backend.Transpose, j.x, r)
+			if err != nil {
+				return nil, nil, err
+			}
+			for c, mu := range mus {
+				largest, dual := 0.0, 0.0
+				for p := range g.Rows {
+					largest = max(largest, math.Abs(g.Row(p)[c]))
+				}
+				scale := min(1, mu/largest)
+				for i, y := range j.y.Data {
+					theta := scale * r.Row(i)[c]
+					dual += theta*y - theta*theta/2
+				}
+				lower[c] = dual
+			}
+		}
+		for p := range w.Rows {
+			for c, v := range w.Row(p) {
+				values[c] += mus[c] * math.Abs(v)
+			}
+		}
+		return values, lower, nil
+	}
+}
+
+// logisticObjectives are F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖² with f = ±wᵀx, whose minimum is
+// at least F − ‖∇F‖²/2λ.
+func (j judge) logisticObjectives(w backend.Host[float64], _ bool) (values, lower []float64, err error) {
+	r, err := j.gemm(backend.NoTrans, j.x, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	value := j.lambda / 2 * floats.Dot(w.Data, w.Data)
+	for i, y := range j.y.Data {
+		f := r.Data[i]
+		value += math.Log1p(math.Exp(-math.Abs(f))) + max(f, 0) - y*f
+		r.Data[i] = 1/(1+math.Exp(-f)) - y
+	}
+	g, err := j.gemm(backend.Transpose, j.x, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	floats.AddScaled(g.Data, j.lambda, w.Data)
+	return []float64{value}, []float64{value - floats.Dot(g.Data, g.Data)/(2*j.lambda)}, nil
+}
+
+// bounded sets the lower bounds from a solution to a tenth of the limit.
+func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
+	zero, _, err := p.objectives(backend.NewHost[float64](p.x.Cols, columns), false)
+	if err != nil {
+		return err
+	}
+	p.zero = zero[0]
+	w, err := fit(dev, linearLimit/10)
+	if err != nil {
+		return err
+	}
+	_, p.lower, err = p.objectives(w, true)
+	return err
+}
+
+// linearContest is the contest of a linear model: fit is Mercer's, to a tolerance.
+func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, float64) (backend.Host[float64], error)) contest {
+	k := contest{parameters: map[string]any{"lambda": p.lambda}, put: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
+	k.result = func(process *pypeer.Process) (function, error) {
+		w, err := process.Get("coef")
+		return function{linear: w}, err
+	}
+	k.own = func(d backend.Device) []competitor {
+		var w backend.Host[float64]
+		var tolerance float64
+		own := competitor{Entry: Entry{Implementation: ownName(d), Run: func() (err error) {
+			w, err = fit(d, tolerance)
+			return err
+		}}, result: func() (function, error) { return function{linear: w}, nil }}
+		return []competitor{own.atEqualObjective(func(tol float64) { tolerance = tol }, p.excess)}
+	}
+	return k
+}
+
+// lasso is a path of 100 penalties from the largest that matters to a thousandth of it, or a
+// hundredth where there are fewer samples than features (as glmnet has it), without intercept.
+func (c *fitBench) lasso(n int) (contest, judge, error) {
+	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
+	g, err := p.gemm(backend.Transpose, p.x, p.y)
+	if err != nil {
+		return contest{}, p.judge, err
+	}
+	ratio := 1e-3
+	if n < c.Features {
+		ratio = 1e-2
+	}
+	top := max(floats.Max(g.Data), -floats.Min(g.Data))
+	lambdas, mus := make([]float64, 100), make([]float64, 100)
+	for i := range mus {
+		mus[i] = top * math.Pow(ratio, float64(i)/99)
+		lambdas[i] = 2 * mus[i]
+	}
+	p.objectives = p.lassoObjectives(mus)
+	fit := func(d backend.Device, tol float64) (backend.Host[float64], error) {
+		w := backend.NewHost[float64](c.Features, len(lambdas))
+		models, err := learners.Lasso{Tol: tol, NoIntercept: true, MaxIter: 1e6}.Path(c.ctx, d, matrixOf(p.x), matrixOf(p.y), lambdas, learners.Options{Memory: c.Memory})
+		for k, m := range models {
+			for i := range w.Rows {
+				w.Row(i)[k] = m.Coef().At(i, 0)
+			}
+		}
+		return w, err
+	}
+	if err := p.bounded(fit, c.judges, len(mus)); err != nil {
+		return contest{}, p.judge, err
+	}
+	k := c.linearContest(p, fit)
+	k.task, k.peers = "lasso", []string{sklearn, "glmnet"}
+	alphas := slices.Clone(mus) // of (1/2n)‖y − Xw‖² + α‖w‖₁
+	floats.Scale(1/float64(n), alphas)
+	k.parameters["alphas"] = alphas
+	return k, p.judge, nil
+}
+
+// logistic is logistic regression of two classes with λ = 1, without intercept.
+func (c *fitBench) logistic(n int) (contest, judge, error) {
+	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, true))}
+	p.objectives = p.logisticObjectives
+	solve := func(d backend.Device, solver learners.LogisticSolver, tol float64) (backend.Host[float64], error) {
+		l := learners.Logistic{Lambda: p.lambda, NoIntercept: true, Solver: solver, Tol: tol}
+		m, err := l.Fit(c.ctx, d, matrixOf(p.x), matrixOf(p.y), learners.Options{Memory: c.Memory})
+		if err != nil {
+			return backend.Host[float64]{}, err
+		}
+		w := mat.DenseCopyOf(m.Coef()).RawMatrix()
+		return backend.Host[float64]{Rows: w.Rows, Cols: w.Cols, Stride: w.Stride, Data: w.Data}, nil
+	}
+	tight := func(d backend.Device, tol float64) (backend.Host[float64], error) {
+		return solve(d, learners.LogisticNewton, tol)
+	}
+	if err := p.bounded(tight, c.judges, 1); err != nil {
+		return contest{}, p.judge, err
+	}
+	k := c.linearContest(p, func(d backend.Device, tol float64) (backend.Host[float64], error) {
+		return solve(d, learners.LogisticAuto, tol)
+	})
+	k.task, k.peers = "logistic", []string{sklearn, "glmnet", "liblinear"}
+	return k, p.judge, nil
+}
