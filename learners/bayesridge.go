@@ -69,10 +69,7 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 }
 
 func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}

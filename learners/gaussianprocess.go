@@ -86,10 +86,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 }
 
 func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +102,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m := &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
 	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
-	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.center(m, hy, o.Weights), Weights: o.Weights, Lambda: l.Lambda}
+	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.center(m, hy, o), Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
 	evaluations := 0
@@ -142,25 +139,19 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 }
 
 // center sets the intercept to the weighted means of y and returns y less them.
-func (l GaussianProcess) center(m *GaussianProcessModel, y backend.Host[float64], weights []float64) backend.Host[float64] {
+func (l GaussianProcess) center(m *GaussianProcessModel, y backend.Host[float64], o Options) backend.Host[float64] {
 	if l.NoIntercept {
 		return y
 	}
-	weight := func(i int) float64 {
-		if weights == nil {
-			return 1
-		}
-		return weights[i]
-	}
 	total := 0.0
 	for i := range y.Rows {
-		total += weight(i)
+		total += weightOf(o, i)
 	}
 	// The second pass takes what the rounding of the first has left.
 	for range 2 {
 		left := make([]float64, y.Cols)
 		for i := range y.Rows {
-			if w := weight(i); w > 0 {
+			if w := weightOf(o, i); w > 0 {
 				for j, v := range y.Row(i) {
 					left[j] += w / total * (v - m.intercept[j])
 				}

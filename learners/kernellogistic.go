@@ -67,10 +67,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 }
 
 func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, hy, err := checked(dev, x, y, o)
+	hx, hy, err := checked(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}

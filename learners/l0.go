@@ -68,10 +68,7 @@ func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 }
 
 func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}

@@ -109,10 +109,7 @@ func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 }
 
 func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) ([]*LinearModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}

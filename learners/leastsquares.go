@@ -70,7 +70,7 @@ func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if l.LMS {
 		return l.lms(ctx, dev, x, y, o)
 	}
-	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, nil, dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 }
 
 // newCentered checks the samples and returns them as linear least squares needs them.
-func newCentered(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*lsq.Samples, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
+func newCentered(ctx context.Context, parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*lsq.Samples, error) {
+	hx, hy, err := checkedBoth(parameters, dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 // of the order of η where the residual is not 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is
 // the default, no step leads away from the solutions of its own equation.
 func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(nil, dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}

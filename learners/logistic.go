@@ -85,10 +85,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 }
 
 func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, hy, err := checked(dev, x, y, o)
+	hx, hy, err := checked(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}

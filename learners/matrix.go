@@ -61,10 +61,13 @@ func valueError(name string, h backend.Host[float64], i, j int) error {
 // errNoCheckpoint is the error of learners that write none.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
 
-// checked is samples for learners that do not end in a solver: it also refuses
-// NaN, Inf, wrong weights, a checkpoint and a missing device. y may be nil for
+// checked completes the parameters, and is samples for learners that do not end in a
+// solver: it also refuses NaN, Inf, wrong weights, a checkpoint and a missing device. y may be nil for
 // Novelty.
-func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+func checked(parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+	if err := complete(parameters); err != nil {
+		return hx, hy, err
+	}
 	if o.Checkpoint.Dir != "" {
 		return hx, hy, errNoCheckpoint
 	}
@@ -89,11 +92,11 @@ func checked(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Hos
 }
 
 // checkedBoth is checked for learners that cannot do without y.
-func checkedBoth(dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
+func checkedBoth(parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
 	if x != nil && y == nil {
 		return hx, hy, errors.New("y is missing")
 	}
-	return checked(dev, x, y, o)
+	return checked(parameters, dev, x, y, o)
 }
 
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf

@@ -123,7 +123,7 @@ func storeTrainingSet(ctx context.Context, dev backend.Device, learner string, k
 // fitStored is Fit of a learner whose models are made of the samples x and the targets
 // y of those of weight > 0.
 func fitStored[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64]) (M, error)) (m M, err error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(nil, dev, x, y, o)
 	if err == nil {
 		m, err = store(hx, dropZeroWeight(hy, o.Weights))
 	}
@@ -132,7 +132,7 @@ func fitStored[M any](dev backend.Device, learner string, x, y mat.Matrix, o Opt
 
 // fitStoredClasses is fitStored for classes: y is 1 in the column of a sample's class.
 func fitStoredClasses[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64], c Classes) (M, error)) (m M, err error) {
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(nil, dev, x, y, o)
 	if err != nil {
 		return named(learner, m, err)
 	}

@@ -53,10 +53,7 @@ func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matri
 }
 
 func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, o Options) (*SupportModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, _, err := checked(dev, x, nil, o)
+	hx, _, err := checked(l.parameters(), dev, x, nil, o)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // loop checks the samples and prepares the loop that all perceptrons share, over the
 // samples of weight > 0.
 func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (*online.Loop, Classes, error) {
-	hx, hy, err := checked(dev, x, y, o)
+	hx, hy, err := checked(nil, dev, x, y, o)
 	if err != nil {
 		return nil, Classes{}, err
 	}

@@ -55,10 +55,7 @@ func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	c, err := newCentered(ctx, dev, x, y, o, !l.NoIntercept)
+	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
 	if err != nil {
 		return nil, err
 	}

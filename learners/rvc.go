@@ -72,10 +72,7 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 }
 
 func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}

@@ -98,10 +98,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 
 // fit fits the machines, which are a share of the task.
 func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *run.Task, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, nil, nil, err
-	}
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, nil, nil, err
 	}

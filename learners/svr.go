@@ -64,10 +64,7 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 }
 
 func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	hx, hy, err := checkedBoth(dev, x, y, o)
+	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
 	if err != nil {
 		return nil, err
 	}
