@@ -87,7 +87,7 @@ func TestPrecomputed(t *testing.T) {
 	says(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
 	says(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
 	// A row of a Gram matrix that begins with a small integer.
-	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: the value of training object 1 with itself is 2 in feature 2 and 4 in feature 4; the rows of a Gram matrix become points by TrainingPoints")
+	says(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: the value of training object 2 with itself is 2 in feature 2 and 4 in feature 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})
 	says(t, "shape", err, "kernels: precomputed: a Gram matrix of 2 objects has 2² values, got 3")

@@ -116,7 +116,7 @@ func TestGramMatrixIsNoPoints(t *testing.T) {
 		"gaussian-process":  fitter(learners.GaussianProcess{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
 		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}}.Fit),
 	} {
-		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 0 with itself is 1 in feature 2 and 2 in feature 3") {
+		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: the value of training object 1 with itself is 1 in feature 2 and 2 in feature 3") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
