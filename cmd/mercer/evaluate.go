@@ -86,7 +86,7 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 		}
 		if err == nil {
 			var c cover
-			if c, err = a.coverOf(ctx, dev, b, x, interval); err == nil {
+			if c, err = a.coverOf(ctx, dev, b, x, s.outcome.values, interval); err == nil {
 				s.setCoverage(c, interval)
 			}
 		}

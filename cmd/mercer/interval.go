@@ -40,13 +40,16 @@ type cover struct {
 	sets         *mat.Dense // of classes: n×K, 1 for those in the set
 }
 
-// coverOf returns the intervals or sets of encoded rows; level 0 asks for none.
-func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x *mat.Dense, level float64) (c cover, err error) {
+// coverOf returns the intervals or sets of encoded rows, which values are the predictions
+// of; level 0 asks for none.
+func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil
 	}
 	if k, ok := b.Model.(learners.Classifier); ok {
 		c.sets, err = b.Calibration.Sets(ctx, dev, k, x, level)
+	} else if b.Calibration != nil {
+		c.lower, c.upper, err = b.Calibration.Intervals(values, level)
 	} else {
 		c.lower, c.upper, err = b.Intervals(ctx, dev, x, level)
 	}
@@ -76,8 +79,8 @@ func (c cover) names(classes learners.Classes) [][]string {
 // gatheredCover is the cover of rows that are worked on block by block.
 type gatheredCover struct{ lower, upper, sets gathered }
 
-func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x *mat.Dense, level float64) error {
-	c, err := a.coverOf(ctx, dev, b, x, level)
+func (g *gatheredCover) of(ctx context.Context, a *app, dev backend.Device, b modelfile.Bundle, x, values *mat.Dense, level float64) error {
+	c, err := a.coverOf(ctx, dev, b, x, values, level)
 	g.lower.add(c.lower)
 	g.upper.add(c.upper)
 	g.sets.add(c.sets)

@@ -428,7 +428,7 @@ func (a *app) addCurve(ctx context.Context, panel **plot.Plot, k int, m drawn, x
 	if err != nil {
 		return err
 	}
-	c, err := a.coverOf(ctx, dev, b, x, level)
+	c, err := a.coverOf(ctx, dev, b, x, o.values, level)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (a *app) predictTable(ctx context.Context, f predictFlags, dev backend.Devi
 			return predictions{}, err
 		}
 	}
-	cover, err := a.coverOf(ctx, dev, b, x, f.interval)
+	cover, err := a.coverOf(ctx, dev, b, x, o.values, f.interval)
 	if err != nil {
 		return predictions{}, err
 	}

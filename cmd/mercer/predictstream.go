@@ -44,7 +44,7 @@ func (g *gathered) dense() *mat.Dense {
 
 // streamOutcomes applies a model to a table that stays in its file. Without truth
 // the targets are not looked at and y is nil. each gets the rows of a block.
-func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x *mat.Dense) error) (o outcome, y *mat.Dense, err error) {
+func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, proba, truth bool, each func(x, values *mat.Dense) error) (o outcome, y *mat.Dense, err error) {
 	s, err := a.stream(file)
 	if err != nil {
 		return o, nil, err
@@ -72,7 +72,7 @@ func (a *app) streamOutcomes(ctx context.Context, dev backend.Device, b modelfil
 		decision.add(part.decision)
 		probabilities.add(part.proba)
 		targets.add(yPart)
-		return each(x)
+		return each(x, part.values)
 	})
 	if err == nil {
 		a.reportUnknown(file, "row", s.Unknown())
@@ -85,8 +85,8 @@ func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfil
 	m := asClassifier(b.Model)
 	b.Model = m
 	var covers gatheredCover
-	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true, func(x *mat.Dense) error {
-		return covers.of(ctx, a, dev, b, x, interval)
+	o, truth, err := a.streamOutcomes(ctx, dev, b, file, true, true, func(x, values *mat.Dense) error {
+		return covers.of(ctx, a, dev, b, x, values, interval)
 	})
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (a *app) evaluateStream(ctx context.Context, dev backend.Device, b modelfil
 func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Device, b modelfile.Bundle, file string) (predictions, error) {
 	var variance gathered
 	var covers gatheredCover
-	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false, func(x *mat.Dense) error {
+	o, _, err := a.streamOutcomes(ctx, dev, b, file, f.proba, false, func(x, values *mat.Dense) error {
 		if m, ok := b.Model.(learners.Uncertain); f.std && ok {
 			v, err := m.Variance(ctx, dev, x)
 			if err != nil {
@@ -115,7 +115,7 @@ func (a *app) predictStream(ctx context.Context, f predictFlags, dev backend.Dev
 			}
 			variance.add(v)
 		}
-		return covers.of(ctx, a, dev, b, x, f.interval)
+		return covers.of(ctx, a, dev, b, x, values, f.interval)
 	})
 	if err != nil {
 		return predictions{}, err
