@@ -312,6 +312,54 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	return a.conclude(ctx, &f, r, b, start)
 }
 
+// fitStream is fit for a table that stays in its file.
+func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, file string, start time.Time) error {
+	s, err := a.stream(file)
+	if err != nil {
+		return err
+	}
+	head, err := s.Head()
+	if err != nil {
+		return err
+	}
+	task := f.taskFor(head)
+	if _, err := f.fitter(task); err != nil {
+		return err
+	}
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		return err
+	}
+	learn, err := d.MakeRows(task, f.parameters(d))
+	if err != nil {
+		return err
+	}
+	enc, err := s.Learn(ctx, f.rules(task))
+	if err != nil {
+		return err
+	}
+	rows, err := learners.Rows(s, enc)
+	if err != nil {
+		return err
+	}
+	read := time.Since(start)
+
+	p := a.newProgress()
+	options := f.options(enc, p)
+	options.Checkpoint = f.checkpoint
+	m, err := learn(ctx, dev, rows, options)
+	p.close()
+	if err != nil {
+		return err
+	}
+	r := newFitReport(m, dev)
+	r.setParameters(&f.learnerFlags, task)
+	r.Assumed = f.assumed(head, task)
+	r.N, r.D, _ = rows.Dims()
+	r.Seconds.Read = read.Seconds()
+	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, start)
+}
+
 // conclude saves the model and prints the report.
 func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, start time.Time) error {
 	b.Fit = r.saved()
@@ -405,17 +453,15 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 		if !ok {
 			text = p.Default
 		}
-		if !p.When.Met(values) {
+		if !values.Has(p.Name) || !p.When.Met(values) {
 			continue
 		}
-		if v, err := p.Parse(text); err == nil {
-			r.Parameters[p.Name] = text
-			if _, said := f.given[p.Name]; said || p.Name == "lambda" {
-				r.order = append(r.order, p.Name)
-			}
-			if number, ok := v.(float64); ok && p.Name == "lambda" {
-				r.Lambda = &number
-			}
+		r.Parameters[p.Name] = text
+		if _, said := f.given[p.Name]; said || p.Name == "lambda" {
+			r.order = append(r.order, p.Name)
+		}
+		if number, ok := values[p.Name].(float64); ok && p.Name == "lambda" {
+			r.Lambda = &number
 		}
 	}
 }

@@ -292,6 +292,22 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report}
 }
 
+// learnersThat lists the learners with an ability.
+func learnersThat(can func(learners.Description) bool) (names []string) {
+	for _, d := range learners.Catalogue() {
+		if can(d) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// streamLearners lists the learners that read a table in passes.
+func streamLearners() []string { return learnersThat(learners.Description.ReadsRows) }
+
+// checkpointLearners lists the learners that write checkpoints.
+func checkpointLearners() []string { return learnersThat(learners.Description.Checkpoints) }
+
 // epochTrace collects the epochs of a fit.
 type epochTrace struct {
 	learner string
@@ -303,13 +319,7 @@ func (f *learnerFlags) trace(what string) (*epochTrace, error) {
 	if d, err := learners.Find(f.learner); err != nil || d.Traces() {
 		return &epochTrace{learner: f.learner}, err
 	}
-	var names []string
-	for _, d := range learners.Catalogue() {
-		if d.Traces() {
-			names = append(names, d.Name)
-		}
-	}
-	return nil, usagef("%s: %s has no epochs; these have: %s", what, f.learner, strings.Join(names, ", "))
+	return nil, usagef("%s: %s has no epochs; these have: %s", what, f.learner, strings.Join(learnersThat(learners.Description.Traces), ", "))
 }
 
 func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
