@@ -217,7 +217,7 @@ func (a *app) plotBallCommand() *cobra.Command {
 	theta := 0.0
 	c := &cobra.Command{
 		Use:   "ball --target COLUMN --out FILE [flags] TABLE",
-		Short: "The bounds of lasso and ridge with the contours of the squared error",
+		Short: "The bounds of lasso and ridge, and the squared error",
 		Long: `Draw the squared error over the weights of the two columns of a table beside the
 target, the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and in each the weights of the lowest error:
 those of lasso, where one is often 0, and of ridge, where none is.`,
