@@ -218,6 +218,7 @@ var withoutExample = map[string]string{
 	"cuda/ptx":             "what cuda loads",
 	"solvers/glm":          "what learners call, with the tasks of internal/run",
 	"solvers/lsq":          "what learners call, with the tasks of internal/run",
+	"solvers/online":       "what learners call, with the tasks of internal/run",
 	"solvers/sparse":       "what learners call, with the tasks of internal/run",
 	"solvers/svm":          "what learners call, with the tasks of internal/run",
 	"bench/peer":           "what bench compares with",
