@@ -65,6 +65,7 @@ and the way of the data to them are not counted, transfers to a GPU and back are
 	flags.StringSliceVar(&f.Precisions, "precision", nil, "float64, float32 (default: both)")
 	flags.StringSliceVar(&f.Devices, "device", nil, "devices, such as cpu/avx512,cuda/0 (default: the best processor and every GPU)")
 	flags.StringSliceVar(&f.Peers, "peers", bench.FitPeers(), "libraries to compare with; none for no one")
+	flags.Lookup("peers").DefValue = strings.Join(bench.FitPeers(), ", ") // breaks into lines
 	flags.StringSliceVar(&f.Pythons, "python", nil, "`PATH` of a Python interpreter to look for libraries in")
 	o.flags(flags, "fewer rows, fewer and shorter timings")
 	return c
