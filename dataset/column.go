@@ -38,7 +38,7 @@ func (k kind) rule() string {
 // parseCell reads a trimmed cell as a number. The value is NaN unless the kind
 // is number.
 func parseCell(s string) (float64, kind) {
-	if v, ok := decimal(s); ok {
+	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // which keeps no part of it
 		return v, number
 	}
 	return parseOther(s)
@@ -259,6 +259,31 @@ func (c *column) number(i int) (v float64, k kind) {
 	}
 	e := &c.entries[c.codes[i]]
 	return e.value, e.kind
+}
+
+// values returns rows first to last − 1 as numbers, those that are stored or written to
+// the beginning of to. A cell that is not a finite number is an infinite one or NaN.
+func (c *column) values(to []float64, first, last int) []float64 {
+	if c.plain && c.cells == nil {
+		return c.numbers[first:last]
+	}
+	to = to[:last-first]
+	switch m, ok := c.cells.(*packed); {
+	case ok && c.rows == nil:
+		m.read(to, first, c.at)
+	case c.cells != nil:
+		for i := range to {
+			to[i] = c.cells.number(c.cellsRow(first+i), c.at)
+		}
+	default:
+		for i, code := range c.codes[first:last] {
+			to[i] = math.NaN()
+			if code >= 0 {
+				to[i] = c.entries[code].value
+			}
+		}
+	}
+	return to
 }
 
 // cellsRow is the row of c.cells that is row i.

@@ -223,7 +223,8 @@ func (f *columnLearner) number(l *learner, j int) (*Number, string) {
 	var fill float64
 	var ok bool
 	if f.plain {
-		fill, ok = median(l.values(j))
+		values := l.values(j)
+		fill, ok = median(values, momentsOf(values).n)
 	} else {
 		fill, ok = f.countedMedian()
 		f.makePlain()
@@ -256,7 +257,7 @@ func (f *columnLearner) countedMedian() (m float64, ok bool) {
 		}
 		return 0 // not reached: k < n
 	}
-	m, _ = median([]float64{at((n - 1) / 2), at(n / 2)})
+	m, _ = median([]float64{at((n - 1) / 2), at(n / 2)}, 2)
 	return m, true
 }
 

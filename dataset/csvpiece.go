@@ -53,33 +53,39 @@ func mostRows(text []byte, columns int) int {
 
 // addLines is readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
-	comma := []byte{t.comma}
-	for ; len(text) > 0; line++ {
-		var record []byte
-		record, text, _ = bytes.Cut(text, newline)
-		record = bytes.TrimSuffix(record, []byte{'\r'})
-		if len(record) == 0 {
+	comma, numbers := []byte{t.comma}, t.na.plain()
+	for next := 0; next < len(text); line++ {
+		at, end := next, len(text)
+		if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
+			end = at + n
+		}
+		next = end + 1
+		if end > at && text[end-1] == '\r' {
+			end--
+		}
+		if at == end {
 			continue
 		}
-		if n := bytes.Count(record, comma) + 1; n != t.cellsOfRow() {
+		if n := bytes.Count(text[at:end], comma) + 1; n != t.cellsOfRow() {
 			return t.cellsFault(line, n)
 		}
 		if err := t.addLine(line); err != nil {
 			return err
 		}
 		if t.index {
-			_, record, _ = bytes.Cut(record, comma)
+			at += bytes.IndexByte(text[at:end], t.comma) + 1
 		}
 		for _, c := range t.columns {
-			if c.plain && c.na.plain() {
-				if v, end, ok := scanDecimal(record, 0); ok && (end == len(record) || record[end] == t.comma) {
+			if c.plain && numbers {
+				// What no number goes on with ends it, the end of the line too.
+				if v, stop, ok := scanDecimal(text, at); ok && (stop == end || text[stop] == t.comma) {
 					c.numbers = append(c.numbers, v)
-					record = record[min(end+1, len(record)):]
+					at = min(stop+1, end)
 					continue
 				}
 			}
-			var cell []byte
-			cell, record, _ = bytes.Cut(record, comma)
+			cell, _, _ := bytes.Cut(text[at:end], comma)
+			at = min(at+len(cell)+1, end)
 			if !c.addBytes(cell) {
 				if !utf8.Valid(cell) {
 					return t.cellFault(c, t.rows, string(cell), notUTF8)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -21,7 +22,7 @@ var powersOfFive = func() (p [28]uint64) {
 // digits behind zeros, and a power of ten of at most 27 on either side of 0. It gives the nearest
 // float64, the even one of two, as strconv does. It is not ok for any other cell:
 // parseCell reads all of them.
-func decimal[T string | []byte](b T) (v float64, ok bool) {
+func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
 		return 0, false
@@ -31,21 +32,33 @@ func decimal[T string | []byte](b T) (v float64, ok bool) {
 
 // scanDecimal is decimal for the text that begins at place i and ends, at the
 // place end, before the first byte that no number goes on with.
-func scanDecimal[T string | []byte](b T, i int) (v float64, end int, ok bool) {
+func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	negative := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
 		negative = b[i] == '-'
 		i++
 	}
 	var mantissa uint64
-	first, start, fraction := i, i, 0
+	first, fraction := i, 0
 	for ; i < len(b) && b[i]-'0' <= 9; i++ {
 		mantissa = mantissa*10 + uint64(b[i]-'0')
 	}
-	digits := i - start
+	digits := i - first
 	if i < len(b) && b[i] == '.' {
-		start = i + 1
-		for i = start; i < len(b) && b[i]-'0' <= 9; i++ {
+		start := i + 1
+		for i = start; i+8 <= len(b); i += 8 {
+			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // a digit is a byte of 0 to 9 now
+			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
+			if others != 0 {
+				if uint32(others) == 0 {
+					mantissa = mantissa*1e4 + fourDigits(uint32(x))
+					i += 4
+				}
+				break
+			}
+			mantissa = mantissa*1e8 + eightDigits(x)
+		}
+		for ; i < len(b) && b[i]-'0' <= 9; i++ {
 			mantissa = mantissa*10 + uint64(b[i]-'0')
 		}
 		fraction = i - start
@@ -96,6 +109,21 @@ func scanDecimal[T string | []byte](b T, i int) (v float64, end int, ok bool) {
 		v = -v
 	}
 	return v, i, true
+}
+
+// eachByte has a 1 in each byte.
+const eachByte = 0x0101010101010101
+
+// eightDigits is the number of eight digits, bytes of 0 to 9, the first one lowest.
+func eightDigits(x uint64) uint64 {
+	x = x*10 + x>>8 // pairs of them
+	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
+}
+
+// fourDigits is eightDigits of four.
+func fourDigits(x uint32) uint64 {
+	x = x*10 + x>>8
+	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
 // scaled is mantissa·10^power, rounded once: product or quotient with 5^|power| to 62 bits

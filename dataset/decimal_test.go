@@ -83,6 +83,48 @@ func TestNth(t *testing.T) {
 	}
 }
 
+// The median of many is that of a sort, where the interval that a sample gives has it and
+// where it has not: of values that repeat, rise, or are large wherever the sample looks.
+func TestMedianOfMany(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, n := range []int{1 << 14, 1<<14 + 1, 100_000, 100_001} {
+		step := n / (1 << 12)
+		for shape, value := range map[string]func(i int) float64{
+			"random":  func(int) float64 { return rng.NormFloat64() },
+			"few":     func(int) float64 { return float64(rng.IntN(3)) },
+			"two":     func(i int) float64 { return float64(i % 2) },
+			"rising":  func(i int) float64 { return float64(i) },
+			"sampled": func(i int) float64 { return float64(one(i%step == 0))*1e6 + rng.Float64() },
+			"missing": func(i int) float64 {
+				if i%3 == 0 {
+					return math.NaN()
+				}
+				return rng.ExpFloat64()
+			},
+			"mostly missing": func(i int) float64 {
+				if i%50 != 7 {
+					return math.NaN()
+				}
+				return rng.ExpFloat64()
+			},
+		} {
+			values := make([]float64, n)
+			for i := range values {
+				values[i] = value(i)
+			}
+			sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+			slices.Sort(sorted)
+			m := len(sorted)
+			want := (sorted[(m-1)/2] + sorted[m/2]) / 2
+			if got, ok := median(values, m); !ok || got != want {
+				t.Errorf("%s, n %d: %v, want %v", shape, n, got, want)
+			}
+		}
+	}
+}
+
 // Halves between two neighbors, and what is next to them in the last of 19 digits, are
 // where a rounding fails first.
 func FuzzDecimal(f *testing.F) {
@@ -97,7 +139,7 @@ func FuzzDecimal(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := decimal(text)
+		got, ok := decimal([]byte(text))
 		if !ok {
 			return
 		}

@@ -88,6 +88,25 @@ func (m *packed) number(row, column int) float64 {
 	return math.Float64frombits(v)
 }
 
+// read is number for as many rows as to has.
+func (m *packed) read(to []float64, row, column int) {
+	if m.big || m.kind != f64 && m.kind != f32 {
+		for i := range to {
+			to[i] = m.number(row+i, column)
+		}
+		return
+	}
+	at := row*m.byRow + column*m.byIndex
+	for i := range to {
+		if m.kind == f64 {
+			to[i] = math.Float64frombits(binary.LittleEndian.Uint64(m.data[at:]))
+		} else {
+			to[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(m.data[at:])))
+		}
+		at += m.byRow
+	}
+}
+
 // text is number without the rounding of integers.
 func (m *packed) text(row, column int) string {
 	p := m.data[row*m.byRow+column*m.byIndex:]

@@ -12,9 +12,13 @@ import (
 
 // A writer writes the features of one column.
 type writer interface {
-	// write fills its part of row, which is zeros, from row i of the table.
-	write(row []float64, i int) error
+	// write fills its part of x, rows of that width which are zeros, from the rows first
+	// to last − 1 of the table. It ends with the first fault, and returns its row.
+	write(x []float64, width, first, last int) (row int, err error)
 }
+
+// blockNumbers is how much of the features is written at once, column by column.
+const blockNumbers = 1 << 15
 
 // A place is where a writer reads and writes.
 type place struct {
@@ -59,20 +63,19 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 		return nil, t.fault("", fmt.Sprintf("%s of %d features are too many to be written out, with the zeros", count.Of(t.rows, "row"), width))
 	}
 	data := make([]float64, t.rows*width)
-	sparse, writers := splitSparse(t, writers, width)
-	err = parallel(t.rows, 1024, func(first, last int) error {
-		for i := first; i < last; i++ {
-			row := data[i*width : (i+1)*width]
-			if err := sparse.write(row, i); err != nil {
-				return err
-			}
+	writers = joinSparse(t, writers, width)
+	block := max(1, blockNumbers/width)
+	err = parallel(t.rows, block, func(first, last int) (fault error) {
+		for begin := first; begin < last; begin += block {
+			end := min(begin+block, last)
 			for _, w := range writers {
-				if err := w.write(row, i); err != nil {
-					return err
+				row, err := w.write(data[begin*width:end*width], width, begin, end)
+				if err != nil { // of those behind it only one in a row before comes first
+					fault, end, last = err, row, row
 				}
 			}
 		}
-		return nil
+		return fault
 	})
 	if err != nil {
 		return nil, err

@@ -12,23 +12,22 @@ type sparseWriter struct {
 	place []*numberWriter // column of cells → its writer, or nil
 }
 
-// splitSparse takes the writers that a sparseWriter can stand for out of the
-// list; it is nil when there are none.
-func splitSparse(t *Table, writers []writer, width int) (*sparseWriter, []writer) {
+// joinSparse puts a sparseWriter in the place of the writers that it can stand for.
+func joinSparse(t *Table, writers []writer, width int) []writer {
 	if !t.sparse {
-		return nil, writers
+		return writers
 	}
 	s := &sparseWriter{table: t, zeros: make([]float64, width)}
-	var others []writer
+	joined := []writer{s}
 	for _, w := range writers {
 		n, ok := w.(*numberWriter)
 		if !ok || n.column.cells == nil {
-			others = append(others, w)
+			joined = append(joined, w)
 			continue
 		}
 		zero := (0 - n.rule.Mean) / n.rule.Scale
 		if math.IsInf(zero, 0) {
-			return nil, writers // which say so
+			return writers // which say so
 		}
 		s.zeros[n.at] = zero
 		if m, ok := n.column.cells.(*csr); ok {
@@ -39,30 +38,29 @@ func splitSparse(t *Table, writers []writer, width int) (*sparseWriter, []writer
 			s.place[n.column.at] = n
 		}
 	}
-	return s, others
+	return joined
 }
 
-// write writes row i of the table.
-func (s *sparseWriter) write(row []float64, i int) error {
-	if s == nil {
-		return nil
-	}
-	copy(row, s.zeros)
-	if s.cells == nil {
-		return nil
-	}
-	r := s.table.place(i)
-	for k := s.cells.begin[r]; k < s.cells.begin[r+1]; k++ {
-		at := int(s.cells.indices[k])
-		if at >= len(s.place) || s.place[at] == nil {
+func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
+	for i := first; i < last; i++ {
+		row := x[(i-first)*width:][:width]
+		copy(row, s.zeros)
+		if s.cells == nil {
 			continue
 		}
-		n := s.place[at]
-		v := (s.cells.values[k] - n.rule.Mean) / n.rule.Scale
-		if math.IsInf(v, 0) {
-			return n.write(row, i) // which says so
+		r := s.table.place(i)
+		for k := s.cells.begin[r]; k < s.cells.begin[r+1]; k++ {
+			at := int(s.cells.indices[k])
+			if at >= len(s.place) || s.place[at] == nil {
+				continue
+			}
+			n := s.place[at]
+			v := (s.cells.values[k] - n.rule.Mean) / n.rule.Scale
+			if math.IsInf(v, 0) {
+				return n.write(row, width, i, i+1) // which says so
+			}
+			row[n.at] = v
 		}
-		row[n.at] = v
 	}
-	return nil
+	return last, nil
 }

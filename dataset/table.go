@@ -162,24 +162,25 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.numbers(c)
+	values, err := t.numbers(c)
+	return slices.Clone(values), err
 }
 
-// numbers is Numbers for a column of t.
+// numbers is Numbers for a column of t; they may be those that are stored.
 func (t *Table) numbers(c *column) ([]float64, error) {
 	if m, ok := c.cells.(*csr); ok {
 		return m.column(c.at, c.rows), nil
 	}
 	if c.plain && c.cells == nil && len(c.odd) == 0 {
-		return append(make([]float64, 0, t.rows), c.numbers...), nil
+		return c.numbers, nil
 	}
-	values := make([]float64, t.rows)
-	for i := range values {
-		v, k := c.number(i)
-		if k > number {
-			return nil, t.notNumber(c, i, k)
+	values := c.values(make([]float64, t.rows), 0, t.rows)
+	for i, v := range values {
+		if v-v != 0 {
+			if _, k := c.number(i); k > number {
+				return nil, t.notNumber(c, i, k)
+			}
 		}
-		values[i] = v
 	}
 	return values, nil
 }

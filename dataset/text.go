@@ -142,20 +142,21 @@ func newTextWriter(p place, rule *Text, strict bool) *textWriter {
 	return w
 }
 
-// write needs the row to be zeros.
-func (w *textWriter) write(row []float64, i int) error {
-	k := w.fill
-	switch code := w.column.codes[i]; {
-	case code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker):
-		if k = w.known[code]; k < 0 && !w.strict {
-			return nil
-		} else if k < 0 {
-			value := w.column.cell(i)
-			return w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
+func (w *textWriter) write(x []float64, width, first, last int) (int, error) {
+	for i := first; i < last; i++ {
+		k := w.fill
+		switch code := w.column.codes[i]; {
+		case code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker):
+			if k = w.known[code]; k < 0 && !w.strict {
+				continue
+			} else if k < 0 {
+				value := w.column.cell(i)
+				return i, w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
+			}
+		case w.refuse:
+			return i, w.table.missingFault(w.column, i, refused)
 		}
-	case w.refuse:
-		return w.table.missingFault(w.column, i, refused)
+		x[(i-first)*width+w.at+int(k)] = 1
 	}
-	row[w.at+int(k)] = 1
-	return nil
+	return last, nil
 }
