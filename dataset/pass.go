@@ -19,7 +19,6 @@ type pass struct {
 	t     *Table   // names the file in faults
 	names []string // of the columns, where the file begins with them
 	plain []atomic.Bool
-	plan  *csvPlan
 	keyed bool                 // the keys of the rows are asked for
 	parts func() (part, error) // the next part, and io.EOF after the last
 	done  []func()
@@ -73,14 +72,19 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part as e says.
+// encode encodes a part as e says. What is wrong with a cell of CSV is said by its text,
+// which columns that begin as numbers do not keep.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
-	if text, ok := part.(*csvPart); ok && p.plan != nil {
-		if r, ok := p.plan.encode(text.text); ok {
-			return r, nil
-		}
-	}
 	t, err := part.table()
+	r, err := p.encodeTable(t, err, e)
+	if text, ok := part.(*csvPart); ok && err != nil {
+		t, err = text.read(func(int) column { return column{} })
+		return p.encodeTable(t, err, e)
+	}
+	return r, err
+}
+
+func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	if err != nil || t.rows == 0 {
 		return encoded{}, err
 	}
@@ -100,6 +104,12 @@ func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 		r.keys, err = e.Keys(t)
 	}
 	return r, err
+}
+
+// isNumber reports whether the column of that name is a number to e.
+func (e *Encoder) isNumber(name string) bool {
+	return e.Labels == nil && slices.Contains(e.Outputs, name) ||
+		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name && in.Number != nil })
 }
 
 // beginCSV reads the header.

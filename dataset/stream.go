@@ -140,10 +140,9 @@ func (s *Stream) blocks(ctx context.Context, e *Encoder, rows int, keyed bool, u
 		return err
 	}
 	defer p.close()
-	if p.keyed = keyed; p.form == formCSV && !keyed {
-		if p.plan = e.csvPlan(p.names, p.t.na); p.plan != nil {
-			p.plan.comma, p.plan.index = p.t.comma, p.t.index
-		}
+	p.keyed = keyed
+	for j := range p.plain {
+		p.plain[j].Store(e.isNumber(p.names[j]))
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
