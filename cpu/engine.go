@@ -35,6 +35,7 @@ type scratch[T backend.Float] struct {
 	codes  ukr.Codes[T]
 	direct ukr.Direct[T]
 	turned ukr.Direct[T]
+	sparse ukr.Sparse[T]
 	block  []T // a register tile, for tiles that are only partly stored, or the rows of strips
 	work   []T // grown as asked for
 	more   []T // likewise, for those who need two

@@ -40,7 +40,7 @@ func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend
 	f.gram = q.newGram(k, own, own)
 	f.filled = slices.ContainsFunc(f.gram.stats, func(st pairwise[T]) bool { return st.fill != nil })
 	for j := 0; j < m; j += f.gram.size {
-		block, _ := f.gram.pack(own, j, q.engine.packerB, fresh[T])
+		block, _ := f.gram.pack(own, j, false, fresh[T])
 		f.gram.kept = append(f.gram.kept, block)
 	}
 	f.multipliers, _ = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1}, fresh[T])

@@ -98,7 +98,7 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
 		bz, freeZ := g.packed(j0)
 		for i0 := 0; i0 < g.x.rows && !g.q.stopped(); i0 += g.size {
-			bx, freeX := g.pack(g.x, i0, e.packerA, e.shared)
+			bx, freeX := g.pack(g.x, i0, true, e.shared)
 			f(i0, j0, bx, bz)
 			freeX()
 		}
@@ -111,7 +111,7 @@ func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	if g.kept != nil {
 		return g.kept[j0/g.size], func() {}
 	}
-	return g.pack(g.z, j0, g.q.engine.packerB, g.q.engine.shared)
+	return g.pack(g.z, j0, false, g.q.engine.shared)
 }
 
 // streams reports whether results for m are better stored past the caches: it is
@@ -226,6 +226,10 @@ func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j
 		for r := range rows {
 			clear(out[r*stride:][:width])
 		}
+		return
+	}
+	if x.places != nil {
+		g.fillSparse(s, x, z, i, j, rows, width, out, stride)
 		return
 	}
 	if st.product && rows <= fewPoints {

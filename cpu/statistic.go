@@ -29,6 +29,7 @@ type packing[T backend.Float] struct {
 	center []T       // nil: zeros
 	scale  []float64 // nil: ones
 	norms  bool      // squared norms are wanted
+	sparse bool      // features of X that are 0 are left out; see sparse.go
 	freqs  []float64 // instead: cosines and sines of these frequencies
 	none   bool      // nothing is packed
 	single bool      // only this feature is, as it is
@@ -51,8 +52,9 @@ func (p packing[T]) features(d int) int {
 // packedPoints is a block of packed points.
 type packedPoints[T backend.Float] struct {
 	panels []T
-	norms  []T // squared, one for each point
-	first  int // number of the first point in its matrix
+	norms  []T     // squared, one for each point
+	first  int     // number of the first point in its matrix
+	places []int32 // of the features in panels where some are left out; see sparse.go
 }
 
 // directDistance is the number of features up to which ‖x−z‖² is summed from
@@ -99,6 +101,9 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		p.none = st.fill != nil
 		if s.Kind.TranslationInvariant() && !p.single && (s.Scale != nil || st.norms || p.freqs != nil) {
 			p.center = center(z)
+		}
+		if st.norms {
+			p.sparse = manyZeros(z, p.center, u.NR)
 		}
 		st.packing, st.features = len(g.packs), p.features(x.cols)
 		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))
@@ -183,14 +188,24 @@ func center[T backend.Float](m *matrix[T]) []T {
 }
 
 // pack packs the block of points that begins at first, in every way that the
-// statistics need, into memory that is allocated so. The second result gives it
-// back.
-func (g *gram[T]) pack(m *matrix[T], first int, packerFor func(s *scratch[T]) packer[T], lend allocator[T]) ([]packedPoints[T], func()) {
+// statistics need, into memory that is allocated so: those of X by MR, those of Z by
+// NR. The second result gives it back.
+func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
+	packerFor := g.q.engine.packerB
+	if ofX {
+		packerFor = g.q.engine.packerA
+	}
 	w := packerFor(&scratch[T]{}).Width
 	out := make([]packedPoints[T], len(g.packs))
 	frees := make([]func(), 0, 2*len(g.packs))
 	for i, p := range g.packs {
+		if p.sparse && ofX {
+			var free func()
+			out[i], free = g.packSparse(p, m, first, rows, lend)
+			frees = append(frees, free)
+			continue
+		}
 		padded, d := panels(rows, w)*w, p.features(m.cols)
 		memory, free := lend(padded * (d + 1))
 		frees = append(frees, free)

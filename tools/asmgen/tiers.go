@@ -79,6 +79,7 @@ var routines = []routine{
 	{"sqDist", "Tile", "sqDist is Tile with the statistic Σ (a−b)².", func(e *emitter) { e.tile(sqDistStep) }},
 	{"l1", "Tile", "l1 is Tile with the statistic Σ |a−b|.", func(e *emitter) { e.tile(l1Step) }},
 	{"chi2", "Tile", "chi2 is Tile with the statistic Σ (a−b)²/(a+b).", func(e *emitter) { e.tile(chi2Step) }},
+	{"sparse", "Sparse", "sparse is Kernels.Sparse.", func(e *emitter) { e.sparse() }},
 	{"trsm", "Tile", "trsm solves a tile of a lower triangular system; see Kernels.Trsm.", func(e *emitter) { e.trsm() }},
 	{"gemmDirect", "Direct", "gemmDirect is Kernels.GemmDirect.", func(e *emitter) { e.direct(false) }},
 	{"syrkDirect", "Direct", "syrkDirect is Kernels.SyrkDirect.", func(e *emitter) { e.direct(true) }},

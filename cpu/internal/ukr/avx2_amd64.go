@@ -44,6 +44,16 @@ func chi2F64AVX2(args *Tile[float64])
 //go:noescape
 func chi2F32AVX2(args *Tile[float32])
 
+// sparseF64AVX2 is Kernels.Sparse.
+//
+//go:noescape
+func sparseF64AVX2(args *Sparse[float64])
+
+// sparseF32AVX2 is Kernels.Sparse.
+//
+//go:noescape
+func sparseF32AVX2(args *Sparse[float32])
+
 // trsmF64AVX2 solves a tile of a lower triangular system; see Kernels.Trsm.
 //
 //go:noescape
@@ -478,6 +488,7 @@ func kernelsF64AVX2() Kernels[float64] {
 		SqDist:          sqDistF64AVX2,
 		L1:              l1F64AVX2,
 		Chi2:            chi2F64AVX2,
+		Sparse:          sparseF64AVX2,
 		Trsm:            trsmF64AVX2,
 		GemmDirect:      gemmDirectF64AVX2,
 		SyrkDirect:      syrkDirectF64AVX2,
@@ -531,6 +542,7 @@ func kernelsF32AVX2() Kernels[float32] {
 		SqDist:          sqDistF32AVX2,
 		L1:              l1F32AVX2,
 		Chi2:            chi2F32AVX2,
+		Sparse:          sparseF32AVX2,
 		Trsm:            trsmF32AVX2,
 		GemmDirect:      gemmDirectF32AVX2,
 		SyrkDirect:      syrkDirectF32AVX2,

@@ -44,6 +44,16 @@ func chi2F64AVX512(args *Tile[float64])
 //go:noescape
 func chi2F32AVX512(args *Tile[float32])
 
+// sparseF64AVX512 is Kernels.Sparse.
+//
+//go:noescape
+func sparseF64AVX512(args *Sparse[float64])
+
+// sparseF32AVX512 is Kernels.Sparse.
+//
+//go:noescape
+func sparseF32AVX512(args *Sparse[float32])
+
 // trsmF64AVX512 solves a tile of a lower triangular system; see Kernels.Trsm.
 //
 //go:noescape
@@ -478,6 +488,7 @@ func kernelsF64AVX512() Kernels[float64] {
 		SqDist:          sqDistF64AVX512,
 		L1:              l1F64AVX512,
 		Chi2:            chi2F64AVX512,
+		Sparse:          sparseF64AVX512,
 		Trsm:            trsmF64AVX512,
 		GemmDirect:      gemmDirectF64AVX512,
 		SyrkDirect:      syrkDirectF64AVX512,
@@ -532,6 +543,7 @@ func kernelsF32AVX512() Kernels[float32] {
 		SqDist:          sqDistF32AVX512,
 		L1:              l1F32AVX512,
 		Chi2:            chi2F32AVX512,
+		Sparse:          sparseF32AVX512,
 		Trsm:            trsmF32AVX512,
 		GemmDirect:      gemmDirectF32AVX512,
 		SyrkDirect:      syrkDirectF32AVX512,

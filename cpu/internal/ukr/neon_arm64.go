@@ -44,6 +44,16 @@ func chi2F64NEON(args *Tile[float64])
 //go:noescape
 func chi2F32NEON(args *Tile[float32])
 
+// sparseF64NEON is Kernels.Sparse.
+//
+//go:noescape
+func sparseF64NEON(args *Sparse[float64])
+
+// sparseF32NEON is Kernels.Sparse.
+//
+//go:noescape
+func sparseF32NEON(args *Sparse[float32])
+
 // trsmF64NEON solves a tile of a lower triangular system; see Kernels.Trsm.
 //
 //go:noescape
@@ -478,6 +488,7 @@ func kernelsF64NEON() Kernels[float64] {
 		SqDist:          sqDistF64NEON,
 		L1:              l1F64NEON,
 		Chi2:            chi2F64NEON,
+		Sparse:          sparseF64NEON,
 		Trsm:            trsmF64NEON,
 		GemmDirect:      gemmDirectF64NEON,
 		SyrkDirect:      syrkDirectF64NEON,
@@ -531,6 +542,7 @@ func kernelsF32NEON() Kernels[float32] {
 		SqDist:          sqDistF32NEON,
 		L1:              l1F32NEON,
 		Chi2:            chi2F32NEON,
+		Sparse:          sparseF32NEON,
 		Trsm:            trsmF32NEON,
 		GemmDirect:      gemmDirectF32NEON,
 		SyrkDirect:      syrkDirectF32NEON,

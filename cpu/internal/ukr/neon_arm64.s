@@ -13397,6 +13397,219 @@ next9:
 end2:
 	RET
 
+// func sparseF64NEON(args *byte)
+// Requires: ASIMD
+TEXT ·sparseF64NEON(SB), $0-8
+	MOVD args+0(FP), R9
+	MOVD 8(R9), R8
+	MOVD 16(R9), R7
+	MOVD 40(R9), R6
+	MOVD 48(R9), R5
+	MOVD 56(R9), R4
+	LSL $3, R5, R5
+	LSL $3, R4, R4
+
+panels1:
+	CMP $1, R6
+	BLT less2
+	MOVD (R9), R3
+	MOVD 64(R9), R2
+	MOVD 24(R9), R1
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	TST R1, R1
+	BLE done4
+
+loop3:
+	MOVWU (R2), R0
+	ADD R0<<3, R8, R0
+	FMOVQ (R0), F4
+	FMOVQ 16(R0), F3
+	FMOVQ 32(R0), F2
+	FMOVQ 48(R0), F1
+	FMOVQ (R3), F0
+	WORD $0x4fc01094 // fmla v20.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01073 // fmla v19.2d, v3.2d, v0.d[0]
+	WORD $0x4fc01052 // fmla v18.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01031 // fmla v17.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01890 // fmla v16.2d, v4.2d, v0.d[1]
+	WORD $0x4fc0186f // fmla v15.2d, v3.2d, v0.d[1]
+	WORD $0x4fc0184e // fmla v14.2d, v2.2d, v0.d[1]
+	WORD $0x4fc0182d // fmla v13.2d, v1.2d, v0.d[1]
+	FMOVQ 16(R3), F0
+	WORD $0x4fc0108c // fmla v12.2d, v4.2d, v0.d[0]
+	WORD $0x4fc0106b // fmla v11.2d, v3.2d, v0.d[0]
+	WORD $0x4fc0104a // fmla v10.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01029 // fmla v9.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01888 // fmla v8.2d, v4.2d, v0.d[1]
+	WORD $0x4fc01867 // fmla v7.2d, v3.2d, v0.d[1]
+	WORD $0x4fc01846 // fmla v6.2d, v2.2d, v0.d[1]
+	WORD $0x4fc01825 // fmla v5.2d, v1.2d, v0.d[1]
+	ADD $32, R3, R3
+	ADD $4, R2, R2
+	SUBS $1, R1, R1
+	BNE loop3
+
+done4:
+	MOVD 32(R9), R1
+	MOVD R7, R0
+	CMP $0, R1
+	BLE stored5
+	FMOVQ F20, (R0)
+	FMOVQ F19, 16(R0)
+	FMOVQ F18, 32(R0)
+	FMOVQ F17, 48(R0)
+	ADD R5, R0, R0
+	CMP $1, R1
+	BLE stored5
+	FMOVQ F16, (R0)
+	FMOVQ F15, 16(R0)
+	FMOVQ F14, 32(R0)
+	FMOVQ F13, 48(R0)
+	ADD R5, R0, R0
+	CMP $2, R1
+	BLE stored5
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ F10, 32(R0)
+	FMOVQ F9, 48(R0)
+	ADD R5, R0, R0
+	CMP $3, R1
+	BLE stored5
+	FMOVQ F8, (R0)
+	FMOVQ F7, 16(R0)
+	FMOVQ F6, 32(R0)
+	FMOVQ F5, 48(R0)
+
+stored5:
+	ADD R4, R8, R8
+	ADD $64, R7, R7
+	SUB $1, R6, R6
+	B panels1
+
+less2:
+	RET
+
+// func sparseF32NEON(args *byte)
+// Requires: ASIMD
+TEXT ·sparseF32NEON(SB), $0-8
+	MOVD args+0(FP), R9
+	MOVD 8(R9), R8
+	MOVD 16(R9), R7
+	MOVD 40(R9), R6
+	MOVD 48(R9), R5
+	MOVD 56(R9), R4
+	LSL $2, R5, R5
+	LSL $2, R4, R4
+
+panels1:
+	CMP $1, R6
+	BLT less2
+	MOVD (R9), R3
+	MOVD 64(R9), R2
+	MOVD 24(R9), R1
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	TST R1, R1
+	BLE done4
+
+loop3:
+	MOVWU (R2), R0
+	ADD R0<<2, R8, R0
+	FMOVQ (R0), F4
+	FMOVQ 16(R0), F3
+	FMOVQ 32(R0), F2
+	FMOVQ 48(R0), F1
+	FMOVQ (R3), F0
+	WORD $0x4f801094 // fmla v20.4s, v4.4s, v0.s[0]
+	WORD $0x4f801073 // fmla v19.4s, v3.4s, v0.s[0]
+	WORD $0x4f801052 // fmla v18.4s, v2.4s, v0.s[0]
+	WORD $0x4f801031 // fmla v17.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01090 // fmla v16.4s, v4.4s, v0.s[1]
+	WORD $0x4fa0106f // fmla v15.4s, v3.4s, v0.s[1]
+	WORD $0x4fa0104e // fmla v14.4s, v2.4s, v0.s[1]
+	WORD $0x4fa0102d // fmla v13.4s, v1.4s, v0.s[1]
+	WORD $0x4f80188c // fmla v12.4s, v4.4s, v0.s[2]
+	WORD $0x4f80186b // fmla v11.4s, v3.4s, v0.s[2]
+	WORD $0x4f80184a // fmla v10.4s, v2.4s, v0.s[2]
+	WORD $0x4f801829 // fmla v9.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01888 // fmla v8.4s, v4.4s, v0.s[3]
+	WORD $0x4fa01867 // fmla v7.4s, v3.4s, v0.s[3]
+	WORD $0x4fa01846 // fmla v6.4s, v2.4s, v0.s[3]
+	WORD $0x4fa01825 // fmla v5.4s, v1.4s, v0.s[3]
+	ADD $16, R3, R3
+	ADD $4, R2, R2
+	SUBS $1, R1, R1
+	BNE loop3
+
+done4:
+	MOVD 32(R9), R1
+	MOVD R7, R0
+	CMP $0, R1
+	BLE stored5
+	FMOVQ F20, (R0)
+	FMOVQ F19, 16(R0)
+	FMOVQ F18, 32(R0)
+	FMOVQ F17, 48(R0)
+	ADD R5, R0, R0
+	CMP $1, R1
+	BLE stored5
+	FMOVQ F16, (R0)
+	FMOVQ F15, 16(R0)
+	FMOVQ F14, 32(R0)
+	FMOVQ F13, 48(R0)
+	ADD R5, R0, R0
+	CMP $2, R1
+	BLE stored5
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ F10, 32(R0)
+	FMOVQ F9, 48(R0)
+	ADD R5, R0, R0
+	CMP $3, R1
+	BLE stored5
+	FMOVQ F8, (R0)
+	FMOVQ F7, 16(R0)
+	FMOVQ F6, 32(R0)
+	FMOVQ F5, 48(R0)
+
+stored5:
+	ADD R4, R8, R8
+	ADD $64, R7, R7
+	SUB $1, R6, R6
+	B panels1
+
+less2:
+	RET
+
 // func trsmF64NEON(args *byte)
 // Requires: ASIMD
 TEXT ·trsmF64NEON(SB), $0-8

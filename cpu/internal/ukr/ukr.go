@@ -79,6 +79,9 @@ type Kernels[T Float] struct {
 	// (a−b)²/(a+b), which is 0 for 0/0; of Chi2 a, b ≥ 0.
 	Gemm, SqDist, L1, Chi2 func(*Tile[T])
 
+	// Sparse is C ← A B for a few rows of A that have many zeros in common.
+	Sparse func(*Sparse[T])
+
 	// Trsm solves L₁₁X₁ = B₁ − L₁₀X₀ on packed panels: A holds one panel with
 	// the K columns of L₁₀ and then the MR columns of the lower triangle L₁₁,
 	// whose diagonal is stored inverted; B holds K rows X₀ and then MR rows
@@ -267,6 +270,7 @@ func genericKernels[T Float]() Kernels[T] {
 		SqDist:  tileGeneric[T, squaredDifference[T]],
 		L1:      tileGeneric[T, absoluteDifference[T]],
 		Chi2:    tileGeneric[T, chiSquare[T]],
+		Sparse:  sparseGeneric[T],
 		Trsm:    trsmGeneric[T],
 
 		GemmDirect: gemmDirectGeneric[T], SyrkDirect: gemmDirectGeneric[T],

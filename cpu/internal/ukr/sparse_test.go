@@ -1,0 +1,51 @@
+package ukr
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSparse compares products of a few columns with the sums over all of them, exactly,
+// for all numbers of rows and up to five panels, and looks for what is written beside C.
+func TestSparse(t *testing.T) {
+	usable(t, func(t *testing.T, tier *Tier) {
+		t.Run("float64", func(t *testing.T) { testSparse(t, tier.F64) })
+		t.Run("float32", func(t *testing.T) { testSparse(t, tier.F32) })
+	})
+}
+
+func testSparse[T Float](t *testing.T, k Kernels[T]) {
+	const seed, depth, margin, sentinel = 47, 9, 3, 12345
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for panels := range 6 {
+		for m := 1; m <= SparseRows; m++ {
+			ldb, ldc := depth*k.NR+rng.IntN(5), panels*k.NR+margin
+			b := integers[T](rng, panels*ldb+1)
+			full, a, places := make([]T, SparseRows*depth), []T{0}[:0], []int32{0}[:0]
+			for p := range depth {
+				if rng.IntN(2) == 0 {
+					continue
+				}
+				column := integers[T](rng, SparseRows)
+				copy(full[p*SparseRows:], column)
+				a, places = append(a, column...), append(places, int32(p*k.NR))
+			}
+			c := slices.Repeat([]T{sentinel}, SparseRows*ldc+1)
+			want := slices.Clone(c)
+			for r := range m {
+				for j := range panels * k.NR {
+					want[r*ldc+j] = 0
+					for p := range depth {
+						want[r*ldc+j] += full[p*SparseRows+r] * b[j/k.NR*ldb+p*k.NR+j%k.NR]
+					}
+				}
+			}
+			k.Sparse(&Sparse[T]{A: first(a), B: &b[0], C: &c[0], K: len(places), M: m, N: panels, Ldc: ldc, Ldb: ldb, At: &places[:1][0]})
+			if !slices.Equal(c, want) {
+				t.Fatalf("%d rows, %d panels, columns %v: %v, want %v", m, panels, places, c, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/cpu/internal/ukr"
+)
+
+// Points with many features that are 0, as those of images, counts and indicators: of
+// each group of ukr.SparseRows points of X those features are left out that are 0 in all
+// of them. The sums are those over all features, in the same order. Only ‖x−z‖² by the
+// norms is computed so, where a NaN or an infinite feature shows in the norm too.
+
+// sparseShare is up to what share of the features leaving out the others pays.
+const sparseShare = 0.6
+
+// manyZeros reports whether leaving out zeros pays for points like those of m, by
+// neighbors evenly spaced. If so, it sets center to 0 for those features that are 0 in
+// half of them.
+func manyZeros[T backend.Float](m *matrix[T], center []T, nr int) bool {
+	const samples, few = 16, ukr.SparseRows
+	groups := m.rows / few
+	count := min(samples, groups)
+	if count == 0 || m.cols > math.MaxInt32/nr {
+		return false
+	}
+	zeros, kept := make([]int, m.cols), 0
+	for k := range count {
+		first := k * groups / count * few
+		for j := range m.cols {
+			here := 0
+			for r := range few {
+				if m.row(first + r)[j] == 0 {
+					here++
+				}
+			}
+			zeros[j] += here
+			if here < few {
+				kept++
+			}
+		}
+	}
+	if float64(kept) > sparseShare*float64(count)*float64(m.cols) {
+		return false
+	}
+	for j, n := range zeros {
+		if 2*n >= few*count {
+			center[j] = 0
+		}
+	}
+	return true
+}
+
+// packSparse is pack of X without what is 0: of each group the features that are left,
+// SparseRows elements each, then the places of their rows in a panel of Z, and behind
+// those of d features their number.
+func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
+	const w = ukr.SparseRows
+	d, groups := m.cols, panels(rows, w)
+	places := panels(groups*(d+1)*4, int(unsafe.Sizeof(*new(T))))
+	memory, free := lend(groups*w*(d+1) + places)
+	b := packedPoints[T]{panels: memory[:groups*w*d], norms: memory[groups*w*d:][:groups*w], first: first}
+	b.places = unsafe.Slice((*int32)(unsafe.Pointer(&memory[groups*w*(d+1)])), groups*(d+1))
+	g.q.chunks(rows, 8*w, moved(rows*d), func(_ *scratch[T], r, count int) {
+		for k := r; k < r+count; k += w {
+			var group [w][]T
+			n := min(w, rows-k)
+			for i := range group {
+				group[i] = m.row(first + k + min(i, n-1))
+			}
+			p.finishSparse(group, n, b.panels[k*d:], b.norms[k:], b.places[k/w*(d+1):][:d+1], g.q.engine.ukr.NR)
+		}
+	})
+	return b, free
+}
+
+// finishSparse is finish for a group of which n points exist.
+func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []T, places []int32, nr int) {
+	kept := 0
+	var sums [ukr.SparseRows]float64
+	a, b, c, d := group[0], group[1], group[2], group[3]
+	for j, shift := range p.center {
+		if shift == 0 && a[j] == 0 && b[j] == 0 && c[j] == 0 && d[j] == 0 {
+			continue
+		}
+		to := dst[kept*len(group):][:len(group)]
+		for r := range to {
+			v := group[r][j] - shift
+			if p.scale != nil {
+				v = T(float64(v) * p.scale[j])
+			}
+			if r >= n {
+				v = 0
+			}
+			to[r] = v
+			sums[r] += float64(v) * float64(v)
+		}
+		places[kept] = int32(j * nr)
+		kept++
+	}
+	places[len(places)-1] = int32(kept)
+	for r, sum := range sums {
+		norms[r] = T(sum)
+	}
+}
+
+// fillSparse is fill of xᵀz, where i and the rows of each other worker's share begin
+// with a group.
+func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
+	const w, together = ukr.SparseRows, 2 // panels of Z that stay in the second-level cache
+	u, d := g.q.engine.ukr, g.x.cols
+	for c := 0; c < width && !g.q.stopped(); c += together * u.NR {
+		for r := 0; r < rows; r += w {
+			places := x.places[(i+r)/w*(d+1):][:d+1]
+			s.sparse = ukr.Sparse[T]{
+				A: &x.panels[(i+r)*d], B: &z.panels[(j+c)*d], C: &out[r*stride+c],
+				K: int(places[d]), M: min(w, rows-r), N: min(together, (width-c)/u.NR), Ldc: stride, Ldb: u.NR * d, At: &places[0],
+			}
+			u.Sparse(&s.sparse)
+		}
+	}
+}
