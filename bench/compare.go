@@ -77,7 +77,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	}
 	t := &Table{Title: "Mercer at the largest " + key, Head: []string{"", key, "Mercer", unit}}
 	share := slices.ContainsFunc(list, func(c comparison) bool { return c.share > 0 })
-	residual := slices.ContainsFunc(list, func(c comparison) bool { _, ok := c.own.Metrics[Residual]; return ok })
+	residual := slices.ContainsFunc(list, func(c comparison) bool { _, ok := c.own.Metrics[residualMetric]; return ok })
 	if share {
 		t.Head = append(t.Head, "of ceiling")
 	}
@@ -93,15 +93,15 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 		if rates {
 			value = c.own.Rate.Median
 		}
-		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Implementation, "mercer ")}, {Text: Figures(value)}}
+		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Implementation, "mercer ")}, {Text: figures(value)}}
 		if share {
-			row = append(row, optional(c.share, Percent))
+			row = append(row, optional(c.share, percent))
 		}
 		if residual {
-			row = append(row, optional(c.own.Metrics[Residual], scientific))
+			row = append(row, optional(c.own.Metrics[residualMetric], scientific))
 		}
 		for _, ratio := range c.ratios {
-			f := optional(ratio, Times)
+			f := optional(ratio, ratioText)
 			if f.Class = "bad"; ratio >= 1 {
 				f.Class = "good"
 			}

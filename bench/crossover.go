@@ -98,7 +98,7 @@ func (c *Crossover) fits(d backend.Device) error {
 func crossoverImplementations(devices []backend.Device) []Implementation {
 	var list []Implementation
 	for _, d := range devices {
-		for _, form := range []string{Primal, Dual} {
+		for _, form := range []string{primal, dual} {
 			e := ownImplementation(d)
 			e.Name, e.Method, e.Processor = ridgeName(d, form), form, d.Info().Processor
 			list = append(list, e)
@@ -120,7 +120,7 @@ func (c *Crossover) tasks(devices []backend.Device) []Task {
 			for _, m := range c.M {
 				list = append(list, Task{
 					Case:   Case{{"precision", precision}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
-					Weight: ridgeFlops(Primal, n, m) + ridgeFlops(Dual, n, m) + leastWeight,
+					Weight: ridgeFlops(primal, n, m) + ridgeFlops(dual, n, m) + leastWeight,
 					Start: func(ctx context.Context) ([]Entry, error) {
 						if precision == "float32" {
 							return ridgeEntries(ctx, devices, n, m, backend.Device.F32)
@@ -150,7 +150,7 @@ func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device
 	}()
 	p := newRidge[T](n, m)
 	for _, d := range devices {
-		for _, form := range []string{Primal, Dual} {
+		for _, form := range []string{primal, dual} {
 			e, err := p.entry(queue(d).With(ctx, nil), form)
 			if err != nil {
 				return list, err
@@ -178,24 +178,24 @@ func (r *Result) fitRidge() {
 			continue
 		}
 		order := "n"
-		if e.Method == Primal {
+		if e.Method == primal {
 			order = "m"
 		}
 		for _, precision := range r.values("precision") {
 			shared := Case{{"precision", precision}}
 			for _, law := range []struct {
-				q    Quantity
+				q    quantity
 				over []string
 			}{
-				{StageSeconds(GramStage), []string{"n", "m"}},
-				{StageSeconds(FactorStage), []string{order}},
+				{stageSeconds(gramStage), []string{"n", "m"}},
+				{stageSeconds(factorStage), []string{order}},
 			} {
 				// Below this the overhead of a call shows, not the growth of the work.
 				keep := func(c *Cell) bool {
 					v, ok := law.q.Of(c.Run(e.Name))
 					return ok && v.Median > lawful
 				}
-				if g := r.FitGrowth(e.Name, shared, law.q, law.over, keep); g != nil {
+				if g := r.fitGrowth(e.Name, shared, law.q, law.over, keep); g != nil {
 					r.Growths = append(r.Growths, *g)
 				}
 			}

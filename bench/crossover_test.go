@@ -90,7 +90,7 @@ func TestRidgeAnswer(t *testing.T) {
 		if p.check() != nil {
 			t.Fatal("the reference was compared with something")
 		}
-		for _, form := range []string{Primal, Dual} {
+		for _, form := range []string{primal, dual} {
 			e, err := p.entry(dev.F64(), form)
 			if err != nil {
 				t.Fatal(err)
@@ -144,7 +144,7 @@ func TestCrossoverRefuses(t *testing.T) {
 // the grid, below and above.
 func TestEqualTimes(t *testing.T) {
 	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
-		{Name: "p", Kind: OwnKind, Device: "one", Method: Primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: Dual},
+		{Name: "p", Kind: OwnKind, Device: "one", Method: primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: dual},
 	}}
 	// Ratios dual/primal for n = 10, 100, 1000 at m = 1, 2, 3, 4.
 	ratios := map[int][3]float64{1: {2, 3, 4}, 2: {0.1, 10, 100}, 3: {0.1, 0.2, 0.5}, 4: {2, 0.5, 2}}
@@ -174,7 +174,7 @@ func TestEqualTimes(t *testing.T) {
 		t.Errorf("got %q, want %q", p.Answer, want)
 	}
 	table := p.Tables[0]
-	if row := table.Rows[0]; row[2] != (Field{Text: "dual 10.0", Class: Dual}) {
+	if row := table.Rows[0]; row[2] != (Field{Text: "dual 10.0", Class: dual}) {
 		t.Errorf("n = 10, m = 2: %+v", row[2])
 	}
 	last := table.Rows[len(table.Rows)-1]
@@ -196,7 +196,7 @@ func BenchmarkRidge(b *testing.B) {
 	defer dev.Close()
 	for _, size := range sizes {
 		for _, shape := range [][2]int{{size, size}, {size, (size + 3) / 4}, {(size + 3) / 4, size}} {
-			for _, form := range []string{Primal, Dual} {
+			for _, form := range []string{primal, dual} {
 				ridgeBenchmark(b, dev.F64(), form, "float64", shape[0], shape[1])
 				ridgeBenchmark(b, dev.F32(), form, "float32", shape[0], shape[1])
 			}

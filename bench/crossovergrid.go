@@ -20,9 +20,9 @@ type point struct{ primal, dual *Run }
 // winner is the faster form of a point and how many times as fast as the other it
 // is; unclear when the timings of both overlap.
 func (q point) winner() (form string, times float64, unclear bool) {
-	form, times = Primal, q.dual.Time.Median/q.primal.Time.Median
+	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
 	if times < 1 {
-		form, times = Dual, 1/times
+		form, times = dual, 1/times
 	}
 	return form, times, q.primal.Time.Max >= q.dual.Time.Min && q.dual.Time.Max >= q.primal.Time.Min
 }
@@ -33,11 +33,11 @@ func (r *Result) grids() []*grid {
 	var list []*grid
 	for _, precision := range r.values("precision") {
 		for _, e := range r.Implementations {
-			if e.Kind != OwnKind || e.Method != Primal {
+			if e.Kind != OwnKind || e.Method != primal {
 				continue
 			}
 			g := &grid{device: e.Device, precision: precision, points: map[[2]int]point{}}
-			dual := slices.IndexFunc(r.Implementations, func(o Implementation) bool { return o.Kind == OwnKind && o.Method == Dual && o.Device == e.Device })
+			dual := slices.IndexFunc(r.Implementations, func(o Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
 			for i := range r.Cells {
 				c := &r.Cells[i]
 				if dual < 0 || c.Case.Get("precision") != precision {
@@ -107,7 +107,7 @@ func crossoverReport(r *Result, p *Report) {
 			worst = max(worst, times)
 		}
 	}
-	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", Times(worst))
+	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", ratioText(worst))
 	if len(equal) > 0 {
 		p.Answer += " Both take the same time at n = " + strings.Join(equal, ", ") + "; above, the primal is the faster."
 	}
@@ -122,7 +122,7 @@ func crossoverReport(r *Result, p *Report) {
 			square.Cells = append(square.Cells, c)
 		}
 	}
-	p.add(square.tables("n", Rate, "square problems, n = m", Figures)...)
+	p.add(square.tables("n", rateQuantity, "square problems, n = m", figures)...)
 	p.add(r.growthTable())
 	for _, g := range grids {
 		p.add(g.pointsTable())
@@ -162,7 +162,7 @@ func (g *grid) mapTable() *Table {
 				continue
 			}
 			form, times, unclear := q.winner()
-			field := Field{Text: form + " " + Times(times), Class: form}
+			field := Field{Text: form + " " + ratioText(times), Class: form}
 			if unclear {
 				field = Field{Text: "~" + field.Text, Class: "even"}
 			}
@@ -183,10 +183,10 @@ func (g *grid) pointsTable() *Table {
 	m := g.m[len(g.m)-1]
 	t := &Table{
 		Title: g.title() + ": counted operations and milliseconds",
-		Head:  []string{"n × m", "form", "operations", "ms", GramStage, FactorStage, SolveStage},
+		Head:  []string{"n × m", "form", "operations", "ms", gramStage, factorStage, solveStage},
 		Notes: []string{fmt.Sprintf("In brackets GFLOP/s. The chart is of m = %d.", m)},
 	}
-	forms := []Curve{{Name: Primal}, {Name: Dual}}
+	forms := []Curve{{Name: primal}, {Name: dual}}
 	for _, n := range g.n {
 		for _, features := range g.m {
 			q, ok := g.points[[2]int{n, features}]
@@ -196,12 +196,12 @@ func (g *grid) pointsTable() *Table {
 			for i, run := range []*Run{q.primal, q.dual} {
 				row := []Field{
 					{Text: fmt.Sprintf("%d × %d", n, features)}, {Text: forms[i].Name}, {Text: fmt.Sprintf("%.3g", run.Work)},
-					{Text: Figures(1e3 * run.Time.Median), Note: Figures(run.Rate.Median)},
+					{Text: figures(1e3 * run.Time.Median), Note: figures(run.Rate.Median)},
 				}
 				for _, name := range t.Head[4:] {
 					field := Field{Text: "–"}
 					if s := run.Stage(name); s != nil && s.Time.Median > 0 {
-						field = Field{Text: Figures(1e3 * s.Time.Median), Note: Figures(s.Work / s.Time.Median / 1e9)}
+						field = Field{Text: figures(1e3 * s.Time.Median), Note: figures(s.Work / s.Time.Median / 1e9)}
 					}
 					row = append(row, field)
 				}
@@ -222,11 +222,11 @@ func (g *grid) pointsTable() *Table {
 func (r *Result) theory(g *Growth) string {
 	form := r.Implementation(g.Implementation).Method
 	switch {
-	case g.Quantity == StageSeconds(GramStage).Name && form == Primal:
+	case g.Quantity == stageSeconds(gramStage).Name && form == primal:
 		return "n·m²"
-	case g.Quantity == StageSeconds(GramStage).Name:
+	case g.Quantity == stageSeconds(gramStage).Name:
 		return "n²·m"
-	case form == Primal:
+	case form == primal:
 		return "m³"
 	}
 	return "n³"
@@ -244,7 +244,7 @@ func (r *Result) growthTable() *Table {
 		g := &r.Growths[i]
 		t.Rows = append(t.Rows, []Field{
 			{Text: g.Implementation + ", " + g.Case.Title()}, {Text: strings.TrimSuffix(g.Quantity, " seconds")},
-			{Text: g.String()}, {Text: r.theory(g)}, {Text: Percent(g.Deviation)},
+			{Text: g.String()}, {Text: r.theory(g)}, {Text: percent(g.Deviation)},
 		})
 	}
 	if len(t.Rows) == 0 {

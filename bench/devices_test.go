@@ -38,8 +38,8 @@ func TestDevices(t *testing.T) {
 			if solve := c.Case.Get("operation") == "solve"; e.Kind == OwnKind && solve != (run.Work == 0) {
 				t.Errorf("%v: %s: %.0f operations", c.Case, e.Name, run.Work)
 			}
-			if fit := c.Case.Get("operation") == "solve"; fit && run.Timed() && !(run.Metrics[Residual] <= fitTol) {
-				t.Errorf("%v: %s: residual %g", c.Case, e.Name, run.Metrics[Residual])
+			if fit := c.Case.Get("operation") == "solve"; fit && run.Timed() && !(run.Metrics[residualMetric] <= fitTol) {
+				t.Errorf("%v: %s: residual %g", c.Case, e.Name, run.Metrics[residualMetric])
 			}
 		}
 	}

@@ -43,12 +43,12 @@ type Differences struct {
 	Notes []string // in what the measurements differ
 }
 
-// Alpha is the probability of a difference that is none to be taken for one.
-const Alpha = 0.05
+// significance is the probability of a difference that is none to be taken for one.
+const significance = 0.05
 
 // DiffOf compares two measurements: a timing is slower or faster beyond noise
 // when the medians differ by more than least (0.02: 2 %) and the test of Mann and
-// Whitney finds less than Alpha. It needs four timings on either side.
+// Whitney finds less than significance. It needs four timings on either side.
 func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first is of bench %s, the second of bench %s", before.Kind, after.Kind)
@@ -97,7 +97,7 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 
 func difference(was, run *Run, least float64) Difference {
 	sample := func(r *Run) *benchmath.Sample { // which sorts what it is given
-		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: Alpha})
+		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: significance})
 	}
 	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
 	found := benchmath.AssumeNothing.Compare(sample(was), sample(run))
@@ -105,7 +105,7 @@ func difference(was, run *Run, least float64) Difference {
 	switch {
 	case min(found.N1, found.N2) < fewestTimings:
 		x.Verdict = Untested
-	case found.P >= Alpha || math.Abs(x.Ratio-1) <= least:
+	case found.P >= significance || math.Abs(x.Ratio-1) <= least:
 		x.Verdict = Same
 	case x.Ratio > 1:
 		x.Verdict = Slower
@@ -115,7 +115,7 @@ func difference(was, run *Run, least float64) Difference {
 	return x
 }
 
-// fewestTimings on either side can show a difference at Alpha: the least
+// fewestTimings on either side can show a difference at that level: the least
 // probability of the test is 2/(8 choose 4) = 0.029 for four, 0.1 for three.
 const fewestTimings = 4
 
@@ -165,7 +165,7 @@ func (d *Differences) Text(all bool) string {
 		fmt.Fprintln(&b, line)
 	}
 	if d.Drift > 0 {
-		fmt.Fprintf(&b, "ceilings and other libraries took %s × as long as before: so much is due to the machine\n", Times(d.Drift))
+		fmt.Fprintf(&b, "ceilings and other libraries took %s × as long as before: so much is due to the machine\n", ratioText(d.Drift))
 	}
 	if b.Len() > 0 {
 		b.WriteByte('\n')
@@ -178,7 +178,7 @@ func (d *Differences) Text(all bool) string {
 				continue
 			}
 			rows = append(rows, []string{
-				"", x.Case.String(), x.Implementation, Figures(x.Old.Median), Figures(x.New.Median),
+				"", x.Case.String(), x.Implementation, figures(x.Old.Median), figures(x.New.Median),
 				fmt.Sprintf("%+.1f %%", 100*(x.Ratio-1)), words[v], fmt.Sprintf("p = %.3f", x.P),
 			})
 		}
@@ -194,7 +194,7 @@ func (d *Differences) Text(all bool) string {
 		fmt.Fprintf(&b, "nothing is slower beyond noise: %d timings compared, %d faster\n", tested, faster)
 	default:
 		fmt.Fprintf(&b, "%d of %d timings are slower beyond noise, %d faster", slower, tested, faster)
-		if chance := Alpha * float64(tested); chance >= 1 {
+		if chance := significance * float64(tested); chance >= 1 {
 			fmt.Fprintf(&b, "; where nothing has changed, chance alone would show some %.0f", chance)
 		}
 		b.WriteByte('\n')

@@ -49,7 +49,7 @@ func TestDifference(t *testing.T) {
 }
 
 // TestNoDifference: of samples of the same law few differ, by the level of the
-// test: below Alpha on average, and above twice that in 2000 with a probability
+// test: below significance on average, and above twice that in 2000 with a probability
 // below 1e-9 (Hoeffding: exp(−2·2000·0.05²) = 5e-5 at 10 %; at 12 % 3e-9).
 func TestNoDifference(t *testing.T) {
 	const seed, trials = 3, 2000

@@ -13,7 +13,7 @@
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
-// and what follows from the cells: FitGrowth for Result.Growths, Result.Notes for
+// and what follows from the cells: fitGrowth for Result.Growths, Result.Notes for
 // what a reader must know. A Case names all in which cells differ but who
 // competes: {precision, threads, n}. An Implementation is who competes, whatever the
 // case; Device, Method and Threads say of what it is made.
@@ -21,17 +21,18 @@
 // An Entry is an implementation in a case. Run is timed; Before, Check, Metrics are not.
 // Phases tells of the parts of the last run ("gram", "factor", "solve"), whose
 // medians become Run.Stages; Took is for an implementation that runs in another process
-// and tells its own time. Metrics have the names of result.go (Residual, RMSE,
-// Bytes, …) and are finite: JSON has no NaN. A wrong result ends the measurement
+// and tells its own time. Metrics have the names of result.go (residualMetric,
+// rmseMetric, …) and are finite: JSON has no NaN. A wrong result ends the measurement
 // (Check), and so does an entry that fails, unless it is Optional, as peers are
 // that may run out of memory: the reason is kept then and the others go on.
 // An entry that takes no part has a Reason, and nothing else but its name.
 //
 // A Report is the answer in a sentence and the Tables of a Result, made by a function
-// for each kind that is listed in reports (report.go). A Table of a Quantity (Seconds,
-// Rate, StageSeconds("gram"), Metric(Residual, "")) has a column for each
-// implementation, a row for each value of one parameter, and a Chart of the same values
-// on logarithmic axes. Text, Markdown and package bench/report (HTML) write any Report.
+// for each kind that is listed in reports (report.go). A Table of a quantity
+// (secondsQuantity, rateQuantity, stageSeconds("gram"), metric(residualMetric, "")) has a
+// column for each implementation, a row for each value of one parameter, and a Chart of
+// the same values on logarithmic axes. Text, Markdown and package bench/report (HTML)
+// write any Report.
 //
 // The command is a file cmd/mercer/bench*.go: benchOutput has the flags that all
 // share (--quick, --repeats, --out), checkBench, runner and benchDone do the rest.

@@ -33,5 +33,5 @@ func (p timeEstimates) skipReason(name string, flops float64, limit time.Duratio
 	if would <= limit.Seconds() {
 		return ""
 	}
-	return fmt.Sprintf("would take about %s s, the limit is %s s", Figures(would), Figures(limit.Seconds()))
+	return fmt.Sprintf("would take about %s s, the limit is %s s", figures(would), figures(limit.Seconds()))
 }

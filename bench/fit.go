@@ -303,15 +303,15 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if err != nil {
 				return 0, err
 			}
-			if metrics[Residual], err = residual(f); err != nil {
+			if metrics[residualMetric], err = residual(f); err != nil {
 				return 0, err
 			}
 			if f.linear.Data != nil {
-				metrics[Tolerance] = f.tolerance
-				return metrics[Residual], nil
+				metrics[toleranceMetric] = f.tolerance
+				return metrics[residualMetric], nil
 			}
-			metrics[RMSE], err = j.rmse(f)
-			return metrics[Residual], err
+			metrics[rmseMetric], err = j.rmse(f)
+			return metrics[residualMetric], err
 		})
 	}
 	w.Metrics = func() map[string]float64 { return metrics }

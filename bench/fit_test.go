@@ -55,15 +55,15 @@ func TestFit(t *testing.T) {
 			case "svr":
 				limit = 1e-2 // 2·tol·C·n over an objective of about n/2 for f = 0
 			}
-			residual, known := run.Metrics[Residual]
+			residual, known := run.Metrics[residualMetric]
 			if fit == "lasso" || fit == "logistic" {
 				// Tolerances are tried from above: the objective may be anywhere within the limit.
-				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[Tolerance] > 0) || !run.Timed() {
+				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
 				continue
 			}
-			if !known || !(residual <= limit) || !(run.Metrics[RMSE] < 1) || !run.Timed() {
+			if !known || !(residual <= limit) || !(run.Metrics[rmseMetric] < 1) || !run.Timed() {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
@@ -71,7 +71,7 @@ func TestFit(t *testing.T) {
 		// float32 explain where the system is the same.
 		var errors []float64
 		for _, run := range c.Runs {
-			if v, ok := run.Metrics[RMSE]; ok {
+			if v, ok := run.Metrics[rmseMetric]; ok {
 				errors = append(errors, v)
 			}
 		}

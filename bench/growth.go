@@ -34,11 +34,11 @@ func (g *Growth) String() string {
 	return b.String()
 }
 
-// FitGrowth fits the law of an implementation's quantity over parameters of the case to
+// fitGrowth fits the law of an implementation's quantity over parameters of the case to
 // the cells that keep lets in (nil: all in which it is), by least squares of the
 // logarithm. It returns nil when there are not more cells than unknowns, when
 // the cells do not tell the exponents apart, or when a quantity is not positive.
-func (r *Result) FitGrowth(implementation string, shared Case, q Quantity, over []string, keep func(*Cell) bool) *Growth {
+func (r *Result) fitGrowth(implementation string, shared Case, q quantity, over []string, keep func(*Cell) bool) *Growth {
 	var rows, logs []float64
 	for i := range r.Cells {
 		c := &r.Cells[i]

@@ -67,11 +67,11 @@ func blasReport(r *Result, p *Report) {
 		p.Answer = wins(list)
 		shares := func(a, b comparison) int { return cmp.Compare(a.share, b.share) }
 		if low, high := slices.MinFunc(list, shares).share, slices.MaxFunc(list, shares).share; low > 0 {
-			p.Answer += fmt.Sprintf(" It reaches %s to %s of the ceiling.", strings.TrimSuffix(Percent(low), " %"), Percent(high))
+			p.Answer += fmt.Sprintf(" It reaches %s to %s of the ceiling.", strings.TrimSuffix(percent(low), " %"), percent(high))
 		}
 	}
 	p.add(r.comparisonTable(list, true))
-	p.add(r.tables("n", Rate, "rate", Figures)...)
+	p.add(r.tables("n", rateQuantity, "rate", figures)...)
 }
 
 func fitReport(r *Result, p *Report) {
@@ -81,9 +81,9 @@ func fitReport(r *Result, p *Report) {
 		p.Answer = wins(list)
 	}
 	p.add(r.comparisonTable(list, false))
-	p.add(r.tables("n", Seconds, "time", Figures)...)
-	p.add(r.tables("n", Metric(Residual, ""), "residual", scientific)...)
-	p.add(r.tables("n", Metric(RMSE, ""), "error on rows held out (RMSE)", Figures)...)
+	p.add(r.tables("n", secondsQuantity, "time", figures)...)
+	p.add(r.tables("n", metric(residualMetric, ""), "residual", scientific)...)
+	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
 // devicesReport has the fastest device in each row, which shows from which n on a
@@ -92,7 +92,7 @@ func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	all := func(*Run) bool { return true }
 	for _, g := range r.groups("n") {
-		t := g.table(r, Seconds, "time", Figures)
+		t := g.table(r, secondsQuantity, "time", figures)
 		if t == nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func devicesReport(r *Result, p *Report) {
 			}
 			t.Rows[i] = append(t.Rows[i], Field{Text: best.Implementation})
 			if p.Tables == nil || g.shared.Has(Case{{"operation", "fit"}, {"precision", "float64"}}) {
-				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Implementation, Figures(best.Time.Median))
+				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Implementation, figures(best.Time.Median))
 			}
 		}
 		p.add(t)
@@ -134,11 +134,11 @@ func runsReport(r *Result, p *Report) {
 	p.Title = "Whole programs"
 	columns := []struct {
 		title  string
-		q      Quantity
+		q      quantity
 		format func(float64) string
 	}{
-		{"s", Seconds, Figures}, {"processor, s", Metric(Processor, ""), Figures}, {"peak, MiB", Metric(Peak, ""), func(v float64) string { return Figures(v / (1 << 20)) }},
-		{"residual", Metric(Residual, ""), scientific}, {"error held out", Metric(RMSE, ""), Figures}, {"accuracy", Metric("accuracy", ""), Figures},
+		{"s", secondsQuantity, figures}, {"processor, s", metric(processorMetric, ""), figures}, {"peak, MiB", metric(peakMetric, ""), func(v float64) string { return figures(v / (1 << 20)) }},
+		{"residual", metric(residualMetric, ""), scientific}, {"error held out", metric(rmseMetric, ""), figures}, {"accuracy", metric("accuracy", ""), figures},
 	}
 	var tables []*Table
 	for _, program := range r.values("program") {
@@ -171,7 +171,7 @@ func runsReport(r *Result, p *Report) {
 
 // sizeTables are the tables of times in which a size changes.
 func (r *Result) sizeTables(key string) []*Table {
-	return slices.DeleteFunc(r.tables(key, Seconds, "time", Figures), func(t *Table) bool { return t.Chart == nil })
+	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
 
 // where is the part of r whose cells have one value of a parameter.

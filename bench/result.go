@@ -78,7 +78,7 @@ type Run struct {
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil: nothing to compare with
-	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the implementation reports: see Residual and its like
+	Metrics map[string]float64 `json:"metrics,omitempty"` // what else the implementation reports: see residualMetric and its like
 }
 
 // Stage is a part of a run: "gram", "factor", "solve".
@@ -100,12 +100,12 @@ func (r *Run) Stage(name string) *Stage {
 
 // The names of the metrics that pictures and tables know.
 const (
-	Residual  = "residual"      // relative, of the system that every implementation of the case solves, in float64
-	RMSE      = "rmse"          // of rows that were held out
-	Bytes     = "bytes"         // the most that was taken
-	Planned   = "planned_bytes" // what was said beforehand
-	Iters     = "iterations"
-	Tolerance = "tolerance" // that was asked for
+	residualMetric  = "residual"      // relative, of the system that every implementation of the case solves, in float64
+	rmseMetric      = "rmse"          // of rows that were held out
+	bytesMetric     = "bytes"         // the most that was taken
+	plannedMetric   = "planned_bytes" // what was said beforehand
+	itersMetric     = "iterations"
+	toleranceMetric = "tolerance" // that was asked for
 )
 
 // Check says how far a result is from the reference's.

@@ -222,12 +222,12 @@ func TestReportOfUnknownKind(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.00", 0.01234: "0.0123", 0.5: "0.500", 1.236: "1.24", 12.34: "12.3", 99.96: "100", 123.4: "123", 1234: "1234"} {
-		if got := Figures(v); got != want {
+		if got := figures(v); got != want {
 			t.Errorf("%v is %s, want %s", v, got, want)
 		}
 	}
 	for v, want := range map[float64]string{0.957: "0.96", 1: "1.00", 9.99: "9.99", 9.996: "10.0", 12.34: "12.3"} {
-		if got := Times(v); got != want {
+		if got := ratioText(v); got != want {
 			t.Errorf("%v is %s, want %s", v, got, want)
 		}
 	}

@@ -12,20 +12,20 @@ import (
 
 // The two ways to a ridge regression, min ‖y − Xw‖² + λ‖w‖² with X n × m.
 const (
-	Primal = "primal" // (XᵀX + λI) w = Xᵀy: n m² + m³/3 operations
-	Dual   = "dual"   // (XXᵀ + λI) α = y, w = Xᵀα: m n² + n³/3 operations
+	primal = "primal" // (XᵀX + λI) w = Xᵀy: n m² + m³/3 operations
+	dual   = "dual"   // (XXᵀ + λI) α = y, w = Xᵀα: m n² + n³/3 operations
 )
 
 // The stages of both, in order.
 const (
-	GramStage   = "gram"   // XᵀX and Xᵀy, or XXᵀ
-	FactorStage = "factor" // Cholesky
-	SolveStage  = "solve"  // two triangles, and Xᵀα
+	gramStage   = "gram"   // XᵀX and Xᵀy, or XXᵀ
+	factorStage = "factor" // Cholesky
+	solveStage  = "solve"  // two triangles, and Xᵀα
 )
 
 // ridgeStages are the operations of the stages of a form.
 func ridgeStages(form string, n, m int) [3]float64 {
-	if form == Primal {
+	if form == primal {
 		return [3]float64{
 			backend.SyrkFlops(m, n) + backend.GemmFlops(m, 1, n),
 			backend.PotrfFlops(m),
@@ -103,7 +103,7 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 		return m
 	}
 	order := p.m
-	if form == Dual {
+	if form == dual {
 		order = p.n
 	}
 	x, y := keep(backend.Place(q, p.x)), keep(backend.Place(q, p.y))
@@ -113,7 +113,7 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 	}
 	stages := ridgeStages(form, p.n, p.m)
 	e.Work = stages[0] + stages[1] + stages[2]
-	phases := []Phase{{Name: GramStage, Work: stages[0]}, {Name: FactorStage, Work: stages[1]}, {Name: SolveStage, Work: stages[2]}}
+	phases := []Phase{{Name: gramStage, Work: stages[0]}, {Name: factorStage, Work: stages[1]}, {Name: solveStage, Work: stages[2]}}
 	e.Phases = func() []Phase { return phases }
 	e.Run = func() error {
 		start := time.Now()
@@ -123,7 +123,7 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 			phases[i].Took, start = now.Sub(start), now
 			return err
 		}
-		if form == Primal {
+		if form == primal {
 			q.Syrk(backend.Lower, backend.Transpose, 1, x, 0, a)
 			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 0, w)
 		} else {
@@ -139,7 +139,7 @@ func (p *ridge[T]) entry(q backend.Backend[T], form string) (e Entry, err error)
 		if err := phase(1); err != nil {
 			return err
 		}
-		if form == Primal {
+		if form == primal {
 			twoTriangles(q, a, w)
 			return phase(2)
 		}

@@ -17,8 +17,8 @@ const RunsKind = "runs"
 
 // The names of the metrics of a run of a whole program, beside those of result.go.
 const (
-	Peak      = "peak_bytes"        // the most memory that the process held
-	Processor = "processor_seconds" // of all its threads
+	peakMetric      = "peak_bytes"        // the most memory that the process held
+	processorMetric = "processor_seconds" // of all its threads
 )
 
 // runParams are the keys of a program's object that are parameters of the case, in
@@ -30,12 +30,12 @@ var runParams = []string{
 // runMetrics are the keys that are metrics, with their names here. They may stand in
 // the object or in that of the rows that were held out, "test".
 var runMetrics = []struct{ key, metric string }{
-	{"residual", Residual}, {"iterations", Iters}, {"memory_bytes", Bytes}, {"peak_bytes", Peak}, {"processor_seconds", Processor},
-	{"rmse", RMSE}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
+	{"residual", residualMetric}, {"iterations", itersMetric}, {"memory_bytes", bytesMetric}, {"peak_bytes", peakMetric}, {"processor_seconds", processorMetric},
+	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
 // runStages are the keys of "seconds" that are stages, in the order of the work.
-var runStages = []string{"read", GramStage, FactorStage, SolveStage}
+var runStages = []string{"read", gramStage, factorStage, solveStage}
 
 // ReadRuns makes a Result of what whole programs printed: a row of JSON objects as
 // `mercer fit --json`, tune, evaluate and mercer-beam write them, or any other

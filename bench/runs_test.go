@@ -44,10 +44,10 @@ func TestReadRuns(t *testing.T) {
 		Implementation: "mercer cpu/avx2", Calls: 1, Timings: []float64{2, 4}, Time: Summary{Median: 3, Min: 2, Max: 4},
 		Stages: []Stage{
 			{Name: "read", Time: Summary{Median: 1, Min: 0.5, Max: 1.5}},
-			{Name: FactorStage, Time: Summary{Median: 0.5, Min: 0.25, Max: 0.75}},
-			{Name: SolveStage, Time: Summary{Median: 1.5, Min: 1, Max: 2}},
+			{Name: factorStage, Time: Summary{Median: 0.5, Min: 0.25, Max: 0.75}},
+			{Name: solveStage, Time: Summary{Median: 1.5, Min: 1, Max: 2}},
 		},
-		Metrics: map[string]float64{Residual: 3e-7, Iters: 9, Bytes: 1000, Peak: 5000, Processor: 3, RMSE: 0.25},
+		Metrics: map[string]float64{residualMetric: 3e-7, itersMetric: 9, bytesMetric: 1000, peakMetric: 5000, processorMetric: 3, rmseMetric: 0.25},
 	}
 	if d := cmp.Diff(want, r.Cells[0].Runs[0]); d != "" {
 		t.Error(d)

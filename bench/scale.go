@@ -197,7 +197,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 	if e.Reason = w.timeEstimates.skipReason(key, plan.Flops, w.Limit); e.Reason != "" {
 		return e
 	}
-	metrics := map[string]float64{Planned: float64(plan.Bytes)}
+	metrics := map[string]float64{plannedMetric: float64(plan.Bytes)}
 	var last solved
 	var took time.Duration
 	first := true
@@ -213,7 +213,7 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		took = time.Since(start)
 		w.timeEstimates.record(key, plan.Flops, took)
 		if grown := watch(); first && grown > 0 {
-			metrics[Resident] = grown
+			metrics[residentMetric] = grown
 		}
 		first = false
 		return err
@@ -224,17 +224,17 @@ func (w *scaling) entry(solver scaled, over string, s *synthetic, m int) Entry {
 		phase := func(name string, s float64) Phase {
 			return Phase{Name: name, Took: time.Duration(s * float64(time.Second))}
 		}
-		return []Phase{phase(GramStage, t.Gram), phase(FactorStage, t.Factor), phase(SolveStage, t.Solve)}
+		return []Phase{phase(gramStage, t.Gram), phase(factorStage, t.Factor), phase(solveStage, t.Solve)}
 	}
 	e.Check = func() *Check {
 		// The solvers hold the residual that they compute to the tolerance; the
 		// judge's sums are rounded otherwise, by no more than a direct solver leaves.
 		return checked(scaleTol+ridgeLimit(s.x.Rows, s.x.Cols, "float64", s.lambda), func() (float64, error) {
 			var errR, errE error
-			metrics[Residual], errR = w.residual(s, last)
-			metrics[RMSE], errE = w.rmse(s, last)
-			metrics[Bytes], metrics[Iters] = float64(last.res.Bytes), float64(last.res.Iters)
-			return metrics[Residual], errors.Join(errR, errE)
+			metrics[residualMetric], errR = w.residual(s, last)
+			metrics[rmseMetric], errE = w.rmse(s, last)
+			metrics[bytesMetric], metrics[itersMetric] = float64(last.res.Bytes), float64(last.res.Iters)
+			return metrics[residualMetric], errors.Join(errR, errE)
 		})
 	}
 	e.Metrics = func() map[string]float64 { return metrics }

@@ -42,8 +42,8 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			limit := scaleTol + ridgeLimit(240, 4, "float64", fitLambda)
-			used, planned := run.Metrics[Bytes], run.Metrics[Planned]
-			if !(run.Metrics[Residual] <= limit) || !(run.Metrics[RMSE] < 1) || used <= 0 || used > planned || run.Work <= 0 {
+			used, planned := run.Metrics[bytesMetric], run.Metrics[plannedMetric]
+			if !(run.Metrics[residualMetric] <= limit) || !(run.Metrics[rmseMetric] < 1) || used <= 0 || used > planned || run.Work <= 0 {
 				t.Errorf("%v: %s: %v", c.Case, run.Implementation, run.Metrics)
 			}
 		}
@@ -58,7 +58,7 @@ func TestScale(t *testing.T) {
 			timed++
 			// The count is deterministic: between linear and cubic, but for cg, whose
 			// rank grows with n too.
-			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, "seconds") == 0 || r.exponent(e.Name, over, Bytes) <= 0 || r.exponent(e.Name, over, Planned) <= 0 {
+			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, "seconds") == 0 || r.exponent(e.Name, over, bytesMetric) <= 0 || r.exponent(e.Name, over, plannedMetric) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
 			}
 			if used := r.planUsed(e.Name); !(used > 0 && used <= 1) {
@@ -70,7 +70,7 @@ func TestScale(t *testing.T) {
 		}
 	}
 	// A dual solution keeps half of K: n²/2 elements and a little more than linear.
-	if e := r.exponent("dual", "n", Planned); e < 1.5 || e > 2 {
+	if e := r.exponent("dual", "n", plannedMetric); e < 1.5 || e > 2 {
 		t.Errorf("the memory of dual grows as n^%v", e)
 	}
 	for _, want := range []string{"Exponents of n\n", "planned memory, MiB", "n = 240: time, s"} {

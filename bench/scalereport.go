@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Resident is the growth of the process during the first fit, in bytes.
-const Resident = "resident_bytes"
+// residentMetric is the growth of the process during the first fit, in bytes.
+const residentMetric = "resident_bytes"
 
 // fitScale fits the growth of time, operations, memory and plan in each sweep.
 func (r *Result) fitScale() {
 	for _, over := range []string{"n", "m"} {
 		for _, e := range r.Implementations {
-			for _, q := range []Quantity{Seconds, operations, Metric(Bytes, "B"), Metric(Planned, "B")} {
-				if g := r.FitGrowth(e.Name, Case{{sweep, over}}, q, []string{over}, nil); g != nil {
+			for _, q := range []quantity{secondsQuantity, operations, metric(bytesMetric, "B"), metric(plannedMetric, "B")} {
+				if g := r.fitGrowth(e.Name, Case{{sweep, over}}, q, []string{over}, nil); g != nil {
 					r.Growths = append(r.Growths, *g)
 				}
 			}
@@ -38,7 +38,7 @@ func scaleReport(r *Result, p *Report) {
 		return
 	}
 	p.Answer = r.growthAnswer()
-	mib := func(metric string) Quantity {
+	mib := func(metric string) quantity {
 		return single(metric, "MiB", func(r *Run) (float64, bool) {
 			v, ok := r.Metrics[metric]
 			return v / (1 << 20), ok
@@ -53,12 +53,12 @@ func scaleReport(r *Result, p *Report) {
 			part.Cells[i].Case = part.Cells[i].Case.Without(sweep)
 		}
 		p.add(r.exponentTable(part, over))
-		p.add(part.tables(over, Seconds, "time", Figures)...)
-		p.add(part.tables(over, mib(Bytes), "largest memory on the device", Figures)...)
-		p.add(part.tables(over, mib(Planned), "planned memory", Figures)...)
-		p.add(part.tables(over, mib(Resident), "growth of the process", Figures)...)
-		p.add(part.tables(over, Metric(Residual, ""), "residual", scientific)...)
-		p.add(part.tables(over, Metric(RMSE, ""), "error on rows held out (RMSE)", Figures)...)
+		p.add(part.tables(over, secondsQuantity, "time", figures)...)
+		p.add(part.tables(over, mib(bytesMetric), "largest memory on the device", figures)...)
+		p.add(part.tables(over, mib(plannedMetric), "planned memory", figures)...)
+		p.add(part.tables(over, mib(residentMetric), "growth of the process", figures)...)
+		p.add(part.tables(over, metric(residualMetric, ""), "residual", scientific)...)
+		p.add(part.tables(over, metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0
 	for _, e := range r.Implementations {
-		if time, flops := r.exponent(e.Name, "n", Seconds.Name), r.exponent(e.Name, "n", operations.Name); time > 0 && flops > 0 {
+		if time, flops := r.exponent(e.Name, "n", secondsQuantity.Name), r.exponent(e.Name, "n", operations.Name); time > 0 && flops > 0 {
 			parts = append(parts, fmt.Sprintf("%s n^%.1f (operations n^%.1f)", e.Name, time, flops))
 		}
 		used = max(used, r.planUsed(e.Name))
@@ -78,7 +78,7 @@ func (r *Result) growthAnswer() string {
 	}
 	text := "Time grows as " + strings.Join(parts, ", ") + "."
 	if used > 0 {
-		text += fmt.Sprintf(" The largest share of its planned memory that a solver took is %s.", Percent(used))
+		text += fmt.Sprintf(" The largest share of its planned memory that a solver took is %s.", percent(used))
 	}
 	return text
 }
@@ -86,8 +86,8 @@ func (r *Result) growthAnswer() string {
 // planUsed is the largest share of its planned memory that a solver took.
 func (r *Result) planUsed(name string) (used float64) {
 	for _, c := range r.Cells {
-		if run := c.Run(name); run.Timed() && run.Metrics[Planned] > 0 {
-			used = max(used, run.Metrics[Bytes]/run.Metrics[Planned])
+		if run := c.Run(name); run.Timed() && run.Metrics[plannedMetric] > 0 {
+			used = max(used, run.Metrics[bytesMetric]/run.Metrics[plannedMetric])
 		}
 	}
 	return used
@@ -112,14 +112,14 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 			continue
 		}
 		row := []Field{{Text: e.Name}}
-		for _, quantity := range []string{Seconds.Name, operations.Name, Bytes, Planned} {
+		for _, quantity := range []string{secondsQuantity.Name, operations.Name, bytesMetric, plannedMetric} {
 			row = append(row, optional(r.exponent(e.Name, over, quantity), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
 		}
-		used, run := optional(part.planUsed(e.Name), Percent), largest.Run(e.Name)
+		used, run := optional(part.planUsed(e.Name), percent), largest.Run(e.Name)
 		if part.planUsed(e.Name) > 1 {
 			used.Class = "bad"
 		}
-		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(over)}, Field{Text: Figures(run.Time.Median)}, Field{Text: Figures(run.Metrics[Bytes] / (1 << 20))}))
+		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(over)}, Field{Text: figures(run.Time.Median)}, Field{Text: figures(run.Metrics[bytesMetric] / (1 << 20))}))
 	}
 	if len(t.Rows) == 0 {
 		return nil

@@ -104,7 +104,7 @@ func lawResult(c, a, b float64) *Result {
 // squares problem of logarithms below 30.
 func TestGrowth(t *testing.T) {
 	const tol = 1e3 * 30 * 0x1p-53
-	g := lawResult(2e-9, 2.5, 1).FitGrowth("one", Case{{"precision", "float64"}}, Seconds, []string{"n", "m"}, nil)
+	g := lawResult(2e-9, 2.5, 1).fitGrowth("one", Case{{"precision", "float64"}}, secondsQuantity, []string{"n", "m"}, nil)
 	if g == nil {
 		t.Fatal("no law")
 	}
@@ -124,12 +124,12 @@ func TestNoGrowth(t *testing.T) {
 	r := lawResult(1, 1, 1)
 	wide := func(c *Cell) bool { return c.Case.Int("m") == 5 }
 	for name, g := range map[string]*Growth{
-		"three cells for three unknowns":   r.FitGrowth("one", nil, Seconds, []string{"n", "m"}, wide),
-		"a parameter that does not change": r.FitGrowth("one", nil, Seconds, []string{"n", "n"}, nil),
-		"nobody":                           r.FitGrowth("two", nil, Seconds, []string{"n"}, nil),
-		"another precision":                r.FitGrowth("one", Case{{"precision", "float32"}}, Seconds, []string{"n"}, nil),
-		"no number":                        r.FitGrowth("one", nil, Seconds, []string{"precision"}, nil),
-		"no such metric":                   r.FitGrowth("one", nil, Metric(RMSE, ""), []string{"n"}, nil),
+		"three cells for three unknowns":   r.fitGrowth("one", nil, secondsQuantity, []string{"n", "m"}, wide),
+		"a parameter that does not change": r.fitGrowth("one", nil, secondsQuantity, []string{"n", "n"}, nil),
+		"nobody":                           r.fitGrowth("two", nil, secondsQuantity, []string{"n"}, nil),
+		"another precision":                r.fitGrowth("one", Case{{"precision", "float32"}}, secondsQuantity, []string{"n"}, nil),
+		"no number":                        r.fitGrowth("one", nil, secondsQuantity, []string{"precision"}, nil),
+		"no such metric":                   r.fitGrowth("one", nil, metric(rmseMetric, ""), []string{"n"}, nil),
 	} {
 		if g != nil {
 			t.Errorf("%s: %v", name, g)

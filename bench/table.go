@@ -45,25 +45,25 @@ type Curve struct {
 // Point is a point of a Curve. All values are positive.
 type Point struct{ X, Y, Low, High float64 }
 
-// Quantity is what a table, a chart or a fit takes from a run.
-type Quantity struct {
+// quantity is what a table, a chart or a fit takes from a run.
+type quantity struct {
 	Name string // "seconds", "GFLOP/s", "gram seconds", "residual"
 	Unit string // as it is shown; "" for a bare number
 	// Of returns the value; false when the run has none.
 	Of func(*Run) (Summary, bool)
 }
 
-// single is a Quantity of one value for each run.
-func single(name, unit string, of func(*Run) (float64, bool)) Quantity {
+// single is a quantity of one value for each run.
+func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	return timed(name, unit, func(r *Run) (Summary, bool) {
 		v, ok := of(r)
 		return Summary{Median: v, Min: v, Max: v}, ok
 	})
 }
 
-// timed is a Quantity that only a run with a timing has.
-func timed(name, unit string, of func(*Run) (Summary, bool)) Quantity {
-	return Quantity{name, unit, func(r *Run) (Summary, bool) {
+// timed is a quantity that only a run with a timing has.
+func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
+	return quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
 			return Summary{}, false
 		}
@@ -71,14 +71,14 @@ func timed(name, unit string, of func(*Run) (Summary, bool)) Quantity {
 	}}
 }
 
-// Seconds is the time of a run.
-var Seconds = timed("seconds", "s", func(r *Run) (Summary, bool) { return r.Time, true })
+// secondsQuantity is the time of a run.
+var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { return r.Time, true })
 
-// Rate is the rate at which a run did its work.
-var Rate = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
+// rateQuantity is the rate at which a run did its work.
+var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
-// StageSeconds is the time of a stage of a run.
-func StageSeconds(stage string) Quantity {
+// stageSeconds is the time of a stage of a run.
+func stageSeconds(stage string) quantity {
 	return timed(stage+" seconds", "s", func(r *Run) (Summary, bool) {
 		if s := r.Stage(stage); s != nil {
 			return s.Time, true
@@ -87,15 +87,15 @@ func StageSeconds(stage string) Quantity {
 	})
 }
 
-// Metric is one of a run's metrics.
-func Metric(name, unit string) Quantity {
+// metric is one of a run's metrics.
+func metric(name, unit string) quantity {
 	return single(name, unit, func(r *Run) (float64, bool) {
 		v, ok := r.Metrics[name]
 		return v, ok
 	})
 }
 
-// Operations are the floating-point operations of a run, as its plan counts them.
+// operations are the floating-point operations of a run, as its plan counts them.
 var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
 
 // Timed reports whether there is a timing.
@@ -134,7 +134,7 @@ func (g group) label(c *Cell) string {
 }
 
 // implementations lists the ones that have a value of q in g, ceilings last.
-func (g group) implementations(r *Result, q Quantity) []*Implementation {
+func (g group) implementations(r *Result, q quantity) []*Implementation {
 	var list, ceilings []*Implementation
 	for i := range r.Implementations {
 		e := &r.Implementations[i]
@@ -153,7 +153,7 @@ func (g group) implementations(r *Result, q Quantity) []*Implementation {
 // tables makes a table of a quantity for each group of cells: a column for each
 // implementation, formatted by format, and a chart where a line has two points. Groups
 // of one cell each become one table.
-func (r *Result) tables(key string, q Quantity, what string, format func(float64) string) []*Table {
+func (r *Result) tables(key string, q quantity, what string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)
 	if len(groups) > 1 && len(groups) == len(r.Cells) { // a row each: one table of all
@@ -172,7 +172,7 @@ func (r *Result) tables(key string, q Quantity, what string, format func(float64
 }
 
 // table is nil where no run has a value.
-func (g group) table(r *Result, q Quantity, what string, format func(float64) string) *Table {
+func (g group) table(r *Result, q quantity, what string, format func(float64) string) *Table {
 	all := g.implementations(r, q)
 	if len(all) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func (g group) table(r *Result, q Quantity, what string, format func(float64) st
 	if unit := q.Unit; unit != "" {
 		t.Title += ", " + unit
 	}
-	timings := q.Name == Seconds.Name || q.Name == Rate.Name
+	timings := q.Name == secondsQuantity.Name || q.Name == rateQuantity.Name
 	if timings {
 		t.Notes = g.omitted(r)
 	}
@@ -231,7 +231,7 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 		text = format(v.Min) + "–" + format(v.Max) + strings.Repeat("°", v.Outliers)
 	}
 	if run.Share > 0 {
-		text += ", " + Percent(run.Share)
+		text += ", " + percent(run.Share)
 	}
 	return text
 }
@@ -286,25 +286,25 @@ func (c Case) Title() string {
 	return strings.Join(parts, ", ")
 }
 
-// Figures formats v with three significant digits and no exponent: 0.0123,
+// figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.
-func Figures(v float64) string {
+func figures(v float64) string {
 	// The exponent of v as it will be rounded: 9.996 is 1.00e+01.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(v, 'f', min(max(2-e, 0), 12), 64)
 }
 
-// Times formats a ratio: 0.96, 1.04, 12.3.
-func Times(v float64) string {
+// ratioText formats a ratio: 0.96, 1.04, 12.3.
+func ratioText(v float64) string {
 	if v < 9.995 {
 		return fmt.Sprintf("%.2f", v)
 	}
-	return Figures(v)
+	return figures(v)
 }
 
-// Percent formats a share.
-func Percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+// percent formats a share.
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // scientific formats a number of any size with two digits.
 func scientific(v float64) string { return fmt.Sprintf("%.1e", v) }
