@@ -19,56 +19,52 @@ func gonumLibrary() (*Library, error) {
 		return nil, fmt.Errorf("bench: gonum: its LAPACK calls %T, which somebody has registered in its place", i)
 	}
 	var g gonum.Implementation
-	const lower, no, yes = blas.Lower, blas.NoTrans, blas.Trans
-	return &Library{
+	library := &Library{
 		Name:   "gonum",
 		Detail: "gonum " + moduleVersion("gonum.org/v1/gonum"),
-		F64: Routines[float64]{
-			Gemm: func(alpha float64, a, b backend.Host[float64], beta float64, c backend.Host[float64]) {
-				g.Dgemm(no, no, c.Rows, c.Cols, a.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
-			},
-			Symm: func(alpha float64, a, b backend.Host[float64], beta float64, c backend.Host[float64]) {
-				g.Dsymm(blas.Left, lower, c.Rows, c.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
-			},
-			Syrk: func(alpha float64, a backend.Host[float64], beta float64, c backend.Host[float64]) {
-				g.Dsyrk(lower, no, a.Rows, a.Cols, alpha, a.Data, a.Stride, beta, c.Data, c.Stride)
-			},
-			Trsm: func(alpha float64, a, b backend.Host[float64]) {
-				g.Dtrsm(blas.Left, lower, no, blas.NonUnit, b.Rows, b.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride)
-			},
-			Potrf: func(a backend.Host[float64]) error {
-				if !(lapack.Implementation{}).Dpotrf(lower, a.Rows, a.Data, a.Stride) {
-					return fmt.Errorf("bench: gonum: potrf failed")
-				}
-				return nil
-			},
-			Symv: func(alpha float64, a backend.Host[float64], x []float64, beta float64, y []float64) {
-				g.Dsymv(lower, a.Rows, alpha, a.Data, a.Stride, x, 1, beta, y, 1)
-			},
-		},
-		F32: Routines[float32]{
-			Gemm: func(alpha float32, a, b backend.Host[float32], beta float32, c backend.Host[float32]) {
-				g.Sgemm(no, no, c.Rows, c.Cols, a.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
-			},
-			Symm: func(alpha float32, a, b backend.Host[float32], beta float32, c backend.Host[float32]) {
-				g.Ssymm(blas.Left, lower, c.Rows, c.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
-			},
-			Syrk: func(alpha float32, a backend.Host[float32], beta float32, c backend.Host[float32]) {
-				g.Ssyrk(lower, no, a.Rows, a.Cols, alpha, a.Data, a.Stride, beta, c.Data, c.Stride)
-			},
-			Trsm: func(alpha float32, a, b backend.Host[float32]) {
-				g.Strsm(blas.Left, lower, no, blas.NonUnit, b.Rows, b.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride)
-			},
-			Symv: func(alpha float32, a backend.Host[float32], x []float32, beta float32, y []float32) {
-				g.Ssymv(lower, a.Rows, alpha, a.Data, a.Stride, x, 1, beta, y, 1)
-			},
-		},
+		F64:    gonumRoutines(g.Dgemm, g.Dsymm, g.Dsyrk, g.Dtrsm, g.Dsymv),
+		F32:    gonumRoutines(g.Sgemm, g.Ssymm, g.Ssyrk, g.Strsm, g.Ssymv),
 		// gonum divides a product among GOMAXPROCS goroutines.
 		Threads: func(n int) func() {
 			before := runtime.GOMAXPROCS(n)
 			return func() { runtime.GOMAXPROCS(before) }
 		},
-	}, nil
+	}
+	library.F64.Potrf = func(a backend.Host[float64]) error {
+		if !(lapack.Implementation{}).Dpotrf(blas.Lower, a.Rows, a.Data, a.Stride) {
+			return fmt.Errorf("bench: gonum: potrf failed")
+		}
+		return nil
+	}
+	return library, nil
+}
+
+// gonumRoutines makes Routines of the methods of gonum's BLAS in one precision.
+func gonumRoutines[T backend.Float](
+	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
+	symm func(s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
+	syrk func(ul blas.Uplo, tA blas.Transpose, n, k int, alpha T, a []T, lda int, beta T, c []T, ldc int),
+	trsm func(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int),
+	symv func(ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int),
+) Routines[T] {
+	const lower, no = blas.Lower, blas.NoTrans
+	return Routines[T]{
+		Gemm: func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
+			gemm(no, no, c.Rows, c.Cols, a.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
+		},
+		Symm: func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
+			symm(blas.Left, lower, c.Rows, c.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
+		},
+		Syrk: func(alpha T, a backend.Host[T], beta T, c backend.Host[T]) {
+			syrk(lower, no, a.Rows, a.Cols, alpha, a.Data, a.Stride, beta, c.Data, c.Stride)
+		},
+		Trsm: func(alpha T, a, b backend.Host[T]) {
+			trsm(blas.Left, lower, no, blas.NonUnit, b.Rows, b.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride)
+		},
+		Symv: func(alpha T, a backend.Host[T], x []T, beta T, y []T) {
+			symv(lower, a.Rows, alpha, a.Data, a.Stride, x, 1, beta, y, 1)
+		},
+	}
 }
 
 // moduleVersion is the version of a module that is linked in.
