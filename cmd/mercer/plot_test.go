@@ -43,6 +43,8 @@ func TestPlotPages(t *testing.T) {
 		"surface":     {"boundary", "--model", in("gp.st"), in("number.csv")},
 		"curve":       {"curve", "--x", "a", "--model", in("gp.st"), in("number.csv")},
 		"path":        {"path", "--learner", "lasso", "--points", "10", "--target", "number", in("number.csv")},
+		"ball":        {"ball", "--target", "number", in("number.csv")},
+		"epochs":      {"epochs", "--learner", "perceptron", "--target", "class", in("class.csv")},
 		"learning":    {"learning", "--folds", "3", "--sizes", "3", "--target", "number", in("number.csv")},
 		"validation":  {"validation", "--folds", "3", "--lambda", "{}", "--values", "0.1,1,10", "--target", "number", in("number.csv")},
 		"calibration": {"calibration", "--model", in("logistic.st"), in("class.csv")},

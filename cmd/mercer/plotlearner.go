@@ -154,6 +154,7 @@ func drawSpreads(p *plot.Plot, curves []spreadCurve) error {
 			return err
 		}
 	}
+	p.Y.Max += 0.12 * float64(len(curves)) * (p.Y.Max - p.Y.Min) // room for the legend
 	return nil
 }
 
@@ -454,7 +455,6 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		}
 		addGrid(p)
 		err := drawSpreads(p, curves)
-		p.Y.Max += 0.25 * (p.Y.Max - p.Y.Min) // room for the legend
 		return p, err
 	}
 	title := "Validation curve of " + f.learner

@@ -88,17 +88,23 @@ func (a *app) plotBoundaryCommand() *cobra.Command {
 	var f modelFlags
 	var x, y string
 	c := &cobra.Command{
-		Use:   "boundary --model FILE --out FILE [flags] TABLE",
+		Use:   "boundary --model FILE [--model FILE …] --out FILE [flags] TABLE",
 		Short: "Decision regions, or the fitted surface, over two columns",
 		Long: `Draw the rows of a table over two columns, and what the model says there: of classes
 the regions in which each is predicted, of two classes the boundary f = 0 and the
 margins f = ±1; of numbers contours of the prediction. Other columns have their
 median, or most frequent value. Rings are the points of a kernel model that have a
-coefficient, for machines with few of them: support or relevance vectors.
+coefficient, for machines with few of them: support or relevance vectors. Of several
+models of two classes each has its boundary f = 0 in a color.
 
-` + fittedHelp,
+` + fittedHelp + `
+With {} in a flag it is fitted for each number of --values:
+
+  mercer plot boundary --learner perceptron --target y --textbook \
+    --bias {} --values -2,0,2 --out b.svg t.csv`,
 	}
-	f.add(c, "`FILE` of the model")
+	f.add(c, "`FILE` of a model; may be given several times")
+	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
 	c.Flags().StringVar(&x, "x", "", "`COLUMN` across (default: the first of numbers)")
 	c.Flags().StringVar(&y, "y", "", "`COLUMN` upwards (default: the next one)")
 	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
@@ -120,26 +126,25 @@ func (r raster) X(c int) float64      { return r.x[c] }
 func (r raster) Y(row int) float64    { return r.y[row] }
 
 func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
-	if len(f.models) > 1 {
-		return pic, usagef("--model: one model is drawn, %d are named", len(f.models))
-	}
 	list, close, err := a.drawn(ctx, c, f, file)
 	if err != nil {
 		return pic, err
 	}
 	defer close()
-	dev, b, t := list[0].dev, list[0].b, list[0].t
-	if err := drawable(b); err != nil {
-		return pic, err
-	}
+	b, t := list[0].b, list[0].t
 	if xName != "" && xName == yName {
 		return pic, usagef("--y: is the column of --x; give another")
 	}
-	if xName, err = numberInput(b.Encoder, "--x", xName, yName); err != nil {
-		return pic, err
-	}
-	if yName, err = numberInput(b.Encoder, "--y", yName, xName); err != nil {
-		return pic, err
+	for _, m := range list {
+		if err := drawable(m.b); err != nil {
+			return pic, err
+		}
+		if xName, err = numberInput(m.b.Encoder, "--x", xName, yName); err != nil {
+			return pic, err
+		}
+		if yName, err = numberInput(m.b.Encoder, "--y", yName, xName); err != nil {
+			return pic, err
+		}
 	}
 	xs, err := t.Numbers(xName)
 	if err != nil {
@@ -166,28 +171,49 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		across[xName] = append(across[xName], r.x...)
 		across[yName] = append(across[yName], slices.Repeat([]float64{v}, grid)...)
 	}
-	o, err := a.across(ctx, dev, b, grid*grid, across)
-	if err != nil {
-		return pic, err
-	}
 	p := newPanel(b.Model.Learner(), xName, yName)
 	p.Legend.TextStyle.Font.Size = vg.Points(9)
 	var truth *mat.Dense
 	if len(b.Encoder.Outputs) > 0 {
 		truth, _ = b.Encoder.Targets(t) // a table without targets is drawn without their colors
 	}
-	if k, ok := b.Model.(learners.Classifier); ok {
-		err = drawRegions(p, r, k.Classes(), o, xs, ys, truth)
-	} else {
-		err = drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys)
+	k, ok := b.Model.(learners.Classifier)
+	for i, m := range list {
+		o, err := a.across(ctx, m.dev, m.b, grid*grid, across)
+		if err != nil {
+			return pic, err
+		}
+		switch {
+		case len(list) > 1:
+			other, both := m.b.Model.(learners.Classifier)
+			if !ok || !both || len(o.decision.RawMatrix().Data) != grid*grid || !slices.Equal(k.Classes().Names, other.Classes().Names) {
+				return pic, usagef("%s: the boundaries of several models are drawn where all have the same two classes; draw it alone", m.name)
+			}
+			addBoundary(p, r, o, m.name, 2+i)
+		case ok:
+			drawRegions(p, r, k.Classes(), o)
+		default:
+			if err := drawContours(p, r, o.values, b.Encoder.TargetNames(), xs, ys); err != nil {
+				return pic, err
+			}
+		}
 	}
-	if err != nil {
-		return pic, err
+	if ok {
+		if err := addClassRows(p, k.Classes(), xs, ys, truth); err != nil {
+			return pic, err
+		}
 	}
-	if err := drawPoints(p, b, xName, yName); err != nil {
-		return pic, err
+	if len(list) == 1 {
+		if err := drawPoints(p, b, xName, yName); err != nil {
+			return pic, err
+		}
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = r.x[0], r.x[grid-1], r.y[0], r.y[grid-1]
+	lines := 4 // of the legend
+	if ok {
+		lines = len(list) + k.Classes().Len()
+	}
+	p.Y.Max += legendRoom(lines) * (p.Y.Max - p.Y.Min)
 	return picture{title: fmt.Sprintf("%s over %s and %s", b.Model.Learner(), xName, yName), rows: [][]*plot.Plot{{p}}}, nil
 }
 
@@ -234,11 +260,33 @@ func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawRegions draws where each class is predicted, and the rows.
-func drawRegions(p *plot.Plot, r raster, classes learners.Classes, o outcome, xs, ys []float64, truth *mat.Dense) error {
-	look := func(class int) color.Color { return curveColors[class%len(curveColors)] }
+// legendRoom is the part of a panel's height to add at the top for a legend and a gap, each
+// line of which takes some 5.5 % of what there is then.
+func legendRoom(lines int) float64 {
+	part := 0.055 * float64(min(lines+1, 12))
+	return part / (1 - part)
+}
+
+// addBoundary adds where one of several models decides between two classes, in color k.
+func addBoundary(p *plot.Plot, r raster, o outcome, name string, k int) {
+	r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.decision.RawMatrix().Data))
+	style := draw.LineStyle{Color: curveColors[k%len(curveColors)], Width: vg.Points(1.6)}
+	if k >= len(curveColors) {
+		style.Dashes = []vg.Length{vg.Points(float64(2 + k/len(curveColors))), vg.Points(2)}
+	}
+	line := plotter.NewContour(r, []float64{0}, nil)
+	line.LineStyles = []draw.LineStyle{style}
+	p.Add(line)
+	p.Legend.Add(name, &plotter.Line{LineStyle: style})
+}
+
+// classColor is the color of the rows and the region of a class.
+func classColor(class int) color.Color { return curveColors[class%len(curveColors)] }
+
+// drawRegions draws where each class is predicted.
+func drawRegions(p *plot.Plot, r raster, classes learners.Classes, o outcome) {
 	r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.values.RawMatrix().Data))
-	p.Add(cells{r, func(v float64) color.Color { return faint(look(classes.Index(v))) }})
+	p.Add(cells{r, func(v float64) color.Color { return faint(classColor(classes.Index(v))) }})
 	if _, cols := o.decision.Dims(); cols == 1 {
 		r.z = mat.NewDense(len(r.y), len(r.x), slices.Clone(o.decision.RawMatrix().Data))
 		for _, level := range []float64{-1, 0, 1} {
@@ -250,11 +298,15 @@ func drawRegions(p *plot.Plot, r raster, classes learners.Classes, o outcome, xs
 			p.Add(line)
 		}
 	}
+}
+
+// addClassRows adds the rows in the colors of their classes.
+func addClassRows(p *plot.Plot, classes learners.Classes, xs, ys []float64, truth *mat.Dense) error {
 	if truth == nil {
 		return addRows(p, "rows", color.Black, xs, ys, func(int) bool { return true })
 	}
 	for class, name := range classes.Names {
-		err := addRows(p, name, look(class), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
+		err := addRows(p, name, classColor(class), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
 		if err != nil {
 			return err
 		}
@@ -358,7 +410,7 @@ With {} in a flag it is fitted for each number of --values; of least squares on 
 is the limit for a small λ:
 
   mercer plot curve --target y --kernel 'polynomial(degree={},c=1)' \
-    --lambda 1e-9 --values 1,10 --out c.svg t.csv`,
+    --lambda 1e-4 --values 1,10 --out c.svg t.csv`,
 	}
 	f.add(c, "`FILE` of a model; may be given several times")
 	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
@@ -540,6 +592,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
 	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0
+	counts.Y.Max *= 1 + legendRoom(classes.Len()-first)
 	return picture{title: b.Model.Learner() + ": calibration of " + count(classes.Len(), "class"), rows: [][]*plot.Plot{{p, counts}}}, nil
 }
 

@@ -97,7 +97,7 @@ var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
 // inked replaces the colors of text, lines and grids, as vgsvg writes them, by those of
 // the page.
-var inked = strings.NewReplacer("#000000", "var(--ink)", "#E0E0E0", "var(--rule)")
+var inked = strings.NewReplacer("#000000", "var(--ink)", "#202020", "var(--ink)", "#E0E0E0", "var(--rule)")
 
 // htmlPage draws panels as a page.
 func htmlPage(title string, rows [][]*plot.Plot) ([]byte, error) {

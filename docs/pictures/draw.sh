@@ -20,4 +20,8 @@ mercer plot curve --target y --kernel 'polynomial(degree={},c=1)' --lambda 1e-7 
 mercer plot ball --target y --out ball.svg ball.csv
 printf 'x1,x2,y\n0,0,-1\n0,1,-1\n1,0,-1\n1,1,1\n' > "$work/and.csv"
 mercer plot boundary --learner perceptron --textbook --target y --out and.svg "$work/and.csv"
+mercer plot boundary --learner perceptron --textbook --bias {} --values -8,-4,-2,2 --target class --out planes.svg planes.csv
+mercer plot boundary --learner svc --kernel 'linear()' --C 1e6 --textbook --target class --out margin.svg planes.csv
+mercer fit --learner logistic --target target --model "$work/logistic.st" $data/breast_cancer.csv
+mercer plot calibration --model "$work/logistic.st" --out calibration.svg $data/breast_cancer.csv
 mercer plot learning --learner svc --target target --out learning.svg $data/breast_cancer.csv
