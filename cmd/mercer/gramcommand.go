@@ -51,10 +51,10 @@ func (a *app) gramCommand() *cobra.Command {
 		Short: "Gram matrix, its eigenvalues, distances and features to a file",
 		Long: `Compute the Gram matrix K of the rows of a table, k(x_i, x_j), and write it to a file:
 
-  mercer gram --kernel 'gaussian(sigma=2)' --target y --out gram.csv train.csv
+  mercer gram --kernel 'gaussian(sigma=2)' --target y --out gram.csv t.csv
   mercer gram --kernel 'gaussian(sigma=2)' --train t.csv --out k.csv test.csv
   mercer fit --kernel 'precomputed()' --target y --model m.safetensors gram.csv
-  mercer predict --model m.safetensors cross.csv
+  mercer predict --model m.safetensors k.csv
 
 With --train the values are those of the rows of TABLE with the rows of that file, whose
 scaling is used too. In place of K the file has

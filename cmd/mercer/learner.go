@@ -108,9 +108,19 @@ func (p *parameterFlag) Set(text string) error {
 // their defaults and rules.
 func (f *learnerFlags) describe(flags *pflag.FlagSet) {
 	d, err := learners.Find(f.learner)
-	if err != nil {
+	switch {
+	case flags.Lookup("learner").Hidden: // the command has learners of its own
+		d = learners.Description{}
+	case err != nil:
 		d, _ = learners.Find(defaultLearner)
 	}
+	_, kernel := d.Parameter("kernel")
+	for _, name := range []string{"text", "tree"} {
+		if flag := flags.Lookup(name); flag != nil {
+			flag.Hidden = !kernel
+		}
+	}
+	flags.Lookup("task").Hidden = !d.Does(learners.Classification)
 	values, _ := d.Values(f.given)
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if _, ok := flag.Value.(*parameterFlag); !ok {
@@ -146,7 +156,7 @@ func (f *learnerFlags) check(command string) error {
 	d, err := learners.Find(f.learner)
 	switch {
 	case err != nil:
-		return usagef("--learner: there is no %q%s; there are: %s", f.learner, didYouMean("", f.learner, learners.Names()), strings.Join(learners.Names(), ", "))
+		return usagef("--learner: there is no %q%s; mercer learners lists them", f.learner, didYouMean("", f.learner, learners.Names()))
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case slices.Contains(f.targets, ""):

@@ -29,7 +29,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	if len(args) == 1 {
 		d, err := learners.Find(args[0])
 		if err != nil {
-			return usagef("there is no learner %q%s; there are: %s", args[0], didYouMean("", args[0], learners.Names()), strings.Join(learners.Names(), ", "))
+			return usagef("there is no learner %q%s; mercer learners lists them", args[0], didYouMean("", args[0], learners.Names()))
 		}
 		list = []learners.Description{d}
 	}

@@ -223,9 +223,7 @@ target, the bounds ‖w‖₁ ≤ θ and ‖w‖₂ ≤ θ, and in each the weig
 those of lasso, where one is often 0, and of ridge, where none is.`,
 	}
 	f.add(c)
-	for _, name := range []string{"learner", "task", "lambda"} {
-		c.Flags().Lookup(name).Hidden = true
-	}
+	c.Flags().Lookup("learner").Hidden = true
 	c.Flags().Float64Var(&theta, "radius", 0, "`NUMBER` θ (default: half of ‖w‖₂ of least squares)")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotBall(ctx, &f, theta, file) })
 }
