@@ -26,7 +26,7 @@ type PivotError struct {
 }
 
 func (e *PivotError) Error() string {
-	return fmt.Sprintf("backend: matrix is not positive definite: pivot %d is %g", e.Index, e.Value)
+	return fmt.Sprintf("backend: matrix is not positive definite: the pivot of index %d is %g", e.Index, e.Value)
 }
 
 // Is makes errors.Is(err, ErrNotPosDef) true.
@@ -67,5 +67,5 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("backend: k(x_%d, x_%d) is %v, not a number from %v to %v: it cannot be stored in 16 bits", e.I, e.J, e.Value, e.Low, e.High)
+	return fmt.Sprintf("backend: k(x_i, x_j) of the indices i = %d, j = %d is %v, not a number from %v to %v: it cannot be stored in 16 bits", e.I, e.J, e.Value, e.Low, e.High)
 }

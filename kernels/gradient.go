@@ -94,7 +94,7 @@ func (k Derivative) Check(d int) error {
 		return err
 	}
 	if n := len(k.Of.params()); k.Param < 0 || k.Param >= n {
-		return fmt.Errorf("kernels: derivative: parameter %d of the %d of %v", k.Param, n, k.Of)
+		return fmt.Errorf("kernels: derivative: no parameter has index %d: %v has %d", k.Param, k.Of, n)
 	}
 	return nil
 }

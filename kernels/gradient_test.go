@@ -73,8 +73,8 @@ func TestDerivativeCheck(t *testing.T) {
 		want string
 	}{
 		{kernels.Derivative{}, "kernels: derivative: no kernel inside"},
-		{kernels.Derivative{Of: kernels.Linear{}}, "kernels: derivative: parameter 0 of the 0 of linear()"},
-		{kernels.Derivative{Of: kernels.Gaussian{Sigma: 1}, Param: -1}, "kernels: derivative: parameter -1 of the 1 of gaussian(sigma=1)"},
+		{kernels.Derivative{Of: kernels.Linear{}}, "kernels: derivative: no parameter has index 0: linear() has 0"},
+		{kernels.Derivative{Of: kernels.Gaussian{Sigma: 1}, Param: -1}, "kernels: derivative: no parameter has index -1: gaussian(sigma=1) has 1"},
 		{kernels.Derivative{Of: kernels.Gaussian{}}, "kernels: gaussian: sigma must be a finite number > 0, got 0"},
 	} {
 		if err := c.k.Check(2); err == nil || err.Error() != c.want {

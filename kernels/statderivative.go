@@ -52,7 +52,7 @@ func (k StatDerivative) Check(d int) error {
 		return fmt.Errorf("kernels: derivative by a statistic: %v holds a derivative, of which there are no further ones", k.Of)
 	}
 	if n := len(Compile(k.Of).Stats); k.Stat < 0 || k.Stat >= n {
-		return fmt.Errorf("kernels: derivative by a statistic: statistic %d of the %d of %v", k.Stat, n, k.Of)
+		return fmt.Errorf("kernels: derivative by a statistic: none has index %d: %v has %d", k.Stat, k.Of, n)
 	}
 	return nil
 }

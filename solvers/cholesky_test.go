@@ -221,8 +221,8 @@ func TestCholeskyRefuses(t *testing.T) {
 		"has 2 features, the others have 1": f.AppendPoint(ctx, []float64{1, 2}),
 		"column 1 is NaN":                   f.AppendPoint(ctx, []float64{math.NaN()}),
 		"AppendPoint takes a sample":        f.Append(ctx, []float64{1, 2, 3, 4}),
-		"there is no sample 3":              f.Remove(ctx, 3),
-		"there is no sample -1":             f.Remove(ctx, -1),
+		"no sample has index 3:":            f.Remove(ctx, 3),
+		"no sample has index -1:":           f.Remove(ctx, -1),
 		"they do not fit":                   f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
 		"reason":                            f.Solve(done, x, x),
 	} {

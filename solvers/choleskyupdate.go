@@ -170,7 +170,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	defer f.mu.Unlock()
 	n := f.n
 	if i < 0 || i >= n {
-		return fmt.Errorf("solvers: remove: there is no sample %d, counted from 0; the factor has order %d", i, n)
+		return fmt.Errorf("solvers: remove: no sample has index %d: the factor has order %d", i, n)
 	}
 	cosines, sines := make([]float64, 0, n-i-1), make([]float64, 0, n-i-1)
 	below := make([]backend.Host[float64], 0, (n-i)/moveRows+1)
