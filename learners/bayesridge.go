@@ -46,7 +46,7 @@ func (l *BayesRidge) parameters() []Parameter {
 type BayesRidge struct {
 	Tol         float64 // 0 is 1e-8: change of the fitted values relative to ‖y − ȳ‖
 	MaxIter     int     // 0 is 1000
-	NoIntercept bool    // b = 0
+	NoIntercept bool    // b = 0; false, the default: b is flat a priori
 }
 
 // BayesRidgeModel is a fitted BayesRidge: the mean of the posterior, and what

@@ -115,7 +115,8 @@ type Variance struct {
 // simulated data. draw returns samples x, their n×1 observations y, and the
 // n×1 truth without noise; it is called with 0 for the test points and with
 // 1, 2, …, fits for what the learner is fitted to, and must depend on nothing
-// else. Source: Geman, Bienenstock and Doursat (1992), Neural networks and the
+// else. It has no wrapper in package mercer, as it is for the study of learners and not
+// for data of one's own: backend.Open("", backend.Config{}) opens a device. Source: Geman, Bienenstock and Doursat (1992), Neural networks and the
 // bias/variance dilemma.
 func BiasVariance(ctx context.Context, dev backend.Device, fit Fitter, fits int, draw func(round int) (x, y, truth *mat.Dense), o Options) (Variance, error) {
 	if fits < 2 {

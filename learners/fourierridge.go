@@ -47,7 +47,7 @@ func (l *FourierRidge) parameters() []Parameter {
 type FourierRidge struct {
 	Kernel     kernels.Kernel // as in solvers.FourierProblem; nil is chosen as in KernelRidge
 	Lambda     float64        // ≥ 0
-	Intercept  bool           // an unpenalized b; otherwise b = 0
+	Intercept  bool           // an unpenalized b; false, the default: b = 0, as in KernelRidge
 	Features   int            // M, raised to an even number; 0 is about 10√n
 	Orthogonal bool           // frequencies with orthogonal directions
 	Solver     solvers.Method // solvers.Auto, solvers.Normal or solvers.Falkon
@@ -75,6 +75,8 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 
 // FitRows is Fit for samples that are read in passes and need not fit into
 // memory. They bring their weights and keys along: those of o are not looked at.
+// It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
+// program that makes its own solvers.Rows opens its device by backend.Open.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	m, err := l.fit(ctx, dev, data, o)
 	return named(fourierRidgeName, m, err)

@@ -62,7 +62,7 @@ type GaussianProcess struct {
 	ARD         bool
 	Restarts    int
 	UnitScale   bool // s² = 1
-	NoIntercept bool // m = 0
+	NoIntercept bool // m = 0; false, the default: the weighted mean of y
 	Seed        uint64
 }
 

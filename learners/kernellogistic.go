@@ -54,10 +54,10 @@ func (l *KernelLogistic) parameters() []Parameter {
 type KernelLogistic struct {
 	Kernel      kernels.Kernel // nil: as in KernelRidge
 	Lambda      float64        // > 0: without a penalty α grows without end where a kernel separates the samples
-	NoIntercept bool
-	Tol         float64 // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
-	MaxIter     int     // Newton steps; 0 is 100, and 500 over the factor
-	Seed        uint64  // of the choice of rows where Kernel is nil
+	NoIntercept bool           // b = 0; false, the default: an unpenalized b
+	Tol         float64        // of ‖λα − w(y − p)‖ / ‖w(y − p)‖; 0 is 1e-6
+	MaxIter     int            // Newton steps; 0 is 100, and 500 over the factor
+	Seed        uint64         // of the choice of rows where Kernel is nil
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.

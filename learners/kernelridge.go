@@ -61,7 +61,7 @@ type KernelRidge struct {
 	// for all. Targets with the same λ share a factorization, and where λ are many
 	// all share one decomposition: see solvers.SolveEach.
 	Lambdas   []float64
-	Intercept bool   // an unpenalized b; otherwise b = 0 and the equation is exactly (K + λI)α = y
+	Intercept bool   // an unpenalized b; false, the default: b = 0, and the equation is exactly (K + λI)α = y
 	Seed      uint64 // of every random choice, that of rows where Kernel is nil among them
 	// Solver says how the system is solved; its Memory, Progress, Seed and
 	// Checkpoint are not used: Options has them.

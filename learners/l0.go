@@ -58,7 +58,7 @@ type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0
 	MaxIter     int     // 0 is 1000
-	NoIntercept bool    // b = 0
+	NoIntercept bool    // b = 0; false, the default: an unpenalized b
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.

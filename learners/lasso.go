@@ -74,7 +74,7 @@ type Lasso struct {
 	Rate        float64     // η of ISTA; 0 is 1/‖2XᵀX‖
 	Tol         float64     // 0 is 1e-7
 	MaxIter     int         // 0 is 10000
-	NoIntercept bool        // b = 0
+	NoIntercept bool        // b = 0; false, the default: an unpenalized b
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.

@@ -51,7 +51,7 @@ func (l *LeastSquares) parameters() []Parameter {
 // The facts "noise variance" and "log likelihood" are of the first output: the unbiased
 // estimate of σ², and the likelihood at the one that maximizes it.
 type LeastSquares struct {
-	NoIntercept bool    // b = 0
+	NoIntercept bool    // b = 0; false, the default: an intercept b
 	LMS         bool    // by the rule of Widrow and Hoff (1960), the samples in turn: an approximation
 	Rate        float64 // step of LMS; 0 is 1/max w_i(‖x_i‖² + 1)
 	Epochs      int     // of LMS; 0 is 100

@@ -68,7 +68,7 @@ const (
 // boundaries that are no planes: see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
-	NoIntercept bool
+	NoIntercept bool    // b = 0; false, the default: an unpenalized b
 	Solver      LogisticSolver
 	Reference   bool
 	Tol         float64 // part of the loss that it may still fall by, about; 0: 1e-6 of gradient-descent, 1e-9 of the others

@@ -48,7 +48,7 @@ func (l *NystromRidge) parameters() []Parameter {
 type NystromRidge struct {
 	Kernel    kernels.Kernel     // nil is chosen as in KernelRidge
 	Lambda    float64            // ≥ 0
-	Intercept bool               // an unpenalized b; otherwise b = 0
+	Intercept bool               // an unpenalized b; false, the default: b = 0, as in KernelRidge
 	Centers   int                // M; 0 is about 10√n
 	Choice    solvers.CenterRule // "" is solvers.UniformCenters
 	Solver    solvers.Method     // solvers.Auto, solvers.Normal or solvers.Falkon
@@ -71,6 +71,8 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 
 // FitRows is Fit for samples that are read in passes and need not fit into
 // memory. They bring their weights and keys along: those of o are not looked at.
+// It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
+// program that makes its own solvers.Rows opens its device by backend.Open.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
 	m, err := l.fit(ctx, dev, data, o)
 	return named(nystromRidgeName, m, err)

@@ -45,7 +45,7 @@ func (l *Ridge) parameters() []Parameter {
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // of each target, instead of Lambda; nil: Lambda for all
-	NoIntercept bool           // b = 0
+	NoIntercept bool           // b = 0; false, the default: an unpenalized b
 	Method      solvers.Method // solvers.Auto takes the cheaper of primal and dual; they agree to rounding
 	Intervals   bool           // keep a copy of the samples in the model, whose Intervals need them
 }

@@ -45,7 +45,7 @@ func (l *RidgeConstrained) parameters() []Parameter {
 // where there are fewer rows than features.
 type RidgeConstrained struct {
 	Theta       float64 // > 0
-	NoIntercept bool    // b = 0
+	NoIntercept bool    // b = 0; false, the default: a b outside of the bound
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
