@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
@@ -116,6 +117,31 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 		return nil, m.lacks("probabilities", "logistic, kernel-logistic, rvc and LearnerFunc of SVC.FitProbabilities know some")
 	}
 	return p.Proba(ctx, m.dev, x)
+}
+
+// Neighbors returns, for each row of x, the indices of the samples of weight > 0 that its
+// prediction is made of, the nearest first, and their squared distances: see
+// learners.KernelKNNModel.
+func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
+	k, ok := learners.Model(m.Fitted).(interface {
+		Neighbors(context.Context, backend.Device, mat.Matrix) ([][]int, [][]float64, error)
+	})
+	if !ok {
+		return nil, nil, m.lacks("neighbors", "kernel-knn has them")
+	}
+	return k.Neighbors(ctx, m.dev, x)
+}
+
+// Pairs returns the n×K(K−1)/2 decision values of the machines of the pairs of classes:
+// see learners.SVCModel.
+func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+	k, ok := learners.Model(m.Fitted).(interface {
+		Pairs(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
+	})
+	if !ok {
+		return nil, m.lacks("pairs of classes", "svc has them")
+	}
+	return k.Pairs(ctx, m.dev, x)
 }
 
 // Std returns the standard deviations of new targets at the rows of x, noise included:
