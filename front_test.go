@@ -2,13 +2,17 @@ package mercer_test
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer"
+	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/kernels/strings"
+	"github.com/mercer-go/mercer/kernels/trees"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -75,5 +79,63 @@ func TestPairsOfAModel(t *testing.T) {
 	}
 	if _, _, err := m.Neighbors(t.Context(), x); err == nil {
 		t.Error("an SVC has neighbors")
+	}
+}
+
+// TestTableOfKernelValues: of texts and of their Gram matrix a table has the predictions
+// Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts the letters
+// that two texts share.
+func TestTableOfKernelValues(t *testing.T) {
+	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
+	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 2*alpha.At(0, 0) + alpha.At(1, 0) + 3*alpha.At(2, 0) // of "aab"
+	learner := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: 0.5}
+	letters := mercer.Options{Objects: strings.Spectrum{Length: 1, Raw: true}}
+	text := dataset.Rules{Targets: []string{"y"}, Text: "text"}
+	for name, c := range map[string]struct {
+		table, row string
+		rules      dataset.Rules
+		o          mercer.Options
+	}{
+		"texts":         {"text,y\na,1\nb,-2\nab,3\n", "text\naab\n", text, letters},
+		"a Gram matrix": {"a,b,ab,y\n1,0,1,1\n0,1,1,-2\n1,1,2,3\n", "a,b,ab\n2,1,3\n", dataset.Rules{Targets: []string{"y"}, Gram: true}, mercer.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fitted, err := mercer.FitTable(t.Context(), learner, readTable(t, c.table), c.rules, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "m.st")
+			if err := fitted.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			m, err := mercer.Load(path, mercer.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := m.PredictRows(t.Context(), readTable(t, c.row))
+			// Both solutions have a relative residual of 1e-8, and |α| and k are below 8.
+			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
+				t.Errorf("%+v, %v, want %v", got, err, want)
+			}
+			if _, err := mercer.FitTable(t.Context(), learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}, readTable(t, c.table), c.rules, c.o); err == nil {
+				t.Error("a linear kernel on kernel values: no error")
+			}
+		})
+	}
+	table := readTable(t, "text,y\na,1\nb,-2\n")
+	for name, o := range map[string]mercer.Options{"no kernel": {}, "a kernel on trees": {Objects: trees.Subtree{Decay: 1}}} {
+		if _, err := mercer.FitTable(t.Context(), learner, table, text, o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := mercer.FitTable(t.Context(), learner, table, dataset.Rules{Targets: []string{"y"}}, letters); err == nil {
+		t.Error("a kernel on texts without a column: no error")
+	}
+	if _, err := mercer.Fit(t.Context(), learner, mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil), letters); err == nil {
+		t.Error("a kernel on texts for matrices: no error")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -26,6 +27,9 @@ type Options struct {
 	// there is, or what the environment variable MERCER_DEVICE names. Import
 	// package cuda for its registration, and GPUs are among them.
 	Device backend.Device
+	// Objects is the kernel on the texts or trees of a column that FitTable's rules name as
+	// the whole input.
+	Objects objects.Kernel
 	learners.Options
 }
 
@@ -49,7 +53,7 @@ func (o Options) only(call string, used ...string) error {
 		name  string
 		given bool
 	}{
-		{"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
+		{"Objects", o.Objects != nil}, {"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
 		{"Checkpoint", o.Checkpoint != solvers.Checkpoint{}},
 	} {
 		if option.given && !slices.Contains(used, option.name) {
@@ -88,6 +92,9 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	if l == nil {
 		return nil, errors.New("mercer: fit: the learner is missing")
 	}
+	if o.Objects != nil {
+		return nil, errors.New("mercer: fit: Options.Objects is not used here: leave it out, or call FitTable")
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
@@ -103,15 +110,19 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 // other columns become features, r.Labels for a classifier. The rules are kept with the
 // model, which takes rows of such tables by Encode and is saved with them.
 //
-// A column of texts or trees that is the whole input needs the command mercer fit.
+// Where the rules name a column of texts or trees as the whole input, Options.Objects is the
+// kernel on it. There, and where the table is a Gram matrix, the learner's kernel must be
+// kernels.Precomputed{}.
 func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
 	switch {
 	case l == nil:
 		return nil, errors.New("mercer: fit: the learner is missing")
 	case t == nil:
 		return nil, errors.New("mercer: fit: the table is missing")
-	case r.Text != "" || r.Tree != "" || r.Gram:
-		return nil, errors.New("mercer: fit: rules with Text, Tree or Gram are for mercer fit")
+	case (r.Text != "" || r.Tree != "") != (o.Objects != nil):
+		return nil, errors.New("mercer: fit: rules.Text or rules.Tree names a column and Options.Objects is the kernel on it: give both or neither")
+	case r.Text != "" && o.Objects.Input() != objects.Text, r.Tree != "" && o.Objects.Input() != objects.Tree:
+		return nil, fmt.Errorf("mercer: fit: the kernel %v of Options.Objects is over %ss, the column of the rules is not", o.Objects, o.Objects.Input())
 	case len(r.Targets) == 0:
 		return nil, errors.New("mercer: fit: rules.Targets names no column")
 	case o.Classes != nil:
@@ -125,7 +136,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	x, err := e.Features(t)
+	x, trained, err := trainingFeatures(ctx, e, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +154,29 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e})
+	if (r.Gram || trained != nil) && !(modelfile.Bundle{Model: fitted}).Precomputed() {
+		return nil, errors.New("mercer: fit: the input is kernel values: the learner's kernel must be kernels.Precomputed{}")
+	}
+	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
+}
+
+// trainingFeatures are what the learner takes for a table: the columns encoded; of texts,
+// trees or a Gram matrix, the points of kernels.Precomputed.
+func trainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, o Options) (mat.Matrix, *modelfile.Objects, error) {
+	if o.Objects != nil {
+		texts, err := e.Texts(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		x, err := objects.TrainingPoints(ctx, o.Objects, texts, objects.Options{Memory: o.Memory})
+		return x, &modelfile.Objects{Kernel: o.Objects.String(), Training: texts}, err
+	}
+	x, err := e.Features(t)
+	if err != nil || !e.Gram {
+		return x, nil, err
+	}
+	points, err := gram.TrainingPoints(x)
+	return points, nil, err
 }
 
 func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle) (*Model[M], error) {

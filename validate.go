@@ -141,6 +141,9 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 // LassoPath fits a model for each λ of lambdas, nil: 100 of them, in the time of little more
 // than the fit of the smallest: see learners.Lasso.Path.
 func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas []float64, o Options) ([]*Model[*learners.LinearModel], error) {
+	if err := o.only("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
+		return nil, err
+	}
 	dev, err := o.device()
 	if err != nil {
 		return nil, err
