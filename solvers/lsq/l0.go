@@ -2,14 +2,9 @@ package lsq
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -43,14 +38,11 @@ func (c *Samples) L0Bytes(l L0, n int) int64 {
 	if l.Support > 0 {
 		kept = int64(l.Support)
 	}
-	more := kept * (kept + 1)
-	if !c.byGram() {
-		more += kept * int64(n)
-	}
+	need := c.normalBytes(n) + c.factorBytes(n, kept)
 	if c.d <= subsetColumns {
-		return max(c.normalBytes(n)+8*more, c.qrBytes(n))
+		return max(need, c.qrBytes(n))
 	}
-	return c.normalBytes(n) + 8*more
+	return need
 }
 
 // L0 solves l: by a search over the subsets of up to 64 columns, and where that does not
@@ -232,83 +224,20 @@ func (h *threshold) keep(u []float64, length float64) []int {
 // refit minimizes over the weights kept. Where their columns are dependent it
 // leaves some out.
 func (h *threshold) refit(kept []int) error {
-	s := len(kept)
-	if s == 0 {
+	if len(kept) == 0 {
 		return nil
 	}
-	g, err := h.a.gramOf(kept)
+	f, err := h.a.factor(kept, h.scale)
 	if err != nil {
 		return err
 	}
-	v := backend.NewHost[float64](s, 1)
+	v := make([]float64, len(kept))
 	for i, p := range kept {
-		for k, q := range kept[:i+1] {
-			g.Row(i)[k] *= h.scale[p] * h.scale[q]
-		}
-		v.Data[i] = h.c[p]
+		v[i] = h.c[p] / h.scale[p]
 	}
-	b := h.a.t.B
-	a, err := backend.Copy(b, g)
-	if err != nil {
-		return err
-	}
-	defer a.Free()
-	m, err := backend.Copy(b, v)
-	if err != nil {
-		return err
-	}
-	defer m.Free()
-	rounding := 8 * epsilon * float64(s+h.a.c.n) // of a squared pivot
-	if err := b.Potrf(backend.Lower, a); err != nil {
-		if errors.Is(err, backend.ErrNotPosDef) {
-			return h.refitPivoted(kept, g, rounding)
-		}
-		return err
-	}
-	factor := backend.NewHost[float64](s, s)
-	if err := b.Download(factor, a); err != nil {
-		return err
-	}
-	for i := range s {
-		if p := factor.Row(i)[i]; p*p <= rounding {
-			return h.refitPivoted(kept, g, rounding)
-		}
-	}
-	b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, m)
-	b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, m)
-	if err := b.Download(v, m); err != nil {
-		return err
-	}
+	f.solve(v)
 	for i, p := range kept {
-		h.u[p] = v.Data[i]
-	}
-	return nil
-}
-
-// refitPivoted is refit by Cholesky with pivoting, which ends when what is left of
-// the squared columns is rounding: those have the weight 0. g is overwritten.
-func (h *threshold) refitPivoted(kept []int, g backend.Host[float64], rounding float64) error {
-	s := len(kept)
-	order := make([]int, s)
-	var rank int
-	if _, err := run.Detached(h.a.t.Ctx, func() bool {
-		_, rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, order, rounding, make([]float64, 2*s))
-		return true
-	}); err != nil {
-		return err
-	}
-	v := make([]float64, rank)
-	for i := range v {
-		v[i] = h.c[kept[order[i]]]
-	}
-	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: rank, Stride: g.Stride, Data: g.Data}
-	blas64.Trsv(blas.NoTrans, l, blas64.Vector{N: rank, Inc: 1, Data: v})
-	blas64.Trsv(blas.Trans, l, blas64.Vector{N: rank, Inc: 1, Data: v})
-	for i, p := range order {
-		h.u[kept[p]] = 0
-		if i < rank {
-			h.u[kept[p]] = v[i]
-		}
+		h.u[p] = v[i] / h.scale[p]
 	}
 	return nil
 }

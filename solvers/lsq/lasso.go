@@ -54,8 +54,14 @@ type LassoFit struct {
 	Warnings  []string
 }
 
-// LassoBytes is what Lasso takes on the device with n rows.
-func (c *Samples) LassoBytes(n int) int64 { return c.normalBytes(n) }
+// LassoBytes is what Lasso takes on the device with n rows. Where XᵀX is formed the
+// factors of its columns take the place of its copy.
+func (c *Samples) LassoBytes(n int) int64 {
+	if c.byGram() {
+		return c.normalBytes(n)
+	}
+	return c.normalBytes(n) + c.factorBytes(n, int64(min(n, c.d)))
+}
 
 // Lasso solves l, each λ from where the one before ended, from the largest to the
 // smallest. The fits are in the order of the λ.

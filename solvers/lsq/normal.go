@@ -4,6 +4,10 @@ import (
 	"errors"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/run"
 )
@@ -141,8 +145,9 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 	g := backend.NewHost[float64](s, s)
 	if a.r == nil {
 		for i, p := range list {
+			to, from := g.Row(i), a.moments.g.Row(p)
 			for k, q := range list[:i+1] {
-				g.Row(i)[k] = a.moments.g.Row(p)[q]
+				to[k] = from[q]
 			}
 		}
 		return g, nil
@@ -163,6 +168,87 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 		a.t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 0, m)
 		return a.t.B.Download(g, m)
 	})
+}
+
+// factorBytes is what factor takes on the device with n rows and that many columns.
+func (c *Samples) factorBytes(n int, columns int64) int64 {
+	need := columns * (columns + 1)
+	if !c.byGram() {
+		need += columns * int64(n)
+	}
+	return 8 * need
+}
+
+// cholesky solves systems with X_AᵀX_A, scaled to the diagonal 1, of the columns A. Of
+// those that depend on each other the solution has some as 0.
+type cholesky struct {
+	l     backend.Host[float64]
+	order []int // of the columns; nil: as they come
+	rank  int
+	scale []float64
+}
+
+// factor returns the factor of X_AᵀX_A of the columns in list; scale has 1/‖x_p‖ of all.
+func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
+	s := len(list)
+	f := &cholesky{l: backend.NewHost[float64](s, s), rank: s, scale: make([]float64, s)}
+	g, err := a.gramOf(list)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range list {
+		f.scale[i] = scale[p]
+		row := g.Row(i)
+		for k, q := range list[:i+1] {
+			row[k] *= scale[p] * scale[q]
+		}
+	}
+	m, err := backend.Copy(a.t.B, g)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	rounding := 8 * epsilon * float64(s+a.c.n) // of a squared pivot
+	err = a.t.B.Potrf(backend.Lower, m)
+	if err == nil {
+		err = a.t.B.Download(f.l, m)
+	}
+	for i := 0; err == nil && i < s; i++ {
+		if p := f.l.Row(i)[i]; p*p <= rounding {
+			err = backend.ErrNotPosDef
+		}
+	}
+	if !errors.Is(err, backend.ErrNotPosDef) {
+		return f, err
+	}
+	// Pivoting ends where what is left of the squared columns is rounding.
+	f.l, f.order = g, make([]int, s)
+	_, err = run.Detached(a.t.Ctx, func() bool {
+		_, f.rank, _ = lapack64.Pstrf(blas64.Symmetric{Uplo: blas.Lower, N: s, Stride: g.Stride, Data: g.Data}, f.order, rounding, make([]float64, 2*s))
+		return true
+	})
+	return f, err
+}
+
+// solve sets v to the solution of X_AᵀX_A u = v.
+func (f *cholesky) solve(v []float64) {
+	u := make([]float64, f.rank)
+	column := func(i int) int {
+		if f.order == nil {
+			return i
+		}
+		return f.order[i]
+	}
+	for i := range u {
+		u[i] = v[column(i)] * f.scale[column(i)]
+	}
+	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: f.rank, Stride: f.l.Stride, Data: f.l.Data}
+	blas64.Trsv(blas.NoTrans, l, vector(u))
+	blas64.Trsv(blas.Trans, l, vector(u))
+	clear(v)
+	for i, x := range u {
+		v[column(i)] = x * f.scale[column(i)]
+	}
 }
 
 // largest estimates the largest eigenvalue of DXᵀXD, D diagonal (nil: I), from
