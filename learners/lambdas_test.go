@@ -72,7 +72,7 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			t.Errorf("got %v", err)
 		}
 		_, err = learners.KernelRidge{Kernel: kernels.Linear{}, Intercept: true, Lambda: 1, Lambdas: []float64{1, 0, 1}}.Fit(t.Context(), dev, x, y, learners.Options{})
-		if err == nil || !strings.HasSuffix(err.Error(), "raise lambda, or use ridge") {
+		if err == nil || !strings.HasSuffix(err.Error(), "raise it, or use the learner ridge") {
 			t.Errorf("got %v", err)
 		}
 	})
