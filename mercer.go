@@ -13,7 +13,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	_ "github.com/mercer-go/mercer/cpu" // registers the devices "cpu/..."
 	"github.com/mercer-go/mercer/dataset"
-	"github.com/mercer-go/mercer/kernels/gram"
 	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
@@ -136,7 +135,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	x, trained, err := trainingFeatures(ctx, e, t, o)
+	x, trained, err := modelfile.TrainingFeatures(ctx, e, t, o.Objects, objects.Options{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}
@@ -158,25 +157,6 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 		return nil, errors.New("mercer: fit: the input is kernel values: the learner's kernel must be kernels.Precomputed{}")
 	}
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
-}
-
-// trainingFeatures are what the learner takes for a table: the columns encoded; of texts,
-// trees or a Gram matrix, the points of kernels.Precomputed.
-func trainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, o Options) (mat.Matrix, *modelfile.Objects, error) {
-	if o.Objects != nil {
-		texts, err := e.Texts(t)
-		if err != nil {
-			return nil, nil, err
-		}
-		x, err := objects.TrainingPoints(ctx, o.Objects, texts, objects.Options{Memory: o.Memory})
-		return x, &modelfile.Objects{Kernel: o.Objects.String(), Training: texts}, err
-	}
-	x, err := e.Features(t)
-	if err != nil || !e.Gram {
-		return x, nil, err
-	}
-	points, err := gram.TrainingPoints(x)
-	return points, nil, err
 }
 
 func newModel[M learners.Model](dev backend.Device, fitted M, b modelfile.Bundle) (*Model[M], error) {

@@ -16,6 +16,7 @@ import (
 	counted "github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/process"
 	"github.com/mercer-go/mercer/internal/texttable"
+	"github.com/mercer-go/mercer/kernels/objects"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
@@ -242,13 +243,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	enc = a.input.apply(enc)
 	b := modelfile.Bundle{Encoder: enc}
-	if b.Objects, err = f.objects.objectsOf(enc, train); err != nil {
-		return err
-	}
 	var x, y *mat.Dense
-	if b.Objects == nil {
-		x, y, err = encodeTraining(enc, train)
-	} else if x, err = a.trainingPoints(ctx, file, f.objects.kernel, b.Objects); err == nil && len(enc.Outputs) > 0 {
+	if x, b.Objects, err = a.trainingFeatures(ctx, enc, train, f.objects.kernel); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(train)
 	}
 	if err != nil {
@@ -408,8 +404,8 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error)
 
 // encodeTraining is encode for the rows of a fit: of a Gram matrix their points.
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x, y *mat.Dense, err error) {
-	if x, y, err = encode(enc, t); err == nil && enc.Gram {
-		x, err = gramPoints(t.Source, x)
+	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
+		y, err = enc.Targets(t)
 	}
 	return x, y, err
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
-	"github.com/mercer-go/mercer/kernels/gram"
 )
 
 // gramFlags are the flags that the kernel precomputed() gives another meaning.
@@ -36,12 +33,6 @@ func (g gramFlags) precomputed(text string) (bool, error) {
 		return false, usagef("--stream: a Gram matrix is not read in passes")
 	}
 	return true, nil
-}
-
-// gramPoints returns the points of the kernel precomputed() for the Gram matrix x.
-func gramPoints(source string, x *mat.Dense) (*mat.Dense, error) {
-	h, err := gram.TrainingPoints(hostOf(x))
-	return densePoints(source, h, err)
 }
 
 // holdOut divides the rows of a table by --test-fraction; test is nil where that is 0.

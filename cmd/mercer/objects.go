@@ -157,14 +157,12 @@ func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	return r
 }
 
-// objectsOf are the objects that a model is fitted to, for its file; nil where
-// the input is features.
-func (o *objectFlags) objectsOf(enc *dataset.Encoder, train *dataset.Table) (*modelfile.Objects, error) {
-	if o.kernel == nil {
-		return nil, nil
-	}
-	texts, err := enc.Texts(train)
-	return &modelfile.Objects{Kernel: o.kernel.String(), Training: texts}, err
+// trainingFeatures are what a learner takes for the rows of a table, and what its file
+// keeps of texts or trees, for which k is the kernel.
+func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (*mat.Dense, *modelfile.Objects, error) {
+	p := a.newProgress()
+	defer p.close()
+	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
 // trainingPoints is the Gram matrix of the training objects as points.

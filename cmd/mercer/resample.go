@@ -156,16 +156,10 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	if err := r.memory.encoding(all, r.full, ""); err != nil {
 		return nil, err
 	}
-	o, err := f.objects.objectsOf(r.full, all)
-	if err != nil {
-		return nil, err
-	}
-	if o != nil { // kernel values do not depend on what is held out
+	if f.objects.kernel != nil || r.full.Gram { // kernel values do not depend on what is held out
 		if r.y, err = r.full.Targets(all); err == nil {
-			r.x, err = a.trainingPoints(ctx, file, f.objects.kernel, o)
+			r.x, _, err = a.trainingFeatures(ctx, r.full, all, f.objects.kernel)
 		}
-	} else if r.full.Gram {
-		r.x, r.y, err = encodeTraining(r.full, all)
 	} else {
 		_, _, err = encode(r.full, all) // what is wrong with the table as a whole
 	}

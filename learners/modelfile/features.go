@@ -19,6 +19,28 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
+// TrainingFeatures returns what a learner takes for the rows of a table that it is fitted
+// to: the columns encoded; of a Gram matrix, or of a column of texts or trees, the points of
+// kernels.Precomputed, which must be its kernel. k is the kernel on texts or trees, and
+// trained is for the model's Bundle; both are nil otherwise, and o has no use then.
+func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x *mat.Dense, trained *Objects, err error) {
+	if k != nil {
+		texts, err := e.Texts(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		h, err := objects.TrainingPoints(ctx, k, texts, o)
+		x, err = points(ctx, t.Source, h, err)
+		return x, &Objects{Kernel: k.String(), Training: texts}, err
+	}
+	if x, err = e.Features(t); err != nil || !e.Gram {
+		return x, nil, err
+	}
+	h, err := gram.TrainingPoints(x)
+	x, err = points(ctx, t.Source, h, err)
+	return x, nil, err
+}
+
 // Features returns what the model takes for the rows of a table: the columns encoded;
 // of a Gram matrix, or of a column of texts or trees, the points of
 // kernels.Precomputed. Of o only texts and trees have use.
