@@ -39,15 +39,16 @@ func (a *app) samples(f *learnerFlags, command, file string) (s *samples, err er
 	if err := misplaced(f.given["kernel"]); err != nil {
 		return nil, err
 	}
-	s = &samples{f: f}
-	if s.dev, err = a.open(); err != nil {
+	dev, err := a.open()
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			s.dev.Close()
+			dev.Close()
 		}
 	}()
+	s = &samples{f: f, dev: dev}
 	if s.t, err = a.table(file); err != nil {
 		return nil, err
 	}
