@@ -82,11 +82,17 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 		fits[i] = *f
 		fits[i].learner, fits[i].given = strings.TrimSpace(name), map[string]string{}
 	}
+	described := make([]learners.Description, len(fits))
+	for i := range fits {
+		var err error
+		if described[i], err = fits[i].find(); err != nil {
+			return err
+		}
+	}
 	for parameter, text := range f.given {
 		used := false
-		for _, one := range fits {
-			d, err := learners.Find(one.learner)
-			if _, has := d.Parameter(parameter); err == nil && has {
+		for i, one := range fits {
+			if _, has := described[i].Parameter(parameter); has {
 				one.given[parameter], used = text, true
 			}
 		}

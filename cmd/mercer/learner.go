@@ -151,12 +151,21 @@ func (f *learnerFlags) decides(w *learners.When) bool {
 	return given
 }
 
+// find returns the description of the learner.
+func (f *learnerFlags) find() (learners.Description, error) {
+	d, err := learners.Find(f.learner)
+	if err != nil {
+		err = usagef("--learner: there is no %q%s; mercer learners lists them", f.learner, didYouMean("", f.learner, learners.Names()))
+	}
+	return d, err
+}
+
 // check returns the first flag that is wrong.
 func (f *learnerFlags) check(command string) error {
-	d, err := learners.Find(f.learner)
+	d, err := f.find()
 	switch {
 	case err != nil:
-		return usagef("--learner: there is no %q%s; mercer learners lists them", f.learner, didYouMean("", f.learner, learners.Names()))
+		return err
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case slices.Contains(f.targets, ""):
