@@ -29,6 +29,7 @@ var another = map[string]string{
 // setting is what a parameter needs beside its When to have an effect.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
+	"lasso/tol":                   {"iterations": "1"}, // more end at the exact minimum
 	"svc/seed":                    {"probability": "true"},
 	"kernel-ridge/operator":       {"solver": "cg"},
 	"kernel-ridge/tol":            {"solver": "cg"},
