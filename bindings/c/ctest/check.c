@@ -200,7 +200,7 @@ static void systems(void)
 		CHECK(fabs(a[i] - want[i]) <= bound && residual <= 8 * epsilon, "appended: %d: %g, want %g", i, a[i], want[i]);
 	FAILS(MERCER_INVALID, "3 are needed", mercer_factor_append(factor, back, 2));
 	FAILS(MERCER_INVALID, "values is NULL", mercer_factor_append(factor, NULL, 3));
-	FAILS(MERCER_INVALID, "no sample 2", mercer_factor_remove(factor, 2));
+	FAILS(MERCER_INVALID, "no sample has index 2", mercer_factor_remove(factor, 2));
 	mercer_matrix wrong = doubles(y, 1, 2);
 	FAILS(MERCER_INVALID, "order 2", mercer_factor_solve(factor, &wrong, a, 2, NULL, NULL));
 	OK(mercer_free(factor));
