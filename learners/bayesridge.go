@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/solvers/lsq"
 )
 
 const bayesRidgeName = "bayes-ridge"
@@ -63,19 +64,12 @@ type BayesRidgeModel struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(bayesRidgeName, m, err)
-}
-
-func (l BayesRidge) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*BayesRidgeModel, error) {
-	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, bayesRidgeName, c.Rows(), c.EvidenceBytes)
-	if err != nil {
-		return nil, err
+func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
+	defer named(bayesRidgeName, &m, &err)
+	f := newFitting(ctx, dev, bayesRidgeName, l.parameters(), x, y, o)
+	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).EvidenceBytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	r, err := c.Evidence(t, l.Tol, l.MaxIter)
 	if err != nil {

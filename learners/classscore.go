@@ -37,12 +37,9 @@ type ClassificationScore struct {
 // probabilities in the order of c; both may be nil. names are those of
 // Options.Classes, for labels that c does not know; nil: labels are their own
 // names. All are only read.
-func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix) (ClassificationScore, error) {
-	s, err := scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba))
-	if err != nil {
-		return ClassificationScore{}, fmt.Errorf("learners: score: %w", err)
-	}
-	return s, nil
+func ScoreClassification(c Classes, names []string, y, pred, decision, proba mat.Matrix) (s ClassificationScore, err error) {
+	defer named("score", &s, &err)
+	return scoreClassification(c, names, asDense(y), asDense(pred), asDense(decision), asDense(proba))
 }
 
 func scoreClassification(c Classes, names []string, y, pred, decision, proba *mat.Dense) (s ClassificationScore, err error) {

@@ -32,15 +32,8 @@ type Calibration struct {
 
 // Calibrate applies m to the rows of x, which m was not fitted to, and compares with
 // the targets y; a y that names a class that m does not know has the score +∞.
-func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (*Calibration, error) {
-	c, err := calibrate(ctx, dev, m, x, y)
-	if err != nil {
-		return nil, fmt.Errorf("learners: calibrate: %w", err)
-	}
-	return c, nil
-}
-
-func calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (*Calibration, error) {
+func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
+	defer named("calibrate", &c, &err)
 	if m == nil {
 		return nil, errors.New("no model was given")
 	}
@@ -67,7 +60,7 @@ func calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 		if outputs != hy.Cols {
 			return nil, fmt.Errorf("y has %s, the model has %s", count.Of(hy.Cols, "column"), count.Of(outputs, "output"))
 		}
-		c := &Calibration{backend.NewHost[float64](outputs, n)}
+		c = &Calibration{backend.NewHost[float64](outputs, n)}
 		for j := range outputs {
 			row := c.Scores.Row(j)
 			for i := range row {
@@ -82,7 +75,7 @@ func calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 		return nil, err
 	}
 	classes := k.Classes()
-	c := &Calibration{backend.NewHost[float64](1, hy.Rows)}
+	c = &Calibration{backend.NewHost[float64](1, hy.Rows)}
 	for i := range c.Scores.Data {
 		c.Scores.Data[i] = math.MaxFloat64
 		if at := classes.Index(hy.Row(i)[0]); at >= 0 {

@@ -28,24 +28,24 @@
 //   - a struct of parameters, and the method parameters, which lists each once, bound to
 //     its field: from that list come the flags of the command, their rules and defaults,
 //     what the catalogue stores, and what Fit checks and fills in (complete);
-//   - Fit(ctx, dev, x, y, o) → (*Model, error): it calls complete, checks the samples,
-//     finds the classes, and calls one solver;
+//   - Fit(ctx, dev, x, y, o) → (*Model, error): newFitting, the classes and the kernel if
+//     there are some, the task, and one call of a solver;
 //   - the model: it embeds one of the cores of cores.go, and lists its fields for State;
 //   - learnertest.Run in its test, which asks for all that this page promises.
 //
 // What a learner can lean on:
 //
-//   - samples: checked and checkedBoth (finite numbers, weights, no checkpoint, a
-//     device), samples (for solvers that look at every element themselves), newCentered
-//     (for package lsq);
+//   - the frame: newFitting completes the parameters and checks the samples (finite
+//     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,
+//     kernel (the median distance where none is given), scaleKernel, centered (for package
+//     lsq) and task (memory, progress, cancellation) are the steps before the solver, and
+//     the first error sticks; samples, kernelFor, kernelForRows and newProgress where
+//     solvers.Solve does all that; named, deferred, puts the learner's name in front of
+//     an error;
 //   - weights: weightOf, dropZeroWeight, dropZeroIndex, positiveWeights, positiveOf;
 //   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
 //     of a regression by itself (Description.classify);
-//   - the kernel: kernelFor (the median distance where none is given), scaleKernelFor,
-//     checkedKernel, kernelForRows;
-//   - the call: newTask (memory, progress, cancellation) or, around solvers.Solve, which
-//     has its own, newProgress; named (the learner's name in
-//     front of an error), numbers of the facts in norms.go;
+//   - the facts: their numbers in norms.go;
 //   - the solvers: solvers.Solve (Result.Alpha is empty where Auto takes the primal form
 //     of a linear kernel: ask for Dual), solvers.SolveEach and those that read rows in passes;
 //     lsq, glm, svm, sparse and online, the packages below solvers;

@@ -77,9 +77,9 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // memory. They bring their weights and keys along: those of o are not looked at.
 // It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
 // program that makes its own solvers.Rows opens its device by backend.Open.
-func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {
-	m, err := l.fit(ctx, dev, data, o)
-	return named(fourierRidgeName, m, err)
+func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
+	defer named(fourierRidgeName, &m, &err)
+	return l.fit(ctx, dev, data, o)
 }
 
 func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*FourierRidgeModel, error) {

@@ -2,7 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -80,16 +79,13 @@ type GaussianProcessModel struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y.
-func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(gaussianProcessName, m, err)
-}
-
-func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*GaussianProcessModel, error) {
-	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
+func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *GaussianProcessModel, err error) {
+	defer named(gaussianProcessName, &m, &err)
+	f := newFitting(ctx, dev, gaussianProcessName, l.parameters(), x, y, o)
+	if f.err != nil {
+		return nil, f.err
 	}
+	hx, hy := f.x, f.y
 	if l.Kernel == nil {
 		sigma, err := medianDistance(ctx, hx, o.Weights, l.Seed)
 		if err != nil {
@@ -100,7 +96,7 @@ func (l GaussianProcess) fit(ctx context.Context, dev backend.Device, x, y mat.M
 			l.Kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{sigma}, hx.Cols)}
 		}
 	}
-	m := &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
+	m = &GaussianProcessModel{weights: positiveWeights(o.Weights, hx.Rows)}
 	m.learner, m.intercept = gaussianProcessName, make([]float64, hy.Cols)
 	p := solvers.Problem{Kernel: l.Kernel, X: hx, Y: l.center(m, hy, o), Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
@@ -179,21 +175,8 @@ func (l GaussianProcess) center(m *GaussianProcessModel, y backend.Host[float64]
 // comes out depends on the device alone. Where 8n² bytes are more than half of what
 // the process may still take, nothing is kept and each call factors. DropFactor
 // gives the memory back.
-func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	v, err := m.variance(ctx, dev, x)
-	if err != nil {
-		return nil, fmt.Errorf("learners: gaussian-process: variance: %w", err)
-	}
-	return v, nil
-}
-
-// DropFactor gives the memory of the factor back that Variance keeps, once calls
-// in progress have ended; the next one makes it anew.
-func (m *GaussianProcessModel) DropFactor() {
-	m.factor.drop()
-}
-
-func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
+	defer named(gaussianProcessName+": variance", &out, &err)
 	h, err := m.predictor().check(dev, x)
 	if err != nil {
 		return nil, err
@@ -212,13 +195,19 @@ func (m *GaussianProcessModel) variance(ctx context.Context, dev backend.Device,
 	if err != nil {
 		return nil, err
 	}
-	out := mat.NewDense(h.Rows, len(m.scale), nil)
+	out = mat.NewDense(h.Rows, len(m.scale), nil)
 	for i, q := range v {
 		for j, s := range m.scale {
 			out.Set(i, j, s*(q+m.lambda))
 		}
 	}
 	return out, nil
+}
+
+// DropFactor gives the memory of the factor back that Variance keeps, once calls
+// in progress have ended; the next one makes it anew.
+func (m *GaussianProcessModel) DropFactor() {
+	m.factor.drop()
 }
 
 // Solved implements Solved: the system of the mean.

@@ -67,41 +67,36 @@ type KernelKNNClassModel struct {
 }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNModel, error) {
-	return fitStored(dev, kernelKNNName, x, y, o, func(x, y backend.Host[float64]) (*KernelKNNModel, error) {
-		return l.store(ctx, dev, x, y, o)
-	})
+func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelKNNModel, err error) {
+	defer named(kernelKNNName, &m, &err)
+	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
+	return l.store(f, f.kept(f.y))
 }
 
 // FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
-func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
-	return fitStoredClasses(dev, kernelKNNName, x, y, o, func(x, y backend.Host[float64], c Classes) (*KernelKNNClassModel, error) {
-		m, err := l.store(ctx, dev, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		return &KernelKNNClassModel{*m, c}, nil
-	})
-}
-
-func (l KernelKNN) store(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelKNNModel, error) {
-	if err := complete(l.parameters()); err != nil {
+func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelKNNClassModel, err error) {
+	defer named(kernelKNNName, &m, &err)
+	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
+	classes, members := f.members()
+	stored, err := l.store(f, members)
+	if err != nil {
 		return nil, err
 	}
+	return &KernelKNNClassModel{*stored, classes}, nil
+}
+
+// store makes the model of the samples and the y of those of weight > 0.
+func (l KernelKNN) store(f *fitting, y backend.Host[float64]) (*KernelKNNModel, error) {
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}
-	k, err := checkedKernel(l.Kernel, x)
-	if err != nil {
-		return nil, err
-	}
-	m := &KernelKNNModel{k: l.K}
-	m.trainingSet, err = storeTrainingSet(ctx, dev, kernelKNNName, k, x, y, o, func(n int) int64 {
-		return 8 * (int64(n)*int64(x.Cols) + int64(rowsAtOnce(n))*int64(n+x.Cols))
-	})
-	if err != nil {
-		return nil, err
+	k := f.kernel(l.Kernel, 0)
+	m := &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(k, y, func(n int) int64 {
+		return 8 * (int64(n)*int64(f.x.Cols) + int64(rowsAtOnce(n))*int64(n+f.x.Cols))
+	})}
+	if f.err != nil {
+		return nil, f.err
 	}
 	if err := m.norms(); err != nil {
 		return nil, err

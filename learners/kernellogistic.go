@@ -61,31 +61,18 @@ type KernelLogistic struct {
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.
-func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(kernelLogisticName, m, err)
-}
-
-func (l KernelLogistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelLogisticModel, error) {
-	hx, hy, err := checked(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
-	if err != nil {
-		return nil, err
-	}
+func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelLogisticModel, err error) {
+	defer named(kernelLogisticName, &m, &err)
+	f := newFitting(ctx, dev, kernelLogisticName, l.parameters(), x, y, o)
+	classes, index := f.classes()
+	k := f.kernel(l.Kernel, l.Seed)
 	p := glm.KernelProblem{
-		Kernel: k, X: dropZeroWeight(hx, o.Weights), Class: dropZeroIndex(index, o.Weights), Classes: classes.Len(), Weights: positiveOf(o.Weights),
+		Kernel: k, X: f.kept(f.x), Class: dropZeroIndex(index, o.Weights), Classes: classes.Len(), Weights: positiveOf(o.Weights),
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}
-	t, err := newTask(ctx, dev, o, kernelLogisticName, p.X.Rows, p.Bytes)
-	if err != nil {
-		return nil, err
+	t := f.task(p.X.Rows, p.Bytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	r, err := glm.SolveKernel(t, p, glm.KernelParams{Tol: l.Tol, MaxIter: l.MaxIter, Memory: o.Memory})
 	if err != nil {

@@ -78,36 +78,24 @@ type KernelPerceptron struct {
 
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *KernelPerceptronModel, or a *VotedModel for VotedPerceptron.
-func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(kernelPerceptronName, m, err)
-}
-
-func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
+func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
+	defer named(kernelPerceptronName, &m, &err)
+	f := newFitting(ctx, dev, kernelPerceptronName, l.parameters(), x, y, o)
 	if l.Cache < 0 {
-		return nil, fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache)
+		f.fail(fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache))
 	}
 	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, Shuffle: l.Shuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
-	run, classes, err := shared.loop(dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernelFor(ctx, l.Kernel, run.X, nil, l.Seed)
-	if err != nil {
-		return nil, err
-	}
-	if err := backend.CheckPoints(k, "x", run.X); err != nil {
-		return nil, err
+	run, classes := shared.loop(f)
+	k := f.kernel(l.Kernel, l.Seed)
+	if f.err != nil {
+		return nil, f.err
 	}
 	cacheBytes := svm.CacheWithin(dev, o.Memory, l.Cache)
-	t, err := newTask(ctx, dev, o, kernelPerceptronName, run.X.Rows, func(n int) int64 {
+	t := f.task(run.X.Rows, func(n int) int64 {
 		return svm.CachePlan(dev, n, run.X.Cols, cacheBytes, min(n, online.Block)) + 8*online.Block*online.Block
 	})
-	if err != nil {
-		return nil, err
+	if f.err != nil {
+		return nil, f.err
 	}
 	cache, err := svm.NewRowCache(ctx, dev.F64(), k, run.X, cacheBytes, 2, online.Block)
 	if err != nil {
@@ -135,10 +123,10 @@ func (l KernelPerceptron) fit(ctx context.Context, dev backend.Device, x, y mat.
 	if !slices.Contains(used, 1) {
 		used[0] = 1 // f = 0 is a model too: all changes have undone each other
 	}
-	m := &KernelPerceptronModel{index: dropZeroIndex(run.Class, used)}
-	m.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, dropZeroWeight(run.X, used), dropZeroWeight(e.A, used), e.B}
-	m.classes = classes
-	return m, nil
+	kept := &KernelPerceptronModel{index: dropZeroIndex(run.Class, used)}
+	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, dropZeroWeight(run.X, used), dropZeroWeight(e.A, used), e.B}
+	kept.classes = classes
+	return kept, nil
 }
 
 // kernelFor is k, or where it is nil the Gaussian whose sigma is the median distance. It

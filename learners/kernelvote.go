@@ -64,46 +64,37 @@ type KernelVoteClassModel struct {
 }
 
 // Fit stores the n×d samples x and the n×t targets y.
-func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteModel, error) {
-	return fitStored(dev, kernelVoteName, x, y, o, func(x, y backend.Host[float64]) (*KernelVoteModel, error) {
-		return l.store(ctx, dev, x, y, o)
-	})
+func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelVoteModel, err error) {
+	defer named(kernelVoteName, &m, &err)
+	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
+	return l.store(f, f.kept(f.y))
 }
 
 // FitClasses stores the n×d samples x, whose classes are the different values
 // of the n×1 matrix y.
-func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteClassModel, error) {
-	return fitStoredClasses(dev, kernelVoteName, x, y, o, func(x, y backend.Host[float64], c Classes) (*KernelVoteClassModel, error) {
-		m, err := l.store(ctx, dev, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		return &KernelVoteClassModel{*m, c}, nil
-	})
-}
-
-func (l KernelVote) store(ctx context.Context, dev backend.Device, x, y backend.Host[float64], o Options) (*KernelVoteModel, error) {
-	k := l.Kernel
-	if k == nil {
-		median, err := medianDistance(ctx, x, o.Weights, l.Seed)
-		if err != nil {
-			return nil, err
-		}
-		sigma, err := l.width(ctx, median, x, y, o)
-		if err != nil {
-			return nil, err
-		}
-		k = kernels.Gaussian{Sigma: sigma}
-	}
-	k, err := checkedKernel(k, x)
+func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelVoteClassModel, err error) {
+	defer named(kernelVoteName, &m, &err)
+	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
+	classes, members := f.members()
+	stored, err := l.store(f, members)
 	if err != nil {
 		return nil, err
 	}
-	m := &KernelVoteModel{}
-	m.trainingSet, err = storeTrainingSet(ctx, dev, kernelVoteName, k, x, y, o, func(n int) int64 {
-		return 8 * int64(n) * int64(2*x.Cols+2*y.Cols+2)
-	})
-	return m, err
+	return &KernelVoteClassModel{*stored, classes}, nil
+}
+
+// store makes the model of the samples and the y of those of weight > 0.
+func (l KernelVote) store(f *fitting, y backend.Host[float64]) (*KernelVoteModel, error) {
+	k := f.kernel(l.Kernel, l.Seed)
+	if l.Kernel == nil && f.err == nil {
+		sigma, err := l.width(f.ctx, k.(kernels.Gaussian).Sigma, f.x, y, f.o)
+		f.fail(err)
+		k = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
+	}
+	m := &KernelVoteModel{f.trainingSet(k, y, func(n int) int64 {
+		return 8 * int64(n) * int64(2*f.x.Cols+2*y.Cols+2)
+	})}
+	return m, f.err
 }
 
 // voteRows is the number of rows that the default width is chosen by.

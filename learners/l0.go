@@ -62,23 +62,16 @@ type L0 struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(l0Name, m, err)
-}
-
-func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
-	if err != nil {
-		return nil, err
-	}
-	if l.Support > c.Features() {
-		return nil, fmt.Errorf("support is %d, but x has %s", l.Support, count.Of(c.Features(), "column"))
+func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
+	defer named(l0Name, &m, &err)
+	f := newFitting(ctx, dev, l0Name, l.parameters(), x, y, o)
+	if f.err == nil && l.Support > f.x.Cols {
+		f.fail(fmt.Errorf("support is %d, but x has %s", l.Support, count.Of(f.x.Cols, "column")))
 	}
 	p := lsq.L0{Lambda: l.Lambda, Support: l.Support, MaxIter: l.MaxIter}
-	t, err := newTask(ctx, dev, o, l0Name, c.Rows(), func(n int) int64 { return c.L0Bytes(p, n) })
-	if err != nil {
-		return nil, err
+	c, t := f.centered(!l.NoIntercept, func(c *lsq.Samples, n int) int64 { return c.L0Bytes(p, n) })
+	if f.err != nil {
+		return nil, f.err
 	}
 	r, err := c.L0(t, p)
 	if err != nil {
@@ -88,7 +81,7 @@ func (l L0) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opti
 	if l.Support == 0 {
 		penalty = slices.Repeat([]float64{l.Lambda}, r.Coef.Cols)
 	}
-	m := newLinearModel(l0Name, !l.NoIntercept, r.Coef, r.Intercept, penalty, nil)
+	m = newLinearModel(l0Name, !l.NoIntercept, r.Coef, r.Intercept, penalty, nil)
 	m.facts = []Fact{{"weights not 0", len(m.Support(0))}, {"best subset", r.Complete}}
 	if r.Steps > 0 {
 		m.facts = append(m.facts, Fact{"steps", r.Steps})

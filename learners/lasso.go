@@ -2,6 +2,7 @@ package learners
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
@@ -80,10 +81,11 @@ type Lasso struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
+func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
+	defer named(lassoName, &m, &err)
 	models, err := l.path(ctx, dev, x, y, []float64{l.Lambda}, o)
 	if err != nil {
-		return nil, fmt.Errorf("learners: lasso: %w", err)
+		return nil, err
 	}
 	return models[0], nil
 }
@@ -93,31 +95,25 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 // last alone. l.Lambda is not looked at. Nil lambdas are 100, evenly spaced in
 // their logarithms, from where all weights are 0 to a thousandth of that. The
 // models are in the order of lambdas.
-func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) ([]*LinearModel, error) {
+func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {
+	defer named(lassoName, &models, &err)
 	for i, v := range lambdas {
 		if err := nonNegative.check(v); err != nil {
-			return nil, fmt.Errorf("learners: lasso: lambda %d of the path %w", i+1, err)
+			return nil, fmt.Errorf("lambda %d of the path %w", i+1, err)
 		}
 	}
 	if l.Theta != 0 {
-		return nil, fmt.Errorf("learners: lasso: a path has lambdas, and no theta")
+		return nil, errors.New("a path has lambdas, and no theta")
 	}
 	l.Lambda = 0
-	models, err := l.path(ctx, dev, x, y, lambdas, o)
-	if err != nil {
-		return nil, fmt.Errorf("learners: lasso: %w", err)
-	}
-	return models, nil
+	return l.path(ctx, dev, x, y, lambdas, o)
 }
 
 func (l Lasso) path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) ([]*LinearModel, error) {
-	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, lassoName, c.Rows(), c.LassoBytes)
-	if err != nil {
-		return nil, err
+	f := newFitting(ctx, dev, lassoName, l.parameters(), x, y, o)
+	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).LassoBytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	fits, err := c.Lasso(t, lsq.Lasso{Lambdas: lambdas, Theta: l.Theta, Method: l.Method, Rate: l.Rate, Tol: l.Tol, MaxIter: l.MaxIter})
 	if err != nil {

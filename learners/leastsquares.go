@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -58,25 +59,15 @@ type LeastSquares struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(leastSquaresName, m, err)
-}
-
-func (l LeastSquares) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
+func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
+	defer named(leastSquaresName, &m, &err)
+	f := newFitting(ctx, dev, leastSquaresName, l.parameters(), x, y, o)
 	if l.LMS {
-		return l.lms(ctx, dev, x, y, o)
+		return l.lms(f)
 	}
-	c, err := newCentered(ctx, nil, dev, x, y, o, !l.NoIntercept)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, leastSquaresName, c.Rows(), c.LeastSquaresBytes)
-	if err != nil {
-		return nil, err
+	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).LeastSquaresBytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	s, err := c.LeastSquares(t)
 	if err != nil {

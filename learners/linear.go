@@ -1,14 +1,11 @@
 package learners
 
 import (
-	"context"
-
-	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/solvers/lsq"
-	"gonum.org/v1/gonum/mat"
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/mercer-go/mercer/backend"
 )
 
 // LinearModel is f(x) = wᵀx + b, as least-squares, ridge-constrained, lasso and
@@ -47,15 +44,6 @@ func (m *LinearModel) fields() []field {
 
 func newLinearModel(learner string, intercept bool, coef backend.Host[float64], b, penalty []float64, facts []Fact) *LinearModel {
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
-}
-
-// newCentered checks the samples and returns them as linear least squares needs them.
-func newCentered(ctx context.Context, parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options, intercept bool) (*lsq.Samples, error) {
-	hx, hy, err := checkedBoth(parameters, dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	return lsq.New(ctx, hx, hy, o.Weights, intercept)
 }
 
 // warnings are facts of a fit that ended early.

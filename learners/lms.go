@@ -1,11 +1,9 @@
 package learners
 
 import (
-	"context"
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
@@ -18,14 +16,11 @@ import (
 // It comes to the solution for a small η; with a constant one it ends within a distance
 // of the order of η where the residual is not 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is
 // the default, no step leads away from the solutions of its own equation.
-func (l LeastSquares) lms(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	hx, hy, err := checkedBoth(nil, dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, leastSquaresName, hx.Rows, func(int) int64 { return 8 * int64(hx.Cols) * int64(hy.Cols) })
-	if err != nil {
-		return nil, err
+func (l LeastSquares) lms(f *fitting) (*LinearModel, error) {
+	ctx, hx, hy, o := f.ctx, f.x, f.y, f.o
+	t := f.task(hx.Rows, func(int) int64 { return 8 * int64(hx.Cols) * int64(hy.Cols) })
+	if f.err != nil {
+		return nil, f.err
 	}
 	weights, one := o.Weights, 1.0
 	if weights == nil {

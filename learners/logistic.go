@@ -79,25 +79,15 @@ type Logistic struct {
 }
 
 // Fit fits the n×d samples x to the n×1 labels y.
-func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(logisticName, m, err)
-}
-
-func (l Logistic) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LogisticModel, error) {
-	hx, hy, err := checked(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, err
-	}
-	p := glm.Problem{X: hx, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
+func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LogisticModel, err error) {
+	defer named(logisticName, &m, &err)
+	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
+	classes, index := f.classes()
+	p := glm.Problem{X: f.x, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
 	par := glm.Params{Solver: l.Solver, Tol: l.Tol, MaxIter: l.MaxIter, Rate: l.Rate, Batch: l.Batch, Seed: l.Seed}
-	t, err := newTask(ctx, dev, o, logisticName, hx.Rows, func(n int) int64 { return par.Bytes(p, n) })
-	if err != nil {
-		return nil, err
+	t := f.task(f.x.Rows, func(n int) int64 { return par.Bytes(p, n) })
+	if f.err != nil {
+		return nil, f.err
 	}
 	r, err := glm.Solve(t, p, par)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
-	"github.com/mercer-go/mercer/solvers"
 )
 
 // asDense is m as a dense matrix, sharing its memory where it is row-major; nil
@@ -60,44 +59,6 @@ func valueError(name string, h backend.Host[float64], i, j int) error {
 
 // errNoCheckpoint is the error of learners that write none.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: leave the checkpoint out")
-
-// checked completes the parameters, and is samples for learners that do not end in a
-// solver: it also refuses NaN, Inf, wrong weights, a checkpoint and a missing device. y may be nil for
-// Novelty.
-func checked(parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
-	if err := complete(parameters); err != nil {
-		return hx, hy, err
-	}
-	if o.Checkpoint.Dir != "" {
-		return hx, hy, errNoCheckpoint
-	}
-	if y == nil {
-		hx, err = gonum.Host("x", x)
-	} else {
-		hx, hy, err = samples(x, y)
-	}
-	if err != nil {
-		return hx, hy, err
-	}
-	if dev == nil {
-		return hx, hy, errors.New("no device was given")
-	}
-	if i, j, ok := notFinite(hx); ok {
-		return hx, hy, valueError("x", hx, i, j)
-	}
-	if i, j, ok := notFinite(hy); ok {
-		return hx, hy, valueError("y", hy, i, j)
-	}
-	return hx, hy, solvers.CheckWeights(o.Weights, hx.Rows)
-}
-
-// checkedBoth is checked for learners that cannot do without y.
-func checkedBoth(parameters []Parameter, dev backend.Device, x, y mat.Matrix, o Options) (hx, hy backend.Host[float64], err error) {
-	if x != nil && y == nil {
-		return hx, hy, errors.New("y is missing")
-	}
-	return checked(parameters, dev, x, y, o)
-}
 
 // samples returns x and y as row-major matrices with as many rows. NaN and Inf
 // are left to the solver, which looks at every element anyway.

@@ -109,45 +109,26 @@ func (r *trainingSet) setFields(task Task, cols size) []field {
 	}
 }
 
-// storeTrainingSet copies the samples x, and keeps y, which has the rows of weight > 0.
-// needed are bytes on the device for n rows.
-func storeTrainingSet(ctx context.Context, dev backend.Device, learner string, k kernels.Kernel, x, y backend.Host[float64], o Options, needed func(n int) int64) (r trainingSet, err error) {
-	t, err := newTask(ctx, dev, o, learner, x.Rows, needed)
-	if err != nil {
-		return r, err
+// trainingSet copies the samples, and keeps y, which has the rows of weight > 0. needed
+// are bytes on the device for n rows.
+func (f *fitting) trainingSet(k kernels.Kernel, y backend.Host[float64], needed func(n int) int64) trainingSet {
+	if t := f.task(f.x.Rows, needed); t != nil {
+		f.fail(t.Step("copy", 1))
 	}
-	r = trainingSet{model{learner: learner}, k, dropZeroWeight(x, o.Weights), positiveWeights(o.Weights, x.Rows), y}
-	return r, t.Step("copy", 1)
+	return trainingSet{model{learner: f.learner}, k, f.kept(f.x), positiveWeights(f.o.Weights, f.x.Rows), y}
 }
 
-// fitStored is Fit of a learner whose models are made of the samples x and the targets
-// y of those of weight > 0.
-func fitStored[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64]) (M, error)) (m M, err error) {
-	hx, hy, err := checkedBoth(nil, dev, x, y, o)
-	if err == nil {
-		m, err = store(hx, dropZeroWeight(hy, o.Weights))
-	}
-	return named(learner, m, err)
-}
-
-// fitStoredClasses is fitStored for classes: y is 1 in the column of a sample's class.
-func fitStoredClasses[M any](dev backend.Device, learner string, x, y mat.Matrix, o Options, store func(x, y backend.Host[float64], c Classes) (M, error)) (m M, err error) {
-	hx, hy, err := checkedBoth(nil, dev, x, y, o)
-	if err != nil {
-		return named(learner, m, err)
-	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return named(learner, m, err)
-	}
+// members returns the classes, and n×K numbers for the samples of weight > 0: 1 in the
+// column of a sample's class.
+func (f *fitting) members() (Classes, backend.Host[float64]) {
+	classes, index := f.classes()
 	members := backend.NewHost[float64](len(index), classes.Len())
 	for i, c := range index {
 		if c >= 0 {
 			members.Row(i)[c] = 1
 		}
 	}
-	m, err = store(hx, dropZeroWeight(members, o.Weights), classes)
-	return named(learner, m, err)
+	return classes, f.kept(members)
 }
 
 // restoreByTask restores the models of learners that have two kinds of them.

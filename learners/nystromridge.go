@@ -73,9 +73,9 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // memory. They bring their weights and keys along: those of o are not looked at.
 // It has no wrapper in package mercer: mercer fit --stream does it for a file, and a
 // program that makes its own solvers.Rows opens its device by backend.Open.
-func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {
-	m, err := l.fit(ctx, dev, data, o)
-	return named(nystromRidgeName, m, err)
+func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
+	defer named(nystromRidgeName, &m, &err)
+	return l.fit(ctx, dev, data, o)
 }
 
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*NystromRidgeModel, error) {

@@ -47,28 +47,22 @@ type OneClassSVM struct {
 }
 
 // Fit fits the n×d samples x; y is not looked at.
-func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (*SupportModel, error) {
-	m, err := l.fit(ctx, dev, x, o)
-	return named(oneClassSVMName, m, err)
-}
-
-func (l OneClassSVM) fit(ctx context.Context, dev backend.Device, x mat.Matrix, o Options) (*SupportModel, error) {
-	hx, _, err := checked(l.parameters(), dev, x, nil, o)
-	if err != nil {
-		return nil, err
+func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (m *SupportModel, err error) {
+	defer named(oneClassSVMName, &m, &err)
+	f := newFitting(ctx, dev, oneClassSVMName, l.parameters(), x, nil, o)
+	k := f.scaleKernel(l.Kernel)
+	if f.err != nil {
+		return nil, f.err
 	}
+	hx := f.x
 	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true}).WithDefaults(hx.Rows)
 	if err != nil {
 		return nil, err
 	}
-	k, err := scaleKernelFor(l.Kernel, hx, o.Weights)
-	if err != nil {
-		return nil, err
-	}
 	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
-	t, err := newTask(ctx, dev, o, oneClassSVMName, hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
-	if err != nil {
-		return nil, err
+	t := f.task(hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
+	if f.err != nil {
+		return nil, f.err
 	}
 	p := &svm.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights)}
 	n := p.X.Rows

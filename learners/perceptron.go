@@ -140,38 +140,8 @@ type Perceptron struct {
 
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
-func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(l.Kind.name(), m, err)
-}
-
-// loop checks the samples and prepares the loop that all perceptrons share, over the
-// samples of weight > 0.
-func (l *Perceptron) loop(dev backend.Device, x, y mat.Matrix, o Options) (*online.Loop, Classes, error) {
-	hx, hy, err := checked(nil, dev, x, y, o)
-	if err != nil {
-		return nil, Classes{}, err
-	}
-	if hy.Rows == 0 {
-		return nil, Classes{}, errors.New("y is missing")
-	}
-	if o.Weights != nil {
-		hx, hy = dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights)
-	}
-	classes, index, err := classesOf(hy, nil, o.Classes)
-	classes.ZeroIsPositive = l.ZeroIsPositive
-	if err == nil && l.Start != 0 && classes.Columns() > 1 {
-		err = fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start)
-	}
-	return &online.Loop{
-		X: hx, Outputs: classes.Columns(), Class: index, Weights: positiveOf(o.Weights),
-		Rate: l.Rate, Batch: min(max(l.Batch, 1), hx.Rows), Epochs: l.Epochs, Shuffle: l.Shuffle, Replace: l.Replace, Seed: l.Seed,
-		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * hx.Rows, Remember: l.Kind == VotedPerceptron,
-		Start: l.Start, Started: l.Start != 0 || l.Coef != nil, ZeroIsPositive: l.ZeroIsPositive,
-	}, classes, err
-}
-
-func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Classifier, error) {
+func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
+	defer named(l.Kind.name(), &m, &err)
 	switch {
 	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
 		return nil, fmt.Errorf("no kind is called %q", l.Kind)
@@ -180,13 +150,8 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	case l.Kind == VotedPerceptron && (l.Start != 0 || l.Coef != nil):
 		return nil, errors.New("the voted kind starts with w = 0 and b = 0")
 	}
-	if err := complete(l.parameters()); err != nil {
-		return nil, err
-	}
-	run, classes, err := l.loop(dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
+	f := newFitting(ctx, dev, l.Kind.name(), l.parameters(), x, y, o)
+	run, classes := l.loop(f)
 	square := 0.0 // R²
 	for i := range run.X.Rows {
 		sum := 0.0
@@ -210,19 +175,19 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 			return nil, valueError("coef", start, i, j)
 		}
 	}
-	t, err := newTask(ctx, dev, o, l.Kind.name(), run.X.Rows, run.LinearBytes)
-	if err != nil {
-		return nil, err
+	t := f.task(run.X.Rows, run.LinearBytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	w, b, err := run.Linear(t, start)
 	if err != nil {
 		return nil, err
 	}
-	m := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classes}}
-	if err := diverged(m); err != nil {
+	last := &PerceptronModel{linearClassifier{linear{model{learner: l.Kind.name()}, w, b}, classes}}
+	if err := diverged(last); err != nil {
 		return nil, message.Errorf("the weights overflow: {rate}, or scale the features down")
 	}
-	f, err := m.predictor().run(ctx, dev, denseOf(run.X))
+	values, err := last.predictor().run(ctx, dev, denseOf(run.X))
 	if err != nil {
 		return nil, err
 	}
@@ -230,11 +195,30 @@ func (l Perceptron) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	for _, v := range w.Data {
 		norm = math.Hypot(norm, v)
 	}
-	m.facts = perceptronFacts(run, dense(f), norm, math.Sqrt(square))
+	last.facts = perceptronFacts(run, dense(values), norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
-		return newVoted(l.Kind.name(), kernels.Linear{}, classes, run, m.facts), nil
+		return newVoted(l.Kind.name(), kernels.Linear{}, classes, run, last.facts), nil
 	}
-	return m, nil
+	return last, nil
+}
+
+// loop checks the samples and prepares the loop that all perceptrons share, over the
+// samples of weight > 0.
+func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
+	if f.o.Weights != nil {
+		f.x, f.y, f.o.Weights = f.kept(f.x), f.kept(f.y), positiveOf(f.o.Weights)
+	}
+	classes, index := f.classes()
+	classes.ZeroIsPositive = l.ZeroIsPositive
+	if l.Start != 0 && classes.Columns() > 1 {
+		f.fail(fmt.Errorf("bias must be 0 for more than two classes, where the same b of all changes nothing; got %v", l.Start))
+	}
+	return &online.Loop{
+		X: f.x, Outputs: classes.Columns(), Class: index, Weights: f.o.Weights,
+		Rate: l.Rate, Batch: min(max(l.Batch, 1), f.x.Rows), Epochs: l.Epochs, Shuffle: l.Shuffle, Replace: l.Replace, Seed: l.Seed,
+		Average: l.Kind == AveragedPerceptron, From: l.AverageFrom * f.x.Rows, Remember: l.Kind == VotedPerceptron,
+		Start: l.Start, Started: l.Start != 0 || l.Coef != nil, ZeroIsPositive: l.ZeroIsPositive,
+	}, classes
 }
 
 // perceptronFacts are what a perceptron reports of its fit with decision values f. norm is the

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/solvers/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -49,19 +50,12 @@ type RidgeConstrained struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(ridgeConstrainedName, m, err)
-}
-
-func (l RidgeConstrained) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*LinearModel, error) {
-	c, err := newCentered(ctx, l.parameters(), dev, x, y, o, !l.NoIntercept)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, ridgeConstrainedName, c.Rows(), c.BoundedBytes)
-	if err != nil {
-		return nil, err
+func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
+	defer named(ridgeConstrainedName, &m, &err)
+	f := newFitting(ctx, dev, ridgeConstrainedName, l.parameters(), x, y, o)
+	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).BoundedBytes)
+	if f.err != nil {
+		return nil, f.err
 	}
 	r, err := c.Bounded(t, l.Theta, o.Memory)
 	if err != nil {

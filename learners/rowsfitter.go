@@ -132,11 +132,12 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 // fitPasses fits x and y, which are in memory, by a learner that reads its samples in
 // passes.
 func fitPasses[M any](learner string, x, y mat.Matrix, o Options, fit func(data solvers.Rows) (M, error)) (m M, err error) {
+	defer named(learner, &m, &err)
 	hx, hy, err := samples(x, y)
-	if err == nil {
-		m, err = fit(solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys))
+	if err != nil {
+		return m, err
 	}
-	return named(learner, m, err)
+	return fit(solvers.InMemoryKeyed(hx, hy, o.Weights, o.Keys))
 }
 
 // kernelForRows is kernelFor by different rows, drawn by seed.
@@ -156,12 +157,3 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, see
 
 // copyOf returns a copy of h without gaps.
 func copyOf(h backend.Host[float64]) backend.Host[float64] { return dropZeroWeight(h, nil) }
-
-// named is what a fit returned, the name of its learner in front of an error.
-func named[M any](learner string, m M, err error) (M, error) {
-	if err != nil {
-		var none M
-		return none, fmt.Errorf("learners: %s: %w", learner, err)
-	}
-	return m, nil
-}

@@ -66,30 +66,17 @@ type RVCModel struct {
 
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
-func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(rvcName, m, err)
-}
-
-func (l RVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVCModel, error) {
-	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
+func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVCModel, err error) {
+	defer named(rvcName, &m, &err)
+	f := newFitting(ctx, dev, rvcName, l.parameters(), x, y, o)
+	classes, index := f.classes()
+	k := f.kernel(l.Kernel, l.Seed)
+	t := f.task(f.x.Rows, func(n int) int64 { return sparse.Bytes("", n, n, f.x.Cols) })
+	if f.err != nil {
+		return nil, f.err
 	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed)
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTask(ctx, dev, o, rvcName, hx.Rows, func(n int) int64 { return sparse.Bytes("", n, n, hx.Cols) })
-	if err != nil {
-		return nil, err
-	}
-	p := sparse.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
-	r, err := sparse.Classification(t, p, dropZeroWeight(classes.targets(index), o.Weights), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
+	p := sparse.Problem{Kernel: k, X: f.kept(f.x), Weights: positiveWeights(o.Weights, f.x.Rows)}
+	r, err := sparse.Classification(t, p, f.kept(classes.targets(index)), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*f.x.Rows))})
 	if err != nil {
 		return nil, err
 	}

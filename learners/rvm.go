@@ -3,12 +3,10 @@ package learners
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers/sparse"
 	"gonum.org/v1/gonum/mat"
@@ -94,42 +92,32 @@ type RVMModel struct {
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
-func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(rvmName, m, err)
-}
-
-func (l RVM) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RVMModel, error) {
-	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
-	}
-	if hy.Cols != 1 {
-		return nil, fmt.Errorf("y has %s; rvm takes one target", count.Of(hy.Cols, "column"))
-	}
+func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVMModel, err error) {
+	defer named(rvmName, &m, &err)
+	f := newFitting(ctx, dev, rvmName, l.parameters(), x, y, o)
+	f.oneTarget()
 	var k kernels.Kernel = kernels.Linear{} // x_j is the inner product with the unit vector j
 	if !l.Features {
-		if k, err = kernelFor(ctx, l.Kernel, hx, o.Weights, l.Seed); err != nil {
-			return nil, err
-		}
+		k = f.kernel(l.Kernel, l.Seed)
 	}
-	t, err := newTask(ctx, dev, o, rvmName, hx.Rows, func(n int) int64 {
+	hx := f.x
+	t := f.task(hx.Rows, func(n int) int64 {
 		if l.Features {
 			return sparse.Bytes(l.Method, n, hx.Cols, 2*hx.Cols)
 		}
 		return sparse.Bytes(l.Method, n, n, hx.Cols)
 	})
-	if err != nil {
-		return nil, err
+	if f.err != nil {
+		return nil, f.err
 	}
-	p := sparse.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights), Weights: positiveWeights(o.Weights, hx.Rows)}
+	p := sparse.Problem{Kernel: k, X: f.kept(hx), Weights: positiveWeights(o.Weights, hx.Rows)}
 	if l.Features {
 		p.Points = backend.NewHost[float64](hx.Cols, hx.Cols)
 		for j := range hx.Cols {
 			p.Points.Row(j)[j] = 1
 		}
 	}
-	r, err := sparse.Regression(t, p, dropZeroWeight(hy, o.Weights), l.Method, sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
+	r, err := sparse.Regression(t, p, f.kept(f.y), l.Method, sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
 	if err != nil {
 		return nil, err
 	}

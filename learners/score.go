@@ -22,15 +22,8 @@ type RegressionScore struct {
 
 // ScoreRegression returns the score of the predictions pred for the n×t
 // targets y. Both are only read.
-func ScoreRegression(y, pred mat.Matrix) (RegressionScore, error) {
-	s, err := scoreRegression(y, pred)
-	if err != nil {
-		return RegressionScore{}, fmt.Errorf("learners: score: %w", err)
-	}
-	return s, nil
-}
-
-func scoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
+func ScoreRegression(y, pred mat.Matrix) (s RegressionScore, err error) {
+	defer named("score", &s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return s, err

@@ -91,29 +91,27 @@ type SVCModel struct {
 
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
-func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SVCModel, error) {
-	m, _, _, err := l.fit(ctx, dev, x, y, o, 1)
-	return named(svcName, m, err)
+func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCModel, err error) {
+	defer named(svcName, &m, &err)
+	m, _, _, err = l.fit(ctx, dev, x, y, o, 1)
+	return m, err
 }
 
 // fit fits the machines, which are a share of the task.
 func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, share float64) (*SVCModel, *svm.Pairs, *run.Task, error) {
-	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, nil, nil, err
+	f := newFitting(ctx, dev, svcName, l.parameters(), x, y, o)
+	classes, index := f.classes()
+	k := f.scaleKernel(l.Kernel)
+	if f.err != nil {
+		return nil, nil, nil, f.err
 	}
-	classes, index, err := classesOf(hy, o.Weights, o.Classes)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	hx := f.x
+	var err error
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, nil, nil, err
 	}
-	p := &svm.Pairs{X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
+	p := &svm.Pairs{Kernel: k, X: hx, Weights: make([]float64, hx.Rows), Rows: make([][]int, classes.Len()), Names: classes.Names, C: l.C}
 	if p.Params, err = (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows); err != nil {
-		return nil, nil, nil, err
-	}
-	if p.Kernel, err = scaleKernelFor(l.Kernel, hx, o.Weights); err != nil {
 		return nil, nil, nil, err
 	}
 	for i, class := range index {
@@ -122,9 +120,9 @@ func (l SVC) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		}
 	}
 	p.Params.Cache = svm.CacheShare(svm.CacheWithin(dev, o.Memory, p.Params.Cache), classes.Len())
-	t, err := newTask(ctx, dev, o, svcName, hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
-	if err != nil {
-		return nil, nil, nil, err
+	t := f.task(hx.Rows, func(n int) int64 { return p.Bytes(dev, n) })
+	if f.err != nil {
+		return nil, nil, nil, f.err
 	}
 	results, err := p.Solve(t, share)
 	if err != nil {

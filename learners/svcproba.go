@@ -23,12 +23,8 @@ type SVCProbabilityModel struct {
 // and Weng 2007). For K > 2 the probabilities of the pairs are coupled (Wu, Lin
 // and Weng 2004, their second method). It costs six times as much as Fit. The
 // class that is most probable need not be the one that is predicted.
-func (l SVC) FitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SVCProbabilityModel, error) {
-	m, err := l.fitProbabilities(ctx, dev, x, y, o)
-	return named(svcName, m, err)
-}
-
-func (l SVC) fitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SVCProbabilityModel, error) {
+func (l SVC) FitProbabilities(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCProbabilityModel, err error) {
+	defer named(svcName, &m, &err)
 	const share = 1. / (1 + svm.Parts)
 	model, p, t, err := l.fit(ctx, dev, x, y, o, share)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
@@ -58,19 +57,15 @@ type SVR struct {
 }
 
 // Fit fits the n×d samples x to the n×1 targets y.
-func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
-	m, err := l.fit(ctx, dev, x, y, o)
-	return named(svrName, m, err)
-}
-
-func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*SupportModel, error) {
-	hx, hy, err := checkedBoth(l.parameters(), dev, x, y, o)
-	if err != nil {
-		return nil, err
+func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SupportModel, err error) {
+	defer named(svrName, &m, &err)
+	f := newFitting(ctx, dev, svrName, l.parameters(), x, y, o)
+	f.oneTarget()
+	k := f.scaleKernel(l.Kernel)
+	if f.err != nil {
+		return nil, f.err
 	}
-	if hy.Cols != 1 {
-		return nil, fmt.Errorf("y has %s; svr takes one target", count.Of(hy.Cols, "column"))
-	}
+	hx, hy := f.x, f.y
 	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
 		return nil, err
 	}
@@ -78,14 +73,10 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	k, err := scaleKernelFor(l.Kernel, hx, o.Weights)
-	if err != nil {
-		return nil, err
-	}
 	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
-	t, err := newTask(ctx, dev, o, svrName, hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
-	if err != nil {
-		return nil, err
+	t := f.task(hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
+	if f.err != nil {
+		return nil, f.err
 	}
 	mean, scale := 0.0, 1.0
 	if l.StandardizeTarget {
@@ -109,7 +100,7 @@ func (l SVR) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if err != nil {
 		return nil, err
 	}
-	m := newSupportModel(svrName, p, res)
+	m = newSupportModel(svrName, p, res)
 	if l.StandardizeTarget {
 		for i := range m.coef.Data {
 			m.coef.Data[i] *= scale

@@ -1,0 +1,169 @@
+package learners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/gonum"
+	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/run"
+	"github.com/mercer-go/mercer/kernels"
+	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/lsq"
+)
+
+// fitting is the frame of a Fit with a loop of its own: the checked samples, and the
+// steps that come before the solver. The first error sticks: the steps after it do
+// nothing, so that a Fit looks at err once, before it calls the solver.
+type fitting struct {
+	ctx     context.Context
+	dev     backend.Device
+	o       Options
+	learner string
+	x, y    backend.Host[float64] // empty after an error, y also for Novelty
+	err     error
+}
+
+// newFitting completes the parameters and checks the samples: finite numbers, as many
+// rows in x and y, weights, no checkpoint, a device. y may be missing for Novelty alone.
+func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
+	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
+	f.fail(complete(parameters))
+	if o.Checkpoint.Dir != "" {
+		f.fail(errNoCheckpoint)
+	}
+	if x != nil && y == nil && !catalogue[learner].Does(Novelty) {
+		f.fail(errors.New("y is missing"))
+	}
+	if f.err != nil {
+		return f
+	}
+	hx, hy, err := backend.Host[float64]{}, backend.Host[float64]{}, error(nil)
+	if y == nil {
+		hx, err = gonum.Host("x", x)
+	} else {
+		hx, hy, err = samples(x, y)
+	}
+	f.fail(err)
+	if dev == nil {
+		f.fail(errors.New("no device was given"))
+	}
+	if i, j, ok := notFinite(hx); ok {
+		f.fail(valueError("x", hx, i, j))
+	}
+	if i, j, ok := notFinite(hy); ok {
+		f.fail(valueError("y", hy, i, j))
+	}
+	f.fail(solvers.CheckWeights(o.Weights, hx.Rows))
+	if f.err == nil {
+		f.x, f.y = hx, hy
+	}
+	return f
+}
+
+// fail keeps the first error.
+func (f *fitting) fail(err error) {
+	if f.err == nil && err != nil {
+		f.err, f.x, f.y = err, backend.Host[float64]{}, backend.Host[float64]{}
+	}
+}
+
+// kept returns a copy of the rows of h, one for each sample, of weight > 0.
+func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
+	if f.err != nil {
+		return backend.Host[float64]{}
+	}
+	return dropZeroWeight(h, f.o.Weights)
+}
+
+// oneTarget refuses a y of several columns.
+func (f *fitting) oneTarget() {
+	if f.err == nil && f.y.Cols != 1 {
+		f.fail(fmt.Errorf("y has %s; %s takes one target", count.Of(f.y.Cols, "column"), f.learner))
+	}
+}
+
+// classes returns the classes of y, and that of each sample: see classesOf.
+func (f *fitting) classes() (c Classes, index []int) {
+	if f.err == nil {
+		var err error
+		c, index, err = classesOf(f.y, f.o.Weights, f.o.Classes)
+		f.fail(err)
+	}
+	return c, index
+}
+
+// kernel returns k, or where it is nil the Gaussian whose sigma is the median distance:
+// see kernelFor.
+func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
+	if f.err == nil {
+		var err error
+		k, err = kernelFor(f.ctx, k, f.x, f.o.Weights, seed)
+		f.fail(err)
+	}
+	return k
+}
+
+// scaleKernel returns k, or where it is nil the Gaussian of scikit-learn's
+// gamma="scale": see scaleKernelFor.
+func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
+	if f.err == nil {
+		var err error
+		k, err = scaleKernelFor(k, f.x, f.o.Weights)
+		f.fail(err)
+	}
+	return k
+}
+
+// task returns the task of the solver. It refuses a context that is done and work that
+// takes more memory on the device than it may.
+func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
+	if f.err == nil && f.ctx.Err() != nil {
+		f.fail(context.Cause(f.ctx))
+	}
+	if f.err == nil {
+		f.fail(solvers.Reserve(f.ctx, f.dev, f.o.Memory, solvers.Method(f.learner), rows, bytes))
+	}
+	if f.err != nil {
+		return nil
+	}
+	t := run.NewTask(f.ctx, f.dev, nil)
+	t.Progress, t.Trace = newProgress(f.o), f.o.Trace
+	return t
+}
+
+// centered returns the samples as linear least squares needs them, and the task, which
+// takes so many bytes.
+func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) int64) (*lsq.Samples, *run.Task) {
+	if f.err != nil {
+		return nil, nil
+	}
+	c, err := lsq.New(f.ctx, f.x, f.y, f.o.Weights, intercept)
+	if err != nil {
+		f.fail(err)
+		return nil, nil
+	}
+	return c, f.task(c.Rows(), func(rows int) int64 { return bytes(c, rows) })
+}
+
+// newProgress reports to o.Progress fractions that the caller knows.
+func newProgress(o Options) *run.Progress {
+	var notify func(stage string, fraction float64)
+	if o.Progress != nil {
+		notify = func(stage string, fraction float64) { o.Progress(solvers.Progress{Stage: stage, Fraction: fraction}) }
+	}
+	return run.NewProgress(notify, nil, 1)
+}
+
+// named is deferred by what may fail: its name, such as the learner's, comes in front of
+// the error, and what it returns is zero then.
+func named[M any](name string, m *M, err *error) {
+	if *err != nil {
+		var none M
+		*m, *err = none, fmt.Errorf("learners: %s: %w", name, *err)
+	}
+}
