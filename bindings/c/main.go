@@ -19,7 +19,7 @@ typedef const mercer_learner learner;
 import "C"
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"runtime/cgo"
 	"unsafe"
@@ -29,6 +29,7 @@ import (
 	_ "github.com/mercer-go/mercer/cpu"  // registers the devices "cpu/..."
 	_ "github.com/mercer-go/mercer/cuda" // registers the devices "cuda/..."
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 func main() {} // a shared library needs one, and never calls it
@@ -65,37 +66,6 @@ func object(h C.mercer_handle) (v any, err error) {
 	return cgo.Handle(h).Value(), nil
 }
 
-// as returns what a handle stands for where that is a T.
-func as[T any](h C.mercer_handle, what string) (t T, err error) {
-	v, err := object(h)
-	if err != nil {
-		return t, err
-	}
-	t, ok := v.(T)
-	if !ok {
-		return t, fmt.Errorf("libmercer: the handle %d is not that of a %s", uint64(h), what)
-	}
-	return t, nil
-}
-
-func device(h C.mercer_handle) (*handles.Device, error) {
-	if h == 0 {
-		return handles.Default()
-	}
-	return as[*handles.Device](h, "device")
-}
-
-// give stores a handle of v for the caller.
-func give(to *C.mercer_handle, v any) { *to = C.mercer_handle(cgo.NewHandle(v)) }
-
-// place returns an error for a result that has no place.
-func place(what string, there bool) error {
-	if there {
-		return nil
-	}
-	return errors.New("libmercer: " + what + " is NULL: there must be a place for the result")
-}
-
 // describer is everything that a handle may stand for.
 type describer interface {
 	Describe() (string, error)
@@ -108,9 +78,10 @@ func mercer_free(h C.mercer_handle) C.int {
 		if h == 0 {
 			return nil
 		}
-		v, err := as[describer](h, "device, model or factor")
-		if err != nil {
-			return err
+		var a arguments
+		v := handleOf[describer](&a, h, "device, model or factor")
+		if a.err != nil {
+			return a.err
 		}
 		if err := v.Free(); err != nil {
 			return err
@@ -123,22 +94,23 @@ func mercer_free(h C.mercer_handle) C.int {
 //export mercer_describe
 func mercer_describe(h C.mercer_handle, json **C.char) C.int {
 	return guard(func() error {
-		if err := place("json", json != nil); err != nil {
-			return err
-		}
+		var a arguments
+		a.place("json", json != nil)
 		describe := handles.About
 		if h != 0 {
-			v, err := as[describer](h, "device, model or factor")
-			if err != nil {
-				return err
+			describe = func() (string, error) {
+				v := handleOf[describer](&a, h, "device, model or factor")
+				if a.err != nil {
+					return "", a.err
+				}
+				return v.Describe()
 			}
-			describe = v.Describe
 		}
-		s, err := describe()
-		if err == nil {
-			*json = C.CString(s)
+		text := use(&a, describe)
+		if a.err == nil {
+			*json = C.CString(text)
 		}
-		return err
+		return a.err
 	})
 }
 
@@ -148,23 +120,20 @@ func mercer_release(given unsafe.Pointer) { C.free(given) }
 //export mercer_open
 func mercer_open(name *C.text, threads C.int, memory C.int64_t, to *C.mercer_handle) C.int {
 	return guard(func() error {
-		if err := place("device", to != nil); err != nil {
-			return err
-		}
-		d, err := handles.Open(textOf(name), int(threads), int64(memory))
-		if err == nil {
-			give(to, d)
-		}
-		return err
+		var a arguments
+		return a.create(nil, "device", to, func(context.Context, func(solvers.Progress)) (any, error) {
+			return handles.Open(textOf(name), int(threads), int64(memory))
+		})
 	})
 }
 
 //export mercer_save
 func mercer_save(model C.mercer_handle, path *C.text) C.int {
 	return guard(func() error {
-		m, err := as[*handles.Model](model, "model")
-		if err != nil {
-			return err
+		var a arguments
+		m := a.model(model)
+		if a.err != nil {
+			return a.err
 		}
 		return m.Save(textOf(path))
 	})
@@ -173,26 +142,21 @@ func mercer_save(model C.mercer_handle, path *C.text) C.int {
 //export mercer_load
 func mercer_load(path *C.text, to *C.mercer_handle) C.int {
 	return guard(func() error {
-		if err := place("model", to != nil); err != nil {
-			return err
-		}
-		m, err := handles.Load(textOf(path))
-		if err == nil {
-			give(to, m)
-		}
-		return err
+		var a arguments
+		return a.create(nil, "model", to, func(context.Context, func(solvers.Progress)) (any, error) {
+			return handles.Load(textOf(path))
+		})
 	})
 }
 
 //export mercer_dump
 func mercer_dump(model C.mercer_handle, bytes *unsafe.Pointer, size *C.size_t) C.int {
 	return guard(func() error {
-		if err := place("bytes or size", bytes != nil && size != nil); err != nil {
-			return err
-		}
-		m, err := as[*handles.Model](model, "model")
-		if err != nil {
-			return err
+		var a arguments
+		a.place("bytes or size", bytes != nil && size != nil)
+		m := a.model(model)
+		if a.err != nil {
+			return a.err
 		}
 		b, err := m.Bytes()
 		if err != nil {
@@ -206,17 +170,10 @@ func mercer_dump(model C.mercer_handle, bytes *unsafe.Pointer, size *C.size_t) C
 //export mercer_parse
 func mercer_parse(data *C.bytes, size C.size_t, to *C.mercer_handle) C.int {
 	return guard(func() error {
-		if err := place("model", to != nil); err != nil {
-			return err
-		}
-		b, err := handles.Shared[byte]("bytes", unsafe.Pointer(data), int64(size))
-		if err != nil {
-			return err
-		}
-		m, err := handles.FromBytes(b)
-		if err == nil {
-			give(to, m)
-		}
-		return err
+		var a arguments
+		b := use(&a, func() ([]byte, error) { return handles.Shared[byte]("bytes", unsafe.Pointer(data), int64(size)) })
+		return a.create(nil, "model", to, func(context.Context, func(solvers.Progress)) (any, error) {
+			return handles.FromBytes(b)
+		})
 	})
 }

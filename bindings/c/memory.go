@@ -4,15 +4,19 @@ package main
 #include "mercer.h"
 
 typedef const char text;
+typedef const double numbers;
 typedef const mercer_matrix matrix;
 */
 import "C"
 
 import (
+	"context"
 	"fmt"
+	"runtime/cgo"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/bindings/c/internal/handles"
+	"github.com/mercer-go/mercer/solvers"
 )
 
 // What stands here makes Go values of the caller's memory. Matrices share it: Go's
@@ -33,21 +37,112 @@ func textsOf(list **C.char) []string {
 	return texts
 }
 
-// matrixOf returns the caller's matrix; NULL is an empty one where it may be.
-func matrixOf(name string, m *C.matrix, optional bool) (h handles.Matrix, err error) {
-	if m == nil {
-		if !optional {
-			err = fmt.Errorf("libmercer: %s is NULL", name)
+// arguments makes Go values of what a call was given. The first error stays, and what
+// is asked for after it is the zero value.
+type arguments struct{ err error }
+
+// use keeps the error of a value, where it is the first.
+func use[T any](a *arguments, get func() (T, error)) (t T) {
+	if a.err == nil {
+		t, a.err = get()
+	}
+	return t
+}
+
+// place is an error where a result has no place.
+func (a *arguments) place(what string, there bool) {
+	if a.err == nil && !there {
+		a.err = fmt.Errorf("libmercer: %s is NULL: there must be a place for the result", what)
+	}
+}
+
+func (a *arguments) device(h C.mercer_handle) *handles.Device {
+	if h == 0 {
+		return use(a, handles.Default)
+	}
+	return handleOf[*handles.Device](a, h, "device")
+}
+
+func (a *arguments) model(h C.mercer_handle) *handles.Model {
+	return handleOf[*handles.Model](a, h, "model")
+}
+
+func (a *arguments) factor(h C.mercer_handle) *handles.Factor {
+	return handleOf[*handles.Factor](a, h, "factor")
+}
+
+// handleOf returns what a handle stands for where that is a T.
+func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
+	return use(a, func() (t T, err error) {
+		v, err := object(h)
+		if err != nil {
+			return t, err
+		}
+		t, ok := v.(T)
+		if !ok {
+			err = fmt.Errorf("libmercer: the handle %d is not that of a %s", uint64(h), what)
+		}
+		return t, err
+	})
+}
+
+// numbers returns the caller's n numbers.
+func (a *arguments) numbers(name string, p *C.numbers, n int64) []float64 {
+	return use(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
+}
+
+// optional is numbers, and nil for NULL.
+func (a *arguments) optional(name string, p *C.numbers, n int64) []float64 {
+	if p == nil {
+		return nil
+	}
+	return a.numbers(name, p, n)
+}
+
+// matrix returns the caller's matrix.
+func (a *arguments) matrix(name string, m *C.matrix) handles.Matrix {
+	if m == nil && a.err == nil {
+		a.err = fmt.Errorf("libmercer: %s is NULL", name)
+	}
+	return a.optionalMatrix(name, m)
+}
+
+// optionalMatrix is matrix, and an empty one for NULL.
+func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
+	return use(a, func() (h handles.Matrix, err error) {
+		if m == nil {
+			return h, nil
+		}
+		switch m._type {
+		case C.MERCER_FLOAT64:
+			h.F64, err = handles.SharedMatrix[float64](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
+		case C.MERCER_FLOAT32:
+			h.F32, err = handles.SharedMatrix[float32](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
+		default:
+			err = fmt.Errorf("libmercer: %s: there is no type %d of elements", name, int(m._type))
 		}
 		return h, err
+	})
+}
+
+// work runs f under a watch, unless an argument is wrong.
+func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report func(solvers.Progress)) error) error {
+	if a.err != nil {
+		return a.err
 	}
-	switch m._type {
-	case C.MERCER_FLOAT64:
-		h.F64, err = handles.SharedMatrix[float64](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
-	case C.MERCER_FLOAT32:
-		h.F32, err = handles.SharedMatrix[float32](name, m.data, int64(m.rows), int64(m.cols), int64(m.stride))
-	default:
-		err = fmt.Errorf("libmercer: %s: there is no type %d of elements", name, int(m._type))
-	}
-	return h, err
+	callState := newCallState(w)
+	defer callState.close()
+	return f(callState.ctx, callState.report)
+}
+
+// create is work that returns something new: its handle goes to the caller's place.
+func (a *arguments) create(w *C.mercer_watch, what string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
+	a.place(what, to != nil)
+	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
+		v, err := f(ctx, report)
+		if err == nil {
+			*to = C.mercer_handle(cgo.NewHandle(v))
+		}
+		return err
+	})
 }

@@ -248,5 +248,5 @@ class TestSystems(unittest.TestCase):
             mercer.Factor(np.array([[1.0, 2.0], [2.0, 1.0]]), alpha=0.5)
         with self.assertRaisesRegex(ValueError, "y has 3 rows"):
             f.solve(np.ones(3))
-        with self.assertRaisesRegex(ValueError, "no sample 90"):
+        with self.assertRaisesRegex(ValueError, "no sample has index 90"):
             f.remove(90)
