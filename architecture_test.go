@@ -68,7 +68,7 @@ var layers = []layer{
 	{folder: "dataset", ours: []string{"internal/count", "internal/message", "internal/rowkey", "internal/suggest"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners", ours: []string{"solvers", "solvers/evidence", "solvers/glm", "solvers/lsq", "solvers/online", "solvers/sparse", "solvers/svm", "backend", "kernels", "dataset", "gonum", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// x/sys locks temporary files, so that those of killed processes are known.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
@@ -82,6 +82,8 @@ var layers = []layer{
 	{folder: "internal/message"},
 	// rowkey draws the same rows by a seed in a table, a file and a cluster.
 	{folder: "internal/rowkey"},
+	// safetensors is the container of model files.
+	{folder: "internal/safetensors", ours: []string{"host"}},
 	// suggest finds misspelled names, by the distances of levenshtein.
 	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg knows how many places a character takes on a terminal.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/safetensors"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -67,20 +67,20 @@ func TestChangedByte(t *testing.T) {
 // file makes a file from its parts, with the checksum that belongs to them, so
 // that what comes after the checksum is tested too.
 func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
-	list := layout(arrays)
+	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)
-	writeArrays(sum, list, arrays)
+	safetensors.WriteArrays(sum, list, arrays)
 	all := map[string]string{"sha256": hex.EncodeToString(sum.Sum(nil))}
 	for k, v := range metadata {
 		all[k] = v
 	}
 	var b bytes.Buffer
-	head, err := marshalHeader(all, list)
+	head, err := safetensors.MarshalHeader(all, list)
 	if err != nil {
 		panic(err)
 	}
 	b.Write(head)
-	writeArrays(&b, list, arrays)
+	safetensors.WriteArrays(&b, list, arrays)
 	return b.Bytes()
 }
 
@@ -196,7 +196,7 @@ func TestRefused(t *testing.T) {
 // whatever it says.
 func TestAllocation(t *testing.T) {
 	for _, data := range [][]byte{
-		append(binary.LittleEndian.AppendUint64(nil, maxHeader), "{}"...),
+		append(binary.LittleEndian.AppendUint64(nil, 100_000_000), "{}"...),
 		raw(ours(`,"w":{"dtype":"F64","shape":[1000000000,1],"data_offsets":[0,8000000000]}`), 8),
 		raw(ours(`,"w":{"dtype":"F64","shape":[0,9223372036854775807],"data_offsets":[0,0]}`), 0),
 	} {
@@ -232,43 +232,6 @@ func FuzzRead(f *testing.F) {
 		}
 		if diff := sameBundle(b, again); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-// FuzzHeader works on the header alone, which the checksum would hide from a
-// fuzzer.
-func FuzzHeader(f *testing.F) {
-	f.Add(ours(`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}`), 8)
-	f.Add(ours(`,"v":{"dtype":"F64","shape":[0,1],"data_offsets":[0,0]},"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8)
-	f.Add(`{"__metadata__":{},"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]}} `, 8)
-	f.Fuzz(func(t *testing.T, text string, size int) {
-		data := raw(text, max(0, min(size, 1<<16)))
-		h, err := readHeader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			return
-		}
-		rest := int64(len(data)) - h.data
-		list, err := h.tensors(rest)
-		if err != nil {
-			return
-		}
-		var sum int64
-		for _, a := range list {
-			need := int64(8)
-			for _, n := range a.shape {
-				need *= n
-			}
-			if a.begin != sum || a.end-a.begin != need {
-				t.Errorf("array %+v does not begin at %d or does not need %d bytes", a, sum, need)
-			}
-			sum = a.end
-		}
-		if sum != rest {
-			t.Errorf("the arrays fill %d bytes of %d", sum, rest)
-		}
-		if got := fmt.Sprint(len(list)); got != fmt.Sprint(len(h.infos)) {
-			t.Errorf("%s arrays of %d", got, len(h.infos))
 		}
 	})
 }

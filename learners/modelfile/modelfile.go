@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/count"
+	"github.com/mercer-go/mercer/internal/safetensors"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -161,27 +162,27 @@ func Read(r io.ReaderAt, size int64) (Bundle, error) {
 
 // read returns the bundle in a file of size bytes.
 func read(r io.ReaderAt, size int64) (Bundle, error) {
-	h, err := readHeader(r, size)
+	h, err := safetensors.ReadHeader(r, size)
 	if err != nil {
 		return Bundle{}, err
 	}
-	if err := checkOrigin(h.metadata); err != nil {
+	if err := checkOrigin(h.Metadata); err != nil {
 		return Bundle{}, err
 	}
-	list, err := h.tensors(size - h.data)
+	list, err := h.Tensors(size - h.Data)
 	if err != nil {
 		return Bundle{}, err
 	}
-	sum := newChecksum(h.metadata, list)
-	arrays, err := readArrays(r, h.data, list, sum)
+	sum := newChecksum(h.Metadata, list)
+	arrays, err := safetensors.ReadArrays(r, h.Data, list, sum)
 	if err != nil {
 		return Bundle{}, err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != h.metadata["sha256"] {
+	if got := hex.EncodeToString(sum.Sum(nil)); got != h.Metadata["sha256"] {
 		return Bundle{}, errors.New("is damaged: its content does not have the checksum that it was saved with")
 	}
-	state := learners.State{Learner: h.metadata["learner"], Arrays: arrays}
-	b, err := decode(state, h.metadata)
+	state := learners.State{Learner: h.Metadata["learner"], Arrays: arrays}
+	b, err := decode(state, h.Metadata)
 	if err != nil {
 		return Bundle{}, fmt.Errorf("cannot be used: %w", err)
 	}

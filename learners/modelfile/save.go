@@ -10,6 +10,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/atomicfile"
+	"github.com/mercer-go/mercer/internal/safetensors"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -48,7 +49,7 @@ func Write(w io.Writer, b Bundle) error {
 // prepared is a bundle that is known to be readable, ready to be written.
 type prepared struct {
 	head   []byte
-	list   []tensor
+	list   []safetensors.Tensor
 	arrays map[string]backend.Host[float64]
 }
 
@@ -69,13 +70,13 @@ func prepare(b Bundle) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not saved: %w", err)
 	}
-	list := layout(state.Arrays)
+	list := safetensors.Layout(state.Arrays)
 	sum := newChecksum(metadata, list)
-	if err := writeArrays(sum, list, state.Arrays); err != nil {
+	if err := safetensors.WriteArrays(sum, list, state.Arrays); err != nil {
 		return nil, err
 	}
 	metadata["sha256"] = hex.EncodeToString(sum.Sum(nil))
-	head, err := marshalHeader(metadata, list)
+	head, err := safetensors.MarshalHeader(metadata, list)
 	if err != nil {
 		return nil, fmt.Errorf("not saved: %w", err)
 	}
@@ -86,7 +87,7 @@ func (p *prepared) write(w io.Writer) error {
 	if _, err := w.Write(p.head); err != nil {
 		return err
 	}
-	return writeArrays(w, p.list, p.arrays)
+	return safetensors.WriteArrays(w, p.list, p.arrays)
 }
 
 // encode returns the metadata but for the checksum, and makes sure that they
@@ -95,7 +96,7 @@ func encode(state learners.State, b Bundle, points []string) (map[string]string,
 	if d, _ := b.Model.Dims(); d == 0 {
 		return nil, errors.New("the model is not fitted")
 	}
-	model, err := marshal(state.Params)
+	model, err := safetensors.Marshal(state.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func encode(state learners.State, b Bundle, points []string) (map[string]string,
 		"model":   model,
 	}
 	if b.Encoder != nil {
-		if metadata["encoder"], err = marshal(b.Encoder); err != nil {
+		if metadata["encoder"], err = safetensors.Marshal(b.Encoder); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func encode(state learners.State, b Bundle, points []string) (map[string]string,
 		metadata["fit"] = string(b.Fit)
 	}
 	if b.Objects != nil {
-		if metadata["objects"], err = marshal(savedObjects{*b.Objects, points}); err != nil {
+		if metadata["objects"], err = safetensors.Marshal(savedObjects{*b.Objects, points}); err != nil {
 			return nil, err
 		}
 	}

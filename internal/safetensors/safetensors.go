@@ -1,4 +1,8 @@
-package modelfile
+// Package safetensors reads and writes the container of that name, the public format of
+// Hugging Face: 8 bytes of header length, little endian; a JSON header that describes
+// arrays and has metadata, texts by their keys; the data. All arrays are F64. Nothing of
+// a file is trusted: sizes are checked against it before memory is taken.
+package safetensors
 
 import (
 	"bytes"
@@ -8,10 +12,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mercer-go/mercer/host"
 )
 
 // The container: what the safetensors format says, and no more. The format's
@@ -22,20 +30,20 @@ const (
 	metadataKey = "__metadata__"
 )
 
-// tensor describes one array. Its data are the bytes begin … end of the part of
+// Tensor describes one array. Its data are the bytes begin … end of the part of
 // the file that follows the header.
-type tensor struct {
-	name       string
-	dtype      string
-	shape      []int64
-	begin, end int64
+type Tensor struct {
+	Name       string
+	Dtype      string
+	Shape      []int64
+	Begin, End int64
 }
 
-// header is a parsed header.
-type header struct {
-	metadata map[string]string
+// Header is a parsed header.
+type Header struct {
+	Metadata map[string]string
+	Data     int64    // where the data begin in the file
 	infos    []member // the tensors, not looked into yet
-	data     int64    // where the data begin in the file
 }
 
 // member is one entry of a JSON object.
@@ -47,9 +55,9 @@ type member struct {
 // errNotSafetensors says that a file is something else altogether.
 var errNotSafetensors = errors.New("is not a model file: it does not begin as a safetensors file does")
 
-// readHeader reads the header of a file of size bytes. It takes no more memory
+// ReadHeader reads the header of a file of size bytes. It takes no more memory
 // than a small multiple of the header, which lies inside the file.
-func readHeader(r io.ReaderAt, size int64) (*header, error) {
+func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if size == 0 {
 		return nil, errors.New("is empty")
 	}
@@ -78,13 +86,13 @@ func readHeader(r io.ReaderAt, size int64) (*header, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is damaged: its header: %w", err)
 	}
-	h := &header{data: lengthBytes + int64(length)}
+	h := &Header{Data: lengthBytes + int64(length)}
 	for _, m := range members {
 		if m.key != metadataKey {
 			h.infos = append(h.infos, m)
 			continue
 		}
-		if h.metadata, err = metadataOf(m.value); err != nil {
+		if h.Metadata, err = metadataOf(m.value); err != nil {
 			return nil, fmt.Errorf("is damaged: its metadata: %w", err)
 		}
 	}
@@ -159,10 +167,10 @@ func jsonError(err error) error {
 	return err
 }
 
-// tensors looks into the descriptions: float64 arrays only, each as long as its
+// Tensors looks into the descriptions: float64 arrays only, each as long as its
 // shape says, that fill the size bytes of data one after the other.
-func (h *header) tensors(size int64) ([]tensor, error) {
-	list := make([]tensor, 0, len(h.infos))
+func (h *Header) Tensors(size int64) ([]Tensor, error) {
+	list := make([]Tensor, 0, len(h.infos))
 	for _, m := range h.infos {
 		t, err := tensorOf(m)
 		if err != nil {
@@ -171,15 +179,15 @@ func (h *header) tensors(size int64) ([]tensor, error) {
 		list = append(list, t)
 	}
 	// An array without elements comes before the one at its place.
-	slices.SortFunc(list, func(a, b tensor) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+	slices.SortFunc(list, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
 	next := int64(0)
 	for _, t := range list {
-		if t.begin != next {
-			return nil, fmt.Errorf("is damaged: array %q begins at byte %d of the data, not at %d", t.name, t.begin, next)
+		if t.Begin != next {
+			return nil, fmt.Errorf("is damaged: array %q begins at byte %d of the data, not at %d", t.Name, t.Begin, next)
 		}
-		next = t.end
+		next = t.End
 	}
 	if next != size {
 		return nil, fmt.Errorf("is truncated or damaged: it has %d bytes of data, its header describes %d", size, next)
@@ -187,8 +195,8 @@ func (h *header) tensors(size int64) ([]tensor, error) {
 	return list, nil
 }
 
-func tensorOf(m member) (tensor, error) {
-	t := tensor{name: m.key}
+func tensorOf(m member) (Tensor, error) {
+	t := Tensor{Name: m.key}
 	fields, err := object(m.value)
 	if err != nil {
 		return t, err
@@ -197,11 +205,11 @@ func tensorOf(m member) (tensor, error) {
 	for _, f := range fields {
 		switch f.key {
 		case "dtype":
-			if err = json.Unmarshal(f.value, &t.dtype); err != nil || t.dtype != "F64" {
+			if err = json.Unmarshal(f.value, &t.Dtype); err != nil || t.Dtype != "F64" {
 				return t, fmt.Errorf("its type is %s, only F64 can be read", f.value)
 			}
 		case "shape":
-			t.shape, err = integers(f.value)
+			t.Shape, err = integers(f.value)
 		case "data_offsets":
 			offsets, err = integers(f.value)
 		default:
@@ -211,20 +219,20 @@ func tensorOf(m member) (tensor, error) {
 			return t, err
 		}
 	}
-	if t.dtype == "" || t.shape == nil || len(offsets) != 2 {
+	if t.Dtype == "" || t.Shape == nil || len(offsets) != 2 {
 		return t, errors.New("dtype, shape or data_offsets is missing or incomplete")
 	}
-	t.begin, t.end = offsets[0], offsets[1]
+	t.Begin, t.End = offsets[0], offsets[1]
 	need := uint64(8)
-	for _, n := range t.shape {
+	for _, n := range t.Shape {
 		hi, lo := bits.Mul64(need, uint64(n))
 		if hi != 0 {
 			return t, errors.New("its shape overflows")
 		}
 		need = lo
 	}
-	if t.end < t.begin || uint64(t.end-t.begin) != need {
-		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", need, t.begin, t.end)
+	if t.End < t.Begin || uint64(t.End-t.Begin) != need {
+		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", need, t.Begin, t.End)
 	}
 	return t, nil
 }
@@ -245,9 +253,9 @@ func integers(text json.RawMessage) ([]int64, error) {
 	return list, nil
 }
 
-// marshalHeader returns the length and the header, padded so that the data are
+// MarshalHeader returns the length and the header, padded so that the data are
 // aligned.
-func marshalHeader(metadata map[string]string, list []tensor) ([]byte, error) {
+func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 	type info struct {
 		Dtype   string   `json:"dtype"`
 		Shape   []int64  `json:"shape"`
@@ -255,9 +263,9 @@ func marshalHeader(metadata map[string]string, list []tensor) ([]byte, error) {
 	}
 	all := map[string]any{metadataKey: metadata}
 	for _, t := range list {
-		all[t.name] = info{t.dtype, t.shape, [2]int64{t.begin, t.end}}
+		all[t.Name] = info{t.Dtype, t.Shape, [2]int64{t.Begin, t.End}}
 	}
-	text, err := marshal(all)
+	text, err := Marshal(all)
 	if err != nil {
 		return nil, err
 	}
@@ -270,8 +278,8 @@ func marshalHeader(metadata map[string]string, list []tensor) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
-// marshal returns v as JSON with sorted keys, and < > & as they are.
-func marshal(v any) (string, error) {
+// Marshal returns v as JSON with sorted keys, and < > & as they are.
+func Marshal(v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -279,4 +287,73 @@ func marshal(v any) (string, error) {
 		return "", err
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// chunk is the number of elements that are turned into bytes, or back, at once.
+const chunk = 8192
+
+// Layout places the arrays of a model one after the other, by name.
+func Layout(arrays map[string]host.Matrix[float64]) []Tensor {
+	var list []Tensor
+	next := int64(0)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		h := arrays[name]
+		t := Tensor{Name: name, Dtype: "F64", Shape: []int64{int64(h.Rows), int64(h.Cols)}, Begin: next}
+		t.End = t.Begin + 8*int64(h.Rows)*int64(h.Cols)
+		next = t.End
+		list = append(list, t)
+	}
+	return list
+}
+
+// WriteArrays writes the data of the arrays in the order of list.
+func WriteArrays(w io.Writer, list []Tensor, arrays map[string]host.Matrix[float64]) error {
+	buffer := make([]byte, 0, 8*chunk)
+	for _, t := range list {
+		h := arrays[t.Name]
+		for i := range h.Rows {
+			for part := range slices.Chunk(h.Row(i), chunk) {
+				if len(buffer)+8*len(part) > cap(buffer) {
+					if _, err := w.Write(buffer); err != nil {
+						return err
+					}
+					buffer = buffer[:0]
+				}
+				for _, v := range part {
+					buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
+				}
+			}
+		}
+	}
+	_, err := w.Write(buffer)
+	return err
+}
+
+// ReadArrays reads the arrays from the file, whose data begin at offset, and
+// writes their bytes to sum. The sizes have been checked against the file.
+func ReadArrays(r io.ReaderAt, offset int64, list []Tensor, sum io.Writer) (map[string]host.Matrix[float64], error) {
+	arrays := make(map[string]host.Matrix[float64], len(list))
+	buffer := make([]byte, 8*chunk)
+	for _, t := range list {
+		if len(t.Shape) != 2 {
+			return nil, fmt.Errorf("is damaged: array %q has rank %d, not 2", t.Name, len(t.Shape))
+		}
+		data := make([]float64, 0, (t.End-t.Begin)/8)
+		for at := t.Begin; at < t.End; {
+			part := buffer[:min(int64(len(buffer)), t.End-at)]
+			if _, err := r.ReadAt(part, offset+at); err != nil {
+				return nil, readError(err)
+			}
+			if _, err := sum.Write(part); err != nil {
+				return nil, err
+			}
+			at += int64(len(part))
+			for ; len(part) > 0; part = part[8:] {
+				data = append(data, math.Float64frombits(binary.LittleEndian.Uint64(part)))
+			}
+		}
+		rows, cols := int(t.Shape[0]), int(t.Shape[1])
+		arrays[t.Name] = host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: data}
+	}
+	return arrays, nil
 }
