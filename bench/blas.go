@@ -1,35 +1,20 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"strconv"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
 )
 
-// BLASKind is the kind of BLAS's Results.
+// BLASKind measures level 3, and what else of the BLAS and LAPACK the solvers stand on:
+// Mercer's devices against other libraries and against the ceiling of the processor,
+// which is timed in every case beside them.
 const BLASKind = "blas"
-
-// BLAS measures level 3, and what else of the BLAS and LAPACK the solvers stand
-// on: Mercer's devices against other libraries and against the ceiling of the
-// processor, which is timed in every case beside them.
-type BLAS struct {
-	Routines   []string // of Routines(); nil: gemm, syrk, trsm, potrf
-	Precisions []string // "float64", "float32"; nil: both
-	Threads    []int    // nil: 1 and all there are
-	Sizes      []int    // nil: 256, 512, 1024, 2048, 4096
-	Devices    []string // names for backend.Open; nil: the best there is
-	Peers      []Peer
-	Memory     int64 // bytes that the operands may take; 0 is 80 % of what the process may use
-	Runner     Runner
-}
 
 // Peer is a library that was opened, or the reason why it was not.
 type Peer struct {
@@ -68,42 +53,24 @@ type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
 
-// blasBench is a BLAS at work: the devices that it opened.
+// blasBench is a blas at work: the devices that it opened.
 type blasBench struct {
-	BLAS
-	devices  map[int][]backend.Device // by threads, in the order of BLAS.Devices
+	Benchmark
+	devices  map[int][]backend.Device // by threads, in the order of Devices
 	ceilings []backend.Device         // the best of this processor first
 	memory   [2][]byte                // from and to, made when it is first copied
 }
 
-// Run measures. It fails when a device cannot be opened, when a library's
-// result is wrong, and when ctx is done.
-func (b BLAS) Run(ctx context.Context) (*Result, error) {
-	if err := b.fill(); err != nil {
-		return nil, err
+func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
+	if b.Libraries == nil {
+		b.Libraries, _ = OpenPeers(b.Peers, nil)
 	}
-	c := blasBench{BLAS: b, devices: map[int][]backend.Device{}}
+	c := blasBench{Benchmark: b, devices: map[int][]backend.Device{}}
 	defer c.close()
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	return b.Runner.Run(ctx, BLASKind, c.implementations(), c.tasks())
-}
-
-// fill puts in what was left out, and checks the rest.
-func (b *BLAS) fill() error {
-	b.Routines = orElse(b.Routines, []string{"gemm", "syrk", "trsm", "potrf"})
-	b.Precisions = orElse(b.Precisions, precisions())
-	b.Threads = orElse(b.Threads, slices.Compact([]int{1, runtime.GOMAXPROCS(0)}))
-	b.Sizes = orElse(b.Sizes, []int{256, 512, 1024, 2048, 4096})
-	b.Devices = orElse(b.Devices, []string{""})
-	if err := cmp.Or(checkNames(BLASKind, "routine", b.Routines, Routines()), checkNames(BLASKind, "precision", b.Precisions, precisions()), checkPositive(BLASKind, "sizes and threads", b.Sizes, b.Threads)); err != nil {
-		return err
-	}
-	// In rising order and once each, so that the last is the largest.
-	b.Sizes = slices.Compact(slices.Sorted(slices.Values(b.Sizes)))
-	b.Threads = slices.Compact(slices.Sorted(slices.Values(b.Threads)))
-	return nil
+	return b.Runner.Run(ctx, BLASKind, c.implementations(), c.tasks(c.start))
 }
 
 func (c *blasBench) close() {
@@ -170,7 +137,7 @@ func (c *blasBench) implementations() []Implementation {
 	for _, d := range c.devices[c.Threads[0]] {
 		list = append(list, Implementation{Name: ownName(d), Kind: OwnKind, Detail: d.Info().Instruction + ", " + d.Info().Processor})
 	}
-	for _, p := range c.Peers {
+	for _, p := range c.Libraries {
 		e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing}
 		if p.Library != nil {
 			e.Detail, e.Path = p.Library.Detail, p.Library.Path
@@ -180,7 +147,7 @@ func (c *blasBench) implementations() []Implementation {
 	for _, d := range c.ceilings {
 		list = append(list, ceilingImplementation(d))
 	}
-	if slices.ContainsFunc(routines, func(r routine) bool { return r.vector && slices.Contains(c.Routines, r.name) }) {
+	if slices.ContainsFunc(routines, func(r routine) bool { return r.vector && slices.Contains(c.Names, r.name) }) {
 		list = append(list, Implementation{
 			Name: memoryCeiling, Kind: CeilingKind,
 			Detail: fmt.Sprintf("the matrix at the rate of copying %d MiB, bytes read and written counted; one that stays in a cache can be faster", copied>>20),
@@ -189,32 +156,11 @@ func (c *blasBench) implementations() []Implementation {
 	return list
 }
 
-// tasks lists the cases: routine, precision, threads, n, the last fastest.
-func (c *blasBench) tasks() []Task {
-	var list []Task
-	for _, r := range routines {
-		if !slices.Contains(c.Routines, r.name) {
-			continue
-		}
-		for _, precision := range chosen(precisions(), c.Precisions) {
-			for _, threads := range c.Threads {
-				for _, n := range c.Sizes {
-					list = append(list, Task{
-						Case: Case{
-							{"routine", r.name}, {"precision", precision},
-							{"threads", strconv.Itoa(threads)}, {"n", strconv.Itoa(n)},
-						},
-						Weight: r.flops(n),
-						Start: func(ctx context.Context) ([]Entry, error) {
-							if precision == "float32" {
-								return entries(ctx, c, r, threads, n, backend.Device.F32, func(l *peer.Library) peer.Routines[float32] { return l.F32 })
-							}
-							return entries(ctx, c, r, threads, n, backend.Device.F64, func(l *peer.Library) peer.Routines[float64] { return l.F64 })
-						},
-					})
-				}
-			}
-		}
+// start makes the entries of a case.
+func (c *blasBench) start(ctx context.Context, name, precision string, threads, n int) ([]Entry, error) {
+	r := routines[slices.IndexFunc(routines, func(r routine) bool { return r.name == name })]
+	if precision == "float32" {
+		return entries(ctx, c, r, threads, n, backend.Device.F32, func(l *peer.Library) peer.Routines[float32] { return l.F32 })
 	}
-	return list
+	return entries(ctx, c, r, threads, n, backend.Device.F64, func(l *peer.Library) peer.Routines[float64] { return l.F64 })
 }

@@ -48,8 +48,8 @@ func TestBLAS(t *testing.T) {
 		}
 	}
 	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
-	b := BLAS{
-		Routines: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Peers: peers,
+	b := Benchmark{
+		Kind: BLASKind, Names: Routines(), Threads: []int{1, 2}, Sizes: []int{1, 7, 65}, Devices: usable(), Libraries: peers,
 		Runner: Runner{Repeats: 2},
 	}
 	r, err := b.Run(t.Context())
@@ -158,7 +158,7 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
-	b := BLAS{Routines: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}, Peers: []Peer{{Name: "lazy", Library: lazy}}}
+	b := Benchmark{Kind: BLASKind, Names: []string{"gemm"}, Precisions: []string{"float64"}, Sizes: []int{8}, Libraries: []Peer{{Name: "lazy", Library: lazy}}}
 	if _, err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
 		t.Errorf("got %v", err)
 	}
@@ -216,15 +216,15 @@ func TestDeviceWithItsOwnMemory(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
-		b    BLAS
+		b    Benchmark
 		want string
 	}{
-		{BLAS{Routines: []string{"gem"}}, `no routine is called "gem"; there are: gemm, symm`},
-		{BLAS{Precisions: []string{"float16"}}, `no precision is called "float16"`},
-		{BLAS{Sizes: []int{8, 0}}, "must be ≥ 1, got 0"},
-		{BLAS{Threads: []int{-1}}, "must be ≥ 1, got -1"},
-		{BLAS{Devices: []string{"abacus"}}, `no device is called "abacus"`},
-		{BLAS{Sizes: []int{1000}, Memory: 8 << 20}, "n = 1000 takes 32000000 bytes for four matrices, there are 8388608: n = 512 would fit"},
+		{Benchmark{Kind: BLASKind, Names: []string{"gem"}}, `routine: "gem" is not known, did you mean gemm?; there are: gemm, symm`},
+		{Benchmark{Kind: BLASKind, Precisions: []string{"float16"}}, `precision: "float16" is not known`},
+		{Benchmark{Kind: BLASKind, Sizes: []int{8, 0}}, "must be ≥ 1, got 0"},
+		{Benchmark{Kind: BLASKind, Threads: []int{-1}}, "must be ≥ 1, got -1"},
+		{Benchmark{Kind: BLASKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
+		{Benchmark{Kind: BLASKind, Sizes: []int{1000}, Memory: 8 << 20}, "n = 1000 takes 32000000 bytes for four matrices, there are 8388608: n = 512 would fit"},
 	} {
 		if _, err := test.b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.b, err)
@@ -232,15 +232,15 @@ func TestRefusals(t *testing.T) {
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := (BLAS{Sizes: []int{8}}).Run(stopped); !errors.Is(err, context.Canceled) {
+	if _, err := (Benchmark{Kind: BLASKind, Sizes: []int{8}}).Run(stopped); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // TestRepeated: what is asked for twice is measured once, sizes in order.
 func TestRepeated(t *testing.T) {
-	b := BLAS{
-		Routines: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},
+	b := Benchmark{
+		Kind: BLASKind, Names: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},
 		Devices: []string{"cpu/generic", "CPU/generic"},
 	}
 	r, err := b.Run(t.Context())
@@ -266,7 +266,7 @@ func TestRepeated(t *testing.T) {
 // TestDefaults: what is left out is filled in, and ceilings are those of the
 // best device and of the ones that compete.
 func TestDefaults(t *testing.T) {
-	b := BLAS{Routines: []string{"syrk"}, Sizes: []int{8}, Devices: []string{"cpu/generic"}, Runner: Runner{Repeats: 1}}
+	b := Benchmark{Kind: BLASKind, Names: []string{"syrk"}, Sizes: []int{8}, Devices: []string{"cpu/generic"}, Runner: Runner{Repeats: 1}}
 	r, err := b.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

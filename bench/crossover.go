@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -11,42 +10,26 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// CrossoverKind is the kind of Crossover's Results.
+// CrossoverKind measures ridge regression by the primal and by the dual over a grid of n
+// samples and m features, to find where one takes over from the other. At every point of
+// the grid the answers of both, on every device, must agree to rounding. The Result has
+// the cases {precision, n, m}, the implementations "mercer DEVICE primal" and "… dual" with
+// three stages each, the ceilings of devices that have one, and the laws of growth of the
+// stages.
 const CrossoverKind = "crossover"
 
-// Crossover measures ridge regression by the primal and by the dual over a grid
-// of n samples and m features, to find where one takes over from the other. At
-// every point of the grid the answers of both, on every device, must agree to
-// rounding.
-type Crossover struct {
-	N, M       []int    // nil: 64, 128, … 4096
-	Precisions []string // "float64", "float32"; nil: both
-	Devices    []string // names for backend.Open; nil: the best there is
-	Threads    int      // 0: all
-	Memory     int64    // bytes that the matrices may take; 0 is 80 % of what the process may use
-	Runner     Runner
-}
-
-// Run measures. It fails when a device cannot be opened, when a case does not fit
-// its memory, when answers differ by more than rounding explains, and when ctx is
-// done. The Result has the cases {precision, n, m}, the implementations "mercer DEVICE
-// primal" and "… dual" with three stages each, the ceilings of devices that have
-// one, and the laws of growth of the stages.
-func (c Crossover) Run(ctx context.Context) (*Result, error) {
-	if err := c.fill(); err != nil {
-		return nil, err
-	}
-	devices, err := openDevices(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory})
+func runCrossover(ctx context.Context, c Benchmark) (*Result, error) {
+	devices, err := openDevices(c.Devices, backend.Config{Threads: c.Threads[0], Memory: c.Memory})
 	defer closeAll(devices)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range devices {
-		if err := c.fits(d); err != nil {
+		if err := c.gridFits(d); err != nil {
 			return nil, err
 		}
 	}
-	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverImplementations(devices), c.tasks(devices))
+	r, err := c.Runner.Run(ctx, CrossoverKind, crossoverImplementations(devices), c.gridTasks(devices))
 	if err != nil {
 		return nil, err
 	}
@@ -54,36 +37,17 @@ func (c Crossover) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// fill puts in what was left out, and checks the rest.
-func (c *Crossover) fill() error {
-	for _, list := range []*[]int{&c.N, &c.M} {
-		if *list == nil {
-			*list = []int{64, 128, 256, 512, 1024, 2048, 4096}
-		}
-		if err := checkPositive(CrossoverKind, "numbers of samples and features", *list); err != nil {
-			return err
-		}
-		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
-	}
-	c.Precisions = orElse(c.Precisions, precisions())
-	if err := checkNames(CrossoverKind, "precision", c.Precisions, precisions()); err != nil {
-		return err
-	}
-	c.Devices = orElse(c.Devices, []string{""})
-	return nil
-}
-
-// fits refuses a grid whose largest case a device's memory does not hold.
-func (c *Crossover) fits(d backend.Device) error {
+// gridFits refuses a grid whose largest case a device's memory does not hold.
+func (c *Benchmark) gridFits(d backend.Device) error {
 	size := 4
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
 	}
 	memory := d.Info().Memory
 	needs := func(limit int) float64 {
-		return ridgeBytes(min(slices.Max(c.N), limit), min(slices.Max(c.M), limit), size)
+		return ridgeBytes(min(slices.Max(c.Sizes), limit), min(slices.Max(c.Widths), limit), size)
 	}
-	largest := max(slices.Max(c.N), slices.Max(c.M))
+	largest := max(slices.Max(c.Sizes), slices.Max(c.Widths))
 	if memory <= 0 || needs(largest) <= float64(memory) {
 		return nil
 	}
@@ -92,7 +56,7 @@ func (c *Crossover) fits(d backend.Device) error {
 		fit /= 2
 	}
 	return fmt.Errorf("bench: crossover: n = %d and m = %d take %.0f bytes on %s, there are %d: %d at most for both would fit",
-		slices.Max(c.N), slices.Max(c.M), needs(largest), d.Info().Device, memory, fit)
+		slices.Max(c.Sizes), slices.Max(c.Widths), needs(largest), d.Info().Device, memory, fit)
 }
 
 func crossoverImplementations(devices []backend.Device) []Implementation {
@@ -112,12 +76,12 @@ func crossoverImplementations(devices []backend.Device) []Implementation {
 	return list
 }
 
-// tasks lists the cases: precision, n, m, the last fastest.
-func (c *Crossover) tasks(devices []backend.Device) []Task {
+// gridTasks lists the cases: precision, n, m, the last fastest.
+func (c *Benchmark) gridTasks(devices []backend.Device) []Task {
 	var list []Task
-	for _, precision := range chosen(precisions(), c.Precisions) {
-		for _, n := range c.N {
-			for _, m := range c.M {
+	for _, precision := range c.Precisions {
+		for _, n := range c.Sizes {
+			for _, m := range c.Widths {
 				list = append(list, Task{
 					Case:   Case{{"precision", precision}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}},
 					Weight: ridgeFlops(primal, n, m) + ridgeFlops(dual, n, m) + leastWeight,
@@ -140,7 +104,6 @@ const leastWeight = 1e9
 // ridgeEntries makes the entries of a case. The first device's primal is the
 // reference of all others.
 func ridgeEntries[T backend.Float](ctx context.Context, devices []backend.Device, n, m int, queue func(backend.Device) backend.Backend[T]) (list []Entry, err error) {
-	runtime.GC() // what the last case held
 	defer func() {
 		if err != nil {
 			for _, e := range list { // ceilings come last, and hold nothing

@@ -18,7 +18,7 @@ import (
 // TestCrossover measures a small grid on every device: the answers of both forms
 // agree, the stages are told, and the page of it has its parts.
 func TestCrossover(t *testing.T) {
-	c := Crossover{N: []int{1, 40, 7}, M: []int{9, 40, 1}, Devices: usable(), Threads: 1, Runner: Runner{Repeats: 2}}
+	c := Benchmark{Kind: CrossoverKind, Sizes: []int{1, 40, 7}, Widths: []int{9, 40, 1}, Devices: usable(), Threads: []int{1}, Runner: Runner{Repeats: 2}}
 	r, err := c.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -118,24 +118,24 @@ func TestRidgeAnswer(t *testing.T) {
 
 func TestCrossoverRefuses(t *testing.T) {
 	for _, test := range []struct {
-		c    Crossover
+		c    Benchmark
 		want string
 	}{
-		{Crossover{N: []int{0}}, "bench: crossover: numbers of samples and features must be ≥ 1, got 0"},
-		{Crossover{N: []int{1}, M: []int{1}, Precisions: []string{"half"}}, `bench: crossover: no precision is called "half"; there are: float64, float32`},
-		{Crossover{N: []int{100}, M: []int{50}, Devices: []string{"ref"}, Memory: 100000},
+		{Benchmark{Kind: CrossoverKind, Sizes: []int{0}}, "bench: crossover: n: must be ≥ 1, got 0"},
+		{Benchmark{Kind: CrossoverKind, Sizes: []int{1}, Widths: []int{1}, Precisions: []string{"half"}}, `bench: crossover: precision: "half" is not known; there are: float64, float32`},
+		{Benchmark{Kind: CrossoverKind, Sizes: []int{100}, Widths: []int{50}, Devices: []string{"ref"}, Memory: 100000},
 			"bench: crossover: n = 100 and m = 50 take 180000 bytes on ref, there are 100000: 50 at most for both would fit"},
 	} {
 		if _, err := test.c.Run(t.Context()); err == nil || err.Error() != test.want {
 			t.Errorf("got %v, want %s", err, test.want)
 		}
 	}
-	if _, err := (Crossover{Devices: []string{"abacus"}}).Run(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := (Benchmark{Kind: CrossoverKind, Devices: []string{"abacus"}}).Run(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := (Crossover{N: []int{4}, M: []int{4}, Devices: []string{"ref"}}).Run(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := (Benchmark{Kind: CrossoverKind, Sizes: []int{4}, Widths: []int{4}, Devices: []string{"ref"}}).Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

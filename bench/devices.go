@@ -1,13 +1,8 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,11 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// DevicesKind is the kind of Devices' Results.
-const DevicesKind = "devices"
-
-// Devices measures the devices of this machine against each other over n, with
-// the data of synthetic.go:
+// DevicesKind measures the devices of this machine against each other over n, with the
+// data of synthetic.go:
 //
 //	gram    K = k(X, X), X and K on the device
 //	mul     K·v without storing K, X and v on the device
@@ -31,55 +23,29 @@ const DevicesKind = "devices"
 //	solve   the same by the solver that Mercer chooses, to a residual of 1e-10
 //
 // Where Python has torch or cupy, they do all but the last, on the GPU where there
-// is one.
-type Devices struct {
-	Operations []string // of Operations(); nil: all
-	Precisions []string // "float64", "float32"; nil: both
-	Sizes      []int    // n; nil: 256, 512, 1024, 2048, 4096, 8192
-	Features   int      // d; 0: 50
-	Devices    []string // names for backend.Open; nil: every one that can be used, but ref
-	Peers      []string // of DevicePeers(); nil: all
-	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
-	Threads    int      // 0: all there are
-	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
-	// Limit is the longest run that is begun, by what the last one of the implementation
-	// took and the operations of both; 0: 20 seconds.
-	Limit  time.Duration
-	Runner Runner
-}
+// is one. The Notes say why there is no GPU.
+const DevicesKind = "devices"
 
-// Operations lists what Devices measures.
-func Operations() []string { return []string{"gram", "mul", "factor", "fit", "solve"} }
-
-// DevicePeers lists the libraries that are compared.
-func DevicePeers() []string { return []string{"torch", "cupy"} }
-
-// deviceWork is a Devices at work.
-type deviceWork struct {
-	Devices
-	setup
-	timeEstimates timeEstimates // by implementation, operation and precision
-}
-
-// Run measures. It fails when a device that was asked for cannot be opened, when
-// a result of Mercer is wrong, and when ctx is done. The Notes say why there
-// is no GPU.
-func (s Devices) Run(ctx context.Context) (*Result, error) {
-	if err := s.fill(); err != nil {
-		return nil, err
-	}
-	w := &deviceWork{Devices: s, setup: setup{ctx: ctx}, timeEstimates: timeEstimates{}}
+func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
+	w, err := b.open(ctx)
 	defer w.close()
-	if err := w.open(s.Devices, backend.Config{Threads: s.Threads, Memory: s.Memory}, chosen(DevicePeers(), s.Peers), s.Pythons); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	r, err := s.Runner.Run(ctx, DevicesKind, w.implementations(), w.tasks())
+	var list []Implementation
+	for _, d := range w.devices {
+		list = append(list, ownImplementation(d))
+	}
+	for _, p := range w.peers {
+		list = append(list, p.implementation(w.Threads[0]))
+	}
+	r, err := w.Runner.Run(ctx, DevicesKind, list, w.tasks(w.startOperation))
 	if err != nil {
 		return nil, err
 	}
 	r.dropChecks()
 	r.Notes = append(r.Notes, noGPU()...)
-	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; in fit and solve all starts and ends in the memory of the process", s.Features, fitLambda))
+	r.Notes = append(r.Notes, fmt.Sprintf("data: X ~ N(0, I), d = %d; Gaussian kernel with 2σ² = 2d, λ = %g; in fit and solve all starts and ends in the memory of the process", w.Features, fitLambda))
 	return r, nil
 }
 
@@ -97,66 +63,13 @@ func noGPU() (notes []string) {
 	return notes
 }
 
-func (s *Devices) fill() error {
-	s.Operations = orElse(s.Operations, Operations())
-	s.Precisions = orElse(s.Precisions, precisions())
-	s.Sizes = orElse(s.Sizes, []int{256, 512, 1024, 2048, 4096, 8192})
-	s.Features = cmp.Or(s.Features, 50)
-	s.Threads = cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
-	s.Peers = orElse(s.Peers, DevicePeers())
-	s.Limit = cmp.Or(s.Limit, 20*time.Second)
-	if s.Devices == nil {
-		for _, d := range backend.Report() {
-			if d.Err == nil && d.Device != "ref" {
-				s.Devices = append(s.Devices, d.Device)
-			}
-		}
+// startOperation makes the entries of a case.
+func (w *setup) startOperation(_ context.Context, operation, precision string, _, n int) ([]Entry, error) {
+	s := newSynthetic(n, w.Features, fitLambda)
+	if precision == "float32" {
+		return operationEntries(w, operation, precision, s, narrow(s.x), narrow(s.y), backend.Device.F32)
 	}
-	if err := cmp.Or(
-		checkNames(DevicesKind, "operation", s.Operations, Operations()), checkNames(DevicesKind, "precision", s.Precisions, precisions()), checkNames(DevicesKind, "library", s.Peers, DevicePeers()),
-		checkPositive(DevicesKind, "sizes, features and threads", s.Sizes, []int{s.Features, s.Threads}),
-	); err != nil {
-		return err
-	}
-	s.Sizes = slices.Compact(slices.Sorted(slices.Values(s.Sizes)))
-	return nil
-}
-
-func (w *deviceWork) implementations() []Implementation {
-	var list []Implementation
-	for _, d := range w.devices {
-		list = append(list, ownImplementation(d))
-	}
-	for _, p := range w.peers {
-		list = append(list, p.implementation(w.Threads))
-	}
-	return list
-}
-
-func (w *deviceWork) tasks() []Task {
-	var list []Task
-	for _, operation := range chosen(Operations(), w.Operations) {
-		for _, precision := range precisions() {
-			if !slices.Contains(w.Precisions, precision) || operation == "solve" && precision == "float32" {
-				continue
-			}
-			for _, n := range w.Sizes {
-				list = append(list, Task{
-					Case:   Case{{"operation", operation}, {"precision", precision}, {"threads", strconv.Itoa(w.Threads)}, {"n", strconv.Itoa(n)}},
-					Weight: math.Pow(float64(n), 2.5),
-					Start: func(context.Context) ([]Entry, error) {
-						runtime.GC() // what the last case held
-						s := newSynthetic(n, w.Features, fitLambda)
-						if precision == "float32" {
-							return operationEntries(w, operation, precision, s, narrow(s.x), narrow(s.y), backend.Device.F32)
-						}
-						return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
-					},
-				})
-			}
-		}
-	}
-	return list
+	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
 
 // operationFlops are the operations of what is counted; 0 for solve, which has its
@@ -176,7 +89,7 @@ func operationFlops(operation string, n, d int) float64 {
 }
 
 // operationEntries makes the entries of a case.
-func operationEntries[T backend.Float](w *deviceWork, operation, precision string, s *synthetic, x, y backend.Host[T],
+func operationEntries[T backend.Float](w *setup, operation, precision string, s *synthetic, x, y backend.Host[T],
 	queue func(backend.Device) backend.Backend[T]) ([]Entry, error) {
 	n, d := x.Rows, x.Cols
 	flops := operationFlops(operation, n, d)

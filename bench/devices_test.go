@@ -12,7 +12,7 @@ import (
 
 // TestDevices: every operation on every device that is here, its result checked.
 func TestDevices(t *testing.T) {
-	d := Devices{Sizes: []int{33, 70}, Features: 4, Devices: usable()}
+	d := Benchmark{Kind: DevicesKind, Sizes: []int{33, 70}, Features: 4, Devices: usable()}
 	wants := []string{"  fastest\n", "torch", "X ~ N(0, I), d = 4"}
 	if testing.Short() {
 		d.Peers, wants = []string{}, wants[2:] // starts no Python
@@ -59,7 +59,7 @@ func TestOperationWrong(t *testing.T) {
 	}
 	defer dev.Close()
 	s := newSynthetic(40, 3, fitLambda)
-	for _, operation := range Operations()[:4] {
+	for _, operation := range KindOf(DevicesKind).Names[:4] {
 		for _, wrong := range []bool{false, true} {
 			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
 			if wrong {
@@ -137,21 +137,21 @@ func TestTimeEstimates(t *testing.T) {
 
 func TestDevicesRefusals(t *testing.T) {
 	for _, test := range []struct {
-		d    Devices
+		d    Benchmark
 		want string
 	}{
-		{Devices{Operations: []string{"svd"}}, `no operation is called "svd"; there are: gram, mul`},
-		{Devices{Precisions: []string{"float16"}}, `no precision is called "float16"`},
-		{Devices{Peers: []string{"jax"}}, `no library is called "jax"; there are: torch, cupy`},
-		{Devices{Sizes: []int{0}}, "must be ≥ 1, got 0"},
-		{Devices{Devices: []string{"abacus"}}, `no device is called "abacus"`},
+		{Benchmark{Kind: DevicesKind, Names: []string{"svd"}}, `operation: "svd" is not known; there are: gram, mul`},
+		{Benchmark{Kind: DevicesKind, Precisions: []string{"float16"}}, `precision: "float16" is not known`},
+		{Benchmark{Kind: DevicesKind, Peers: []string{"jax"}}, `peers: "jax" is not known; there are: torch, cupy`},
+		{Benchmark{Kind: DevicesKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Benchmark{Kind: DevicesKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
 	} {
 		if _, err := test.d.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.d, err)
 		}
 	}
 	// What a device cannot hold is left out; what needs no matrix is not.
-	d := Devices{Operations: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
+	d := Benchmark{Kind: DevicesKind, Names: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
 	r, err := d.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func BenchmarkDevice(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	for _, operation := range Operations()[:4] {
+	for _, operation := range KindOf(DevicesKind).Names[:4] {
 		for _, n := range sizes {
 			s := newSynthetic(n, 50, fitLambda)
 			operationBenchmark(b, dev.F64(), operation, "float64", s, s.x, s.y)

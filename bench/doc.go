@@ -1,6 +1,7 @@
 // Package bench measures: Mercer's devices, other libraries and the machine's
 // own limits in one run, and writes down what was found.
 //
+//	what can be asked   Kind, Benchmark: options and defaults              kind.go
 //	what is measured    Task: a case and the entries that compete in it    blas.go, crossover.go, …
 //	how                 Runner: interleaved, with medians and spread       runner.go
 //	what comes out      Result: cases, timings, machine, as JSON           result.go
@@ -9,7 +10,8 @@
 //
 // # A new benchmark
 //
-// It is a type like BLAS, whose Run makes the implementations and the Tasks and ends with
+// It is an entry of Kinds: its name, its options with their defaults, and a function like
+// runBLAS, which makes the implementations and the Tasks of a Benchmark and ends with
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
@@ -34,8 +36,7 @@
 // the same values on logarithmic axes. Text, Markdown and package bench/report (HTML)
 // write any Report.
 //
-// The command is a file cmd/mercer/bench*.go: benchOutput has the flags that all
-// share (--quick, --repeats, --out), checkBench, runner and benchDone do the rest.
+// The command follows from the Kind: an entry of benchTexts in cmd/mercer is its help.
 //
 // There is a Go benchmark of it as well, listed in bench_test.go, with names of
 // key=value for benchstat.

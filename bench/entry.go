@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 	"unsafe"
@@ -18,7 +17,6 @@ import (
 // reference of all others.
 func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
 	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
-	runtime.GC() // what the last case held
 	p := newProblem[T](r, n)
 	size := int(unsafe.Sizeof(T(0)))
 	limiter := func(d backend.Device) string {
@@ -39,7 +37,7 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 		e.Implementation, e.Limiter, e.Work = ownName(d), limiter(d), r.flops(n)
 		list = append(list, e)
 	}
-	for _, l := range c.Peers {
+	for _, l := range c.Libraries {
 		prepare := p.preparation()
 		e := Entry{Implementation: l.Name, Work: r.flops(n), Check: p.compare, Before: func() error { prepare(); return nil }}
 		if len(c.ceilings) > 0 {

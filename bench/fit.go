@@ -1,16 +1,12 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math"
 	"os"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mercer-go/mercer/backend"
@@ -19,10 +15,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// FitKind is the kind of Fit's Results.
-const FitKind = "fit"
-
-// Fit measures whole fits, from arrays or a file to a model, by Mercer and by
+// FitKind measures whole fits, from arrays or a file to a model, by Mercer and by
 // other libraries:
 //
 //	ridge    (K + λI)α = y from X and y to α
@@ -35,27 +28,9 @@ const FitKind = "fit"
 // The data are those of synthetic.go and, of the last two, of linear.go. Everyone gets the
 // same kernel, λ, precision and threads, and the residual of everyone's answer is computed
 // by one routine and kept in the metrics. Of the last two it is how far the objective is
-// above its minimum, to the same limit for all. What a library takes to be imported is not counted, nor
-// how data come to it; transfers to a GPU and back are.
-type Fit struct {
-	Fits       []string // of Fits(); nil: all
-	Precisions []string // "float64", "float32"; nil: both. Only ridge is done in float32
-	Sizes      []int    // n; nil: 1000, 2000, 4000, 8000
-	Features   int      // d; 0: 50
-	Centers    int      // M of nystrom; 0: 10√n
-	Threads    int      // 0: all there are
-	Devices    []string // names for backend.Open; nil: the best there is, and every GPU
-	Peers      []string // of FitPeers(); nil: all
-	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
-	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
-	Runner     Runner
-}
-
-// Fits lists the kinds of fits.
-func Fits() []string { return []string{"ridge", "nystrom", "svr", "file", "lasso", "logistic"} }
-
-// FitPeers lists the libraries that are compared.
-func FitPeers() []string { return append([]string{"gonum"}, pypeer.Names()...) }
+// above its minimum, to the same limit for all. Only ridge is done in float32. What a
+// library takes to be imported is not counted, nor how data come to it; transfers to a GPU and back are.
+const FitKind = "fit"
 
 const (
 	fitLambda  = 0.1
@@ -65,10 +40,9 @@ const (
 	sklearn    = "scikit-learn"
 )
 
-// fitBench is a Fit at work.
+// fitBench is a fit at work.
 type fitBench struct {
-	Fit
-	setup
+	*setup
 	folder string // of the files of the fit from a file
 }
 
@@ -80,24 +54,21 @@ type fitPeer struct {
 	missing string
 }
 
-// Run measures. It fails when a device cannot be opened, when Mercer's answer is
-// wrong, and when ctx is done; a peer that fails is left out of the case.
-func (f Fit) Run(ctx context.Context) (*Result, error) {
-	if err := f.fill(); err != nil {
-		return nil, err
-	}
-	c := &fitBench{Fit: f, setup: setup{ctx: ctx}}
-	defer c.close()
-	folder, err := os.MkdirTemp("", "mercer-bench-")
+func runFit(ctx context.Context, b Benchmark) (*Result, error) {
+	l, err := b.open(ctx)
+	defer l.close()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder)
-	c.folder = folder
-	if err := c.open(); err != nil {
+	c := &fitBench{setup: l}
+	if err := c.fits(); err != nil {
 		return nil, err
 	}
-	r, err := f.Runner.Run(ctx, FitKind, c.implementations(), c.tasks())
+	if c.folder, err = os.MkdirTemp("", "mercer-bench-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(c.folder)
+	r, err := b.Runner.Run(ctx, FitKind, c.implementations(), c.tasks(c.start))
 	if err != nil {
 		return nil, err
 	}
@@ -120,44 +91,8 @@ func (r *Result) dropChecks() {
 	}
 }
 
-func (f *Fit) fill() error {
-	f.Fits = orElse(f.Fits, Fits())
-	f.Precisions = orElse(f.Precisions, precisions())
-	f.Sizes = orElse(f.Sizes, []int{1000, 2000, 4000, 8000})
-	f.Peers = orElse(f.Peers, FitPeers())
-	f.Features = cmp.Or(f.Features, 50)
-	f.Threads = cmp.Or(f.Threads, runtime.GOMAXPROCS(0))
-	f.Devices = orElse(f.Devices, bestDevices())
-	if err := cmp.Or(
-		checkNames(FitKind, "fit", f.Fits, Fits()), checkNames(FitKind, "precision", f.Precisions, precisions()), checkNames(FitKind, "library", f.Peers, FitPeers()),
-		checkPositive(FitKind, "sizes, features and threads", f.Sizes, []int{f.Features, f.Threads}),
-	); err != nil {
-		return err
-	}
-	if f.Centers < 0 {
-		return fmt.Errorf("bench: fit: the number of centers must be ≥ 0, got %d", f.Centers)
-	}
-	f.Sizes = slices.Compact(slices.Sorted(slices.Values(f.Sizes)))
-	return nil
-}
-
-// bestDevices is the best processor and every GPU that can be used.
-func bestDevices() []string {
-	names := []string{"cpu"}
-	for _, s := range backend.Report() {
-		if s.Err == nil && strings.HasPrefix(s.Device, "cuda/") {
-			names = append(names, s.Device)
-		}
-	}
-	return names
-}
-
-// open opens what takes part, if the memory holds what libraries need.
-func (c *fitBench) open() error {
-	err := c.setup.open(c.Devices, backend.Config{Threads: c.Threads, Memory: c.Memory}, chosen(FitPeers(), c.Peers), c.Pythons)
-	if err != nil {
-		return err
-	}
+// fits refuses sizes whose matrices, as libraries need them, the memory does not hold.
+func (c *fitBench) fits() error {
 	// scikit-learn's Cholesky holds K, a copy and the factor; a pairwise distance
 	// comes before that. The solvers, and libraries on a GPU, look for themselves.
 	n := float64(slices.Max(c.Sizes))
@@ -173,14 +108,14 @@ func (c *fitBench) implementations() []Implementation {
 	var list []Implementation
 	for _, d := range c.devices {
 		own := ownImplementation(d)
-		own.Threads, own.Method = c.Threads, "auto"
+		own.Threads, own.Method = c.Threads[0], "auto"
 		own.Detail += fmt.Sprintf("; the method that it chooses itself, to a residual of %.0e", fitTol)
 		list = append(list, own)
 		own.Name, own.Method, own.Detail = own.Name+directName, "direct", "the same device, by a Cholesky factor in the precision of the case"
 		list = append(list, own)
 	}
 	for _, p := range c.peers {
-		e := p.implementation(c.Threads)
+		e := p.implementation(c.Threads[0])
 		if p.gonum != nil {
 			e.Detail = p.gonum.Detail + ", by hand: SymOuterK, exp, mat.Cholesky"
 		}
@@ -195,27 +130,6 @@ func (c *fitBench) implementations() []Implementation {
 		if list = append(list, e); p.name == sklearn {
 			process.Name += processGP
 			list = append(list, process)
-		}
-	}
-	return list
-}
-
-func (c *fitBench) tasks() []Task {
-	var list []Task
-	for _, fit := range chosen(Fits(), c.Fits) {
-		for _, precision := range precisions() {
-			if !slices.Contains(c.Precisions, precision) || fit != "ridge" && precision == "float32" {
-				continue
-			}
-			for _, n := range c.Sizes {
-				list = append(list, Task{
-					Case: Case{
-						{"fit", fit}, {"precision", precision}, {"threads", strconv.Itoa(c.Threads)}, {"n", strconv.Itoa(n)},
-					},
-					Weight: math.Pow(float64(n), 2.5),
-					Start:  func(context.Context) ([]Entry, error) { return c.start(fit, precision, n) },
-				})
-			}
 		}
 	}
 	return list
@@ -236,8 +150,7 @@ type contest struct {
 }
 
 // start makes the entries of a case.
-func (c *fitBench) start(fit, precision string, n int) ([]Entry, error) {
-	runtime.GC() // what the last case held
+func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]Entry, error) {
 	var k contest
 	var j judge
 	var err error
@@ -348,7 +261,7 @@ func byPython(p fitPeer, name string, k contest) competitor {
 func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
 	w := competitor{Entry: Entry{Implementation: name}}
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
-	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.memory}
+	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}
 	if plan, err := solvers.MakePlan(d, p, par); err == nil && plan.Bytes > d.Info().Memory {
 		w.Reason = fmt.Sprintf("needs %d bytes of memory, %d may be used", plan.Bytes, d.Info().Memory)
 		return w

@@ -17,7 +17,7 @@ import (
 // TestFit makes every fit once, small, on two devices and with every library that
 // is here.
 func TestFit(t *testing.T) {
-	f := Fit{Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: 1}
+	f := Benchmark{Kind: FitKind, Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
 	if testing.Short() {
 		f.Peers = []string{"gonum"} // starts no Python
 	}
@@ -213,16 +213,16 @@ func TestJudge(t *testing.T) {
 
 func TestFitRefusals(t *testing.T) {
 	for _, test := range []struct {
-		f    Fit
+		f    Benchmark
 		want string
 	}{
-		{Fit{Fits: []string{"tobit"}}, `no fit is called "tobit"; there are: ridge, nystrom, svr, file, lasso, logistic`},
-		{Fit{Precisions: []string{"float16"}}, `no precision is called "float16"`},
-		{Fit{Peers: []string{"tensorflow"}}, `no library is called "tensorflow"; there are: gonum, scikit-learn,`},
-		{Fit{Sizes: []int{0}}, "must be ≥ 1, got 0"},
-		{Fit{Centers: -1}, "must be ≥ 0, got -1"},
-		{Fit{Devices: []string{"abacus"}}, `no device is called "abacus"`},
-		{Fit{Sizes: []int{1000}, Memory: 8 << 20, Peers: []string{"gonum"}}, "n = 512 would fit"},
+		{Benchmark{Kind: FitKind, Names: []string{"tobit"}}, `fit: "tobit" is not known; there are: ridge, nystrom, svr, file, lasso, logistic`},
+		{Benchmark{Kind: FitKind, Precisions: []string{"float16"}}, `precision: "float16" is not known`},
+		{Benchmark{Kind: FitKind, Peers: []string{"tensorflow"}}, `peers: "tensorflow" is not known; there are: gonum, scikit-learn,`},
+		{Benchmark{Kind: FitKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Benchmark{Kind: FitKind, Centers: -1}, "must be ≥ 0, got -1"},
+		{Benchmark{Kind: FitKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
+		{Benchmark{Kind: FitKind, Sizes: []int{1000}, Memory: 8 << 20, Peers: []string{"gonum"}}, "n = 512 would fit"},
 	} {
 		if _, err := test.f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.f, err)

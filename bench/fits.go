@@ -147,7 +147,7 @@ func (c *fitBench) byGonum(p fitPeer, s *synthetic, precision string) competitor
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
 	y := mat.NewVecDense(n, s.y.Data)
 	var alpha *mat.VecDense
-	w.Enter = func() func() { return p.gonum.Threads(c.Threads) }
+	w.Enter = func() func() { return p.gonum.Threads(c.Threads[0]) }
 	w.Run = func() error {
 		if err := c.ctx.Err(); err != nil {
 			return err

@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/bench/peer"
@@ -32,80 +30,46 @@ func sameDevice(d backend.Device) func(backend.Device) bool {
 	return func(o backend.Device) bool { return o.Info().Device == d.Info().Device }
 }
 
-// precisions lists those that can be measured.
-func precisions() []string { return []string{"float64", "float32"} }
-
-// checkNames refuses names that are not known.
-func checkNames(kind, what string, given, known []string) error {
-	for _, name := range given {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("bench: %s: no %s is called %q; there are: %s", kind, what, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-// checkPositive refuses numbers below 1.
-func checkPositive(kind, what string, lists ...[]int) error {
-	for _, n := range slices.Concat(lists...) {
-		if n < 1 {
-			return fmt.Errorf("bench: %s: %s must be ≥ 1, got %d", kind, what, n)
-		}
-	}
-	return nil
-}
-
-// orElse is list, or other where that is nil.
-func orElse[T any](list, other []T) []T {
-	if list == nil {
-		return other
-	}
-	return list
-}
-
-// chosen lists the known names that are among the given ones.
-func chosen(known, given []string) []string {
-	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
-}
-
-// setup is what the measurements of fits work with.
+// setup is a benchmark of fits at work.
 type setup struct {
-	ctx     context.Context
-	devices []backend.Device
-	peers   []fitPeer
-	judges  backend.Device
-	judge   func(*synthetic) judge
-	memory  int64    // bytes for matrices; 0 is 80 % of what the process may use
-	methods []string // what the automatic choice was, once for each case
+	Benchmark
+	ctx           context.Context
+	devices       []backend.Device
+	peers         []fitPeer
+	judges        backend.Device
+	judge         func(*synthetic) judge
+	methods       []string      // what the automatic choice was, once for each case
+	timeEstimates timeEstimates // by implementation and what it does
 }
 
-// open opens the devices, the best processor for the judge, and the libraries by name
-// in the processes of interpreters; gonum is in this one.
-func (l *setup) open(devices []string, c backend.Config, libraries, pythons []string) (err error) {
-	l.memory = c.Memory
-	if l.judges, l.judge, err = newJudge(l.ctx, c.Memory); err != nil {
-		return err
+// open opens the devices, the best processor for the judge, and the libraries in the
+// processes of interpreters; gonum is in this one. What it returns is to be closed, on a
+// failure too.
+func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
+	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
+	if l.judges, l.judge, err = newJudge(ctx, b.Memory); err != nil {
+		return l, err
 	}
-	if l.devices, err = openDevices(devices, c); err != nil {
-		return err
+	if l.devices, err = openDevices(b.Devices, backend.Config{Threads: b.Threads[0], Memory: b.Memory}); err != nil {
+		return l, err
 	}
 	var finder *pypeer.Finder
-	for _, name := range libraries {
+	for _, name := range b.Peers {
 		p, err := fitPeer{name: name}, error(nil)
 		if name == "gonum" {
 			p.gonum, err = peer.Open(name, nil)
 		} else {
 			if finder == nil {
-				finder = pypeer.NewFinder(l.ctx, pythons)
+				finder = pypeer.NewFinder(ctx, b.Pythons)
 			}
-			p.python, err = finder.Open(l.ctx, name, c.Threads)
+			p.python, err = finder.Open(ctx, name, b.Threads[0])
 		}
 		if err != nil {
 			p.missing = err.Error()
 		}
 		l.peers = append(l.peers, p)
 	}
-	return l.ctx.Err()
+	return l, ctx.Err()
 }
 
 // ownImplementation is a device as an implementation.

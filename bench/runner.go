@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 )
 
@@ -160,6 +161,7 @@ func (who *running) failed(ctx context.Context, c Case, err error) error {
 
 // measure measures one case.
 func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, error) {
+	runtime.GC() // what the last case held
 	entries, err := t.Start(ctx)
 	if err != nil {
 		return Cell{}, err

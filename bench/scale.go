@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,29 +19,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind is the kind of Scale's Results.
+// ScaleKind measures how each solver grows: time, memory, residual and error of
+// prediction against n, and for those with M functions against M, up to the memory
+// budget. What was taken stands beside what the plan said, and what the time grew like
+// beside what the operations did. What a solver cannot do within memory or time is left
+// out, with the reason.
 const ScaleKind = "scale"
 
-// Scale measures how each solver grows: time, memory, residual and error of
-// prediction against n, and for those with M functions against M, up to the
-// memory budget. What was taken stands beside what the plan said, and what the
-// time grew like beside what the operations did.
-type Scale struct {
-	Solvers  []string // of ScaleSolvers(); nil: all
-	Sizes    []int    // n; nil: 1000, 2000, 4000, 8000, 16000
-	Centers  []int    // M of the sweep over M, at the largest n; nil: 100, 200, 400, 800, 1600
-	Fixed    int      // M of the sweep over n; 0: the middle one of Centers
-	Features int      // d; 0: 50
-	Device   string   // name for backend.Open
-	Threads  int      // 0: all there are
-	Memory   int64    // bytes for matrices; 0 is 80 % of what the process may use
-	// Limit is the longest fit that is begun, by what the last one of the solver
-	// took and the operations of both; 0: a minute.
-	Limit  time.Duration
-	Runner Runner
-}
-
-// A scaled is a solver in a Scale.
+// A scaled is a solver in a scale.
 type scaled struct {
 	name    string
 	formula string // of the operations
@@ -61,8 +45,8 @@ var scaleds = []scaled{
 	{name: "fourier", formula: "nM² + M³", memory: "M²", m: true},
 }
 
-// ScaleSolvers lists the solvers: the exact ones, then those with M functions.
-func ScaleSolvers() []string {
+// scaledNames lists the solvers: the exact ones, then those with M functions.
+func scaledNames() []string {
 	var names []string
 	for _, s := range scaleds {
 		names = append(names, s.name)
@@ -76,69 +60,40 @@ const (
 	scaleTol = 1e-6 // of every solver, so that the work of all is for the same residual
 )
 
-// scaling is a Scale at work.
-type scaling struct {
-	Scale
-	setup
-	dev           backend.Device
-	timeEstimates timeEstimates // by solver and sweep
-}
-
-// Run measures. It fails when the device cannot be opened, when an answer is
-// wrong, and when ctx is done. What a solver cannot do within memory or time is
-// left out, with the reason.
-func (s Scale) Run(ctx context.Context) (*Result, error) {
-	if err := s.fill(); err != nil {
+func runScale(ctx context.Context, b Benchmark) (*Result, error) {
+	b.Centers = cmp.Or(b.Centers, b.Widths[len(b.Widths)/2])
+	l, err := b.open(ctx)
+	defer l.close()
+	if err != nil {
 		return nil, err
 	}
-	w := &scaling{Scale: s, setup: setup{ctx: ctx}, timeEstimates: timeEstimates{}}
-	defer w.close()
-	if err := w.open([]string{s.Device}, backend.Config{Threads: s.Threads, Memory: s.Memory}, nil, nil); err != nil {
-		return nil, err
-	}
-	w.dev = w.devices[0]
-	r, err := s.Runner.Run(ctx, ScaleKind, w.implementations(), w.tasks())
+	w := &scaling{l, l.devices[0]}
+	r, err := b.Runner.Run(ctx, ScaleKind, w.implementations(), w.tasks())
 	if err != nil {
 		return nil, err
 	}
 	r.dropChecks()
 	r.fitScale()
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", s.Features, fitLambda, scaleTol),
+		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g; every solver to a residual of %.0e of its own system", b.Features, fitLambda, scaleTol),
 		"bytes: the most that matrices took on the device, measured; planned: what the plan said before; resident: how much the process grew, what Go keeps for later included",
 	)
 	return r, nil
 }
 
-func (s *Scale) fill() error {
-	s.Solvers = orElse(s.Solvers, ScaleSolvers())
-	s.Sizes = orElse(s.Sizes, []int{1000, 2000, 4000, 8000, 16000})
-	s.Centers = orElse(s.Centers, []int{100, 200, 400, 800, 1600})
-	s.Features = cmp.Or(s.Features, 50)
-	s.Threads = cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
-	s.Limit = cmp.Or(s.Limit, time.Minute)
-	if err := cmp.Or(checkNames(ScaleKind, "solver", s.Solvers, ScaleSolvers()),
-		checkPositive(ScaleKind, "sizes, centers, features and threads", s.Sizes, s.Centers, []int{s.Features, s.Threads})); err != nil {
-		return err
-	}
-	if s.Fixed < 0 || s.Limit < 0 {
-		return fmt.Errorf("bench: scale: the fixed number of centers and the limit must be ≥ 0, got %d and %v", s.Fixed, s.Limit)
-	}
-	s.Sizes = slices.Compact(slices.Sorted(slices.Values(s.Sizes)))
-	s.Centers = slices.Compact(slices.Sorted(slices.Values(s.Centers)))
-	if s.Fixed == 0 {
-		s.Fixed = s.Centers[len(s.Centers)/2]
-	}
-	return nil
+// scaling is a scale at work.
+type scaling struct {
+	*setup
+	dev backend.Device
 }
 
 func (w *scaling) implementations() []Implementation {
 	var list []Implementation
 	i := w.dev.Info()
 	for _, s := range scaleds {
-		if slices.Contains(w.Solvers, s.name) {
+		if slices.Contains(w.Names, s.name) {
 			list = append(list, Implementation{
-				Name: s.name, Kind: OwnKind, Device: i.Device, Threads: w.Threads, Method: s.name,
+				Name: s.name, Kind: OwnKind, Device: i.Device, Threads: w.Threads[0], Method: s.name,
 				Detail: fmt.Sprintf("operations %s, numbers held %s; %s, %s", s.formula, s.memory, i.Device, i.Processor),
 			})
 		}
@@ -149,13 +104,12 @@ func (w *scaling) implementations() []Implementation {
 func (w *scaling) tasks() []Task {
 	var list []Task
 	task := func(over string, n, m int, wants func(scaled) bool) {
-		c := Case{{sweep, over}, {"threads", strconv.Itoa(w.Threads)}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}
+		c := Case{{sweep, over}, {"threads", strconv.Itoa(w.Threads[0])}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}
 		list = append(list, Task{Case: c, Weight: float64(n) * float64(n), Start: func(context.Context) ([]Entry, error) {
-			runtime.GC() // what the last case held
 			s := newSynthetic(n, w.Features, fitLambda)
 			var entries []Entry
 			for _, solver := range scaleds {
-				if !slices.Contains(w.Solvers, solver.name) || !wants(solver) {
+				if !slices.Contains(w.Names, solver.name) || !wants(solver) {
 					continue
 				}
 				entries = append(entries, w.entry(solver, over, s, m))
@@ -164,10 +118,10 @@ func (w *scaling) tasks() []Task {
 		}})
 	}
 	for _, n := range w.Sizes {
-		task("n", n, w.Fixed, func(scaled) bool { return true })
+		task("n", n, w.Centers, func(scaled) bool { return true })
 	}
-	if slices.ContainsFunc(scaleds, func(s scaled) bool { return s.m && slices.Contains(w.Solvers, s.name) }) {
-		for _, m := range w.Centers {
+	if slices.ContainsFunc(scaleds, func(s scaled) bool { return s.m && slices.Contains(w.Names, s.name) }) {
+		for _, m := range w.Widths {
 			task("m", w.Sizes[len(w.Sizes)-1], m, func(s scaled) bool { return s.m })
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // TestScale: every solver over three sizes, within its plan and to its residual.
 func TestScale(t *testing.T) {
-	s := Scale{Sizes: []int{60, 120, 240}, Centers: []int{10, 20, 40}, Features: 4, Device: "cpu"}
+	s := Benchmark{Kind: ScaleKind, Sizes: []int{60, 120, 240}, Widths: []int{10, 20, 40}, Features: 4, Devices: []string{"cpu"}}
 	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestScale(t *testing.T) {
 		t.Fatalf("%d cells", len(r.Cells))
 	}
 	for _, c := range r.Cells {
-		want := len(ScaleSolvers())
+		want := len(scaledNames())
 		if c.Case.Get(sweep) == "m" {
 			want = 3
 		}
@@ -83,7 +83,7 @@ func TestScale(t *testing.T) {
 // TestScaleOmitsWhatDoesNotFit: what does not fit the memory, and what would take too long, is
 // left out with the reason, and the rest goes on.
 func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
-	s := Scale{Solvers: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Centers: []int{10}, Features: 2, Device: "ref", Memory: 1 << 20}
+	s := Benchmark{Kind: ScaleKind, Names: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Widths: []int{10}, Features: 2, Devices: []string{"ref"}, Memory: 1 << 20}
 	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 		t.Errorf("the text does not say why dual is omitted:\n%s", text)
 	}
 
-	s = Scale{Solvers: []string{"dual"}, Sizes: []int{20, 40, 80}, Features: 2, Device: "ref", Limit: time.Nanosecond}
+	s = Benchmark{Kind: ScaleKind, Names: []string{"dual"}, Sizes: []int{20, 40, 80}, Features: 2, Devices: []string{"ref"}, Limit: time.Nanosecond}
 	if r, err = s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +112,14 @@ func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 
 func TestScaleRefusals(t *testing.T) {
 	for _, test := range []struct {
-		s    Scale
+		s    Benchmark
 		want string
 	}{
-		{Scale{Solvers: []string{"gauss"}}, `no solver is called "gauss"; there are: dual, `},
-		{Scale{Sizes: []int{0}}, "must be ≥ 1, got 0"},
-		{Scale{Centers: []int{-3}}, "must be ≥ 1, got -3"},
-		{Scale{Limit: -1}, "must be ≥ 0"},
-		{Scale{Device: "abacus"}, `no device is called "abacus"`},
+		{Benchmark{Kind: ScaleKind, Names: []string{"gauss"}}, `solver: "gauss" is not known; there are: dual, `},
+		{Benchmark{Kind: ScaleKind, Sizes: []int{0}}, "must be ≥ 1, got 0"},
+		{Benchmark{Kind: ScaleKind, Widths: []int{-3}}, "must be ≥ 1, got -3"},
+		{Benchmark{Kind: ScaleKind, Limit: -1}, "must be ≥ 0"},
+		{Benchmark{Kind: ScaleKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
 	} {
 		if _, err := test.s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.s, err)
@@ -131,7 +131,7 @@ func TestScaleRefusals(t *testing.T) {
 // forgotten.
 func TestScaledSolvers(t *testing.T) {
 	for _, m := range solvers.Methods() {
-		if m != solvers.Primal && !slices.Contains(ScaleSolvers(), string(m)) {
+		if m != solvers.Primal && !slices.Contains(scaledNames(), string(m)) {
 			t.Errorf("%s is not measured", m)
 		}
 	}
@@ -167,7 +167,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	w := &scaling{Scale: Scale{Features: 50}, setup: setup{ctx: b.Context()}, dev: dev}
+	w := &scaling{&setup{Benchmark: Benchmark{Features: 50}, ctx: b.Context()}, dev}
 	for _, solver := range scaleds {
 		for _, n := range sizes {
 			m := int(10 * math.Sqrt(float64(n)))

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -15,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mercer-go/mercer/bench"
-	"github.com/mercer-go/mercer/bench/peer"
 	"github.com/mercer-go/mercer/bench/report"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -27,7 +30,10 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:  a.subcommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.benchBLASCommand(), a.benchCrossoverCommand(), a.benchFitCommand(), a.benchScaleCommand(), a.benchDevicesCommand(), a.benchCompareCommand(), a.benchImportCommand(), a.benchReportCommand())
+	for _, t := range benchTexts {
+		c.AddCommand(a.benchRunCommand(t))
+	}
+	c.AddCommand(a.benchCompareCommand(), a.benchImportCommand(), a.benchReportCommand())
 	return c
 }
 
@@ -97,42 +103,145 @@ func (a *app) benchDone(ctx context.Context, o benchOutput, r *bench.Result) err
 	return a.print(ctx, report.Text())
 }
 
-// benchFlags are the flags of `mercer bench blas`. --threads and --device take
-// lists here, which hide the common flags of those names.
-type benchFlags struct {
-	routines, precisions []string
-	threads, sizes       []int
-	devices              []string
-	peers, places        []string
-	benchOutput
+// benchRunCommand is the command of a measurement: its flags are the options that the
+// kind takes.
+func (a *app) benchRunCommand(t benchText) *cobra.Command {
+	k := bench.KindOf(t.kind)
+	b := bench.Benchmark{Kind: k.Name}
+	var o benchOutput
+	var places []string
+	c := &cobra.Command{Use: k.Name, Short: t.short, Long: t.long, Args: cobra.NoArgs}
+	c.RunE = a.work(func(ctx context.Context, _ []string) error {
+		if err := a.checkBench(ctx, o, places...); err != nil {
+			return err
+		}
+		if err := a.benchOptions(k, &b, o.quick); err != nil {
+			return err
+		}
+		if t.libraries {
+			var wants []string
+			if b.Libraries, wants = bench.OpenPeers(b.Peers, places); len(wants) > 0 {
+				return restart(wants)
+			}
+		}
+		p := a.newProgress()
+		b.Runner = o.runner(p, t.progress)
+		r, err := b.Run(ctx)
+		p.close()
+		if err != nil {
+			return err
+		}
+		return a.benchDone(ctx, o, r)
+	})
+	flags, d := c.Flags(), k.Defaults
+	flags.Var((*sizesFlag)(&b.Sizes), "n", t.n+", or a range LOW:HIGH:COUNT (default: "+joined(d.Sizes)+"; quick: "+joined(k.Quick.Sizes)+")")
+	if t.m != "" {
+		flags.Var((*sizesFlag)(&b.Widths), "m", t.m)
+	}
+	if d.Features > 0 {
+		flags.IntVar(&b.Features, "d", d.Features, "features")
+	}
+	if k.Name == bench.FitKind {
+		flags.IntVar(&b.Centers, "centers", 0, "M of nystrom (default: 10√n)")
+	}
+	if k.Option != "" {
+		flags.StringSliceVar(&b.Names, k.Option, nil, k.Option+"s: "+strings.Join(k.Names, ", ")+" (default: "+cmp.Or(strings.Join(d.Names, ","), "all")+")")
+	}
+	if d.Precisions != nil {
+		flags.StringSliceVar(&b.Precisions, "precision", nil, strings.Join(d.Precisions, ", ")+" (default: both)")
+	}
+	if k.TakesMany {
+		flags.IntSliceVar(&b.Threads, "threads", nil, "numbers of threads (default: 1 and all)")
+	}
+	if !k.OneDevice {
+		flags.StringSliceVar(&b.Devices, "device", nil, "devices, such as "+t.devices)
+	}
+	if d.Peers != nil {
+		flags.StringSliceVar(&b.Peers, "peers", d.Peers, "libraries to compare with; none for no one")
+		flags.Lookup("peers").DefValue = strings.Join(d.Peers, ", ") // breaks into lines
+		if t.libraries {
+			flags.StringSliceVar(&places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
+		} else {
+			flags.StringSliceVar(&b.Pythons, "python", nil, "`PATH` of a Python interpreter to look for libraries in")
+		}
+	}
+	if d.Limit > 0 {
+		flags.DurationVar(&b.Limit, "limit", 0, fmt.Sprintf("longest run that is begun (default: %v; quick: %v)", d.Limit, k.Quick.Limit))
+	}
+	o.flags(flags, t.quick)
+	return c
 }
 
-func (a *app) benchBLASCommand() *cobra.Command {
-	var f benchFlags
-	c := &cobra.Command{
-		Use:   "blas",
-		Short: "Matrix products, triangular solves, Cholesky: GFLOP/s against n",
-		Long: `Times Mercer's devices, gonum, and OpenBLAS, BLIS and MKL where their shared libraries
-are on this machine, in turn and in one run, beside the multiply-adds that the
-processor can make in registers (the ceiling). Every library's result is compared
-with Mercer's before it is timed.
-
-Libraries are looked for in --peer-lib, in the folders of MERCER_PEER_LIBDIR, and
-where the system's loader looks. An OpenBLAS that takes the processor for an older
-one is told the right core type, and the output says which one is in use.`,
-		Args: cobra.NoArgs,
-		RunE: a.work(func(ctx context.Context, _ []string) error { return a.benchBLAS(ctx, f) }),
+// benchOptions completes a measurement by the common flags and the defaults of its kind,
+// and checks all of them.
+func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error {
+	b.Quick, b.Memory = quick, int64(a.memory)
+	if k.OneDevice && a.device != "" {
+		b.Devices = []string{a.device}
 	}
-	flags := c.Flags()
-	flags.IntSliceVar(&f.sizes, "n", nil, "orders of the matrices (default: 256,512,1024,2048,4096; quick: 128,256,512,1024)")
-	flags.StringSliceVar(&f.routines, "routine", nil, "routines: "+strings.Join(bench.Routines(), ", ")+" (default: gemm,syrk,trsm,potrf)")
-	flags.StringSliceVar(&f.precisions, "precision", nil, "float64, float32 (default: both)")
-	flags.IntSliceVar(&f.threads, "threads", nil, "numbers of threads (default: 1 and all)")
-	flags.StringSliceVar(&f.devices, "device", nil, "devices, such as cpu/avx512,cpu/avx2 (default: the best there is)")
-	flags.StringSliceVar(&f.peers, "peers", peer.Names(), "libraries to compare with; none for no one")
-	flags.StringSliceVar(&f.places, "peer-lib", nil, "`PATH` of a library, or of the folder it is in")
-	f.flags(flags, "smaller matrices, fewer and shorter timings")
-	return c
+	if !k.TakesMany && a.threads != 0 {
+		b.Threads = []int{a.threads}
+	}
+	if slices.Equal(b.Peers, []string{"none"}) {
+		b.Peers = []string{}
+	}
+	if k.Name == bench.CrossoverKind && b.Widths == nil {
+		b.Widths = b.Sizes
+	}
+	if k.Defaults.Features > 0 && b.Features == 0 {
+		return usagef("--d: must be ≥ 1, got 0")
+	}
+	for _, name := range b.Devices {
+		if !knownDevice(name) {
+			return usagef("--device: no device is called %q; mercer devices lists them", name)
+		}
+	}
+	err := b.Fill()
+	if wrong, ok := errors.AsType[*bench.OptionError](err); ok {
+		return usagef("--%s: %s", wrong.Option, wrong.Problem)
+	}
+	return err
+}
+
+// A sizesFlag is a list of sizes: values, and ranges LOW:HIGH:COUNT, whose COUNT
+// values are spaced equally in their logarithms.
+type sizesFlag []int
+
+func (g *sizesFlag) Type() string { return "sizes" }
+
+func (g *sizesFlag) String() string {
+	return joined(*g)
+}
+
+// joined is numbers as a flag has them: 1,2,3.
+func joined(numbers []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ",")
+}
+
+func (g *sizesFlag) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		var numbers []int
+		for word := range strings.SplitSeq(part, ":") {
+			v, err := strconv.Atoi(word)
+			if err != nil || v < 1 {
+				return fmt.Errorf("want sizes ≥ 1 such as 100,1000 or a range LOW:HIGH:COUNT, got %q", part)
+			}
+			numbers = append(numbers, v)
+		}
+		switch {
+		case len(numbers) == 1:
+			*g = append(*g, numbers[0])
+		case len(numbers) != 3 || numbers[0] >= numbers[1] || numbers[2] < 2:
+			return fmt.Errorf("want a range LOW:HIGH:COUNT with LOW < HIGH and COUNT ≥ 2, got %q", part)
+		default:
+			low, high := math.Log(float64(numbers[0])), math.Log(float64(numbers[1]))
+			for i := range numbers[2] {
+				*g = append(*g, int(math.Round(math.Exp(low+(high-low)*float64(i)/float64(numbers[2]-1)))))
+			}
+		}
+	}
+	*g = slices.Compact(slices.Sorted(slices.Values(*g)))
+	return nil
 }
 
 func (a *app) benchReportCommand() *cobra.Command {
@@ -183,74 +292,6 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 		return nil, fmt.Errorf("-: %w", err)
 	}
 	return r, nil
-}
-
-func (a *app) benchBLAS(ctx context.Context, f benchFlags) error {
-	b, err := f.blas(a.memory)
-	if err != nil {
-		return err
-	}
-	if err := a.checkBench(ctx, f.benchOutput, f.places...); err != nil {
-		return err
-	}
-	var wants []string
-	if b.Peers, wants = bench.OpenPeers(f.wanted(), f.places); len(wants) > 0 {
-		return restart(wants)
-	}
-	p := a.newProgress()
-	b.Runner = f.runner(p, "n")
-	r, err := b.Run(ctx)
-	p.close()
-	if err != nil {
-		return err
-	}
-	return a.benchDone(ctx, f.benchOutput, r)
-}
-
-// blas checks the flags.
-func (f benchFlags) blas(memory size) (b bench.BLAS, err error) {
-	for _, list := range []struct {
-		flag         string
-		given, known []string
-	}{
-		{"--routine", f.routines, bench.Routines()},
-		{"--precision", f.precisions, []string{"float64", "float32"}},
-		{"--peers", f.peers, append(peer.Names(), "none")},
-	} {
-		for _, name := range list.given {
-			if !slices.Contains(list.known, name) {
-				return b, usagef("%s: %q is not known%s; there are: %s", list.flag, name, didYouMean("", name, list.known), strings.Join(list.known, ", "))
-			}
-		}
-	}
-	for _, n := range f.sizes {
-		if n < 1 {
-			return b, usagef("--n: must be ≥ 1, got %d", n)
-		}
-	}
-	for _, n := range f.threads {
-		if n < 1 {
-			return b, usagef("--threads: must be ≥ 1, got %d", n)
-		}
-	}
-	for _, name := range f.devices {
-		if !knownDevice(name) {
-			return b, usagef("--device: no device is called %q; mercer devices lists them", name)
-		}
-	}
-	b = bench.BLAS{
-		Routines: f.routines, Precisions: f.precisions, Threads: f.threads, Sizes: f.sizes, Devices: f.devices,
-		Memory: int64(memory),
-	}
-	if f.quick && b.Sizes == nil {
-		b.Sizes = []int{128, 256, 512, 1024}
-	}
-	return b, nil
-}
-
-// wanted lists the libraries to open, in the order in which that is safe.
-func (f benchFlags) wanted() []string {
-	return slices.DeleteFunc(peer.Names(), func(name string) bool { return !slices.Contains(f.peers, name) })
 }
 
 // restart runs the same command again with more in its environment, for a

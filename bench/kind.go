@@ -1,0 +1,257 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/bench/peer"
+	"github.com/mercer-go/mercer/bench/pypeer"
+	"github.com/mercer-go/mercer/internal/suggest"
+)
+
+// A Benchmark is what is measured. What is left out is the default of its Kind; an
+// option that the Kind has no default for is not taken.
+type Benchmark struct {
+	Kind       string
+	Names      []string // of the Kind's: routines, operations, fits or solvers
+	Precisions []string // "float64", "float32"
+	Sizes      []int    // n
+	Widths     []int    // m of crossover; M of scale's sweep over M, at the largest n
+	Features   int      // d
+	Centers    int      // M of fit's nystrom, or else 10√n; of scale's sweep over n, or else the middle one of Widths
+	Threads    []int    // blas measures with each, the others with one number
+	Devices    []string // names for backend.Open
+	Peers      []string // libraries to compare with
+	Libraries  []Peer   // those of blas, where they are open already
+	Pythons    []string // interpreters in which libraries are looked for; nil: pypeer.Interpreters()
+	Memory     int64    // bytes for matrices; 0 is 80 % of what the process may use
+	// Limit is the longest run that is begun, by what the last one of the implementation
+	// took and the operations of both.
+	Limit  time.Duration
+	Quick  bool // the Kind's smaller defaults
+	Runner Runner
+}
+
+// A Kind is a kind of benchmark.
+type Kind struct {
+	Name       string
+	Option     string    // of Names: "routine"
+	Names      []string  // all there are
+	Defaults   Benchmark // no Names are all of them; Precisions and Peers are all there are
+	Quick      Benchmark // where the defaults are others
+	TakesMany  bool      // Threads are several numbers
+	OneDevice  bool      // Devices is one
+	HasCenters bool
+	devices    func() []string
+	run        func(context.Context, Benchmark) (*Result, error)
+}
+
+// Kinds lists the kinds that can be measured.
+func Kinds() []Kind {
+	both := []string{"float64", "float32"}
+	return []Kind{
+		{
+			Name: BLASKind, Option: "routine", Names: Routines(), TakesMany: true, run: runBLAS, devices: bestDevice,
+			Defaults: Benchmark{
+				Names: []string{"gemm", "syrk", "trsm", "potrf"}, Precisions: both, Peers: peer.Names(),
+				Sizes: []int{256, 512, 1024, 2048, 4096}, Threads: slices.Compact([]int{1, runtime.GOMAXPROCS(0)}),
+			},
+			Quick: Benchmark{Sizes: []int{128, 256, 512, 1024}},
+		},
+		{
+			Name: CrossoverKind, run: runCrossover, devices: bestDevice,
+			Defaults: Benchmark{Precisions: both, Sizes: []int{64, 128, 256, 512, 1024, 2048, 4096}, Widths: []int{64, 128, 256, 512, 1024, 2048, 4096}},
+			Quick:    Benchmark{Sizes: []int{64, 128, 256, 512, 1024, 2048}, Widths: []int{64, 128, 256, 512, 1024, 2048}},
+		},
+		{
+			Name: FitKind, Option: "fit", Names: []string{"ridge", "nystrom", "svr", "file", "lasso", "logistic"}, HasCenters: true, run: runFit, devices: bestDevices,
+			Defaults: Benchmark{Precisions: both, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: append([]string{"gonum"}, pypeer.Names()...)},
+			Quick:    Benchmark{Sizes: []int{500, 1000, 2000}},
+		},
+		{
+			Name: ScaleKind, Option: "solver", Names: scaledNames(), OneDevice: true, HasCenters: true, run: runScale, devices: bestDevice,
+			Defaults: Benchmark{Sizes: []int{1000, 2000, 4000, 8000, 16000}, Widths: []int{100, 200, 400, 800, 1600}, Features: 50, Limit: time.Minute},
+			Quick:    Benchmark{Sizes: []int{500, 1000, 2000, 4000}, Widths: []int{50, 100, 200, 400}, Limit: 3 * time.Second},
+		},
+		{
+			Name: DevicesKind, Option: "operation", Names: []string{"gram", "mul", "factor", "fit", "solve"}, run: runDevices, devices: usableDevices,
+			Defaults: Benchmark{Precisions: both, Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Features: 50, Peers: []string{"torch", "cupy"}, Limit: 20 * time.Second},
+			Quick:    Benchmark{Sizes: []int{256, 512, 1024, 2048}, Limit: time.Second},
+		},
+	}
+}
+
+// KindOf returns the kind of that name, nil when there is none.
+func KindOf(name string) *Kind {
+	list := Kinds()
+	if i := slices.IndexFunc(list, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
+// bestDevice is the best there is.
+func bestDevice() []string { return []string{""} }
+
+// bestDevices is the best processor and every GPU that can be used.
+func bestDevices() []string {
+	return append([]string{"cpu"}, slices.DeleteFunc(usableDevices(), func(name string) bool { return !strings.HasPrefix(name, "cuda/") })...)
+}
+
+// usableDevices is every device that can be used, but ref.
+func usableDevices() (names []string) {
+	for _, d := range backend.Report() {
+		if d.Err == nil && d.Device != "ref" {
+			names = append(names, d.Device)
+		}
+	}
+	return names
+}
+
+// An OptionError is an option of a Benchmark that its Kind cannot take as it is.
+type OptionError struct {
+	Kind, Option string // "blas", "routine"
+	Problem      string // `"gem" is not known, did you mean gemm?; there are: gemm, …`
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("bench: %s: %s: %s", e.Kind, e.Option, e.Problem)
+}
+
+// Run measures. It fails when a device cannot be opened, when a case does not fit the
+// memory, when a result is wrong that is Mercer's or of a library of blas, and when ctx
+// is done; another library that fails is left out of the case.
+func (b Benchmark) Run(ctx context.Context) (*Result, error) {
+	if err := b.Fill(); err != nil {
+		return nil, err
+	}
+	return KindOf(b.Kind).run(ctx, b)
+}
+
+// Fill puts in the defaults for what was left out, and checks the rest: of wrong options
+// it returns an *OptionError. Names come in the order of the Kind, numbers rise, and all
+// are there once.
+func (b *Benchmark) Fill() error {
+	k := KindOf(b.Kind)
+	if k == nil {
+		return fmt.Errorf("bench: no benchmark is called %q", b.Kind)
+	}
+	d, quick := k.Defaults, k.Quick
+	if !b.Quick {
+		quick = Benchmark{}
+	}
+	refuse := func(option, format string, a ...any) error {
+		return &OptionError{Kind: b.Kind, Option: option, Problem: fmt.Sprintf(format, a...)}
+	}
+	const untaken = "is no option of this benchmark"
+	for _, o := range []struct {
+		name            string
+		given           *[]string
+		known, defaults []string
+	}{
+		{k.Option, &b.Names, k.Names, orElse(d.Names, k.Names)},
+		{"precision", &b.Precisions, d.Precisions, d.Precisions},
+		{"peers", &b.Peers, d.Peers, d.Peers},
+	} {
+		for _, name := range *o.given {
+			if len(o.known) == 0 {
+				return refuse(o.name, untaken)
+			}
+			if !slices.Contains(o.known, name) {
+				hint := ""
+				if best := suggest.Nearest(name, o.known); best != "" {
+					hint = ", did you mean " + best + "?"
+				}
+				return refuse(o.name, "%q is not known%s; there are: %s", name, hint, strings.Join(o.known, ", "))
+			}
+		}
+		*o.given = chosen(o.known, orElse(*o.given, o.defaults))
+	}
+	for _, o := range []struct {
+		name            string
+		given           *[]int
+		defaults, quick []int
+	}{
+		{"n", &b.Sizes, d.Sizes, quick.Sizes},
+		{"m", &b.Widths, d.Widths, quick.Widths},
+		{"threads", &b.Threads, orElse(d.Threads, []int{runtime.GOMAXPROCS(0)}), nil},
+	} {
+		if len(o.defaults) == 0 && len(*o.given) > 0 {
+			return refuse(o.name, untaken)
+		}
+		*o.given = slices.Compact(slices.Sorted(slices.Values(orElse(*o.given, orElse(o.quick, o.defaults)))))
+		if n := *o.given; len(n) > 0 && n[0] < 1 {
+			return refuse(o.name, "must be ≥ 1, got %d", n[0])
+		}
+	}
+	b.Devices = orElse(b.Devices, k.devices())
+	switch {
+	case len(b.Threads) > 1 && !k.TakesMany:
+		return refuse("threads", "want one number, got %d", len(b.Threads))
+	case len(b.Devices) > 1 && k.OneDevice:
+		return refuse("device", "want one, got %d", len(b.Devices))
+	case b.Features < 0:
+		return refuse("d", "must be ≥ 1, got %d", b.Features)
+	case b.Centers < 0:
+		return refuse("centers", "must be ≥ 0, got %d", b.Centers)
+	case b.Limit < 0:
+		return refuse("limit", "must be ≥ 0, got %v", b.Limit)
+	case b.Features > 0 && d.Features == 0:
+		return refuse("d", untaken)
+	case b.Centers > 0 && !k.HasCenters:
+		return refuse("centers", untaken)
+	case b.Limit > 0 && d.Limit == 0:
+		return refuse("limit", untaken)
+	}
+	b.Features = cmp.Or(b.Features, d.Features)
+	b.Limit = cmp.Or(b.Limit, quick.Limit, d.Limit)
+	return nil
+}
+
+// chosen lists the known names that are among the given ones.
+func chosen(known, given []string) []string {
+	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
+}
+
+// orElse is list, or other where that is nil.
+func orElse[T any](list, other []T) []T {
+	if list == nil {
+		return other
+	}
+	return list
+}
+
+// tasks lists the cases {b's option, precision, threads, n}, the last fastest; start makes
+// the entries of one.
+func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string, threads, n int) ([]Entry, error)) []Task {
+	var list []Task
+	option := KindOf(b.Kind).Option
+	for _, name := range b.Names {
+		for _, precision := range b.Precisions {
+			if precision == "float32" && slices.Contains(onlyFloat64, name) {
+				continue
+			}
+			for _, threads := range b.Threads {
+				for _, n := range b.Sizes {
+					list = append(list, Task{
+						Case:   Case{{option, name}, {"precision", precision}, {"threads", strconv.Itoa(threads)}, {"n", strconv.Itoa(n)}},
+						Weight: math.Pow(float64(n), 2.5),
+						Start:  func(ctx context.Context) ([]Entry, error) { return start(ctx, name, precision, threads, n) },
+					})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// onlyFloat64 are the operations and fits that are not done in float32.
+var onlyFloat64 = []string{"solve", "nystrom", "svr", "file", "lasso", "logistic"}
