@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) compareCommand() *cobra.Command {
-	var f resampleFlags
+	f := resampleFlags{learnerFlags: learnerFlags{several: true}}
 	folds := 10
 	c := &cobra.Command{
 		Use:   "compare --learner NAME,NAME,… --target COLUMN [flags] TABLE",
@@ -33,7 +33,7 @@ A parameter is for those of the learners that have it.`,
 	f.add(c)
 	f.objects.add(c.Flags())
 	a.input.add(c.Flags())
-	c.Flags().Lookup("learner").Usage = "`NAMES` of the learners, with commas between them"
+	c.Flags().Lookup("learner").Usage = "`NAMES` of the learners, with commas between them; with --help their flags are shown"
 	c.Flags().IntVar(&folds, "folds", folds, "parts of the rows, each predicted by models of the others")
 	return c
 }
@@ -82,17 +82,10 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 		fits[i] = *f
 		fits[i].learner, fits[i].given = strings.TrimSpace(name), map[string]string{}
 	}
-	described := make([]learners.Description, len(fits))
-	for i := range fits {
-		var err error
-		if described[i], err = fits[i].find(); err != nil {
-			return err
-		}
-	}
 	for parameter, text := range f.given {
 		used := false
-		for i, one := range fits {
-			if _, has := described[i].Parameter(parameter); has {
+		for _, one := range fits {
+			if _, has := one.description().Parameter(parameter); has {
 				one.given[parameter], used = text, true
 			}
 		}

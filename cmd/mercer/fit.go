@@ -46,31 +46,13 @@ func (a *app) fitCommand() *cobra.Command {
 Columns of text become one column for each value, empty cells the median (text:
 the most frequent value), and numbers are brought to mean 0 and variance 1. All
 of that is learnt from the training rows and stored in the model, so that predict
-takes raw rows. A target of texts is one of classes, for learners of classification
-one of integers too, and with --task classification any target.
-
-With --text or --tree one column is the whole input, and --kernel one on texts or
-trees, or a weighted sum of such: mercer kernels lists them.
-
-` + gramHelp + `
-
-TABLE is a file in one of these formats, told by its first bytes:
-CSV with a header line (--delimiter, or the most frequent of , ; tab | in it; a first
-column without a name, the index of pandas, is left out); LIBSVM (features x1, x2, …,
-and x0 where the index 0 occurs, target label); NPY or NPZ of numpy (features x1, x2, …
-and target y, of the arrays X and y); Parquet; IDX, the format of MNIST (the target
-label comes from train-labels-idx1-ubyte beside train-images-idx3-ubyte). All but NPZ
-and Parquet may be compressed by gzip or zstd; - is the standard input.
-
-Learners: ` + strings.Join(learners.Names(), ", ") + `.
-mercer learners describes them and their parameters.
-
-Kernels: ` + kernelNames() + ", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'.",
+takes raw rows. mercer help tables describes the formats of TABLE, and which targets
+are classes.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.fit(ctx, f, args[0]) }),
 	}
+	refusing(c, f.refusals)
 	f.add(c)
-	a.input.add(c.Flags())
 	f.objects.add(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
 	c.Flags().StringVar(&f.checkpoint.Dir, "checkpoint", "", "`FOLDER` for the state of an iterative solver, from which the same fit goes on after it was ended")
@@ -78,18 +60,51 @@ Kernels: ` + kernelNames() + ", and sums, products and scalings of them, such as
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "part of the rows to hold out and to score the model on, 0 to 1")
 	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "part of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
 	c.Flags().BoolVar(&f.traced, "trace", false, "report the loss after each epoch, and the mistakes in it; mercer plot epochs draws them")
-	describe := c.HelpFunc()
-	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		d, _ := learners.Find(f.learner)
-		for _, name := range []string{"checkpoint", "checkpoint-every"} {
-			c.Flags().Lookup(name).Hidden = !d.Checkpoints()
-		}
-		c.Flags().Lookup("stream").Hidden = !d.ReadsRows()
-		c.Flags().Lookup("trace").Hidden = !d.Traces()
-		describe(c, args)
-	})
 	c.Flags().BoolVar(&f.stream, "stream", false, "leave the table in its file and read it in passes, for one larger than the memory: "+strings.Join(streamLearners(), ", "))
+	a.input.add(c.Flags())
 	return c
+}
+
+// tablesCommand is a page of help and no command.
+func tablesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "tables",
+		Short: "Formats of tables, and which targets are classes",
+		Long: `A table is a file in one of these formats, told by its first bytes:
+
+  CSV        with a header line; --delimiter, or the most frequent of , ; tab |
+             in it; a first column without a name, the index of pandas, is
+             left out
+  LIBSVM     features x1, x2, … (and x0 where the index 0 occurs), target label
+  NPY, NPZ   of numpy: features x1, x2, … and target y, of the arrays X and y
+  Parquet
+  IDX        the format of MNIST: the target label comes from
+             train-labels-idx1-ubyte beside train-images-idx3-ubyte
+
+All but NPZ and Parquet may be compressed by gzip or zstd; - is the standard input.
+
+A target of texts is one of classes, for learners of classification one of integers too,
+and with --task classification any target.
+
+Columns of text become one column for each value, empty cells the median (text: the most
+frequent value), and numbers are brought to mean 0 and variance 1 unless --no-standardize
+is given, all as learnt from the training rows. Texts of a column that were not there in
+training become zeros; --unknown error refuses them.`,
+	}
+}
+
+// refusals are the flags that the learner, or --stream, has no use for.
+func (f *fitFlags) refusals() []refusal {
+	d := f.description()
+	list := func(names []string) string { return strings.Join(names, ", ") }
+	return []refusal{
+		{f.stream, "calibrate", "no rows are held out of a table that is read in passes", ""},
+		{f.stream, "test-fraction", "no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate", ""},
+		{f.stream, "text tree", "a column of texts or trees is not read in passes; leave --stream out", ""},
+		{!d.Checkpoints(), "checkpoint checkpoint-every", d.Name + " has none; these write them: " + list(checkpointLearners()), ""},
+		{!d.ReadsRows(), "stream", d.Name + " needs the whole table in memory; these read it in passes: " + list(streamLearners()), ""},
+		{!d.Traces(), "trace", fmt.Sprint(hasEpochs(d)), ""},
+	}
 }
 
 // check returns the first flag that is wrong.
@@ -100,12 +115,7 @@ func (f *fitFlags) check() error {
 	if err := f.learnerFlags.check("fit"); err != nil {
 		return err
 	}
-	if f.traced {
-		var err error
-		if f.epochs, err = f.trace("--trace"); err != nil {
-			return err
-		}
-	}
+	f.epochs = &epochTrace{learner: f.learner}
 	switch {
 	case f.model == "":
 		return usagef("fit needs --model FILE: where to write the model, such as m.safetensors")
@@ -123,16 +133,6 @@ func (f *fitFlags) check() error {
 		return usagef("--calibrate: must be ≥ 0 and < 1, got %v", f.calibrate)
 	case f.calibrate > 0 && len(f.targets) == 0:
 		return usagef("--calibrate: prediction intervals are of a target, which needs --target COLUMN")
-	case f.stream && f.calibrate > 0:
-		return usagef("--calibrate: no rows are held out of a table that is read in passes")
-	case f.stream && f.testFraction > 0:
-		return usagef("--test-fraction: no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate")
-	case f.stream && f.objects.kernel != nil:
-		return usagef("--stream: a column of texts or trees is not read in passes")
-	case f.checkpoint.Dir != "" && !slices.Contains(checkpointLearners(), f.learner):
-		return usagef("--checkpoint: %s has none; these write them: %s", f.learner, strings.Join(checkpointLearners(), ", "))
-	case f.stream && !slices.Contains(streamLearners(), f.learner):
-		return usagef("--stream: %s needs the whole table in memory; these read it in passes: %s", f.learner, strings.Join(streamLearners(), ", "))
 	}
 	return nil
 }

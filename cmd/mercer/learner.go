@@ -28,20 +28,72 @@ type learnerFlags struct {
 	textbook               bool // noStandardize, and no shuffling
 	stream                 bool // of fit only
 	gram                   bool // the table is a Gram matrix: --kernel 'precomputed()'
+
+	models  []string                         // of pictures, in place of a learner
+	several bool                             // --learner takes names with commas between them
+	takes   func(learners.Description) error // refuses learners that the command is not for; nil: none
 }
 
-// defaultLearner is the one that mercer fit takes when none is named.
 const categoricalHelp = "`COLUMNS` of CSV whose cells are categories, numbers or not"
 
+// defaultLearner is the one that mercer fit takes when none is named.
 const defaultLearner = "kernel-ridge"
+
+// learnerName is the value of --learner: a name that is known, and that the command takes.
+type learnerName struct{ *learnerFlags }
+
+func (l learnerName) Type() string { return "string" }
+
+func (l learnerName) String() string {
+	if l.learnerFlags == nil { // as package flag makes a zero Value
+		return ""
+	}
+	return l.learner
+}
+
+func (l learnerName) Set(text string) error {
+	names := []string{text}
+	if l.several {
+		names = strings.Split(text, ",")
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "--") {
+			return fmt.Errorf("needs a value, and has %s for one", name)
+		}
+		d, err := learners.Find(strings.TrimSpace(name))
+		if err != nil {
+			return fmt.Errorf("there is no %q%s; mercer learners lists them", name, didYouMean("", name, l.names()))
+		}
+		if l.takes != nil {
+			if err := l.takes(d); err != nil {
+				return err
+			}
+		}
+	}
+	l.learner = text
+	return nil
+}
+
+// names are those of the learners that the command takes.
+func (f *learnerFlags) names() []string {
+	return learnersThat(func(d learners.Description) bool { return f.takes == nil || f.takes(d) == nil })
+}
+
+// description is that of the learner, whose name learnerName has checked.
+func (f *learnerFlags) description() learners.Description {
+	d, _ := learners.Find(f.learner)
+	return d
+}
 
 // add adds the flags to a command. The parameters of all learners are its
 // flags; --help shows those of the learner that is named beside it.
 func (f *learnerFlags) add(c *cobra.Command) {
-	f.given = map[string]string{}
+	if f.given = map[string]string{}; f.takes == nil {
+		f.learner = defaultLearner
+	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.learner, "learner", defaultLearner, "`NAME` of the learner; mercer learners lists them, --learner NAME --help shows the flags of one")
+	flags.Var(learnerName{f}, "learner", "`NAME` of the learner; --learner NAME --help shows its flags")
 	flags.StringArrayVar(&f.targets, "target", nil, "`COLUMN` to learn; repeat it for several")
 	flags.StringVar(&f.task, "task", "", "regression or classification, for learners of both (default: classification of texts, regression of numbers)")
 	flags.BoolVar(&f.noStandardize, "no-standardize", false, "use the numbers as they are")
@@ -49,7 +101,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	flags.StringSliceVar(&f.categorical, "categorical", nil, categoricalHelp)
 	flags.BoolVar(&f.textbook, "textbook", false, "as textbooks work an example: the numbers as they are, the rows in their order; --no-standardize and --no-shuffle in one")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
-	for _, d := range learners.Catalogue() {
+	for _, d := range append([]learners.Description{f.description()}, learners.Catalogue()...) {
 		for _, p := range d.Parameters {
 			if p.Name == "seed" || flags.Lookup(p.Name) != nil {
 				continue
@@ -64,7 +116,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 	}
 	help := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		f.describe(c.Flags())
+		f.describe(c)
 		help(c, args)
 	})
 }
@@ -104,30 +156,57 @@ func (p *parameterFlag) Set(text string) error {
 	return nil
 }
 
-// describe prepares the flags for --help: those of the learner are shown, with
-// their defaults and rules.
-func (f *learnerFlags) describe(flags *pflag.FlagSet) {
-	d, err := learners.Find(f.learner)
+// describe prepares a command for --help: it describes the learners that are named,
+// and shows their flags with the defaults and rules.
+func (f *learnerFlags) describe(c *cobra.Command) {
+	flags := c.Flags()
+	named := f.names()
 	switch {
-	case flags.Lookup("learner").Hidden: // the command has learners of its own
-		d = learners.Description{}
-	case err != nil:
-		d, _ = learners.Find(defaultLearner)
+	case flags.Lookup("learner").Hidden || len(f.models) > 0: // there is none to name
+		named = nil
+	case flags.Changed("learner"):
+		named = strings.Split(f.learner, ",")
 	}
-	_, kernel := d.Parameter("kernel")
+	var list []learners.Description
+	classes := false
+	for _, name := range named {
+		d, _ := learners.Find(strings.TrimSpace(name))
+		list, classes = append(list, d), classes || d.Does(learners.Classification)
+		if flags.Changed("learner") {
+			c.Long += "\n\n" + strings.TrimSpace(entry("learner  ", d.Name)+entry("for      ", tasks(d))+entry("formula  ", d.Formula))
+		}
+	}
+	flags.Lookup("task").Hidden = !classes
+	if !flags.Changed("learner") {
+		list = nil
+	}
+	if len(named) > 0 && list == nil {
+		c.Long += "\n\n" + wrapped(fmt.Sprintf("The parameters of a learner are flags too: %s --learner NAME --help lists them. Learners: %s.", c.CommandPath(), strings.Join(named, ", ")), terminalWidth)
+	}
+	of := func(name string) (p learners.Parameter, values learners.Values, has bool) {
+		for _, d := range list {
+			if p, has = d.Parameter(name); has {
+				values, _ = d.Values(f.given)
+				break
+			}
+		}
+		return p, values, has
+	}
+	_, _, kernel := of("kernel")
 	for _, name := range []string{"text", "tree"} {
 		if flag := flags.Lookup(name); flag != nil {
 			flag.Hidden = !kernel
 		}
 	}
-	flags.Lookup("task").Hidden = !d.Does(learners.Classification)
-	values, _ := d.Values(f.given)
+	if kernel && flags.Lookup("text") != nil {
+		c.Long += "\n\n" + kernelHelp
+	}
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if _, ok := flag.Value.(*parameterFlag); !ok {
 			return
 		}
 		name := strings.TrimPrefix(flag.Name, "no-")
-		p, has := d.Parameter(name)
+		p, values, has := of(name)
 		flag.Hidden = !has || name != flag.Name && p.Default != "true" || values != nil && f.decides(p.When) && !p.When.Met(values)
 		if has && name == flag.Name {
 			flag.Usage = p.Help
@@ -142,6 +221,11 @@ func (f *learnerFlags) describe(flags *pflag.FlagSet) {
 	})
 }
 
+// kernelHelp is what --help of a learner with a kernel says about it.
+var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and scalings of them, such as '0.5*linear() + gaussian(sigma=3)'; mercer kernels describes them.", terminalWidth) +
+	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel one on texts or trees, or a weighted sum of such.", terminalWidth) +
+	"\n\n" + gramHelp
+
 // decides reports whether a flag decides about the condition of another.
 func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
@@ -151,21 +235,12 @@ func (f *learnerFlags) decides(w *learners.When) bool {
 	return given
 }
 
-// find returns the description of the learner.
-func (f *learnerFlags) find() (learners.Description, error) {
-	d, err := learners.Find(f.learner)
-	if err != nil {
-		err = usagef("--learner: there is no %q%s; mercer learners lists them", f.learner, didYouMean("", f.learner, learners.Names()))
-	}
-	return d, err
-}
-
 // check returns the first flag that is wrong.
 func (f *learnerFlags) check(command string) error {
-	d, err := f.find()
+	d := f.description()
 	switch {
-	case err != nil:
-		return err
+	case f.learner == "":
+		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case slices.Contains(f.targets, ""):
@@ -183,7 +258,7 @@ func (f *learnerFlags) check(command string) error {
 		}
 		return usagef("--task: %s is not made for %q, but for %s", f.learner, f.task, strings.Join(tasks, " and "))
 	}
-	_, err = f.fitter("")
+	_, err := f.fitter("")
 	return err
 }
 
@@ -215,10 +290,7 @@ func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 
 // fitter returns the learner that the flags describe.
 func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
-	d, err := learners.Find(f.learner)
-	if err != nil {
-		return nil, err
-	}
+	d := f.description()
 	given := f.parameters(d)
 	fit, err := d.Make(task, given)
 	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
@@ -237,7 +309,7 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 // taskFor is what the learner is to do with a table: its only task, the one that
 // --task names, or by what the target's cells are.
 func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
-	d, _ := learners.Find(f.learner)
+	d := f.description()
 	switch {
 	case f.task != "":
 		return learners.Task(f.task)
@@ -250,8 +322,8 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 // assumed is the task with what changes it, for the report, where --task does not name
 // it and a target of 0 and 1, or of −1 and 1, could be meant for either; otherwise "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
-	d, err := learners.Find(f.learner)
-	if err != nil || f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
+	d := f.description()
+	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
 		return ""
 	}
 	return assumed(t, f.targets, task)
@@ -333,12 +405,12 @@ type epochTrace struct {
 	epochs  []learners.Epoch
 }
 
-// trace is for the epochs of the learner; it refuses one that has none.
-func (f *learnerFlags) trace(what string) (*epochTrace, error) {
-	if d, err := learners.Find(f.learner); err != nil || d.Traces() {
-		return &epochTrace{learner: f.learner}, err
+// hasEpochs refuses learners that have none.
+func hasEpochs(d learners.Description) error {
+	if d.Traces() {
+		return nil
 	}
-	return nil, usagef("%s: %s has no epochs; these have: %s", what, f.learner, strings.Join(learnersThat(learners.Description.Traces), ", "))
+	return fmt.Errorf("%s has no epochs; these have: %s", d.Name, strings.Join(learnersThat(learners.Description.Traces), ", "))
 }
 
 func (t *epochTrace) add(e learners.Epoch) { t.epochs = append(t.epochs, e) }
@@ -354,8 +426,8 @@ func (t *epochTrace) check() error {
 // keys are those of the rows of a table, for learners that draw some of them; nil for
 // others.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
-	if d, err := learners.Find(f.learner); err != nil || !d.ReadsRows() {
-		return nil, err
+	if !f.description().ReadsRows() {
+		return nil, nil
 	}
 	return enc.Keys(t)
 }

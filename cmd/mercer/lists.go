@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) learnersCommand() *cobra.Command {
-	return a.withoutDevice(&cobra.Command{
+	return withoutDevice(&cobra.Command{
 		Use:   "learners [NAME]",
 		Short: "List the learners, or one with its parameters",
 		Args:  cobra.MaximumNArgs(1),
@@ -96,7 +96,7 @@ func kernelLists() []kernelList {
 }
 
 func (a *app) kernelsCommand() *cobra.Command {
-	return a.withoutDevice(&cobra.Command{
+	return withoutDevice(&cobra.Command{
 		Use:   "kernels [NAME]",
 		Short: "List the kernels, or one, with their parameters and formulas",
 		Args:  cobra.MaximumNArgs(1),

@@ -148,7 +148,7 @@ scikit-learn). Files are CSV with a header line, also .gz; - is standard input.`
 	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress")
-	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.fitCommand(), a.predictCommand(), a.evaluateCommand(), a.showCommand(), a.plotCommand(), a.gramCommand(), a.tuneCommand(), a.cvCommand(), a.compareCommand(), a.bootstrapCommand(), a.learnersCommand(), a.kernelsCommand(), a.devicesCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), tablesCommand())
 	root.SetHelpCommand(a.helpCommand(root))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", terminalWidth)))
 	fitTerminal(root)
@@ -169,27 +169,50 @@ func fitTerminal(c *cobra.Command) {
 	}
 }
 
-// withoutDevice takes the flags of work on data from a command that does none: an error
-// where they are given, and absent from its help.
-func (a *app) withoutDevice(c *cobra.Command) *cobra.Command {
-	unused := []string{"device", "threads", "memory", "quiet"}
-	run := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		for _, name := range unused {
-			if c.Flags().Changed(name) {
-				return usagef("--%s: has no effect on mercer %s", name, c.Name())
+// A refusal is a reason for which flags have no effect in a call.
+type refusal struct {
+	holds bool
+	flags string // with spaces between them
+	why   string
+	by    string // the flag that decides about it: where it is not given help shows the others; "": none
+}
+
+// refusing completes a command with such reasons: its flags are an error where they are
+// given, and absent from its help. It comes before learnerFlags.add, whose help is then
+// prepared first.
+func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
+	each := func(do func(flag *pflag.Flag, r refusal)) {
+		for _, r := range reasons() {
+			for name := range strings.FieldsSeq(r.flags) {
+				if flag := c.Flags().Lookup(name); r.holds && flag != nil {
+					do(flag, r)
+				}
 			}
 		}
-		return run(c, args)
+	}
+	c.PreRunE = func(*cobra.Command, []string) (err error) {
+		each(func(flag *pflag.Flag, r refusal) {
+			if flag.Changed && err == nil {
+				err = usagef("--%s: %s", flag.Name, r.why)
+			}
+		})
+		return err
 	}
 	help := c.HelpFunc()
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		for _, name := range unused {
-			c.Flags().Lookup(name).Hidden = true
-		}
+		each(func(flag *pflag.Flag, r refusal) {
+			flag.Hidden = flag.Hidden || r.by == "" || c.Flags().Changed(r.by)
+		})
 		help(c, args)
 	})
 	return c
+}
+
+// withoutDevice completes a command that does no work on data.
+func withoutDevice(c *cobra.Command) *cobra.Command {
+	return refusing(c, func() []refusal {
+		return []refusal{{true, "device threads memory quiet", "has no effect on mercer " + c.Name(), ""}}
+	})
 }
 
 // work makes the RunE of a subcommand: what fails before it is wrong use.

@@ -14,7 +14,6 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/objects"
-	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/learners/modelfile"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -66,19 +65,17 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	if err := o.unused(f.noStandardize, f.missing); err != nil {
 		return err
 	}
-	d, err := learners.Find(f.learner)
-	if err != nil {
-		return nil // to be said by check
-	}
-	if _, has := d.Parameter("kernel"); !has {
+	if _, has := f.description().Parameter("kernel"); !has {
 		return usagef("%s: %s has no kernel, and learns from numbers only", flag, f.learner)
 	}
 	if !given {
 		return o.needed()
 	}
-	if o.kernel, err = o.parse(text); err != nil {
+	k, err := o.parse(text)
+	if err != nil {
 		return err
 	}
+	o.kernel = k
 	f.given["kernel"] = "precomputed()"
 	return nil
 }

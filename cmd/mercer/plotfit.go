@@ -80,11 +80,13 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 // table, once for each of --values.
 type modelFlags struct {
 	learnerFlags
-	models []string
 	values string
 }
 
 func (f *modelFlags) add(c *cobra.Command, help string) {
+	refusing(c, func() []refusal {
+		return []refusal{{len(f.models) > 0, "learner target values task textbook seed no-standardize missing categorical", "the model of --model is fitted already; leave one of them out", ""}}
+	})
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVar(&f.models, "model", nil, help)
 	f.learnerFlags.add(c)
@@ -112,8 +114,8 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 		}
 	}()
 	if len(f.models) > 0 {
-		if len(f.given) > 0 || len(f.targets) > 0 || c.Flags().Changed("learner") || f.values != "" {
-			return nil, close, usagef("--model: the model is fitted already; leave out --model, or --target, --learner and its parameters")
+		if len(f.given) > 0 {
+			return nil, close, usagef("--model: the model is fitted already; leave out --model, or the parameters of a learner")
 		}
 		for _, model := range f.models {
 			dev, b, t, _, err := a.openModel(model, file, false)
@@ -162,7 +164,7 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 }
 
 func (a *app) plotEpochsCommand() *cobra.Command {
-	var f learnerFlags
+	f := learnerFlags{takes: hasEpochs}
 	c := &cobra.Command{
 		Use:   "epochs --learner NAME --target COLUMN --out FILE [flags] TABLE",
 		Short: "Mistakes and loss after each epoch of one fit",
@@ -180,10 +182,7 @@ func (a *app) plotEpochs(ctx context.Context, f *learnerFlags, file string) (pic
 		return pic, err
 	}
 	defer s.dev.Close()
-	trace, err := f.trace("plot epochs")
-	if err != nil {
-		return pic, err
-	}
+	trace := &epochTrace{learner: f.learner}
 	if _, err := s.fit(ctx, learners.Options{Trace: trace.add}); err != nil {
 		return pic, err
 	}

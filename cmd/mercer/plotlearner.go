@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) plotPathCommand() *cobra.Command {
-	var f learnerFlags
+	f := learnerFlags{takes: hasPath}
 	points := 50
 	c := &cobra.Command{
 		Use:   "path --learner ridge|lasso --target NAME --out FILE [flags] TABLE",
@@ -31,22 +31,30 @@ func (a *app) plotPathCommand() *cobra.Command {
 		Long: `Draw the weights of the columns, brought to mean 0 and variance 1, over λ: from where
 they hardly differ from those at λ = 0 up to where they are 0, or a hundredth.`,
 	}
+	refusing(c, func() []refusal {
+		return []refusal{
+			{true, "lambda lambdas theta", "is what the path is over; leave it out", ""},
+			{true, "intervals", "has no effect on a path", ""},
+		}
+	})
 	f.add(c)
 	c.Flags().IntVar(&points, "points", points, "how many λ")
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
+}
+
+// hasPath refuses learners whose weights are not drawn over λ.
+func hasPath(d learners.Description) error {
+	if d.Name == "ridge" || d.Name == "lasso" {
+		return nil
+	}
+	return fmt.Errorf("paths are those of ridge and lasso, not of %s", d.Name)
 }
 
 // maxPoints is as many places as a picture could show.
 const maxPoints = 10000
 
 func (a *app) plotPath(ctx context.Context, f *learnerFlags, points int, file string) (pic picture, err error) {
-	_, given := f.given["lambda"]
-	switch {
-	case f.learner != "ridge" && f.learner != "lasso":
-		return pic, usagef("--learner: paths are those of ridge and lasso, not of %s%s", f.learner, didYouMean("", f.learner, []string{"ridge", "lasso"}))
-	case given:
-		return pic, usagef("--lambda: is what the path is over; leave it out")
-	case points < 2 || points > maxPoints:
+	if points < 2 || points > maxPoints {
 		return pic, usagef("--points: must be from 2 to %d, got %d", maxPoints, points)
 	}
 	s, err := a.samples(f, "plot path", file)

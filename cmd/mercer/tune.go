@@ -87,6 +87,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),
 	}
+	refusing(c, f.refusals)
 	flags := c.Flags()
 	f.given = flags.Changed
 	flags.SortFlags = false
@@ -101,7 +102,7 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	flags.IntVar(&f.steps, "steps", 0, "kernels to try (default: 15; with bayes 10, and 10 for each parameter; of a --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "`NUMBERS` to try as lambda, and no others (default: 1e-8 to 1e3 times the mean of k(x, x), two a decade, and more near the best)")
 	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas; repeat it for several")
-	flags.IntVar(&f.folds, "folds", 5, "folds of kfold")
+	flags.IntVar(&f.folds, "folds", 5, "folds of --by kfold")
 	flags.IntVar(&f.rows, "rows", tuneRows, "rows to search with, chosen at random; 0: all")
 	flags.BoolVar(&f.noIntercept, "no-intercept", false, "fit none")
 	flags.StringVar(&f.learner, "learner", "", "`NAME` of the learner: "+strings.Join(append(slices.Clone(tunedLearners), gridLearners()...), ", ")+" (default: kernel-ridge; ridge for the kernel linear(), gaussian-process of numbers for evidence)")
@@ -117,40 +118,62 @@ is given; for evidence the mean of the target is subtracted instead.`,
 	return c
 }
 
-// checkUnused refuses flags that have no effect on this search.
-func (f *tuneFlags) checkUnused(list []candidate) error {
-	for _, c := range []struct {
-		unused bool
-		flags  []string
-		why    string
-	}{
-		{f.search == string(tuning.Gradient), []string{"vary", "reach", "steps", "lambdas"}, "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes"},
-		{f.by != string(tuning.KFold), []string{"folds"}, "is for --by kfold"},
-		{f.objects.flag() != "", []string{"vary", "reach", "steps"}, "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel"},
-		{!slices.ContainsFunc(list, candidate.varies) || f.given("vary") && len(f.vary) == 0, []string{"reach", "steps"}, "no parameter of the kernel varies"},
-		{f.model == "" && f.testFraction == 0, []string{"learner"}, "without --model or --test-fraction nothing is fitted"},
-	} {
-		for _, flag := range c.flags {
-			if c.unused && f.given(flag) {
-				return usagef("--%s: %s", flag, c.why)
-			}
-		}
+// refusals are the flags that have no effect on this search.
+func (f *tuneFlags) refusals() []refusal {
+	f.setDefaults()
+	grid, gradient := f.byGrid(), f.search == string(tuning.Gradient)
+	d, _ := learners.Find(f.learner)
+	has := func(name string) bool {
+		_, yes := d.Parameter(name)
+		return yes
 	}
-	return nil
+	varies := true
+	if list, err := f.parseKernels(); err == nil { // otherwise to be said by check
+		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
+	}
+	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
+	return []refusal{
+		{grid && !has("kernel"), "kernel vary reach steps text tree", f.learner + " has no kernel", ""},
+		{grid && f.learner == "kernel-knn" && len(f.kernels) == 0, "vary reach steps", "the distance of kernel-knn is Euclidean where no --kernel is given", "learner"},
+		{grid && !has("lambda"), "lambdas", f.learner + " has no lambda", ""},
+		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
+		{grid, "ard", byGrid, ""},
+		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
+		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hidden: checkGrid says which there are
+		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // likewise
+		{!grid, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
+		{gradient, "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; for the others --search grid, golden or bayes", ""},
+		{gradient && f.by == string(tuning.Evidence), "plot", "gradient looks at no surface; use --search grid, golden or bayes", ""},
+		{f.by != string(tuning.KFold), "folds", "is for --by kfold", "by"},
+		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
+		{!varies, "reach steps", "no parameter of the kernel varies", ""},
+		{len(f.kernels) > 0, "ard", "is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead", ""},
+	}
 }
+
+// bayesian reports whether the learner may be judged by its evidence too.
+func (f *tuneFlags) bayesian() bool { return f.learner == "rvm" || f.learner == "rvc" }
 
 // byGrid reports whether the learner is tuned by a grid.
 func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }
 
-// check sets the defaults and returns the first flag that is wrong.
+// setDefaults sets how is searched and judged where no flag says so.
+func (f *tuneFlags) setDefaults() {
+	if f.byGrid() && !f.given("by") {
+		f.by = string(tuning.KFold)
+	}
+	if f.search != "" {
+		return
+	}
+	f.search = string(tuning.Grid)
+	if f.by == string(tuning.Evidence) && !f.byGrid() {
+		f.search = string(tuning.Gradient)
+	}
+}
+
+// check returns the first flag that is wrong.
 func (f *tuneFlags) check() error {
 	evidence := f.by == string(tuning.Evidence)
-	if f.search == "" {
-		f.search = string(tuning.Grid)
-		if evidence && !f.byGrid() {
-			f.search = string(tuning.Gradient)
-		}
-	}
 	if err := f.objects.check(); err != nil {
 		return err
 	}
@@ -177,18 +200,14 @@ func (f *tuneFlags) check() error {
 	case f.learner != "" && !slices.Contains(tunedLearners, f.learner) && !f.byGrid():
 		names := append(slices.Clone(tunedLearners), gridLearners()...)
 		return usagef("--learner: tune has nothing to vary for %q%s; it is for %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
-	case len(f.grid) > 0 && !f.byGrid():
-		return usagef("--grid: %s vary by --kernel, --vary and --lambdas; --grid needs another --learner", strings.Join(tunedLearners, ", "))
 	case f.byGrid():
 		// below
 	case f.search == string(tuning.Gradient) && !evidence:
 		return usagef("--search: gradient needs --by evidence, which has derivatives")
-	case f.search == string(tuning.Gradient) && f.plot != "":
-		return usagef("--plot: gradient looks at no surface; use --search grid, golden or bayes")
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):
 		return usagef("--learner: ridge is for --kernel 'linear()'")
-	case f.ard && len(f.kernels) > 0:
-		return usagef("--ard: is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead")
+	case f.learner != "" && f.model == "" && f.testFraction == 0:
+		return usagef("--learner: without --model or --test-fraction nothing is fitted")
 	}
 	switch {
 	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
@@ -202,12 +221,10 @@ func (f *tuneFlags) check() error {
 	case f.folds < 2:
 		return usagef("--folds: must be ≥ 2, got %d", f.folds)
 	}
-	check := func() error { return f.checkUnused(list) }
 	if f.byGrid() {
-		check = f.checkGrid
-	}
-	if err := check(); err != nil {
-		return err
+		if err := f.checkGrid(); err != nil {
+			return err
+		}
 	}
 	for _, l := range f.lambdas {
 		if !(l >= 0) || math.IsInf(l, 1) {

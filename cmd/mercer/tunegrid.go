@@ -138,31 +138,13 @@ func (f *tuneFlags) checkGrid() error {
 	if err != nil {
 		return err
 	}
-	_, kernel := d.Parameter("kernel")
-	varied := f.given("vary") || f.given("reach") || f.given("steps")
-	bayesian := f.learner == "rvm" || f.learner == "rvc"
-	if !f.given("by") {
-		f.by = string(tuning.KFold)
-	}
 	switch {
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		return usagef("--task: %s is not made for %s", f.learner, f.task)
-	case f.by != string(tuning.KFold) && !(bayesian && f.by == string(tuning.Evidence)):
-		return usagef("--by: %s is judged by kfold%s; the others are for %s", f.learner, map[bool]string{true: " or evidence"}[bayesian], strings.Join(tunedLearners, ", "))
-	case f.given("folds") && f.by != string(tuning.KFold):
-		return usagef("--folds: is for --by kfold")
-	case f.search != string(tuning.Grid) || f.ard:
-		return usagef("--%s: %s is tuned by a grid of one factor of the length scales; see --grid", map[bool]string{true: "ard", false: "search"}[f.ard], f.learner)
-	case f.learner == "kernel-knn" && len(f.kernels) == 0 && varied:
-		return usagef("--vary, --reach and --steps: the distance of kernel-knn is Euclidean where no --kernel is given")
-	case f.given("vary") && len(f.vary) == 0 && (f.given("reach") || f.given("steps")):
-		return usagef("--reach and --steps: no parameter of the kernel varies")
-	case !kernel && (len(f.kernels) > 0 || varied || f.objects.flag() != ""):
-		return usagef("--learner: %s has no kernel; leave --kernel, --vary, --reach, --steps, --text and --tree out", f.learner)
+	case f.by != string(tuning.KFold) && !(f.bayesian() && f.by == string(tuning.Evidence)):
+		return usagef("--by: %s is judged by kfold%s; the others are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))
 	case len(f.targets) > 1 && !d.Outputs:
 		return usagef("--target: %s learns one target, %d are named", f.learner, len(f.targets))
-	case f.objects.flag() != "" && varied:
-		return usagef("--vary, --reach and --steps: the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel")
 	}
 	_, err = f.parseGrid()
 	return err

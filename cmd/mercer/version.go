@@ -44,7 +44,7 @@ func readVersion() version {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.withoutDevice(&cobra.Command{
+	return withoutDevice(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mercer-go/mercer/learners"
+)
+
+// listed are the flags that the help of a call shows.
+func listed(t *testing.T, args ...string) map[string]bool {
+	t.Helper()
+	_, text, found := strings.Cut(help(t, append(args, "--help")...), "\nFlags:\n")
+	if !found {
+		t.Fatalf("mercer %s --help lists no flags", strings.Join(args, " "))
+	}
+	flags := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "-h, ")); len(words) > 0 && strings.HasPrefix(words[0], "--") {
+			flags[strings.TrimPrefix(words[0], "--")] = true
+		}
+	}
+	return flags
+}
+
+// TestHelpOfALearnerListsItsParameters: the help of a command without --learner has the
+// parameters of none, and with it those that the catalogue has of that learner.
+func TestHelpOfALearnerListsItsParameters(t *testing.T) {
+	every := map[string]bool{}
+	for _, d := range learners.Catalogue() {
+		for _, p := range d.Parameters {
+			every[p.Name] = p.Name != "seed"
+		}
+	}
+	for _, command := range []string{"fit", "cv", "plot curve", "plot validation"} {
+		for _, d := range append(learners.Catalogue(), learners.Description{}) {
+			args := strings.Fields(command)
+			if d.Name != "" {
+				args = append(args, "--learner", d.Name)
+			}
+			flags := listed(t, args...)
+			for name := range every {
+				if _, has := d.Parameter(name); every[name] && flags[name] != has {
+					t.Errorf("mercer %s --help: --%s is listed: %v", strings.Join(args, " "), name, flags[name])
+				}
+			}
+		}
+	}
+}
+
+// TestHelpListsNoFlagThatIsRefused: every flag that the help of a call lists is accepted in
+// that call, or refused for its value or the table alone, and the others are not.
+func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
+	calls := []string{
+		"fit", "fit --learner ridge", "fit --learner nystrom-ridge --stream", "fit --learner perceptron",
+		"plot path", "plot path --learner ridge", "plot path --learner lasso", "plot epochs --learner logistic", "plot ball",
+		"plot curve --model m.st", "plot boundary --learner svc", "compare --learner svc,logistic",
+		"tune", "tune --learner svc", "tune --learner lasso", "tune --learner rvm", "tune --learner kernel-knn",
+		"tune --by evidence", "tune --by loo", "tune --text t", "tune --kernel linear()", "kernels", "version",
+	}
+	hidden := 0
+	for _, call := range calls {
+		flags := listed(t, strings.Fields(call)...)
+		for _, f := range flagsOf(t, call) {
+			value := "--" + f.Name
+			if f.NoOptDefVal == "" {
+				value += "=1"
+			}
+			var out, errs strings.Builder
+			run(append(strings.Fields(call), value, "--quiet=false", "nosuch.csv"), strings.NewReader(""), &out, &errs)
+			refused := slices.ContainsFunc([]string{
+				"has no effect", "has none; these write", "needs the whole table", "has no epochs", "is what the path", "is fitted already",
+				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient looks",
+				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
+			}, func(text string) bool {
+				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
+			})
+			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") {
+				continue // its help says so, and the call leaves --by open
+			}
+			if refused && flags[f.Name] {
+				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())
+			}
+			if refused {
+				hidden++
+			}
+		}
+	}
+	if hidden < 60 {
+		t.Errorf("%d flags were refused: the test compares little", hidden)
+	}
+}
+
+// flagsOf are the flags of a command, shown or not.
+func flagsOf(t *testing.T, call string) []*pflag.Flag {
+	t.Helper()
+	c, _, err := (&app{}).root().Find(strings.Fields(call))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.InheritedFlags() // joins them to the others
+	var list []*pflag.Flag
+	c.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f) })
+	return list
+}
+
+// TestHelpOfAnUnknownLearnerIsWrongUse: no other learner's flags are shown for it.
+func TestHelpOfAnUnknownLearnerIsWrongUse(t *testing.T) {
+	for _, args := range []string{"fit --learner svd --help", "compare --learner svc,svd --help", "plot path --learner svc --help"} {
+		var out, errs strings.Builder
+		if code := run(strings.Fields(args), strings.NewReader(""), &out, &errs); code != 2 || !strings.HasPrefix(errs.String(), "mercer: --learner: ") || out.Len() > 0 {
+			t.Errorf("mercer %s: %d: %s%s", args, code, errs.String(), out.String())
+		}
+	}
+}
