@@ -73,38 +73,50 @@ test-all: ## run everything: full suites, other tiers and builds, all modules, f
 	@if command -v gcc >/dev/null && command -v $(PYTHON) >/dev/null; then $(MAKE) agree python-test; else echo 'left out: the Python package and the agreement with scikit-learn need gcc and $(PYTHON)'; fi
 	@if command -v qemu-aarch64 >/dev/null; then $(MAKE) arm64; else echo 'left out: arm64 needs qemu-aarch64'; fi
 
-# The full tests range over all tiers where they open devices by name; what opens
-# the best one sees AVX2 by tiers, and the portable code that is also the tier of a
-# processor without AVX by purego. MERCER_REQUIRE cannot name a tier then.
-TIERED := . ./backend/... ./cpu/... ./gonum ./solvers/... ./learners/... ./dataset
-PEERS  := 'Against(ScikitLearn|LIBSVM|Kernlab)'
-BELOW := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
+# The full tests range over all tiers where they open devices by name, so that those
+# subtests, whose names are devices or tiers, are left out here; what opens the best one
+# sees AVX2 by tiers, and the portable code that is also the tier of a processor without
+# AVX by purego. MERCER_REQUIRE cannot name a tier then. The scores of the defaults are no
+# matter of the tier.
+TIERED  := . ./backend ./gonum ./solvers/... ./learners/...
+NAMED   := '/^(ref|cpu|avx2|generic)$$|//^(ref|cpu)$$|///^(ref|cpu)$$|^TestDefaultsAgainstScikitLearn$$'
+PEERS   := 'Against(ScikitLearn|LIBSVM|Kernlab)'
+BELOW   := MERCER_REQUIRE="$$(echo "$$MERCER_REQUIRE" | tr , '\n' | grep -v '^avx' | paste -sd, -)"
 
 .PHONY: tiers
 tiers: ## run the short tests, and the comparisons with other programs, with AVX2 as the best tier
-	GODEBUG=cpu.avx512f=off MERCER_REQUIRE= $(GO) test -short -timeout 30m $(TIERED)
-	GODEBUG=cpu.avx512f=off $(BELOW) $(GO) test -timeout 30m -run $(PEERS) ./learners
-
-# What the race detector and an emulator make slow is run for what they can find:
-# goroutines that share, and arithmetic that is compiled otherwise.
-CONCURRENT := 'Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines'
+	GODEBUG=cpu.avx512f=off MERCER_REQUIRE= $(GO) test -short -timeout 30m -skip $(NAMED) $(TIERED) ./cpu/...
+	GODEBUG=cpu.avx512f=off $(BELOW) $(GO) test -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
 
 .PHONY: modules-test
 modules-test: ## vet and test the modules with large dependencies: gorgonia, beam
 	cd gorgonia && $(GO) vet ./... && $(GO) test ./...
 	cd beam && $(GO) vet ./... && $(GO) test ./...
 
+# What the race detector and an emulator make slow is run for what they can find:
+# goroutines that share, and arithmetic that is compiled otherwise. The suites of solvers
+# and learners run on the best tier: package ref starts no goroutine.
+CONCURRENT := Conformance/.*/.*/(Concurrent|Threads|Cancel|Progress|Expansion|Large|Packed)|Concurrently|GOMAXPROCS|Workers|Goroutines
+suites      = ^($(shell awk '/^func Test/ { name = $$2 } /$(1)[.]Run/ { print name }' $(2)/*_test.go | sed 's/[^A-Za-z0-9_].*//' | sort -u | paste -sd '|' -))$$
+within      = $(1)/cpu//$(2)$$|$(1)//cpu//$(2)$$
+SOLVERS    := $(call within,$(call suites,solvertest,solvers),/(SameBits|Progress|Cancelled|Faults))
+SOLVERS    := $(SOLVERS)|^Test(Path|CholeskyRefuses|.*(Bits|Repeats|Cancel|Progress|Interrupted))
+LEARNERS   := $(call within,$(call suites,learnertest,learners),(Goroutines|Predictor|Cancelled))|^Test(VarianceKeeps|Jackknife)
+
 .PHONY: race
 race: ## run the short tests in which goroutines share under the race detector (needs cgo and a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./internal/atomicfile ./backend ./dataset ./learners/modelfile ./solvers ./learners/tuning
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run $(CONCURRENT) ./cpu ./cuda
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '//(Goroutines|Predictor|Cancelled)$$' ./learners
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m . ./backend ./bindings/c/internal/handles ./dataset ./internal/atomicfile ./internal/run ./kernels/gram ./solvers/glm ./solvers/svm
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(CONCURRENT)' ./backend/ref ./cpu ./cuda
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(SOLVERS)' -skip '/^ref$$|//^ref$$' ./solvers
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(LEARNERS)' ./learners
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Devices|Repeats|KFoldScore|Refuses' ./learners/tuning
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Interrupt|Progress' ./cmd/mercer
 
 .PHONY: purego
 purego: ## run the short tests, and the comparisons with other programs, without any assembly
-	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m $(TIERED)
-	$(BELOW) $(GO) test -tags purego -timeout 30m -run $(PEERS) ./learners
+	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m ./cpu/...
+	MERCER_REQUIRE= $(GO) test -tags purego -short -timeout 30m -skip $(NAMED) $(TIERED)
+	$(BELOW) $(GO) test -tags purego -timeout 30m -run $(PEERS) -skip $(NAMED) ./learners
 
 # The edges of every routine, and gonum's suite of BLAS.
 ARM64 := Conformance/.*/.*/(Gemm|Syrk|Trsm|Potrf|Gram|Packed|Expansion|NaN)|Blocking|RequiredTiers
