@@ -1,10 +1,10 @@
 package learners_test
 
 import (
-	"bytes"
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -12,12 +12,50 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/internal/required"
 )
+
+// interpreter is one Python with scikit-learn for all scripts of a run of the tests: to
+// start it and to import takes longer than most of them.
+type interpreter struct {
+	in  io.WriteCloser
+	out *json.Decoder
+	err error
+}
+
+var python = sync.OnceValue(func() *interpreter {
+	cmd := exec.Command(required.Python, "-c", `
+import json, sys, time, traceback, warnings
+import numpy as np, sklearn
+reply, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    script, a = json.loads(line)
+    out = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            a = {k: np.array(v) if isinstance(v, list) else v for k, v in a.items()}
+            exec(script, {"a": a, "out": out, "np": np, "sklearn": sklearn, "time": time, "warnings": warnings})
+        out = [{k: v.tolist() if hasattr(v, "tolist") else v for k, v in out.items()}, ""]
+    except Exception:
+        out = [None, traceback.format_exc()]
+    json.dump(out, reply)
+    reply.flush()
+`)
+	cmd.Stderr = os.Stderr
+	p := &interpreter{}
+	if p.in, p.err = cmd.StdinPipe(); p.err != nil {
+		return p
+	}
+	out, err := cmd.StdoutPipe()
+	p.out, p.err = json.NewDecoder(out), errors.Join(err, cmd.Start())
+	return p // it ends with its standard input, when the tests do
+})
 
 // scikit runs a script of Python with numpy as np and scikit-learn as sklearn.
 // in becomes the dictionary a, lists as arrays; what the script puts into the
@@ -26,30 +64,20 @@ import (
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")
-	python := required.SKLearn(t)
-	data, err := json.Marshal(in)
-	if err != nil {
+	required.SKLearn(t)
+	p := python()
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	if err := json.NewEncoder(p.in).Encode([]any{script, in}); err != nil {
 		t.Fatal(err)
 	}
-	const before = `
-import json, sys, time, warnings
-import numpy as np, sklearn
-warnings.simplefilter("ignore")
-a = {k: np.array(v) if isinstance(v, list) else v for k, v in json.load(sys.stdin).items()}
-out = {}
-`
-	const after = `
-json.dump({k: v.tolist() if hasattr(v, "tolist") else v for k, v in out.items()}, sys.stdout)
-`
-	cmd := exec.Command(python, "-c", before+script+after)
-	cmd.Stdin = bytes.NewReader(data)
-	var text, fault bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &text, &fault
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("scikit-learn: %v\n%s", err, fault.String())
+	var fault string
+	if err := p.out.Decode(&[2]any{out, &fault}); err != nil {
+		t.Fatalf("scikit-learn: %v", err)
 	}
-	if err := json.Unmarshal(text.Bytes(), out); err != nil {
-		t.Fatalf("scikit-learn: %v: %.200s", err, text.String())
+	if fault != "" {
+		t.Fatalf("scikit-learn: %s", fault)
 	}
 }
 

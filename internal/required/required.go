@@ -14,11 +14,13 @@
 package required
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -59,11 +61,20 @@ func Program(t testing.TB, what, name string) string {
 	return path
 }
 
+// imported is what is wrong with scikit-learn, "" where nothing is: asked once, since to
+// import it takes seconds.
+var imported = sync.OnceValue(func() string {
+	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
+		return fmt.Sprint(err, " ", string(out))
+	}
+	return ""
+})
+
 // SKLearn is the interpreter with NumPy and scikit-learn.
 func SKLearn(t testing.TB) string {
 	t.Helper()
-	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
-		Lacking(t, "sklearn", err, string(out))
+	if fault := imported(); fault != "" {
+		Lacking(t, "sklearn", fault)
 	}
 	return Python
 }
