@@ -54,34 +54,6 @@ func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matri
 	if f.err != nil {
 		return nil, f.err
 	}
-	hx := f.x
-	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true}).WithDefaults(hx.Rows)
-	if err != nil {
-		return nil, err
-	}
-	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
-	t := f.task(hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
-	if f.err != nil {
-		return nil, f.err
-	}
-	p := &svm.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights)}
-	n := p.X.Rows
-	p.Sign, p.P, p.Alpha = make([]float64, n), make([]float64, n), make([]float64, n)
-	left := 0.0
-	for i := range hx.Rows {
-		if w := weightOf(o, i); w > 0 {
-			p.C = append(p.C, w)
-			left += l.Nu * w
-		}
-	}
-	for i, c := range p.C { // any start with the right sum will do
-		p.Sign[i] = 1
-		p.Alpha[i] = min(c, left)
-		left = max(left-c, 0)
-	}
-	res, err := svm.SolveIn(t, p, set, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	return newSupportModel(oneClassSVMName, p, res), t.Step("solve", 1)
+	p := svm.OneClass(k, f.kept(f.x), positiveWeights(o.Weights, f.x.Rows), l.Nu)
+	return f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache, FixedC: true})
 }

@@ -136,44 +136,16 @@ func (m *SVCModel) Kernel() kernels.Kernel { return m.kernel }
 
 // newSVCModel gathers the support vectors of all pairs by class.
 func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel {
-	k := classes.Len()
-	m := &SVCModel{model: model{learner: svcName}, classes: classes, kernel: p.Kernel, counts: make([]float64, k), b: make([]float64, len(results))}
-	var rows []int
-	var coef []float64
+	m := &SVCModel{model: model{learner: svcName}, classes: classes, kernel: p.Kernel, b: make([]float64, len(results))}
+	m.points, m.coef, m.counts = p.Support(results)
 	steps, computed, objective := 0, 0, 0.0
-	for c := range k {
-		for r, i := range p.Rows[c] {
-			line, used := make([]float64, k-1), false
-			for other := range k {
-				var v float64
-				switch {
-				case other < c: // the rows of c stand after those of other
-					v = results[svm.At(other, c, k)].Beta[len(p.Rows[other])+r]
-					line[other] = v
-				case other > c:
-					v = results[svm.At(c, other, k)].Beta[r]
-					line[other-1] = v
-				}
-				used = used || v != 0
-			}
-			if used {
-				rows, coef = append(rows, i), append(coef, line...)
-				m.counts[c]++
-			}
-		}
-	}
 	for pair, res := range results {
 		m.b[pair] = res.Intercept
 		steps += res.Steps
 		computed += res.Rows
 		objective += res.Objective
 	}
-	m.points = backend.NewHost[float64](len(rows), p.X.Cols)
-	for r, i := range rows {
-		copy(m.points.Row(r), p.X.Row(i))
-	}
-	m.coef = backend.Host[float64]{Rows: len(rows), Cols: k - 1, Stride: k - 1, Data: coef}
-	m.facts = []Fact{{"support vectors", len(rows)}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
+	m.facts = []Fact{{"support vectors", m.points.Rows}, {"machines", len(results)}, {"steps", steps}, {"objective", objective}, {"rows of K", computed}}
 	if len(results) == 1 {
 		m.facts = append(m.facts, Fact{squaredNorm, results[0].Square})
 	}

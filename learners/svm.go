@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/solvers/svm"
 	"gonum.org/v1/gonum/mat"
 )
@@ -54,25 +53,24 @@ var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0
 // learner's formula, by the dual: what LIBSVM prints as obj with the other sign.
 type SupportModel struct{ kernelExpansion }
 
-// newSupportModel keeps the rows of x with β ≠ 0.
-func newSupportModel(learner string, p *svm.Problem, res *svm.Result) *SupportModel {
-	m := &SupportModel{kernelExpansion{model: model{learner: learner}, kernel: p.Kernel, intercept: []float64{res.Intercept}}}
-	var list []int
-	for i, v := range res.Beta {
-		if v != 0 {
-			list = append(list, i)
-		}
+// smo solves p, and returns its model.
+func (f *fitting) smo(p *svm.Problem, par svm.Params) (*SupportModel, error) {
+	par, err := par.WithDefaults(f.x.Rows)
+	if err != nil {
+		return nil, err
 	}
-	if len(list) == 0 {
-		list = []int{0} // f is b; a model has at least one point
+	par.Cache = svm.CacheWithin(f.dev, f.o.Memory, par.Cache)
+	t := f.task(f.x.Rows, func(n int) int64 { return svm.Bytes(f.dev, n, f.x.Cols, par.Cache) })
+	if f.err != nil {
+		return nil, f.err
 	}
-	m.points, m.coef = backend.NewHost[float64](len(list), p.X.Cols), backend.NewHost[float64](len(list), 1)
-	for r, i := range list {
-		copy(m.points.Row(r), p.X.Row(i))
-		m.coef.Data[r] = res.Beta[i]
+	res, err := svm.SolveIn(t, p, par, 0, 1)
+	if err != nil {
+		return nil, err
 	}
-	m.facts = []Fact{{"support vectors", len(list)}, {"steps", res.Steps}, {"objective", res.Objective}, {squaredNorm, res.Square}, {"rows of K", res.Rows}}
-	return m
+	points, beta := res.Support(p.X)
+	facts := []Fact{{"support vectors", points.Rows}, {"steps", res.Steps}, {"objective", res.Objective}, {squaredNorm, res.Square}, {"rows of K", res.Rows}}
+	return &SupportModel{kernelExpansion{model{f.learner, facts}, p.Kernel, points, beta, []float64{res.Intercept}}}, t.Step("solve", 1)
 }
 
 // Support returns a copy of the support vectors.

@@ -2,8 +2,6 @@ package learners
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
@@ -65,77 +63,23 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	hx, hy := f.x, f.y
-	if l.C, err = penaltyOf(l.C, l.Lambda, hx.Rows, o); err != nil {
+	if l.C, err = penaltyOf(l.C, l.Lambda, f.x.Rows, o); err != nil {
 		return nil, err
 	}
-	set, err := (svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}).WithDefaults(hx.Rows)
-	if err != nil {
-		return nil, err
-	}
-	set.Cache = svm.CacheWithin(dev, o.Memory, set.Cache)
-	t := f.task(hx.Rows, func(n int) int64 { return svm.Bytes(dev, n, hx.Cols, set.Cache) })
-	if f.err != nil {
-		return nil, f.err
-	}
-	mean, scale := 0.0, 1.0
+	targets, weights, mean, scale := f.kept(f.y), positiveWeights(o.Weights, f.x.Rows), 0.0, 1.0
 	if l.StandardizeTarget {
-		if mean, scale, err = targetScale(hy, o); err != nil {
+		if mean, scale, err = svm.Standardization(targets, weights); err != nil {
 			return nil, err
 		}
 	}
-	p := &svm.Problem{Kernel: k, X: dropZeroWeight(hx, o.Weights)}
-	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
-	for _, sign := range []float64{1, -1} {
-		for i := range hx.Rows {
-			if w := weightOf(o, i); w > 0 {
-				p.Sign = append(p.Sign, sign)
-				p.P = append(p.P, l.Epsilon-sign*(hy.Row(i)[0]/scale-mean/scale))
-				p.C = append(p.C, l.C*w)
-			}
-		}
-	}
-	p.Alpha = make([]float64, len(p.C))
-	res, err := svm.SolveIn(t, p, set, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	m = newSupportModel(svrName, p, res)
-	if l.StandardizeTarget {
+	p := svm.Regression(k, f.kept(f.x), targets, weights, l.C, l.Epsilon, mean, scale)
+	m, err = f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache})
+	if err == nil && l.StandardizeTarget {
 		for i := range m.coef.Data {
 			m.coef.Data[i] *= scale
 		}
 		m.intercept[0] = m.intercept[0]*scale + mean
 		m.facts = append(m.facts, Fact{"target mean", mean}, Fact{"target deviation", scale})
 	}
-	return m, t.Step("solve", 1)
-}
-
-// targetScale returns the mean of the one column of y by the weights and its standard
-// deviation, 1 where all targets with a weight are equal.
-func targetScale(y backend.Host[float64], o Options) (mean, scale float64, err error) {
-	low, high, total := math.Inf(1), math.Inf(-1), 0.0
-	for i := range y.Rows {
-		if w := weightOf(o, i); w > 0 {
-			low, high, total = min(low, y.Row(i)[0]), max(high, y.Row(i)[0]), total+w
-		}
-	}
-	if low == high {
-		return low, 1, nil
-	}
-	// Differences from the lowest in units of half the range: no square overflows.
-	half := high/2 - low/2
-	for i := range y.Rows {
-		mean += weightOf(o, i) / total * ((y.Row(i)[0]/2 - low/2) / half)
-	}
-	square := 0.0
-	for i := range y.Rows {
-		d := (y.Row(i)[0]/2-low/2)/half - mean
-		square += weightOf(o, i) / total * d * d
-	}
-	mean, scale = low+2*(half*mean), 2*half*math.Sqrt(square)
-	if scale == 0 || math.IsInf(scale, 1) {
-		return 0, 0, fmt.Errorf("the standard deviation of y is %v: scale y", scale)
-	}
-	return mean, scale, nil
+	return m, err
 }

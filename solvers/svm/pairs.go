@@ -100,6 +100,39 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	return results, t.Step("solve", share)
 }
 
+// Support gathers the support vectors of all machines by class: points are those of
+// class 0, then of class 1, and so on, counts how many each has. coef has K−1 columns:
+// for a support vector of class a its coefficients in the machines of a and each other
+// class, in the order of the others.
+func (f *Pairs) Support(results []*Result) (points, coef backend.Host[float64], counts []float64) {
+	k := len(f.Rows)
+	counts = make([]float64, k)
+	var rows []int
+	for c := range k {
+		for r, i := range f.Rows[c] {
+			line, used := make([]float64, k-1), false
+			for other := range k {
+				var v float64
+				switch {
+				case other < c: // the rows of c stand after those of other
+					v = results[At(other, c, k)].Beta[len(f.Rows[other])+r]
+					line[other] = v
+				case other > c:
+					v = results[At(c, other, k)].Beta[r]
+					line[other-1] = v
+				}
+				used = used || v != 0
+			}
+			if used {
+				rows, coef.Data = append(rows, i), append(coef.Data, line...)
+				counts[c]++
+			}
+		}
+	}
+	coef.Rows, coef.Cols, coef.Stride = len(rows), k-1, k-1
+	return rowsOf(f.X, rows), coef, counts
+}
+
 // quietly solves one machine while others are worked on: progress is by pairs.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t.Ctx, t.B, p, f.Params, func(float64) error { return t.Stopped() })

@@ -1,0 +1,97 @@
+package svm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/kernels"
+)
+
+// Regression returns the program of ε-support vector regression: the f and b that
+// minimize ½‖f‖² + c Σ w_i max(|y_i − f(x_i) − b| − epsilon, 0) for the n×1 targets
+// (y − mean)/scale.
+func Regression(k kernels.Kernel, x, y backend.Host[float64], weights []float64, c, epsilon, mean, scale float64) *Problem {
+	p := &Problem{Kernel: k, X: x, Alpha: make([]float64, 2*x.Rows)}
+	// Variable i pulls f up to y − ε, variable n + i down to y + ε.
+	for _, sign := range []float64{1, -1} {
+		for i, w := range weights {
+			p.Sign = append(p.Sign, sign)
+			p.P = append(p.P, epsilon-sign*(y.Row(i)[0]/scale-mean/scale))
+			p.C = append(p.C, c*w)
+		}
+	}
+	return p
+}
+
+// OneClass returns the program of the support of a distribution: the f and b that
+// minimize ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b.
+func OneClass(k kernels.Kernel, x backend.Host[float64], weights []float64, nu float64) *Problem {
+	n := x.Rows
+	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n)}
+	left := 0.0
+	for _, w := range weights {
+		left += nu * w
+	}
+	for i, c := range p.C { // any start with the right sum will do
+		p.Sign[i] = 1
+		p.Alpha[i] = min(c, left)
+		left = max(left-c, 0)
+	}
+	return p
+}
+
+// Standardization returns the mean of the one column of y by the weights, which are
+// > 0, and its standard deviation, 1 where all are equal.
+func Standardization(y backend.Host[float64], weights []float64) (mean, scale float64, err error) {
+	low, high, total := math.Inf(1), math.Inf(-1), 0.0
+	for i, w := range weights {
+		low, high, total = min(low, y.Row(i)[0]), max(high, y.Row(i)[0]), total+w
+	}
+	if low == high {
+		return low, 1, nil
+	}
+	// Differences from the lowest in units of half the range: no square overflows.
+	half := high/2 - low/2
+	for i, w := range weights {
+		mean += w / total * ((y.Row(i)[0]/2 - low/2) / half)
+	}
+	square := 0.0
+	for i, w := range weights {
+		d := (y.Row(i)[0]/2-low/2)/half - mean
+		square += w / total * d * d
+	}
+	mean, scale = low+2*(half*mean), 2*half*math.Sqrt(square)
+	if scale == 0 || math.IsInf(scale, 1) {
+		return 0, 0, fmt.Errorf("the standard deviation of y is %v: scale y", scale)
+	}
+	return mean, scale, nil
+}
+
+// Support returns the rows of x whose β is not 0, and those; the first row where there
+// is none.
+func (r *Result) Support(x backend.Host[float64]) (points, beta backend.Host[float64]) {
+	var list []int
+	for i, v := range r.Beta {
+		if v != 0 {
+			list = append(list, i)
+		}
+	}
+	if len(list) == 0 {
+		list = []int{0} // f is b; a model has at least one point
+	}
+	points, beta = rowsOf(x, list), backend.NewHost[float64](len(list), 1)
+	for j, i := range list {
+		beta.Data[j] = r.Beta[i]
+	}
+	return points, beta
+}
+
+// rowsOf returns a copy of some rows.
+func rowsOf(x backend.Host[float64], list []int) backend.Host[float64] {
+	rows := backend.NewHost[float64](len(list), x.Cols)
+	for r, i := range list {
+		copy(rows.Row(r), x.Row(i))
+	}
+	return rows
+}
