@@ -58,7 +58,7 @@ var layers = []layer{
 	{folder: "solvers/evidence", ours: []string{"solvers", "backend", "kernels"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/online", ours: []string{"backend", "kernels", "internal/run"}},
+	{folder: "solvers/online", ours: []string{"backend", "kernels", "internal/count", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
 	// run is the frame of a long call, which solvers and learners share.

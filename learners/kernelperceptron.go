@@ -110,10 +110,11 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 	if err != nil {
 		return nil, err
 	}
-	facts := append(perceptronFacts(run, e.F, e.Norm, math.Sqrt(square)), Fact{"support", e.Support})
+	facts := perceptronFacts(run, e.F, e.Norm, math.Sqrt(square))
 	if l.Kind == VotedPerceptron {
 		return newVoted(kernelPerceptronName, k, classes, run, facts), nil
 	}
+	facts = append(facts, Fact{"support", e.Support})
 	used := make([]float64, e.A.Rows) // as weights
 	for i := range used {
 		if slices.ContainsFunc(e.A.Row(i), func(v float64) bool { return v != 0 }) {

@@ -82,7 +82,8 @@ type KernelRidgeModel struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelRidgeModel, error) {
+func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
+	defer named(kernelRidgeName, &m, &err)
 	hx, hy, err := samples(x, y)
 	if err == nil {
 		if wrong := refused(l.parameters()); wrong != nil {
@@ -94,7 +95,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		k, err = kernelFor(ctx, nil, hx, o.Weights, l.Seed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+		return nil, err
 	}
 	par := l.Solver
 	if _, linear := k.(kernels.Linear); linear && par.Method == solvers.Auto && o.Checkpoint.Dir == "" {
@@ -110,9 +111,9 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		Intercept: l.Intercept,
 	}, l.Lambdas, par)
 	if err != nil {
-		return nil, fmt.Errorf("learners: kernel-ridge: %w", err)
+		return nil, err
 	}
-	m := &KernelRidgeModel{
+	m = &KernelRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: dropZeroWeight(hx, o.Weights), coef: res.Alpha, intercept: res.Intercept},
 		lambda:          each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), weights: positiveOf(o.Weights), fitted: l.Intercept, solved: res,
 	}

@@ -82,6 +82,27 @@ func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	if !l.NoIntercept {
 		parameters++
 	}
-	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, c.Rows(), parameters)...)
+	facts = append(facts, noiseFacts(s.Squares[0], o.Weights, f.x.Rows, parameters)...)
 	return newLinearModel(leastSquaresName, !l.NoIntercept, s.Coef, s.Intercept, make([]float64, s.Coef.Cols), facts), t.Step("solve", 1)
+}
+
+// lms is LeastSquares by lsq.LMS.
+func (l LeastSquares) lms(f *fitting) (*LinearModel, error) {
+	t := f.task(f.x.Rows, func(int) int64 { return 8 * int64(f.x.Cols) * int64(f.y.Cols) })
+	if f.err != nil {
+		return nil, f.err
+	}
+	r, err := lsq.LMS{Rate: l.Rate, Epochs: l.Epochs, Intercept: !l.NoIntercept}.Fit(t, f.x, f.y, f.o.Weights)
+	if err != nil {
+		return nil, err
+	}
+	parameters := f.x.Cols
+	if !l.NoIntercept {
+		parameters++
+	}
+	facts := append([]Fact{{squaredNorm, coefNorm(r.Coef)}}, noiseFacts(r.Squares[0], f.o.Weights, f.x.Rows, parameters)...)
+	if l.Rate == 0 {
+		facts = append(facts, Fact{"rate", r.Rate})
+	}
+	return newLinearModel(leastSquaresName, !l.NoIntercept, r.Coef, r.Intercept, make([]float64, f.y.Cols), facts), nil
 }

@@ -3,8 +3,6 @@ package learners
 import (
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
 	"github.com/mercer-go/mercer/backend"
 )
 
@@ -30,9 +28,6 @@ func (m *LinearModel) Support(j int) []int {
 	}
 	return list
 }
-
-// vectorOf returns v as a vector of gonum's BLAS that shares its memory.
-func vectorOf(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
 // State implements Model. Its arrays are "coef", d×t, "intercept" and
 // "lambda", 1×t.

@@ -1,7 +1,6 @@
 package learners
 
 import (
-	"context"
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
@@ -54,12 +53,13 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 //
 //	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
 //
-// for ‖r‖² = Σ w_i r_i² of the first output over the n rows of weight > 0. An exact
+// for ‖r‖² = Σ w_i r_i² of the first output over the n of the rows with weight > 0. An exact
 // fit has neither.
-func noiseFacts(squares float64, weights []float64, n, p int) []Fact {
+func noiseFacts(squares float64, weights []float64, rows, p int) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil
 	}
+	n := len(positiveWeights(weights, rows))
 	var facts []Fact
 	if n > p {
 		facts = append(facts, Fact{"noise variance", squares / float64(n-p)})
@@ -71,28 +71,4 @@ func noiseFacts(squares float64, weights []float64, n, p int) []Fact {
 		}
 	}
 	return append(facts, Fact{"log likelihood", log})
-}
-
-// linearSquares returns Σ w_i (y_i − wᵀx_i − b)² of the first output, and the rows of
-// weight > 0.
-func linearSquares(ctx context.Context, x, y, coef backend.Host[float64], b []float64, weights []float64) (squares float64, n int, err error) {
-	for i := range x.Rows {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return 0, 0, context.Cause(ctx)
-		}
-		weight := 1.0
-		if weights != nil {
-			weight = weights[i]
-		}
-		if weight == 0 {
-			continue
-		}
-		r := y.Row(i)[0] - b[0]
-		for p, v := range x.Row(i) {
-			r -= v * coef.Row(p)[0]
-		}
-		squares += weight * r * r
-		n++
-	}
-	return squares, n, nil
 }

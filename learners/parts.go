@@ -49,21 +49,6 @@ func (m *SVCModel) parts() Parts {
 	return Parts{Kernel: m.kernel, Points: denseOf(m.points), Coef: denseOf(m.coef), Intercept: slices.Clone(m.b)}
 }
 
-// parts are those of the last hypothesis.
-func (m *VotedModel) parts() Parts {
-	sum := mat.NewDense(m.centers.Rows, m.delta.Cols, nil)
-	for k, at := range m.order.Data[:m.order.Cols] {
-		for j, v := range m.delta.Row(k) {
-			sum.Set(int(at), j, sum.At(int(at), j)+v)
-		}
-	}
-	b := make([]float64, m.delta.Cols)
-	for j := range b {
-		b[j] = m.bias * mat.Sum(sum.ColView(j))
-	}
-	return Parts{Kernel: m.kernel, Points: denseOf(m.centers), Coef: sum, Intercept: b}
-}
-
 func (m *FourierRidgeModel) parts() Parts {
 	return Parts{Kernel: m.kernel, Intercept: m.Intercept()}
 }

@@ -2,12 +2,12 @@ package learners
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
+	"github.com/mercer-go/mercer/solvers/lsq"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -63,13 +63,14 @@ type RidgeModel struct {
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output on its own.
-func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*RidgeModel, error) {
+func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
+	defer named(ridgeName, &m, &err)
 	hx, hy, err := samples(x, y)
 	if err == nil && o.Checkpoint.Dir != "" {
 		err = errNoCheckpoint
 	}
 	if err != nil {
-		return nil, fmt.Errorf("learners: ridge: %w", err)
+		return nil, err
 	}
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    kernels.Linear{},
@@ -80,15 +81,15 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		Intercept: !l.NoIntercept,
 	}, l.Lambdas, solvers.Params{Method: l.Method, Memory: o.Memory, Progress: o.Progress})
 	if err != nil {
-		return nil, fmt.Errorf("learners: ridge: %w", err)
+		return nil, err
 	}
-	m := &RidgeModel{
+	m = &RidgeModel{
 		linear: linear{model: model{learner: ridgeName}, coef: res.Coef, intercept: res.Intercept},
 		lambda: each(l.Lambda, l.Lambdas)[0], lambdas: slices.Clone(l.Lambdas), fitted: !l.NoIntercept, solved: res,
 	}
-	left, n, err := linearSquares(ctx, hx, hy, m.coef, m.intercept, o.Weights)
+	left, err := lsq.Squares(ctx, hx, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, hx.Cols, 1), m.intercept, o.Weights)
 	if err != nil {
-		return nil, fmt.Errorf("learners: ridge: %w", err)
+		return nil, err
 	}
 	if l.Intervals {
 		m.samples = ridgeSamples{dropZeroWeight(hx, o.Weights), dropZeroWeight(hy, o.Weights), positiveOf(o.Weights)}
@@ -97,7 +98,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if m.fitted {
 		parameters++
 	}
-	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left, o.Weights, n, parameters)...)
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(left[0], o.Weights, hx.Rows, parameters)...)
 	return m, nil
 }
 

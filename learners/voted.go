@@ -2,11 +2,8 @@ package learners
 
 import (
 	"context"
-	"fmt"
-	"math"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers/online"
 	"gonum.org/v1/gonum/mat"
@@ -26,48 +23,15 @@ type VotedModel struct {
 	kernel  kernels.Kernel
 	classes Classes
 	centers backend.Host[float64] // samples that were mistaken
-	order   backend.Host[float64] // 1×M: which of them changed the hypothesis, in the order of time
-	delta   backend.Host[float64] // M×C
-	votes   backend.Host[float64] // 1×(M+1)
-	bias    float64               // c
+	votes   online.Votes
 }
 
 // newVoted makes the model of what a loop remembers. facts are those of the last
 // hypothesis.
 func newVoted(learner string, k kernels.Kernel, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
-	m := &VotedModel{model: model{learner, facts}, kernel: k, classes: classes, bias: run.Bias}
-	place := map[int]int{} // of a sample among the centers
-	var rows []int
-	for _, c := range run.Changes {
-		if _, seen := place[c.Sample]; !seen {
-			place[c.Sample] = len(rows)
-			rows = append(rows, c.Sample)
-		}
-	}
-	// There is a mistake: a hypothesis that is 0 predicts one class only.
-	m.centers = backend.NewHost[float64](len(rows), run.X.Cols)
-	for r, i := range rows {
-		copy(m.centers.Row(r), run.X.Row(i))
-	}
-	count := len(run.Changes)
-	m.order, m.delta, m.votes = backend.NewHost[float64](1, count), backend.NewHost[float64](count, run.Outputs), backend.NewHost[float64](1, count+1)
-	// All changes of a batch have one step: hypotheses between them classified
-	// nothing and have no vote. The one before them classified the samples of the
-	// steps from `from` on, except those that changed it.
-	from, initial := 0, 0.0
-	for k := 0; k < count; {
-		batch := k
-		for ; k < count && run.Changes[k].Step == run.Changes[batch].Step; k++ {
-			c := run.Changes[k]
-			m.order.Data[k] = float64(place[c.Sample])
-			copy(m.delta.Row(k), c.Delta)
-		}
-		next := run.Changes[batch].Step + 1
-		m.votes.Data[batch] = initial + float64(next-from-(k-batch))
-		from, initial = next, 1
-	}
-	m.votes.Data[count] = initial + float64(run.Steps-from)
-	m.facts = append(m.facts, Fact{"hypotheses", count + 1}, Fact{"support of all", len(rows)})
+	m := &VotedModel{kernel: k, classes: classes}
+	m.votes, m.centers = run.Voted()
+	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
 }
 
@@ -88,39 +52,19 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	}
 	n, _ := k.Dims()
 	votes := mat.NewDense(n, m.classes.Columns(), nil)
-	total := 0.0
-	for _, v := range m.votes.Data {
-		total += v
-	}
-	f := make([]float64, m.classes.Columns())
 	for i := range n {
 		if i%64 == 0 && ctx.Err() != nil {
-			return nil, fmt.Errorf("learners: %s: predict: %w", m.Learner(), context.Cause(ctx))
+			return nil, predictError(m.Learner(), context.Cause(ctx))
 		}
-		m.vote(votes.RawRowView(i), k.RawRowView(i), f, total)
+		m.votes.Count(votes.RawRowView(i), k.RawRowView(i), m.classes.positive)
 	}
 	return votes, nil
 }
 
-// vote sets votes to those of one sample with kernel values k.
-func (m *VotedModel) vote(votes, k, f []float64, total float64) {
-	clear(f)
-	for h, v := range m.votes.Data {
-		if h > 0 {
-			inner := k[int(m.order.Data[h-1])] + m.bias
-			for c, d := range m.delta.Row(h - 1) {
-				f[c] += d * inner
-			}
-		}
-		switch {
-		case len(f) > 1:
-			votes[online.Largest(f)] += v / total
-		case m.classes.positive(f[0]):
-			votes[0] += v / total
-		default:
-			votes[0] -= v / total
-		}
-	}
+// parts are those of the last hypothesis.
+func (m *VotedModel) parts() Parts {
+	coef, b := m.votes.Last(m.centers.Rows)
+	return Parts{Kernel: m.kernel, Points: denseOf(m.centers), Coef: denseOf(coef), Intercept: b}
 }
 
 // Dims implements Model.
@@ -139,25 +83,11 @@ func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matr
 func (m *VotedModel) State() State { return stateOf(m) }
 
 func (m *VotedModel) fields() []field {
+	v := &m.votes
 	return []field{
 		fixedField("voted", true), classesField(&m.classes), pointsField("centers", &m.kernel, &m.centers),
-		paramField("bias", &m.bias, nonNegative), matrixField("order", &m.order, exactly(1), nil), derived(m.checkOrder),
-		matrixField("delta", &m.delta, colsOf(&m.order), columnsOf(&m.classes)),
-		matrixField("votes", &m.votes, exactly(1), func() int { return m.order.Cols + 1 }),
+		paramField("bias", &v.Bias, nonNegative), matrixField("order", &v.Order, exactly(1), nil), derived(func() error { return v.Check(m.centers.Rows) }),
+		matrixField("delta", &v.Delta, colsOf(&v.Order), columnsOf(&m.classes)),
+		matrixField("votes", &v.Votes, exactly(1), func() int { return v.Order.Cols + 1 }),
 	}
-}
-
-// checkOrder refuses an order of other samples than all centers.
-func (m *VotedModel) checkOrder() error {
-	last := 0.0
-	for _, v := range m.order.Row(0) {
-		last = max(last, v)
-		if v != math.Trunc(v) || v < 0 || v >= float64(m.centers.Rows) {
-			return fmt.Errorf("array \"order\" holds %v, which is no center", v)
-		}
-	}
-	if int(last) != m.centers.Rows-1 {
-		return fmt.Errorf("array \"centers\" has %s, of which %v are used", count.Of(m.centers.Rows, "row"), last+1)
-	}
-	return nil
 }

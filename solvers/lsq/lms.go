@@ -1,0 +1,123 @@
+package lsq
+
+import (
+	"context"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/run"
+)
+
+// LMS is the rule of Widrow and Hoff (1960), from w = 0 and b = 0:
+//
+//	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
+//
+// It comes to the solution for a small η; with a constant one it ends within a distance
+// of the order of η where the residual is not 0. For η ≤ 1/max w_i(‖x_i‖² + 1), which is
+// the default, no step leads away from the solutions of its own equation.
+type LMS struct {
+	Rate      float64 // η; 0: the default
+	Epochs    int
+	Intercept bool
+}
+
+// LMSFit is what LMS found.
+type LMSFit struct {
+	Coef      backend.Host[float64] // d×t
+	Intercept []float64
+	Rate      float64
+	Squares   []float64 // Σ_i w_i (y_i − f(x_i))² of each output
+}
+
+// Fit learns from the n×d samples x and the n×t targets y, with n weights, nil: all 1, as a task.
+func (l LMS) Fit(t *run.Task, x, y backend.Host[float64], weights []float64) (*LMSFit, error) {
+	one := 0.0
+	if l.Intercept {
+		one = 1
+	}
+	if weights == nil {
+		weights = slices.Repeat([]float64{1}, x.Rows)
+	}
+	longest := 0.0
+	for i, w := range weights {
+		longest = max(longest, w*(blas64.Dot(vector(x.Row(i)), vector(x.Row(i)))+one))
+	}
+	rate := l.Rate
+	if rate == 0 && longest > 0 {
+		rate = 1 / longest
+	}
+	m := &LMSFit{Coef: backend.NewHost[float64](x.Cols, y.Cols), Intercept: make([]float64, y.Cols), Rate: rate}
+	w := backend.NewHost[float64](y.Cols, x.Cols)
+	for epoch := range l.Epochs {
+		for i, weight := range weights {
+			if i%1024 == 0 {
+				if err := t.Step("learn", (float64(epoch)+float64(i)/float64(x.Rows))/float64(l.Epochs)); err != nil {
+					return nil, err
+				}
+			}
+			for j := range y.Cols {
+				step := rate * weight * (y.Row(i)[j] - m.Intercept[j] - blas64.Dot(vector(w.Row(j)), vector(x.Row(i))))
+				blas64.Axpy(step, vector(x.Row(i)), vector(w.Row(j)))
+				m.Intercept[j] += step * one
+			}
+		}
+		for j := range w.Rows {
+			for p, v := range w.Row(j) {
+				m.Coef.Row(p)[j] = v
+			}
+		}
+		if t.Trace == nil && epoch < l.Epochs-1 {
+			continue
+		}
+		var err error
+		if m.Squares, err = Squares(t.Ctx, x, y, m.Coef, m.Intercept, weights); err != nil {
+			return nil, err
+		}
+		if t.Trace != nil {
+			loss := 0.0
+			for _, v := range m.Squares {
+				loss += v
+			}
+			t.Traced(run.Epoch{Number: epoch + 1, Loss: loss})
+		}
+	}
+	for j, left := range m.Squares {
+		total := 0.0
+		for i, weight := range weights {
+			total += weight * y.Row(i)[j] * y.Row(i)[j]
+		}
+		if left-left != 0 || rate*longest >= 2 && left > total {
+			return nil, message.Errorf("the weights diverge at rate %.3g: it must be below 2/(‖x‖² + 1) = %.3g; {rate}, or leave it out", rate, 2/longest)
+		}
+	}
+	return m, t.Step("learn", 1)
+}
+
+// Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights are all 1. Rows
+// of weight 0 are not looked at.
+func Squares(ctx context.Context, x, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
+	squares := make([]float64, y.Cols)
+	for i := range x.Rows {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		weight := 1.0
+		if weights != nil {
+			weight = weights[i]
+		}
+		if weight == 0 {
+			continue
+		}
+		for j := range squares {
+			r := y.Row(i)[j] - b[j]
+			for p, v := range x.Row(i) {
+				r -= v * coef.Row(p)[j]
+			}
+			squares[j] += weight * r * r
+		}
+	}
+	return squares, nil
+}

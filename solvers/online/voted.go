@@ -1,0 +1,113 @@
+package online
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
+)
+
+// Votes are all hypotheses of a loop that remembers its changes, and what each has to
+// say: f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), from f_0 = 0 on (Freund and Schapire 1999,
+// figure 1).
+type Votes struct {
+	Order backend.Host[float64] // 1×M: which center changed the hypothesis, in the order of time
+	Delta backend.Host[float64] // M×C
+	Votes backend.Host[float64] // 1×(M+1): one, and one more for each sample classified correctly; f_0 has only the latter
+	Bias  float64
+}
+
+// Voted returns the votes and the centers, the samples that were mistaken.
+func (l *Loop) Voted() (v Votes, centers backend.Host[float64]) {
+	place := map[int]int{} // of a sample among the centers
+	var rows []int
+	for _, c := range l.Changes {
+		if _, seen := place[c.Sample]; !seen {
+			place[c.Sample] = len(rows)
+			rows = append(rows, c.Sample)
+		}
+	}
+	// There is a mistake: a hypothesis that is 0 predicts one class only.
+	centers = backend.NewHost[float64](len(rows), l.X.Cols)
+	for r, i := range rows {
+		copy(centers.Row(r), l.X.Row(i))
+	}
+	m := len(l.Changes)
+	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
+	// All changes of a batch have one step: hypotheses between them classified
+	// nothing and have no vote. The one before them classified the samples of the
+	// steps from `from` on, except those that changed it.
+	from, initial := 0, 0.0
+	for k := 0; k < m; {
+		batch := k
+		for ; k < m && l.Changes[k].Step == l.Changes[batch].Step; k++ {
+			c := l.Changes[k]
+			v.Order.Data[k] = float64(place[c.Sample])
+			copy(v.Delta.Row(k), c.Delta)
+		}
+		next := l.Changes[batch].Step + 1
+		v.Votes.Data[batch] = initial + float64(next-from-(k-batch))
+		from, initial = next, 1
+	}
+	v.Votes.Data[m] = initial + float64(l.Steps-from)
+	return v, centers
+}
+
+// Count adds to votes, as fractions of all, those of a sample with the values k of its
+// kernel with the centers. positive says whether f of two classes is the second.
+func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
+	total := 0.0
+	for _, n := range v.Votes.Data {
+		total += n
+	}
+	f := make([]float64, len(votes))
+	for h, n := range v.Votes.Data {
+		if h > 0 {
+			inner := k[int(v.Order.Data[h-1])] + v.Bias
+			for c, d := range v.Delta.Row(h - 1) {
+				f[c] += d * inner
+			}
+		}
+		switch {
+		case len(f) > 1:
+			votes[Largest(f)] += n / total
+		case positive(f[0]):
+			votes[0] += n / total
+		default:
+			votes[0] -= n / total
+		}
+	}
+}
+
+// Last returns the last hypothesis, a row of coefficients for each center and b.
+func (v *Votes) Last(centers int) (coef backend.Host[float64], b []float64) {
+	coef, b = backend.NewHost[float64](centers, v.Delta.Cols), make([]float64, v.Delta.Cols)
+	for k, at := range v.Order.Data[:v.Order.Cols] {
+		for j, d := range v.Delta.Row(k) {
+			coef.Row(int(at))[j] += d
+		}
+	}
+	for j := range b {
+		for i := range centers {
+			b[j] += coef.Row(i)[j]
+		}
+		b[j] *= v.Bias
+	}
+	return coef, b
+}
+
+// Check refuses an order of other samples than all centers.
+func (v *Votes) Check(centers int) error {
+	last := 0.0
+	for _, at := range v.Order.Row(0) {
+		last = max(last, at)
+		if at != math.Trunc(at) || at < 0 || at >= float64(centers) {
+			return fmt.Errorf("array \"order\" holds %v, which is no center", at)
+		}
+	}
+	if int(last) != centers-1 {
+		return fmt.Errorf("array \"centers\" has %s, of which %v are used", count.Of(centers, "row"), last+1)
+	}
+	return nil
+}
